@@ -32,6 +32,11 @@ import pytest
 ROOT = Path(__file__).parent.parent
 BESIDE_DOCS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES = sorted([*BESIDE_DOCS, *ROOT.glob("docs/**/*.md")])
+MODULES = [
+    f"/{path.relative_to(ROOT).as_posix()}"
+    for folder in ("squall", "lexers", "translators", "planners", "builders", "tests", "docs")
+    for path in [*ROOT.glob(f"{folder}/**/*.py"), *ROOT.glob(f"{folder}/**/*.lark")]
+]
 NOT_RUN = {"bash", "text", "jena", "mermaid", "ini"}
 
 _FENCE = re.compile(r"^```(\w+)?[ ]*([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -174,6 +179,13 @@ def test_the_list_of_decisions_has_all_of_them_by_their_titles() -> None:
     assert [file for _, file, _ in listed] == sorted(path.name for path in folder.glob("[0-9]*.md"))
     for number, file, title in listed:
         assert (folder / file).read_text().startswith(f"# {int(number):04}: {title}\n"), file
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_modules_that_a_page_names_exist(path: Path) -> None:
+    """A path may be short: `operators/join.py` is the one file that ends so."""
+    named = set(re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|lark))`", without_fences(path.read_text())))
+    assert sorted(name for name in named if not any(module.endswith(f"/{name}") for module in MODULES)) == []
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
