@@ -3,6 +3,7 @@
 * Fences with a file name (``jena family.jena``) become code blocks with a title.
 * CONTRIBUTING.md and CHANGELOG.md, which lie beside docs/, are pages of the site as well.
 * Links to files of the repository that are no pages are shown as text.
+* Lists may follow a paragraph at once, and nest by two spaces.
 * The decisions are listed in the navigation, each by its title.
 """
 
@@ -19,6 +20,8 @@ ROOT = Path(__file__).parent.parent
 BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md")
 
 _FENCE = re.compile(r"^```(\w+) +([^\s`]+)[ ]*$", re.MULTILINE)
+_CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+_ITEM = re.compile(r"(?:[*-]|\d+\.) ")
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?![a-z]+:)([^)#\s]+)(#[^)\s]*)?\)")
 _LANGUAGES = {
     "rspql": "sparql",
@@ -86,7 +89,25 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
             uri = index
         return f"[{text}]({posixpath.relpath(uri, folder or '.')}{anchor})"
 
-    return _LINK.sub(link, _FENCE.sub(fence, markdown))
+    parts = _CODE.split(_LINK.sub(link, markdown))
+    parts[::2] = map(_with_lists, parts[::2])
+    return _FENCE.sub(fence, "".join(parts))
+
+
+def _with_lists(text: str) -> str:
+    """Lists as Python-Markdown reads them: behind an empty line, nested by four spaces."""
+    lines: list[str] = []
+    in_list = False
+    for line in text.split("\n"):
+        if _ITEM.match(line):
+            if not in_list and lines and lines[-1].strip():
+                lines.append("")
+            in_list = True
+        elif line and not line.startswith(" "):
+            in_list = False
+        indent = len(line) - len(line.lstrip(" "))
+        lines.append(" " * indent + line if in_list else line)
+    return "\n".join(lines)
 
 
 def _title(path: Path) -> str:

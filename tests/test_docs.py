@@ -173,6 +173,22 @@ def test_the_links_of_a_page_lead_somewhere(path: Path) -> None:
     assert broken_links(path) == []
 
 
+def test_the_navigation_of_the_site_has_all_pages() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")}
+    pages = {page for page in pages if not page.startswith(("decisions/0", "examples/"))}
+    assert {page for page in pages if not re.search(rf"(?:: |- ){re.escape(page)}$", navigation, re.MULTILINE)} == set()
+
+
+@pytest.mark.more
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs", reason="`make site` installs it")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "site/index.html").exists()
+
+
 def test_the_list_of_decisions_has_all_of_them_by_their_titles() -> None:
     folder = ROOT / "docs/decisions"
     listed = re.findall(r"^\| \[(\d+)\]\((\S+)\) \| (.+?) \|", (folder / "README.md").read_text(), re.MULTILINE)
