@@ -309,8 +309,8 @@ def test_an_ontology_does_not_come_as_a_source(tmp_path: Path) -> None:
     location = "Import(<urn:o> <http://www.w3.org/ns/entailment/{}>)"
     ontology = imported(tmp_path, text("ex:p(1)", before=location.format("OWL-Direct")))
     with pytest.raises(UsageError, match="the ontology <urn:o> cannot come as a source"):
-        load(ontology, given=("urn:o",))
-    assert list(load(imported(tmp_path, text("ex:p(1)", before=location.format("RDFS"))), given=("urn:o",))) == []
+        load(ontology, streams=("urn:o",))
+    assert list(load(imported(tmp_path, text("ex:p(1)", before=location.format("RDFS"))), streams=("urn:o",))) == []
 
 
 def data(folder: Path, profile: str, content: str, *sentences: str) -> set[Fact]:

@@ -549,7 +549,7 @@ def test_documents(tmp_path: Path) -> None:
         zip(names, ("<urn:a>", "<urn:b>", "<urn:c>"), strict=True)
     )
     assert {event.time for event in events} == {ALWAYS}
-    assert len(list(load(system, given=("urn:c",)))) == 2
+    assert len(list(load(system, streams=("urn:c",)))) == 2
     outputs = list(squall.run(squall.plan(system), [], static=events))
     assert sorted(_plain(out.fact)[0] for out in outputs) == ["<urn:a", "<urn:c"]
 

@@ -45,8 +45,8 @@ def served(place: Place, job: Job, sources: Sources, ledger: LedgerFile, tally: 
     try:
         server, thread = start_http_server(place.port, place.host, registry)
     except OSError as error:
-        said = error.strerror or str(error)
-        raise UsageError(f"metrics cannot be had at `{place.host}:{place.port}`: {said}") from error
+        reason = error.strerror or str(error)
+        raise UsageError(f"metrics cannot be had at `{place.host}:{place.port}`: {reason}") from error
     host = f"[{place.host}]" if ":" in place.host else place.host
     try:
         yield f"http://{host}:{server.server_port}/metrics"
@@ -89,10 +89,10 @@ class Metrics:
 
     def _time(self) -> Iterator[Metric]:
         """How far time has come, if the job says so and it has come anywhere."""
-        passed: int = getattr(self._job, "passed", ALWAYS)
-        if ALWAYS < passed < FOREVER - 1:
-            yield GaugeMetricFamily("squall_watermark_seconds", "The time that has been worked off", passed / 1000)
-            lag = time.time() - passed / 1000
+        watermark: int = getattr(self._job, "passed", ALWAYS)
+        if ALWAYS < watermark < FOREVER - 1:
+            yield GaugeMetricFamily("squall_watermark_seconds", "The time that has been worked off", watermark / 1000)
+            lag = time.time() - watermark / 1000
             yield GaugeMetricFamily("squall_lag_seconds", "How far that is behind the clock", lag)
 
     def _nodes(self) -> Iterator[Metric]:
@@ -102,10 +102,14 @@ class Metrics:
             ("squall_node_rows", "Entries that a node has made", "rows"),
             ("squall_node_seconds", "Time that a node took by itself", "seconds"),
         ):
-            known = {(id,): value for id, one in figures.items() if (value := getattr(one, field)) is not None}
-            if known:
-                counted = _gauged if field == "state" else _counted
-                yield counted(name, text, ("node",), known)
+            values = {
+                (id,): value
+                for id, node_metrics in figures.items()
+                if (value := getattr(node_metrics, field)) is not None
+            }
+            if values:
+                family_of = _gauged if field == "state" else _counted
+                yield family_of(name, text, ("node",), values)
 
     def _figures(self) -> Mapping[str, NodeMetric]:
         """Those of the job, if it has any. What is being counted may change meanwhile: then it is counted anew."""
@@ -119,14 +123,14 @@ class Metrics:
 
 
 def _counted(name: str, text: str, labels: tuple[str, ...], counts: Mapping[Any, float]) -> Metric:
-    found = CounterMetricFamily(name, text, labels=labels)
+    family = CounterMetricFamily(name, text, labels=labels)
     for key, count in list(counts.items()):
-        found.add_metric(key, count)
-    return found
+        family.add_metric(key, count)
+    return family
 
 
 def _gauged(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> Metric:
-    found = GaugeMetricFamily(name, text, labels=labels)
+    family = GaugeMetricFamily(name, text, labels=labels)
     for key, value in values.items():
-        found.add_metric(key, value)
-    return found
+        family.add_metric(key, value)
+    return family

@@ -57,29 +57,29 @@ def _woken() -> Iterator[None]:
     Python runs handlers there, between two instructions. A signal that another thread is sent does not end what the
     main thread waits for, nor does one that comes between its last look for signals and the wait.
     """
-    told, tell = socket.socketpair()
-    tell.setblocking(False)
-    known = signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    previous = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     before = signal.signal(_NUDGE, lambda *_: None)  # a signal that is ignored ends no wait
-    watcher = threading.Thread(target=_nudge, args=(told, threading.get_ident()), name="hears signals", daemon=True)
+    watcher = threading.Thread(target=_nudge, args=(reader, threading.get_ident()), name="hears signals", daemon=True)
     watcher.start()
     try:
         yield
     finally:
-        signal.set_wakeup_fd(known)
-        tell.close()
+        signal.set_wakeup_fd(previous)
+        writer.close()
         watcher.join()
-        told.close()
+        reader.close()
         signal.signal(_NUDGE, before)
 
 
-def _nudge(told: socket.socket, sleeper: int) -> None:
+def _nudge(reader: socket.socket, sleeper: int) -> None:
     """Sends a thread nudges behind each signal of which a socket tells, until that is closed."""
     pauses: list[float] = []
     while True:
-        told.settimeout(pauses[0] if pauses else None)
+        reader.settimeout(pauses[0] if pauses else None)
         try:
-            numbers = told.recv(64)
+            numbers = reader.recv(64)
         except TimeoutError:
             del pauses[0]
             signal.pthread_kill(sleeper, _NUDGE)

@@ -50,8 +50,8 @@ def open_source(uri: str, ledger: Ledger | None = None, lateness: int = 0) -> So
     """
     place = address.source(uri)
     ledger = RunLedger() if ledger is None else ledger
-    if said := place.get("lateness"):
-        lateness = milliseconds(said)
+    if own_lateness := place.get("lateness"):
+        lateness = milliseconds(own_lateness)
     property = _property(place)
     source = _opened(place.without("time") if property else place, ledger)
     if property:
@@ -75,15 +75,15 @@ def windows(uris: Iterable[str]) -> dict[str, Window]:
 
     Raises UsageError if one is no window, or if a stream is given two.
     """
-    found: dict[str, Window] = {}
+    windows_by_stream: dict[str, Window] = {}
     for uri in uris:
         place = address.source(uri)
         if "window" not in dict(place.options):
             continue
         stream, window = place.get("stream"), parse_window(place.get("window"))
-        if found.setdefault(stream, window) != window:
-            raise UsageError(f"{stream or DEFAULT_STREAM} has two windows: {found[stream]} and {window}")
-    return found
+        if windows_by_stream.setdefault(stream, window) != window:
+            raise UsageError(f"{stream or DEFAULT_STREAM} has two windows: {windows_by_stream[stream]} and {window}")
+    return windows_by_stream
 
 
 def open_static(uri: str, ledger: Ledger | None = None) -> Iterator[Event]:

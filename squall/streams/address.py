@@ -47,16 +47,16 @@ class Address:
     def __str__(self) -> str:
         return self.path
 
-    def only(self, *known: str) -> None:
+    def only(self, *names: str) -> None:
         """Raises UsageError if there is an option that is not known, or one that is given twice."""
-        seen: set[str] = set()
+        used: set[str] = set()
         for name, _ in self.options:
-            if name not in known:
-                hint = did_you_mean(name, known) or f"options: {', '.join(known)}"
+            if name not in names:
+                hint = did_you_mean(name, names) or f"options: {', '.join(names)}"
                 raise UsageError(f"`{self.text}` has the unknown option `{name}`", hint=hint)
-            if name in seen:
+            if name in used:
                 raise UsageError(f"`{self.text}` has the option `{name}` twice")
-            seen.add(name)
+            used.add(name)
 
     def without(self, *names: str) -> Address:
         """The address without some of its options."""
@@ -79,13 +79,13 @@ class Address:
     def endpoint(self, port: int = 0) -> Endpoint:
         """The server that ``//user:password@host:port/path`` names, its parts percent-decoded; ``port`` unless it says
         one (0: it has to). Raises UsageError if it names none."""
-        found = _ENDPOINT.fullmatch(self.path)
-        if found is None or not (found["port"] or port) or int(found["port"] or port) > 65535:
-            wanted = "HOST" if port else "HOST:PORT"
-            raise UsageError(f"`{self.text}` names no server", hint=f"write `{self.scheme}://{wanted}`")
-        user, password = (value if value is None else unquote(value) for value in (found["user"], found["password"]))
-        host = found["host"].strip("[]")
-        return Endpoint(host, int(found["port"] or port), unquote(found["path"] or ""), user, password)
+        match = _ENDPOINT.fullmatch(self.path)
+        if match is None or not (match["port"] or port) or int(match["port"] or port) > 65535:
+            form = "HOST" if port else "HOST:PORT"
+            raise UsageError(f"`{self.text}` names no server", hint=f"write `{self.scheme}://{form}`")
+        user, password = (value if value is None else unquote(value) for value in (match["user"], match["password"]))
+        host = match["host"].strip("[]")
+        return Endpoint(host, int(match["port"] or port), unquote(match["path"] or ""), user, password)
 
     def flag(self, name: str, default: str = "no") -> bool:
         """The option as yes or no; raises UsageError if it is neither."""
@@ -103,11 +103,11 @@ def source(text: str) -> Address:
     ``data/day=1/x.nt`` and ``./day=1`` are paths, while ``day=1`` is the stream ``day`` read from ``1``.
     """
     place, mark, query = text.partition("?")
-    found = _NAMED.fullmatch(place)
-    if found is None:
+    match = _NAMED.fullmatch(place)
+    if match is None:
         return parse(text, "stdin")
-    address = parse(f"{found[2]}{mark}{query}", "stdin")
-    return replace(address, text=_shown(text), options=(("stream", found[1]), *address.options))
+    address = parse(f"{match[2]}{mark}{query}", "stdin")
+    return replace(address, text=_shown(text), options=(("stream", match[1]), *address.options))
 
 
 def parse(text: str, standard: str) -> Address:
@@ -119,8 +119,8 @@ def parse(text: str, standard: str) -> Address:
     if place.startswith("file:"):
         return Address(text, "file", unquote(urlsplit(place).path), options)
     if _SCHEME.match(place):
-        scheme, _, rest = place.partition(":")
-        return Address(_shown(text), scheme.lower(), rest, options)
+        scheme, _, remainder = place.partition(":")
+        return Address(_shown(text), scheme.lower(), remainder, options)
     if not place:
         raise UsageError(f"`{text}` names no file")
     return Address(text, "file", place, options)

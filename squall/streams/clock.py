@@ -21,7 +21,7 @@ class Clock(Protocol):
         """The time; it never goes back. Where the clock does not stamp, differences alone mean something."""
         ...
 
-    def wait(self, changed: threading.Condition, until: int | None) -> None:
+    def wait(self, condition: threading.Condition, until: int | None) -> None:
         """Waits until the condition, which the caller holds, is notified, or the time is `until` (None: for as long as
         it takes). May return earlier."""
         ...
@@ -35,9 +35,9 @@ class _RealClock:
     def now(self) -> int:
         return time.monotonic_ns() // 1_000_000
 
-    def wait(self, changed: threading.Condition, until: int | None) -> None:
+    def wait(self, condition: threading.Condition, until: int | None) -> None:
         # A millisecond is not over before it has passed as a whole: without the 1, the last of it would be a busy loop.
-        changed.wait(None if until is None else max(0, until - self.now() + 1) / 1000)
+        condition.wait(None if until is None else max(0, until - self.now() + 1) / 1000)
 
 
 class EventClock(_RealClock):
@@ -88,18 +88,18 @@ class VirtualClock:
         self._now += milliseconds
         with self._used:
             waiting = tuple(self._waiting)
-        for changed in waiting:
-            with changed:
-                changed.notify_all()
+        for condition in waiting:
+            with condition:
+                condition.notify_all()
 
-    def wait(self, changed: threading.Condition, until: int | None) -> None:
+    def wait(self, condition: threading.Condition, until: int | None) -> None:
         with self._used:
-            self._waiting.append(changed)
+            self._waiting.append(condition)
             self._used.notify_all()
         if until is None or self._now < until:
-            changed.wait()
+            condition.wait()
         with self._used:
-            self._waiting.remove(changed)
+            self._waiting.remove(condition)
 
     def awaited(self, timeout: float = 10) -> bool:
         """Waits until somebody waits for this clock (at most `timeout` seconds); whether somebody does."""

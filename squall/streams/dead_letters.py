@@ -81,9 +81,9 @@ class LedgerFile:
         length = self.mark()
         return {"length": length, "counts": [[*key, count] for key, count in self.counts.items()]}
 
-    def recover(self, saved: Any) -> None:
-        self.rewind(saved["length"])
-        self.counts = Counter({(cause, source): count for cause, source, count in saved["counts"]})
+    def recover(self, state: Any) -> None:
+        self.rewind(state["length"])
+        self.counts = Counter({(cause, source): count for cause, source, count in state["counts"]})
 
     def close(self) -> None:
         if self._file:
@@ -144,12 +144,12 @@ class Deferred:
     def take(self) -> Sequence[Loss]:
         """What has been recorded since the last call."""
         with self._lock:
-            taken, self._lost = self._lost, []
-        return taken
+            dead_letters, self._lost = self._lost, []
+        return dead_letters
 
-    def hand_on(self, lost: Sequence[Loss]) -> None:
+    def hand_on(self, dead_letters: Sequence[Loss]) -> None:
         """The run has come to it."""
-        for loss in lost:
+        for loss in dead_letters:
             self.ledger.record(*loss)
 
 

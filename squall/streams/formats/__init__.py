@@ -118,15 +118,15 @@ def of_path(path: str) -> tuple[Format, bool] | None:
     return None
 
 
-def told(path: str, given: str) -> tuple[Format, bool]:
+def told(path: str, format_name: str) -> tuple[Format, bool]:
     """The format given by name, or else by the path's ending. Raises UsageError where it cannot be told, and as `named`
     does."""
-    if given:
-        format, compressed = named(given)
+    if format_name:
+        format, compressed = named(format_name)
         return format, compressed or path.endswith(".gz")
-    if (found := of_path(path)) is not None:
-        check_library(found[0].name)
-        return found
+    if (inferred := of_path(path)) is not None:
+        check_library(inferred[0].name)
+        return inferred
     endings = ", ".join(_BY_ENDING)
     raise UsageError(
         f"the format of `{path}` cannot be told from its name",
@@ -176,7 +176,7 @@ def parse_block(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Stateme
 def in_graphs(statements: Iterable[Statement]) -> Iterator[tuple[str, list[Triple]]]:
     """The triples of statements, each run of those in one graph behind its name."""
     for graph, run in groupby(statements, key=_graph):
-        yield graph, [one if isinstance(one, Triple) else Triple(*one[:3]) for one in run]
+        yield graph, [statement if isinstance(statement, Triple) else Triple(*statement[:3]) for statement in run]
 
 
 def _graph(statement: Statement) -> str:
@@ -188,13 +188,13 @@ _make = cast(Callable[[Sequence[str]], Triple], partial(tuple.__new__, Triple)) 
 
 
 def _statements(block: bytes, syntax: RdfFormat, own: str) -> list[Statement]:
-    found = _plain(block, own)
-    return _parsed(block, syntax, own) if found is None else found
+    parsed_statements = _plain(block, own)
+    return _parsed(block, syntax, own) if parsed_statements is None else parsed_statements
 
 
 def _plain(block: bytes, own: str) -> list[Statement] | None:
-    found = statements(block)
-    return None if found is None else list(found.triples(own))
+    plain_statements = statements(block)
+    return None if plain_statements is None else list(plain_statements.triples(own))
 
 
 def _parsed(block: bytes, syntax: RdfFormat, own: str) -> list[Statement]:
@@ -243,10 +243,10 @@ def _name(graph: Any, rename: Callable[[str], Term]) -> Term | None:
 def _texts(triples: Any, rename: Callable[[str], Term]) -> list[Triple]:
     """Serialised all at once and split: three times as fast as asking each term for its text."""
     text = cast(bytes, pyoxigraph.serialize(triples, format=RdfFormat.N_TRIPLES)).decode()
-    found = [_make(line.split(" ", 2)) for line in text.split(" .\n")[:-1]]
-    if "<<(" in text and any(triple.object.startswith("<<(") for triple in found):
+    split_triples = [_make(line.split(" ", 2)) for line in text.split(" .\n")[:-1]]
+    if "<<(" in text and any(triple.object.startswith("<<(") for triple in split_triples):
         raise SyntaxError(TRIPLE_TERMS)
-    return [_renamed(triple, rename) for triple in found] if "_:" in text else found
+    return [_renamed(triple, rename) for triple in split_triples] if "_:" in text else split_triples
 
 
 def _renamed(triple: Triple, rename: Callable[[str], Term]) -> Triple:
@@ -259,22 +259,22 @@ def _renamed(triple: Triple, rename: Callable[[str], Term]) -> Triple:
 
 
 def _halves(
-    lines: Sequence[bytes], whole: Callable[[bytes], list[T]], single: Callable[[bytes], list[T]], first: int = 0
+    lines: Sequence[bytes], parse_whole: Callable[[bytes], list[T]], single: Callable[[bytes], list[T]], first: int = 0
 ) -> tuple[list[T], list[Bad]]:
     """What can be read of lines that cannot be read all at once: they are halved until a malformed one is alone."""
     if len(lines) == 1:
         return _single(lines[0], single, first)
-    found: list[T] = []
+    results: list[T] = []
     bad: list[Bad] = []
     middle = len(lines) // 2
     for start, half in ((first, lines[:middle]), (first + middle, lines[middle:])):
         try:
-            found += whole(b"\n".join(half))
+            results += parse_whole(b"\n".join(half))
         except SyntaxError:
-            good, malformed = _halves(half, whole, single, start)
-            found += good
+            good, malformed = _halves(half, parse_whole, single, start)
+            results += good
             bad += malformed
-    return found, bad
+    return results, bad
 
 
 def _single(line: bytes, parse: Callable[[bytes], list[T]], index: int) -> tuple[list[T], list[Bad]]:
@@ -290,8 +290,11 @@ def parse_timed(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Timed],
     try:
         return _timed_at_once(block, syntax, own), []
     except SyntaxError:
-        whole, single = partial(_timed_at_once, syntax=syntax, own=own), partial(_timed_line, syntax=syntax, own=own)
-        return _halves(block.split(b"\n"), whole, single)
+        parse_whole, single = (
+            partial(_timed_at_once, syntax=syntax, own=own),
+            partial(_timed_line, syntax=syntax, own=own),
+        )
+        return _halves(block.split(b"\n"), parse_whole, single)
 
 
 def _timed_at_once(block: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
@@ -309,20 +312,20 @@ def _timed_at_once(block: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
             time = time_of(stamp.decode("utf-8", "replace"))
         times.append(time)
         statements.append(fields[-1].rstrip(b" \t\r"))
-    joined = b"\n".join(statements)
-    found = _statements(joined, syntax, own)
+    document_bytes = b"\n".join(statements)
+    parsed_statements = _statements(document_bytes, syntax, own)
     # A carriage return ends a statement as well, and a comment has none: then they cannot be paired with times.
-    if b"\r" in joined or len(found) != len(times):
+    if b"\r" in document_bytes or len(parsed_statements) != len(times):
         raise SyntaxError("a line does not hold one statement")
-    return list(zip(times, found, strict=True))
+    return list(zip(times, parsed_statements, strict=True))
 
 
 def _timed_plain(block: bytes, own: str) -> list[Timed] | None:
-    found = statements(block, timed=True)
-    if found is None or not all(map(_IS_STAMP, found.stamps)):
+    plain_statements = statements(block, timed=True)
+    if plain_statements is None or not all(map(_IS_STAMP, plain_statements.stamps)):
         return None
-    times = chain.from_iterable(map(repeat, map(time_of, found.stamps), found.sizes))
-    return list(zip(times, found.triples(own), strict=True))
+    times = chain.from_iterable(map(repeat, map(time_of, plain_statements.stamps), plain_statements.sizes))
+    return list(zip(times, plain_statements.triples(own), strict=True))
 
 
 def _timed_line(line: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
@@ -330,10 +333,10 @@ def _timed_line(line: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
     if not fields or fields[0].startswith(b"#"):
         return []
     time = time_of(fields[0].decode("utf-8", "replace"))
-    found = _statements(fields[1] if len(fields) > 1 else b"", syntax, own)
-    if len(found) != 1:
-        raise SyntaxError(f"{len(found)} statements after the time, not one")
-    return [(time, found[0])]
+    parsed_statements = _statements(fields[1] if len(fields) > 1 else b"", syntax, own)
+    if len(parsed_statements) != 1:
+        raise SyntaxError(f"{len(parsed_statements)} statements after the time, not one")
+    return [(time, parsed_statements[0])]
 
 
 _PLACE = re.compile(r"^Parser error at line \d+ (?:column \d+|between columns \d+ and \d+)?:? ?")

@@ -28,7 +28,7 @@ class Encoder(Protocol):
         """What it keeps, as what JSON can hold."""
         ...
 
-    def recover(self, saved: Any) -> None:
+    def recover(self, state: Any) -> None:
         """Goes on with that, having begun anew."""
         ...
 
@@ -48,7 +48,7 @@ class Lines:
     def save(self) -> None:
         return None
 
-    def recover(self, saved: Any) -> None:
+    def recover(self, state: Any) -> None:
         pass
 
 
@@ -90,9 +90,9 @@ class Rows:
     def save(self) -> Any:
         return self._columns
 
-    def recover(self, saved: Any) -> None:
-        self._columns = None if saved is None else tuple(saved)
-        self._headed = saved is not None
+    def recover(self, state: Any) -> None:
+        self._columns = None if state is None else tuple(state)
+        self._headed = state is not None
 
 
 def _row_cells(answer: Answer) -> tuple[tuple[str, ...], Iterable[str]]:
@@ -127,8 +127,8 @@ class EvaluationLines:
     def save(self) -> Any:
         return self._gathering.save()
 
-    def recover(self, saved: Any) -> None:
-        self._gathering.recover(saved)
+    def recover(self, state: Any) -> None:
+        self._gathering.recover(state)
 
 
 class OneDocument(EvaluationLines):
@@ -161,10 +161,10 @@ class OneDocument(EvaluationLines):
     def save(self) -> Any:
         return {"held": self._held, "full": self._full, "outputs": super().save()}
 
-    def recover(self, saved: Any) -> None:
-        super().recover(saved["outputs"])
-        self._held = saved["held"] and tuple(saved["held"])
-        self._full = saved["full"]
+    def recover(self, state: Any) -> None:
+        super().recover(state["outputs"])
+        self._held = state["held"] and tuple(state["held"])
+        self._full = state["full"]
 
     def _kept(self, document: bytes) -> bytes:
         self._full = self._full or bool(document)

@@ -47,30 +47,32 @@ class Gathering:
 
     def add(self, output: Output) -> list[Evaluation]:
         """The evaluations that the output shows to be complete."""
-        done = self.end() if output.time != self._time else []
+        evaluations = self.end() if output.time != self._time else []
         self._time = output.time
         answer = answered(output)
         if isinstance(answer, Evaluated):
             before = self._answers.pop(output.rule, ())
-            done.append(evaluation(output.time, output.rule, before, answer.names))
+            evaluations.append(evaluation(output.time, output.rule, before, answer.names))
         else:
             self._answers.setdefault(output.rule, []).append(answer)
-        return done
+        return evaluations
 
     def save(self) -> list[Any]:
         """The outputs of evaluations that are not known to be complete, as what JSON can hold."""
-        return [as_json(Output(one, self._time, query)) for query, found in self._answers.items() for one in found]
+        return [
+            as_json(Output(answer, self._time, query)) for query, answers in self._answers.items() for answer in answers
+        ]
 
-    def recover(self, saved: Sequence[Any]) -> None:
+    def recover(self, state: Sequence[Any]) -> None:
         """Goes on with these."""
-        for output in map(output_of, saved):
+        for output in map(output_of, state):
             self.add(output)
 
     def end(self) -> list[Evaluation]:
         """What there is of evaluations that are not known to be complete."""
-        found = [evaluation(self._time, query, answers) for query, answers in self._answers.items()]
+        evaluations = [evaluation(self._time, query, answers) for query, answers in self._answers.items()]
         self._answers = {}
-        return found
+        return evaluations
 
 
 def evaluation(time: int, query: str, answers: Iterable[Answer], names: Iterable[str] = ()) -> Evaluation:

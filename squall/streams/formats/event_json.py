@@ -15,15 +15,15 @@ from squall.rdf import Atom, Boolean, Evaluated, Event, Fact, Quad, Solution, Tr
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (Triple, Atom, Quad, Solution, Boolean, Evaluated)}
 
 
-def event_of(saved: Sequence[Any]) -> Event:
+def event_of(record: Sequence[Any]) -> Event:
     """The event of a list."""
-    time, facts, stream, removed, graph = saved
-    return Event(time, tuple(map(fact_of, facts)), stream, tuple(map(fact_of, removed)), graph)
+    time, facts, stream, removals, graph = record
+    return Event(time, tuple(map(fact_of, facts)), stream, tuple(map(fact_of, removals)), graph)
 
 
-def fact_of(saved: Sequence[Any]) -> Fact:
+def fact_of(record: Sequence[Any]) -> Fact:
     """The fact of a list: an atom has a relation and arguments."""
-    return cast(Fact, _made(Atom if len(saved) == 2 else Triple, saved))
+    return cast(Fact, _made(Atom if len(record) == 2 else Triple, record))
 
 
 def as_json(output: Output) -> list[Any]:
@@ -31,9 +31,9 @@ def as_json(output: Output) -> list[Any]:
     return [output.time, output.rule, type(output.fact).__name__, *output.fact]
 
 
-def output_of(saved: Sequence[Any]) -> Output:
+def output_of(record: Sequence[Any]) -> Output:
     """The output of a list that `as_json` gave."""
-    time, rule, kind, *parts = saved
+    time, rule, kind, *parts = record
     return Output(_made(_KINDS[kind], parts), time, rule)
 
 

@@ -54,8 +54,8 @@ class Statements(NamedTuple):
         """The columns of terms. The labels of blank nodes end in `own`."""
         columns: Sequence[Column] = (self.subjects, self.predicates, self.objects)
         if self.blank and (nodes := [node for node in {*self.subjects, *self.objects} if node[0] == "_"]):
-            named = {node: node + own for node in nodes}.get
-            columns = [list(map(named, column, column)) for column in columns]
+            node_names = {node: node + own for node in nodes}.get
+            columns = [list(map(node_names, column, column)) for column in columns]
         subjects, predicates, objects = cast(Sequence[list[Term]], columns)
         return subjects, predicates, objects
 
@@ -66,10 +66,10 @@ class Statements(NamedTuple):
         """Those that are chosen."""
         if choice.predicates.issuperset(self.kinds):
             return self
-        chosen = list(map(choice.predicates.__contains__, self.predicates))
-        sizes = [sum(chosen[first:end]) for first, end in pairwise(accumulate(self.sizes, initial=0))]
+        selected = list(map(choice.predicates.__contains__, self.predicates))
+        sizes = [sum(selected[first:end]) for first, end in pairwise(accumulate(self.sizes, initial=0))]
         columns = (self.subjects, self.predicates, self.objects)
-        subjects, predicates, objects = (list(compress(column, chosen)) for column in columns)
+        subjects, predicates, objects = (list(compress(column, selected)) for column in columns)
         kinds = choice.predicates.intersection(self.kinds)
         return Statements(self.stamps, sizes, subjects, predicates, objects, kinds, self.blank)
 
@@ -92,12 +92,12 @@ class Choice:
         self.latest = max(self.latest, last)
         return on
 
-    def of(self, found: Sequence[tuple[int, Triple | Quad]]) -> Sequence[tuple[int, Triple | Quad]]:
+    def of(self, statements: Sequence[tuple[int, Triple | Quad]]) -> Sequence[tuple[int, Triple | Quad]]:
         """The (time, statement) pairs that are of use, and the last one; all of them where they are out of order."""
-        times = [time for time, _ in found]
+        times = [time for time, _ in statements]
         if not self.goes_on(min(times), max(times)) or times != sorted(times):
-            return found
-        return [pair for pair in found[:-1] if pair[1].predicate in self.predicates] + [found[-1]]
+            return statements
+        return [pair for pair in statements[:-1] if pair[1].predicate in self.predicates] + [statements[-1]]
 
 
 def statements(block: bytes, timed: bool = False) -> Statements | None:
@@ -105,12 +105,12 @@ def statements(block: bytes, timed: bool = False) -> Statements | None:
     text = block.decode("utf-8", "replace")
     cells, width = f".\n{text}".split(" "), 4 if timed else 3
     if len(cells) % width == 1 and cells.pop() == ".":
-        first, *others = (cells[column::width] for column in range(width))
+        first, *other_columns = (cells[column::width] for column in range(width))
         starts, sizes = _runs(first)
         if all(cell.startswith(".\n") for cell in starts):
-            return _of([cell[2:] for cell in starts], sizes, others, "_" in text, checked=False)
-    if _NOT_CANONICAL not in text and (matched := _matched(text, timed)):
-        return _of(*_runs(matched[0]), matched[1:], "_" in text, checked=True)
+            return _of([cell[2:] for cell in starts], sizes, other_columns, "_" in text, checked=False)
+    if _NOT_CANONICAL not in text and (columns := _matched(text, timed)):
+        return _of(*_runs(columns[0]), columns[1:], "_" in text, checked=True)
     return None
 
 
@@ -120,20 +120,24 @@ def _runs(column: Column) -> tuple[list[str], list[int]]:
     return list(map(column.__getitem__, places[:-1])), list(map(sub, places[1:], places))
 
 
-def _of(firsts: Column, sizes: list[int], others: Sequence[Column], blank: bool, checked: bool) -> Statements | None:
+def _of(
+    firsts: Column, sizes: list[int], other_columns: Sequence[Column], blank: bool, checked: bool
+) -> Statements | None:
     """None unless all terms are plain, of which each is looked at once, if they have not been `checked`. firsts: the
     first cell of each run of lines in which it is the same; sizes: how many lines are in each."""
-    if len(others) == 2:
-        others = [list(chain.from_iterable(map(repeat, firsts, sizes))), *others]
+    if len(other_columns) == 2:
+        other_columns = [list(chain.from_iterable(map(repeat, firsts, sizes))), *other_columns]
         firsts, sizes = [], []
     terms: dict[str, str] = {}
     kinds: dict[str, str] = {}
-    subjects = list(map(terms.setdefault, others[0], others[0]))
+    subjects = list(map(terms.setdefault, other_columns[0], other_columns[0]))
     nodes = len(terms)
-    objects = list(map(terms.setdefault, others[2], others[2]))
-    predicates = list(map(kinds.setdefault, others[1], others[1]))
-    first, rest = list(islice(terms, nodes)), list(islice(terms, nodes, None))
-    if not (checked or (_are(_ARE_SUBJECTS, first) and _are(_ARE_OBJECTS, rest) and _are(_ARE_PREDICATES, kinds))):
+    objects = list(map(terms.setdefault, other_columns[2], other_columns[2]))
+    predicates = list(map(kinds.setdefault, other_columns[1], other_columns[1]))
+    first, remaining_terms = list(islice(terms, nodes)), list(islice(terms, nodes, None))
+    if not (
+        checked or (_are(_ARE_SUBJECTS, first) and _are(_ARE_OBJECTS, remaining_terms) and _are(_ARE_PREDICATES, kinds))
+    ):
         return None
     return Statements(firsts, sizes, subjects, predicates, objects, kinds, blank)
 
@@ -157,15 +161,19 @@ def events(block: bytes, own: str, stream: str, choice: Choice | None = None) ->
     With a choice, triples that are not chosen are left out, and so are events that bring none, but for the last one.
     None unless all lines are plain, and their times whole numbers of the same length, and in order.
     """
-    found = statements(block, timed=True)
-    if found is None or not _are_numbers(found.stamps) or found.stamps != sorted(found.stamps):
+    parsed_statements = statements(block, timed=True)
+    if (
+        parsed_statements is None
+        or not _are_numbers(parsed_statements.stamps)
+        or parsed_statements.stamps != sorted(parsed_statements.stamps)
+    ):
         return None
-    count, times = len(found.subjects), list(map(int, found.stamps))
+    count, times = len(parsed_statements.subjects), list(map(int, parsed_statements.stamps))
     if choice is not None:
         if not choice.goes_on(times[0], times[-1]):
             return None
-        found = found.of(choice)
-    return Columns(times, found.sizes, *found.terms(own), stream), count
+        parsed_statements = parsed_statements.of(choice)
+    return Columns(times, parsed_statements.sizes, *parsed_statements.terms(own), stream), count
 
 
 def _are_numbers(stamps: Collection[str]) -> bool:

@@ -64,8 +64,8 @@ class TriG:
     def save(self) -> Any:
         return self._open
 
-    def recover(self, saved: Any) -> None:
-        self._open = saved and tuple(saved)
+    def recover(self, state: Any) -> None:
+        self._open = state and tuple(state)
 
     def _graph(self, output: Output, graph: Term | None = None) -> bytes:
         """What begins a graph, that of the output's evaluation unless it is given, if it has not begun."""

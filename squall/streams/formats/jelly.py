@@ -152,8 +152,8 @@ def _frames(input: IO[bytes]) -> Iterator[bytes | None]:
         if is_delimited is None and len(data) >= _HEAD:
             is_delimited = delimited_jelly_hint(data[:_HEAD])
         first = 0
-        while is_delimited and (found := _next(data, first)):
-            begin, first = found
+        while is_delimited and (frame := _next(data, first)):
+            begin, first = frame
             yield data[begin:first]
         data = data[first:]
         if len(data) > LONGEST:
@@ -206,7 +206,7 @@ class Frames:
     def write(self, output: Output) -> bytes:
         if self._alone:
             self._stream = _Stream()
-        return b"" if (said := _statement(output)) is None else _delimited(self._stream.frame([said]))
+        return b"" if (statement := _statement(output)) is None else _delimited(self._stream.frame([statement]))
 
     def end(self) -> bytes:
         return b""
@@ -214,7 +214,7 @@ class Frames:
     def save(self) -> None:
         """Nothing: what comes next begins a stream of its own."""
 
-    def recover(self, saved: None) -> None:
+    def recover(self, state: None) -> None:
         pass
 
 
@@ -230,20 +230,20 @@ class MessageFrames(EvaluationLines):
         super().begin(begun, terminal)
         self._stream = _Stream(messages=True)
 
-    def _frame(self, found: Evaluation) -> bytes:
+    def _frame(self, evaluation: Evaluation) -> bytes:
         if self._alone:
             self._stream = _Stream(messages=True)
-        return _delimited(self._stream.message(found))
+        return _delimited(self._stream.message(evaluation))
 
 
 def of_output(output: Output) -> bytes:
     """A frame without its length, which is all there is to it; nothing for what has no fact."""
-    return b"" if (said := _statement(output)) is None else _single(_Stream().frame([said]))
+    return b"" if (statement := _statement(output)) is None else _single(_Stream().frame([statement]))
 
 
-def of_evaluation(found: Evaluation) -> bytes:
+def of_evaluation(evaluation: Evaluation) -> bytes:
     """A frame without its length, as a message."""
-    return _single(_Stream(messages=True).message(found))
+    return _single(_Stream(messages=True).message(evaluation))
 
 
 def _statement(output: Output) -> Statement | None:
@@ -262,9 +262,9 @@ def behind_length(frame: bytes) -> bytes:
 
 
 def _delimited(frame: Any) -> bytes:
-    written = io.BytesIO()
-    write_delimited(frame, written)
-    return written.getvalue()
+    buffer = io.BytesIO()
+    write_delimited(frame, buffer)
+    return buffer.getvalue()
 
 
 def _single(frame: Any) -> bytes:
@@ -286,14 +286,14 @@ class _Stream(TermEncoder):  # type: ignore[misc]
 
     def frame(self, statements: Iterable[Statement], **metadata: bytes) -> Any:
         rows, self._rows = self._rows, []
-        for said in statements:
-            quad = said if isinstance(said, Quad) else (*said, Term(""))
+        for statement in statements:
+            quad = statement if isinstance(statement, Quad) else (*statement, Term(""))
             rows += encode_quad(quad, self, self._repeated)
         return jelly.RdfStreamFrame(rows=rows, metadata=metadata)
 
-    def message(self, found: Evaluation) -> Any:
+    def message(self, evaluation: Evaluation) -> Any:
         """Raises SinkError for what is not made of triples and quads."""
-        return self.frame(statements_of(found), **{TIME: time_text(found.time).encode()})
+        return self.frame(statements_of(evaluation), **{TIME: time_text(evaluation.time).encode()})
 
     def encode_spo(self, term: Any, slot: Any, statement: Any) -> Any:
         if is_iri(term):

@@ -178,9 +178,9 @@ def _block(quads: list[pyoxigraph.Quad], rename: Callable[[str], Term]) -> Block
     try:
         return Block(placed(quads, rename), [])
     except SyntaxError:
-        lost = [quad for quad in quads if isinstance(quad.object, pyoxigraph.Triple)]
+        unsupported = [quad for quad in quads if isinstance(quad.object, pyoxigraph.Triple)]
         usable = [quad for quad in quads if not isinstance(quad.object, pyoxigraph.Triple)]
-        return Block(placed(usable, rename), [(TRIPLE_TERMS, str(quad)) for quad in lost])
+        return Block(placed(usable, rename), [(TRIPLE_TERMS, str(quad)) for quad in unsupported])
 
 
 def _malformed(error: SyntaxError) -> Malformed:

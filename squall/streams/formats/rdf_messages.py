@@ -80,8 +80,8 @@ def messages(input: IO[bytes], format: Format, base: str | None, name: str) -> I
         yield from jelly.messages(input, name)
         return
     log = _Log(format, base, name)
-    for found in _texts(input):
-        yield found and log.message(*found)
+    for text in _texts(input):
+        yield text and log.message(*text)
 
 
 class _Log:
@@ -104,32 +104,32 @@ class _Log:
         parser = pyoxigraph.parse(head + text, format=self._format.syntax, base_iri=self._base)
         try:
             with bounded():
-                found = placed(list(parser), relabel(own))
+                quads = placed(list(parser), relabel(own))
         except SyntaxError as error:
             return Malformed(reason_of(error), first + (error.lineno or 1) - 1)
         self._prefixes, self._base = parser.prefixes, parser.base_iri
-        return Message(found)
+        return Message(quads)
 
 
 def _texts(input: IO[bytes]) -> Iterator[tuple[int, bytes] | None]:
     """The first line and the text of each message; None where nothing more is at hand. Raises Malformed where the last
     one has no end since the input was cut off (see `squall.streams.formats.reading.decoded`)."""
-    data, known, without, line, more = b"", 0, 0, 1, True
+    data, scanned, without, line, more = b"", 0, 0, 1, True
     while more:
         chunk = input.read(_CHUNK)
         more = bool(chunk)
         data += chunk or b"\n"  # at the end, so that the last word has one
         begin = 0
         while _WORD.search(data, begin + without):  # what has none is not looked at piece by piece, again and again
-            content = _CONTENT.match(data, begin + known)  # what is known to be content is not looked at again
+            content = _CONTENT.match(data, begin + scanned)  # what is known to be content is not looked at again
             assert content is not None  # it may be empty
             delimiter = _DELIMITER.match(data, content.end())
             if delimiter is None:
-                known = content.end() - begin
+                scanned = content.end() - begin
                 break
             yield line, data[begin : content.end()]
             line += data.count(b"\n", begin, delimiter.end())
-            begin, known, without = delimiter.end(), 0, 0
+            begin, scanned, without = delimiter.end(), 0, 0
         else:
             without = max(0, len(data) - begin - _SPLIT)
         data = data[begin:]
@@ -145,37 +145,39 @@ def _texts(input: IO[bytes]) -> Iterator[tuple[int, bytes] | None]:
 # Writing
 
 
-def statements(found: Evaluation) -> list[Statement]:
+def statements(evaluation: Evaluation) -> list[Statement]:
     """The triples and quads of an evaluation. Raises SinkError where it holds anything else."""
-    made: list[Statement] = []
-    for row in found.bindings:
+    result: list[Statement] = []
+    for row in evaluation.bindings:
         match row:
             case {"subject": s, "predicate": p, "object": o, "graph": g} if len(row) == 4:
-                made.append(Quad(s, p, o, g))
+                result.append(Quad(s, p, o, g))
             case {"subject": s, "predicate": p, "object": o} if len(row) == 3:
-                made.append(Triple(s, p, o))
+                result.append(Triple(s, p, o))
             case _:
-                raise _no_statement(found)
-    if found.boolean is not None:
-        raise _no_statement(found)
-    return made
+                raise _no_statement(evaluation)
+    if evaluation.boolean is not None:
+        raise _no_statement(evaluation)
+    return result
 
 
-def _no_statement(found: Evaluation) -> SinkError:
+def _no_statement(evaluation: Evaluation) -> SinkError:
     hint = "the format `ndjson-evaluations` holds all"
-    return SinkError(f"`{found.query}` makes other things than triples and quads", hint=hint)
+    return SinkError(f"`{evaluation.query}` makes other things than triples and quads", hint=hint)
 
 
-def lines(found: Evaluation) -> bytes:
+def lines(evaluation: Evaluation) -> bytes:
     """An evaluation as N-Triples, or N-Quads where it has quads."""
-    return "".join(f"{one}\n" for one in statements(found)).encode()
+    return "".join(f"{statement}\n" for statement in statements(evaluation)).encode()
 
 
-def trig(found: Evaluation) -> bytes:
+def trig(evaluation: Evaluation) -> bytes:
     """An evaluation as TriG: a graph, of which is said when it was generated."""
     encoder = TriG()
-    written = [encoder.write(Output(one, found.time, found.query)) for one in statements(found)]
-    return b"".join((*written, encoder.end()))
+    chunks = [
+        encoder.write(Output(statement, evaluation.time, evaluation.query)) for statement in statements(evaluation)
+    ]
+    return b"".join((*chunks, encoder.end()))
 
 
 class MessageLog(EvaluationLines):
@@ -192,10 +194,10 @@ class MessageLog(EvaluationLines):
         super().begin(begun, terminal)
         self._announced = begun
 
-    def _message(self, found: Evaluation) -> bytes:
-        made = ended(self._body(found), announced=self._announced and not self._alone)
+    def _message(self, evaluation: Evaluation) -> bytes:
+        message = ended(self._body(evaluation), announced=self._announced and not self._alone)
         self._announced = True
-        return made
+        return message
 
 
 def ended(body: bytes, announced: bool = False) -> bytes:

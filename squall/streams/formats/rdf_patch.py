@@ -99,9 +99,9 @@ class Patch:
     def _change(self, number: int, code: str, statement: bytes) -> None:
         """An addition or a removal. A blank node may be written ``<_:label>``."""
         plain = _BLANK_NODE.sub(rb"\1\2", statement) if b"<_:" in statement else statement
-        found, bad = parse_block(plain, RdfFormat.N_QUADS, self.own)
-        if len(found) == 1:
-            self.rows.append((number, code, found[0]))
+        statements, bad = parse_block(plain, RdfFormat.N_QUADS, self.own)
+        if len(statements) == 1:
+            self.rows.append((number, code, statements[0]))
             self.length += len(statement)
             self._bound()
         else:
@@ -121,34 +121,34 @@ class Patch:
     def _commit(self) -> Iterator[Event]:
         """One event; one for each graph where there are several, those that remove first."""
         added: dict[Statement, None] = {}
-        removed: dict[Statement, None] = {}
+        deletions: dict[Statement, None] = {}
         for _, code, statement in self.rows:
             if code == "A":
                 added[statement] = None
             else:
                 added.pop(statement, None)
-                removed[statement] = None
-        come, gone = list(in_graphs(added)), list(in_graphs(removed))
-        if len({graph for graph, _ in (*come, *gone)}) == 1:
-            graph = (come or gone)[0][0]
-            facts, ended = (tuple(found[0][1]) if found else () for found in (come, gone))
-            yield Event(self.time, facts, self.stream, ended, graph)
+                deletions[statement] = None
+        added_runs, deleted_runs = list(in_graphs(added)), list(in_graphs(deletions))
+        if len({graph for graph, _ in (*added_runs, *deleted_runs)}) == 1:
+            graph = (added_runs or deleted_runs)[0][0]
+            facts, removals = (tuple(runs[0][1]) if runs else () for runs in (added_runs, deleted_runs))
+            yield Event(self.time, facts, self.stream, removals, graph)
         else:
-            yield from (Event(self.time, (), self.stream, tuple(triples), graph) for graph, triples in gone)
-            yield from (Event(self.time, tuple(triples), self.stream, (), graph) for graph, triples in come)
+            yield from (Event(self.time, (), self.stream, tuple(triples), graph) for graph, triples in deleted_runs)
+            yield from (Event(self.time, tuple(triples), self.stream, (), graph) for graph, triples in added_runs)
         self._clear()
 
     def _header(self, text: str) -> str:
         """What is wrong with a header; of those, ``time`` alone means something here."""
-        found = _HEADER.fullmatch(text)
-        if found is None:
+        match = _HEADER.fullmatch(text)
+        if match is None:
             return "not a header"
-        if found[1] != "time":
+        if match[1] != "time":
             return ""
         try:
-            self.time = _time(found[2])
+            self.time = _time(match[2])
         except (SyntaxError, ValueError):
-            return f"`{found[2]}` is no time"
+            return f"`{match[2]}` is no time"
         return ""
 
 
@@ -163,8 +163,8 @@ def _time(text: str) -> int:
     return time
 
 
-def transaction(found: Evaluation) -> bytes:
+def transaction(evaluation: Evaluation) -> bytes:
     """An evaluation as a transaction that adds it; nothing if there is nothing in it. Raises SinkError where it has
     other things than triples and quads."""
-    rows = "".join(f"A {one}\n" for one in statements(found))
-    return f'H time "{time_text(found.time)}" .\nTX .\n{rows}TC .\n'.encode() if rows else b""
+    rows = "".join(f"A {statement}\n" for statement in statements(evaluation))
+    return f'H time "{time_text(evaluation.time)}" .\nTX .\n{rows}TC .\n'.encode() if rows else b""

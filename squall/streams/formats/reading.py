@@ -142,9 +142,9 @@ class _Decoder:
                 batch, count = plain
                 self.place.pass_(block, count)  # a statement is a line
             else:
-                found, bad = parse_timed(block, self.format.syntax, own)
+                timed, bad = parse_timed(block, self.format.syntax, own)
                 self._lose(bad)
-                batch, count = _chosen(found, stream, self.choice), len(found)
+                batch, count = _chosen(timed, stream, self.choice), len(timed)
                 self.place.pass_(block)
             self.reading.statements += count
             yield batch
@@ -152,35 +152,35 @@ class _Decoder:
     def _patch(self) -> Iterator[Sequence[Event]]:
         """What was read before is read once more for what it says of what follows, and for nothing else."""
         place = self.place
-        known, ended = place.offset, place.ended
+        start_offset, start_ended = place.offset, place.ended
         place.offset, place.line = 0, 1
 
         def lose(line: int, reason: str, text: str) -> None:
-            if place.offset >= known:
+            if place.offset >= start_offset:
                 self.ledger.record("malformed", self.name, line, reason, text)
 
         settings = self.settings
         patch = Patch(settings.stream, settings.time, suffix(self.name), lose, settings.longest)
-        for block in _divided(self._blocks(), known):
-            found, is_new = patch.read(place.line, block), place.offset >= known
+        for block in _divided(self._blocks(), start_offset):
+            events, is_new = patch.read(place.line, block), place.offset >= start_offset
             place.pass_(block)
             if is_new:
-                yield self._changes(found)
-        if not ended:
+                yield self._changes(events)
+        if not start_ended:
             place.ended = True
             yield self._changes(patch.end())
 
     def _document(self) -> Iterator[Sequence[Event]]:
         if self.place.ended:
             return
-        known = self.place.statements
+        seen_count = self.place.statements
         try:
             longest = self.settings.longest
             for statements, bad in parse_document(self.file, self.format, self.base, suffix(self.name), longest):
-                new, lost = statements[known:], bad[max(0, known - len(statements)) :]
-                known = max(0, known - len(statements) - len(bad))
-                self.place.statements += len(new) + len(lost)
-                for reason, text in lost:
+                new, dead_letters = statements[seen_count:], bad[max(0, seen_count - len(statements)) :]
+                seen_count = max(0, seen_count - len(statements) - len(bad))
+                self.place.statements += len(new) + len(dead_letters)
+                for reason, text in dead_letters:
                     self.ledger.record("malformed", self.name, None, reason, text)
                 yield self._batch(new)
         except Malformed as error:
@@ -190,7 +190,7 @@ class _Decoder:
         """Each message is there as a whole, or is left out."""
         if self.place.ended:
             return
-        known, number, batch = self.place.statements, 0, list[Event]()
+        seen_count, number, batch = self.place.statements, 0, list[Event]()
         try:
             for message in messages(self.file, self.format, self.base, self.name):
                 if message is None:
@@ -198,7 +198,7 @@ class _Decoder:
                     batch = []
                     continue
                 number += 1
-                if number <= known:
+                if number <= seen_count:
                     continue
                 self.place.statements = number
                 try:
@@ -229,29 +229,29 @@ class _Decoder:
         self.reading.statements += len(statements)
         return tuple(_at(self.settings.time, statements, self.settings.stream))
 
-    def _changes(self, found: list[Event]) -> Sequence[Event]:
-        self.reading.statements += sum(len(event.facts) + len(event.removed) for event in found)
-        return found
+    def _changes(self, events: list[Event]) -> Sequence[Event]:
+        self.reading.statements += sum(len(event.facts) + len(event.removed) for event in events)
+        return events
 
     def _blocks(self) -> Iterator[bytes]:
         """Whole lines as soon as they are there, in blocks, without the end of the last one."""
         longest = self.settings.longest
-        rest, length = list[bytes](), 0
+        remainder, length = list[bytes](), 0
         chunk = self.file.read(_CHUNK)
         while chunk:
             head, newline, tail = chunk.rpartition(b"\n")
             if newline:
-                yield b"".join([*rest, head])
-                rest, length = [], 0
-            rest += [tail] if tail else []
+                yield b"".join([*remainder, head])
+                remainder, length = [], 0
+            remainder += [tail] if tail else []
             length += len(tail)
             behind = b""
             if longest is not None and length > longest:
-                behind = self._behind_line(b"".join(rest))
-                rest, length = [], 0
+                behind = self._behind_line(b"".join(remainder))
+                remainder, length = [], 0
             chunk = behind or self.file.read(_CHUNK)
-        if rest and not self.settings.whole_lines:
-            yield b"".join(rest)
+        if remainder and not self.settings.whole_lines:
+            yield b"".join(remainder)
 
     def _behind_line(self, begin: bytes) -> bytes:
         """What has come behind a line that is too long, which is counted when its end is there. begin: all of it so
@@ -279,16 +279,16 @@ class _Decoder:
         self.ledger.record("malformed", self.name, error.line, reason, "")
 
 
-def _chosen(found: Sequence[Timed], stream: str, choice: Choice | None) -> list[Event]:
-    return grouped(found if choice is None else choice.of(found), stream) if found else []
+def _chosen(timed: Sequence[Timed], stream: str, choice: Choice | None) -> list[Event]:
+    return grouped(timed if choice is None else choice.of(timed), stream) if timed else []
 
 
-def grouped(found: Sequence[Timed], stream: str = "") -> list[Event]:
+def grouped(timed: Sequence[Timed], stream: str = "") -> list[Event]:
     """Events of (time, statement) pairs: one for each run of equal times and graphs."""
     events: list[Event] = []
     statements: list[Statement] = []
-    current = found[0][0]
-    for moment, statement in found:
+    current = timed[0][0]
+    for moment, statement in timed:
         if moment != current:
             events += _at(current, statements, stream)
             current, statements = moment, []

@@ -22,23 +22,23 @@ from squall.rdf import ALWAYS, XSD_STRING, Term, iri_text, is_blank, is_iri, par
 from squall.streams.formats.evaluations import Evaluation, evaluation_iri
 
 
-def json_line(found: Evaluation) -> bytes:
+def json_line(evaluation: Evaluation) -> bytes:
     """A document of the JSON format on one line, with the members ``time`` (integer ms; null for what always holds) and
     ``query`` before its own."""
-    time = None if found.time == ALWAYS else found.time
-    return _dumped({"time": time, "query": found.query} | _json(found, {}))
+    time = None if evaluation.time == ALWAYS else evaluation.time
+    return _dumped({"time": time, "query": evaluation.query} | _json(evaluation, {}))
 
 
-def srj(found: Evaluation) -> bytes:
+def srj(evaluation: Evaluation) -> bytes:
     """The JSON format, on one line."""
-    return _dumped(_json(found, {"link": [_link(found)]}))
+    return _dumped(_json(evaluation, {"link": [_link(evaluation)]}))
 
 
-def _json(found: Evaluation, head: dict[str, Any]) -> dict[str, Any]:
-    if found.boolean is not None:
-        return {"head": head, "boolean": found.boolean}
-    bindings = [{name: _json_term(term) for name, term in row.items()} for row in found.bindings]
-    return {"head": {"vars": list(found.names)} | head, "results": {"bindings": bindings}}
+def _json(evaluation: Evaluation, head: dict[str, Any]) -> dict[str, Any]:
+    if evaluation.boolean is not None:
+        return {"head": head, "boolean": evaluation.boolean}
+    bindings = [{name: _json_term(term) for name, term in row.items()} for row in evaluation.bindings]
+    return {"head": {"vars": list(evaluation.names)} | head, "results": {"bindings": bindings}}
 
 
 def _dumped(document: dict[str, Any]) -> bytes:
@@ -63,8 +63,8 @@ def _described(term: Term) -> tuple[str, str, dict[str, str]]:
     return "literal", lexical, {} if datatype == XSD_STRING else {"datatype": datatype}
 
 
-def _link(found: Evaluation) -> str:
-    return iri_text(evaluation_iri(found.time, found.query))
+def _link(evaluation: Evaluation) -> str:
+    return iri_text(evaluation_iri(evaluation.time, evaluation.query))
 
 
 _ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -72,8 +72,8 @@ _ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def _legal(text: str) -> str:
     """The text. Raises SinkError if XML 1.0 (section 2.2) has no way to write it."""
-    if found := _ILLEGAL.search(text):
-        raise SinkError(f"XML cannot hold the character U+{ord(found[0]):04X}", hint="the format `srj` can")
+    if match := _ILLEGAL.search(text):
+        raise SinkError(f"XML cannot hold the character U+{ord(match[0]):04X}", hint="the format `srj` can")
     return text
 
 
@@ -101,34 +101,34 @@ def _references(text: str) -> str:
     return "".join(f"&#{ord(character)};" for character in text)
 
 
-def srx(found: Evaluation) -> bytes:
+def srx(evaluation: Evaluation) -> bytes:
     """The XML format. Raises SinkError for a literal with a character that XML does not have."""
     file = io.BytesIO()
     xml = _Writer(file, "utf-8", short_empty_elements=True)
     xml.startDocument()
     with xml.element("sparql", xmlns="http://www.w3.org/2005/sparql-results#"):
-        _xml_head(xml, found)
-        if found.boolean is None:
-            _xml_results(xml, found)
+        _xml_head(xml, evaluation)
+        if evaluation.boolean is None:
+            _xml_results(xml, evaluation)
         else:
             with xml.element("boolean"):
-                xml.text(str(found.boolean).lower())
+                xml.text(str(evaluation.boolean).lower())
     xml.endDocument()
     return file.getvalue() + b"\n"
 
 
-def _xml_head(xml: _Writer, found: Evaluation) -> None:
+def _xml_head(xml: _Writer, evaluation: Evaluation) -> None:
     with xml.element("head"):
-        for name in found.names if found.boolean is None else ():
+        for name in evaluation.names if evaluation.boolean is None else ():
             with xml.element("variable", name=name):
                 pass
-        with xml.element("link", href=_link(found)):
+        with xml.element("link", href=_link(evaluation)):
             pass
 
 
-def _xml_results(xml: _Writer, found: Evaluation) -> None:
+def _xml_results(xml: _Writer, evaluation: Evaluation) -> None:
     with xml.element("results"):
-        for row in found.bindings:
+        for row in evaluation.bindings:
             with xml.element("result"):
                 for name, term in row.items():
                     _xml_binding(xml, name, term)
@@ -140,13 +140,15 @@ def _xml_binding(xml: _Writer, name: str, term: Term) -> None:
         xml.text(text)
 
 
-def srcsv(found: Evaluation) -> bytes:
+def srcsv(evaluation: Evaluation) -> bytes:
     """The CSV format: values without their kind, datatype and language. Raises SinkError for a boolean."""
-    _no_boolean(found, "CSV")
+    _no_boolean(evaluation, "CSV")
     text = io.StringIO()
     table = csv.writer(text)
-    table.writerow(found.names)
-    table.writerows([_value(row[name]) if name in row else "" for name in found.names] for row in found.bindings)
+    table.writerow(evaluation.names)
+    table.writerows(
+        [_value(row[name]) if name in row else "" for name in evaluation.names] for row in evaluation.bindings
+    )
     return text.getvalue().encode()
 
 
@@ -157,16 +159,16 @@ def _value(term: Term) -> str:
     return term if is_blank(term) else parts(term).lexical
 
 
-def srtsv(found: Evaluation) -> bytes:
+def srtsv(evaluation: Evaluation) -> bytes:
     """The TSV format: terms as in N-Triples, tabs in them escaped. Raises SinkError for a boolean."""
-    _no_boolean(found, "TSV")
-    rows = ([row.get(name, "").replace("\t", "\\t") for name in found.names] for row in found.bindings)
-    lines = ["\t".join(f"?{name}" for name in found.names), *map("\t".join, rows)]
+    _no_boolean(evaluation, "TSV")
+    rows = ([row.get(name, "").replace("\t", "\\t") for name in evaluation.names] for row in evaluation.bindings)
+    lines = ["\t".join(f"?{name}" for name in evaluation.names), *map("\t".join, rows)]
     return ("\n".join(lines) + "\n").encode()
 
 
-def _no_boolean(found: Evaluation, format: str) -> None:
-    if found.boolean is not None:
+def _no_boolean(evaluation: Evaluation, format: str) -> None:
+    if evaluation.boolean is not None:
         raise SinkError(f"SPARQL's {format} has no form for a boolean", hint="the formats `srj` and `srx` have one")
 
 

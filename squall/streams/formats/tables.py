@@ -43,38 +43,40 @@ class Tables:
     def save(self) -> Any:
         return {"prefixes": self._known, "outputs": self._gathering.save()}
 
-    def recover(self, saved: Any) -> None:
-        self._known = saved["prefixes"]
-        self._gathering.recover(saved["outputs"])
+    def recover(self, state: Any) -> None:
+        self._known = state["prefixes"]
+        self._gathering.recover(state["outputs"])
 
-    def _shown(self, found: Sequence[Evaluation]) -> bytes:
-        alike = groupby(found, key=lambda one: (one.time, one.names))
+    def _shown(self, evaluations: Sequence[Evaluation]) -> bytes:
+        alike = groupby(evaluations, key=lambda evaluation: (evaluation.time, evaluation.names))
         return "".join(self._text(list(group)) for _, group in alike).encode()
 
-    def _text(self, found: Sequence[Evaluation]) -> str:
+    def _text(self, evaluations: Sequence[Evaluation]) -> str:
         """One table. Evaluations of one time with the same columns share it; a column says which is which."""
-        terms = (_bare(term) for one in found for row in one.bindings for term in row.values())
-        known = prefixes("\n".join(terms))
-        changed = header(known) if known and known != self._known else ""
-        self._known = known or self._known
-        title = "  ".join((_time(found[0].time), *(one.query for one in found if len(found) == 1)))
-        return f"{changed}{_visible(title)}\n{self._body(found, known)}\n"
+        terms = (_bare(term) for evaluation in evaluations for row in evaluation.bindings for term in row.values())
+        namespaces = prefixes("\n".join(terms))
+        new_header = header(namespaces) if namespaces and namespaces != self._known else ""
+        self._known = namespaces or self._known
+        title = "  ".join(
+            (_time(evaluations[0].time), *(evaluation.query for evaluation in evaluations if len(evaluations) == 1))
+        )
+        return f"{new_header}{_visible(title)}\n{self._body(evaluations, namespaces)}\n"
 
-    def _body(self, found: Sequence[Evaluation], known: dict[str, str]) -> str:
-        if found[0].boolean is not None:
-            return "".join(f"  {str(one.boolean).lower()}\n" for one in found)
-        if not any(one.bindings for one in found):
+    def _body(self, evaluations: Sequence[Evaluation], namespaces: dict[str, str]) -> str:
+        if evaluations[0].boolean is not None:
+            return "".join(f"  {str(evaluation.boolean).lower()}\n" for evaluation in evaluations)
+        if not any(evaluation.bindings for evaluation in evaluations):
             return "  nothing\n"
-        table = Table(*(["rule"] if len(found) > 1 else []), *found[0].names, box=SIMPLE_HEAD)
-        for cells in _rows(found):
-            table.add_row(*(Text(_visible(shorten(_bare(cell), known)), overflow="fold") for cell in cells))
+        table = Table(*(["rule"] if len(evaluations) > 1 else []), *evaluations[0].names, box=SIMPLE_HEAD)
+        for cells in _rows(evaluations):
+            table.add_row(*(Text(_visible(shorten(_bare(cell), namespaces)), overflow="fold") for cell in cells))
         return _rendered(table, self._terminal)
 
 
-def _rows(found: Sequence[Evaluation]) -> Iterator[Iterable[str]]:
-    for one in found:
-        rule = [one.query] if len(found) > 1 else []
-        yield from ([*rule, *(row.get(name, "") for name in one.names)] for row in one.bindings)
+def _rows(evaluations: Sequence[Evaluation]) -> Iterator[Iterable[str]]:
+    for evaluation in evaluations:
+        rule = [evaluation.query] if len(evaluations) > 1 else []
+        yield from ([*rule, *(row.get(name, "") for name in evaluation.names)] for row in evaluation.bindings)
 
 
 def _time(time: int) -> str:
@@ -90,13 +92,17 @@ _BARE = re.compile(
 
 def _bare(term: str) -> str:
     """A number or truth value without its datatype; any other term as it is."""
-    found = _BARE.fullmatch(term)
-    return next(filter(None, found.groups())) if found else term
+    match = _BARE.fullmatch(term)
+    return next(filter(None, match.groups())) if match else term
 
 
 def _visible(text: str) -> str:
     """Without characters that a terminal would take as commands: they are shown as escapes."""
-    return text if text.isprintable() else "".join(one if one.isprintable() else f"\\u{ord(one):04X}" for one in text)
+    return (
+        text
+        if text.isprintable()
+        else "".join(character if character.isprintable() else f"\\u{ord(character):04X}" for character in text)
+    )
 
 
 def _rendered(table: Table, terminal: bool) -> str:

@@ -33,9 +33,9 @@ def moment(term: Term) -> int | None:
     ``xsd:dateTime``, ``xsd:dateTimeStamp`` and ``xsd:date`` (its first instant), in UTC where they name no zone, finer
     than a millisecond cut off; ``xsd:integer`` and what is derived from it (``xsd:long``): milliseconds.
     """
-    found = instant(term)
-    if found is not None and found.family in ("dateTime", "date"):
-        time = found.seconds * 1000 + int(f"{found.fraction}000"[:3])
+    point = instant(term)
+    if point is not None and point.family in ("dateTime", "date"):
+        time = point.seconds * 1000 + int(f"{point.fraction}000"[:3])
     elif (value := number(term)) is not None and isinstance(value.value, int):
         time = value.value
     else:

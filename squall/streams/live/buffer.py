@@ -37,10 +37,10 @@ class Buffer(Generic[T]):
         is closed and empty, or when that is over."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._waiting, patience)
-            taken = list(self._waiting)
+            items = list(self._waiting)
             self._waiting.clear()
             self._changed.notify_all()
-            return taken
+            return items
 
     def close(self) -> None:
         """Nothing more can be put; what waits can still be taken."""

@@ -33,10 +33,10 @@ class EventStream:
         if self._is_first and self._text:
             self._text = self._text.removeprefix("\ufeff")
             self._is_first = False
-        *lines, rest = _LINE_END.split(self._text)
+        *lines, remainder = _LINE_END.split(self._text)
         if self._text.endswith("\r"):  # a line feed may follow, which belongs to it
-            rest = lines.pop() + "\r"
-        self._text = rest
+            remainder = lines.pop() + "\r"
+        self._text = remainder
         return [data for line in lines if (data := self._line(line)) is not None]
 
     def _line(self, line: str) -> str | None:

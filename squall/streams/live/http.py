@@ -120,10 +120,10 @@ class HttpSource(MessageSource):
         yield ()
         stream = EventStream()
         while data := response.read1(_CHUNK):
-            found = stream.read(data)
+            events = stream.read(data)
             if stream.waiting > LONGEST:
                 raise SourceError(f"`{self.uri}` cannot be read: an event is longer than {LONGEST} bytes")
-            messages = [self._message(text.encode()) for text in found]
+            messages = [self._message(text.encode()) for text in events]
             self.reached = stream.id or self.reached
             yield self.events(messages)
         if not self.stopped.is_set():
@@ -238,7 +238,9 @@ class HttpServer(ServingSink):
         request.end_headers()
         request.connection.settimeout(None)
         cut = partial(socket.socket.shutdown, request.connection, socket.SHUT_RDWR)
-        self.attend(":".join(map(str, request.client_address)), lambda found: request.wfile.write(b"".join(found)), cut)
+        self.attend(
+            ":".join(map(str, request.client_address)), lambda chunks: request.wfile.write(b"".join(chunks)), cut
+        )
 
 
 class _Listening(ThreadingHTTPServer):

@@ -73,11 +73,11 @@ class KafkaSource(MessageSource):
     def receive(self) -> Iterator[Sequence[Event]]:
         self._open()
         yield ()
-        gone: float | None = None
+        lost_since: float | None = None
         while not self.stopped.is_set():
             if messages := self._messages():
                 yield self._batch(messages)
-            gone = self._gone(gone) if self._down.is_set() else None
+            lost_since = self._gone(lost_since) if self._down.is_set() else None
 
     def seek(self, position: str) -> None:
         """See `squall.streams.sources.files.Replayable`; a group says itself where it is, but what it gives again is passed
@@ -109,14 +109,18 @@ class KafkaSource(MessageSource):
         end = self._bounds(_BEHIND)
         if not (begin and self.is_limited):
             return end
-        known, ends = json.loads(begin), json.loads(end)
-        sizes = {one: behind - known.get(one, 0) for one, behind in ends.items()}
+        begin_offsets, ends = json.loads(begin), json.loads(end)
+        sizes = {partition: behind - begin_offsets.get(partition, 0) for partition, behind in ends.items()}
         rate = min(1, self.buffer / (sum(sizes.values()) or 1))
-        return json.dumps({one: known.get(one, 0) + ceil(size * rate) for one, size in sizes.items()})
+        return json.dumps(
+            {partition: begin_offsets.get(partition, 0) + ceil(size * rate) for partition, size in sizes.items()}
+        )
 
     def parts(self, begin: str, end: str) -> list[str]:
-        known = json.loads(begin)
-        places = ((int(one), known.get(one, 0), behind) for one, behind in json.loads(end).items())
+        begin_offsets = json.loads(begin)
+        places = (
+            (int(partition), begin_offsets.get(partition, 0), behind) for partition, behind in json.loads(end).items()
+        )
         return [json.dumps(place) for place in places if place[1] < place[2]]
 
     def part(self, part: str) -> Iterator[Sequence[Event]]:
@@ -126,14 +130,14 @@ class KafkaSource(MessageSource):
         consumer.assign(self._assignment({partition: offset}))
         limit = time.monotonic() + self.retry / 1000
         while offset < end:
-            found = consumer.consume(self.buffer, BLOCK)
-            messages = self._usable(found)
-            if found:  # the end of the partition too: behind the last message there may be marks of transactions
-                offset = max(one.offset() + (one.error() is None) for one in found)
+            batch = consumer.consume(self.buffer, BLOCK)
+            messages = self._usable(batch)
+            if batch:  # the end of the partition too: behind the last message there may be marks of transactions
+                offset = max(message.offset() + (message.error() is None) for message in batch)
                 limit = time.monotonic() + self.retry / 1000
             elif time.monotonic() > limit:
                 raise SourceError(f"`{self.uri}` cannot be read: nothing came up to offset {end} of {partition}")
-            yield self.events([self._message(one) for one in messages if one.offset() < end])
+            yield self.events([self._message(message) for message in messages if message.offset() < end])
 
     def acknowledge(self, position: str) -> None:
         """See `squall.streams.sources.files.Acknowledging`."""
@@ -151,7 +155,11 @@ class KafkaSource(MessageSource):
     def _commit(self, asynchronous: bool) -> None:
         """Of the partitions that are still this consumer's: somebody else may be further in the others."""
         mine = {place.partition for place in self._consumer.assignment()}
-        offsets = {int(one): offset for one, offset in json.loads(self._committed).items() if int(one) in mine}
+        offsets = {
+            int(partition): offset
+            for partition, offset in json.loads(self._committed).items()
+            if int(partition) in mine
+        }
         if offsets:
             with suppress(KafkaException):  # then they come again
                 self._consumer.commit(offsets=self._assignment(offsets), asynchronous=asynchronous)
@@ -186,7 +194,9 @@ class KafkaSource(MessageSource):
 
     def _bounds(self, side: int) -> str:
         """Where the partitions begin or end, as a position."""
-        return self.patiently(lambda: json.dumps({one: self._watermarks(one)[side] for one in self._partitions()}))
+        return self.patiently(
+            lambda: json.dumps({partition: self._watermarks(partition)[side] for partition in self._partitions()})
+        )
 
     def _partitions(self) -> list[int]:
         return partitions_of(self._connected(), self.topic)
@@ -195,16 +205,16 @@ class KafkaSource(MessageSource):
         """The offsets of the first message, and behind the last one. Raises Lost."""
         place = TopicPartition(self.topic, partition)
         try:
-            found: tuple[int, int] = self._consumer.get_watermark_offsets(place, TIMEOUT)
+            offsets: tuple[int, int] = self._consumer.get_watermark_offsets(place, TIMEOUT)
         except KafkaException as error:
             raise Lost(said(error)) from error
-        return found
+        return offsets
 
-    def _check_gone(self, partition: int, wanted: int) -> None:
+    def _check_gone(self, partition: int, offset: int) -> None:
         """Messages from an offset on that are no longer there are lost."""
         first = self._watermarks(partition)[_FIRST]
-        if wanted < first:
-            reason = f"the messages from offset {wanted} to {first - 1} are no longer there"
+        if offset < first:
+            reason = f"the messages from offset {offset} to {first - 1} are no longer there"
             self.ledger.record("lost", self._name(partition), None, reason, "")
 
     def _assignment(self, offsets: dict[Any, int]) -> list[TopicPartition]:
@@ -214,24 +224,28 @@ class KafkaSource(MessageSource):
         first = self._consumer.poll(BLOCK)
         return self._usable([] if first is None else [first, *self._consumer.consume(self.buffer - 1, 0)])
 
-    def _usable(self, found: Sequence[Any]) -> list[Any]:
+    def _usable(self, messages: Sequence[Any]) -> list[Any]:
         """The messages of what has come. Raises SourceError where there is an error that does not pass."""
-        for one in found:
-            error = one.error()
+        for message in messages:
+            error = message.error()
             if error is not None and not error.retriable() and error.code() != KafkaError._PARTITION_EOF:
                 raise SourceError(f"`{self.uri}` cannot be read: {error.str()}")
-        return [one for one in found if one.error() is None]
+        return [message for message in messages if message.error() is None]
 
     def _batch(self, messages: Sequence[Any]) -> list[Event]:
-        for one in messages:
-            self._offsets[one.partition()] = one.offset() + 1
+        for message in messages:
+            self._offsets[message.partition()] = message.offset() + 1
         self.reached = json.dumps(self._offsets)
         return self.events(
-            [self._message(one) for one in messages if one.offset() >= self._covered.get(one.partition(), 0)]
+            [
+                self._message(message)
+                for message in messages
+                if message.offset() >= self._covered.get(message.partition(), 0)
+            ]
         )
 
-    def _message(self, one: Any) -> Message:
-        return Message(one.value() or b"", self._name(one.partition()), f"offset {one.offset()}")
+    def _message(self, message: Any) -> Message:
+        return Message(message.value() or b"", self._name(message.partition()), f"offset {message.offset()}")
 
     def _name(self, partition: int) -> str:
         return f"{self.place}[{partition}]"

@@ -26,12 +26,12 @@ SILENT.propagate = False
 def settings_of(address: Address) -> tuple[dict[str, Any], Address]:
     """What an address says to librdkafka, and the address without that."""
     hosts, _ = place_of(address)
-    found: dict[str, Any] = {name: value for name, value in address.options if "." in name}
+    settings: dict[str, Any] = {name: value for name, value in address.options if "." in name}
     login, at, servers = hosts.rpartition("@")
     if at:
         user, _, password = login.partition(":")
-        found |= {"sasl.username": unquote(user), "sasl.password": unquote(password)}
-    return {"bootstrap.servers": servers, **found}, address.without(*found)
+        settings |= {"sasl.username": unquote(user), "sasl.password": unquote(password)}
+    return {"bootstrap.servers": servers, **settings}, address.without(*settings)
 
 
 def place_of(address: Address) -> tuple[str, str]:
@@ -53,12 +53,12 @@ def made(client: Callable[[dict[str, Any]], Any], settings: dict[str, Any], uri:
 def partitions_of(client: Any, topic: str) -> list[int]:
     """The partitions of a topic. Raises Lost if nobody answers, SourceError if there is no such topic."""
     try:
-        found = client.list_topics(topic, TIMEOUT).topics[topic]
+        metadata = client.list_topics(topic, TIMEOUT).topics[topic]
     except KafkaException as error:
         raise Lost(said(error)) from error
-    if found.error is not None:
-        raise SourceError(f"the topic `{topic}` cannot be used: {found.error.str()}")
-    return sorted(found.partitions)
+    if metadata.error is not None:
+        raise SourceError(f"the topic `{topic}` cannot be used: {metadata.error.str()}")
+    return sorted(metadata.partitions)
 
 
 def said(error: KafkaException) -> str:

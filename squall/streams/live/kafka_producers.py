@@ -104,8 +104,8 @@ class Transactions(Each):
     def begin(self, number: int) -> None:
         """What is sent from now on is the delivery of that number. Raises SinkError where there are later ones."""
         if number < self._committed:
-            found = f"it has had delivery {self._committed} of the checkpoint, which is at {number}"
-            self._sink.refused(f"{found}: another run has gone on from there")
+            conflict = f"it has had delivery {self._committed} of the checkpoint, which is at {number}"
+            self._sink.refused(f"{conflict}: another run has gone on from there")
         self._number, self._is_there = number, number == self._committed
 
     def send(self, data: bytes, headers: Headers) -> None:
@@ -150,17 +150,17 @@ class Transactions(Each):
     def _last(self, settings: dict[str, Any]) -> tuple[int, Any]:
         """The number of the last delivery that is there (0: there is none), and the group that has it."""
         consumer = made(Consumer, {**settings, "isolation.level": "read_committed"}, self._sink.uri)
-        found: list[int] = []
+        deliveries: list[int] = []
 
         def ask(timeout: float) -> None:
             (place,) = consumer.committed([TopicPartition(self._sink.topic, 0)], timeout)
             if place.error is not None:
                 raise KafkaException(place.error)
-            found.append(place.offset)
+            deliveries.append(place.offset)
 
         try:
             self._ask(ask, _PASSING)
-            return max(found[-1], 0), consumer.consumer_group_metadata()
+            return max(deliveries[-1], 0), consumer.consumer_group_metadata()
         finally:
             consumer.close()
 

@@ -99,8 +99,8 @@ class _Within:
         self._message = message
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        shown = text[:SHOWN]
-        self._ledger.record(cause, self._message.place, line, f"{self._message.which}: {reason}", shown)
+        excerpt = text[:SHOWN]
+        self._ledger.record(cause, self._message.place, line, f"{self._message.which}: {reason}", excerpt)
 
 
 class MessageSink:
@@ -158,8 +158,8 @@ class MessageSink:
         """See `squall.streams.sinks.Formatting`."""
         return self._messages.save()
 
-    def hold(self, held: Any) -> None:
-        self._messages.recover(held)
+    def hold(self, buffered: Any) -> None:
+        self._messages.recover(buffered)
 
     def drop(self) -> None:
         self._messages.end()
@@ -192,8 +192,8 @@ class MessageSink:
 class _Each:
     """A message for each output: a line of a format, or what else `made` makes of it."""
 
-    def __init__(self, made: Callable[[Output], bytes]) -> None:
-        self._made = made
+    def __init__(self, encode: Callable[[Output], bytes]) -> None:
+        self._made = encode
 
     def add(self, output: Output) -> list[bytes]:
         return [data] if (data := self._made(output)) else []
@@ -204,15 +204,15 @@ class _Each:
     def save(self) -> None:
         return None
 
-    def recover(self, saved: None) -> None:
+    def recover(self, state: None) -> None:
         pass
 
 
 class _Documents:
     """A message for each evaluation."""
 
-    def __init__(self, made: Callable[[Evaluation], bytes]) -> None:
-        self._document = made
+    def __init__(self, encode: Callable[[Evaluation], bytes]) -> None:
+        self._document = encode
         self._gathering = Gathering()
         self.save = self._gathering.save
         self.recover = self._gathering.recover
@@ -224,7 +224,7 @@ class _Documents:
         return self._made(self._gathering.end())
 
     def _made(self, evaluations: Sequence[Evaluation]) -> list[bytes]:
-        return [data for one in evaluations if (data := self._document(one))]
+        return [data for evaluation in evaluations if (data := self._document(evaluation))]
 
 
 def _messages(format: str) -> _Each | _Documents:
@@ -238,11 +238,11 @@ def _messages(format: str) -> _Each | _Documents:
         return _Each(jelly.of_output) if format == "jelly" else _Documents(jelly.of_evaluation)
     documents = {**DOCUMENTS, **EVALUATIONS, **MESSAGES}
     if format not in documents:
-        known = ", ".join((*LINES, *BINARY, *documents))
-        raise UsageError(f"messages cannot be written as `{format}`", hint=f"formats: {known}")
+        formats = ", ".join((*LINES, *BINARY, *documents))
+        raise UsageError(f"messages cannot be written as `{format}`", hint=f"formats: {formats}")
     return _Documents(partial(_bare, documents[format]))
 
 
-def _bare(made: Callable[[T], bytes], of: T) -> bytes:
+def _bare(encode: Callable[[T], bytes], of: T) -> bytes:
     """What is made of something, without the end of its last line."""
-    return made(of).rstrip(b"\n")
+    return encode(of).rstrip(b"\n")

@@ -74,11 +74,11 @@ class MqttSource(MessageSource):
             self._waiting.close()
         patience: float | None = _CONNECT
         try:
-            while taken := self._waiting.take(patience):
+            while messages := self._waiting.take(patience):
                 patience = None
-                if any(not isinstance(word, Exception) for word in taken):
-                    yield self._batch([word for word in taken if isinstance(word, MQTTMessage)])
-                for word in taken:
+                if any(not isinstance(word, Exception) for word in messages):
+                    yield self._batch([word for word in messages if isinstance(word, MQTTMessage)])
+                for word in messages:
                     if isinstance(word, Exception):
                         raise word
             if patience is not None and not self.stopped.is_set():

@@ -120,14 +120,14 @@ class RedisSource(MessageSource):
         """See `squall.streams.sources.files.Acknowledging`. Where there is no connection, the next one is told."""
         if not self.group:
             return
-        done = [*self._unacknowledged]
-        done = done[: done.index(position) + 1] if position in done else []
+        entries = [*self._unacknowledged]
+        entries = entries[: entries.index(position) + 1] if position in entries else []
         try:
-            if done:
-                self._redis.xack(self.key, self.group, *done)
+            if entries:
+                self._redis.xack(self.key, self.group, *entries)
         except (ConnectionError, TimeoutError):
             return
-        for _ in done:
+        for _ in entries:
             self._unacknowledged.popleft()
 
     def close(self) -> None:
@@ -136,8 +136,8 @@ class RedisSource(MessageSource):
     def _prepare(self) -> None:
         """Makes the group if there is none; finds out where new entries begin."""
         if self.group:
-            known = {group["name"] for group in self._redis.xinfo_groups(self.key)} if self._exists() else set()
-            if self.group.encode() not in known:
+            groups = {group["name"] for group in self._redis.xinfo_groups(self.key)} if self._exists() else set()
+            if self.group.encode() not in groups:
                 self._redis.xgroup_create(self.key, self.group, self._begin, mkstream=True)
             self._is_own = True
         elif self._last == _NEW:
@@ -159,8 +159,8 @@ class RedisSource(MessageSource):
     def _check_gone(self, last: str) -> None:
         """Entries behind the last one that have been deleted are lost."""
         with self._told():
-            known = self._redis.xinfo_stream(self.key) if self._exists() else {}
-        deleted = known.get("max-deleted-entry-id", b"0-0").decode()
+            info = self._redis.xinfo_stream(self.key) if self._exists() else {}
+        deleted = info.get("max-deleted-entry-id", b"0-0").decode()
         if _order(deleted) > _order(last):
             reason = f"entries behind {last} have been deleted, the last of them {deleted}"
             self.ledger.record("lost", self._place(), None, reason, "")
@@ -179,8 +179,8 @@ class RedisSource(MessageSource):
         if not self.group:
             return self._behind(self._last, _BLOCK)
         behind = (self._last or "0-0") if self._is_own else ">"
-        found = self._redis.xreadgroup(self.group, self.consumer, {self.key: behind}, self.buffer, _BLOCK)
-        entries = _entries(found)
+        reply = self._redis.xreadgroup(self.group, self.consumer, {self.key: behind}, self.buffer, _BLOCK)
+        entries = _entries(reply)
         self._is_own = self._is_own and bool(entries)
         return entries
 
@@ -194,7 +194,7 @@ class RedisSource(MessageSource):
         self._unacknowledged.extend(names if self.group else ())
         self._last = names[-1]
         self.reached = max(self._covered, self._last, key=_order)
-        return self._messages([one for one in entries if _order(one[0].decode()) > _order(self._covered)])
+        return self._messages([entry for entry in entries if _order(entry[0].decode()) > _order(self._covered)])
 
     def _messages(self, entries: Sequence[Entry]) -> list[Event]:
         return self.events([self._message(name.decode(), fields or {}) for name, fields in entries])
@@ -257,8 +257,8 @@ class RedisSink(MessageSink):
     def _added(self) -> RedisError | None:
         """What is in the way of what waits, and may not be later."""
         try:
-            known = self._known()
-            new = [data for number, data in self._waiting if number > known]
+            last_ids = self._known()
+            new = [data for number, data in self._waiting if number > last_ids]
             with self._redis.pipeline() as adding:  # all of them or none
                 for data in new:
                     adding.xadd(self.key, {self.field: data}, maxlen=self.most)

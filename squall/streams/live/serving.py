@@ -130,8 +130,8 @@ class ServingSink(MessageSink):
             self._count += 1
             self._changed.notify_all()
         try:
-            while found := reader.take():
-                write(found)
+            while chunks := reader.take():
+                write(chunks)
         except OSError as error:
             self._lose("lost", f"{name}: the connection is lost: {error.strerror or error}", reader)
         finally:

@@ -99,7 +99,7 @@ class SocketServer(ServingSink):
             connection = self.place.secured(connection)
             cut = partial(socket.socket.shutdown, connection, socket.SHUT_RDWR)
             try:
-                self.attend(name, lambda found: connection.sendall(b"".join(found)), cut)
+                self.attend(name, lambda chunks: connection.sendall(b"".join(chunks)), cut)
             finally:
                 _end(connection)
 

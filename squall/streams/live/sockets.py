@@ -49,7 +49,7 @@ class Place:
         if isinstance(self.where, tuple):
             connection = socket.create_connection(self.where, CONNECT)
         else:
-            connection = _local(lambda one: one.connect(self.where))
+            connection = _local(lambda unix_socket: unix_socket.connect(self.where))
         return self.secured(connection, self.where[0] if isinstance(self.where, tuple) else None)
 
     def secured(self, connection: socket.socket, host: str | None = None) -> socket.socket:
@@ -74,7 +74,7 @@ class Place:
             server = socket.create_server(self.where, family=family, backlog=128)
         else:
             self._clear(self.where)
-            server = _local(lambda one: one.bind(self.where))
+            server = _local(lambda unix_socket: unix_socket.bind(self.where))
             server.listen(128)
         server.settimeout(_POLL)
         return server
@@ -96,20 +96,20 @@ class Place:
         if not (os.path.exists(path) and stat.S_ISSOCK(os.stat(path).st_mode)):
             return
         try:
-            _local(lambda one: one.connect(path)).close()
+            _local(lambda unix_socket: unix_socket.connect(path)).close()
         except ConnectionRefusedError:
             os.unlink(path)
 
 
 def _local(use: Callable[[socket.socket], None]) -> socket.socket:
     """A UNIX socket that has been connected or bound."""
-    one = socket.socket(socket.AF_UNIX)
+    unix_socket = socket.socket(socket.AF_UNIX)
     try:
-        use(one)
+        use(unix_socket)
     except OSError:
-        one.close()
+        unix_socket.close()
         raise
-    return one
+    return unix_socket
 
 
 class SocketSource(LiveSource):
@@ -177,8 +177,8 @@ class SocketSource(LiveSource):
             yield ()
             accepting.start()
             try:
-                while taken := buffer.take():
-                    yield from map(_batch, taken)
+                while events := buffer.take():
+                    yield from map(_batch, events)
             finally:
                 self.stop()
                 buffer.close()
@@ -190,7 +190,11 @@ class SocketSource(LiveSource):
             for connection in self.place.accepted(server, self.stopped):
                 thread = threading.Thread(target=self._serve, args=(connection, buffer), daemon=True)
                 thread.start()
-                served = [one for one in served if one.is_alive() or self.connections] + [thread]
+                served = [
+                    connection_thread
+                    for connection_thread in served
+                    if connection_thread.is_alive() or self.connections
+                ] + [thread]
                 if len(served) == self.connections:
                     break
         except OSError as error:
@@ -264,10 +268,10 @@ def said(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__
 
 
-def _batch(taken: Sequence[Event] | BaseException) -> Sequence[Event]:
-    if isinstance(taken, BaseException):
-        raise taken
-    return taken
+def _batch(events_or_error: Sequence[Event] | BaseException) -> Sequence[Event]:
+    if isinstance(events_or_error, BaseException):
+        raise events_or_error
+    return events_or_error
 
 
 def _stop_reading(connection: socket.socket) -> None:

@@ -18,25 +18,25 @@ def context(address: Address, is_safe: bool, serves: bool = False) -> ssl.SSLCon
 
     Raises UsageError where certificates are missing, or cannot be used.
     """
-    said = [name for name in CERTIFICATES if address.get(name)]
+    options = [name for name in CERTIFICATES if address.get(name)]
     if not is_safe:
-        if said:
-            raise UsageError(f"`{address.text}` has `{said[0]}`, and is not made safe by TLS", hint=_hint(address))
+        if options:
+            raise UsageError(f"`{address.text}` has `{options[0]}`, and is not made safe by TLS", hint=_hint(address))
         return None
     cert, ca = address.get("cert"), address.get("ca")
     if serves and not cert:
         raise UsageError(f"`{address.text}` has no certificate to show", hint="`cert=FILE`, and `key=FILE`")
     try:
-        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if serves else ssl.create_default_context(cafile=ca or None)
+        result = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if serves else ssl.create_default_context(cafile=ca or None)
         if serves and ca:
-            made.load_verify_locations(ca)
-            made.verify_mode = ssl.CERT_REQUIRED
+            result.load_verify_locations(ca)
+            result.verify_mode = ssl.CERT_REQUIRED
         if cert:
-            made.load_cert_chain(cert, address.get("key") or None)
+            result.load_cert_chain(cert, address.get("key") or None)
     except OSError as error:
-        what = ", ".join(f"`{address.get(name)}`" for name in said)
+        what = ", ".join(f"`{address.get(name)}`" for name in options)
         raise UsageError(f"the certificates {what} cannot be used: {error.strerror or error}") from error
-    return made
+    return result
 
 
 def _hint(address: Address) -> str:

@@ -46,8 +46,8 @@ def target(address: Address) -> tuple[Target, Address]:
     if any(character in value for value in headers.values() for character in "\r\n"):
         raise UsageError(f"`{address.text}` has a header with a line end in it")
     path = "/" + quote(endpoint.path, safe="/:@!$&'()*+,;=-._~") + (f"?{urlencode(query)}" if query else "")
-    theirs = [name for name, _ in address.options if name.startswith((_QUERY, _HEADER)) or name in CERTIFICATES]
-    return Target(endpoint, made_safe, path, headers), address.without(*theirs)
+    names = [name for name, _ in address.options if name.startswith((_QUERY, _HEADER)) or name in CERTIFICATES]
+    return Target(endpoint, made_safe, path, headers), address.without(*names)
 
 
 def served(address: Address) -> Target:
@@ -55,5 +55,5 @@ def served(address: Address) -> Target:
     endpoint = address.endpoint(_PORTS[address.scheme])
     if endpoint.user is not None:
         raise UsageError(f"`{address.text}` listens: it asks nobody for a password", hint="leave the user out")
-    here = endpoint._replace(host=endpoint.host or "127.0.0.1")
-    return Target(here, context(address, address.scheme in _SAFE, serves=True), f"/{endpoint.path}", {})
+    local = endpoint._replace(host=endpoint.host or "127.0.0.1")
+    return Target(local, context(address, address.scheme in _SAFE, serves=True), f"/{endpoint.path}", {})

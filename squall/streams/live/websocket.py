@@ -159,9 +159,9 @@ class WebSocketServer(ServingSink):
         return None if is_here else connection.respond(404, "there is nothing here\n")
 
     def _serve(self, connection: ServerConnection) -> None:
-        def send(found: Sequence[bytes]) -> None:
+        def send(chunks: Sequence[bytes]) -> None:
             try:
-                for data in found:
+                for data in chunks:
                     connection.send(data if self.binary else data.decode())
             except ConnectionClosed as error:
                 raise ConnectionError(str(error)) from error

@@ -56,7 +56,7 @@ class Formatting(Protocol):
         """That, as what JSON can hold."""
         ...
 
-    def hold(self, held: Any) -> None:
+    def hold(self, buffered: Any) -> None:
         """Goes on with that; said before anything is written."""
         ...
 
@@ -147,8 +147,8 @@ class StreamSink:
         """See `Formatting`."""
         return self._encoder.save()
 
-    def hold(self, held: Any) -> None:
-        self._encoder.recover(held)
+    def hold(self, buffered: Any) -> None:
+        self._encoder.recover(buffered)
 
     def drop(self) -> None:
         self._encoder.begin(True, False)
@@ -163,19 +163,19 @@ class _PathSink(StreamSink):
         except OSError as error:
             self._refused(error)
 
-    def recover(self, saved: Any) -> None:
+    def recover(self, state: Any) -> None:
         """Raises SinkError where the file is not the one that was written."""
         try:
-            self._cut_back(saved["length"])
+            self._cut_back(state["length"])
         except OSError as error:
             self._refused(error)
-        self.hold(saved["held"])
+        self.hold(state["held"])
 
     def _cut_back(self, length: int) -> None:
         """As `_cut`, of a file that is as long as that at least: it would be filled up with zeros otherwise."""
         assert self._path is not None
-        if (found := self._path.stat().st_size) < length:
-            what = f"{length} bytes of it had been written, and it has {found}"
+        if (size := self._path.stat().st_size) < length:
+            what = f"{length} bytes of it had been written, and it has {size}"
             hint = "a run that is to write another file starts from a new checkpoint"
             raise SinkError(f"`{self.uri}` is not the file that it was: {what}", hint=hint)
         self._cut(length)
@@ -259,9 +259,9 @@ def open_path(address: Address) -> Sink:
 
 
 def _folder(address: Address) -> FolderSink:
-    format, known = address.get("format"), (*COLUMNS, *LINES)
-    if format not in known:
-        hint = f"formats: {', '.join(known)}; for example `{address.path}?format=parquet`"
+    format, formats = address.get("format"), (*COLUMNS, *LINES)
+    if format not in formats:
+        hint = f"formats: {', '.join(formats)}; for example `{address.path}?format=parquet`"
         raise UsageError(f"the format of the files in the folder `{address.path}` is not told", hint=hint)
     return FolderSink(address.text, Path(address.path), format)
 

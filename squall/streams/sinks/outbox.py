@@ -48,15 +48,15 @@ class Outbox:
     def save(self, last: bool = False) -> Any:
         self._number += 1
         self._last = last
-        held = self.sink.held() if isinstance(self.sink, Formatting) else None
+        buffered = self.sink.held() if isinstance(self.sink, Formatting) else None
         outputs = [as_json(output) for output in self._waiting]
-        return {"name": self._name, "number": self._number, "last": last, "held": held, "outputs": outputs}
+        return {"name": self._name, "number": self._number, "last": last, "held": buffered, "outputs": outputs}
 
-    def recover(self, saved: Any) -> None:
-        self._name, self._number, self._last = saved["name"], saved["number"], saved["last"]
+    def recover(self, state: Any) -> None:
+        self._name, self._number, self._last = state["name"], state["number"], state["last"]
         if isinstance(self.sink, Formatting):
-            self.sink.hold(saved["held"])
-        self._waiting = [output_of(output) for output in saved["outputs"]]
+            self.sink.hold(state["held"])
+        self._waiting = [output_of(output) for output in state["outputs"]]
         self.deliver()
 
     def deliver(self) -> bool:

@@ -61,8 +61,8 @@ class PatternSink:
         by a run that goes on as it was."""
         return [as_json(output) for outputs in self._outputs.values() for output in outputs]
 
-    def recover(self, saved: Any) -> None:
-        for output in map(output_of, saved):
+    def recover(self, state: Any) -> None:
+        for output in map(output_of, state):
             self.write(output)
 
     def close(self) -> None:
@@ -74,11 +74,11 @@ class PatternSink:
             self._write(path, each)
 
     def _write(self, path: Path, outputs: Sequence[Output]) -> None:
-        hidden = path.with_name(f"{path.name}.tmp")
+        temporary = path.with_name(f"{path.name}.tmp")
         try:
-            self._write_file(str(path), hidden, outputs)
-            os.replace(hidden, path)
+            self._write_file(str(path), temporary, outputs)
+            os.replace(temporary, path)
         except OSError as error:
             raise SinkError(f"`{path}` cannot be written: {error.strerror}") from error
         finally:
-            hidden.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)

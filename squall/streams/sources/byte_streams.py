@@ -84,8 +84,8 @@ class Growing(Reader):
 
     def _check(self) -> None:
         path = os.fspath(self._raw.name)
-        mine, there = os.fstat(self._raw.fileno()), os.stat(path)
-        if mine.st_size < self._raw.tell() or (mine.st_ino, mine.st_dev) != (there.st_ino, there.st_dev):
+        mine, current = os.fstat(self._raw.fileno()), os.stat(path)
+        if mine.st_size < self._raw.tell() or (mine.st_ino, mine.st_dev) != (current.st_ino, current.st_dev):
             hint = "what is begun anew now and then is better a folder of files, which can be followed, too"
             raise SourceError(f"`{path}` is not the file that has been read so far, or is shorter now", hint=hint)
 
@@ -93,9 +93,9 @@ class Growing(Reader):
 class Unzipped(io.RawIOBase):
     """Decompresses what is at hand."""
 
-    def __init__(self, stored: Reader) -> None:
-        self._stored = stored
-        self._file = gzip.GzipFile(fileobj=stored, mode="rb")
+    def __init__(self, reader: Reader) -> None:
+        self._stored = reader
+        self._file = gzip.GzipFile(fileobj=reader, mode="rb")
 
     @property
     def is_cut(self) -> bool:
@@ -126,8 +126,8 @@ class Unzipped(io.RawIOBase):
 def opened(path: str, reading: Reading, compressed: bool, waiting: Waiting | None) -> Reader | Unzipped:
     """The bytes of a file, or of standard input (``-``). Raises OSError."""
     raw = io.FileIO(0, closefd=False) if path == "-" else io.FileIO(path)
-    stored = _stored(raw, reading, waiting)
-    return Unzipped(stored) if compressed else stored
+    reader = _stored(raw, reading, waiting)
+    return Unzipped(reader) if compressed else reader
 
 
 def _stored(raw: io.FileIO, reading: Reading, waiting: Waiting | None) -> Reader:

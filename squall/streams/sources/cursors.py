@@ -65,12 +65,12 @@ class Cursor:
 
     def take(self, limit: int) -> list[Event]:
         """The events at hand up to a time, as far as they go."""
-        taken = []
+        events = []
         while self.pending and self.pending[0].time <= limit:
-            taken.append(self.pending.popleft())
-        self._taken += len(taken)
+            events.append(self.pending.popleft())
+        self._taken += len(events)
         self._cover()
-        return taken
+        return events
 
     def _cover(self) -> None:
         while self._positions and self._positions[0][0] <= self._taken:
@@ -117,9 +117,9 @@ class Live(Cursor):
         self._pay()
 
     def take(self, limit: int) -> list[Event]:
-        taken = super().take(limit)
+        events = super().take(limit)
         self._pay()
-        return taken
+        return events
 
     def _pay(self) -> None:
         """Lets the reader go on when all has been handed on: what waits for other sources is not to grow."""

@@ -10,7 +10,7 @@ from urllib.request import url2pathname
 
 from squall.contracts import Ledger
 from squall.errors import SourceError, UsageError, did_you_mean, raise_all
-from squall.model import Document, System, documents, derived_streams, streams
+from squall.model import Document, System, derived_streams, documents, streams
 from squall.rdf import DEFAULT_STREAM, Event, Triple
 from squall.streams import open_static
 from squall.streams.sources.ontologies import assertions
@@ -19,7 +19,7 @@ from squall.streams.sources.ontologies import assertions
 def load(
     system: System,
     places: Mapping[str, str] | None = None,
-    given: Collection[str] = (),
+    streams: Collection[str] = (),
     ledger: Ledger | None = None,
 ) -> Iterator[Event]:
     """The events of the documents that a program names, for the `static` of a run.
@@ -29,9 +29,9 @@ def load(
     file, or for an ontology that comes as a source, SourceError where the file is not there, and while it is read where
     it has a literal of a datatype that is forbidden in it, or is no ontology in OWL 2 RL.
     """
-    raise_all([_bypassed(one) for one in documents(system) if one.ontology and one.iri in given])
-    named = [document for document in documents(system) if document.iri not in given]
-    opened = [(one, _allowed(one, _opened(one, places or {}, ledger))) for one in named]
+    raise_all([_bypassed(one) for one in documents(system) if one.ontology and one.iri in streams])
+    missing = [document for document in documents(system) if document.iri not in streams]
+    opened = [(one, _allowed(one, _opened(one, places or {}, ledger))) for one in missing]
     data = [events for document, events in opened if not document.ontology]
     ontology = [(document, events) for document, events in opened if document.ontology]
     return chain(*data, _ontology(ontology))
@@ -78,18 +78,21 @@ def place(text: str) -> tuple[str, str]:
     return iri.strip("<>"), file
 
 
-def check_streams(system: System, given: Collection[str]) -> None:
+def check_streams(system: System, stream_names: Collection[str]) -> None:
     """Raises UsageError, or Errors, for each stream that a program names and that is not given, nor made by it.
 
     given: the IRIs of the streams and static data that a run reads (``""`` is the default stream).
     """
-    known = ", ".join(f"`{name}`" if name else DEFAULT_STREAM for name in sorted(given)) or "none"
-    made = derived_streams(system)
+    listed = ", ".join(f"`{name}`" if name else DEFAULT_STREAM for name in sorted(stream_names)) or "none"
+    derived = derived_streams(system)
     errors = []
     for stream in streams(system):
-        if stream.iri not in given and stream.iri not in made:
-            hint = did_you_mean(stream.iri, (*given, *made)) or f"name a source so: `--source '{stream.iri}=FILE'`"
-            errors.append(UsageError(f"the stream <{stream.iri}> is not given; given: {known}", stream.origin, hint))
+        if stream.iri not in stream_names and stream.iri not in derived:
+            hint = (
+                did_you_mean(stream.iri, (*stream_names, *derived))
+                or f"name a source so: `--source '{stream.iri}=FILE'`"
+            )
+            errors.append(UsageError(f"the stream <{stream.iri}> is not given; given: {listed}", stream.origin, hint))
     raise_all(errors)
 
 

@@ -162,8 +162,8 @@ class SuppliesEventTime(Protocol):
 
 def risk_of(source: Source) -> str:
     """What happens to what a source brings when a run with a checkpoint is killed; ``""``: nothing."""
-    found: str = getattr(source, "risk", "" if isinstance(source, Resumable | Replayable) else LOST)
-    return found
+    risk: str = getattr(source, "risk", "" if isinstance(source, Resumable | Replayable) else LOST)
+    return risk
 
 
 LOST = "what it brought since the last checkpoint is lost with a run that is killed"
@@ -264,10 +264,10 @@ class FolderSource:
         self._stopped = threading.Event()
         formats = [told(path, self.settings.format)[0] for path in self.files()]
         self.size = None if self.follow else sum(os.path.getsize(path) for path in self.files())
-        given = self.settings.format
-        if given:
-            formats = [named(given)[0]]
-        self.timed = (self.follow and not given) or any(format.timed for format in formats)
+        format_name = self.settings.format
+        if format_name:
+            formats = [named(format_name)[0]]
+        self.timed = (self.follow and not format_name) or any(format.timed for format in formats)
         self.removals = any(format.removals for format in formats)
         self.messages = any(format.messages for format in formats)  # all, or none: their names do not tell
         self.earliest = ALWAYS if self.timed else self.settings.time
@@ -290,11 +290,11 @@ class FolderSource:
         choice = _choice(self.wanted)
         if self._names and not self._place.ended:
             yield from self._file(str(Path(self.path, self._names[-1])), choice)
-        seen = set(self._names)
+        names = set(self._names)
         while True:
             for path in self.files():
-                if (name := Path(path).name) not in seen:
-                    seen.add(name)
+                if (name := Path(path).name) not in names:
+                    names.add(name)
                     self._names.append(name)
                     self._place = Place()
                     yield from self._file(path, choice)
@@ -331,8 +331,8 @@ def open_standard_input(address: Address, ledger: Ledger, time: int = 0) -> Sour
     return FileSource(address, ledger, time)
 
 
-def _choice(wanted: Collection[Term] | None) -> Choice | None:
-    return None if wanted is None else Choice(wanted)
+def _choice(predicates: Collection[Term] | None) -> Choice | None:
+    return None if predicates is None else Choice(predicates)
 
 
 def read(
@@ -340,8 +340,12 @@ def read(
 ) -> Iterator[Sequence[Event]]:
     """The events of one file, a batch for each block at hand. waiting: for what it may keep its reader waiting. Raises
     SourceError if it cannot be read."""
-    here = partial(read_here, task, format, compressed, ledger, waiting)
-    return reader_process.read(task, ledger, here) if waiting is None and task.is_long(format) else here()
+    read_in_process = partial(read_here, task, format, compressed, ledger, waiting)
+    return (
+        reader_process.read(task, ledger, read_in_process)
+        if waiting is None and task.is_long(format)
+        else read_in_process()
+    )
 
 
 def read_here(
@@ -354,8 +358,8 @@ def read_here(
             if place.offset and begins_there(format) and not file.pass_over(place.offset):
                 raise SourceError(f"`{path}` is not what it was when {place.offset} bytes of it had been read")
             base = None if path == "-" else Path(path).absolute().as_uri()
-            found = cast(IO[bytes], file)
-            yield from decoded(found, path, format, task.settings, ledger, task.reading, task.choice, base, place)
+            stream = cast(IO[bytes], file)
+            yield from decoded(stream, path, format, task.settings, ledger, task.reading, task.choice, base, place)
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SourceError(f"`{path}` cannot be read: {reason}") from error
@@ -369,13 +373,13 @@ def _settings(address: Address, time: int) -> Settings:
 def _nature(path: str) -> tuple[bool, int | None]:
     """Whether the file may keep a reader waiting, and its size. Raises SourceError if it cannot be read."""
     try:
-        found = os.fstat(0) if path == "-" else os.stat(path)
+        status = os.fstat(0) if path == "-" else os.stat(path)
     except OSError as error:
         raise SourceError(f"`{path}` cannot be read: {error.strerror}") from error
     if path != "-" and not os.access(path, os.R_OK):
         raise SourceError(f"`{path}` cannot be read: permission denied")
-    if stat.S_ISREG(found.st_mode):
-        return False, found.st_size
+    if stat.S_ISREG(status.st_mode):
+        return False, status.st_size
     return True, None
 
 

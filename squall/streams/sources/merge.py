@@ -91,16 +91,16 @@ class Sources:
             if source.live and isinstance(source, Stoppable):
                 source.stop()
 
-    def keep(self, told: Sequence[Any], pulse: int) -> None:
+    def keep(self, states: Sequence[Any], pulse: int) -> None:
         """Says, before reading begins, that `standings` are wanted, and where they were told to go on there. From then
         on who asks for them says what has been worked off (`acknowledge`) and ends reading (`close`), and does not wait
         longer than `pulse` (integer ms) for a batch, which may then be empty."""
         self._pulse = pulse
         for number, tap in enumerate(self._taps):
             tap.keeps = True
-            if told:
-                tap.resume(told[number])
-                self._told[number] = told[number]
+            if states:
+                tap.resume(states[number])
+                self._told[number] = states[number]
             else:
                 self._note(number, "", tap.stand().told, (), tap.source.earliest)
 
@@ -116,12 +116,12 @@ class Sources:
         """All that has been handed on is worked off; positions: all that had been when these were told."""
         if self.settle is not None:
             self.settle()
-        done = self.positions() if positions is None else positions
-        for number, position in done.items():
+        acknowledged = self.positions() if positions is None else positions
+        for number, position in acknowledged.items():
             source = self.sources[number]
             if position != self._done.get(number, "") and isinstance(source, Acknowledging):
                 source.acknowledge(position)
-        self._done = dict(done)
+        self._done = dict(acknowledged)
 
     def close(self) -> None:
         """Sources that keep what they bring are told that nothing more is acknowledged."""
@@ -190,7 +190,7 @@ class Sources:
         if self.clock.stamps:
             return self._arriving()
         waits = self.live and (isinstance(self.sources[0], Ordered) or self._pulse is not None)
-        alone = len(self.sources) == 1 and not waits and not any(told["pending"] for told in self._told.values())
+        alone = len(self.sources) == 1 and not waits and not any(state["pending"] for state in self._told.values())
         return self._alone() if alone else self._merged()
 
     def _alone(self) -> Iterator[Sequence[Event]]:
@@ -213,10 +213,10 @@ class Sources:
             position = cursor.position if self._pulse is None else cursor.stand.position
             self._note(number, position, cursor.stand.told, cursor.pending, cursor.bound)
 
-    def _note(self, number: int, position: str, told: Any, pending: Iterable[Event], bound: int) -> None:
+    def _note(self, number: int, position: str, state: Any, pending: Iterable[Event], bound: int) -> None:
         self._positions[number] = position
         if self._pulse is not None:
-            self._told[number] = {**told, "pending": tuple(pending), "bound": bound}
+            self._told[number] = {**state, "pending": tuple(pending), "bound": bound}
 
     def _arriving(self) -> Iterator[Sequence[Event]]:
         """Events with the time at which they arrive, and heartbeats in between."""
@@ -224,10 +224,10 @@ class Sources:
         readers = [Reader(number, tap, inbox) for number, tap in enumerate(self._taps)]
         open_ = len(readers)
         patience = min(self.heartbeat, self._pulse or self.heartbeat)
-        due = self.clock.now() + patience
+        deadline = self.clock.now() + patience
         try:
             while open_:
-                word = inbox.take(due)
+                word = inbox.take(deadline)
                 now = self.clock.now()
                 stamped: list[Event] = []
                 if word is not None:
@@ -235,9 +235,9 @@ class Sources:
                     readers[word.number].taken()
                     open_ -= word.batch is None
                     stamped = [event._replace(time=now) for event in word.batch or () if says(event)]
-                if stamped or now >= due:
+                if stamped or now >= deadline:
                     yield stamped or (rdf.heartbeat(now),)
-                    due = self.clock.now() + patience
+                    deadline = self.clock.now() + patience
         finally:
             for reader in readers:
                 reader.stop()
@@ -246,10 +246,10 @@ class Sources:
         inbox = Inbox(self.clock)
         live = {n: Live(n, tap, inbox, self.clock) for n, tap in enumerate(self._taps) if tap.source.live}
         cursors = [live[n] if n in live else Finite(tap) for n, tap in enumerate(self._taps)]
-        for number, told in self._told.items():
-            cursors[number].resume(Stand("", told), map(event_of, told["pending"]), told["bound"])
-        reached = ALWAYS
-        due = self.clock.now() + self.heartbeat
+        for number, state in self._told.items():
+            cursors[number].resume(Stand("", state), map(event_of, state["pending"]), state["bound"])
+        latest = ALWAYS
+        deadline = self.clock.now() + self.heartbeat
         try:
             while True:
                 paused = self.stopped and self._pulse is not None
@@ -258,30 +258,30 @@ class Sources:
                 batch = _available(cursors)
                 self._came_up_to(cursors)
                 if batch:
-                    reached = max(reached, batch[-1].time)
+                    latest = max(latest, batch[-1].time)
                     yield batch
-                    due = self.clock.now() + self.heartbeat
+                    deadline = self.clock.now() + self.heartbeat
                 elif all(cursor.ended and not cursor.pending for cursor in cursors):
                     return
-                elif paused and all(one.ended for one in live.values()):
+                elif paused and all(live_cursor.ended for live_cursor in live.values()):
                     return  # what is at hand waits for what has not been read
-                known = _known(cursors)
-                ahead = not batch and known > reached
-                patience = _patience(cursors, live.values(), due if ahead else None)
+                watermark = _known(cursors)
+                ahead = not batch and watermark > latest
+                patience = _patience(cursors, live.values(), deadline if ahead else None)
                 if self._pulse is not None:
                     patience = min(patience or FOREVER, self.clock.now() + self._pulse)
                 if _receive(inbox, live, self.clock.now() if batch else patience):
-                    due = self.clock.now() + self.heartbeat
+                    deadline = self.clock.now() + self.heartbeat
                     continue
                 self._came_up_to(cursors)  # what has arrived may say no more than what was lost
-                if ahead and self.clock.now() >= due:
-                    reached = known
-                    yield (rdf.heartbeat(known),)
+                if ahead and self.clock.now() >= deadline:
+                    latest = watermark
+                    yield (rdf.heartbeat(watermark),)
                 elif not batch and self._pulse is not None:
                     yield ()
         finally:
-            for one in live.values():
-                one.reader.stop()
+            for live_cursor in live.values():
+                live_cursor.reader.stop()
 
 
 class Watched(Sources):
@@ -291,11 +291,11 @@ class Watched(Sources):
     """
 
     def __init__(
-        self, sources: Sources, begun: Callable[[], None], seen: Callable[[Sequence[Event]], None] | None = None
+        self, sources: Sources, begun: Callable[[], None], on_events: Callable[[Sequence[Event]], None] | None = None
     ) -> None:
         super().__init__(sources.sources, sources.clock, sources.heartbeat, sources.ledgers)
         self._begun = begun
-        self._seen = seen
+        self._seen = on_events
 
     def want(self, predicates: Collection[Term]) -> None:
         """What is seen is all there is."""
@@ -306,9 +306,9 @@ class Watched(Sources):
         self._begun()
         return super().__iter__() if self._seen is None else self._watched(self._seen)
 
-    def _watched(self, seen: Callable[[Sequence[Event]], None]) -> Iterator[Sequence[Event]]:
+    def _watched(self, on_events: Callable[[Sequence[Event]], None]) -> Iterator[Sequence[Event]]:
         for batch in super().__iter__():
-            seen(batch)
+            on_events(batch)
             yield batch
 
 
@@ -317,9 +317,9 @@ def _available(cursors: Sequence[Cursor]) -> list[Event]:
     batch: list[Event] = []
     while ready := [cursor for cursor in cursors if cursor.pending]:
         first = min(ready, key=lambda cursor: cursor.pending[0].time)
-        taken = first.take(min((cursor.limit for cursor in cursors if cursor is not first), default=FOREVER))
-        batch += taken
-        if not taken or not first.pending:
+        events = first.take(min((cursor.limit for cursor in cursors if cursor is not first), default=FOREVER))
+        batch += events
+        if not events or not first.pending:
             break
     return batch
 
@@ -330,12 +330,12 @@ def _known(cursors: Sequence[Cursor]) -> int:
     return min(cursor.known for cursor in heard or cursors)
 
 
-def _patience(cursors: Sequence[Cursor], live: Iterable[Live], due: int | None) -> int | None:
+def _patience(cursors: Sequence[Cursor], live: Iterable[Live], deadline: int | None) -> int | None:
     """Until when (integer ms) to wait for an arrival: without end (None), or until a source that others wait for has
     been silent too long, or something else is due."""
     moments = [cursor.pending[0].time for cursor in cursors if cursor.pending]
     deadlines = [cursor.deadline for cursor in live if moments and cursor.limit < min(moments)]
-    return min([*deadlines, *([] if due is None else [due])], default=None)
+    return min([*deadlines, *([] if deadline is None else [deadline])], default=None)
 
 
 def _receive(inbox: Inbox, live: Mapping[int, Live], until: int | None) -> bool:

@@ -70,28 +70,28 @@ def assertions(parts: Sequence[Part]) -> list[Event]:
     """
     for part in parts:
         _check_header(part, [iri(name) for name, _, _ in parts])
-    known = [event for _, events, _ in parts for event in events]
-    triples = _triples(known)
+    static_events = [event for _, events, _ in parts for event in events]
+    triples = _triples(static_events)
     for wrong in _Ontology(triples).wrong():
         names = ">, <".join(name for name, _, _ in parts)
         hint = "only what follows from ontologies in OWL 2 RL can be had by rules: mend it, or import it under RDFS"
         raise SourceError(f"the ontology <{names}> is not in OWL 2 RL: {wrong}", parts[0][2], hint)
-    said = _annotations(triples)
-    return [event._replace(facts=tuple(fact for fact in event.facts if fact not in said)) for event in known]
+    annotations = _annotations(triples)
+    return [event._replace(facts=tuple(fact for fact in event.facts if fact not in annotations)) for event in static_events]
 
 
 def _triples(events: Iterable[Event]) -> list[Triple]:
     return [fact for event in events for fact in event.facts if isinstance(fact, Triple)]
 
 
-def _check_header(part: Part, known: Sequence[Term]) -> None:
+def _check_header(part: Part, headers: Sequence[Term]) -> None:
     name, events, origin = part
     triples = _triples(events)
     if not any(triple.predicate == TYPE and triple.object == ONTOLOGY for triple in triples):
         hint = "say so in it: `<> a owl:Ontology .`"
         raise SourceError(f"<{name}> is not OWL DL: it does not say that it is an owl:Ontology", origin, hint)
     for triple in triples:
-        if triple.predicate == IMPORTS and triple.object not in known:
+        if triple.predicate == IMPORTS and triple.object not in headers:
             hint = f"import it by the RIF document as well: `Import({triple.object} ...)`"
             raise SourceError(f"<{name}> imports {triple.object}, which is not at hand", origin, hint)
 
@@ -155,26 +155,26 @@ class _Ontology:
         """What an expression, and those in it, have that is not in the profile where they stand."""
         waiting = [(node, place)]
         while waiting:
-            found = waiting.pop()
-            if found in self.seen:
+            current = waiting.pop()
+            if current in self.seen:
                 continue
-            self.seen.add(found)
-            if found == (THING, _SUB) or found == (THING, _EQUIVALENT):
+            self.seen.add(current)
+            if current == (THING, _SUB) or current == (THING, _EQUIVALENT):
                 yield _shown(THING)
-            for form, value in self._forms(*found):
-                if form not in found[1] or (form in (MOST, MOST_OF) and value not in _COUNTS):
+            for form, value in self._forms(*current):
+                if form not in current[1] or (form in (MOST, MOST_OF) and value not in _COUNTS):
                     yield _shown(form)
                 else:
-                    waiting += self._parts(found, form, value)
+                    waiting += self._parts(current, form, value)
 
     def _forms(self, node: Term, place: _Place) -> Iterator[tuple[Term, Term]]:
         """What makes an expression of a node. One that is named is equivalent to its own, which is an axiom."""
         if is_blank(node) or place == _EQUIVALENT:
             yield from ((form, value) for form in _FORMS for value in self.objects[(node, form)])
 
-    def _parts(self, whole: tuple[Term, _Place], form: Term, value: Term) -> Iterator[tuple[Term, _Place]]:
+    def _parts(self, parent: tuple[Term, _Place], form: Term, value: Term) -> Iterator[tuple[Term, _Place]]:
         """The expressions in one that may stand where it does, with their places."""
-        node, place = whole
+        node, place = parent
         if form == UNION:
             yield from ((member, _SUB) for member in self._list(value))
         elif form == INTERSECTION:
@@ -184,11 +184,11 @@ class _Ontology:
         elif form == ALL or (form == SOME and value != THING):
             yield (value, place)
         elif form == MOST_OF:
-            yield from ((one, _SUB) for one in self.objects[(node, ON_CLASS)] if one != THING)
+            yield from ((class_node, _SUB) for class_node in self.objects[(node, ON_CLASS)] if class_node != THING)
 
     def _list(self, cell: Term) -> Iterator[Term]:
-        seen: set[Term] = set()
-        while cell != NIL and cell not in seen:
-            seen.add(cell)
+        visited: set[Term] = set()
+        while cell != NIL and cell not in visited:
+            visited.add(cell)
             yield from self.objects[(cell, FIRST)]
             cell = next(iter(self.objects[(cell, REST)]), NIL)

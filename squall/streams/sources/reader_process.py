@@ -70,11 +70,11 @@ class _Block(NamedTuple):
     latest: int
 
 
-def read(task: Task, ledger: Ledger, here: Callable[[], Batches]) -> Batches:
+def read(task: Task, ledger: Ledger, read_in_process: Callable[[], Batches]) -> Batches:
     """The batches that `here` reads in this process, in the same order, most of them read by another one."""
     start = task.reading.bytes
     with _Other() as other:
-        with closing(cast(Generator[Sequence[Event]], here())) as batches:
+        with closing(cast(Generator[Sequence[Event]], read_in_process())) as batches:
             for batch in batches:
                 yield batch
                 if other.is_ready():
@@ -90,18 +90,18 @@ def read(task: Task, ledger: Ledger, here: Callable[[], Batches]) -> Batches:
                 yield block.batch
     if not task.place.ended:
         task.reading.bytes = start
-        yield from here()
+        yield from read_in_process()
 
 
 class _Other:
     """The process that reads."""
 
     def __enter__(self) -> _Other:
-        self.pipe, theirs = Pipe()
-        number = theirs.fileno()
+        self.pipe, child_end = Pipe()
+        number = child_end.fileno()
         code = f"import sys; sys.path[:] = {sys.path!r}; from squall.streams.sources.reader_process import main; main({number})"
         self.process = Popen([sys.executable, "-c", code], pass_fds=[number], stdin=DEVNULL)
-        theirs.close()
+        child_end.close()
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -37,21 +37,21 @@ class Tap:
 
     def stand(self) -> Stand:
         """Where the source stands; to be asked by the thread that reads it, behind each batch."""
-        lost = self._ledger.take() if self._ledger else ()
+        dead_letters = self._ledger.take() if self._ledger else ()
         if not self.keeps:
-            return Stand(position_of(self.source), None, lost)
-        told = {"statements": self.source.reading.statements, "source": standing(self.source)}
-        return Stand(position_of(original(self.source)), told, lost)
+            return Stand(position_of(self.source), None, dead_letters)
+        state = {"statements": self.source.reading.statements, "source": standing(self.source)}
+        return Stand(position_of(original(self.source)), state, dead_letters)
 
-    def resume(self, told: Any) -> None:
+    def resume(self, state: Any) -> None:
         """Lets the source go on where that was told."""
-        resume(self.source, told["source"])
-        self.source.reading.statements = told["statements"]
+        resume(self.source, state["source"])
+        self.source.reading.statements = state["statements"]
 
-    def hand_on(self, lost: Sequence[Loss]) -> None:
+    def hand_on(self, dead_letters: Sequence[Loss]) -> None:
         """The run has come to the batch with which that was lost."""
         if self._ledger is not None:
-            self._ledger.hand_on(lost)
+            self._ledger.hand_on(dead_letters)
 
 
 class Word(NamedTuple):

@@ -56,14 +56,14 @@ class _Derived:
         """See `squall.streams.sources.files.Resumable`: where the source stands, and what is kept of what it brought."""
         return {"source": standing(self.source), "kept": self._keeps()}
 
-    def resume(self, told: Any) -> None:
-        resume(self.source, told["source"])
-        self._take_back(told["kept"])
+    def resume(self, state: Any) -> None:
+        resume(self.source, state["source"])
+        self._take_back(state["kept"])
 
     def _keeps(self) -> Any:
         raise NotImplementedError
 
-    def _take_back(self, kept: Any) -> None:
+    def _take_back(self, state: Any) -> None:
         raise NotImplementedError
 
     def _position(self) -> str:
@@ -84,12 +84,12 @@ def standing(source: Source) -> Any:
     return source.position() if isinstance(source, Replayable) else None
 
 
-def resume(source: Source, told: Any) -> None:
+def resume(source: Source, state: Any) -> None:
     """Lets a source go on where that was told. Raises SourceError if what is there is gone."""
     if isinstance(source, Resumable):
-        source.resume(told)
-    elif isinstance(source, Replayable) and told:
-        source.seek(told)
+        source.resume(state)
+    elif isinstance(source, Replayable) and state:
+        source.seek(state)
 
 
 class Ordered(_Derived):
@@ -120,19 +120,19 @@ class Ordered(_Derived):
         for batch in self.source.batches():
             for event in batch:
                 self._put(event)
-            ordered = self._upto(self.watermark)
+            events = self._upto(self.watermark)
             self._cover(self._position())
-            yield ordered
-        rest = self._upto(FOREVER)
+            yield events
+        remaining = self._upto(FOREVER)
         self._cover(self._position())
-        if rest:
-            yield rest
+        if remaining:
+            yield remaining
 
     def _keeps(self) -> Any:
         return self.latest, tuple(self._kept)
 
-    def _take_back(self, kept: Any) -> None:
-        latest, events = kept
+    def _take_back(self, state: Any) -> None:
+        latest, events = state
         for _, _, event in sorted(events, key=itemgetter(1)):
             self._put(event_of(event))
         self.latest = latest
@@ -160,12 +160,12 @@ class Ordered(_Derived):
             self.ledger.record("late", event.stream or DEFAULT_STREAM, None, reason, text)
 
     def _upto(self, watermark: int) -> list[Event]:
-        ordered = []
+        events = []
         while self._kept and self._kept[0][0] <= watermark:
-            ordered.append(heappop(self._kept)[2])
-        if self.live and ALWAYS < watermark < FOREVER and not (ordered and ordered[-1].time == watermark):
-            ordered.append(heartbeat(watermark))
-        return ordered
+            events.append(heappop(self._kept)[2])
+        if self.live and ALWAYS < watermark < FOREVER and not (events and events[-1].time == watermark):
+            events.append(heartbeat(watermark))
+        return events
 
 
 class _Place(NamedTuple):
@@ -220,15 +220,15 @@ class TimedByProperty(_Derived):
             before = self._position()
             yield events
         self._covered = self._position()
-        if rest := self._complete():
-            yield rest
+        if remaining := self._complete():
+            yield remaining
 
     def _keeps(self) -> Any:
         return self._said, self._of, tuple(self._run), self._length
 
-    def _take_back(self, kept: Any) -> None:
-        said, place, run, self._length = kept
-        self._said, self._run = tuple(said), list(map(fact_of, run))
+    def _take_back(self, state: Any) -> None:
+        subject_time, place, run, self._length = state
+        self._said, self._run = tuple(subject_time), list(map(fact_of, run))
         self._of = None if place is None else _Place(*place)
 
     def _complete(self) -> list[Event]:
@@ -247,11 +247,11 @@ class TimedByProperty(_Derived):
 
     def _note(self, fact: Fact) -> None:
         """Takes note of what is said of a subject in the default graph."""
-        subject, known = self._said
+        subject, known_time = self._said
         if fact[0] != subject:
-            known = None
+            known_time = None
         time = moment(fact[2]) if isinstance(fact, Triple) and fact[1] == self.property else None
-        times = [one for one in (known, time) if one is not None]
+        times = [candidate for candidate in (known_time, time) if candidate is not None]
         self._said = fact[0], min(times, default=None)
 
     def _place(self, fact: Fact, event: Event) -> _Place:
