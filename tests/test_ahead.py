@@ -52,7 +52,7 @@ def others(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     def noted(arguments: list[str], **options: Any) -> Any:
         *interpreter, code = arguments
-        code = f"from squall.streams import reading; reading._CHUNK = {CHUNK}; {code}"
+        code = f"from squall.streams.formats import reading; reading._CHUNK = {CHUNK}; {code}"
         made.append(subprocess.Popen([*interpreter, code], **options))
         return made[-1]
 

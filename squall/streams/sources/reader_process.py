@@ -99,7 +99,7 @@ class _Other:
     def __enter__(self) -> _Other:
         self.pipe, child_end = Pipe()
         number = child_end.fileno()
-        code = f"import sys; sys.path[:] = {sys.path!r}; from squall.streams.sources.reader_process import main; main({number})"
+        code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main({number})"
         self.process = Popen([sys.executable, "-c", code], pass_fds=[number], stdin=DEVNULL)
         child_end.close()
         return self
