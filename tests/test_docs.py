@@ -55,9 +55,9 @@ class Block:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    for found in _FENCE.finditer(text):
-        line = text.count("\n", 0, found.start()) + 2
-        yield Block(found[1] or "", found[2].strip(), found[3], line)
+    for match in _FENCE.finditer(text):
+        line = text.count("\n", 0, match.start()) + 2
+        yield Block(match[1] or "", match[2].strip(), match[3], line)
 
 
 def commands(text: str) -> Iterator[tuple[str, str]]:
@@ -114,12 +114,12 @@ class Page:
         ours = f'python() {{ \'{sys.executable}\' "$@"; }}; squall() {{ python -m squall "$@"; }}'
         script = f"set -o pipefail; {ours}; {command}"
         environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "120"}
-        done = subprocess.run(
+        process = subprocess.run(
             ["bash", "-c", script], cwd=self.folder, env=environment, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, f"{where}: {command}{done.stdout}{done.stderr}"
+        assert process.returncode == 0, f"{where}: {command}{process.stdout}{process.stderr}"
         if output:
-            expect(output, done.stdout, where)
+            expect(output, process.stdout, where)
 
 
 def markers(path: Path) -> list[pytest.MarkDecorator]:
@@ -184,8 +184,8 @@ def test_the_navigation_of_the_site_has_all_pages() -> None:
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs", reason="`make site` installs it")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
     assert (tmp_path / "site/index.html").exists()
 
 
@@ -200,8 +200,8 @@ def test_the_list_of_decisions_has_all_of_them_by_their_titles() -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_modules_that_a_page_names_exist(path: Path) -> None:
     """A path may be short: `operators/join.py` is the one file that ends so."""
-    named = set(re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|lark))`", without_fences(path.read_text())))
-    assert sorted(name for name in named if not any(module.endswith(f"/{name}") for module in MODULES)) == []
+    paths = set(re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|lark))`", without_fences(path.read_text())))
+    assert sorted(name for name in paths if not any(module.endswith(f"/{name}") for module in MODULES)) == []
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
@@ -219,7 +219,9 @@ def test_the_picture_of_the_tutorial_is_of_its_rules(tmp_path: Path) -> None:
     import squall
     from squall import explain
 
-    (rules,) = (one.text for one in blocks((ROOT / "docs/tutorial.md").read_text()) if one.rest == "alarm/rules.jena")
+    (rules,) = (
+        block.text for block in blocks((ROOT / "docs/tutorial.md").read_text()) if block.rest == "alarm/rules.jena"
+    )
     (tmp_path / "rules.jena").write_text(rules)
     plan = squall.plan(squall.compile(tmp_path / "rules.jena"))
     assert explain.svg(plan, None).strip() == (ROOT / "docs/plan.svg").read_text().strip()

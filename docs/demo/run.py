@@ -37,13 +37,13 @@ def title(text: str) -> None:
     print(f"\n== {text}\n", flush=True)
 
 
-def run(command: list[str], shown: str, **options: object) -> None:
-    """Runs a command and says how long it took; ends the demo with the command's exit code where it fails."""
-    print(f"$ {shown}", flush=True)
+def run(command: list[str], display: str, **options: object) -> None:
+    """Runs a command and prints how long it took. Ends the demo with the command's exit code if it fails."""
+    print(f"$ {display}", flush=True)
     start = time.perf_counter()
-    done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, **options)  # type: ignore[call-overload]
-    if done.returncode:
-        sys.exit(done.returncode)
+    process = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, **options)  # type: ignore[call-overload]
+    if process.returncode:
+        sys.exit(process.returncode)
     print(f"({time.perf_counter() - start:.1f} s)", flush=True)
 
 
@@ -65,7 +65,7 @@ def facts(builder: str) -> list[str]:
 
 
 def compare(left: list[str], right: list[str]) -> int:
-    """0 if both are the same non-empty set, each fact once; 1, with some of what differs, otherwise."""
+    """Returns 0 if both are the same non-empty set, each fact once; else prints some differences and returns 1."""
     if left == right and left and len(set(left)) == len(left):
         print(f"The same {len(left):,} facts from {' and '.join(BUILDERS)}. For instance:")
         print("\n".join(f"  {fact}" for fact in left[:: len(left) // 5]))
