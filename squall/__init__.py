@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from squall import plugins
-from squall.compiling import read_program, combine
+from squall.compiling import combine, read_program
 from squall.contracts import Builder, Job, Lexer, Options, Output, Planner, R
 from squall.errors import SquallError, UsageError, raise_all
 from squall.model import System, with_windows
@@ -38,7 +38,11 @@ __version__ = "0.1.0"
 
 
 def parse(program: str | Path, lexer: str | None = None) -> tuple[str, object]:
-    """The name of the language of a program, and the program's tree. Arguments and errors as for `compile`."""
+    """Parses a program. Arguments and errors are those of `compile`.
+
+    Returns:
+        The name of its language, and its syntax tree.
+    """
     text, name, language = read_program(program, lexer)
     lex = cast(Lexer, plugins.load("squall.lexers", language))
     return language, lex(text, name)
@@ -55,21 +59,29 @@ def compile(
     documents: Mapping[str, str] | None = None,
     profile: str = "default",
 ) -> System:
-    """The Translated Production System of one or more programs, each a path or (with `lexer`) a text.
+    """Compiles one or more programs to a Translated Production System.
 
-    The language is told by the file's extension unless `lexer` names it. Several programs make one system in which
-    each reads what the others derive.
+    Several programs become one system in which each reads what the others derive.
 
-    rules: names of rule sets (`squall.rulesets`) whose conclusions the programs read; what follows from them alone is
-    part of the answer only where no program is given. window: through which streams are read whose window no program
-    names: a window, or a text such as ``RANGE 10s`` (`squall.model.windows.parse_window`); windows: the same for each stream of its
-    own, by IRI. removals: whether streams may carry removals (`Event.removed`). documents: the files of programs that
-    programs import, by their IRIs. Documents of data that a program names are loaded by
-    `squall.streams.sources.documents.load`. profile: by whose definition rules with negation can be put in order, if
-    `squall.model.profiles.apply_profile` makes the system one of that engine.
+    Args:
+        programs: The programs, each a path or (with `lexer`) a text.
+        lexer: The language. By default the file's extension decides.
+        rules: The names of rule sets (`squall.rulesets`) whose conclusions the programs read. What follows from them
+            alone is part of the answer only if there is no program.
+        window: The window of streams for which no program names one: a window, or a text such as ``RANGE 10s``
+            (`squall.model.windows.parse_window`).
+        windows: The same by stream IRI.
+        removals: Whether streams may carry removals (`Event.removed`).
+        documents: The files of programs that programs import, by IRI. (`squall.streams.sources.documents.load` loads
+            documents of data that a program names.)
+        profile: The profile that decides whether rules with negation can be stratified, if
+            `squall.model.profiles.apply_profile` changes the system to that engine's behaviour.
 
-    Raises UsageError (no such file, rule set or window, unknown extension), LexerError, TranslatorError, or Errors with
-    all of a program's errors.
+    Raises:
+        UsageError: There is no such file, rule set or window, or the extension is unknown.
+        LexerError: The text is not in the language.
+        TranslatorError: The text means nothing that can be run.
+        Errors: There are several errors in the programs.
     """
     from squall.model.profiles import by_name
     from squall.model.stratification import stratify
@@ -80,24 +92,31 @@ def compile(
     system = combine([read_program(program, lexer) for program in programs], rules, errors, documents)
     raise_all(errors)
     stratify(system if profile == "default" else by_name(profile).system(system))
-    each = {stream: as_window(one) for stream, one in (windows or {}).items()}
-    return with_windows(system, as_window(window), each, removals)
+    windows_by_stream = {stream: as_window(given_window) for stream, given_window in (windows or {}).items()}
+    return with_windows(system, as_window(window), windows_by_stream, removals)
 
 
 @no_collection()
 def plan(system: System, planner: str | Planner = "rete", statistics: Statistics | str | Path | None = None) -> Plan:
-    """The Planned Production System, checked. `planner` is a name or a planner itself.
+    """Plans a system, and checks the plan.
 
-    statistics: what data the plan is for (`squall.plan.cardinality.Statistics.of`), or the file that holds them. Raises
-    PlannerError, and UsageError if the planner has no use for statistics or the file does not hold any.
+    Args:
+        system: The system.
+        planner: The name of a planner, or a planner itself.
+        statistics: Statistics of the data that the plan is for (`squall.plan.cardinality.Statistics.of`), or their
+            file.
+
+    Raises:
+        PlannerError: The system cannot be planned.
+        UsageError: The planner does not use statistics, or the file has none.
     """
-    found = plugins.load("squall.planners", planner) if isinstance(planner, str) else planner
-    make = cast(Callable[..., Plan], found)
+    loaded = plugins.load("squall.planners", planner) if isinstance(planner, str) else planner
+    make_plan = cast(Callable[..., Plan], loaded)
     if statistics is None:
-        return check(make(system))
-    if "statistics" not in signature(make).parameters:
+        return check(make_plan(system))
+    if "statistics" not in signature(make_plan).parameters:
         raise UsageError(f"the planner `{planner}` has no use for statistics", hint="the planner `rete` has")
-    return check(make(system, statistics=_loaded(statistics)))
+    return check(make_plan(system, statistics=_loaded(statistics)))
 
 
 def _loaded(statistics: Statistics | str | Path) -> Statistics:
@@ -108,13 +127,15 @@ def _loaded(statistics: Statistics | str | Path) -> Statistics:
 
 @no_collection()
 def build(plan: Plan, builder: str | Builder = "iterator", options: Options | None = None) -> Job:
-    """The plan made ready to run. `builder` is a name or a builder itself. Raises BuilderError."""
+    """Prepares a plan to run. `builder` is a name or a builder itself. Raises BuilderError."""
     from squall.plan.nesting_limit import limit_nesting
     from squall.rdf.compounds import MAX_NESTING_DEPTH
 
-    make = cast(Builder, plugins.load("squall.builders", builder)) if isinstance(builder, str) else builder
-    told = options or Options()
-    return make(plan if told.max_depth == MAX_NESTING_DEPTH else limit_nesting(plan, told.max_depth), told)
+    make_job = cast(Builder, plugins.load("squall.builders", builder)) if isinstance(builder, str) else builder
+    run_options = options or Options()
+    return make_job(
+        plan if run_options.max_depth == MAX_NESTING_DEPTH else limit_nesting(plan, run_options.max_depth), run_options
+    )
 
 
 @overload

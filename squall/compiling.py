@@ -1,4 +1,4 @@
-"""Programs, by path or by text: read, and made into systems, with all their errors gathered."""
+"""Compilation: reads programs by path or by text and translates them to systems, gathering all errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from squall.model import System
 
 
 class Program(NamedTuple):
-    """A text, a name for it, and the name of its language."""
+    """A program's text, a name for it, and the name of its language."""
 
     text: str
     name: str
@@ -27,31 +27,44 @@ def combine(
     errors: list[SquallError],
     documents: Mapping[str, str] | None = None,
 ) -> System:
-    """One system of several programs and of rule sets, by name, in which each reads what the others derive. The rule
-    sets are part of the answer only where there is no program. Errors and `documents`: see `translated`.
+    """Returns one system of several programs and rule sets, in which each reads what the others derive.
 
-    Raises UsageError for a name that no rule set has.
+    The rule sets are part of the answer only if there is no program.
+
+    Args:
+        programs: The programs.
+        rules: The names of the rule sets.
+        errors: A list to which errors are added; see `translate_program`.
+        documents: See `translate_program`.
+
+    Raises:
+        UsageError: There is no rule set of a name.
     """
     systems = [_rule_set(name, bool(programs), errors) for name in rules]
-    systems += [translated(program, errors, documents) for program in programs]
+    systems += [translate_program(program, errors, documents) for program in programs]
     return systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
 
 
-def _rule_set(name: str, background: bool, errors: list[SquallError]) -> System:
+def _rule_set(name: str, has_programs: bool, errors: list[SquallError]) -> System:
     from squall import rulesets
 
-    return rulesets.prepared(translated(read_program(rulesets.path(name)), errors), background)
+    return rulesets.prepared(translate_program(read_program(rulesets.path(name)), errors), has_programs)
 
 
-def translated(program: Program, errors: list[SquallError], documents: Mapping[str, str] | None = None) -> System:
-    """The system of one program. Its errors are gathered: of the text, and of what could be read of it nevertheless.
+def translate_program(
+    program: Program, errors: list[SquallError], documents: Mapping[str, str] | None = None
+) -> System:
+    """Returns the system of one program.
 
-    documents: where the documents are that it imports, by IRI: for translators that take them.
+    Args:
+        program: The program.
+        errors: A list to which errors are added: those of the text, and those of what could be read of it nevertheless.
+        documents: The files of documents that it imports, by IRI, for translators that take them.
     """
     text, name, language = program
     lex = cast(Lexer, plugins.load("squall.lexers", language))
     translate = cast(Callable[..., System], plugins.load("squall.translators", language))
-    more = {"documents": documents or {}} if "documents" in signature(translate).parameters else {}
+    keywords = {"documents": documents or {}} if "documents" in signature(translate).parameters else {}
     try:
         tree = lex(text, name)
     except SquallError as error:
@@ -60,14 +73,18 @@ def translated(program: Program, errors: list[SquallError], documents: Mapping[s
     if tree is None:
         return System()
     try:
-        return translate(tree, **more)
+        return translate(tree, **keywords)
     except SquallError as error:
         errors += single_errors(error)
         return System()
 
 
 def read_program(program: str | Path, lexer: str | None = None) -> Program:
-    """A program by its path, or (with `lexer`) by its text. Raises UsageError: no such file, or no language of its."""
+    """Reads a program by its path, or (with `lexer`) takes its text.
+
+    Raises:
+        UsageError: There is no such file, or no language for it.
+    """
     if lexer is not None and isinstance(program, str) and not _names_file(program):
         return Program(program, "<text>", lexer)
     path = Path(program)

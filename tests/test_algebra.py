@@ -12,7 +12,6 @@ import squall
 from squall import explain
 from squall.errors import TranslatorError
 from squall.functions.jena import function_iri
-from squall.functions.sparql import calls
 from squall.functions.sparql.tables import TABLE
 from squall.model import (
     Aggregate,
@@ -53,6 +52,7 @@ from squall.plan.operators import (
 )
 from squall.rdf import ALWAYS, XSD, Boolean, Evaluated, Event, Solution, Term, Triple, iri, literal
 from squall.testing import assert_as_oracle, stream, term
+from squall.translators.sparql import calls
 from tests.test_planners import kinds
 
 PLANNERS = ("greedy", "rete")

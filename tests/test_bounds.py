@@ -25,11 +25,11 @@ def found(query: str, given: Sequence[str] | None = None, lexer: str = "csparql"
     system = squall.compile(PREFIX + query, lexer=lexer, **windows)  # type: ignore[arg-type]
     warnings = unbounded_state_warnings(system, given)
     assert all(one.origin and one.hint for one in warnings)
-    return [one.message.partition(" keeps all that ")[2] for one in warnings]
+    return [one.message.partition(" stores all matches of ")[2] for one in warnings]
 
 
 def keeps(pattern: str, why: str) -> list[str]:
-    return [f"`{pattern}` ever finds in streams without a window, {why}"]
+    return [f"`{pattern}` in streams without a window, {why}"]
 
 
 # Queries
@@ -93,7 +93,7 @@ def test_the_place_is_that_of_the_pattern() -> None:
     )
     assert warning.origin is not None
     assert (warning.origin.line, warning.origin.column) == (3, 3)
-    assert str(warning).startswith("<text>:3:3: translation warning: `query` keeps all that `?y :q ?z` ever finds")
+    assert str(warning).startswith("<text>:3:3: translation warning: `query` stores all matches of `?y :q ?z`")
 
 
 def test_the_default_graph_has_the_streams_that_are_given() -> None:
@@ -180,7 +180,7 @@ def told(*arguments: str) -> str:
 )
 def test_the_command_line_warns(arguments: tuple[str, ...], warned: bool) -> None:
     said = told(*arguments)
-    assert ("keeps all that `?y :q ?z` ever finds" in said) == warned
+    assert ("stores all matches of `?y :q ?z`" in said) == warned
     assert "error" not in said
 
 

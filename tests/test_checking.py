@@ -632,7 +632,7 @@ def test_an_update_that_sets_itself_off_anew(window: str, told: str, update: str
         list(squall.run(plan, came, options=Options(steps=30)))
         assert found == ()
     except BuilderError:
-        assert codes(found) == ["told-again"]
+        assert codes(found) == ["endless-update"]
         assert (found[0].origin.name, found[0].origin.line) == (str(second), 2)  # type: ignore[union-attr]
 
 
@@ -644,8 +644,8 @@ def test_what_is_told_when_it_changes_is_not_told_again() -> None:
         maker = System(subsystems=(made,), stream="urn:made", output="rstream", report=report)
         sources = (Source("urn:made", CountWindow(2, 2)),)
         update = System("act", sources, (Pattern(x, read, x),), consequences=(Delete((Pattern(x, p, x),)),))
-        found.append(codes(list(checks()["told-again"](Program(System(subsystems=(maker, update)))))))
-    assert found == [["told-again"], [], []]
+        found.append(codes(list(checks()["endless-updates"](Program(System(subsystems=(maker, update)))))))
+    assert found == [["endless-update"], [], []]
 
 
 def test_no_program() -> None:
@@ -727,7 +727,7 @@ def test_every_check_comes_by_an_entry_point() -> None:
 def test_every_code_is_documented() -> None:
     """Those of other stages apart, whose names they have."""
     texts = [path.read_text(encoding="utf-8") for path in (HERE.parent / "squall" / "checking").glob("*.py")]
-    known = {code for text in texts for code in re.findall(r'(?:Finding|told)\((?:\w+, )?"([a-z-]+)"', text)}
+    known = {code for text in texts for code in re.findall(r'(?:Finding|as_findings)\((?:\w+, )?"([a-z-]+)"', text)}
     known |= {code for text in texts for code in re.findall(r'\("(not-[a-z]+)", lambda', text)}
     page = (HERE.parent / "docs" / "check.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`[^|]*) \| (?:error|warning|info) \|", page, re.MULTILINE)

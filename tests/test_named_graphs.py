@@ -323,5 +323,5 @@ def test_what_a_program_streams_of_static_data_is_read_as_all_that_it_streams(qu
 
 def test_a_stream_of_what_is_in_a_graph_that_it_tells_is_made_of_itself() -> None:
     text = "REGISTER STREAM :made AS CONSTRUCT { GRAPH :one { ?y :p ?x } } FROM :one { ?x :p ?y }"
-    with pytest.raises(TranslatorError, match=r"reads the stream <http://example\.org/made> that is made of"):
+    with pytest.raises(TranslatorError, match=r"reads the stream <http://example\.org/made> that is derived from"):
         squall.compile(PREFIX + text, lexer="csparql")

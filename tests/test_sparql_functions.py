@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from squall import functions
 from squall.errors import BuilderError
 from squall.functions import Function, patterns
-from squall.functions.sparql import FUNCTIONS, calls, casts
+from squall.functions.sparql import FUNCTIONS, casts
 from squall.functions.sparql.logic import ebv
 from squall.functions.sparql.names import FALSE, FN, TRUE
 from squall.functions.sparql.operands import operand
@@ -28,6 +28,7 @@ from squall.model import Call, Expression, Variable
 from squall.rdf import ALWAYS, RDF, XSD, Term, blank, iri, is_literal, literal, parts
 from squall.rdf import term as any_term
 from squall.rdf.iris import resolved
+from squall.translators.sparql import calls
 from tests.laws import examples_of
 
 X, B, A = iri("urn:x"), blank("b"), literal("a")

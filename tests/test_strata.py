@@ -218,7 +218,7 @@ def test_the_place_is_that_of_the_negation_and_there_is_a_hint() -> None:
         squall.compile(text, lexer="jena")
     assert caught.value.origin is not None
     assert caught.value.origin.line == 2
-    assert str(caught.value.hint).endswith("its own conclusion, or look at it once: `--profile jena`")
+    assert str(caught.value.hint).endswith("its own conclusion, or evaluate it once: `--profile jena`")
     squall.compile(text, lexer="jena", profile="jena")
 
 

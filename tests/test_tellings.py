@@ -290,7 +290,7 @@ def test_no_stream_is_fed_to_what_cannot_fit_it(tmp_path: Path) -> None:
 
 def test_a_stream_cannot_be_made_of_itself(tmp_path: Path) -> None:
     again = HOT.replace("http://example.org/in", "http://example.org/hot").replace("ex:t ", "ex:hot ")
-    with pytest.raises(SquallError, match=r"reads the stream <.*hot> that is made of what depends on it"):
+    with pytest.raises(SquallError, match=r"reads the stream <.*hot> that is derived from what depends on it"):
         programs(tmp_path, csparql_hot=again)
 
 
@@ -298,7 +298,7 @@ def test_a_stream_of_two_queries_cannot_be_made_of_itself(tmp_path: Path) -> Non
     """What one of them makes of what the other makes would be an event for itself, again and again."""
     again = HOT.replace("http://example.org/in", "http://example.org/hot").replace("ex:t ", "ex:hot ")
     again = again.replace("{ ?r ex:hot", "{ ?r ex:again", 1)
-    with pytest.raises(SquallError, match=r"reads the stream <.*hot> that is made of what depends on it"):
+    with pytest.raises(SquallError, match=r"reads the stream <.*hot> that is derived from what depends on it"):
         programs(tmp_path, csparql_hot=HOT, csparql_again=again)
 
 

@@ -1,7 +1,7 @@
-"""A linter with a sense for streams: what is wrong with a program, and what its author hardly meant.
+"""A linter for rules and continuous queries: errors, and what an author hardly meant.
 
-A check is a function of the entry-point group ``squall.checks``: it takes a `Program` and gives `Finding`s
-(docs/check.md). It looks at systems, so that all languages share it.
+A check is a function of the entry-point group ``squall.checks``. It takes a `Program` and yields `Finding`s
+(docs/check.md). Checks look at systems, so that all languages share them.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from squall import plugins, rulesets
-from squall.checking.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, arranged, told
+from squall.checking.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, as_findings, sorted_findings
 from squall.checking.program import Check, Program
-from squall.compiling import read_program, combine
+from squall.compiling import combine, read_program
 from squall.errors import SquallError, UsageError
-from squall.model import with_windows, warnings
+from squall.model import warnings, with_windows
 from squall.model.profiles import by_name
 from squall.model.stratification import stratify
 from squall.model.windows import LANDMARK, Window, as_window
@@ -40,15 +40,21 @@ def lint(
     documents: Mapping[str, str] | None = None,
     profile: str = "default",
 ) -> tuple[Finding, ...]:
-    """What is to be said of one or more programs that run together, in the order of their texts; nothing is run.
+    """Checks one or more programs that run together, without running them.
 
-    programs, lexer, rules, window, windows, documents, profile: as for `squall.compile`; nothing is said of rule sets.
-    streams: the IRIs of the streams that will bring events,
-    static: of those with data that always hold (``""`` is the default one); None: nobody knows. graphs: whether
-    these may bring named graphs. statistics: counts of the data, as for `squall.plan`.
+    Args:
+        programs: The programs. They, `lexer`, `rules`, `window`, `windows`, `documents` and `profile` are those of
+            `squall.compile`. Rule sets have no findings.
+        streams: The IRIs of the streams that will bring events. None means unknown.
+        static: The IRIs of the streams with static data (``""`` is the default one).
+        graphs: Whether these may bring named graphs.
+        statistics: Counts of the data, as for `squall.plan`.
 
-    A program that is refused has errors, all of them, and nothing else is said of it. Raises UsageError as
-    `squall.compile` does.
+    Returns:
+        The findings in the order of the texts. A program that is refused has all of its errors and no other finding.
+
+    Raises:
+        UsageError: As `squall.compile` does.
     """
     if not programs:
         raise UsageError("no program is given")
@@ -57,46 +63,46 @@ def lint(
     errors: list[SquallError] = []
     system = combine(texts, rules, errors, documents)
     if errors:
-        return arranged((finding for error in errors for finding in told(error)), names)
-    each = {stream: as_window(one) for stream, one in (windows or {}).items()}
+        return sorted_findings((finding for error in errors for finding in as_findings(error)), names)
+    windows_by_stream = {stream: as_window(item) for stream, item in (windows or {}).items()}
     program = Program(
-        with_windows(system, as_window(window), each),
+        with_windows(system, as_window(window), windows_by_stream),
         texts,
         given=None if streams is None else frozenset((*streams, *static)),
         growing=None if streams is None else frozenset(streams),
         graphs=graphs,
         statistics=Statistics.load(statistics) if isinstance(statistics, str | Path) else statistics,
-        windows=(as_window(window), *each.values()),
+        windows=(as_window(window), *windows_by_stream.values()),
     )
     sets = {str(rulesets.path(name)) for name in rules}
-    found = (one for one in _found(program) if one.origin is None or one.origin.name not in sets)
-    return arranged(_refused(program, profile) or found, names)
+    findings = (item for item in _found(program) if item.origin is None or item.origin.name not in sets)
+    return sorted_findings(_refused(program, profile) or findings, names)
 
 
 def checks() -> dict[str, Check]:
-    """All checks that are installed, by the names of their entry points."""
+    """Returns all installed checks, by the names of their entry points."""
     return {name: plugins.load(plugins.CHECKS, name) for name in plugins.names(plugins.CHECKS)}
 
 
 def _refused(program: Program, profile: str = "default") -> list[Finding]:
-    """Why a program that could be translated is refused nevertheless."""
-    ordered = by_name(profile).system(program.system)
+    """Returns why a program that could be translated is refused nevertheless."""
+    system = by_name(profile).system(program.system)
     refusing: tuple[tuple[str, Callable[[], object]], ...] = (
-        ("not-stratified", lambda: stratify(ordered)),
+        ("not-stratified", lambda: stratify(system)),
         ("not-given", lambda: None if program.given is None else check_streams(program.system, program.given)),
         ("", lambda: identities(program.system)),
     )
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for code, refuse in refusing:
         try:
             refuse()
         except SquallError as error:
-            found += told(error, code)
-    return found
+            findings += as_findings(error, code)
+    return findings
 
 
 def _found(program: Program) -> Iterator[Finding]:
     for warning in warnings(program.system):
-        yield from told(warning)
+        yield from as_findings(warning)
     for check in checks().values():
         yield from check(program)

@@ -1,4 +1,4 @@
-"""``constant-test``, ``never-true``: tests whose outcome does not depend on what is found."""
+"""The checks ``constant-test`` and ``never-true``: tests whose outcome does not depend on the data."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _ORDERS = frozenset((
     *(f"{JENA}{name}" for name in ("lessThan", "greaterThan", "le", "ge")),
     *map(test_iri, ("less-than", "greater-than", "less-than-or-equal", "greater-than-or-equal")),
 ))  # fmt: skip
-"""Tests of the order of two values."""
-_APART = frozenset((
+"""Tests that compare the order of two values."""
+_IRREFLEXIVE = frozenset((
     *(f"{JENA}{name}" for name in ("lessThan", "greaterThan", "notEqual")),
     *map(test_iri, ("less-than", "greater-than", "not-equals")),
 ))  # fmt: skip
@@ -42,34 +42,37 @@ _APART = frozenset((
 _OF_LITERALS = _ORDERS | {f"{JENA}isLiteral", f"{JENA}regex"} | frozenset(map(test_iri, (
     "isLiteral", "isNumeric", "regex", "contains", "strstarts", "strends",
 )))  # fmt: skip
-"""Tests that are never true if their first argument is no literal."""
-_BOTH = test_iri("logical-and")
-_NEW = frozenset(f"{SPARQL}{name}" for name in ("rand", "uuid", "struuid", "bnode")) | {f"{JENA}makeTemp"}
-"""Functions whose value is another one for each solution."""
+"""Tests that are never true if their first argument is not a literal."""
+_AND = test_iri("logical-and")
+_VARYING = frozenset(f"{SPARQL}{name}" for name in ("rand", "uuid", "struuid", "bnode")) | {f"{JENA}makeTemp"}
+"""Functions that have another value for each solution."""
 _NODES = frozenset((
     *(f"{JENA}{name}" for name in ("makeTemp", "makeSkolem", "uriConcat")),
     *(f"{SPARQL}{name}" for name in ("bnode", "uuid", "iri", "uri")),
 ))  # fmt: skip
-"""Functions whose value is no literal."""
+"""Functions whose value is not a literal."""
 
 
 def check(program: Program) -> Iterator[Finding]:
-    """A finding for each test of constants alone; and for each that no values make true: of something with itself, of a
-    subject (which is no literal) as a number or text, or with a constant that nothing comes before or after."""
+    """Yields a finding for each test of constants alone, and for each that no value makes true.
+
+    The latter compare something with itself, a subject (which is not a literal) as a number or text, or a value with a
+    constant that nothing comes before or after.
+    """
     plain = all(_is_plain(rule) for rule in program.rules)
     for rule in program.rules:
         for system in systems(rule):
             nodes = frozenset[Variable]().union(*map(_nodes, system.joinables)) if plain else frozenset()
-            for one in system.predicates:
-                for call in conjuncts(one.expression) if isinstance(one, Filter) else ():
+            for predicate in system.predicates:
+                for call in conjuncts(predicate.expression) if isinstance(predicate, Filter) else ():
                     yield from _findings(call, nodes)
 
 
 def conjuncts(test: Call) -> Iterator[Call]:
-    """The tests that have to be true for a test to be."""
-    if test.function == _BOTH:
-        for one in test.arguments:
-            yield from conjuncts(one) if isinstance(one, Call) else ()
+    """Yields the tests that all have to be true for a test to be true."""
+    if test.function == _AND:
+        for argument in test.arguments:
+            yield from conjuncts(argument) if isinstance(argument, Call) else ()
     else:
         yield test
 
@@ -100,11 +103,11 @@ def _constant(origin: Origin, value: bool) -> Finding:
 
 
 def _is_constant(expression: Expression) -> bool:
-    """Whether an expression without variables has the same value always."""
+    """Returns whether an expression without variables always has the same value."""
     if not isinstance(expression, Call):
         return True
     function = functions.lookup(expression.function)
-    varies = function.timed or not function.pure or function in functions.own() or function.iri in _NEW
+    varies = function.timed or not function.pure or function in functions.own() or function.iri in _VARYING
     return not varies and all(map(_is_constant, expression.arguments))
 
 
@@ -118,27 +121,30 @@ def _value(expression: Expression) -> Any:
 
 
 def _why_never(test: Call, nodes: frozenset[Variable]) -> str | None:
-    """Why a test is never true; None: it may be."""
-    first, *others = test.arguments
-    if test.function in _APART and first == others[0]:
+    """Returns why a test is never true, or None if it may be."""
+    first, *rest = test.arguments
+    if test.function in _IRREFLEXIVE and first == rest[0]:
         return "it compares something with itself"
     if test.function in _OF_LITERALS:
-        for one in test.arguments if test.function in _ORDERS else (first,):
-            if isinstance(one, Variable) and one in nodes:
-                return f"`{one}` is a subject or a predicate here, which a literal cannot be"
-            if isinstance(one, str) and one[0] != '"':
-                return f"{one} is no literal"
+        for argument in test.arguments if test.function in _ORDERS else (first,):
+            if isinstance(argument, Variable) and argument in nodes:
+                return f"`{argument}` is a subject or a predicate here, which a literal cannot be"
+            if isinstance(argument, str) and argument[0] != '"':
+                return f"{argument} is no literal"
     if test.function in _ORDERS:
-        return next((why for place, one in enumerate(test.arguments) if (why := _why_alone(test, place, one))), None)
+        return next(
+            (why for place, argument in enumerate(test.arguments) if (why := _why_incomparable(test, place, argument))),
+            None,
+        )
     return None
 
 
-def _why_alone(test: Call, place: int, constant: Expression) -> str | None:
-    """Why nothing is in order with a constant."""
+def _why_incomparable(test: Call, place: int, constant: Expression) -> str | None:
+    """Returns why no value compares with a constant, or None if some may."""
     if not isinstance(constant, str) or parts(constant)[2]:
         return None
     function = functions.lookup(test.function)
-    pairs = ((constant, one) if place == 0 else (one, constant) for one in (*_EXTREMES, constant))
+    pairs = ((constant, value) if place == 0 else (value, constant) for value in (*_EXTREMES, constant))
     return None if any(function.evaluate(*pair) for pair in pairs) else f"nothing comes before or after {constant} so"
 
 
@@ -162,27 +168,38 @@ _EXTREMES = tuple(
     }.items()
     for text in texts
 )
-"""Of each kind of values that have an order, the ends, near enough."""
+"""For each kind of values that have an order, the two ends, near enough."""
 
 
 def _is_plain(rule: Rule) -> bool:
-    """Whether no literal becomes the subject of a fact that a rule makes: rules may read such facts."""
+    """Returns whether no fact that a rule derives has a literal as its subject: rules might read such facts."""
     nodes = frozenset[Variable]().union(*map(_nodes, rule.system.joinables))
-    nodes |= {one.variable for one in rule.system.predicates if isinstance(one, Bind) and _is_node(one.expression)}
-    made = [one for part in rule.system.consequences if isinstance(part, Construct | Insert) for one in part.template]
-    ends = [end for one in made if isinstance(one, Pattern) for end in (one.subject, one.predicate)]
+    nodes |= {
+        pattern.variable
+        for pattern in rule.system.predicates
+        if isinstance(pattern, Bind) and _is_node(pattern.expression)
+    }
+    templates = [
+        pattern
+        for part in rule.system.consequences
+        if isinstance(part, Construct | Insert)
+        for pattern in part.template
+    ]
+    ends = [
+        end for pattern in templates if isinstance(pattern, Pattern) for end in (pattern.subject, pattern.predicate)
+    ]
     return all(end in nodes for end in ends if isinstance(end, Variable))
 
 
 def _is_node(expression: Expression) -> bool:
-    """Whether the value of an expression is an IRI or a blank node."""
+    """Returns whether the value of an expression is an IRI or a blank node."""
     if isinstance(expression, Call) and expression.function == LIMIT:
         return _is_node(expression.arguments[1])
     return isinstance(expression, Call) and expression.function in _NODES
 
 
 def _nodes(part: Joinable) -> frozenset[Variable]:
-    """The variables of a part that stand for subjects or predicates of triples in each of its solutions."""
+    """Returns the variables of a part that stand for subjects or predicates of triples in each of its solutions."""
     match part:
         case Pattern(subject=subject, predicate=predicate):
             return frozenset(end for end in (subject, predicate) if isinstance(end, Variable))

@@ -1,4 +1,4 @@
-"""``never-true``: tests of one value that exclude each other."""
+"""The check ``never-true`` for tests of one value that exclude each other."""
 
 from __future__ import annotations
 
@@ -20,25 +20,31 @@ _SIGNS = {
     test_iri("less-than"): "<", test_iri("less-than-or-equal"): "<=", test_iri("greater-than"): ">",
     test_iri("greater-than-or-equal"): ">=", test_iri("equals"): "=",
 }  # fmt: skip
-_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
 def check(program: Program) -> Iterator[Finding]:
-    """A finding for each comparison of a variable with a number that no number passes which passes one before it, in
-    the same body."""
+    """Yields a finding for each comparison with a number that excludes an earlier one of the same variable in the
+    same body.
+    """
     for rule in program.rules:
         for system in systems(rule):
-            known: dict[Variable, list[_Limit]] = {}
-            for one in _limits(system):
-                other = next((before for before in known.get(one.variable, ()) if not one.meets(before)), None)
-                if other is not None:
-                    message = f"`{one.origin.words}` is never true where `{other.origin.words}` is"
-                    yield Finding("never-true", WARNING, message, one.origin, f"no number passes both ({other.origin})")
-                known.setdefault(one.variable, []).append(one)
+            limits_by_variable: dict[Variable, list[_Limit]] = {}
+            for limit in _limits(system):
+                excluded = next(
+                    (earlier for earlier in limits_by_variable.get(limit.variable, ()) if not limit.meets(earlier)),
+                    None,
+                )
+                if excluded is not None:
+                    message = f"`{limit.origin.words}` is never true where `{excluded.origin.words}` is"
+                    yield Finding(
+                        "never-true", WARNING, message, limit.origin, f"no number passes both ({excluded.origin})"
+                    )
+                limits_by_variable.setdefault(limit.variable, []).append(limit)
 
 
 class _Limit(NamedTuple):
-    """What a test says of the value of a variable: how it compares with a number."""
+    """A limit that a test sets to the value of a variable: a comparison with a number."""
 
     variable: Variable
     sign: str
@@ -46,38 +52,38 @@ class _Limit(NamedTuple):
     origin: Origin
 
     def meets(self, other: _Limit) -> bool:
-        """Whether some number is within both limits."""
+        """Returns whether some number is within both limits."""
         if "=" in (self.sign, other.sign):
-            one, that = (self, other) if self.sign == "=" else (other, self)
-            return that.holds(one.number)
+            exact, range_limit = (self, other) if self.sign == "=" else (other, self)
+            return range_limit.holds(exact.number)
         if self.sign[0] == other.sign[0]:
             return True
-        least, most = (self, other) if self.sign[0] == ">" else (other, self)
-        return least.number < most.number or (least.number == most.number and least.sign + most.sign == ">=<=")
+        lower, upper = (self, other) if self.sign[0] == ">" else (other, self)
+        return lower.number < upper.number or (lower.number == upper.number and lower.sign + upper.sign == ">=<=")
 
     def holds(self, value: Fraction) -> bool:
-        """Whether a number is within the limit."""
+        """Returns whether a number is within the limit."""
         if self.sign[-1] == "=" and value == self.number:
             return True
         return (self.sign[0] == "<" and value < self.number) or (self.sign[0] == ">" and value > self.number)
 
 
 def _limits(system: System) -> Iterator[_Limit]:
-    for one in system.predicates:
-        for call in conjuncts(one.expression) if isinstance(one, Filter) else ():
+    for predicate in system.predicates:
+        for call in conjuncts(predicate.expression) if isinstance(predicate, Filter) else ():
             if call.function in _SIGNS and call.origin is not None:
                 yield from _limit(call, _SIGNS[call.function], call.origin)
 
 
 def _limit(call: Call, sign: str, origin: Origin) -> Iterator[_Limit]:
     first, second = call.arguments
-    for variable, constant, turned in ((first, second, sign), (second, first, _TURNED[sign])):
+    for variable, constant, turned in ((first, second, sign), (second, first, _MIRRORED[sign])):
         value = _fraction(constant)
         if isinstance(variable, Variable) and value is not None:
             yield _Limit(variable, turned, value, origin)
 
 
 def _fraction(expression: Expression) -> Fraction | None:
-    """The number that a constant denotes, if it is finite."""
-    found = number(expression) if isinstance(expression, str) else None
-    return Fraction(found.value) if found is not None and isfinite(found.value) else None
+    """Returns the number that a constant denotes, if it is finite."""
+    value = number(expression) if isinstance(expression, str) else None
+    return Fraction(value.value) if value is not None and isfinite(value.value) else None

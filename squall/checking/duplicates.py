@@ -1,4 +1,4 @@
-"""``duplicate-rule``, ``contained-rule``: rules that say what another one says."""
+"""The checks ``duplicate-rule`` and ``contained-rule``: rules that derive nothing that another rule does not."""
 
 from __future__ import annotations
 
@@ -10,41 +10,50 @@ from squall.checking.program import Program, Rule
 from squall.model import AtomPattern, Call, Construct, FactPattern, Filter, System, Variable
 from squall.model.fact_shapes import shape
 
-_Given = dict[Variable, Any]
-"""What stands in one rule for the variables of another."""
+_Substitution = dict[Variable, Any]
+"""Maps the variables of one rule to what stands for them in another."""
 _HINT = "leave one of them out"
 
 
 def check(program: Program) -> Iterator[Finding]:
-    """A finding for each rule that is the same as one before it but for the names of variables and the order of the
-    body; and for each whose facts another one makes as well, since its body asks for less."""
-    known = program.identities
+    """Yields a finding for each duplicate rule, and for each rule that another rule contains.
+
+    A duplicate differs from an earlier rule only in the names of variables and the order of the body. A rule contains
+    another if it derives the same facts and its body demands less.
+    """
+    identities = program.identities
     first: dict[tuple[str, tuple[str, ...]], Rule] = {}
     for number, rule in enumerate(program.rules):
-        if not known[number]:
+        if not identities[number]:
             continue
-        other = first.setdefault((rule.stream, known[number]), rule)
+        other = first.setdefault((rule.stream, identities[number]), rule)
         if other is not rule and rule.origin is None and rule.name == other.name:
             continue  # a translator's own, made for two alternatives of a rule
         if other is not rule:
-            message = f"`{rule.name}` is the same rule as `{other.name}`{_at(other)}"
+            message = f"`{rule.name}` is the same rule as `{other.name}`{_place_text(other)}"
             yield Finding("duplicate-rule", WARNING, message, rule.origin, _HINT)
         else:
-            yield from _contained(program, number, known)
+            yield from _contained(program, number, identities)
 
 
-def _at(rule: Rule) -> str:
+def _place_text(rule: Rule) -> str:
     return f" ({rule.origin})" if rule.origin else ""
 
 
-def _contained(program: Program, number: int, known: Sequence[tuple[str, ...]]) -> Iterator[Finding]:
+def _contained(program: Program, number: int, identities: Sequence[tuple[str, ...]]) -> Iterator[Finding]:
     rule = program.rules[number]
-    if not _is_plain(rule.system) or not (made := _templates(rule.system)):
+    if not _is_plain(rule.system) or not (templates := _templates(rule.system)):
         return
-    for maker in dict.fromkeys(one.rule for one in program.made.overlapping(shape(made[0]))):
+    for maker in dict.fromkeys(candidate.rule for candidate in program.derived.overlapping(shape(templates[0]))):
         other = program.rules[maker]
-        if known[maker] != known[number] and other.stream == rule.stream and _contains(other.system, rule.system):
-            message = f"all that `{rule.name}` derives, `{other.name}`{_at(other)} derives as well, and asks for less"
+        if (
+            identities[maker] != identities[number]
+            and other.stream == rule.stream
+            and _contains(other.system, rule.system)
+        ):
+            message = (
+                f"all that `{rule.name}` derives, `{other.name}`{_place_text(other)} derives as well, and asks for less"
+            )
             yield Finding("contained-rule", INFO, message, rule.origin, f"leave `{rule.name}` out")
             return
 
@@ -53,79 +62,89 @@ def _contained(program: Program, number: int, known: Sequence[tuple[str, ...]]) 
 
 
 def _is_plain(rule: System) -> bool:
-    """Whether a rule joins patterns and tests what it finds, and does nothing else."""
+    """Returns whether a rule joins and filters patterns, and does nothing else."""
     plain = System(
         rule.name, rule.sources, rule.joinables, rule.predicates, consequences=rule.consequences,
         reentrant=rule.reentrant,
     )  # fmt: skip
-    facts = all(isinstance(one, FactPattern) for one in rule.joinables)
-    return rule == plain and facts and all(isinstance(one, Filter) for one in rule.predicates)
+    facts = all(isinstance(part, FactPattern) for part in rule.joinables)
+    return rule == plain and facts and all(isinstance(part, Filter) for part in rule.predicates)
 
 
 def _templates(rule: System) -> list[FactPattern]:
-    return [made for one in rule.consequences if isinstance(one, Construct) for made in one.template]
+    return [
+        template
+        for consequence in rule.consequences
+        if isinstance(consequence, Construct)
+        for template in consequence.template
+    ]
 
 
 def _contains(rule: System, other: System) -> bool:
-    """Whether a rule derives all that another one derives, by any values for its variables."""
+    """Returns whether a rule derives all that another one derives, for some substitution of its variables."""
     if not _is_plain(rule) or (rule.sources, rule.reentrant) != (other.sources, other.reentrant):
         return False
-    if [one.internal for one in rule.consequences if isinstance(one, Construct)] != [
-        one.internal for one in other.consequences if isinstance(one, Construct)
+    if [part.internal for part in rule.consequences if isinstance(part, Construct)] != [
+        part.internal for part in other.consequences if isinstance(part, Construct)
     ]:
         return False
-    tests = [one.expression for one in other.predicates if isinstance(one, Filter)]
-    asked = [*rule.joinables, *(one.expression for one in rule.predicates if isinstance(one, Filter))]
-    there = [*other.joinables, *tests]
-    return any(_is_met(asked, there, given) for given in _fitting(_templates(rule), _templates(other)))
+    tests = [part.expression for part in other.predicates if isinstance(part, Filter)]
+    demanded = [*rule.joinables, *(part.expression for part in rule.predicates if isinstance(part, Filter))]
+    available = [*other.joinables, *tests]
+    return any(
+        _is_met(demanded, available, substitution)
+        for substitution in _substitutions(_templates(rule), _templates(other))
+    )
 
 
-def _fitting(makes: Sequence[FactPattern], made: Sequence[FactPattern]) -> Iterator[_Given]:
-    """The values for which each of the templates `made` is one of those that a rule has."""
+def _substitutions(templates: Sequence[FactPattern], targets: Sequence[FactPattern]) -> Iterator[_Substitution]:
+    """Yields the substitutions by which each template of `made` is one of the templates of a rule."""
 
-    def fit(rest: Sequence[FactPattern], given: _Given) -> Iterator[_Given]:
+    def fit(rest: Sequence[FactPattern], substitution: _Substitution) -> Iterator[_Substitution]:
         if not rest:
-            yield given
+            yield substitution
             return
-        for one in makes:
-            found = _matched(one, rest[0], given)
-            if found is not None:
-                yield from fit(rest[1:], found)
+        for template in templates:
+            extended = _unify(template, rest[0], substitution)
+            if extended is not None:
+                yield from fit(rest[1:], extended)
 
-    return fit(made, {})
+    return fit(targets, {})
 
 
-def _is_met(asked: Sequence[Any], there: Sequence[Any], given: _Given) -> bool:
-    """Whether all that a rule asks for is there, by values that agree with those that are given."""
-    if not asked:
+def _is_met(demanded: Sequence[Any], available: Sequence[Any], substitution: _Substitution) -> bool:
+    """Returns whether everything that a rule demands is there, for a substitution that extends the given one."""
+    if not demanded:
         return True
-    found = (_matched(asked[0], one, given) for one in there)
-    return any(_is_met(asked[1:], there, more) for more in found if more is not None)
+    extensions = (_unify(demanded[0], candidate, substitution) for candidate in available)
+    return any(_is_met(demanded[1:], available, extension) for extension in extensions if extension is not None)
 
 
-def _matched(one: Any, other: Any, given: _Given) -> _Given | None:
-    """The values for which one thing is another; None if there are none."""
-    match one:
+def _unify(pattern: Any, target: Any, substitution: _Substitution) -> _Substitution | None:
+    """Returns the substitution that turns one term into another, or None."""
+    match pattern:
         case Variable():
-            if one in given:
-                return given if given[one] == other else None
-            return {**given, one: other}
+            if pattern in substitution:
+                return substitution if substitution[pattern] == target else None
+            return {**substitution, pattern: target}
         case Call():
-            same = isinstance(other, Call) and one.function == other.function
-            return _all_matched(one.arguments, other.arguments, given) if same else None
+            same = isinstance(target, Call) and pattern.function == target.function
+            return _unify_all(pattern.arguments, target.arguments, substitution) if same else None
         case str():
-            return given if one == other else None
+            return substitution if pattern == target else None
         case _:
-            if type(one) is not type(other) or one.exact != other.exact:
+            if type(pattern) is not type(target) or pattern.exact != target.exact:
                 return None
-            if isinstance(one, AtomPattern) and one.relation != other.relation:
+            if isinstance(pattern, AtomPattern) and pattern.relation != target.relation:
                 return None
-            return _all_matched(one.slots, other.slots, given)
+            return _unify_all(pattern.slots, target.slots, substitution)
 
 
-def _all_matched(some: Sequence[Any], others: Sequence[Any], given: _Given | None) -> _Given | None:
-    if len(some) != len(others):
+def _unify_all(
+    patterns: Sequence[Any], targets: Sequence[Any], substitution: _Substitution | None
+) -> _Substitution | None:
+    if len(patterns) != len(targets):
         return None
-    for one, other in zip(some, others, strict=True):
-        given = None if given is None else _matched(one, other, given)
-    return given
+    for pattern, target in zip(patterns, targets, strict=True):
+        substitution = None if substitution is None else _unify(pattern, target, substitution)
+    return substitution

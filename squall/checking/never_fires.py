@@ -1,4 +1,4 @@
-"""``never-fires``: rules that wait for facts which nothing brings and no rule makes."""
+"""The check ``never-fires``: rules that wait for facts which no source brings and no rule derives."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from squall.rdf import DEFAULT_STREAM, is_iri
 
 
 def check(program: Program) -> Iterator[Finding]:
-    """A finding for each rule that never has a solution, at the pattern that never finds anything.
+    """Yields a finding for each rule that never has a solution, at the pattern that never matches.
 
-    What streams and static data bring is not known: it may be anything, but for atoms, for streams that the program
-    makes itself, for streams that are not given where others are, and for predicates that statistics do not know.
+    Streams and static data may bring anything, with these exceptions: atoms, streams that the program derives itself,
+    streams that are not given where others are, and predicates that statistics do not know.
     """
     firing = _Firing(program)
     for rule in program.rules:
@@ -38,96 +38,101 @@ def check(program: Program) -> Iterator[Finding]:
 
 
 def is_internal(rule: System) -> bool:
-    """Whether a rule makes facts that other rules alone read."""
-    return all(isinstance(one, Construct) and one.internal for one in rule.consequences)
+    """Returns whether a rule derives facts that only other rules read."""
+    return all(isinstance(consequence, Construct) and consequence.internal for consequence in rule.consequences)
 
 
 class _Firing:
-    """Which rules may ever fire: the least set of which each needs only what is brought, or made by one of the set."""
+    """The rules that may ever fire: the least set of rules that need only facts of sources, or of rules of the set."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.inserts = any(isinstance(one, Insert) for rule in program.rules for one in rule.system.consequences)
+        self.inserts = any(
+            isinstance(consequence, Insert) for rule in program.rules for consequence in rule.system.consequences
+        )
         self.fires: set[int] = set()
-        rest = list(enumerate(program.rules))
-        while rest:
-            found = {number for number, rule in rest if self.missing(rule.system) is None}
-            self.fires |= found
-            rest = [one for one in rest if one[0] not in found] if found else []
+        waiting = list(enumerate(program.rules))
+        while waiting:
+            firing = {number for number, rule in waiting if self.missing(rule.system) is None}
+            self.fires |= firing
+            waiting = [consequence for consequence in waiting if consequence[0] not in firing] if firing else []
 
     def missing(self, part: System) -> Reading | None:
-        """A pattern without which a part has no solutions, and which finds nothing; None if there is none."""
+        """Returns a pattern that a part needs and that never matches, or None."""
         if part.grouping is not None and not part.grouping.keys:
             return None  # it has a solution also of nothing
-        asked = [one.system for one in part.predicates if isinstance(one, Exists) and one.wanted]
-        needed = (self._lacks(one, part.sources) for one in (*part.joinables, *asked))
-        return next((found for found in needed if found is not None), None)
+        subqueries = [subpart.system for subpart in part.predicates if isinstance(subpart, Exists) and subpart.wanted]
+        missing_readings = (self._missing_in(subpart, part.sources) for subpart in (*part.joinables, *subqueries))
+        return next((reading for reading in missing_readings if reading is not None), None)
 
-    def _lacks(self, part: FactPattern | Union | System, sources: tuple[Source, ...]) -> Reading | None:
+    def _missing_in(self, part: FactPattern | Union | System, sources: tuple[Source, ...]) -> Reading | None:
         match part:
             case System():
                 return self.missing(part)
             case Union(branches=branches):
-                found = [self.missing(branch) for branch in branches]
-                return None if None in found or not found else found[0]
+                missing = [self.missing(branch) for branch in branches]
+                return None if None in missing or not missing else missing[0]
             case Pattern() | AtomPattern():
                 reading = Reading(part, sources)
                 return None if self._is_fed(reading) else reading
 
     def _is_fed(self, reading: Reading) -> bool:
-        return self._why(reading) is None or any(one.rule in self.fires for one in self.program.makers(reading))
+        return self._reason(reading) is None or any(maker.rule in self.fires for maker in self.program.makers(reading))
 
-    def _why(self, reading: Reading) -> str | None:
-        """Why no stream and no data bring what a pattern finds; None: they may."""
+    def _reason(self, reading: Reading) -> str | None:
+        """Returns why no stream and no data bring what a pattern matches, or None if they may."""
         program, pattern, present = self.program, reading.pattern, self.program.present
         if isinstance(pattern, AtomPattern) and pattern.relation not in (GRAPH, ARRIVAL):
             return "streams and data bring triples only"
-        named = {source.stream for source in reading.sources}
-        if named <= program.own_streams and not (program.graphs and reading.of_graphs):
-            return f"the program makes {_streams(named)} itself"
+        streams = {source.stream for source in reading.sources}
+        if streams <= program.own_streams and not (program.graphs and reading.of_graphs):
+            return f"the program makes {_streams(streams)} itself"
         if (
             present is not None
             and not self.inserts
             and not any(reading.reads(stream, program.graphs) for stream in present)
         ):
-            return f"no source brings {_streams(named)}"
+            return f"no source brings {_streams(streams)}"
         predicate = pattern.predicate if isinstance(pattern, Pattern) else None
         if isinstance(predicate, str) and program.statistics and not program.statistics.counts(predicate).triples:
             return f"the data that were counted have no {predicate}"
         return None
 
     def finding(self, rule: Rule, reading: Reading) -> Finding:
-        """What is to be said of a rule that lacks what a pattern finds."""
-        reading = self._written(reading)
+        """Returns the finding about a rule and the pattern that never matches."""
+        reading = self._in_program(reading)
         waiting = [f"`{self.program.rules[maker.rule].name}`" for maker in self.program.makers(reading)]
-        made = (
+        reason = (
             f"only rules that never fire make it: {', '.join(dict.fromkeys(waiting))}"
             if waiting
             else "no rule makes it"
         )
-        message = f"`{rule.name}` never fires, for want of {pattern_text(reading.pattern)}: {self._why(reading)}, and {made}"
+        lacking = f"{pattern_text(reading.pattern)}: {self._reason(reading)}, and {reason}"
+        message = f"`{rule.name}` never fires, for want of {lacking}"
         return Finding("never-fires", WARNING, message, reading.pattern.origin or rule.origin, self._hint(reading))
 
-    def _written(self, reading: Reading) -> Reading:
-        """What is lacking in the end, where a translator made up a relation, and the rules for it."""
+    def _in_program(self, reading: Reading) -> Reading:
+        """Returns the pattern that is missing in the end, where a translator invented a relation and its rules."""
         seen = set[Reading]()
         while reading not in seen:
             seen.add(reading)
             makers = [self.program.rules[one.rule].system for one in self.program.makers(reading)]
             lacking = [self.missing(maker) for maker in makers if is_internal(maker)]
-            reading = next((found for found in lacking if found is not None), reading)
+            reading = next((missing for missing in lacking if missing is not None), reading)
         return reading
 
     def _hint(self, reading: Reading) -> str | None:
-        """What else there is that is spelt like it."""
+        """Returns a hint with names that are spelt like a missing one."""
         pattern, program = reading.pattern, self.program
         if isinstance(pattern, AtomPattern):
             return near_terms(pattern.relation, program.relations)
-        counted = [name for name, _ in program.statistics.predicates if is_iri(name)] if program.statistics else []
-        known = (*program.predicates, *counted)
-        return near_terms(pattern.predicate, known) if isinstance(pattern.predicate, str) else None
+        counted_predicates = (
+            [name for name, _ in program.statistics.predicates if is_iri(name)] if program.statistics else []
+        )
+        known_predicates = (*program.predicates, *counted_predicates)
+        return near_terms(pattern.predicate, known_predicates) if isinstance(pattern.predicate, str) else None
 
 
 def _streams(names: set[str]) -> str:
-    told = [f"the stream <{name}>" if name else DEFAULT_STREAM for name in sorted(names)]
-    return " and ".join(told)
+    texts = [f"the stream <{name}>" if name else DEFAULT_STREAM for name in sorted(names)]
+    return " and ".join(texts)

@@ -1,4 +1,4 @@
-"""``shadowed-prefix``: prefixes that are declared anew, or that stand for another namespace than everybody's."""
+"""The check ``shadowed-prefix``: prefixes that are declared twice, or that stand for an unusual namespace."""
 
 from __future__ import annotations
 
@@ -35,36 +35,39 @@ class _Declaration(NamedTuple):
 
 
 def check(program: Program) -> Iterator[Finding]:
-    """A finding for each prefix of a text that is declared twice, for two namespaces, and for each that is well known
-    and stands for something else.
+    """Yields a finding for each prefix that is declared for two namespaces, and for each well-known one that stands for
+    another.
 
-    Systems know nothing of prefixes: this check looks at the texts, where declarations are alike in all languages.
+    Systems have no prefixes. So this check looks at the texts, where declarations are alike in all languages.
     """
     for text in program.texts:
-        known: dict[str, _Declaration] = {}
-        for one in _declarations(text.text):
-            before = known.get(one.prefix, one)
-            if before.namespace != one.namespace:
-                message = f"the prefix `{one.prefix}:` stands for <{before.namespace}> so far, from here on for another"
-                yield _finding(message, text, one, "give one of the two another prefix")
-            known[one.prefix] = one
-            usual = _WELL_KNOWN.get(one.prefix, one.namespace)
-            if usual != one.namespace:
-                message = f"the prefix `{one.prefix}:` stands for <{one.namespace}> here, not for <{usual}>"
-                yield _finding(message, text, one, f"write <{usual}>, or choose another prefix")
+        declarations: dict[str, _Declaration] = {}
+        for declaration in _declarations(text.text):
+            earlier = declarations.get(declaration.prefix, declaration)
+            if earlier.namespace != declaration.namespace:
+                name = f"the prefix `{declaration.prefix}:`"
+                message = f"{name} stands for <{earlier.namespace}> so far, from here on for another"
+                yield _finding(message, text, declaration, "give one of the two another prefix")
+            declarations[declaration.prefix] = declaration
+            usual = _WELL_KNOWN.get(declaration.prefix, declaration.namespace)
+            if usual != declaration.namespace:
+                message = (
+                    f"the prefix `{declaration.prefix}:` stands for <{declaration.namespace}> here, not for <{usual}>"
+                )
+                yield _finding(message, text, declaration, f"write <{usual}>, or choose another prefix")
 
 
 def _declarations(text: str) -> Iterator[_Declaration]:
-    for found in _DECLARED.finditer(text):
-        kind = found.lastgroup
+    for match in _DECLARED.finditer(text):
+        kind = match.lastgroup
         if kind is not None:
-            prefix, namespace = found[kind.removesuffix("_iri")], found[kind]
-            start = found.end() - len(found[0].lstrip())
-            yield _Declaration(prefix, namespace, start, found.end())
+            prefix, namespace = match[kind.removesuffix("_iri")], match[kind]
+            start = match.end() - len(match[0].lstrip())
+            yield _Declaration(prefix, namespace, start, match.end())
 
 
-def _finding(message: str, text: Text, one: _Declaration, hint: str) -> Finding:
-    line = text.text.count("\n", 0, one.start) + 1
-    column = one.start - (text.text.rfind("\n", 0, one.start) + 1) + 1
-    origin = Origin(text.name, text.text, line, column, one.end - one.start)
+def _finding(message: str, text: Text, declaration: _Declaration, hint: str) -> Finding:
+    line = text.text.count("\n", 0, declaration.start) + 1
+    column = declaration.start - (text.text.rfind("\n", 0, declaration.start) + 1) + 1
+    origin = Origin(text.name, text.text, line, column, declaration.end - declaration.start)
     return Finding("shadowed-prefix", WARNING, message, origin, hint)

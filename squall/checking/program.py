@@ -1,4 +1,4 @@
-"""What checks look at: a program's system and texts, what will be given to it, and which rules feed which patterns."""
+"""The program that checks look at: its system and texts, its sources, and which rules feed which patterns."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from squall.model import (
     Source,
     System,
     Variable,
-    documents,
     derived_streams,
+    documents,
     output_specs,
 )
-from squall.model.fact_shapes import Shape, Shapes, derived_shapes, may_read, stream_shapes, shape
+from squall.model.fact_shapes import Shape, Shapes, derived_shapes, may_read, shape, stream_shapes
 from squall.model.windows import Window
 from squall.plan.cardinality import Statistics
 from squall.planners.lowering.walk import Part, inside, walk
@@ -36,7 +36,7 @@ from squall.rdf import WORKING, Term, iri, iri_text
 
 
 class Rule(NamedTuple):
-    """A rule of a program, and the stream that its facts are the events of (``""``: none)."""
+    """A rule of a program, and the derived stream of its facts (``""``: none)."""
 
     system: System
     stream: str
@@ -61,33 +61,44 @@ class Reading(NamedTuple):
         return shape(self.pattern)
 
     def reads(self, stream: str, graphs: bool = False) -> bool:
-        """Whether it reads anything of a stream. graphs: which may bring any named graphs."""
-        named = (graphs and source.reads(stream, iri(source.iri or stream)) for source in self.sources)
-        return any(source.reads(stream) for source in self.sources) or any(named)
+        """Returns whether it reads anything of a stream.
+
+        Args:
+            graphs: Whether the stream may bring any named graphs.
+        """
+        graph_reads = (graphs and source.reads(stream, iri(source.iri or stream)) for source in self.sources)
+        return any(source.reads(stream) for source in self.sources) or any(graph_reads)
 
     def finds(self, maker: Maker) -> bool:
-        """Whether it reads the stream and the graph in which facts are made."""
+        """Returns whether it reads the stream and the graph of derived facts."""
         return any(may_read(source, maker.stream or "", maker.graph) for source in self.sources)
 
     @property
     def of_graphs(self) -> bool:
         """Whether it reads named graphs, wherever they come from."""
-        return any(isinstance(one, Graphs) or (isinstance(one, Graph) and not one.within) for one in self.sources)
+        return any(
+            isinstance(source, Graphs) or (isinstance(source, Graph) and not source.within) for source in self.sources
+        )
 
     @property
-    def derives(self) -> bool:
+    def reads_derived(self) -> bool:
         """Whether it reads what rules derive."""
         return any(source.reads_derived_facts for source in self.sources)
 
 
 P = TypeVar("P", Pattern, AtomPattern)
 ANY = "any stream"
-"""In place of a stream's IRI: a variable says which it is."""
+"""Stands for a stream's IRI that is given by a variable."""
 
 
 class Maker(NamedTuple):
-    """A rule (by number) that makes facts, and the stream in which these are (or `ANY`); None: they are derived. graph:
-    the name of that in which they are there (``""``: none; None: any)."""
+    """A rule (by number) that derives facts, and where these are.
+
+    Attributes:
+        rule: The number of the rule.
+        stream: The stream in which the facts are, or `ANY`. None means derived facts of the default graph.
+        graph: The named graph in which they are. ``""`` means none, None any.
+    """
 
     rule: int
     stream: str | None
@@ -96,12 +107,16 @@ class Maker(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """A program to be checked: its system, with its windows, and the texts that it was made of.
+    """A program to be checked.
 
-    given: the streams, by IRI, that sources and static data bring (``""`` is the default one); None: nobody knows.
-    growing: of these, those that bring events, for ever; None: nobody knows. graphs: whether they may bring named
-    graphs.
-    statistics: counts of the data; None: nobody counted. windows: those that were given from outside.
+    Attributes:
+        system: The system, with its windows.
+        texts: The texts that it was compiled from.
+        given: The streams, by IRI, of sources and static data (``""`` is the default one). None means unknown.
+        growing: Those of them that bring events without end. None means unknown.
+        graphs: Whether they may bring named graphs.
+        statistics: Counts of the data, if there are any.
+        windows: The windows that were given from outside.
     """
 
     system: System
@@ -115,71 +130,80 @@ class Program:
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
         """All rules, in the order of the program."""
-        return tuple(Rule(rule, telling.stream) for telling in output_specs(self.system) for rule in telling.rules)
+        return tuple(Rule(rule, spec.stream) for spec in output_specs(self.system) for rule in spec.rules)
 
     @cached_property
     def identities(self) -> list[tuple[str, ...]]:
-        """For each rule, what is the same for rules that mean the same. Raises PlannerError, or Errors, where rules
-        cannot be planned."""
+        """For each rule, a key that rules with the same meaning share.
+
+        Raises:
+            PlannerError: A rule cannot be planned.
+            Errors: Several rules cannot.
+        """
         return identities(self.system)
 
     @cached_property
-    def made(self) -> Shapes[Maker]:
-        """The facts that rules make, by their shapes, as patterns read them."""
-        found: Shapes[Maker] = Shapes()
+    def derived(self) -> Shapes[Maker]:
+        """The facts that rules derive, by their shapes, as patterns read them."""
+        makers: Shapes[Maker] = Shapes()
         for number, rule in enumerate(self.rules):
-            for made, *where in _made(rule):
-                found.add(made, Maker(number, *where))
-        return found
+            for fact_shape, *where in _derived(rule):
+                makers.add(fact_shape, Maker(number, *where))
+        return makers
 
     @cached_property
     def predicates(self) -> frozenset[Term]:
-        """The constant predicates of the triples that rules make."""
-        return frozenset(made.predicate for made in self._templates(Pattern) if isinstance(made.predicate, str))
+        """The constant predicates of the triples that rules derive."""
+        return frozenset(
+            template.predicate for template in self._templates(Pattern) if isinstance(template.predicate, str)
+        )
 
     @cached_property
     def relations(self) -> frozenset[Term]:
-        """The relations of the atoms that rules make."""
-        return frozenset(made.relation for made in self._templates(AtomPattern))
+        """The relations of the atoms that rules derive."""
+        return frozenset(template.relation for template in self._templates(AtomPattern))
 
     def _templates(self, kind: type[P]) -> Iterator[P]:
         for rule in self.rules:
-            for one in rule.system.consequences:
-                if isinstance(one, Construct | Insert):
-                    yield from (made for made in one.template if isinstance(made, kind))
+            for consequence in rule.system.consequences:
+                if isinstance(consequence, Construct | Insert):
+                    yield from (template for template in consequence.template if isinstance(template, kind))
 
     @cached_property
     def own_streams(self) -> frozenset[str]:
-        """The streams that the program makes."""
+        """The streams that the program derives."""
         return frozenset(derived_streams(self.system))
 
     @cached_property
     def present(self) -> frozenset[str] | None:
-        """The streams, by IRI, that have facts which no rule made: what is given, and the documents that the program
-        names; None: nobody knows."""
+        """The streams, by IRI, with facts that no rule derived: those that are given, and the documents that the
+        program names.
+
+        None means unknown.
+        """
         if self.given is None:
             return None
         return self.given | {document.iri for document in documents(self.system)}
 
     def makers(self, reading: Reading) -> Iterator[Maker]:
-        """The rules that make facts which a pattern may find."""
-        for maker in self.made.overlapping(reading.shape):
-            if reading.derives if maker.stream is None else maker.stream == ANY or reading.finds(maker):
+        """Yields the rules that derive facts which a pattern may match."""
+        for maker in self.derived.overlapping(reading.shape):
+            if reading.reads_derived if maker.stream is None else maker.stream == ANY or reading.finds(maker):
                 yield maker
 
 
 Check = Callable[[Program], Iterator[Finding]]
-"""What gives everything of one kind that is to be said of a program."""
+"""A function that yields all findings of one kind about a program."""
 
 
-def _made(rule: Rule) -> Iterator[tuple[Shape, str | None, str | None]]:
+def _derived(rule: Rule) -> Iterator[tuple[Shape, str | None, str | None]]:
     if rule.system.reentrant:
-        yield from ((made, None, "") for made in derived_shapes(rule.system))
+        yield from ((fact_shape, None, "") for fact_shape in derived_shapes(rule.system))
     if rule.stream:
-        yield from ((made, rule.stream, graph) for made, graph in stream_shapes(rule.system, rule.stream))
-    for one in rule.system.consequences:
-        if isinstance(one, Insert):
-            yield from ((shape(template), _graph(one), "") for template in one.template)
+        yield from ((fact_shape, rule.stream, graph) for fact_shape, graph in stream_shapes(rule.system, rule.stream))
+    for consequence in rule.system.consequences:
+        if isinstance(consequence, Insert):
+            yield from ((shape(template), _graph(consequence), "") for template in consequence.template)
 
 
 def _graph(insert: Insert) -> str:
@@ -193,7 +217,7 @@ def _graph(insert: Insert) -> str:
 
 
 def readings(part: Part, sources: tuple[Source, ...] = (Source(),)) -> Iterator[Reading]:
-    """All patterns in a part, each with its sources."""
+    """Yields all patterns in a part, each with its sources."""
     if isinstance(part, System):
         sources = part.sources
     if isinstance(part, FactPattern):
@@ -203,25 +227,25 @@ def readings(part: Part, sources: tuple[Source, ...] = (Source(),)) -> Iterator[
 
 
 def systems(rule: Rule) -> Iterator[System]:
-    """A rule, and all systems in it."""
+    """Yields a rule, and all systems in it."""
     return (part for part in walk(rule.system) if isinstance(part, System))
 
 
 def mentions(part: Any) -> Iterator[Variable]:
-    """Every place of a part in which a variable stands, seen from outside or not."""
+    """Yields every occurrence of a variable in a part, visible from outside or not."""
     if isinstance(part, Variable):
         yield part
     elif isinstance(part, tuple):
         for inner in part:
             yield from mentions(inner)
     elif is_dataclass(part):
-        for one in fields(part):
-            if one.compare:
-                yield from mentions(getattr(part, one.name))
+        for part_field in fields(part):
+            if part_field.compare:
+                yield from mentions(getattr(part, part_field.name))
 
 
 def origin_of(expression: Expression) -> Origin | None:
-    """Where an expression was written: a translator may have put a call of its own around it."""
+    """Returns where an expression was written, even if a translator has put a call of its own around it."""
     if not isinstance(expression, Call):
         return None
     inner = (origin_of(argument) for argument in expression.arguments)
@@ -229,5 +253,5 @@ def origin_of(expression: Expression) -> Origin | None:
 
 
 def is_silent(variable: Variable) -> bool:
-    """Whether nothing is to be said of a variable: its name begins with ``_``, or a translator made it up."""
+    """Returns whether a variable has no findings: its name begins with ``_``, or a translator invented it."""
     return variable.name.startswith("_") or " " in variable.name or not variable.name

@@ -1,4 +1,4 @@
-"""Findings as text, as JSON, and as SARIF for what shows findings beside the code.
+"""Reports of findings as text, as JSON, and as SARIF, which editors show beside the code.
 
 Source: Static Analysis Results Interchange Format (SARIF) 2.1.0, OASIS 2020.
 """
@@ -19,33 +19,33 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def text(findings: Sequence[Finding]) -> str:
-    """The findings as they are read on a terminal, an empty line between them."""
+    """Formats the findings for a terminal, with an empty line between them."""
     return "\n\n".join(map(str, findings))
 
 
 def as_json(findings: Sequence[Finding]) -> str:
-    """The findings as JSON, with how many there are of each severity (docs/check.md)."""
-    found = [finding.as_data() for finding in findings]
-    return json.dumps({"findings": found, "summary": counts(findings)}, indent=2, ensure_ascii=False)
+    """Formats the findings as JSON, with the number of each severity (docs/check.md)."""
+    data = [finding.as_data() for finding in findings]
+    return json.dumps({"findings": data, "summary": counts(findings)}, indent=2, ensure_ascii=False)
 
 
 def counts(findings: Sequence[Finding]) -> dict[str, int]:
-    """How many findings there are of each severity."""
-    found = Counter(finding.severity for finding in findings)
-    return {severity: found[severity] for severity in SEVERITIES}
+    """Counts the findings of each severity."""
+    severities = Counter(finding.severity for finding in findings)
+    return {severity: severities[severity] for severity in SEVERITIES}
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """How many there are, in words."""
-    told = [f"{count} {kind if count == 1 else _PLURALS[kind]}" for kind, count in counts(findings).items() if count]
-    return ", ".join(told) or "nothing found"
+    """Returns the counts as words."""
+    texts = [f"{count} {kind if count == 1 else _PLURALS[kind]}" for kind, count in counts(findings).items() if count]
+    return ", ".join(texts) or "nothing found"
 
 
 _PLURALS = {ERROR: "errors", WARNING: "warnings", INFO: "infos"}
 
 
 def sarif(findings: Sequence[Finding]) -> str:
-    """The findings as a log of SARIF."""
+    """Formats the findings as a SARIF log."""
     from squall import __version__
 
     rules = [{"id": code} for code in dict.fromkeys(finding.code for finding in findings)]
@@ -72,4 +72,4 @@ def _location(origin: Origin) -> dict[str, Any]:
 
 
 FORMATS: Mapping[str, Callable[[Sequence[Finding]], str]] = {"text": text, "json": as_json, "sarif": sarif}
-"""What findings can be told as, by name."""
+"""The formats of reports, by name."""

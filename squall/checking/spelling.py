@@ -1,4 +1,4 @@
-"""Whether a name seems to be a slip of the keyboard for another one."""
+"""Detects names that look like typing errors of other names."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import Iterable
 from squall.errors import did_you_mean
 from squall.rdf import Term, iri_text
 
-LEAST = 3
-"""Names with fewer characters are too near to each other."""
+MIN_LENGTH = 3
+"""Shorter names are too similar to each other."""
 
 
 def is_slip(name: str, other: str) -> bool:
-    """Whether two different names differ in the case of letters alone, or in one letter that is missing, exchanged, or
-    in the place of its neighbour. A digit, or a sign such as ``'``, makes another name on purpose."""
-    if name == other or min(len(name), len(other)) < LEAST:
+    """Returns whether a name looks like a typing error of another name.
+
+    The two differ only in the case of letters, or in one letter that is missing, replaced, or swapped with its
+    neighbour. A digit, or a sign such as ``'``, makes another name on purpose.
+    """
+    if name == other or min(len(name), len(other)) < MIN_LENGTH:
         return False
     if name.lower() == other.lower():
         return True
@@ -24,7 +27,7 @@ def is_slip(name: str, other: str) -> bool:
 
 
 def _differs(short: str, long: str) -> bool:
-    """Whether two rests that begin differently differ in that alone."""
+    """Returns whether two different rests differ only in that way."""
     match len(long) - len(short):
         case 0 if short[1:] == long[1:]:
             return short[0].isalpha() and long[0].isalpha()
@@ -36,14 +39,16 @@ def _differs(short: str, long: str) -> bool:
             return False
 
 
-def parted(term: Term) -> tuple[str, str]:
-    """An IRI as its namespace and its local name."""
+def split_iri(term: Term) -> tuple[str, str]:
+    """Splits an IRI into its namespace and its local name."""
     text = iri_text(term)
     start = max(text.rfind("/"), text.rfind("#"), text.rfind(":")) + 1
     return text[:start], text[start:]
 
 
-def near_terms(term: Term, known: Iterable[Term]) -> str | None:
-    """The hint "did you mean ...?" where a term of the same namespace is spelt like this one."""
-    space, local = parted(term)
-    return did_you_mean(local, {other for there, other in map(parted, known) if there == space and other != local})
+def near_terms(term: Term, terms: Iterable[Term]) -> str | None:
+    """Returns the hint "did you mean ...?" if a term of the same namespace is spelt like this one."""
+    own_namespace, local = split_iri(term)
+    return did_you_mean(
+        local, {other for namespace, other in map(split_iri, terms) if namespace == own_namespace and other != local}
+    )

@@ -1,4 +1,4 @@
-"""``unread``: facts that are hidden from the answer and that no rule reads."""
+"""The check ``unread``: facts that are hidden from the answer and that no rule reads."""
 
 from __future__ import annotations
 
@@ -12,25 +12,30 @@ from squall.model.unbounded_state import pattern_text
 
 
 def check(program: Program) -> Iterator[Finding]:
-    """A finding for each template of facts that are no part of the answer and that no pattern finds. One that is shown
-    if it passes a test, and hidden if not, is shown; one that is made as an atom, too, is read where that is."""
-    shown = {(rule.name, made) for rule in program.rules for made in _templates(rule, False)}
+    """Yields a finding for each template of facts that are no part of the answer and that no pattern matches.
+
+    A template that is visible if a test passes, and hidden otherwise, counts as visible. One that is also derived as an
+    atom is read where that is read.
+    """
+    visible = {(rule.name, template) for rule in program.rules for template in _templates(rule, False)}
     reads: Shapes[bool] = Shapes()
     for rule in program.rules:
         for reading in readings(rule.system):
-            if reading.derives:
+            if reading.reads_derived:
                 reads.add(reading.shape, True)
     for rule in program.rules:
-        read = {made.slots for made in _templates(rule, True) if any(reads.overlapping(shape(made)))}
-        for made in _templates(rule, True):
-            if (rule.name, made) not in shown and made.slots not in read:
-                message = f"`{rule.name}` makes {pattern_text(made)}, which the answer does not show and no rule reads"
+        read = {template.slots for template in _templates(rule, True) if any(reads.overlapping(shape(template)))}
+        for template in _templates(rule, True):
+            if (rule.name, template) not in visible and template.slots not in read:
+                message = (
+                    f"`{rule.name}` makes {pattern_text(template)}, which the answer does not show and no rule reads"
+                )
                 hint = "leave it out, or let it be shown"
-                yield Finding("unread", WARNING, message, made.origin or rule.origin, hint)
+                yield Finding("unread", WARNING, message, template.origin or rule.origin, hint)
 
 
 def _templates(rule: Rule, internal: bool) -> Iterator[FactPattern]:
-    """The templates of a rule's facts: those that are internal, or the others."""
-    for one in rule.system.consequences:
-        if isinstance(one, Construct) and one.internal == internal:
-            yield from one.template
+    """Yields the templates of a rule's facts: the internal ones, or the others."""
+    for consequence in rule.system.consequences:
+        if isinstance(consequence, Construct) and consequence.internal == internal:
+            yield from consequence.template

@@ -1,4 +1,6 @@
-"""``unused-value``, ``misspelt-variable``: variables that nothing reads, and such as seem to be another one."""
+"""The checks ``unused-value`` and ``misspelt-variable``: variables that nothing reads, or that look like another
+one.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,12 @@ from squall.planners.lowering.walk import walk
 
 
 def check(program: Program) -> Iterator[Finding]:
-    """A finding for each value that is computed and never used, and for each variable that occurs once in a rule and
-    is spelt nearly like another one. A name that begins with ``_`` says that this is meant."""
+    """Yields a finding for each computed value that is never used, and for each variable that looks like a typing
+    error.
+
+    Such a variable occurs once in a rule and is spelt almost like another one. A name that begins with ``_`` is
+    intended.
+    """
     used = frozenset(origin for rule in program.rules for origin in _used(rule))
     for rule in program.rules:
         counts = Counter(name for name in mentions(rule.system) if not is_silent(name))
@@ -34,7 +40,7 @@ def _values(rule: Rule, once: set[Variable], used: Container[Origin]) -> Iterato
 
 
 def _used(rule: Rule) -> Iterator[Origin]:
-    """Where values were written that are used: of one rule of a text there may be several here."""
+    """Yields the origins of values that are used. One rule of a text may be several rules here."""
     counts = Counter(mentions(rule.system))
     for part in _computed(rule):
         if counts[part.variable] > 1 and (origin := _origin(part)) is not None:
@@ -46,17 +52,17 @@ def _computed(rule: Rule) -> Iterator[Bind]:
 
 
 def _origin(part: Bind) -> Origin | None:
-    """Where a value was written: several may come of one call."""
+    """Returns where a value was written. Several values may come from one call."""
     return origin_of(part.expression)
 
 
-def _misspelt(rule: Rule, once: set[Variable], others: list[Variable]) -> Iterator[Finding]:
+def _misspelt(rule: Rule, once: set[Variable], other_names: list[Variable]) -> Iterator[Finding]:
     for reading in readings(rule.system):
         for slot in reading.pattern.slots:
             if isinstance(slot, Variable) and slot in once:
-                meant = [f"`{other}`" for other in others if is_slip(slot.name, other.name)]
-                if meant:
+                suggestions = [f"`{other}`" for other in other_names if is_slip(slot.name, other.name)]
+                if suggestions:
                     message = f"`{slot}` occurs here only, in {pattern_text(reading.pattern)}"
-                    hint = f"did you mean {' or '.join(meant)}? If not, name it `?_{slot.name}`"
+                    hint = f"did you mean {' or '.join(suggestions)}? If not, name it `?_{slot.name}`"
                     origin = reading.pattern.origin or rule.origin
                     yield Finding("misspelt-variable", WARNING, message, origin, hint)

@@ -170,7 +170,7 @@ def _violations(
             yield TranslatorError(
                 f"rule `{rules[reader].name}` {need.verb} what depends on it: {' -> '.join(names)}",
                 need.origin,
-                f"{hint}, or look at it once: `--profile jena`" if need.verb in ("negates", "aggregates") else hint,
+                f"{hint}, or evaluate it once: `--profile jena`" if need.verb in ("negates", "aggregates") else hint,
             )
 
 
@@ -213,7 +213,7 @@ def _dependency_graph(
                 edges += [(("stream", stream), read) for stream in dict.fromkeys(read_streams)]
             edges.append((read, reader))
             if read_streams:
-                need = need._replace(verb=f"reads the stream <{read_streams[0]}> that is made of")
+                need = need._replace(verb=f"reads the stream <{read_streams[0]}> that is derived from")
             if need.verb is not None:
                 strict.setdefault((read, reader), need)
     return edges, strict

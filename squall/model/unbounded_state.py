@@ -105,7 +105,7 @@ class _Query:
 
     def _warning(self, pattern: FactPattern, reason: str) -> TranslatorWarning:
         message = (
-            f"`{self.name}` keeps all that {pattern_text(pattern)} ever finds in streams without a window, {reason}"
+            f"`{self.name}` stores all matches of {pattern_text(pattern)} in streams without a window, {reason}"
         )
         return TranslatorWarning(message, pattern.origin, _HINT)
 

@@ -1,9 +1,9 @@
-"""RDF terms, triples, atoms and events: what flows through a program.
+"""RDF terms, triples, atoms and events: the data of a program.
 
-A *term* is its canonical N-Triples text: ``<http://example.org/a>``, ``_:b0``, ``"5"^^<http://...#int>``.
-One representation serves from the lexer to Spark's workers: it hashes, compares, pickles and travels through
-Arrow as it is, and two terms are the same RDF 1.1 term if and only if their texts are equal
-(see docs/decisions/0002-terms-are-text.md).
+A *term* is its canonical N-Triples text: ``<http://example.org/a>``, ``_:b0``, ``"5"^^<http://...#int>``. One
+representation serves from the lexer to Spark's workers: it hashes, compares, pickles and travels through Arrow as it
+is. Two terms are the same RDF 1.1 term if and only if their texts are equal (see
+docs/decisions/0002-terms-are-text.md).
 
 Source: RDF 1.1 Concepts, sections 3.1 to 3.4; RDF 1.1 N-Triples, section 4 (canonical form).
 """
@@ -31,11 +31,11 @@ XSD_STRING = XSD + "string"
 LANG_STRING = RDF + "langString"
 
 ALWAYS = -(2**63)
-"""The time since which static data and what follows from them alone hold: before every event (integer ms)."""
+"""The time since which static data and what follows from them alone are valid: before every event (integer ms)."""
 FOREVER = 2**63 - 1
 """The end of an interval that nothing closes (integer ms, exclusive)."""
 DEFAULT_STREAM = "the default stream"
-"""How messages name the stream whose IRI is empty."""
+"""The name of the stream with the empty IRI in messages."""
 
 
 class Triple(NamedTuple):
@@ -50,7 +50,7 @@ class Triple(NamedTuple):
 
 
 class Atom(NamedTuple):
-    """``relation(arguments)``, an n-ary *fact* (RIF-BLD 2.2, "atomic formulas"); it has no RDF serialisation."""
+    """``relation(arguments)``, an n-ary *fact* (RIF-BLD 2.2, "atomic formulas"). It has no RDF serialisation."""
 
     relation: Term
     arguments: tuple[Term, ...]
@@ -63,8 +63,9 @@ Fact = Triple | Atom
 
 
 class Quad(NamedTuple):
-    """A triple in a graph that has a name: what a template with ``GRAPH`` makes. Inside of a program it is an atom of
-    the relation `QUAD`."""
+    """A triple in a named graph: the output of a template with ``GRAPH``. Inside of a program it is an atom of
+    `QUAD`.
+    """
 
     subject: Term
     predicate: Term
@@ -76,7 +77,7 @@ class Quad(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """A query's answer: the values of its variables, None where one is unbound."""
+    """A query's solution: the values of its variables, None for an unbound one."""
 
     names: tuple[str, ...]
     values: tuple[Term | None, ...]
@@ -86,7 +87,7 @@ class Solution(NamedTuple):
 
 
 class Boolean(NamedTuple):
-    """The answer of an ASK query. It is true and false itself, as its value is."""
+    """The answer of an ASK query. Its truth value is the answer."""
 
     value: bool
 
@@ -98,8 +99,11 @@ class Boolean(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """The evaluation of a query at an instant is complete: the outputs before this one of the same time and rule are
-    all of it, and without any it is empty. names: those of the query's variables, none for facts and for ASK."""
+    """Marks the end of a query's evaluation at an instant.
+
+    The outputs before it with the same time and rule are the whole answer, which is empty if there are none. `names`
+    has the query's variables; it is empty for facts and for ASK.
+    """
 
     names: tuple[str, ...]
 
@@ -110,11 +114,13 @@ class Evaluated(NamedTuple):
 class Event(NamedTuple):
     """Facts that arrive together.
 
-    time: integer milliseconds since the epoch; `ALWAYS` for static data.
-    stream: the IRI of the stream they arrive on; ``""`` is the default stream.
-    removed: facts that this stream has brought before and that end now (an RDF Patch's ``D``). At one instant removals
-    come first: what arrives at that time stays.
-    graph: the name (a term's text) of the named graph that all of these are in; ``""``: the default graph.
+    Attributes:
+        time: Integer milliseconds since the epoch; `ALWAYS` for static data.
+        facts: The facts.
+        stream: The IRI of the stream on which they arrive. ``""`` is the default stream.
+        removed: Facts that this stream has brought before and that expire now (an RDF Patch's ``D``). At one instant
+            removals come first: what arrives at that time stays.
+        graph: The name (a term's text) of the named graph of all these facts. ``""`` is the default graph.
     """
 
     time: int
@@ -125,17 +131,22 @@ class Event(NamedTuple):
 
     @property
     def is_static(self) -> bool:
-        """Whether it brings static data."""
+        """Whether the event brings static data."""
         return self.time == ALWAYS
 
 
 class Columns(Sequence[Event]):
-    """Events that bring triples in the order of time, one for each time, as columns: what reads columns need not make
-    events and triples of them.
+    """Triples of one stream in the order of time, in columns. It is a sequence of events, one for each time.
 
-    times (integer ms, each once), sizes: when triples come, and how many then, of which there may be none.
-    subjects, predicates, objects: of the triples; stream: the IRI of their stream. None of it is looked at here: `of`
-    makes columns of events, and says where that cannot be done.
+    Code that reads columns need not create events and triples. The constructor checks nothing; `of` does.
+
+    Attributes:
+        times: The times (integer ms), each once.
+        sizes: The number of triples at each time, which may be 0.
+        subjects: The subjects of the triples.
+        predicates: The predicates of the triples.
+        objects: The objects of the triples.
+        stream: The IRI of their stream.
     """
 
     def __init__(
@@ -156,33 +167,34 @@ class Columns(Sequence[Event]):
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Columns:
-        """Events of one stream as columns, those of one time as one event.
+        """Returns events of one stream as columns. Events of one time become one event.
 
-        Raises ValueError where there is none, or one is of another stream, not in the order of time, static, in a named
-        graph, or takes facts out or brings others than triples, or nothing.
+        Raises:
+            ValueError: There is no event; or one is of another stream, out of order, static, in a named graph, without
+                facts, with removals, or with facts that are not triples.
         """
-        given = list(events)
-        if not given:
+        event_list = list(events)
+        if not event_list:
             raise ValueError("there are no events to make columns of")
         sizes: dict[int, int] = {}
         latest = ALWAYS
-        for event in given:
-            if reason := _apart(event, given[0].stream, latest):
+        for event in event_list:
+            if reason := _refusal(event, event_list[0].stream, latest):
                 raise ValueError(f"the event at {event.time} cannot be in columns: {reason}")
             latest = event.time
             sizes[latest] = sizes.get(latest, 0) + len(event.facts)
-        facts = [fact for event in given for fact in event.facts]
-        subjects, predicates, objects = ([cast(Term, fact[place]) for fact in facts] for place in range(3))
-        return cls(list(sizes), list(sizes.values()), subjects, predicates, objects, given[0].stream)
+        facts = [fact for event in event_list for fact in event.facts]
+        subjects, predicates, objects = ([cast(Term, fact[position]) for fact in facts] for position in range(3))
+        return cls(list(sizes), list(sizes.values()), subjects, predicates, objects, event_list[0].stream)
 
-    def parts(self, most: int) -> Iterator[Columns]:
-        """The same, at most so many events at a time."""
-        if len(self.times) <= most:
+    def parts(self, max_events: int) -> Iterator[Columns]:
+        """Yields the same in parts of at most `most` events."""
+        if len(self.times) <= max_events:
             yield self
             return
         starts = [0, *accumulate(self.sizes)]
-        for first in range(0, len(self.times), most):
-            last = min(first + most, len(self.times))
+        for first in range(0, len(self.times), max_events):
+            last = min(first + max_events, len(self.times))
             triples = slice(starts[first], starts[last])
             yield Columns(
                 self.times[first:last],
@@ -195,9 +207,11 @@ class Columns(Sequence[Event]):
 
     @cached_property
     def period(self) -> int:
-        """How many triples each event brings but for the first and the last one, which may have been cut, where all of
-        those bring the same predicates in the same order, as those of a sensor do (a characteristic set: Neumann and
-        Moerkotte 2011, section III); 0 where they do not."""
+        """The number of triples of each event, if all events repeat the same predicates in the same order; else 0.
+
+        The first and the last event do not count, since they may have been cut. Sensors send such events (a
+        characteristic set: Neumann and Moerkotte 2011, section III).
+        """
         inner = self.sizes[1:-1]
         if not inner or inner.count(inner[0]) < len(inner):
             return 0
@@ -207,7 +221,7 @@ class Columns(Sequence[Event]):
 
     @cached_property
     def events(self) -> list[Event]:
-        """The events themselves: those that bring something, and the last one."""
+        """The events themselves: those with triples, and the last one."""
         triples = map(tuple.__new__, repeat(Triple), zip(self.subjects, self.predicates, self.objects, strict=True))
         return [
             Event(time, cast(tuple[Fact, ...], tuple(islice(triples, size))), self.stream)
@@ -222,18 +236,22 @@ class Columns(Sequence[Event]):
         return True
 
     @overload
-    def __getitem__(self, place: int) -> Event: ...
+    def __getitem__(self, index: int) -> Event: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Event]: ...
-    def __getitem__(self, place: int | slice) -> Event | list[Event]:
-        return self.events[place]
+    def __getitem__(self, index: slice) -> list[Event]: ...
+    def __getitem__(self, index: int | slice) -> Event | list[Event]:
+        return self.events[index]
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
 
 
-def _apart(event: Event, stream: str, latest: int) -> str | None:
-    """Why an event cannot be in the columns of a stream; None: it can. latest: the time of the one before it."""
+def _refusal(event: Event, stream: str, latest: int) -> str | None:
+    """Returns why an event cannot be in the columns of a stream, or None if it can.
+
+    Args:
+        latest: The time of the event before it.
+    """
     if event.is_static:
         return "static data are given by themselves (`static`)"
     if event.stream != stream:
@@ -251,37 +269,42 @@ def _apart(event: Event, stream: str, latest: int) -> str | None:
 
 
 HEARTBEAT = "urn:x-squall:heartbeat"
-"""The stream of events that bring nothing, and say how far time has come."""
+"""The stream of heartbeats: events without facts that say how far time has come."""
 
 
 WORKING = "urn:x-squall:working"
-"""The stream of what updates insert without naming a graph: a part of every default graph, whatever its windows."""
+"""The stream of facts that updates insert without naming a graph. Every default graph includes it, whatever its
+windows.
+"""
 
 NOTES = "urn:x-squall:notes"
-"""The stream of what rules note for themselves (`squall.model.jena_negation`). What updates put there is in no answer."""
+"""The stream of the internal records of rules (`squall.model.jena_negation`). No answer includes it."""
 
 
 def heartbeat(time: int) -> Event:
-    """Time has reached `time` (integer ms): all that is earlier is there. No instant at which anything is evaluated."""
+    """Returns a heartbeat: time has reached `time` (integer ms), so that everything earlier has arrived.
+
+    A heartbeat is no evaluation instant.
+    """
     return Event(time, (), HEARTBEAT)
 
 
 def iri(value: str) -> Term:
-    """The term of an IRI given without its angle brackets. Relative IRIs are taken as they are."""
+    """Returns the term of an IRI without angle brackets. Relative IRIs are taken as they are."""
     return Term(f"<{value}>")
 
 
 QUAD = iri("urn:x-squall:quad")
-"""The relation of quads inside of a program: its arguments are the graph, the subject, the predicate and the object."""
+"""The relation of quads inside of a program. Its arguments are the graph, the subject, the predicate and the object."""
 
 
 def blank(label: str) -> Term:
-    """The blank node with this label (without ``_:``)."""
+    """Returns the blank node with this label (without ``_:``)."""
     return Term(f"_:{label}")
 
 
 def literal(lexical: str, datatype: str | None = None, language: str | None = None) -> Term:
-    """A literal by lexical form and datatype IRI or language tag; ``xsd:string`` if neither is given.
+    """Returns a literal by lexical form and datatype IRI or language tag; ``xsd:string`` if neither is given.
 
     The lexical form is kept as it is: ``literal("01", XSD + "integer")`` is not ``1``.
     """
@@ -306,7 +329,7 @@ def is_literal(term: str) -> bool:
 
 
 def iri_text(term: str) -> str:
-    """The IRI without its brackets."""
+    """Returns the IRI without its brackets."""
     return term[1:-1]
 
 
@@ -325,17 +348,17 @@ _ESCAPES = {character: f"\\{letter}" for letter, character in _SHORT.items()}
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 
 
-def _escape(found: re.Match[str]) -> str:
-    return _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}"
+def _escape(match: re.Match[str]) -> str:
+    return _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04X}"
 
 
-def _unescape(found: re.Match[str]) -> str:
-    return _SHORT.get(found[3], found[3]) if found[3] else chr(int(found[1] or found[2], 16))
+def _unescape(match: re.Match[str]) -> str:
+    return _SHORT.get(match[3], match[3]) if match[3] else chr(int(match[1] or match[2], 16))
 
 
 @lru_cache(maxsize=65536)
 def parts(term: str) -> Literal:
-    """The lexical form, datatype IRI and language tag of a literal's text."""
+    """Returns the lexical form, datatype IRI and language tag of a literal's text."""
     close = term.rindex('"')
     lexical = term[1:close]
     if "\\" in lexical:
@@ -349,9 +372,10 @@ def parts(term: str) -> Literal:
 
 
 def term(value: Any) -> Term:
-    """A term from a pyoxigraph or rdflib term, or from its N-Triples text.
+    """Returns a term from a pyoxigraph or rdflib term, or from its N-Triples text.
 
-    Raises ValueError where the text is no N-Triples term.
+    Raises:
+        ValueError: The text is not an N-Triples term.
     """
     if isinstance(value, pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.Literal):
         return Term(str(value))
@@ -382,18 +406,18 @@ def _from_rdflib(value: Any) -> Term:
 
 
 def triple(subject: Any, predicate: Any, object: Any) -> Triple:
-    """A triple of whatever `term` takes."""
+    """Returns a triple of anything that `term` accepts."""
     return Triple(term(subject), term(predicate), term(object))
 
 
 def events(facts: Iterable[Any], time: int = ALWAYS, stream: str = "") -> Iterable[Event]:
-    """One event per fact, all at one time: an rdflib graph, or triples of terms, as a source."""
+    """Yields one event per fact, all at one time. The facts may be an rdflib graph or triples of terms."""
     for fact in facts:
         yield Event(time, (fact if isinstance(fact, Triple | Atom) else triple(*fact),), stream)
 
 
 def to_rdflib(text: Term) -> rdflib.term.Identifier:
-    """The rdflib term of a term, lexical form untouched (``normalize=False``)."""
+    """Returns the rdflib term of a term, with its lexical form untouched (``normalize=False``)."""
     import rdflib
 
     if is_iri(text):

@@ -1,8 +1,8 @@
-"""Terms that are built of terms: Jena's functors, RIF's uninterpreted functions and lists.
+"""Compound terms, which are built of terms: Jena's functors, RIF's uninterpreted functions and lists.
 
-A compound term is a literal of the datatype `DATATYPE` whose lexical form is ``<name>(term term ...)``: the arguments
-in canonical N-Triples, a compound among them as its own lexical form, so that escapes do not multiply. Two compounds
-are equal if and only if their texts are: joins, sinks and engines see literals like any other.
+A compound term is a literal of the datatype `DATATYPE` whose lexical form is ``<name>(term term ...)``. The arguments
+are canonical N-Triples; a compound among them is its own lexical form, so that escapes do not multiply. Two compounds
+are equal if and only if their texts are: joins, sinks and engines treat them as any other literal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from squall.rdf import Term, literal, parts
 
 DATATYPE = "urn:x-squall:compound"
 LIST = Term("<urn:x-squall:list>")
-"""The name of lists: their arguments are their members."""
+"""The name of lists. Their arguments are their members."""
 
 BUILD = "urn:x-squall:compound:build"
 DECOMPOSE = "urn:x-squall:compound:takeApart"
@@ -33,20 +33,20 @@ UNKNOWN = "urn:x-squall:compound:unknown"
 """The IRIs of the functions over compounds (`squall.functions.compounds`)."""
 
 MAX_NESTING_DEPTH = 100
-"""How deep rules may nest the terms that they make, if a run is not told otherwise."""
+"""The default limit of how deep rules may nest the terms that they make."""
 
 MEMBERS_PER_LEVEL = 10
-"""How many members the lists that rules make may have for each level that they may nest terms."""
+"""Lists that rules make may have this many members for each level of the nesting limit."""
 
-_DEEPEST = 1000
-"""What is nested deeper is no compound term, only a literal: each level that is taken apart is as long as the rest."""
+MAX_PARSED_DEPTH = 1000
+"""A literal that is nested deeper is not parsed as a compound: each level that is parsed is as long as the rest."""
 
 _ENDING = f'"^^<{DATATYPE}>'
 _TOKEN = re.compile(
     r'(?P<open><[^<>"\x00-\x20]*>\()|(?P<close>\))|(?P<space> )'
     r'|(?P<term><[^<>"\x00-\x20]*>|_:[^\s()<>"]+|"(?:[^"\\\n]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^<>"\x00-\x20]*>)?)'
 )
-_MADE = re.compile(r"_:[st][0-9a-f]{32}(?:n([0-9]+))?")
+_DERIVED_NODE = re.compile(r"_:[st][0-9a-f]{32}(?:n([0-9]+))?")
 
 
 class Compound(NamedTuple):
@@ -57,7 +57,7 @@ class Compound(NamedTuple):
 
 
 def compound(name: Term, arguments: Sequence[Term]) -> Term:
-    """The compound term of a name (an IRI) and its arguments, which may be compounds themselves."""
+    """Returns the compound term of a name (an IRI) and its arguments, which may be compounds themselves."""
     return literal(f"{name}({' '.join(map(_inner, arguments))})", DATATYPE)
 
 
@@ -66,37 +66,40 @@ def _inner(term: Term) -> str:
 
 
 def is_compound(term: str) -> bool:
-    """Whether a term is a compound: a literal of the datatype with the form of one."""
+    """Returns whether a term is a compound: a literal of the datatype that also has the form."""
     return term.endswith(_ENDING) and parse_compound(Term(term)) is not None
 
 
 def parse_compound(term: Term) -> Compound | None:
-    """The parts of a compound term; None for any other term, a literal that only has the datatype included."""
-    found = _read(term) if term.endswith(_ENDING) else None
-    return None if found is None else found[0]
+    """Returns the parts of a compound term, or None for any other term, even a literal with the datatype only."""
+    parsed = _read(term) if term.endswith(_ENDING) else None
+    return None if parsed is None else parsed[0]
 
 
 def depth(term: Term) -> int:
-    """How deep terms that rules made are nested in a term: 0 for one that is not made, 1 for one of such terms only.
+    """Returns how deep terms that rules made are nested in a term: 0 for none, 1 if they contain no others.
 
-    Made are compounds and the blank nodes of `derived_node`.
+    Such terms are compounds and the blank nodes of `derived_node`.
     """
     if term[0] == "_":
-        return _generation(term)
-    found = _read(term) if term.endswith(_ENDING) else None
-    return 0 if found is None else found[1]
+        return _node_depth(term)
+    parsed = _read(term) if term.endswith(_ENDING) else None
+    return 0 if parsed is None else parsed[1]
 
 
-def derived_node(label: str, of: Sequence[Term | None]) -> Term:
-    """The blank node that a rule makes of terms: its label, one letter and 32 hexadecimal digits, says how deep it is
-    nested, where it is made of others."""
-    level = 1 + max((depth(term) for term in of if term), default=0)
-    return Term(f"_:{label}n{level}" if level > 1 else f"_:{label}")
+def derived_node(label: str, arguments: Sequence[Term | None]) -> Term:
+    """Returns the blank node that a rule makes from terms.
+
+    Its label is one letter and 32 hexadecimal digits. If some of the terms were made by rules, it also has the nesting
+    depth.
+    """
+    depth_of_node = 1 + max((depth(term) for term in arguments if term), default=0)
+    return Term(f"_:{label}n{depth_of_node}" if depth_of_node > 1 else f"_:{label}")
 
 
-def _generation(term: str) -> int:
-    found = _MADE.fullmatch(term)
-    return 0 if found is None else int(found[1] or 1)
+def _node_depth(term: str) -> int:
+    match = _DERIVED_NODE.fullmatch(term)
+    return 0 if match is None else int(match[1] or 1)
 
 
 _MAY_FOLLOW = {
@@ -109,35 +112,35 @@ _MAY_FOLLOW = {
 
 @lru_cache(maxsize=65536)
 def _read(term: Term) -> tuple[Compound, int] | None:
-    """The parts of a compound, and how deep it is. None: it has another form."""
+    """Returns the parts of a compound and its depth, or None if the text has another form."""
     text = parts(term).lexical
-    found = _TOKEN.match(text)
-    if found is None or found.lastgroup != "open":
+    match = _TOKEN.match(text)
+    if match is None or match.lastgroup != "open":
         return None
-    name = Term(found[0][:-1])
+    name = Term(match[0][:-1])
     arguments: list[Term] = []
     level = deepest = 1
-    start = place = found.end()
+    start = position = match.end()
     kind = "open"
     while level:
-        found = _TOKEN.match(text, place)
-        if found is None or found.lastgroup not in _MAY_FOLLOW[kind]:
+        match = _TOKEN.match(text, position)
+        if match is None or match.lastgroup not in _MAY_FOLLOW[kind]:
             return None
-        kind, place = found.lastgroup, found.end()
+        kind, position = match.lastgroup, match.end()
         if kind == "space" and level == 1:
-            start = place
+            start = position
         elif kind == "open":
             level += 1
         elif kind == "close":
             level -= 1
-        elif kind == "term" and is_compound(found[0]):
+        elif kind == "term" and is_compound(match[0]):
             return None  # within a compound it has no quotes
-        deepest = max(deepest, level + (_generation(found[0]) if kind == "term" else 0))
-        if deepest > _DEEPEST:
+        deepest = max(deepest, level + (_node_depth(match[0]) if kind == "term" else 0))
+        if deepest > MAX_PARSED_DEPTH:
             return None
         if level == 1 and kind in ("term", "close"):
-            arguments.append(_outer(text[start:place]))
-    return (Compound(name, tuple(arguments)), deepest) if place == len(text) else None
+            arguments.append(_outer(text[start:position]))
+    return (Compound(name, tuple(arguments)), deepest) if position == len(text) else None
 
 
 def _outer(text: str) -> Term:

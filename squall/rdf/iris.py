@@ -1,4 +1,4 @@
-"""Resolution of IRI references (RFC 3986, section 5.2, on IRIs as RFC 3987 allows)."""
+"""Resolution of IRI references (RFC 3986, section 5.2, extended to IRIs by RFC 3987)."""
 
 from __future__ import annotations
 
@@ -24,30 +24,32 @@ class _Iri(NamedTuple):
 
 
 def is_absolute(text: str) -> bool:
-    """Whether the characters are an IRI with a scheme, as N-Triples has it (IRIREF)."""
+    """Returns whether the text is an IRI with a scheme, as in N-Triples (IRIREF)."""
     return _ABSOLUTE.fullmatch(text) is not None
 
 
 @lru_cache(maxsize=4096)
 def resolved(reference: str, base: str) -> str:
-    """The IRI that a reference means where `base`, an absolute IRI, is the base; as it is without one (``""``)."""
+    """Returns the IRI that a reference means relative to `base`, an absolute IRI. Without a base (``""``) it is
+    unchanged.
+    """
     if not base:
         return reference
-    one, root = _split(reference), _split(base)
-    if one.scheme is not None:
-        return str(one._replace(path=_without_dots(one.path)))
-    if one.authority is not None:
-        return str(one._replace(scheme=root.scheme, path=_without_dots(one.path)))
-    found = root._replace(fragment=one.fragment)
-    if one.path:
-        return str(found._replace(path=_without_dots(_merged(one.path, root)), query=one.query))
-    return str(found if one.query is None else found._replace(query=one.query))
+    relative, root = _split(reference), _split(base)
+    if relative.scheme is not None:
+        return str(relative._replace(path=_without_dots(relative.path)))
+    if relative.authority is not None:
+        return str(relative._replace(scheme=root.scheme, path=_without_dots(relative.path)))
+    target = root._replace(fragment=relative.fragment)
+    if relative.path:
+        return str(target._replace(path=_without_dots(_merged(relative.path, root)), query=relative.query))
+    return str(target if relative.query is None else target._replace(query=relative.query))
 
 
 def _split(text: str) -> _Iri:
-    found = _PARTS.fullmatch(text)
-    assert found is not None, "every text has these parts"
-    scheme, authority, path, query, fragment = found.groups()
+    match = _PARTS.fullmatch(text)
+    assert match is not None, "every text has these parts"
+    scheme, authority, path, query, fragment = match.groups()
     return _Iri(scheme, authority, path, query, fragment)
 
 
@@ -60,16 +62,16 @@ def _merged(path: str, root: _Iri) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """The path without ``.`` and ``..`` (RFC 3986, section 5.2.4)."""
+    """Removes ``.`` and ``..`` from a path (RFC 3986, section 5.2.4)."""
     if "." not in path:
         return path
     segments = path.split("/")
-    found: list[str] = []
+    kept_segments: list[str] = []
     for segment in segments:
         if segment == "..":
-            del found[max(len(found) - 1, 1 if path.startswith("/") else 0) :]
+            del kept_segments[max(len(kept_segments) - 1, 1 if path.startswith("/") else 0) :]
         elif segment != ".":
-            found.append(segment)
+            kept_segments.append(segment)
     if segments[-1] in (".", ".."):
-        found.append("")
-    return "/".join(found)
+        kept_segments.append("")
+    return "/".join(kept_segments)

@@ -1,4 +1,4 @@
-"""Marks: what the rows of all that is no triple begin with, as no term's text does."""
+"""Row tags: the first cell of rows that are not triples. No term's text begins as they do."""
 
 from __future__ import annotations
 
@@ -7,32 +7,36 @@ from collections.abc import Iterable, Sequence
 from squall.rdf import QUAD, Term
 
 SOLUTION_TAG = "?"
-"""What the first cell of a solution's row begins with; the names of its variables follow, and the name of its query:
-two queries that answer the same have answers of their own."""
+"""The first cell of a solution's row begins with it. The names of its variables and of its query follow.
+
+So two queries with the same solutions have different rows.
+"""
 ASK_TAG = "!"
-"""What the first cell of the row of an ASK query's answer begins with; its name follows."""
+"""The first cell of the row of an ASK query's answer begins with it. The name of the query follows."""
 QUERY_SEPARATOR = "\t"
-"""What stands in front of the name of a solution's query: no variable has it in its name, and it divides no cells."""
+"""It stands before the name of a solution's query. No variable name has it, and it does not separate cells."""
 RANK_SEPARATOR = "\x1f"
-"""What stands behind the name of its query in the first cell of a solution that is told in an order, in front of its
-place in that: text that is less than the one of each solution behind it. No query has this character in its name."""
+"""It stands after the name of the query in the first cell of an ordered solution, before the solution's rank.
+
+The rank is a text that sorts before that of each later solution. No query name has this character.
+"""
 
 
 def relation_tag(relation: Term) -> Term:
-    """The first cell of an atom's row."""
+    """Returns the first cell of an atom's row."""
     return Term(f"@{relation}")
 
 
 QUAD_TAG = relation_tag(QUAD)
-"""The first cell of a quad's row; its graph, subject, predicate and object follow."""
+"""The first cell of a quad's row. Its graph, subject, predicate and object follow."""
 
 
 def relation_tag_of(cells: Sequence[object]) -> Term | None:
-    """What the rows of an atom begin with, its relation behind an ``@``; None: the cells are a triple's."""
+    """Returns the tag of an atom's cells (its relation after an ``@``), or None for the cells of a triple."""
     first = cells[0]
     return Term(first) if isinstance(first, str) and first[0] == "@" else None
 
 
 def solution_tag(names: Iterable[str], query: str) -> str:
-    """The first cell of the rows of a query's solutions."""
+    """Returns the first cell of the rows of a query's solutions."""
     return f"{SOLUTION_TAG}{' '.join(names)}{QUERY_SEPARATOR}{query}"

@@ -1,4 +1,4 @@
-"""Rule sets that come with squall, by name, as files in squall's own languages; docs/rulesets.md says what they are."""
+"""The rule sets of squall, by name: files in squall's own languages (docs/rulesets.md)."""
 
 from __future__ import annotations
 
@@ -14,60 +14,67 @@ from squall.rdf import Term
 
 _FOLDER = files(__name__)
 HELPER = "<urn:x-squall:helper:"
-"""How the predicates of facts begin that rules of a set make for each other."""
+"""The prefix of predicates of facts that the rules of a set derive only for each other."""
 VIOLATED_BY = Term("<urn:x-squall:violatedBy>")
-"""The predicate of what contradicts the data: the subject is the rule, an IRI that ends in its name, the object is who
-or what violates it."""
+"""The predicate of violations. The subject is the rule, an IRI that ends in its name; the object violates it."""
 
 
 def names() -> tuple[str, ...]:
-    """The names of the rule sets, in alphabetical order."""
-    found = (Path(entry.name) for entry in _FOLDER.iterdir())
-    return tuple(sorted(file.stem for file in found if file.suffix == ".jena"))
+    """Returns the names of the rule sets, in alphabetical order."""
+    entries = (Path(entry.name) for entry in _FOLDER.iterdir())
+    return tuple(sorted(file.stem for file in entries if file.suffix == ".jena"))
 
 
 def path(name: str) -> Path:
-    """The file of a rule set. Raises UsageError where there is none of that name.
+    """Returns the file of a rule set.
 
-    As a program it tells the facts that its rules make for each other as well: `squall.compile` with ``rules=(name,)``
-    and ``squall build --rules NAME`` do not.
+    Run as a program it also outputs the facts that its rules derive for each other. `squall.compile` with
+    ``rules=(name,)`` and ``squall build --rules NAME`` do not.
+
+    Raises:
+        UsageError: There is no rule set of that name.
     """
     if name not in names():
-        raise UsageError(f"there is no rule set `{name}`", hint=did_you_mean(name, names()) or f"there is {', '.join(names())}")
+        raise UsageError(
+            f"there is no rule set `{name}`", hint=did_you_mean(name, names()) or f"there is {', '.join(names())}"
+        )
     with as_file(_FOLDER / f"{name}.jena") as file:  # squall is never imported from a zip file: the file stays
         return file
 
 
 def prepared(rules: System, background: bool) -> System:
-    """The system of a rule set in which the facts with a predicate of `HELPER` are relations of their own: no pattern
-    with a variable for a predicate reads them, and they are no part of the answer.
+    """Returns the system of a rule set in which facts with a `HELPER` predicate are internal relations.
 
-    background: nothing that it derives is part of the answer. Rules read it all the same.
+    No pattern with a variable as predicate reads these facts, and they are no part of the answer.
+
+    Args:
+        rules: The system.
+        background: Nothing that it derives is part of the answer. Rules read it all the same.
     """
     return replace(
         rules,
         joinables=tuple(map(_relation, rules.joinables)),
-        consequences=tuple(made for one in rules.consequences for made in _constructs(one, background)),
+        consequences=tuple(part for consequence in rules.consequences for part in _constructs(consequence, background)),
         subsystems=tuple(prepared(rule, background) for rule in rules.subsystems),
     )
 
 
 def _relation(part: Any) -> Any:
-    """A pattern or template of a helper's predicate as one of a relation; anything else as it is."""
+    """Returns a pattern or template of a helper predicate as one of a relation, and anything else as it is."""
     if isinstance(part, Pattern) and isinstance(part.predicate, str) and part.predicate.startswith(HELPER):
         return AtomPattern(part.predicate, (part.subject, part.object), exact=part.exact, origin=part.origin)
     return part
 
 
-def _constructs(made: Consequence, background: bool) -> Iterator[Consequence]:
-    """The consequence, what is part of the answer apart from what is not."""
-    if not isinstance(made, Construct):
-        yield made
+def _constructs(consequence: Consequence, background: bool) -> Iterator[Consequence]:
+    """Yields the consequence in two parts: what is part of the answer, and what is not."""
+    if not isinstance(consequence, Construct):
+        yield consequence
         return
-    template = tuple(map(_relation, made.template))
-    inside = tuple(one for one in template if background or isinstance(one, AtomPattern))
-    outside = tuple(one for one in template if one not in inside)
-    if outside:
-        yield replace(made, template=outside)
-    if inside:
-        yield Construct(inside, internal=True)
+    template = tuple(map(_relation, consequence.template))
+    internal = tuple(pattern for pattern in template if background or isinstance(pattern, AtomPattern))
+    visible = tuple(pattern for pattern in template if pattern not in internal)
+    if visible:
+        yield replace(consequence, template=visible)
+    if internal:
+        yield Construct(internal, internal=True)

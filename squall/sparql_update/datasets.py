@@ -1,4 +1,4 @@
-"""RDF data sets, a default graph and named graphs, as values; read from files, and written to them.
+"""RDF datasets (a default graph and named graphs) as values, with functions that read and write their files.
 
 Source: RDF 1.1 Concepts, section 4.
 """
@@ -26,10 +26,12 @@ from squall.streams.formats.parsing import parse_graphs
 
 Graph = frozenset[Triple]
 Quad = tuple[Term, Term, Term, Term | None]
-"""A triple and the name of its graph, None for the default graph."""
+"""A triple and the name of its graph; None is the default graph."""
 
-WRITTEN = tuple(one.name for one in FORMATS if not (one.timed or one.binary or one.messages or one.name == "rdf"))
-"""The formats that a data set can be written in, by name. (RDF/XML has no names for many predicates.)"""
+WRITABLE_FORMATS = tuple(
+    one.name for one in FORMATS if not (one.timed or one.binary or one.messages or one.name == "rdf")
+)
+"""The formats in which a dataset can be written, by name. (RDF/XML has no names for many predicates.)"""
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,15 @@ class Dataset:
         object.__setattr__(self, "named", MappingProxyType(graphs))
 
     def __or__(self, other: Dataset) -> Dataset:
-        """The union, graph by graph. Equal blank nodes stay equal."""
+        """Returns the union, graph by graph. Equal blank nodes stay equal."""
         names = dict.fromkeys((*self.named, *other.named))
         named = {name: self.named.get(name, Graph()) | other.named.get(name, Graph()) for name in names}
         return Dataset(self.default | other.default, named)
 
     def quads(self) -> Iterator[Quad]:
-        """Every triple with its graph: the default graph first, then the others by name, each in the order of terms."""
+        """Yields every triple with its graph: the default graph first, then the others by name, each in the order of
+        terms.
+        """
         for triple in sorted(self.default):
             yield (*triple, None)
         for name in sorted(self.named):
@@ -63,35 +67,39 @@ class Dataset:
 
 
 def read(uri: str, base: str | None = None, scope: str = "") -> Dataset:
-    """The data set in a file, or on standard input (``-?format=trig``): a path or ``file:`` address, whose one option
-    is ``format``; ``.gz`` says that it is compressed. A document in a format without named graphs is a default graph.
+    """Reads the dataset of a file or of standard input (``-?format=trig``).
 
-    base: the IRI against which relative ones are resolved; by default that of the file. scope: blank nodes are those of
-    this document and scope; read twice with the same, they are the same.
+    Args:
+        uri: A path or ``file:`` address, whose one option is ``format``. The ending ``.gz`` means that it is
+            compressed. A document in a format without named graphs is a default graph.
+        base: The base of relative IRIs; by default the IRI of the file.
+        scope: Blank nodes belong to this document and scope. Read twice with the same scope, they are the same.
 
-    Raises UsageError if the format cannot be told or knows times, SourceError if the file cannot be read, is malformed,
-    or has a graph with a blank node for a name, which SPARQL does not know.
+    Raises:
+        UsageError: The format cannot be determined, or has times.
+        SourceError: The file cannot be read, is malformed, or has a graph whose name is a blank node, which SPARQL does
+            not allow.
     """
-    place = address.parse(uri, "stdin")
-    place.only("format")
-    if place.scheme not in ("file", "stdin"):
+    location = address.parse(uri, "stdin")
+    location.only("format")
+    if location.scheme not in ("file", "stdin"):
         raise UsageError(f"`{uri}` is neither a file nor standard input (`-`)")
-    format, compressed = told(place.path, place.get("format"))
+    format, compressed = told(location.path, location.get("format"))
     if format.timed or format.messages:
-        what = "timed" if format.timed else "a log of messages"
-        raise UsageError(f"`{uri}` is {what}: it is no data set", hint="`squall build` reads streams")
-    if base is None and place.path != "-":
-        base = Path(place.path).absolute().as_uri()
-    graphs = _graphs(place.path, format, compressed, base, suffix(f"{place.path}{scope}"))
+        kind = "timed" if format.timed else "a log of messages"
+        raise UsageError(f"`{uri}` is {kind}: it is no data set", hint="`squall build` reads streams")
+    if base is None and location.path != "-":
+        base = Path(location.path).absolute().as_uri()
+    graphs = _graphs(location.path, format, compressed, base, suffix(f"{location.path}{scope}"))
     default = graphs.pop("", [])
     return Dataset(frozenset(default), {_name(name, uri): frozenset(graph) for name, graph in graphs.items()})
 
 
-def _graphs(path: str, format: Format, compressed: bool, base: str | None, own: str) -> dict[str, list[Triple]]:
+def _graphs(path: str, format: Format, compressed: bool, base: str | None, suffix_text: str) -> dict[str, list[Triple]]:
     try:
         with open(0 if path == "-" else path, "rb", closefd=path != "-") as stored:
             file = cast(IO[bytes], gzip.GzipFile(fileobj=stored)) if compressed else stored
-            return parse_graphs(file, format, base, own)
+            return parse_graphs(file, format, base, suffix_text)
     except Malformed as error:
         place = path if error.line is None else f"{path}:{error.line}"
         raise SourceError(f"{place}: {error.reason}") from error
@@ -110,27 +118,33 @@ def _name(name: str, uri: str) -> Term:
 
 
 def writable(path: str, name: str | None = None) -> Format:
-    """The format to write in: by its name, or else by the path's ending; N-Quads on standard output (``-``).
+    """Returns the format to write in: by its name, or else by the path's ending; N-Quads on standard output (``-``).
 
-    Raises UsageError where there is none such.
+    Raises:
+        UsageError: There is no such format.
     """
     if name is None:
-        found = (BY_NAME["nq"], False) if path == "-" else of_path(path)
-        if found is None:
+        detected = (BY_NAME["nq"], False) if path == "-" else of_path(path)
+        if detected is None:
             raise UsageError(f"the format of `{path}` cannot be told from its name", hint="name it: `--format nq`")
-        name = found[0].name
-    if name not in WRITTEN:
-        raise UsageError(f"a data set cannot be written as `{name}`", hint=f"formats: {', '.join(WRITTEN)}")
+        name = detected[0].name
+    if name not in WRITABLE_FORMATS:
+        raise UsageError(f"a data set cannot be written as `{name}`", hint=f"formats: {', '.join(WRITABLE_FORMATS)}")
     return BY_NAME[name]
 
 
 def encoded(dataset: Dataset, format: Format) -> bytes:
-    """The document of a data set, the same for equal ones. A graph that is empty leaves nothing in it.
+    """Returns the document of a dataset; it is the same for equal datasets. An empty graph leaves no trace in it.
 
-    Raises SinkError where the format cannot hold it.
+    Raises:
+        SinkError: The format cannot hold the dataset.
     """
     if not format.syntax.supports_datasets and any(dataset.named.values()):
-        quads = [one.name for one in FORMATS if one.syntax.supports_datasets and one.name in WRITTEN]
+        quads = [
+            candidate.name
+            for candidate in FORMATS
+            if candidate.syntax.supports_datasets and candidate.name in WRITABLE_FORMATS
+        ]
         raise SinkError(f"the format `{format.name}` has no named graphs", hint=f"formats that do: {', '.join(quads)}")
     lines = _lines(dataset.quads())
     if format.lines:
@@ -145,9 +159,10 @@ def _lines(quads: Iterable[Quad]) -> bytes:
 
 
 def write(document: bytes, path: str) -> None:
-    """Writes a document to a path, compressed if it ends in ``.gz``. What was there is replaced at once, or stays.
+    """Writes a document to a path, compressed if it ends in ``.gz``. The old file is replaced atomically, or stays.
 
-    Raises SinkError where the system refuses.
+    Raises:
+        SinkError: The system refuses.
     """
     target = Path(path).resolve()
     content = gzip.compress(document) if path.endswith(".gz") else document
@@ -161,11 +176,11 @@ def write(document: bytes, path: str) -> None:
 
 
 def _replace(target: Path, content: bytes) -> None:
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        beside.write_bytes(content)
+        temporary.write_bytes(content)
         if target.exists():
-            shutil.copymode(target, beside)
-        beside.replace(target)
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

@@ -58,11 +58,12 @@ def systems(profile: str) -> Iterator[System]:
 @cache
 def _of(name: str) -> tuple[System, ...]:
     """The rules of a set, or of a file beside this module."""
-    import squall
     from squall import rulesets
+    from squall.lexers.jena import lexer
+    from squall.translators.jena import translator
 
     path = rulesets.path(name) if name in rulesets.names() else Path(__file__).with_name(f"{name}.jena")
-    return rulesets.prepared(squall.compile(path), background=True).subsystems
+    return rulesets.prepared(translator(lexer(path.read_text(encoding="utf-8"), str(path))), background=True).subsystems
 
 
 def _contradiction() -> System:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from squall.errors import Origin
 from squall.lexers.sparql import tree as q
 from squall.model import GRAPH, AtomPattern, FactPattern, Graph, Graphs, Pattern, Slot, Source, Variable
-from squall.model.windows import LANDMARK, EMPTY, CountWindow, HoppingWindow, SlidingWindow, Window
+from squall.model.windows import EMPTY, LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.rdf import Term, iri_text
 from squall.translators.sparql.state import Notes
 

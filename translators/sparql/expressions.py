@@ -7,12 +7,12 @@ from typing import Protocol
 
 from squall import functions
 from squall.errors import Origin, PluginError
-from squall.functions.sparql import calls
 from squall.functions.sparql.names import LANGUAGE
 from squall.lexers.sparql import tree as q
 from squall.model import Bind, Call, Exists, Expression, Filter, System, Variable
 from squall.model.stratification import is_time_dependent
 from squall.rdf import Term, iri_text, is_iri, literal
+from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.state import State

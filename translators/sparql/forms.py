@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from squall.errors import Origin, did_you_mean
-from squall.functions.sparql import calls
 from squall.lexers.sparql import tree as q
 from squall.model import (
     Ask,
@@ -26,6 +25,7 @@ from squall.model import (
     Variable,
 )
 from squall.rdf import QUAD, Term, iri, is_blank, literal
+from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.modifiers import Modifiers

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from squall.functions.sparql import calls
 from squall.lexers.sparql import tree as q
 from squall.model import (
     Aggregate,
@@ -25,6 +24,7 @@ from squall.model import (
     Without,
 )
 from squall.rdf import XSD, literal
+from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.patterns import Patterns, values

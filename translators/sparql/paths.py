@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from squall.errors import Origin
-from squall.functions.sparql import calls
 from squall.lexers.sparql import tree as q
 from squall.model import (
     AtomPattern,
@@ -23,6 +22,7 @@ from squall.model import (
     Variable,
 )
 from squall.rdf import Term
+from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import Reads
 from squall.translators.sparql.state import State

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from squall.errors import Origin, did_you_mean
-from squall.functions.sparql import calls
 from squall.functions.sparql.tables import TABLE
 from squall.lexers.sparql import tree as q
 from squall.model import (
@@ -25,6 +24,7 @@ from squall.model import (
 )
 from squall.model.windows import LANDMARK
 from squall.rdf import XSD, Term, iri_text, literal
+from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body, empty, graph_names
 from squall.translators.sparql.datasets import Reads, window
 from squall.translators.sparql.expressions import Expressions, asked

@@ -12,7 +12,6 @@ from itertools import product
 from typing import NamedTuple
 
 from squall.errors import Origin
-from squall.functions.sparql import calls
 from squall.functions.sparql.dates import LATEST
 from squall.functions.sparql.logic import COALESCE
 from squall.lexers.sparql import tree as q
@@ -43,6 +42,7 @@ from squall.model import (
 )
 from squall.model.fact_shapes import may_read
 from squall.rdf import Term, iri, iri_text
+from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body, sure
 from squall.translators.sparql.datasets import BACKGROUND
 from squall.translators.sparql.state import State

@@ -1,20 +1,23 @@
-"""``unbounded-state``, ``window-gaps``: what is kept for ever, and what no window ever shows."""
+"""The checks ``unbounded-state`` and ``window-gaps``: state that grows without end, and events that no window shows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from squall.checking.findings import WARNING, Finding, told
+from squall.checking.findings import WARNING, Finding, as_findings
 from squall.checking.program import Program
 from squall.model.unbounded_state import unbounded_state_warnings
 from squall.model.windows import CountWindow, HoppingWindow
 
 
 def check(program: Program) -> Iterator[Finding]:
-    """A finding for each query that keeps all that streams ever bring (`squall.model.unbounded_state`), and for each window that was
-    given from outside whose steps are longer than its size. (Of those in programs, translators warn.)"""
+    """Yields a finding for each query whose state grows without bound (`squall.model.unbounded_state`), and for gaps.
+
+    A window that was given from outside has gaps if its step is longer than its size. (Translators warn of those in
+    programs.)
+    """
     for warning in unbounded_state_warnings(program.system, program.growing):
-        yield from told(warning, "unbounded-state")
+        yield from as_findings(warning, "unbounded-state")
     for window in dict.fromkeys(program.windows):
         if isinstance(window, HoppingWindow | CountWindow) and window.step > window.size:
             message = f"the window `{window}` leaves gaps: what comes between its steps is never seen"
