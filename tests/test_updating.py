@@ -9,7 +9,7 @@ import pytest
 
 from squall.errors import Errors, LexerError, SquallError, TranslatorError, UpdateError, UsageError, single_errors
 from squall.rdf import Term, Triple, is_blank
-from squall.sparql_update import check, parse, updated
+from squall.sparql_update import check, parse, apply_update
 from squall.sparql_update.datasets import Dataset, Quad
 from squall.testing import isomorphic
 
@@ -88,7 +88,7 @@ def same(found: Dataset, due: Dataset) -> bool:
 )  # fmt: skip
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 def test_what_a_request_does(request_: str, due: str, planner: str) -> None:
-    found = updated(DATA, PREFIX + request_, planner=planner)
+    found = apply_update(DATA, PREFIX + request_, planner=planner)
     assert same(found, dataset(due)), [*found.quads()]
 
 
@@ -96,12 +96,12 @@ def test_operations_see_what_those_before_them_did() -> None:
     request = (
         "INSERT { GRAPH :k { ?x :r ?y } } WHERE { ?x :p ?y } ; DELETE { ?x :p ?y } WHERE { GRAPH :k { ?x :r ?y } }"
     )
-    assert same(updated(DATA, PREFIX + request), dataset(":g|:a :q :b; :h|; :k|:a :r :b; :k|:b :r :c"))
+    assert same(apply_update(DATA, PREFIX + request), dataset(":g|:a :q :b; :h|; :k|:a :r :b; :k|:b :r :c"))
 
 
 def test_the_data_set_that_is_given_stays_as_it_is() -> None:
     before = dataset(":a :p :b; :g|:a :q :b")
-    updated(before, "DROP ALL")
+    apply_update(before, "DROP ALL")
     assert before == dataset(":a :p :b; :g|:a :q :b")
 
 
@@ -110,7 +110,7 @@ def test_the_data_set_that_is_given_stays_as_it_is() -> None:
 
 def made(template: str, pattern: str) -> set[Quad]:
     """What an INSERT adds."""
-    found = updated(DATA, f"{PREFIX} INSERT {{ {template} }} WHERE {{ {pattern} }}")
+    found = apply_update(DATA, f"{PREFIX} INSERT {{ {template} }} WHERE {{ {pattern} }}")
     return {*found.quads()} - {*DATA.quads()}
 
 
@@ -146,17 +146,17 @@ def test_equal_solutions_make_blank_nodes_each() -> None:
 
 def test_what_is_new_is_new_in_each_operation_and_each_request() -> None:
     request = PREFIX + "INSERT { :x :r ?node, ?id, _:n } WHERE { BIND (BNODE() AS ?node) BIND (UUID() AS ?id) }"
-    once = updated(Dataset(), f"{request} ; {request}")
+    once = apply_update(Dataset(), f"{request} ; {request}")
     assert len(once.default) == 6
-    assert len(updated(once, request).default) == 9
+    assert len(apply_update(once, request).default) == 9
 
 
 def test_now_is_the_same_everywhere_in_a_request() -> None:
     one = "INSERT { :x :at ?t } WHERE { BIND (NOW() AS ?t) }"
     other = "INSERT { :x :at ?t } WHERE { { SELECT (MAX(?u) AS ?t) { :x ?p ?u FILTER (?u <= NOW()) } } }"
-    (triple,) = updated(Dataset(), f"{PREFIX} {one} ; {other}", now=5000).default
+    (triple,) = apply_update(Dataset(), f"{PREFIX} {one} ; {other}", now=5000).default
     assert triple.object == '"1970-01-01T00:00:05Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
-    (triple,) = updated(Dataset(), PREFIX + one).default
+    (triple,) = apply_update(Dataset(), PREFIX + one).default
     assert triple.object > '"2026'
 
 
@@ -168,7 +168,7 @@ def test_a_document_is_found_beside_the_request_by_its_address_and_by_what_is_sa
     request = tmp_path / "load.ru"
     file = (tmp_path / "x.ttl").as_uri()
     request.write_text(f"LOAD <x.ttl> ; LOAD <{file}> INTO GRAPH <http://example.org/g> ; LOAD <{E}doc>")
-    found = updated(DATA, request, {f"{E}doc": str(tmp_path / "x.ttl")})
+    found = apply_update(DATA, request, {f"{E}doc": str(tmp_path / "x.ttl")})
     loaded = [quad for quad in found.quads() if quad not in set(DATA.quads())]
     near, said = f"<{tmp_path.as_uri()}/a>", f"<{E}a>"
     assert [(quad[0], quad[3]) for quad in loaded] == [(near, None), (said, None), (near, term(":g"))]
@@ -177,7 +177,7 @@ def test_a_document_is_found_beside_the_request_by_its_address_and_by_what_is_sa
 
 def test_an_empty_document_makes_its_graph(tmp_path: Path) -> None:
     (tmp_path / "empty.nt").write_text("")
-    found = updated(Dataset(), f"LOAD <{(tmp_path / 'empty.nt').as_uri()}> INTO GRAPH <{E}k>")
+    found = apply_update(Dataset(), f"LOAD <{(tmp_path / 'empty.nt').as_uri()}> INTO GRAPH <{E}k>")
     assert found == dataset(":k|")
 
 
@@ -186,7 +186,7 @@ def test_an_empty_document_makes_its_graph(tmp_path: Path) -> None:
 
 def refused(request: str) -> SquallError:
     with pytest.raises(SquallError) as caught:
-        updated(DATA, f"{PREFIX} INSERT DATA {{ :never :p :b }} ;\n{request}")
+        apply_update(DATA, f"{PREFIX} INSERT DATA {{ :never :p :b }} ;\n{request}")
     return caught.value
 
 
@@ -227,7 +227,7 @@ def test_documents_that_are_no_graph(tmp_path: Path, name: str, text: str, messa
     error = refused(f"LOAD <{file}>")
     assert isinstance(error, UpdateError)
     assert message in error.message
-    assert updated(DATA, f"LOAD SILENT <{file}>") == DATA
+    assert apply_update(DATA, f"LOAD SILENT <{file}>") == DATA
 
 
 def test_all_errors_of_a_request_are_told_before_anything_is_done() -> None:
@@ -245,9 +245,9 @@ def test_all_errors_of_a_request_are_told_before_anything_is_done() -> None:
 
 def test_a_text_that_is_none() -> None:
     with pytest.raises(LexerError, match="cannot stand here"):
-        updated(DATA, "INSERT DATUM { }")
+        apply_update(DATA, "INSERT DATUM { }")
     with pytest.raises(UsageError, match="does not exist"):
-        updated(DATA, Path("nowhere.ru"))
+        apply_update(DATA, Path("nowhere.ru"))
 
 
 def messages(request: str) -> Iterable[tuple[str, str | None]]:

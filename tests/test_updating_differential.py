@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from squall.errors import UpdateError
 from squall.rdf import Triple, term
-from squall.sparql_update import updated
+from squall.sparql_update import apply_update
 from squall.sparql_update.datasets import Dataset
 from squall.testing import isomorphic
 from tests.laws import examples_of
@@ -131,7 +131,7 @@ def test_requests_do_what_those_of_another_store_do(planner: str, text: str, req
     store = given_data(text)
     before = taken(store)
     try:
-        found = updated(before, request_, planner=planner)
+        found = apply_update(before, request_, planner=planner)
     except UpdateError as error:
         # Of a graph that is not there to transfer, pyoxigraph says nothing, as the specification allows.
         assume(not error.origin or error.origin.excerpt.split("| ")[1].split()[0] not in ("ADD", "COPY", "MOVE"))

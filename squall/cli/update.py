@@ -126,10 +126,10 @@ def _graph(name: str, file: str) -> Dataset:
 
 
 def _updated(dataset: Dataset, programs: Sequence[Program], documents: Mapping[str, str]) -> Dataset:
-    from squall.sparql_update import updated
+    from squall.sparql_update import apply_update
 
     for program in programs:
-        dataset = updated(dataset, program, documents)
+        dataset = apply_update(dataset, program, documents)
     return dataset
 
 

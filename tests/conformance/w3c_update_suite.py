@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from squall.rdf import Term, Triple, iri
-from squall.sparql_update import updated
+from squall.sparql_update import apply_update
 from squall.sparql_update.datasets import Dataset
 from squall.testing import isomorphic
 from tests.conformance import Case, Stages
@@ -34,7 +34,7 @@ def _run(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
     assert result is not None
     request = graph.value(action, UT + "request")
     assert request is not None
-    outputs = updated(_data(graph, action), path_of(request), planner=stages.planner, builder=stages.builder)
+    outputs = apply_update(_data(graph, action), path_of(request), planner=stages.planner, builder=stages.builder)
     expected = _data(graph, result)
     assert set(outputs.named) == set(expected.named), (
         f"named graphs: {sorted(outputs.named)}, not {sorted(expected.named)}"

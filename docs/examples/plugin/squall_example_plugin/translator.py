@@ -21,7 +21,11 @@ def _unbound(rule: Rule) -> list[TranslatorError]:
     """An error for each variable of the head that the body does not have."""
     bound = {word for atom in rule.body for word in atom.arguments}
     return [
-        TranslatorError(f"`{word}` is in the head only", word.origin, did_you_mean(word.text, [known.text for known in bound]))
+        TranslatorError(
+            f"`{word}` is in the head only",
+            word.origin,
+            did_you_mean(word.text, [candidate.text for candidate in bound]),
+        )
         for atom in rule.head
         for word in atom.arguments
         if _is_variable(word) and word not in bound
