@@ -18,8 +18,8 @@ def plan(system: System) -> Plan:
 
 def body(draft: Draft, joinables: Sequence[Joinable], rows_of: Callable[[Joinable], Rows]) -> Rows:
     """The rows of a conjunction, joined from left to right."""
-    first, *others = [rows_of(joinable) for joinable in joinables]
-    for other in others:
+    first, *remaining = [rows_of(joinable) for joinable in joinables]
+    for other in remaining:
         first = join(draft, first, other)
     return first
 
