@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from squall import explain
 from squall.explain import layout
-from squall.explain.layout import GAP, Layout, Place, Size, lay_out
+from squall.explain.layout import NODE_GAP, LayerPoint, Layout, Size, lay_out
 from squall.plan import Input, Node, Plan
 from squall.plan.operators import Sink, Union
 from tests.laws import examples_of
 
-Near = dict[Place, list[Place]]
+Near = dict[LayerPoint, list[LayerPoint]]
 
 
 @st.composite
@@ -45,7 +45,7 @@ def box(found: Layout, sizes: dict[str, Size], id: str) -> tuple[float, float, f
     return left, top, left + width, top + height
 
 
-@given(cases(), st.sampled_from([0, layout.MOST_PLACES]))
+@given(cases(), st.sampled_from([0, layout.MAX_POINTS]))
 def test_nodes_lie_in_the_picture_and_do_not_overlap(case: tuple[Plan, dict[str, Size]], most: int) -> None:
     plan, sizes = case
     found = lay_out(plan, sizes, most)
@@ -57,11 +57,11 @@ def test_nodes_lie_in_the_picture_and_do_not_overlap(case: tuple[Plan, dict[str,
         assert bottom <= found.size[1] + 1e-6
     for one, other in combinations(boxes, 2):
         beside = one[2] < other[0] or other[2] < one[0]
-        above = one[3] + GAP <= other[1] + 1e-6 or other[3] + GAP <= one[1] + 1e-6
+        above = one[3] + NODE_GAP <= other[1] + 1e-6 or other[3] + NODE_GAP <= one[1] + 1e-6
         assert beside or above
 
 
-@given(cases(), st.sampled_from([0, layout.MOST_PLACES]))
+@given(cases(), st.sampled_from([0, layout.MAX_POINTS]))
 def test_an_edge_leads_to_the_right_from_its_node_to_its_node(case: tuple[Plan, dict[str, Size]], most: int) -> None:
     plan, sizes = case
     found = lay_out(plan, sizes, most)
@@ -108,10 +108,10 @@ def test_sweeps_undo_crossings() -> None:
 
 @given(st.lists(st.tuples(st.floats(-500, 500), st.floats(0, 90)), min_size=1, max_size=8))
 def test_places_settle_where_they_are_wanted_if_they_can(wishes: list[tuple[float, float]]) -> None:
-    places: list[Place] = [f"p{number}" for number in range(len(wishes))]
+    places: list[LayerPoint] = [f"p{number}" for number in range(len(wishes))]
     wanted = dict(zip(places, (wish for wish, _ in wishes), strict=True))
     heights = dict(zip(places, (height for _, height in wishes), strict=True))
-    needed = [(heights[one] + heights[other]) / 2 + GAP for one, other in pairwise(places)]
+    needed = [(heights[one] + heights[other]) / 2 + NODE_GAP for one, other in pairwise(places)]
     settled = dict(layout._settled(places, heights, wanted.__getitem__))
     for (one, other), gap in zip(pairwise(places), needed, strict=True):
         assert settled[other] - settled[one] >= gap - 1e-6

@@ -1,8 +1,8 @@
-"""Where the nodes and edges of a plan go in a picture: layers from left to right, with few crossings.
+"""The layout of a plan's picture: nodes and edges in layers from left to right, with few crossings.
 
-The four steps of Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system structures" (IEEE
-Trans. SMC 11(2), 1981): layers by longest path, long edges cut by a bend in each layer, order by barycentres, and then
-coordinates: the least sum of squared distances to where the neighbours are.
+The four steps are those of Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system
+structures" (IEEE Trans. SMC 11(2), 1981). Layers are by longest path. A long edge gets a bend in each layer. The order
+is by barycentres. The coordinates have the least sum of squared distances to the neighbours.
 """
 
 from __future__ import annotations
@@ -20,22 +20,28 @@ Port = tuple[str, int]
 """An edge: the consumer and the number of its input."""
 Bend = tuple[str, int, int]
 """Where an edge passes a layer: its port and that layer."""
-Place = str | Bend
+LayerPoint = str | Bend
 
-GAP = 14.0
-"""Between neighbours in a layer."""
-AISLE = 130.0
-"""Between layers: edges and their labels need it."""
-SWEEPS = 6
-MOST_PLACES = 30_000
-"""With more nodes and bends than this the layout is a simple one: order by depth-first search, edges straight."""
+NODE_GAP = 14.0
+"""The gap between neighbours in a layer, in pixels."""
+LAYER_GAP = 130.0
+"""The gap between layers, in pixels, for edges and their labels."""
+MAX_SWEEPS = 6
+MAX_POINTS = 30_000
+"""With more nodes and bends than this the layout is simple: the order is by depth-first search, and edges are
+straight.
+"""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Left top corners of the nodes, the points that each edge passes, and the size of all.
+    """A layout of a plan.
 
-    simple: whether the plan was too large to look for an order with few crossings.
+    Attributes:
+        corners: The left top corners of the nodes.
+        routes: The points that each edge passes.
+        size: The size of the whole.
+        simple: Whether the plan was too large to search for an order with few crossings.
     """
 
     corners: Mapping[str, Point]
@@ -44,17 +50,17 @@ class Layout:
     simple: bool
 
 
-def lay_out(plan: Plan, sizes: Mapping[str, Size], most: int = MOST_PLACES) -> Layout:
-    """The layout of a plan whose nodes have these sizes."""
+def lay_out(plan: Plan, sizes: Mapping[str, Size], max_points: int = MAX_POINTS) -> Layout:
+    """Lays out a plan whose nodes have the given sizes."""
     depths = _depths(plan)
     spans = sum(depths[node.id] - depths[before] for node in plan.nodes for _, before in _forward(node))
-    simple = len(plan.nodes) + spans > most
+    simple = len(plan.nodes) + spans > max_points
     chains = {port: _chain(port, source, depths, simple) for port, source in _edges(plan)}
     before, after = _neighbours(chains.values())
     layers = _layers(plan, before, depths)
     if not simple:
         layers = _ordered(layers, before, after)
-    heights = {place: sizes[place][1] if isinstance(place, str) else 0.0 for layer in layers for place in layer}
+    heights = {point: sizes[point][1] if isinstance(point, str) else 0.0 for layer in layers for point in layer}
     middles = _coordinates(layers, heights, before, after)
     return _drawn(plan, layers, middles, sizes, chains, simple)
 
@@ -71,7 +77,9 @@ def _edges(plan: Plan) -> Iterator[tuple[Port, str]]:
 
 
 def _depths(plan: Plan) -> dict[str, int]:
-    """The layer of each node: the longest path to it. What reads nothing stands just before its first consumer."""
+    """Returns the layer of each node: the longest path to it. A node without inputs is just before its first
+    consumer.
+    """
     depths: dict[str, int] = {}
     for node in plan.nodes:
         depths[node.id] = 1 + max((depths[source] for _, source in _forward(node)), default=-1)
@@ -82,19 +90,19 @@ def _depths(plan: Plan) -> dict[str, int]:
     return depths | {id: nearest[id] - 1 for id in free}
 
 
-def _chain(port: Port, source: str, depths: Mapping[str, int], simple: bool) -> list[Place]:
-    """The places that an edge connects."""
+def _chain(port: Port, source: str, depths: Mapping[str, int], simple: bool) -> list[LayerPoint]:
+    """Returns the nodes and bends that an edge connects."""
     target = port[0]
     passed = range(0) if simple else range(depths[source] + 1, depths[target])
     return [source, *((*port, layer) for layer in passed), target]
 
 
-Neighbours = Mapping[Place, Sequence[Place]]
+Neighbours = Mapping[LayerPoint, Sequence[LayerPoint]]
 
 
-def _neighbours(chains: Iterable[Sequence[Place]]) -> tuple[Neighbours, Neighbours]:
-    before: dict[Place, list[Place]] = {}
-    after: dict[Place, list[Place]] = {}
+def _neighbours(chains: Iterable[Sequence[LayerPoint]]) -> tuple[Neighbours, Neighbours]:
+    before: dict[LayerPoint, list[LayerPoint]] = {}
+    after: dict[LayerPoint, list[LayerPoint]] = {}
     for chain in chains:
         for left, right in pairwise(chain):
             after.setdefault(left, []).append(right)
@@ -102,66 +110,65 @@ def _neighbours(chains: Iterable[Sequence[Place]]) -> tuple[Neighbours, Neighbou
     return before, after
 
 
-def _layers(plan: Plan, before: Neighbours, depths: Mapping[str, int]) -> list[list[Place]]:
-    """The places by layer, in the order in which a search from the end of the plan meets them: a tree has no crossings
-    then."""
-    layers: list[list[Place]] = [[] for _ in range(1 + max(depths.values(), default=0))]
-    met: set[Place] = set()
-    waiting: list[Place] = [node.id for node in plan.nodes]
-    while waiting:
-        place = waiting.pop()
-        if place not in met:
-            met.add(place)
-            layers[depths[place] if isinstance(place, str) else place[2]].append(place)
-            waiting += reversed(before.get(place, ()))
+def _layers(plan: Plan, before: Neighbours, depths: Mapping[str, int]) -> list[list[LayerPoint]]:
+    """Returns the points by layer, in the order of a search from the end of the plan: then a tree has no crossings."""
+    layers: list[list[LayerPoint]] = [[] for _ in range(1 + max(depths.values(), default=0))]
+    visited: set[LayerPoint] = set()
+    pending: list[LayerPoint] = [node.id for node in plan.nodes]
+    while pending:
+        point = pending.pop()
+        if point not in visited:
+            visited.add(point)
+            layers[depths[point] if isinstance(point, str) else point[2]].append(point)
+            pending += reversed(before.get(point, ()))
     return layers
 
 
 # Order
 
 
-def _ordered(layers: list[list[Place]], before: Neighbours, after: Neighbours) -> list[list[Place]]:
-    """The best order that sweeps to and fro have found."""
-    best, least = layers, _crossings(layers, after)
-    for sweep in range(SWEEPS):
-        if least == 0:
+def _ordered(layers: list[list[LayerPoint]], before: Neighbours, after: Neighbours) -> list[list[LayerPoint]]:
+    """Returns the best order that sweeps in both directions find."""
+    best, fewest = layers, _crossings(layers, after)
+    for sweep in range(MAX_SWEEPS):
+        if fewest == 0:
             break
         layers = _swept(layers, before) if sweep % 2 == 0 else _swept(layers[::-1], after)[::-1]
         crossings = _crossings(layers, after)
-        if crossings < least:
-            best, least = layers, crossings
+        if crossings < fewest:
+            best, fewest = layers, crossings
     return best
 
 
-def _swept(layers: Sequence[Sequence[Place]], fixed: Neighbours) -> list[list[Place]]:
-    """Each layer by the mean position of its neighbours in the layer that was done before it."""
-    done: list[list[Place]] = []
-    positions: dict[Place, float] = {}
+def _swept(layers: Sequence[Sequence[LayerPoint]], fixed: Neighbours) -> list[list[LayerPoint]]:
+    """Orders each layer by the mean position of its neighbours in the layer before it."""
+    ordered: list[list[LayerPoint]] = []
+    positions: dict[LayerPoint, float] = {}
     for layer in layers:
-        wanted = {
-            place: _mean([positions[other] for other in fixed.get(place, ())], index)
-            for index, place in enumerate(layer)
+        desired = {
+            point: _mean([positions[other] for other in fixed.get(point, ())], index)
+            for index, point in enumerate(layer)
         }
-        done.append(sorted(layer, key=wanted.__getitem__))
-        positions = {place: index for index, place in enumerate(done[-1])}
-    return done
+        ordered.append(sorted(layer, key=desired.__getitem__))
+        positions = {point: index for index, point in enumerate(ordered[-1])}
+    return ordered
 
 
-def _mean(values: Sequence[float], otherwise: float) -> float:
-    return sum(values) / len(values) if values else otherwise
+def _mean(values: Sequence[float], default: float) -> float:
+    return sum(values) / len(values) if values else default
 
 
-def _crossings(layers: Sequence[Sequence[Place]], after: Neighbours) -> int:
-    """How many pairs of edges between neighbouring layers cross."""
+def _crossings(layers: Sequence[Sequence[LayerPoint]], after: Neighbours) -> int:
+    """Counts the pairs of edges between neighbouring layers that cross."""
     total = 0
     for left, right in pairwise(layers):
-        positions = {place: index for index, place in enumerate(right)}
-        seen: list[int] = []
-        for place in left:
-            ends = sorted(positions[end] for end in after.get(place, ()))
-            total += sum(len(seen) - bisect_right(seen, end) for end in ends)
+        positions = {point: index for index, point in enumerate(right)}
+        earlier_ends: list[int] = []
+        for point in left:
+            ends = sorted(positions[end] for end in after.get(point, ()))
+            total += sum(len(earlier_ends) - bisect_right(earlier_ends, end) for end in ends)
             for end in ends:
-                insort(seen, end)
+                insort(earlier_ends, end)
     return total
 
 
@@ -169,55 +176,57 @@ def _crossings(layers: Sequence[Sequence[Place]], after: Neighbours) -> int:
 
 
 def _coordinates(
-    layers: Sequence[Sequence[Place]], heights: Mapping[Place, float], before: Neighbours, after: Neighbours
-) -> dict[Place, float]:
-    """The middle of each place, across the layers."""
-    middles: dict[Place, float] = {}
+    layers: Sequence[Sequence[LayerPoint]], heights: Mapping[LayerPoint, float], before: Neighbours, after: Neighbours
+) -> dict[LayerPoint, float]:
+    """Returns the middle of each point, across the layers."""
+    middles: dict[LayerPoint, float] = {}
     for layer in layers:
-        middles |= _settled(layer, heights, lambda place: 0.0)
+        middles |= _settled(layer, heights, lambda point: 0.0)
     for fixed, sweep in ((before, layers), (after, layers[::-1]), (before, layers)):
         for layer in sweep:
-            near = {place: [middles[other] for other in fixed.get(place, ())] for place in layer}
-            wanted = {place: _mean(values, middles[place]) for place, values in near.items()}
-            middles |= _settled(layer, heights, wanted.__getitem__)
+            neighbour_middles = {point: [middles[other] for other in fixed.get(point, ())] for point in layer}
+            desired = {point: _mean(values, middles[point]) for point, values in neighbour_middles.items()}
+            middles |= _settled(layer, heights, desired.__getitem__)
     return middles
 
 
 def _settled(
-    layer: Sequence[Place], heights: Mapping[Place, float], wanted: Callable[[Place], float]
-) -> Iterator[tuple[Place, float]]:
-    """The places of a layer in their order without overlap, with the least sum of squared distances to where they are
-    wanted: isotonic regression by pooling adjacent violators."""
+    layer: Sequence[LayerPoint], heights: Mapping[LayerPoint, float], desired: Callable[[LayerPoint], float]
+) -> Iterator[tuple[LayerPoint, float]]:
+    """Places the points of a layer in their order without overlap, as near as possible to the wanted positions.
+
+    The sum of squared distances is minimal: this is isotonic regression by pooling adjacent violators.
+    """
     offsets = _offsets(layer, heights)
     blocks: list[tuple[float, int]] = []  # the mean of a block, and of how many it is
-    for place, offset in zip(layer, offsets, strict=True):
-        mean, count = wanted(place) - offset, 1
+    for point, offset in zip(layer, offsets, strict=True):
+        mean, count = desired(point) - offset, 1
         while blocks and blocks[-1][0] > mean:
-            other, others = blocks.pop()
-            mean, count = (mean * count + other * others) / (count + others), count + others
+            other_mean, other_count = blocks.pop()
+            mean, count = (mean * count + other_mean * other_count) / (count + other_count), count + other_count
         blocks.append((mean, count))
     shifts = [mean for mean, count in blocks for _ in range(count)]
     return zip(layer, map(sum, zip(offsets, shifts, strict=True)), strict=True)
 
 
-def _offsets(layer: Sequence[Place], heights: Mapping[Place, float]) -> list[float]:
-    """Where the places of a layer are when they are packed."""
+def _offsets(layer: Sequence[LayerPoint], heights: Mapping[LayerPoint, float]) -> list[float]:
+    """Returns the offsets of the points of a layer when they are packed."""
     offsets = [0.0]
-    for one, other in pairwise(layer):
-        offsets.append(offsets[-1] + (heights[one] + heights[other]) / 2 + GAP)
+    for upper, lower in pairwise(layer):
+        offsets.append(offsets[-1] + (heights[upper] + heights[lower]) / 2 + NODE_GAP)
     return offsets[: len(layer)]
 
 
 def _drawn(
-    plan: Plan, layers: Sequence[Sequence[Place]], middles: Mapping[Place, float], sizes: Mapping[str, Size],
-    chains: Mapping[Port, Sequence[Place]], simple: bool,
+    plan: Plan, layers: Sequence[Sequence[LayerPoint]], middles: Mapping[LayerPoint, float], sizes: Mapping[str, Size],
+    chains: Mapping[Port, Sequence[LayerPoint]], simple: bool,
 ) -> Layout:  # fmt: skip
-    """The layout in the coordinates of a picture."""
+    """Returns the layout in the coordinates of a picture."""
     columns = _columns(layers, sizes)
-    half = {place: sizes[place][1] / 2 if isinstance(place, str) else 0.0 for place in middles}
-    top = min((middles[place] - half[place] for place in middles), default=0.0)
-    bottom = max((middles[place] + half[place] for place in middles), default=0.0)
-    middles = {place: middle - top for place, middle in middles.items()}
+    half = {point: sizes[point][1] / 2 if isinstance(point, str) else 0.0 for point in middles}
+    top = min((middles[point] - half[point] for point in middles), default=0.0)
+    bottom = max((middles[point] + half[point] for point in middles), default=0.0)
+    middles = {point: middle - top for point, middle in middles.items()}
     corners = {id: (columns[id][0], middles[id] - half[id]) for id in sizes}
     routes = {}
     for (id, port), chain in chains.items():
@@ -230,16 +239,18 @@ def _drawn(
 
 
 def entry(corner: Point, size: Size, port: int, ports: int) -> Point:
-    """Where the edge to a port ends: each on its own height at the node's left side."""
+    """Returns where the edge to a port ends: each at its own height on the node's left side."""
     return corner[0], corner[1] + size[1] * (port + 1) / (ports + 1)
 
 
-def _columns(layers: Sequence[Sequence[Place]], sizes: Mapping[str, Size]) -> dict[Place, tuple[float, float]]:
-    """The left and right side of each place's layer."""
-    columns: dict[Place, tuple[float, float]] = {}
-    right = -AISLE
+def _columns(
+    layers: Sequence[Sequence[LayerPoint]], sizes: Mapping[str, Size]
+) -> dict[LayerPoint, tuple[float, float]]:
+    """Returns the left and right side of each point's layer."""
+    columns: dict[LayerPoint, tuple[float, float]] = {}
+    right = -LAYER_GAP
     for layer in layers:
-        left = right + AISLE
-        right = left + max((sizes[place][0] for place in layer if isinstance(place, str)), default=0.0)
+        left = right + LAYER_GAP
+        right = left + max((sizes[point][0] for point in layer if isinstance(point, str)), default=0.0)
         columns |= dict.fromkeys(layer, (left, right))
     return columns
