@@ -54,39 +54,39 @@ def spark_set(name: str, value: str) -> Iterator[None]:
 @pytest.fixture
 def always_by_levels() -> Iterator[None]:
     """No micro-batch on Spark is worked off by a single task for having few rows."""
-    from squall.builders.spark import ROWS_TOGETHER
+    from squall.builders.spark import MAX_SINGLE_TASK_ROWS
 
-    with spark_set(ROWS_TOGETHER, "0"):
+    with spark_set(MAX_SINGLE_TASK_ROWS, "0"):
         yield
 
 
 @pytest.fixture
 def in_tasks() -> Iterator[None]:
     """No micro-batch on Spark is worked off straight through by one task, however little there is to be read."""
-    from squall.builders.spark import BYTES_TOGETHER
+    from squall.builders.spark import MAX_SINGLE_TASK_BYTES
 
-    with spark_set(BYTES_TOGETHER, "0"):
+    with spark_set(MAX_SINGLE_TASK_BYTES, "0"):
         yield
 
 
 @pytest.fixture
 def spark_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Spark's physical plans of the jobs of micro-batches that are run, of those of one task as there would be one."""
-    from squall.builders.spark.exchange import SparkExchange
+    from squall.builders.spark.engine import SparkEngine
 
     found: list[str] = []
-    told, each = SparkExchange.told, SparkExchange.each
+    told, each = SparkEngine.told, SparkEngine.each
 
-    def noted(self: SparkExchange, messages: Any) -> Any:
+    def noted(self: SparkEngine, messages: Any) -> Any:
         found.append(messages._jdf.queryExecution().executedPlan().toString())
         return told(self, messages)
 
-    def noted_each(self: SparkExchange, steps: Any) -> Any:
+    def noted_each(self: SparkEngine, steps: Any) -> Any:
         found.append(f"MapInArrow {steps[0].__name__}()")
         return each(self, steps)
 
-    monkeypatch.setattr(SparkExchange, "told", noted)
-    monkeypatch.setattr(SparkExchange, "each", noted_each)
+    monkeypatch.setattr(SparkEngine, "told", noted)
+    monkeypatch.setattr(SparkEngine, "each", noted_each)
     return found
 
 

@@ -26,16 +26,16 @@ Told = list[tuple[int, str]]
 def file_by_file(plan: Plan, folder: Path) -> tuple[Told, Told]:
     """What Spark tells of the lines, four a file, the last file being there when the run is started anew; and what the
     builder `iterator` does."""
-    from squall.builders.spark import FILES_PER_BATCH, session
+    from squall.builders.spark import MAX_FILES_PER_TRIGGER, session
 
     options = Options(checkpoint=folder / "checkpoint")
-    session().conf.set(FILES_PER_BATCH, "1")
+    session().conf.set(MAX_FILES_PER_TRIGGER, "1")
     found: Told = []
     for numbers in ((0, 1), (2,)):
         for number in numbers:
             _write(folder / "in", number)
         found += _run(plan, folder / "in", "spark", options)
-    session().conf.unset(FILES_PER_BATCH)
+    session().conf.unset(MAX_FILES_PER_TRIGGER)
     return sorted(found), _run(plan, folder / "in", "iterator", Options())
 
 

@@ -227,7 +227,7 @@ def test_the_wheel_goes_with_a_job_that_is_submitted(archive: Path) -> None:
     (archive.parent / "family.jena").write_text(PROGRAM)
     (archive.parent / "job.py").write_text(SUBMITTED)
     submit = str(Path(pyspark.__file__).with_name("bin") / "spark-submit")
-    conf = ["--conf", f"spark.pyspark.python={sys.executable}", "--conf", "spark.squall.singleTaskRows=0"]
+    conf = ["--conf", f"spark.pyspark.python={sys.executable}", "--conf", "spark.squall.maxSingleTaskRows=0"]
     master = ["--master", "local-cluster[2,1,1024]", "--conf", "spark.ui.enabled=false"]
     said = run(submit, *master, *conf, "--py-files", str(archive), "job.py", cwd=archive.parent).splitlines()
     assert set(said[:-2]) == DERIVED

@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("in_tasks")]
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from squall.builders.spark.inputs import Coming
+    from squall.builders.spark.inputs import BatchInput
 
 REACH = """
 @prefix : <http://example.org/>.
@@ -96,27 +96,27 @@ def run_folder(program: str, folder: Path, options: Options) -> Iterator[Output]
 
 @pytest.fixture
 def one_file_per_batch() -> Iterator[None]:
-    from squall.builders.spark import FILES_PER_BATCH, session
+    from squall.builders.spark import MAX_FILES_PER_TRIGGER, session
 
     spark = session()
-    spark.conf.set(FILES_PER_BATCH, "1")
+    spark.conf.set(MAX_FILES_PER_TRIGGER, "1")
     yield
-    spark.conf.unset(FILES_PER_BATCH)
+    spark.conf.unset(MAX_FILES_PER_TRIGGER)
 
 
 @pytest.mark.usefixtures("one_file_per_batch")
 def test_nothing_of_java_is_held_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python would leave it for when there is much to be collected: of what Java has for it, it knows nothing."""
-    from squall.builders.spark.sink_commit import Ends
+    from squall.builders.spark.sink_commit import SinkCommitter
 
     held: list[int] = []
-    deliver = Ends.deliver
+    deliver = SinkCommitter.deliver
 
-    def counted(self: Ends) -> None:
+    def counted(self: SinkCommitter) -> None:
         held.append(sum(type(one).__name__ == "JavaObject" for one in gc.get_objects()))
         deliver(self)
 
-    monkeypatch.setattr(Ends, "deliver", counted)
+    monkeypatch.setattr(SinkCommitter, "deliver", counted)
     monkeypatch.setattr("squall.builders.spark.run.COMPACT", 2)
     facts = edges(20, seed=1)
     write(tmp_path / "in", facts, files=10)
@@ -141,13 +141,13 @@ def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
     from squall.builders.spark.run import Run
 
     found: list[DataFrame] = []
-    take_in = Run._take_in
+    take_in = Run._process
 
-    def noted(self: Run, coming: Coming, last: bool, keep: bool) -> None:
+    def noted(self: Run, coming: BatchInput, last: bool, keep: bool) -> None:
         found.extend(coming.texts)
         take_in(self, coming, last, keep)
 
-    monkeypatch.setattr(Run, "_take_in", noted)
+    monkeypatch.setattr(Run, "_process", noted)
     return found
 
 
@@ -182,7 +182,7 @@ def test_workers_read_the_files_of_a_micro_batch_by_themselves(tmp_path: Path, p
 def test_lines_of_files_come_from_spark_where_these_are(
     tmp_path: Path, passed_on: list[DataFrame], monkeypatch: pytest.MonkeyPatch, names: list[str], most: int
 ) -> None:
-    monkeypatch.setattr("squall.builders.spark.inputs._ASKED_FOR", most)
+    monkeypatch.setattr("squall.builders.spark.inputs._MAX_LISTED_PARTS", most)
     write(tmp_path / "in", edges(30, seed=1), files=2)
     streams = " ".join(f"FROM STREAM :{name} [RANGE 1000s]" for name in names)
     query = f"REGISTER QUERY q AS PREFIX : <http://example.org/> SELECT ?a ?b {streams} WHERE {{ ?a :edge ?b }}"
@@ -224,13 +224,13 @@ def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
 )
 def test_of_a_file_that_cannot_be_read_nothing_is_seen(tmp_path: Path, content: bytes) -> None:
     """That it cannot is said where the run reads it."""
-    from squall.builders.spark.executor_sources import Direct
+    from squall.builders.spark.executor_sources import ExecutorSource
     from squall.builders.spark.inputs import Inputs, document_of, heads
 
     path = tmp_path / "a.ntt.gz"
     path.write_bytes(content)
     source = open_source(str(path))
-    inputs = Inputs((document_of(source, Direct()),), (source,), False, False)
+    inputs = Inputs((document_of(source, ExecutorSource()),), (source,), False, False)
     assert [list(events) for events in heads(inputs)] == [[]]
     path.unlink()
     assert [list(events) for events in heads(inputs)] == [[]]
@@ -250,7 +250,7 @@ def test_the_static_side_of_a_join_goes_to_all_tasks(tmp_path: Path, most: str |
     more = [(100 + n, triple(f"o{100 + n}", "by", "s1")) for n in range(10)] + [(105, triple("r1", "at", "f1"))]
     conf, found = session().conf, []
     if most is not None:
-        conf.set("spark.squall.broadcastRows", most)
+        conf.set("spark.squall.maxBroadcastRows", most)
     try:
         for part in ([], more):
             lines = [f"{time} {fact}\n" for time, fact in sorted(part, key=itemgetter(0))]
@@ -261,7 +261,7 @@ def test_the_static_side_of_a_join_goes_to_all_tasks(tmp_path: Path, most: str |
             found += plain(job.run(sources, open_static(str(tmp_path / "known.nt"))))
             assert ("in every task" in job.describe()) is (most is None)  # type: ignore[attr-defined]
     finally:
-        conf.unset("spark.squall.broadcastRows")
+        conf.unset("spark.squall.maxBroadcastRows")
     assert sorted(found) == sorted(set(found))
     assert len(found) == 60 + 40 + 10
     assert (tmp_path / "checkpoint" / "spread.json").exists() is (most is None)
@@ -308,9 +308,9 @@ def test_a_key_that_half_of_a_stream_has_is_not_left_to_one_task(tmp_path: Path,
     write(tmp_path / "in", [*said, *((n, triple(f"s{n}", "in", f"r{n % 3}")) for n in range(100))], files=1)
     more = [(100 + n, triple(f"o{100 + n}", "by", "s1")) for n in range(50)] + [(150, triple("s0", "in", "r9"))]
     conf, found = session().conf, []
-    conf.set("spark.squall.singleTaskRows", "0")
+    conf.set("spark.squall.maxSingleTaskRows", "0")
     if share is not None:
-        conf.set("spark.squall.skewShare", share)
+        conf.set("spark.squall.skewThreshold", share)
     try:
         for part in ([], more):
             if part:
@@ -321,8 +321,8 @@ def test_a_key_that_half_of_a_stream_has_is_not_left_to_one_task(tmp_path: Path,
             assert ("; of the hot <http://example.org/s0>: input" in shown) is (share is None)
             assert "s1>" not in shown
     finally:
-        conf.unset("spark.squall.singleTaskRows")
-        conf.unset("spark.squall.skewShare")
+        conf.unset("spark.squall.maxSingleTaskRows")
+        conf.unset("spark.squall.skewThreshold")
     assert sorted(found) == sorted(set(found))
     assert len(found) == 100 + 50 + 50
     assert (tmp_path / "checkpoint" / "hot.json").exists() is (share is None)
@@ -376,11 +376,11 @@ def test_buckets_are_dealt_out_evenly(tmp_path: Path, partitions: int, monkeypat
 
     from squall.builders.distributed.exec.routing import BUCKETS
     from squall.builders.spark import session
-    from squall.builders.spark.exchange import SparkExchange
+    from squall.builders.spark.engine import SparkEngine
     from squall.builders.spark.store import Store
 
     spark = session()
-    exchange = SparkExchange(spark, Store(spark._jvm, spark._jsc.hadoopConfiguration(), str(tmp_path)))
+    exchange = SparkEngine(spark, Store(spark._jvm, spark._jsc.hadoopConfiguration(), str(tmp_path)))
     exchange.partitions = partitions
     monkeypatch.setattr(exchange, "passed", lambda messages, step: messages)
     rows = spark.range(-1, BUCKETS).selectExpr("cast(id as int) as bucket")
@@ -794,7 +794,7 @@ def command(sink: str, checkpoint: str, master: str, few: str) -> list[str]:
         "--checkpoint",
         checkpoint,
     ]
-    settings = ["spark.squall.maxFilesPerTrigger=1", f"spark.squall.singleTaskBytes={few}", f"spark.master={master}"]
+    settings = ["spark.squall.maxFilesPerTrigger=1", f"spark.squall.maxSingleTaskBytes={few}", f"spark.master={master}"]
     conf = [word for setting in settings for word in ("--conf", setting)]
     return [sys.executable, "-m", "squall", "build", "reach.jena", *options, *conf]
 

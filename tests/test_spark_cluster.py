@@ -22,7 +22,7 @@ from squall.rdf import Event, Triple, iri
 from squall.contracts import Options
 from squall.testing import assert_as_oracle, static
 
-spark = session([("spark.master", "local-cluster[2,1,1024]"), ("spark.squall.singleTaskRows", "0")])
+spark = session([("spark.master", "local-cluster[2,1,1024]"), ("spark.squall.maxSingleTaskRows", "0")])
 system = squall.compile(\"\"\"
 @prefix : <http://example.org/>.
 [pair:  (?a :edge ?b) (?b :edge ?c) -> (?a :pair ?c)]

@@ -17,7 +17,7 @@ from squall.builders.distributed.io.records import Answers
 from squall.builders.runtime.serde import pack_output
 from squall.builders.spark.folder import FolderWriter
 from squall.builders.spark.output_files import write
-from squall.builders.spark.settings import ROWS_TOGETHER
+from squall.builders.spark.settings import MAX_SINGLE_TASK_ROWS
 from squall.builders.spark.store import Store
 from squall.contracts import Options, Output
 from squall.errors import BuilderError
@@ -108,7 +108,9 @@ def test_lines_are_those_of_a_file(tmp_path: Path) -> None:
 
 def test_an_evaluation_that_is_complete_is_no_row_of_a_plan_that_one_task_runs(tmp_path: Path) -> None:
     told = Report("close", empty=True)
-    system = profiles.apply_profile(squall.compile(AGES, lexer="sparql"), window=CountWindow(2), output="rstream", report=told)
+    system = profiles.apply_profile(
+        squall.compile(AGES, lexer="sparql"), window=CountWindow(2), output="rstream", report=told
+    )
     plan = squall.plan(system)
     outputs = list(squall.run(plan, EVENTS))
     answers = [output for output in outputs if not isinstance(output.fact, Evaluated)]
@@ -134,7 +136,10 @@ def by_several(text: str, folder: Path, format: str) -> list[tuple[int, Solution
 
     plan = squall.plan(profiles.apply_profile(squall.compile(text, lexer="sparql"), output="rstream", report=Report()))
     conf = session().conf
-    settings = {ROWS_TOGETHER: "0", "spark.sql.adaptive.enabled": "false"}  # else so little would be put together
+    settings = {
+        MAX_SINGLE_TASK_ROWS: "0",
+        "spark.sql.adaptive.enabled": "false",
+    }  # else so little would be put together
     for name, value in settings.items():
         conf.set(name, value)
     try:

@@ -33,11 +33,11 @@ cannot say."""
 @pytest.fixture
 def conf() -> Iterator[Any]:
     """The settings of the session, and back to what they were."""
-    from squall.builders.spark import BYTES_TOGETHER, FILES_PER_BATCH, ROWS_TOGETHER, session
+    from squall.builders.spark import MAX_FILES_PER_TRIGGER, MAX_SINGLE_TASK_BYTES, MAX_SINGLE_TASK_ROWS, session
 
     spark = session()
     yield spark.conf
-    for name in (BYTES_TOGETHER, FILES_PER_BATCH, ROWS_TOGETHER):
+    for name in (MAX_SINGLE_TASK_BYTES, MAX_FILES_PER_TRIGGER, MAX_SINGLE_TASK_ROWS):
         spark.conf.unset(name)
 
 
@@ -46,11 +46,11 @@ def conf() -> Iterator[Any]:
 )
 @pytest.mark.parametrize("many", [5, pytest.param(100, marks=pytest.mark.slow)])
 def test_any_program_in_any_micro_batches(conf: Any, rows: str, size: str, many: int) -> None:
-    from squall.builders.spark import BYTES_TOGETHER, FILES_PER_BATCH, ROWS_TOGETHER
+    from squall.builders.spark import MAX_FILES_PER_TRIGGER, MAX_SINGLE_TASK_BYTES, MAX_SINGLE_TASK_ROWS
 
-    conf.set(FILES_PER_BATCH, "1")
-    conf.set(ROWS_TOGETHER, rows)
-    conf.set(BYTES_TOGETHER, size)
+    conf.set(MAX_FILES_PER_TRIGGER, "1")
+    conf.set(MAX_SINGLE_TASK_ROWS, rows)
+    conf.set(MAX_SINGLE_TASK_BYTES, size)
 
     def law(system: System, events: list[Event], facts: list[Event], cuts: list[int]) -> None:
         events = [event for event in events if event.facts]  # a file has no events without

@@ -20,22 +20,22 @@ pytest.importorskip("pyspark")
 pytestmark = pytest.mark.spark
 
 from squall.builders.spark import (  # noqa: E402
-    BYTES_TOGETHER,
-    FILES_PER_BATCH,
-    ROWS_IN_WORKER,
-    ROWS_TO_ALL,
-    ROWS_TOGETHER,
-    SKEW_SHARE,
+    MAX_BROADCAST_ROWS,
+    MAX_CACHED_STATE_ROWS,
+    MAX_FILES_PER_TRIGGER,
+    MAX_SINGLE_TASK_BYTES,
+    MAX_SINGLE_TASK_ROWS,
+    SKEW_THRESHOLD,
     to_dataframe,
 )
 from squall.builders.spark.settings import Settings, settings  # noqa: E402
 
 FIELDS = {
-    FILES_PER_BATCH: "files_per_batch",
-    ROWS_TOGETHER: "rows_together",
-    BYTES_TOGETHER: "bytes_together",
-    ROWS_IN_WORKER: "rows_in_worker",
-    ROWS_TO_ALL: "rows_to_all",
+    MAX_FILES_PER_TRIGGER: "max_files_per_trigger",
+    MAX_SINGLE_TASK_ROWS: "max_single_task_rows",
+    MAX_SINGLE_TASK_BYTES: "max_single_task_bytes",
+    MAX_CACHED_STATE_ROWS: "max_cached_state_rows",
+    MAX_BROADCAST_ROWS: "max_broadcast_rows",
 }
 
 
@@ -58,18 +58,18 @@ def test_a_count_is_a_whole_number(name: str) -> None:
 
 
 def test_a_share_is_between_0_and_1() -> None:
-    assert settings([(SKEW_SHARE, "0.25")]).hot(8) == 0.25
-    assert settings([(SKEW_SHARE, "0")]).hot(8) == 0, "none is hot"
-    assert settings([]).hot(8) == 1 / 16, "half of what is a task's"
+    assert settings([(SKEW_THRESHOLD, "0.25")]).hot_key_share(8) == 0.25
+    assert settings([(SKEW_THRESHOLD, "0")]).hot_key_share(8) == 0, "none is hot"
+    assert settings([]).hot_key_share(8) == 1 / 16, "half of what is a task's"
     for wrong in ("half", "-0.1", "1.1", "nan"):
-        with pytest.raises(UsageError, match=f"`{SKEW_SHARE}` cannot be `{wrong}`"):
-            settings([(SKEW_SHARE, wrong)])
+        with pytest.raises(UsageError, match=f"`{SKEW_THRESHOLD}` cannot be `{wrong}`"):
+            settings([(SKEW_THRESHOLD, wrong)])
 
 
 def test_one_that_is_misspelt_is_an_error_that_says_what_is_meant() -> None:
     with pytest.raises(UsageError, match=r"squall has no setting `spark\.squall\.singleTaskRow`") as raised:
         settings([("spark.squall.singleTaskRow", "0")])
-    assert f"`{ROWS_TOGETHER}`" in str(raised.value.hint)
+    assert f"`{MAX_SINGLE_TASK_ROWS}`" in str(raised.value.hint)
 
 
 def test_it_is_one_before_spark_is_started(squall: Squall, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_it_is_one_before_spark_is_started(squall: Squall, tmp_path: Path) -> No
     arguments = ["build", str(tmp_path / "x.rq"), "--builder", "spark", "--source", str(tmp_path / "in.nt")]
     code, _, error = squall(*arguments, "--conf", "spark.squall.workerrows=0")
     assert code == 2
-    assert f"did you mean `{ROWS_IN_WORKER}`" in error
+    assert f"did you mean `{MAX_CACHED_STATE_ROWS}`" in error
 
 
 def test_of_a_session_it_is_one_where_a_run_begins(plan: Plan) -> None:
@@ -97,8 +97,8 @@ def test_those_of_a_run_hold_on_a_session_that_is_there(
     """The micro-batches are those of the run's own setting, which wins over that of the session."""
     for number in range(3):
         (tmp_path / f"{number}.nt").write_text(f"<urn:{number}> <urn:p> <urn:o> .\n")
-    with spark_set(FILES_PER_BATCH, "2"):
-        found: Any = squall.build(plan, "spark", Options(conf=((FILES_PER_BATCH, "1"),)))
+    with spark_set(MAX_FILES_PER_TRIGGER, "2"):
+        found: Any = squall.build(plan, "spark", Options(conf=((MAX_FILES_PER_TRIGGER, "1"),)))
         assert len(list(found.run(Sources([open_source(str(tmp_path))])))) == 3
     assert len(spark_jobs) == 5, "what the program starts with, a micro-batch for each file, and the end"
     assert not caplog.records, "nothing is passed over"
@@ -106,6 +106,6 @@ def test_those_of_a_run_hold_on_a_session_that_is_there(
 
 def test_no_limit_is_none(plan: Plan, spark_jobs: list[str]) -> None:
     facts: list[Event] = stream("1 :a <urn:p> :b\n2 :b <urn:p> :c")
-    options = Options(conf=((FILES_PER_BATCH, "0"),))
+    options = Options(conf=((MAX_FILES_PER_TRIGGER, "0"),))
     assert len(list(squall.build(plan, "spark", options).run([facts]))) == 2
     assert len(spark_jobs) == 1

@@ -20,8 +20,14 @@ from squall.testing import assert_as_oracle, static, stream
 
 pytest.importorskip("pyspark")
 
-from squall.builders.spark import BYTES_TOGETHER, FILES_PER_BATCH, ROWS_IN_WORKER, ROWS_TOGETHER, session
-from squall.builders.spark.settings import ROUNDS
+from squall.builders.spark import (
+    MAX_CACHED_STATE_ROWS,
+    MAX_FILES_PER_TRIGGER,
+    MAX_SINGLE_TASK_BYTES,
+    MAX_SINGLE_TASK_ROWS,
+    session,
+)
+from squall.builders.spark.settings import RECURSION_FACTOR
 
 pytestmark = pytest.mark.spark
 
@@ -38,9 +44,9 @@ ROOMS = static(":n1 :in :r1\n:n2 :in :r2")
 @pytest.fixture(autouse=True)
 def conf() -> Iterator[Any]:
     found = session().conf
-    found.set(FILES_PER_BATCH, "1")
+    found.set(MAX_FILES_PER_TRIGGER, "1")
     yield found
-    for name in (BYTES_TOGETHER, FILES_PER_BATCH, ROWS_IN_WORKER, ROWS_TOGETHER):
+    for name in (MAX_SINGLE_TASK_BYTES, MAX_FILES_PER_TRIGGER, MAX_CACHED_STATE_ROWS, MAX_SINGLE_TASK_ROWS):
         found.unset(name)
 
 
@@ -74,7 +80,7 @@ def test_a_small_micro_batch_is_one_task_and_moves_nothing(tmp_path: Path, spark
 
 
 def test_larger_ones_and_smaller_ones_follow_each_other(tmp_path: Path, conf: Any, spark_jobs: list[str]) -> None:
-    conf.set(BYTES_TOGETHER, str(608 // ROUNDS))
+    conf.set(MAX_SINGLE_TASK_BYTES, str(608 // RECURSION_FACTOR))
     system = squall.compile(PATHS, lexer="jena", window="RANGE 9ms STEP 3ms")
     folder = written(tmp_path / "in", EVENTS, files=8)
     sizes = {3: 10, 4: 10, 6: 10}
@@ -87,7 +93,7 @@ def test_larger_ones_and_smaller_ones_follow_each_other(tmp_path: Path, conf: An
     assert True in straight[straight.index(False) :], "also behind one that many tasks have worked off"
 
 
-@pytest.mark.parametrize(("name", "value"), [(BYTES_TOGETHER, "0"), (ROWS_TOGETHER, "0")])
+@pytest.mark.parametrize(("name", "value"), [(MAX_SINGLE_TASK_BYTES, "0"), (MAX_SINGLE_TASK_ROWS, "0")])
 def test_it_can_be_turned_off(tmp_path: Path, conf: Any, spark_jobs: list[str], name: str, value: str) -> None:
     conf.set(name, value)
     system = squall.compile(PATHS, lexer="jena")
@@ -96,8 +102,8 @@ def test_it_can_be_turned_off(tmp_path: Path, conf: Any, spark_jobs: list[str], 
 
 
 def test_a_large_state_is_left_where_it_is(tmp_path: Path, conf: Any, spark_jobs: list[str]) -> None:
-    conf.set(ROWS_TOGETHER, "20")
-    conf.set(ROWS_IN_WORKER, "20")
+    conf.set(MAX_SINGLE_TASK_ROWS, "20")
+    conf.set(MAX_CACHED_STATE_ROWS, "20")
     system = squall.compile(PATHS, lexer="jena")
     assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=4)), EVENTS, ROOMS)
     assert steps(spark_jobs)[0] == ["all in one task"]
@@ -105,7 +111,7 @@ def test_a_large_state_is_left_where_it_is(tmp_path: Path, conf: Any, spark_jobs
 
 
 def test_all_there_is_may_be_so_little(tmp_path: Path, conf: Any, spark_jobs: list[str]) -> None:
-    conf.unset(FILES_PER_BATCH)
+    conf.unset(MAX_FILES_PER_TRIGGER)
     system = squall.compile(PATHS, lexer="jena", window="RANGE 6ms STEP 3ms")
     sources = Sources([open_source(str(written(tmp_path / "in", EVENTS, files=4)))])
     found = list(squall.build(squall.plan(system), "spark").run(sources, ROOMS))
@@ -130,12 +136,12 @@ def slowly(batches: Iterator[Any]) -> Iterator[Any]:
 
 def test_it_is_the_same_worker_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that it holds what it needs."""
-    from squall.builders.spark.exchange import SparkExchange
+    from squall.builders.spark.engine import SparkEngine
 
-    reader = SparkExchange.reader
+    reader = SparkEngine.reader
     asked = tmp_path / "asked"
 
-    def noted(self: SparkExchange) -> Any:
+    def noted(self: SparkEngine) -> Any:
         read = reader(self)
 
         def noting(file: Any, buckets: Any) -> Any:
@@ -145,7 +151,7 @@ def test_it_is_the_same_worker_each_time(tmp_path: Path, monkeypatch: pytest.Mon
 
         return noting
 
-    monkeypatch.setattr(SparkExchange, "reader", noted)
+    monkeypatch.setattr(SparkEngine, "reader", noted)
     system = squall.compile(PATHS, lexer="jena", window="RANGE 50ms")
     session().range(0, 2, 1, 2).mapInArrow(slowly, "id long").collect()  # so that there are two workers
     assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=6)), EVENTS, ROOMS)

@@ -339,12 +339,12 @@ PROGRAMS = {
 def test_on_spark_it_is_as_in_process(name: str, rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """File by file, and started again in between, the state written as a whole now and then."""
     pytest.importorskip("pyspark")
-    from squall.builders.spark import ROWS_TOGETHER, session
+    from squall.builders.spark import MAX_SINGLE_TASK_ROWS, session
 
     monkeypatch.setattr(micro_batch, "COMPACT", 2)
-    session().conf.set(ROWS_TOGETHER, rows)
+    session().conf.set(MAX_SINGLE_TASK_ROWS, rows)
     found, expected = file_by_file(squall.plan(PROGRAMS[name]), tmp_path)
-    session().conf.unset(ROWS_TOGETHER)
+    session().conf.unset(MAX_SINGLE_TASK_ROWS)
     assert found
     assert found == expected
 

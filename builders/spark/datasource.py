@@ -104,11 +104,11 @@ class _StreamReader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, str] | None = None, limit: ReadLimit | None = None) -> dict[str, str]:
         """Before Spark 4.2, which does not say where a micro-batch begins, it is all that there is."""
-        found = {_OFFSET: self._source.latest(start[_OFFSET] if start is not None else "")}
-        if found == self._told:
+        offset = {_OFFSET: self._source.latest(start[_OFFSET] if start is not None else "")}
+        if offset == self._told:
             time.sleep(_PAUSE)
-        self._told = found
-        return found
+        self._told = offset
+        return offset
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         return [InputPartition(part) for part in self._source.parts(start[_OFFSET], end[_OFFSET])]

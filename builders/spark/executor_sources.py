@@ -26,7 +26,7 @@ _CONNECTOR, _SQUALL = "connector", "squall"
 """By what a source is read: Spark's connector for Kafka, or a data source of squall's own."""
 
 
-class Direct(NamedTuple):
+class ExecutorSource(NamedTuple):
     """What executors read by themselves. by: what reads it; begin: the position at which it begins, where that is
     squall's to say. None: there is no such source."""
 
@@ -52,19 +52,26 @@ class Direct(NamedTuple):
         return spark.readStream.format(LineSource.name()).option("begin", self.begin).load(self.source.uri)
 
 
-def chosen(spark: SparkSession, store: Store, batches: Iterable[Sequence[Event]]) -> Direct:
+def chosen(spark: SparkSession, store: Store, batches: Iterable[Sequence[Event]]) -> ExecutorSource:
     """What a run has begun with, or else what can be.
 
     Raises BuilderError where a run has begun so, and cannot go on; SourceError where the source cannot be reached.
     """
-    known = store.read(READS)
-    if known is None:
-        found = _possible(spark, batches) if isinstance(batches, Sources) else Direct()
-        store.write({"source": found.source and found.source.uri, "by": found.by, "begin": found.begin}, READS)
-        return found
-    uri, by, begin = known["source"], known["by"], known["begin"]
+    saved = store.read(READS)
+    if saved is None:
+        source_choice = _possible(spark, batches) if isinstance(batches, Sources) else ExecutorSource()
+        store.write(
+            {
+                "source": source_choice.source and source_choice.source.uri,
+                "by": source_choice.by,
+                "begin": source_choice.begin,
+            },
+            READS,
+        )
+        return source_choice
+    uri, by, begin = saved["source"], saved["by"], saved["begin"]
     if uri is None:
-        return Direct()
+        return ExecutorSource()
     if by == _CONNECTOR and not kafka.is_there(spark):
         hint = "start it with the connector that it was begun with (`spark.jars.packages`), or from a new checkpoint"
         raise BuilderError(f"`{uri}` was read by Spark's connector for Kafka, which is not there", hint=hint)
@@ -74,19 +81,19 @@ def chosen(spark: SparkSession, store: Store, batches: Iterable[Sequence[Event]]
             f"the checkpoint `{store.root}` is that of another source: {uri}",
             hint="a run that has changed starts from a new checkpoint: name another folder, or remove this one",
         )
-    return Direct(sources[0], by, begin)
+    return ExecutorSource(sources[0], by, begin)
 
 
-def _possible(spark: SparkSession, batches: Sources) -> Direct:
+def _possible(spark: SparkSession, batches: Sources) -> ExecutorSource:
     """The connector is what Spark's executors are best at."""
     topic = kafka.possible(spark, batches.sources)
     if topic is not None:
-        return Direct(topic, _CONNECTOR)
+        return ExecutorSource(topic, _CONNECTOR)
     if len(batches.sources) == 1 and isinstance(batches.clock, EventClock):
         (source,) = batches.sources
         if _is_apart(source):
-            return Direct(source, _SQUALL, _beginning(source.uri))
-    return Direct()
+            return ExecutorSource(source, _SQUALL, _beginning(source.uri))
+    return ExecutorSource()
 
 
 def _is_apart(source: Source) -> bool:

@@ -59,14 +59,14 @@ class FolderWriter:
         name = f"batch-{number:09d}"
         if self.store.exists(name):
             return
-        counted = Observation()
-        frame = self._frame(messages).observe(counted, f.count(f.lit(1)).alias("rows"))
+        row_count = Observation()
+        frame = self._frame(messages).observe(row_count, f.count(f.lit(1)).alias("rows"))
         draft = f"_{name}"
         self.store.delete(draft)
         format = self.folder.format if self.folder.format in COLUMNS else "text"
         frame.write.format(format).option("header", format == "csv").save(self.store.uri(draft))
         self.store.rename((draft,), (name,))
-        self.folder.written += counted.get["rows"]
+        self.folder.written += row_count.get["rows"]
 
     def _frame(self, messages: DataFrame) -> DataFrame:
         is_ordered = result_frame.is_ordered(self.plan)
@@ -75,8 +75,8 @@ class FolderWriter:
         if self.folder.format not in COLUMNS:
             return _lines(_sorted(messages, is_ordered), self.folder.format)
         columns = result_frame.shape(self.plan)
-        found = result_frame.frame(result_frame.numbered(messages) if is_ordered else messages, columns)
-        return found if self.folder.types is None else result_frame.typed(found, columns, self.folder.types)
+        table = result_frame.frame(result_frame.numbered(messages) if is_ordered else messages, columns)
+        return table if self.folder.types is None else result_frame.typed(table, columns, self.folder.types)
 
 
 def _sorted(messages: DataFrame, is_ordered: bool) -> DataFrame:
@@ -91,9 +91,9 @@ def _lines(messages: DataFrame, format: str) -> DataFrame:
         line = LINES[format]
         for batch in batches:
             try:
-                lines = [line(unpack_output(one.row, one.start)).decode() for one in from_arrow([batch])]
+                lines = [line(unpack_output(record.row, record.start)).decode() for record in from_arrow([batch])]
             except SquallError as error:
                 raise Failed(error) from None
-            yield pyarrow.RecordBatch.from_pydict({"value": [one.removesuffix("\n") for one in lines if one]})
+            yield pyarrow.RecordBatch.from_pydict({"value": [record.removesuffix("\n") for record in lines if record]})
 
     return messages.mapInArrow(step, "value string")

@@ -16,7 +16,7 @@ from squall.builders.distributed.io import ingest
 from squall.builders.distributed.io.parsing import Document, parsed
 from squall.builders.distributed.io.records import Record, RowBatch
 from squall.builders.distributed.io.splits import Part, shares
-from squall.builders.spark.executor_sources import Direct
+from squall.builders.spark.executor_sources import ExecutorSource
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, file_of, numbers
 from squall.builders.spark.store import pattern_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _HEAD = 1 << 18
 """How many bytes of a file are looked at to see what a stream brings."""
-_ASKED_FOR = 1000
+_MAX_LISTED_PARTS = 1000
 """Of how many parts of files Spark is asked, at most."""
 
 
@@ -44,12 +44,12 @@ class Inputs(NamedTuple):
     sources: tuple[Source | None, ...]
     live: bool
     endless: bool
-    direct: Direct = Direct()
+    direct: ExecutorSource = ExecutorSource()
     spooled: bool = False
     most: int = 0
 
 
-class Coming(NamedTuple):
+class BatchInput(NamedTuple):
     """What a batch takes in. parts: of files, by the task that is to read them; texts: lines that come from Spark.
     first: the messages that start the program, if it starts."""
 
@@ -63,7 +63,7 @@ def readable(source: Source) -> bool:
     return isinstance(source, FrameSource) or ingest.readable(source)
 
 
-def document_of(source: Source, direct: Direct) -> Document:
+def document_of(source: Source, direct: ExecutorSource) -> Document:
     """How the lines of a source that Spark can read are read."""
     if source is direct.source:
         return direct.document()
@@ -75,40 +75,40 @@ def document_of(source: Source, direct: Direct) -> Document:
 def lines(spark: SparkSession, inputs: Inputs, spool: Spool | None) -> DataFrame:
     """The lines of all sources as they come, with the places that they are from and the number of their source."""
     numbered = enumerate(zip(inputs.documents, inputs.sources, strict=True))
-    found = (
+    frames = (
         _numbered(_streamed(spark, document, source, inputs, spool), number) for number, (document, source) in numbered
     )
-    return reduce(lambda one, other: one.union(other), found)
+    return reduce(lambda one, other: one.union(other), frames)
 
 
-def framed(inputs: Inputs) -> Iterator[DataFrame]:
+def frame_lines(inputs: Inputs) -> Iterator[DataFrame]:
     """The lines of DataFrames, all that there are, alike."""
     for number, source in enumerate(inputs.sources):
         if isinstance(source, FrameSource):
             yield _numbered(source.lines(), number)
 
 
-def in_parts(spark: SparkSession, inputs: Inputs) -> list[list[Part]]:
+def file_tasks(spark: SparkSession, inputs: Inputs) -> list[list[Part]]:
     """What the tasks that read files by themselves read, each, where all there is is read at once: nothing but names
     passes Java. Nothing where no source has files."""
     numbered = enumerate(zip(inputs.documents, inputs.sources, strict=True))
     files = [(number, _files(document, source)) for number, (document, source) in numbered]
-    paths = [(number, path) for number, found in files for path in found or ()]
-    return shared(spark, paths) if any(found is not None for _, found in files) else []
+    paths = [(number, path) for number, paths_of_source in files for path in paths_of_source or ()]
+    return shared(spark, paths) if any(paths_of_source is not None for _, paths_of_source in files) else []
 
 
-def arrived(frame: DataFrame, inputs: Inputs) -> tuple[Coming, Callable[[], str | None]]:
+def micro_batch_input(frame: DataFrame, inputs: Inputs) -> tuple[BatchInput, Callable[[], str | None]]:
     """What has come with a micro-batch; and what tells, when it has been worked off, which file of the spool was the
     last one (None: none was)."""
     spool = len(inputs.documents) - 1 if inputs.spooled else -1
     parts = scanned(frame, inputs)
     if parts is not None:
         files = [path for number, path, *_ in chain.from_iterable(parts) if number == spool]
-        return Coming(parts), lambda: max(files, default=None)
+        return BatchInput(parts), lambda: max(files, default=None)
     if not inputs.spooled:
-        return Coming(texts=[frame]), lambda: None
+        return BatchInput(texts=[frame]), lambda: None
     observed, last = last_file(frame, spool)
-    return Coming(texts=[observed]), last
+    return BatchInput(texts=[observed]), last
 
 
 def scanned(frame: DataFrame, inputs: Inputs) -> list[list[Part]] | None:
@@ -120,30 +120,30 @@ def scanned(frame: DataFrame, inputs: Inputs) -> list[list[Part]] | None:
     files = all(source is None or isinstance(source, FileSource | FolderSource) for source in inputs.sources)
     if not files or not _is(plan, "LogicalRDD"):
         return None
-    found: list[list[Part]] = []
+    task_parts: list[list[Part]] = []
     for leaf in _leaves(plan.rdd()):
         parts = _spooled_parts(leaf, len(inputs.documents) - 1)
         if parts is None:
             parts = _file_parts(leaf, inputs.documents)
         if parts is None:
             return None
-        found += parts
-    return found or None
+        task_parts += parts
+    return task_parts or None
 
 
 def _file_parts(leaf: Any, documents: Sequence[Document]) -> list[list[Part]] | None:
     """The parts of files that an RDD is of; None: it is of something else."""
     if not _is(leaf, "FileScanRDD"):
         return None
-    found: list[list[Part]] = []
-    asked = 0
+    task_parts: list[list[Part]] = []
+    listed = 0
     for files in (partition.files() for partition in _each(leaf.filePartitions())):
-        asked += len(files)
-        known = (_part(file, documents) for file in files) if asked <= _ASKED_FOR else ()
-        found.append([part for part in known if part is not None])
-        if len(found[-1]) != len(files):
+        listed += len(files)
+        parts = (_part(file, documents) for file in files) if listed <= _MAX_LISTED_PARTS else ()
+        task_parts.append([part for part in parts if part is not None])
+        if len(task_parts[-1]) != len(files):
             return None
-    return found
+    return task_parts
 
 
 def _spooled_parts(leaf: Any, number: int) -> list[list[Part]] | None:
@@ -172,10 +172,10 @@ def _each(sequence: Any) -> Iterator[Any]:
 
 def _leaves(rdd: Any) -> Iterator[Any]:
     """What an RDD is made of that is made of nothing else."""
-    needed = list(_each(rdd.dependencies()))
-    if not needed:
+    dependencies = list(_each(rdd.dependencies()))
+    if not dependencies:
         yield rdd
-    for dependency in needed:
+    for dependency in dependencies:
         yield from _leaves(dependency.rdd())
 
 
@@ -211,8 +211,8 @@ def _files(document: Document, source: Source | None) -> Sequence[str] | None:
 def heads(inputs: Inputs) -> Iterator[Sequence[Event]]:
     """What is at the beginning of each source that has a file already: what streams bring, as far as can be seen."""
     for document, source in zip(inputs.documents, inputs.sources, strict=True):
-        if found := _files(document, source):
-            yield parsed(document, str(found[0]), 0, 0, _head(str(found[0])), None)[0]
+        if paths := _files(document, source):
+            yield parsed(document, str(paths[0]), 0, 0, _head(str(paths[0])), None)[0]
 
 
 def _head(path: str) -> bytes:
@@ -276,6 +276,6 @@ def last_file(text: DataFrame, number: int) -> tuple[DataFrame, Callable[[], str
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 
-    seen = Observation()
+    observation = Observation()
     file = f.max(f.when(f.col("source") == number, f.col("file")))
-    return text.observe(seen, file.alias("last")), lambda: seen.get["last"]
+    return text.observe(observation, file.alias("last")), lambda: observation.get["last"]

@@ -48,10 +48,10 @@ def ensure() -> Path:
     home = os.environ.get("JAVA_HOME")
     if home and fits(Path(home, "bin", "java")):
         return Path(home, "bin", "java")
-    found = shutil.which("java")
-    if found and fits(Path(found)):
+    java_on_path = shutil.which("java")
+    if java_on_path and fits(Path(java_on_path)):
         os.environ.pop("JAVA_HOME", None)  # it names a Java that does not fit, and Spark would prefer it
-        return Path(found)
+        return Path(java_on_path)
     java = wrapper(_packaged())
     os.environ["JAVA_HOME"] = str(java.parent.parent)
     return java
@@ -61,11 +61,11 @@ def fits(java: Path) -> bool:
     """Whether Spark can start this Java as it is: it runs, is new enough, and has the module that Spark asks for."""
     try:
         command = [str(java), f"--add-modules={VECTOR}", "-version"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return False  # no such file, not a program, or one that hangs: not a Java to rely on
-    version = re.search(r'version "(\d+)', done.stderr)
-    return done.returncode == 0 and version is not None and int(version[1]) >= OLDEST
+    version = re.search(r'version "(\d+)', process.stderr)
+    return process.returncode == 0 and version is not None and int(version[1]) >= OLDEST
 
 
 def wrapper(java: Path) -> Path:

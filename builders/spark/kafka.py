@@ -89,5 +89,5 @@ def _hindrance(source: Source, sources: Sequence[Source]) -> str:
         return f"`format={source.format.name}` is no format of lines"
     if "@" in source.hosts:
         return "its user and password are said to librdkafka"
-    others = sorted({*source.given} - _SAID)
-    return f"`{others[0]}` is said to librdkafka" if others else ""
+    unsupported = sorted({*source.given} - _SAID)
+    return f"`{unsupported[0]}` is said to librdkafka" if unsupported else ""

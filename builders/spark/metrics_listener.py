@@ -31,10 +31,10 @@ class Reporter:
         self.spark = spark
         self.store = store
 
-    def tell(self, batch: int, figures: PlanMetrics) -> None:
+    def tell(self, batch: int, metrics: PlanMetrics) -> None:
         """What the nodes have done up to a batch, that included."""
-        rows = {id: figure.rows for id, figure in figures.items()}
-        seconds = {id: figure.seconds for id, figure in figures.items() if figure.seconds is not None}
+        rows = {id: figure.rows for id, figure in metrics.items()}
+        seconds = {id: figure.seconds for id, figure in metrics.items() if figure.seconds is not None}
         self.store.write({"batch": batch, "rows": rows, "seconds": seconds}, FOLDER, f"{batch}.json")
 
     @contextmanager
@@ -55,8 +55,8 @@ class Reporter:
         reader = self.spark.readStream.schema(SCHEMA).option("cleanSource", "delete")
         files = reader.json(pattern_of(self.store.uri(FOLDER)))
         latest = (f.max_by(name, "batch").alias(name) for name in ("rows", "seconds"))
-        told = files.observe(METRIC, f.max("batch").alias("batch"), *latest)
-        writer = told.writeStream.format("noop").queryName(f"squall-{self.store.run()}-nodes")
+        metrics = files.observe(METRIC, f.max("batch").alias("batch"), *latest)
+        writer = metrics.writeStream.format("noop").queryName(f"squall-{self.store.run()}-nodes")
         # A name that begins with `_` is none of the files that are read.
         writer = writer.option("checkpointLocation", self.store.uri(FOLDER, "_spark"))
         return writer.trigger(processingTime="1 second").start()

@@ -16,11 +16,11 @@ from squall.builders.distributed.io.records import ARROW, ROW, SOURCES, Step
 from squall.builders.distributed.plan.broadcast import closures
 from squall.builders.distributed.plan.shardability_reasons import as_a_whole
 from squall.builders.distributed.plan.stages import levels
-from squall.builders.spark.exchange import SparkExchange
+from squall.builders.spark.engine import SparkEngine
 from squall.builders.spark.output_files import write
 from squall.builders.spark.run import Run
 from squall.builders.spark.session import is_local
-from squall.builders.spark.settings import settings_of
+from squall.builders.spark.settings import session_settings
 from squall.builders.spark.store import Store
 from squall.builders.spark.workers import by_own_workers
 from squall.contracts import Options
@@ -43,18 +43,18 @@ def physical(plan: Plan, options: Options, spark: SparkSession) -> str:
     """The jobs of a batch as text, an empty folder being all that is read. Where a batch of little is worked off in
     another way than one of much, all ways are shown."""
     options = Options(steps=options.steps, measure=options.measure, conf=options.conf)
-    settings = settings_of(spark, options.conf)
-    few = max(settings.straight(levels(plan, closures(plan)), is_local(spark)), 0)
-    small = "" if as_a_whole(plan) else ", where the state is small"
-    ways = [
-        (f"# Up to {few:,} bytes of files{small}", _jobs(plan, options, spark, 1, straight=True)),
-        (f"# Up to {settings.rows_together:,} rows, with the state", _jobs(plan, options, spark, 1)),
+    settings = session_settings(spark, options.conf)
+    max_bytes = max(settings.single_task_bytes(levels(plan, closures(plan)), is_local(spark)), 0)
+    condition = "" if as_a_whole(plan) else ", where the state is small"
+    variants = [
+        (f"# Up to {max_bytes:,} bytes of files{condition}", _jobs(plan, options, spark, 1, straight=True)),
+        (f"# Up to {settings.max_single_task_rows:,} rows, with the state", _jobs(plan, options, spark, 1)),
         ("# More", _jobs(plan, options, spark, FOREVER)),
     ]
-    of_their_own = [way for way, following in pairwise(ways) if _steps(way[1]) != _steps(following[1])]
-    if not of_their_own:
-        return _text(ways[-1][1])
-    return "\n\n".join(f"{title}\n\n{_text(jobs)}" for title, jobs in (*of_their_own, ways[-1]))
+    distinct_variants = [way for way, following in pairwise(variants) if _steps(way[1]) != _steps(following[1])]
+    if not distinct_variants:
+        return _text(variants[-1][1])
+    return "\n\n".join(f"{title}\n\n{_text(jobs)}" for title, jobs in (*distinct_variants, variants[-1]))
 
 
 def _steps(jobs: Iterable[Planned]) -> list[tuple[str, ...]]:
@@ -71,15 +71,15 @@ def _jobs(plan: Plan, options: Options, spark: SparkSession, rows: int, straight
     with tempfile.TemporaryDirectory(prefix="squall-") as place:
         folder = Path(place)
         (folder / "in").mkdir()
-        run = Run(plan, options, spark, folder, 0, partial(PlanningExchange, plan=plan, rows=rows))
+        run = Run(plan, options, spark, folder, 0, partial(PlanningEngine, plan=plan, rows=rows))
         if not straight:
             run.batches.few = -1
         deque(run.outputs(Sources([open_source(str(folder / "in"))]), ()), maxlen=0)
-        assert isinstance(run.exchange, PlanningExchange)
+        assert isinstance(run.exchange, PlanningEngine)
         return run.exchange.jobs
 
 
-class PlanningExchange(SparkExchange):
+class PlanningEngine(SparkEngine):
     """Takes down the jobs that there would be, in `jobs`, and runs none.
 
     The first one, which reads the sources, is said to make so many rows, and leaves some for each level; a round of a

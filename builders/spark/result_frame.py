@@ -68,18 +68,18 @@ class Shape:
 def shape(plan: Plan) -> Shape:
     """The columns of a plan's answers. Raises BuilderError where its programs answer in different ones, or where two
     columns have the same name to Spark."""
-    found = {_shape(plan, end) for node, _ in plan.sinks for end in _ends(plan, node.id)}
-    if len(found) != 1:
+    shapes = {_shape(plan, end) for node, _ in plan.sinks for end in _ends(plan, node.id)}
+    if len(shapes) != 1:
         raise BuilderError(
-            f"a DataFrame has the columns of one query: {' and '.join(sorted(map(_told, found)))} are different ones",
+            f"a DataFrame has the columns of one query: {' and '.join(sorted(map(_told, shapes)))} are different ones",
             hint="make a plan for each of them",
         )
-    columns = found.pop()
-    known = list(EVERY)
+    columns = shapes.pop()
+    names = list(EVERY)
     for name in columns.names:
-        if name.lower() in known:
+        if name.lower() in names:
             raise BuilderError(f"there would be two columns `{name}`", hint="give the variable another name (`AS`)")
-        known.append(name.lower())
+        names.append(name.lower())
     return columns
 
 
@@ -101,14 +101,14 @@ def _shape(plan: Plan, id: str) -> Shape:
     return Shape(FACT)
 
 
-def _told(one: Shape) -> str:
-    return f"({', '.join(one.names)})"
+def _told(shape: Shape) -> str:
+    return f"({', '.join(shape.names)})"
 
 
 def is_ordered(plan: Plan) -> bool:
     """Whether a plan answers in an order."""
-    told = (end for node, op in plan.sinks if op.output == "rstream" for end in _ends(plan, node.id))
-    return any(isinstance(op := plan.by_id[id].op, Select) and op.order for id in told)
+    ends = (end for node, op in plan.sinks if op.output == "rstream" for end in _ends(plan, node.id))
+    return any(isinstance(op := plan.by_id[id].op, Select) and op.order for id in ends)
 
 
 def numbered(answers: DataFrame) -> DataFrame:
@@ -180,9 +180,9 @@ def typed(answers: DataFrame, columns: Shape, types: Mapping[str, str]) -> DataF
 
     if columns.asks:
         return answers
-    others = types.get(OTHERS, "string")
+    default_type = types.get(OTHERS, "string")
     return answers.withColumns(
-        {name: _plain(f.col(f"`{name}`"), name, types.get(name, others)) for name in columns.names}
+        {name: _plain(f.col(f"`{name}`"), name, types.get(name, default_type)) for name in columns.names}
     )
 
 

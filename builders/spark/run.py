@@ -28,24 +28,24 @@ from squall.builders.distributed.plan.stages import groupings, levels
 from squall.builders.local.replay import Given
 from squall.builders.runtime.state import COMPACT
 from squall.builders.spark import executor_sources
-from squall.builders.spark.exchange import SparkExchange
+from squall.builders.spark.engine import SparkEngine
 from squall.builders.spark.folder import FolderWriter
 from squall.builders.spark.inputs import (
-    Coming,
+    BatchInput,
     Inputs,
-    arrived,
     document_of,
-    framed,
+    file_tasks,
+    frame_lines,
     heads,
-    in_parts,
     lines,
+    micro_batch_input,
     readable,
     shared,
 )
 from squall.builders.spark.metrics_listener import Reporter
 from squall.builders.spark.session import is_local
-from squall.builders.spark.settings import settings_of
-from squall.builders.spark.sink_commit import Ends
+from squall.builders.spark.settings import session_settings
+from squall.builders.spark.sink_commit import SinkCommitter
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, show, written
 from squall.builders.spark.store import HOT, SPREAD, Store, uri_of
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_TOGETHER = 1000
+_OUTPUTS_PER_ITEM = 1000
 """So many outputs go from thread to thread at a time."""
 
 
@@ -76,18 +76,18 @@ class Run:
         spark: SparkSession,
         folder: Path,
         begin: int,
-        exchange: Callable[[SparkSession, Store], SparkExchange] = SparkExchange,
+        exchange: Callable[[SparkSession, Store], SparkEngine] = SparkEngine,
     ) -> None:
         self.options = options
         self.spark = spark
-        self.settings = settings_of(spark, options.conf)
+        self.settings = session_settings(spark, options.conf)
         self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(folder))
         self.plan = plan
         self.begin = self.store.belong(plan, begin)
         self.exchange = exchange(spark, self.store)
         self.batches = self._batches(self.store.spread(), self.store.hot())
         self.folder = self._folder(plan, options.sink) if isinstance(options.sink, Folder) else None
-        self.ends = Ends(options, self.store)
+        self.ends = SinkCommitter(options, self.store)
         self.place = folder.absolute()
         self.documents: tuple[Document, ...] = ()
         """Of all sources, by number, and behind them of static data."""
@@ -107,18 +107,28 @@ class Run:
         self.closed = False
         """Whether no further one is."""
 
-    def _batches(self, spread: frozenset[Address], hot: Hot) -> MicroBatches | Shards:
+    def _batches(self, broadcast_inputs: frozenset[Address], skewed_keys: Hot) -> MicroBatches | Shards:
         """What works micro-batches off. spread: the inputs whose rows go to all tasks, besides those of closures; hot:
         the keys of inputs whose rows are scattered."""
-        spread |= closures(self.plan)
-        cuts = levels(self.plan, spread, hot)
-        program = PhysicalPlan(self.plan, cuts, functions.own(), self.begin, self.options.measure, spread, hot)
-        most, local = self.settings.rows_in_worker, is_local(self.spark)
-        few = self.settings.straight(cuts, local)
+        broadcast_inputs |= closures(self.plan)
+        stages = levels(self.plan, broadcast_inputs, skewed_keys)
+        program = PhysicalPlan(
+            self.plan, stages, functions.own(), self.begin, self.options.measure, broadcast_inputs, skewed_keys
+        )
+        max_cached_rows, local = self.settings.max_cached_state_rows, is_local(self.spark)
+        max_bytes = self.settings.single_task_bytes(stages, local)
         if as_a_whole(self.plan):
-            return Shards(self.exchange, self.store, program, self.options.steps, most, few)
-        state = most if local else 0  # there is one worker for it, which holds what it has done
-        return MicroBatches(self.exchange, self.store, program, self.settings.rows_together, most, few, state)
+            return Shards(self.exchange, self.store, program, self.options.steps, max_cached_rows, max_bytes)
+        max_state_rows = max_cached_rows if local else 0  # there is one worker for it, which holds what it has done
+        return MicroBatches(
+            self.exchange,
+            self.store,
+            program,
+            self.settings.max_single_task_rows,
+            max_cached_rows,
+            max_bytes,
+            max_state_rows,
+        )
 
     def _folder(self, plan: Plan, folder: Folder) -> FolderWriter:
         store = Store(self.spark._jvm, self.spark._jsc.hadoopConfiguration(), uri_of(folder.path))
@@ -130,7 +140,7 @@ class Run:
         """All outputs of the run, batch by batch."""
         if isinstance(batches, Sources):
             self.ends.settle = batches.settle
-            batches.ends = self.stop if self._may_stop(batches) else None
+            batches.ends = self.stop if self._can_stop(batches) else None
         self.ends.resume(self.batches.done)
         try:
             yield from self._outputs(self._inputs(batches), static)
@@ -138,14 +148,14 @@ class Run:
             if self.spool is not None:
                 self.spool.close()
 
-    def _may_stop(self, batches: Sources) -> bool:
+    def _can_stop(self, batches: Sources) -> bool:
         """Whether there is a place at which the run can be ended, and all that the driver reads can be."""
         live = [original(source) for source in batches.sources if source.live and not readable(source)]
         ends = batches.live or self.options.checkpoint is not None
         return ends and all(isinstance(source, Stoppable) for source in live)
 
     def stop(self) -> None:
-        """Ends the run: what the driver has received is worked off, and the micro-batch that is at work is done. With a
+        """SinkCommitter the run: what the driver has received is worked off, and the micro-batch that is at work is done. With a
         checkpoint it goes on another time; without one it comes to its end. May be called by any thread."""
         self.ending.set()
         if self.spool is not None:
@@ -153,23 +163,23 @@ class Run:
 
     def _outputs(self, inputs: Inputs, static: Iterable[Event]) -> Iterator[Output]:
         self.documents = (*inputs.documents, Document("static", spooled=True, static=True))
-        if self._is_one_batch(inputs):
+        if self._runs_as_one_batch(inputs):
             start = self._start(static, inputs)
-            parts = [*start.parts, *in_parts(self.spark, inputs)]
-            everything = start._replace(parts=parts, texts=list(framed(inputs)))
-            yield from self._directly(everything, inputs.sources, last=True, keep=False)
+            parts = [*start.parts, *file_tasks(self.spark, inputs)]
+            everything = start._replace(parts=parts, texts=list(frame_lines(inputs)))
+            yield from self._run_batch(everything, inputs.sources, last=True, keep=False)
             if self.spool is not None:
                 self.spool.acknowledge()
             return
-        _check_frames(inputs)
+        _check_streaming_frames(inputs)
         with self._reporting():
             first = self._start(static, inputs) if self.batches.done == 0 else None
             if inputs.documents:
                 yield from self._stream(inputs, first)
             elif first is not None:
-                yield from self._directly(first)
+                yield from self._run_batch(first)
             if self.batches.unfinished and not self.stopped:
-                yield from self._directly(Coming(), last=True)
+                yield from self._run_batch(BatchInput(), last=True)
         if not self.stopped:
             self.ends.keep(self.batches.done, last=True)
             self.ends.deliver()
@@ -181,29 +191,29 @@ class Run:
         self.reporter = Reporter(self.spark, self.store)
         return self.reporter.at_work()
 
-    def _is_one_batch(self, inputs: Inputs) -> bool:
+    def _runs_as_one_batch(self, inputs: Inputs) -> bool:
         """Whether all there is can be worked off at once: it ends, and nothing is to be done with it later."""
         ends = self.options.checkpoint is None and not inputs.live
-        return self.options.batch or (ends and not self.settings.files_per_batch)
+        return self.options.batch or (ends and not self.settings.max_files_per_trigger)
 
-    def _directly(
-        self, coming: Coming, sources: Sequence[Source | None] = (), last: bool = False, keep: bool = True
+    def _run_batch(
+        self, batch_input: BatchInput, sources: Sequence[Source | None] = (), last: bool = False, keep: bool = True
     ) -> Iterator[Output]:
         """A batch outside the stream: what holds always, what is left at the end, or all there is (keep: False)."""
-        yield from self._batch(coming, sources, last, keep)
+        yield from self._batch(batch_input, sources, last, keep)
         self._commit(None)
 
     def _batch(
-        self, coming: Coming, sources: Sequence[Source | None], last: bool = False, keep: bool = True
+        self, batch_input: BatchInput, sources: Sequence[Source | None], last: bool = False, keep: bool = True
     ) -> Iterator[Output]:
         """The outputs of a batch, its losses told."""
-        self._take_in(coming, last, keep)
+        self._process(batch_input, last, keep)
         yield from self._answers(sources)
 
     def _answers(self, sources: Sequence[Source | None] = ()) -> Iterator[Output]:
         """The outputs of the batch that has been worked off, its losses told."""
-        for lost in self.batches.losses():
-            lose(lost, self.options.ledger, sources)
+        for dead_letter in self.batches.losses():
+            lose(dead_letter, self.options.ledger, sources)
         for number, count in self.batches.told.counts:
             if sources and (source := sources[number]) is not None:
                 source.reading.statements += count
@@ -212,14 +222,14 @@ class Run:
         elif (answers := self.batches.answers()) is not None:
             self.folder.write(answers, self.batches.done)
 
-    def _take_in(self, coming: Coming, last: bool, keep: bool) -> None:
+    def _process(self, batch_input: BatchInput, last: bool, keep: bool) -> None:
         """Works a batch off: by one task, where there is little to be read."""
-        parts = list(chain.from_iterable(coming.parts))
-        is_work = coming.parts or coming.first or self.batches.unfinished
-        if is_work and not coming.texts and self.batches.fits(sum(map(weight, parts))):
-            self.batches.work_straight(all_parser(self.documents, parts), coming.first, last, keep)
+        parts = list(chain.from_iterable(batch_input.parts))
+        is_work = batch_input.parts or batch_input.first or self.batches.unfinished
+        if is_work and not batch_input.texts and self.batches.fits(sum(map(weight, parts))):
+            self.batches.work_straight(all_parser(self.documents, parts), batch_input.first, last, keep)
         else:
-            self.batches.work(self._messages(coming), last, keep)
+            self.batches.work(self._records(batch_input), last, keep)
 
     def _commit(self, number: int | None) -> None:
         """The outputs have been taken: they are made to last before the batch counts."""
@@ -231,95 +241,103 @@ class Run:
         if self.reporter is not None:
             self.reporter.tell(self.batches.done - 1, self.batches.tally.figures())
 
-    def _start(self, static: Iterable[Event], inputs: Inputs) -> Coming:
+    def _start(self, static: Iterable[Event], inputs: Inputs) -> BatchInput:
         """Axioms and static data, if there are any."""
         file = self.place / "spool" / "static" / "static.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        arriving = Arriving(self.plan)
-        known = arriving.seen(event._replace(time=ALWAYS) for event in static)
-        draft = written(file, chain.from_iterable(map(spool_lines, known)))
-        self._choose(arriving.rows, inputs)
+        samples = Arriving(self.plan)
+        static_events = samples.seen(event._replace(time=ALWAYS) for event in static)
+        draft = written(file, chain.from_iterable(map(spool_lines, static_events)))
+        self._choose_join_strategies(samples.rows, inputs)
         first = self.batches.first()
         if draft is None:
-            return Coming(first=first)
+            return BatchInput(first=first)
         show(draft)
-        return Coming(parts=shared(self.spark, [(len(inputs.documents), str(file))]), first=first)
+        return BatchInput(parts=shared(self.spark, [(len(inputs.documents), str(file))]), first=first)
 
-    def _choose(self, rows: Mapping[Address, int], inputs: Inputs) -> None:
+    def _choose_join_strategies(self, rows: Mapping[Address, int], inputs: Inputs) -> None:
         """Chooses what goes to all tasks, and which keys are hot. rows: how many static data bring to each input."""
         if as_a_whole(self.plan):
             return
-        share = self.settings.hot(self.exchange.partitions)
-        most = self.settings.rows_to_all if rows else 0
-        wanted = scatterable(self.plan, groupings(self.plan)) if share else {}
-        if not most and not wanted:
+        hot_key_share = self.settings.hot_key_share(self.exchange.partitions)
+        max_broadcast_rows = self.settings.max_broadcast_rows if rows else 0
+        splittable_inputs = scatterable(self.plan, groupings(self.plan)) if hot_key_share else {}
+        if not max_broadcast_rows and not splittable_inputs:
             return
-        streamed = Arriving(self.plan, wanted)
+        samples = Arriving(self.plan, splittable_inputs)
         for head in heads(inputs):
-            streamed.count(head)
-        known = {*streamed.rows, *general(self.plan)}
-        spread = chosen(self.plan, rows, known, most, vocabularies(self.plan)) if most else frozenset()
-        left = scatterable(self.plan, groupings(self.plan, spread | closures(self.plan)))
-        hot = {address: keys for address, keys in hottest(streamed.keys, share).items() if address in left}
-        if spread:
-            self.store.write(sorted(spread), SPREAD)
-        if hot:
-            self.store.write([[*address, keys] for address, keys in hot.items()], HOT)
-        if spread or hot:
-            self.batches = self._batches(spread, hot)
+            samples.count(head)
+        stream_inputs = {*samples.rows, *general(self.plan)}
+        broadcast_inputs = (
+            chosen(self.plan, rows, stream_inputs, max_broadcast_rows, vocabularies(self.plan))
+            if max_broadcast_rows
+            else frozenset()
+        )
+        still_splittable = scatterable(self.plan, groupings(self.plan, broadcast_inputs | closures(self.plan)))
+        skewed_keys = {
+            address: keys
+            for address, keys in hottest(samples.keys, hot_key_share).items()
+            if address in still_splittable
+        }
+        if broadcast_inputs:
+            self.store.write(sorted(broadcast_inputs), SPREAD)
+        if skewed_keys:
+            self.store.write([[*address, keys] for address, keys in skewed_keys.items()], HOT)
+        if broadcast_inputs or skewed_keys:
+            self.batches = self._batches(broadcast_inputs, skewed_keys)
 
     # Sources
 
-    def _messages(self, coming: Coming) -> DataFrame | None:
+    def _records(self, batch_input: BatchInput) -> DataFrame | None:
         """The messages of what a batch takes in; None: there is nothing."""
-        made: list[DataFrame] = []
-        if coming.first:
-            made.append(self.exchange.made(self.batches.starting(coming.first)))
-        if coming.parts:
-            step = self.batches.reading(parts_parser(self.documents, coming.parts))
-            made.append(by_workers(self.spark.range(0, len(coming.parts), 1, len(coming.parts)), step))
-        if coming.texts:
+        frames: list[DataFrame] = []
+        if batch_input.first:
+            frames.append(self.exchange.made(self.batches.starting(batch_input.first)))
+        if batch_input.parts:
+            step = self.batches.reading(parts_parser(self.documents, batch_input.parts))
+            frames.append(by_workers(self.spark.range(0, len(batch_input.parts), 1, len(batch_input.parts)), step))
+        if batch_input.texts:
             step = self.batches.reading(lines_parser(self.documents))
-            made += (by_workers(text, step) for text in coming.texts)
-        return self.exchange.union(made)
+            frames += (by_workers(text, step) for text in batch_input.texts)
+        return self.exchange.union(frames)
 
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:
         """What Spark reads by itself is left to it; all else is spooled: now if it ends, else while the query runs."""
         sources = batches.sources if isinstance(batches, Sources) else ()
-        found = executor_sources.chosen(self.spark, self.store, batches)
-        own = [source for source in sources if readable(source) or source is found.source]
-        check_clock(batches, own)
-        read: list[Source | None] = [*own]
-        documents = [document_of(source, found) for source in own]
+        executor_source = executor_sources.chosen(self.spark, self.store, batches)
+        spark_sources = [source for source in sources if readable(source) or source is executor_source.source]
+        check_clock(batches, spark_sources)
+        counted_sources: list[Source | None] = [*spark_sources]
+        documents = [document_of(source, executor_source) for source in spark_sources]
         live = is_live(batches)
-        rest = _rest(batches, own)
-        if rest is not None:
-            self.spool = Spool(self.place, rest, self.options.checkpoint is not None, self._fail)
+        driver_inputs = _rest(batches, spark_sources)
+        if driver_inputs is not None:
+            self.spool = Spool(self.place, driver_inputs, self.options.checkpoint is not None, self._fail)
             documents.append(Document(str(self.spool.files), folder=True, spooled=True))
-            read.append(None)
+            counted_sources.append(None)
             if self.ending.is_set():
                 self.spool.stop()
             if live:
                 self.spool.start()
             else:
                 self.spool.write()
-        endless = any(source.live for source in own)
-        spooled, most = rest is not None, self.settings.files_per_batch
-        return Inputs(tuple(documents), tuple(read), live, endless, found, spooled, most)
+        endless = any(source.live for source in spark_sources)
+        spooled, max_files = driver_inputs is not None, self.settings.max_files_per_trigger
+        return Inputs(tuple(documents), tuple(counted_sources), live, endless, executor_source, spooled, max_files)
 
     # The query
 
-    def _stream(self, inputs: Inputs, first: Coming | None) -> Iterator[Output]:
+    def _stream(self, inputs: Inputs, first: BatchInput | None) -> Iterator[Output]:
         """The outputs of what the program starts with, if it does, and of the streaming query. This runs in threads of
         its own and waits for whoever takes them."""
-        with ThreadPoolExecutor(1) as beside:  # a query takes about as long to start as the first task does
-            begun = beside.submit(self._take_in, first, last=False, keep=True) if first is not None else None
+        with ThreadPoolExecutor(1) as executor:  # a query takes about as long to start as the first task does
+            first_batch = executor.submit(self._process, first, last=False, keep=True) if first is not None else None
             query = self._query(inputs)
         watcher = threading.Thread(target=self._watch, args=(query, inputs), daemon=True)
         watcher.start()
         try:
-            if begun is not None:
-                begun.result()
+            if first_batch is not None:
+                first_batch.result()
                 yield from self._answers()
                 self._commit(None)
             self.begun.set()
@@ -390,13 +408,13 @@ class Run:
             return
         try:
             self.exchange.spark = frame.sparkSession
-            coming, spooled = arrived(frame, inputs)
-            outputs = self._batch(coming, inputs.sources)
-            while some := list(islice(outputs, _TOGETHER)):
-                self._hand_over(some)
-            taken = threading.Event()
-            self._hand_over(taken)
-            taken.wait()
+            batch_input, spooled = micro_batch_input(frame, inputs)
+            outputs = self._batch(batch_input, inputs.sources)
+            while chunk := list(islice(outputs, _OUTPUTS_PER_ITEM)):
+                self._enqueue(chunk)
+            consumed = threading.Event()
+            self._enqueue(consumed)
+            consumed.wait()
             if self.abandoned:  # they were let go, not taken: the batch has to be done again
                 raise RuntimeError("the run was abandoned")
             self._commit(number)
@@ -410,23 +428,23 @@ class Run:
         """Notes the first thing that went wrong in any of the threads, for the one that takes the outputs."""
         self.failure = self.failure or error
 
-    def _hand_over(self, item: list[Output] | threading.Event) -> None:
+    def _enqueue(self, item: list[Output] | threading.Event) -> None:
         if self.abandoned:
             raise RuntimeError("the run was abandoned")
         self.waiting.put(item)
 
 
-def _rest(batches: Iterable[Sequence[Event]], own: Sequence[Source]) -> Sources | Given | None:
+def _rest(batches: Iterable[Sequence[Event]], spark_sources: Sequence[Source]) -> Sources | Given | None:
     """What Spark does not read by itself; None: it reads all."""
     if not isinstance(batches, Sources):
         return Given(batches)
-    others = [number for number, source in enumerate(batches.sources) if source not in own]
-    ledgers = [batches.ledgers[number] for number in others] if batches.ledgers else []
-    sources = [batches.sources[number] for number in others]
+    numbers = [number for number, source in enumerate(batches.sources) if source not in spark_sources]
+    ledgers = [batches.ledgers[number] for number in numbers] if batches.ledgers else []
+    sources = [batches.sources[number] for number in numbers]
     return Sources(sources, batches.clock, batches.heartbeat, ledgers) if sources else None
 
 
-def _check_frames(inputs: Inputs) -> None:
+def _check_streaming_frames(inputs: Inputs) -> None:
     """Raises BuilderError where a DataFrame would have to be read batch by batch, and is no stream."""
     for source in inputs.sources:
         if isinstance(source, FrameSource) and not source.live:

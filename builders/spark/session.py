@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import squall
+from squall import errors
 from squall.builders.spark import java
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("squall")
 
 LOG4J = Path(__file__).absolute().with_name("log4j2.properties")  # in a zip file, workers find this by a relative path
-KEPT_FOR_UI = (
+UI_RETENTION = (
     "spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.ui.retainedTasks", "spark.sql.ui.retainedExecutions",
 )  # fmt: skip
 """What Spark keeps of the past for its web interface: 1000 jobs, stages and queries, and 100,000 tasks, if it is not
@@ -38,7 +38,7 @@ DEFAULTS = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    **dict.fromkeys(KEPT_FOR_UI, "50"),
+    **dict.fromkeys(UI_RETENTION, "50"),
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()} {QUICK_START}",
@@ -71,11 +71,11 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
     started by ``spark-submit``, which says all that itself, with `conf` alone."""
     from pyspark.sql import SparkSession
 
-    if (known := _known()) is not None:
+    if (active := _known()) is not None:
         if conf:
             names = ", ".join(name for name, _ in conf)
             logger.warning("the Spark session is there already: settings for it are not taken up: %s", names)
-        return known
+        return active
     java.ensure()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     _let_workers_import_squall()
@@ -97,11 +97,11 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
 @contextmanager
 def _signals_kept() -> Iterator[None]:
     """Spark makes of Ctrl-C what it likes: not where somebody else has said what it means."""
-    before = signal.getsignal(signal.SIGINT)
+    handler = signal.getsignal(signal.SIGINT)
     yield
-    told = callable(before) and before is not signal.default_int_handler
-    if told and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, before)
+    is_custom = callable(handler) and handler is not signal.default_int_handler
+    if is_custom and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)
 
 
 def _sockets() -> dict[str, str]:
@@ -118,9 +118,9 @@ def _socket_folder() -> str:
 
 def passing_folder() -> Path:
     """A new folder, for as long as this process lasts."""
-    made = tempfile.mkdtemp(prefix="squall-")
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return Path(made)
+    folder = tempfile.mkdtemp(prefix="squall-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def _let_logs_be_renamed(spark: SparkSession) -> None:
@@ -156,7 +156,7 @@ def _known() -> SparkSession | None:
 
 def _let_workers_import_squall() -> None:
     """Python workers find this package where this process found it, also in a checkout that is not installed."""
-    root = str(Path(squall.__file__).parent.parent)
-    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if root not in known:
-        os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, known)])
+    root = str(Path(errors.__file__).parent.parent)
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if root not in entries:
+        os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, entries)])

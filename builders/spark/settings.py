@@ -1,4 +1,4 @@
-"""squall's own settings of a run on Spark, `spark.squall.*`: what each means, and that none is misspelt."""
+"""The settings `spark.squall.*` of a run on Spark: their names, defaults, and the check that none is misspelt."""
 
 from __future__ import annotations
 
@@ -14,108 +14,118 @@ if TYPE_CHECKING:
     from squall.builders.distributed.plan.stages import Stage
 
 PREFIX = "spark.squall."
-FILES_PER_BATCH = "spark.squall.maxFilesPerTrigger"
-"""The setting that says how many new files of a folder go into one micro-batch at most; without it, or 0, all do."""
-ROWS_TOGETHER = "spark.squall.singleTaskRows"
-"""The setting that says up to how many rows, the batch's and the state's, a micro-batch is worked off by one task:
-where there is so little, moving it about in rounds takes longer than doing it. 0: never; 50,000 if it is not set."""
-BYTES_TOGETHER = "spark.squall.singleTaskBytes"
-"""The setting that says up to how many bytes, all of files that workers read by themselves, a micro-batch is worked off
-by one task, from lines to answers, where the state has no more rows than `ROWS_TOGETHER` says, or, on one machine, than
-a worker may hold: then nothing is moved at all. What is compressed counts ten times. 0: never; 16,777,216 if it is not
-set."""
-ROUNDS = 16
-"""So many times as many bytes one task works off on one machine where a plan has a recursion inside which rows move:
-as long as that is less work than rounds, in which all that is derived is moved, and its joins' state stored."""
-ROWS_IN_WORKER = "spark.squall.workerRows"
-"""The setting that says how many rows of state a Python worker holds in memory from one micro-batch to the next, at
-most: what it does not hold it reads. 1,000,000 if it is not set; 0: none."""
-ROWS_TO_ALL = "spark.squall.broadcastRows"
-"""The setting that says how many rows that static data make of one side of a join go to all tasks, at most, so that the
-other side stays where it is. 10,000 if it is not set; 0: none."""
-SKEW_SHARE = "spark.squall.skewShare"
-"""The setting that says which share of the rows of one side of a join has to have the same key, so that these rows are
-scattered over all tasks, and the other side's with this key go to all of them. Half of what is a task's share if it is
-not set; 0: never."""
+MAX_FILES_PER_TRIGGER = "spark.squall.maxFilesPerTrigger"
+"""The most new files of a folder that one micro-batch reads. Without it, or with 0, a micro-batch reads all of them."""
+MAX_SINGLE_TASK_ROWS = "spark.squall.maxSingleTaskRows"
+"""The most rows, of the micro-batch and of the state together, for which one task runs the whole micro-batch. Shuffling
+so few rows would take longer. Default: 50,000. 0: a single task never runs it."""
+MAX_SINGLE_TASK_BYTES = "spark.squall.maxSingleTaskBytes"
+"""The most bytes of input for which one task runs the whole micro-batch, from lines to outputs, without any shuffle.
+
+All input must be files that workers read directly, and the state must have no more rows than `MAX_SINGLE_TASK_ROWS`
+(or, on one machine, than a worker caches). A compressed byte counts ten times. Default: 16,777,216. 0: never."""
+RECURSION_FACTOR = 16
+"""On one machine, one task takes this many times as many bytes if the plan has a recursion with a shuffle inside.
+
+Iterations are more work than that: each shuffles all derived rows, and stores the state of its joins."""
+MAX_CACHED_STATE_ROWS = "spark.squall.maxCachedStateRows"
+"""The most rows of state that a Python worker caches from one micro-batch to the next. It reads the rest from the
+checkpoint. Default: 1,000,000. 0: none."""
+MAX_BROADCAST_ROWS = "spark.squall.maxBroadcastRows"
+"""The most rows that static data may give one side of a join for that side to be broadcast. The other side is then not
+shuffled. Default: 10,000. 0: none."""
+SKEW_THRESHOLD = "spark.squall.skewThreshold"
+"""The share of the rows of one side of a join (0 to 1) from which on a key counts as skewed.
+
+The rows of a skewed key are split over all tasks, and the other side's rows with this key are broadcast. Default: half
+of one task's share. 0: never."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the settings say, each by the constant of its name; `skew_share` is None where it is not set."""
+    """The values of the settings, each named after its constant; `skew_threshold` is None where it is not set."""
 
-    files_per_batch: int = 0
-    rows_together: int = 50_000
-    bytes_together: int = 1 << 24
-    rows_in_worker: int = 1_000_000
-    rows_to_all: int = 10_000
-    skew_share: float | None = None
+    max_files_per_trigger: int = 0
+    max_single_task_rows: int = 50_000
+    max_single_task_bytes: int = 1 << 24
+    max_cached_state_rows: int = 1_000_000
+    max_broadcast_rows: int = 10_000
+    skew_threshold: float | None = None
 
-    def straight(self, levels: Iterable[Stage], local: bool) -> int:
-        """Up to how many bytes one task works off of a plan with these levels; -1: none. local: it is always the same
-        one, on one machine."""
-        rounds = ROUNDS if local and any(level.recursive for level in levels) else 1
-        return self.bytes_together * rounds or -1
+    def single_task_bytes(self, stages: Iterable[Stage], local: bool) -> int:
+        """Returns the most bytes of input that one task processes for a plan with these stages; -1: none.
 
-    def hot(self, tasks: int) -> float:
-        """The share of rows with the same key from which on this key is hot; 0: none is."""
-        return 1 / (2 * tasks) if self.skew_share is None else self.skew_share
+        Args:
+            stages: the stages of the plan.
+            local: whether all tasks run on one machine, where the same worker runs them each time.
+        """
+        factor = RECURSION_FACTOR if local and any(stage.recursive for stage in stages) else 1
+        return self.max_single_task_bytes * factor or -1
+
+    def hot_key_share(self, tasks: int) -> float:
+        """Returns the share of rows from which on a key counts as skewed; 0: no key does."""
+        return 1 / (2 * tasks) if self.skew_threshold is None else self.skew_threshold
 
 
 def settings(conf: Iterable[tuple[str, str]]) -> Settings:
-    """What settings of Spark say to squall; the later of two wins, and an empty one is as if it were not there. Raises
-    UsageError where squall has no such setting, or it cannot have the value."""
-    found: dict[str, Any] = {}
+    """Reads squall's settings from Spark's. The later of two values wins, and an empty value counts as not set.
+
+    Raises:
+        UsageError: squall has no such setting, or the value is not valid.
+    """
+    fields: dict[str, Any] = {}
     for name, value in conf:
         if not name.startswith(PREFIX):
             continue
-        if name not in _KNOWN:
-            raise UsageError(f"squall has no setting `{name}`", hint=did_you_mean(name, _KNOWN) or f"it has {_listed()}")
-        field, read = _KNOWN[name]
+        if name not in _SETTINGS:
+            hint = did_you_mean(name, _SETTINGS) or f"it has {_listed()}"
+            raise UsageError(f"squall has no setting `{name}`", hint=hint)
+        field, read = _SETTINGS[name]
         if value.strip():
-            found[field] = read(name, value)
-    return Settings(**found)
+            fields[field] = read(name, value)
+    return Settings(**fields)
 
 
-def settings_of(spark: SparkSession, conf: Sequence[tuple[str, str]]) -> Settings:
-    """The same of a session, and of a run on it, whose `conf` wins."""
+def session_settings(spark: SparkSession, conf: Sequence[tuple[str, str]]) -> Settings:
+    """Reads squall's settings from a session and from the `conf` of a run on it, which wins."""
     return settings([*spark.conf.getAll.items(), *conf])
 
 
-def others(conf: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The settings that are not squall's own."""
+def spark_settings(conf: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Returns the settings that are Spark's, not squall's."""
     return [(name, value) for name, value in conf if not name.startswith(PREFIX)]
 
 
 def _count(name: str, value: str) -> int:
     try:
-        found = int(value)
+        count = int(value)
     except ValueError:
-        found = -1
-    if found < 0:
+        count = -1
+    if count < 0:
         raise UsageError(f"`{name}` cannot be `{value}`", hint="it is a whole number from 0 on, without a unit")
-    return found
+    return count
 
 
 def _share(name: str, value: str) -> float:
     try:
-        found = float(value)
+        share = float(value)
     except ValueError:
-        found = -1.0
-    if not 0 <= found <= 1:
+        share = -1.0
+    if not 0 <= share <= 1:
         raise UsageError(f"`{name}` cannot be `{value}`", hint="it is a number from 0 to 1")
-    return found
+    return share
 
 
 def _listed() -> str:
-    return ", ".join(f"`{name}`" for name in sorted(_KNOWN))
+    return ", ".join(f"`{name}`" for name in sorted(_SETTINGS))
 
 
-_KNOWN: dict[str, tuple[str, Callable[[str, str], Any]]] = {
-    FILES_PER_BATCH: ("files_per_batch", _count),
-    ROWS_TOGETHER: ("rows_together", _count),
-    BYTES_TOGETHER: ("bytes_together", _count),
-    ROWS_IN_WORKER: ("rows_in_worker", _count),
-    ROWS_TO_ALL: ("rows_to_all", _count),
-    SKEW_SHARE: ("skew_share", _share),
+_SETTINGS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
+    MAX_FILES_PER_TRIGGER: ("max_files_per_trigger", _count),
+    MAX_SINGLE_TASK_ROWS: ("max_single_task_rows", _count),
+    MAX_SINGLE_TASK_BYTES: ("max_single_task_bytes", _count),
+    MAX_CACHED_STATE_ROWS: ("max_cached_state_rows", _count),
+    MAX_BROADCAST_ROWS: ("max_broadcast_rows", _count),
+    SKEW_THRESHOLD: ("skew_threshold", _share),
 }
-"""The settings that there are: the field of each, and what reads its value."""
+"""The settings: the field of `Settings` for each name, and the function that reads its value."""

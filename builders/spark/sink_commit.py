@@ -10,7 +10,7 @@ from squall.contracts import CheckpointedSink, Options, TruncatableSink, TwoPhas
 from squall.errors import BuilderError
 
 
-class Ends:
+class SinkCommitter:
     """The sink and the ledger of a run. What can only be recovered (`squall.contracts.CheckpointedSink`) is for runs that have
     a checkpoint.
 
@@ -23,44 +23,44 @@ class Ends:
         self.store = store
         self.sink = options.sink
         self.uri = getattr(options.sink, "uri", "")
-        kinds = TruncatableSink if options.checkpoint is None else TruncatableSink | CheckpointedSink
-        found = {"sink": options.sink, "ledger": options.ledger}
-        self.parts: dict[str, Any] = {kind: part for kind, part in found.items() if isinstance(part, kinds)}
+        supported = TruncatableSink if options.checkpoint is None else TruncatableSink | CheckpointedSink
+        candidates = {"sink": options.sink, "ledger": options.ledger}
+        self.parts: dict[str, Any] = {kind: part for kind, part in candidates.items() if isinstance(part, supported)}
 
-    def resume(self, done: int) -> None:
+    def resume(self, committed: int) -> None:
         """Goes on as if nothing had followed the batches that count. done: how many they are. Raises BuilderError where
         they are in another sink."""
-        known = self.store.read("marks", f"{done}.json")
-        if known is None:
-            self._note(done)
+        saved = self.store.read("marks", f"{committed}.json")
+        if saved is None:
+            self._note(committed)
             return
-        if known.get("uri", self.uri) != self.uri:
+        if saved.get("uri", self.uri) != self.uri:
             raise BuilderError(
-                f"the outputs of the checkpoint go to `{known['uri']}`, and not to `{self.uri}`",
+                f"the outputs of the checkpoint go to `{saved['uri']}`, and not to `{self.uri}`",
                 hint="a run that has changed starts from a new checkpoint: name another folder, or remove this one",
             )
         for kind, part in self.parts.items():
-            if kind in known and isinstance(part, TruncatableSink):
-                part.rewind(known[kind])
-            elif kind in known:
-                part.recover(known[kind])
+            if kind in saved and isinstance(part, TruncatableSink):
+                part.rewind(saved[kind])
+            elif kind in saved:
+                part.recover(saved[kind])
 
-    def keep(self, done: int, last: bool = False) -> None:
+    def keep(self, committed: int, last: bool = False) -> None:
         """Makes what has been written last, and says where that ends; what is held back is in there. done: how many
         batches count when this one does. last: nothing follows for the time being."""
         if self.settle is not None:
             self.settle()
-        self._note(done, last)
-        self.store.delete("marks", f"{done - 2}.json")
+        self._note(committed, last)
+        self.store.delete("marks", f"{committed - 2}.json")
 
     def deliver(self) -> None:
         """What was kept counts: what is held back is handed on."""
         if "sink" in self.parts and isinstance(self.sink, TwoPhaseCommitSink):
             self.sink.deliver()
 
-    def _note(self, done: int, last: bool = False) -> None:
-        marks = {
+    def _note(self, committed: int, last: bool = False) -> None:
+        positions = {
             kind: part.mark() if isinstance(part, TruncatableSink) else part.save(last)
             for kind, part in self.parts.items()
         }
-        self.store.write({"uri": self.uri, **marks}, "marks", f"{done}.json")
+        self.store.write({"uri": self.uri, **positions}, "marks", f"{committed}.json")

@@ -38,10 +38,10 @@ class FrameSource:
         self.live = bool(frame.isStreaming)
         self.reading = Reading()
         types = dict(frame.dtypes)
-        for column, wanted in _TYPES.items():
-            if types.get(column) not in wanted.split(" or "):
-                found = f"it is {types[column]}" if column in types else f"there are {', '.join(types)}"
-                raise SourceError(f"`{name}` needs a column `{column}` of type {wanted}: {found}")
+        for column, allowed in _TYPES.items():
+            if types.get(column) not in allowed.split(" or "):
+                actual = f"it is {types[column]}" if column in types else f"there are {', '.join(types)}"
+                raise SourceError(f"`{name}` needs a column `{column}` of type {allowed}: {actual}")
         if types.get("graph", "string") != "string":
             raise SourceError(f"the column `graph` of `{name}` is {types['graph']}, not string")
         self.timestamps = types["time"] == "timestamp"
@@ -65,5 +65,5 @@ class FrameSource:
         cells = ["subject", "predicate", "object", *(["graph"] if self.graphs else []), "'.'"]
         cells += ["if(subject is null, '# ' || lost, null)"] if self.tells else []
         line = f"concat_ws(' ', {time}, {', '.join(cells)})"
-        whole = f"if(contains({line}, char(10)), '. ' || translate({line}, char(10), ' '), {line}) as value"
-        return self.frame.selectExpr(whole, "'' as file", "cast(spark_partition_id() as long) as block")
+        value = f"if(contains({line}, char(10)), '. ' || translate({line}, char(10), ' '), {line}) as value"
+        return self.frame.selectExpr(value, "'' as file", "cast(spark_partition_id() as long) as block")

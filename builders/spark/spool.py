@@ -22,7 +22,7 @@ from squall.errors import BuilderError
 from squall.rdf import ALWAYS
 from squall.streams import Sources
 
-SPOOL_SECONDS = 0.2
+SPOOL_INTERVAL_SECONDS = 0.2
 """For how long a live stream's events are gathered into one file, at most."""
 
 
@@ -50,16 +50,16 @@ class Spool:
         """The files that have not been worked off, with the positions behind them."""
         self._writer = threading.Thread(target=self._write_as_it_comes, name="spools", daemon=True)
         self.files.mkdir(parents=True, exist_ok=True)
-        known = self._known() if keeps else None
-        if known is not None:
-            self.number, self._latest = known["file"], known["latest"]
+        saved = self._known() if keeps else None
+        if saved is not None:
+            self.number, self._latest = saved["file"], saved["latest"]
         self._intake = Intake(inputs, keeps, self._latest)
         if isinstance(inputs, Sources):
             inputs.adopt(self)
             for ledger in inputs.ledgers:
                 ledger.ledger = self
         if keeps:
-            self._go_on(known)
+            self._go_on(saved)
 
     # What is asked of it
 
@@ -79,11 +79,11 @@ class Spool:
 
     def acknowledge(self, number: int | None = None) -> None:
         """All up to the file of a number has been worked off; None: all there is."""
-        done = None
+        positions = None
         while self._waiting and (number is None or self._waiting[0][0] <= number):
-            _, done = self._waiting.popleft()
-        if done is not None:
-            self.inputs.acknowledge(done)
+            _, positions = self._waiting.popleft()
+        if positions is not None:
+            self.inputs.acknowledge(positions)
 
     def stop(self) -> None:
         """Sources end: what they have received is still written."""
@@ -100,14 +100,14 @@ class Spool:
     # Writing
 
     def _write_as_it_comes(self) -> None:
-        """Writes what has arrived as files, each of what came within `SPOOL_SECONDS` of its first batch."""
-        ended: Ended | None = None
+        """Writes what has micro_batch_input as files, each of what came within `SPOOL_INTERVAL_SECONDS` of its first batch."""
+        end: Ended | None = None
         try:
-            while ended is None:
-                together, ended = _gather(self._intake)
-                self._write(together)
-            if ended.error is not None:
-                self._fail(ended.error)
+            while end is None:
+                parts, end = _gather(self._intake)
+                self._write(parts)
+            if end.error is not None:
+                self._fail(end.error)
         except BaseException as error:  # given to the thread that takes the outputs
             self._fail(error)
 
@@ -135,35 +135,35 @@ class Spool:
 
     def _note(self, standings: Sequence[Any], positions: Mapping[int, str]) -> None:
         """Says that the last file counts, and where the sources stand behind it."""
-        stand = {"file": self.number, "latest": self._latest, "sources": _uris(self.inputs)}
+        offsets = {"file": self.number, "latest": self._latest, "sources": _uris(self.inputs)}
         draft = self._stand.with_suffix(".tmp")
         with draft.open("w", encoding="utf-8") as file:
-            json.dump(stand | {"standings": standings, "positions": positions}, file)
+            json.dump(offsets | {"standings": standings, "positions": positions}, file)
             _settle(file)
         draft.replace(self._stand)
 
     def _known(self) -> Any:
         """What was said of the last file (`_note`), if anything was."""
-        known = json.loads(self._stand.read_text(encoding="utf-8")) if self._stand.exists() else None
-        if known is not None and known["sources"] != _uris(self.inputs):
+        saved = json.loads(self._stand.read_text(encoding="utf-8")) if self._stand.exists() else None
+        if saved is not None and saved["sources"] != _uris(self.inputs):
             raise BuilderError(
-                f"the checkpoint `{self.folder}` is that of other sources: {', '.join(known['sources'])}",
+                f"the checkpoint `{self.folder}` is that of other sources: {', '.join(saved['sources'])}",
                 hint="a run that has changed starts from a new checkpoint: name another folder, or remove this one",
             )
-        return known
+        return saved
 
-    def _go_on(self, known: Any) -> None:
+    def _go_on(self, saved: Any) -> None:
         """Lets the sources go on where they stood, and sees to the file that was being written."""
         for draft in self.files.glob("_*"):
-            if known is not None and draft == _draft(file_of(self.files, known["file"])):
+            if saved is not None and draft == _draft(file_of(self.files, saved["file"])):
                 show(draft)
             else:
                 draft.unlink()
-        self.inputs.keep(known["standings"] if known is not None else (), int(SPOOL_SECONDS * 1000))
-        if known is None:
+        self.inputs.keep(saved["standings"] if saved is not None else (), int(SPOOL_INTERVAL_SECONDS * 1000))
+        if saved is None:
             self._note(self.inputs.standings(), {})
             return
-        positions = {int(number): position for number, position in known["positions"].items()}
+        positions = {int(number): position for number, position in saved["positions"].items()}
         self._waiting.append((self.number, positions))
 
 
@@ -173,11 +173,11 @@ def _uris(inputs: Sources | Given) -> list[str]:
 
 def _gather(intake: Intake) -> tuple[list[Part], Ended | None]:
     """The next batch, what comes soon after it, and the end, if that has come."""
-    came = intake.take(None)
-    limit = time.monotonic() + SPOOL_SECONDS
-    while not isinstance(came[-1], Ended) and (left := limit - time.monotonic()) > 0:
-        came += intake.take(left)
-    return split(came)
+    items = intake.take(None)
+    limit = time.monotonic() + SPOOL_INTERVAL_SECONDS
+    while not isinstance(items[-1], Ended) and (seconds_left := limit - time.monotonic()) > 0:
+        items += intake.take(seconds_left)
+    return split(items)
 
 
 # Files

@@ -54,10 +54,10 @@ _NUMBERS = ("last", "most", "tasks", "least", "share")
 
 
 class _Reader(DataSourceStreamReader):
-    def __init__(self, folder: str, given: dict[str, int]) -> None:
+    def __init__(self, folder: str, options: dict[str, int]) -> None:
         self._folder = folder
-        self._given = given
-        self._last = given["last"]
+        self._given = options
+        self._last = options["last"]
         """The last file that is known to be there, or to have been."""
 
     def initialOffset(self) -> dict[str, int]:
@@ -86,9 +86,9 @@ class _Reader(DataSourceStreamReader):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         paths = (file_of(self._folder, number) for number in range(start[_OFFSET] + 1, end[_OFFSET] + 1))
         sizes = [(0, str(path), path.stat().st_size) for path in paths]
-        given = self._given
-        found = shares(sizes, given["tasks"], given["least"], given["share"]) if sizes else []
-        return [InputPartition(share) for share in found]
+        options = self._given
+        task_shares = shares(sizes, options["tasks"], options["least"], options["share"]) if sizes else []
+        return [InputPartition(share) for share in task_shares]
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         for part in partition.value:

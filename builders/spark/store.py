@@ -80,12 +80,12 @@ class Store:
         """The names in a folder, sorted; none if it is not there."""
         if not self.exists(*parts):
             return []
-        return sorted(str(found.getPath().getName()) for found in self.files.listStatus(self._path(*parts)))
+        return sorted(str(status.getPath().getName()) for status in self.files.listStatus(self._path(*parts)))
 
     def numbers(self, *parts: object) -> list[int]:
         """The numbers that the names in a folder begin with, ascending."""
-        found = (name.partition(".")[0] for name in self.names(*parts))
-        return sorted(int(name) for name in found if name.isdigit())
+        stems = (name.partition(".")[0] for name in self.names(*parts))
+        return sorted(int(name) for name in stems if name.isdigit())
 
     def delete(self, *parts: object) -> None:
         self.files.delete(self._path(*parts), True)
@@ -142,24 +142,24 @@ def check_owner(plan: Plan, checkpoint: Path) -> None:
     meta = checkpoint / META
     if not meta.is_file():
         return
-    known = json.loads(meta.read_text())
-    if known.get("format") != FORMAT:
+    saved = json.loads(meta.read_text())
+    if saved.get("format") != FORMAT:
         raise BuilderError(
             f"the checkpoint `{checkpoint}` was written by another version of squall",
             hint="go on with the version that wrote it, or start from a new checkpoint: name another folder, or remove "
             "this one",
         )
-    now = _meaning(plan)
-    if known != now:
+    current = _meaning(plan)
+    if saved != current:
         raise BuilderError(
-            f"the checkpoint `{checkpoint}` is that of another run: {_changed(known, now)}",
+            f"the checkpoint `{checkpoint}` is that of another run: {_changed(saved, current)}",
             hint="a plan that has changed starts from a new checkpoint: name another folder, or remove this one",
         )
 
 
-def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def _changed(saved: Mapping[str, Any], current: Mapping[str, Any]) -> str:
     """How the plans of two runs differ."""
-    if before["planner"] != now["planner"]:
-        return f"its planner was `{before['planner']}`"
-    found = differences({"rules": before["rules"]}, {"rules": now["rules"]})
-    return "; ".join(found) or "its plan does the same in another way"
+    if saved["planner"] != current["planner"]:
+        return f"its planner was `{saved['planner']}`"
+    changes = differences({"rules": saved["rules"]}, {"rules": current["rules"]})
+    return "; ".join(changes) or "its plan does the same in another way"

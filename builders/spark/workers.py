@@ -43,8 +43,8 @@ def by_own_workers(nothing: RDD[int], steps: Sequence[Step], local: bool) -> RDD
 
     Not a DataFrame, since to plan one takes longer than to run a task that is to do nothing.
     """
-    made = [_by_own_worker(nothing, step, place if local else 0) for place, step in enumerate(steps)]
-    return made[0] if len(made) == 1 else nothing.context.union(made).setName(steps[0].__name__)
+    rdds = [_by_own_worker(nothing, step, pool if local else 0) for pool, step in enumerate(steps)]
+    return rdds[0] if len(rdds) == 1 else nothing.context.union(rdds).setName(steps[0].__name__)
 
 
 def _by_own_worker(nothing: RDD[int], step: Step, pool: int) -> RDD[pyarrow.RecordBatch]:
@@ -56,11 +56,11 @@ def _by_own_worker(nothing: RDD[int], step: Step, pool: int) -> RDD[pyarrow.Reco
 
     context = nothing.context
     with _ENVIRONMENT:
-        before = context.environment  # left as it is: other threads may be reading it
-        context.environment = {**before, _OWN: str(pool)}
+        environment = context.environment  # left as it is: other threads may be reading it
+        context.environment = {**environment, _OWN: str(pool)}
         try:
             # With its name the function is handed to Spark, which takes note of the environment.
-            made = nothing.mapPartitionsWithIndex(work).setName(step.__name__)
+            rdd = nothing.mapPartitionsWithIndex(work).setName(step.__name__)
         finally:
-            context.environment = before
-    return made
+            context.environment = environment
+    return rdd

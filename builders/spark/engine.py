@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
-class SparkExchange:
+class SparkEngine:
     """See `squall.builders.distributed.io.engine.Engine`."""
 
     def __init__(self, spark: SparkSession, store: Store) -> None:
@@ -61,9 +61,13 @@ class SparkExchange:
     def waking(self, places: Sequence[tuple[int, int]]) -> DataFrame:
         # By SQL: `createDataFrame` would make the session of a micro-batch that of the whole process.
         values = ", ".join(map(str, places))
-        alike = f"'{ROW}' AS kind, level, bucket, 0 AS node, {WAKE} AS port, '' AS row, 0L AS start, 0L AS `end`"
-        rest = f"0 AS weight, 1 AS many, X'{waking(0, 0).spans.hex()}' AS spans"
-        return self.spark.sql(f"SELECT {alike}, {rest} FROM VALUES {values} AS places(level, bucket)")
+        constant_columns = (
+            f"'{ROW}' AS kind, level, bucket, 0 AS node, {WAKE} AS port, '' AS row, 0L AS start, 0L AS `end`"
+        )
+        other_columns = f"0 AS weight, 1 AS many, X'{waking(0, 0).spans.hex()}' AS spans"
+        return self.spark.sql(
+            f"SELECT {constant_columns}, {other_columns} FROM VALUES {values} AS places(level, bucket)"
+        )
 
     def of_kind(self, kind: str, messages: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f
@@ -71,18 +75,18 @@ class SparkExchange:
         return messages.withColumn("kind", f.lit(kind))
 
     def union(self, frames: Iterable[DataFrame | None]) -> DataFrame | None:
-        whole = None
+        union = None
         for frame in frames:
             if frame is not None:
-                whole = frame if whole is None else whole.unionByName(frame)
-        return whole
+                union = frame if union is None else union.unionByName(frame)
+        return union
 
     def repeated(self, messages: DataFrame, levels: Collection[int], buckets: Sequence[int]) -> DataFrame:
         from pyspark.sql import functions as f
 
-        goes = (f.col("bucket") == EVERY) & f.col("level").isin(*levels)
-        places = f.when(goes, f.array(*map(f.lit, buckets))).otherwise(f.array("bucket"))
-        return messages.withColumn("bucket", f.explode(places))
+        is_replicated = (f.col("bucket") == EVERY) & f.col("level").isin(*levels)
+        bucket_arrays = f.when(is_replicated, f.array(*map(f.lit, buckets))).otherwise(f.array("bucket"))
+        return messages.withColumn("bucket", f.explode(bucket_arrays))
 
     def worked(self, messages: DataFrame, step: Step, partitions: int) -> DataFrame:
         return self.passed(messages.repartition(partitions, *self._by(partitions)), step)
@@ -137,19 +141,19 @@ def _answer(folder: Path, _: task_output.Place, answers: pyarrow.Table) -> str:
 
 def _read(root: Path, file: Folder, buckets: Collection[int] | None) -> Iterator[pyarrow.RecordBatch]:
     """What a file of the store holds of some buckets: read by a worker itself, for Spark cannot know what it holds."""
-    chosen = None if buckets is None else column(tuple(buckets), pyarrow.int32())
+    bucket_set = None if buckets is None else column(tuple(buckets), pyarrow.int32())
     for batch in batches(Path(root, *map(str, file))):
-        yield batch if chosen is None else batch.filter(compute.is_in(batch["bucket"], chosen))
+        yield batch if bucket_set is None else batch.filter(compute.is_in(batch["bucket"], bucket_set))
 
 
 def _numbers(spark: SparkSession, partitions: int, first: int) -> list[int]:
     """For each of the first partitions a number whose rows lie in it after ``repartition(partitions, number)``: Spark's
     own arithmetic."""
-    tried = 32 * partitions
+    candidates = 32 * partitions
     while True:
         place = f"cast(pmod(hash(cast(id as int)), {partitions}) as int)"
-        rows = spark.range(0, tried, 1, 1).selectExpr(place).collect()
-        found = {place: number for number, (place,) in enumerate(rows)}
-        if all(place in found for place in range(first)):
-            return [found[place] for place in range(first)]
-        tried *= 2
+        rows = spark.range(0, candidates, 1, 1).selectExpr(place).collect()
+        number_of = {place: number for number, (place,) in enumerate(rows)}
+        if all(place in number_of for place in range(first)):
+            return [number_of[place] for place in range(first)]
+        candidates *= 2

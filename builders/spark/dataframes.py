@@ -1,0 +1,93 @@
+"""Outputs of a plan as a batch or streaming DataFrame (docs/spark.md, "DataFrames")."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from squall.builders.distributed.io.ingest import is_live
+from squall.builders.spark.job import build
+from squall.builders.spark.result_frame import check_types, shape
+from squall.builders.spark.result_frame import typed as as_typed
+from squall.builders.spark.session import passing_folder, session
+from squall.builders.spark.settings import spark_settings
+from squall.builders.spark.store import pattern_of, uri_of
+from squall.contracts import Job, Options
+from squall.errors import BuilderError
+from squall.plan import Plan
+from squall.rdf import Event
+from squall.streams.sinks.folders import FolderSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+THREAD = "squall-dataframe"
+"""The name of the threads that run the jobs behind streaming DataFrames."""
+logger = logging.getLogger("squall")
+
+
+def to_dataframe(
+    plan: Plan,
+    batches: Iterable[Sequence[Event]],
+    static: Iterable[Event] = (),
+    options: Options | None = None,
+    typed: Mapping[str, str] | bool = False,
+) -> DataFrame:
+    """Returns the outputs of a plan as a DataFrame.
+
+    The columns are the variables of its query, or ``subject``, ``predicate``, ``object`` and ``graph`` of derived facts;
+    then ``time`` (integer ms; null for what always holds), ``place`` and ``rule``.
+
+    Bounded input (a list of batches, or `Sources` none of which is live) is processed by this call, and the DataFrame
+    is a batch one. Otherwise it is a streaming DataFrame. A job behind it runs until its sources end or its query (in
+    ``spark.streams``) is stopped. Output is exactly-once, also after a restart from the same checkpoint. The job writes
+    into the folder ``answers`` of the checkpoint, or into a temporary one that lasts as long as this process. It logs
+    its failures to the logger ``squall``.
+
+    Args:
+        plan: the plan.
+        batches: its input.
+        static: facts that always hold.
+        options: the options of the job; they must not have a sink.
+        typed: False: a term is a struct (lexical, datatype, language). True: it is its lexical form. A mapping gives
+            the types of variables, by Spark's names; ``*`` is the type of all others, which are strings without it.
+
+    Raises:
+        BuilderError: the plan's queries have different columns, or `typed` names a column that does not exist.
+    """
+    options = options or Options()
+    if options.sink is not None:
+        raise BuilderError("a DataFrame is a sink itself", hint="leave `sink` out of the options")
+    columns = shape(plan)
+    types = None if typed is False else {} if typed is True else typed
+    check_types(columns, types or {})
+    folder = (options.checkpoint or passing_folder()) / "answers"
+    folder.mkdir(parents=True, exist_ok=True)
+    job = build(plan, replace(options, sink=FolderSink(str(folder), folder, "parquet")))
+    spark = session(spark_settings(options.conf))
+    live = is_live(batches)
+    run_job = partial(_run_job, job, batches, static)
+    if live:
+        threading.Thread(target=_log_failure, args=(run_job,), name=THREAD, daemon=True).start()
+    else:
+        run_job()
+    reader = (spark.readStream if live else spark.read).schema(columns.schema).option("recursiveFileLookup", "true")
+    frame = reader.parquet(pattern_of(uri_of(folder)))
+    return frame if types is None else as_typed(frame, columns, types)
+
+
+def _run_job(job: Job, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> None:
+    deque(job.run(batches, static), maxlen=0)
+
+
+def _log_failure(run_job: Callable[[], None]) -> None:
+    """Runs a job and logs its failure: no other thread waits for its result."""
+    try:
+        run_job()
+    except Exception:
+        logger.exception("the job behind a DataFrame has failed")

@@ -1,0 +1,107 @@
+"""A job of the Spark builder: a plan and its options, which `run` processes on a Spark session."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from squall.builders.distributed.io.ingest import check_bounded
+from squall.builders.distributed.io.records import Failed
+from squall.builders.distributed.plan.broadcast import closures
+from squall.builders.distributed.plan.shardability import why_together
+from squall.builders.distributed.plan.shardability_reasons import as_a_whole
+from squall.builders.distributed.plan.stages import describe
+from squall.builders.spark.folder import check as check_folder
+from squall.builders.spark.physical import physical
+from squall.builders.spark.run import Run
+from squall.builders.spark.session import session
+from squall.builders.spark.settings import settings, spark_settings
+from squall.builders.spark.store import check_owner
+from squall.contracts import AcceptsDeadLetters, Folder, Options, Output
+from squall.errors import BuilderError
+from squall.plan import Plan
+from squall.plan.node_metrics import NodeMetric
+from squall.plan.operators import is_stateful
+from squall.rdf import Event
+from squall.streams.clock import beginning
+
+
+def build(plan: Plan, options: Options) -> SparkJob:
+    """Makes a plan a job on the active Spark session, or on a new one with `options.conf`. It does not start Spark yet.
+
+    Raises:
+        BuilderError: the checkpoint belongs to another plan, or the output folder cannot hold the plan's outputs.
+        UsageError: `options.conf` has an unknown setting of squall's, or one with an invalid value.
+    """
+    settings(options.conf)
+    if options.batch and options.checkpoint is not None:
+        raise BuilderError("one batch keeps no checkpoint", hint="leave out `--batch`, or `--checkpoint`")
+    if options.migrate:
+        hint = "leave `migrate` out, or use the builder `iterator`"
+        raise BuilderError("the spark builder goes on with no other program's checkpoint", hint=hint)
+    if options.every != Options().every:
+        raise BuilderError("the spark builder saves each micro-batch", hint="leave `every` out")
+    if options.checkpoint is not None:
+        check_owner(plan, options.checkpoint)
+    if isinstance(options.sink, Folder):
+        check_folder(plan, options.sink)
+    return SparkJob(plan, options)
+
+
+class SparkJob:
+    """A plan with its options. For a checkpoint, only one call of `run` may be active at a time."""
+
+    def __init__(self, plan: Plan, options: Options) -> None:
+        self.plan = plan
+        self.options = options
+        self.active_run: Run | None = None
+
+    def describe(self) -> str:
+        """Describes the stages and shuffles of the job as text, or says why tasks run the plan as a whole.
+
+        Once a run has begun, the text also names the broadcast inputs and the skewed keys.
+        """
+        why = as_a_whole(self.plan)
+        if why is None:
+            if self.active_run is None:
+                return describe(self.plan, closures(self.plan))
+            program = self.active_run.batches.program
+            return describe(self.plan, program.spread, program.hot)
+        nodes = sum(is_stateful(node.op) for node in self.plan.nodes)
+        unshardable = why_together(self.plan)
+        executors = "tasks, each for a share of all subjects," if unshardable is None else "a single task"
+        reason = "" if unshardable is None else f"; {unshardable.node.id} {unshardable.what}"
+        return f"{executors} of {nodes} nodes that keep rows, in the order of time: {why.node.id} {why.what}{reason}"
+
+    def physical(self) -> str:
+        """Returns Spark's own physical plans of the job as text. Starts a session if none is active; runs no job."""
+        return physical(self.plan, self.options, session(spark_settings(self.options.conf)))
+
+    def figures(self) -> dict[str, NodeMetric]:
+        """Returns the metrics of each node so far, summed over all tasks, if the options enable measuring."""
+        return self.active_run.batches.tally.figures() if self.active_run is not None else {}
+
+    def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
+        """See `squall.contracts.Job.run`.
+
+        Bounded input (a list of batches, or `Sources` none of which is live) is processed to its end. Anything else is
+        processed as it arrives.
+        """
+        with Failed.retold():
+            yield from self._outputs(batches, static)
+
+    def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
+        if self.options.batch:
+            check_bounded(batches)
+        if isinstance(batches, AcceptsDeadLetters):
+            batches.adopt(self.options.ledger)
+        spark = session(spark_settings(self.options.conf))
+        begin = beginning(batches) if self.options.now is None else self.options.now
+        if self.options.checkpoint is not None:
+            self.active_run = Run(self.plan, self.options, spark, self.options.checkpoint, begin)
+            yield from self.active_run.outputs(batches, static)
+            return
+        with tempfile.TemporaryDirectory(prefix="squall-") as folder:
+            self.active_run = Run(self.plan, self.options, spark, Path(folder), begin)
+            yield from self.active_run.outputs(batches, static)
