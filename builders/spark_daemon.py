@@ -1,9 +1,9 @@
-"""The process that Spark forks its Python workers from, in a session of our own: one that is ready soon.
+"""The daemon process that forks Spark's Python workers, in a session of our own: it makes them start faster.
 
-Spark has workers import PySpark out of the zip file that comes with it, so that each process compiles it anew. Where
-the same PySpark lies beside it as files, these are taken. What squall's workers need is imported before they are
-forked, as far as it starts no thread, which PyArrow does. (This module is not in the package `squall.builders.spark`,
-which loads all that a driver needs.)
+Spark has workers import PySpark from the zip file that comes with it, so that each process compiles it anew. If the
+same PySpark is installed beside it as files, the daemon uses these. It imports what squall's workers need before it
+forks them, except what starts threads, as PyArrow does. (This module is not in the package `squall.builders.spark`,
+which loads everything that a driver needs.)
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 
 
 def without_archives(path: list[str]) -> list[str]:
-    """The places to import from, without those zip files whose contents another one of them has as files."""
+    """Removes from an import path the zip files whose contents another entry has as files."""
     return [entry for entry in path if not (entry.endswith(".zip") and str(_above(entry)) in path)]
 
 
 def _above(archive: str) -> Path | None:
-    """The folder that holds the PySpark that a zip file belongs to: pyspark/python/lib/pyspark.zip."""
+    """Returns the folder that holds the PySpark to which a zip file belongs: pyspark/python/lib/pyspark.zip."""
     *_, folder = Path(archive).parents[:3]
     return folder.parent if folder.name == "pyspark" and (folder / "__init__.py").exists() else None
 

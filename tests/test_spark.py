@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -264,7 +265,7 @@ def test_the_static_side_of_a_join_goes_to_all_tasks(tmp_path: Path, most: str |
         conf.unset("spark.squall.maxBroadcastRows")
     assert sorted(found) == sorted(set(found))
     assert len(found) == 60 + 40 + 10
-    assert (tmp_path / "checkpoint" / "spread.json").exists() is (most is None)
+    assert (tmp_path / "checkpoint" / "broadcast.json").exists() is (most is None)
 
 
 def test_a_vocabulary_goes_to_all_tasks_though_rules_and_streams_add_to_it(tmp_path: Path) -> None:
@@ -325,7 +326,7 @@ def test_a_key_that_half_of_a_stream_has_is_not_left_to_one_task(tmp_path: Path,
         conf.unset("spark.squall.skewThreshold")
     assert sorted(found) == sorted(set(found))
     assert len(found) == 100 + 50 + 50
-    assert (tmp_path / "checkpoint" / "hot.json").exists() is (share is None)
+    assert (tmp_path / "checkpoint" / "skewed_keys.json").exists() is (share is None)
 
 
 def test_a_checkpoint_may_have_any_name(tmp_path: Path) -> None:
@@ -584,21 +585,22 @@ def test_strict_makes_a_malformed_line_an_error(tmp_path: Path) -> None:
             list(outputs)
 
 
-def test_an_error_is_told_once_and_without_javas_stack(tmp_path: Path) -> None:
-    """In a session of our own, where Spark logs by our settings."""
+def test_an_error_is_reported_once_and_without_stack_traces(tmp_path: Path) -> None:
+    """In a session of our own, where Spark logs by our settings. Other processes may write to the same stream."""
     (tmp_path / "family.jena").write_text(GRANDPARENTS)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "family.nt").write_text("broken\n")
     command = [sys.executable, "-m", "squall", "build", "family.jena", "--builder", "spark", "--source", "in/"]
     settings = ["--strict", "--conf", "spark.squall.maxFilesPerTrigger=1", "--conf", "spark.master=local[1]"]
     root = Path(squall.__file__).parents[1]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, *settings], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True
     )
-    assert done.returncode == 1
-    assert done.stderr.count("source error: ") == 1
-    assert "Traceback" not in done.stderr
-    assert "\tat " not in done.stderr
+    assert process.returncode == 1
+    (message,) = re.findall("source error: (.*)", process.stderr)
+    assert process.stderr.count(message) == 1, "no Python traceback of this error ends with its message"
+    assert "SourceError" not in process.stderr
+    assert "PythonException" not in process.stderr, "by this Java reports an error of a Python worker"
 
 
 def test_what_spark_cannot_read_is_spooled_and_static_data_hold_always(tmp_path: Path) -> None:
@@ -750,7 +752,7 @@ def test_a_spool_that_cannot_be_written_ends_the_run(monkeypatch: pytest.MonkeyP
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
     events = (Event(number, (triple("ann", "parent", "bob"),)) for number in range(3))
     job = squall.build(plan, "spark")
-    monkeypatch.setattr("squall.builders.spark.spool.written", full)
+    monkeypatch.setattr("squall.builders.spark.spool.write_lines", full)
     with pytest.raises(OSError, match="no space left"):
         list(job.run([event] for event in events))
 

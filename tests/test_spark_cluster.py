@@ -41,7 +41,7 @@ system = squall.compile("@prefix : <http://example.org/>.\\n" + rule, lexer="jen
 rooms = static(":a :in :r1\\n:c :in :r2\\n:e :in :r1")
 job = squall.build(squall.plan(system), "spark", Options(checkpoint=Path("kept")))
 assert_as_oracle(system, list(job.run([events], rooms)), events, rooms)
-assert Path("kept/spread.json").exists(), "rooms are in all tasks"
+assert Path("kept/broadcast.json").exists(), "rooms are in all tasks"
 print(len(found), spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size())
 """
 

@@ -115,7 +115,7 @@ def test_a_second_attempt_answers_under_another_name(tmp_path: Path) -> None:
 
 
 def test_the_driver_holds_a_few_answers_of_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output_files, "_GROUP", 5)
+    monkeypatch.setattr(output_files, "_ROWS_PER_GROUP", 5)
     names = [message.row for seed in range(3) for message in told(of(*answers(100, seed)), tmp_path)]
     before = pyarrow.total_allocated_bytes()
     read = 0

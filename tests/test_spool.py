@@ -16,7 +16,7 @@ import pytest
 from squall.builders.distributed.io.prefetch import AHEAD
 from squall.builders.local.replay import Given
 from squall.builders.spark import spool
-from squall.builders.spark.spool import Spool, file_of, numbers, show, written
+from squall.builders.spark.spool import Spool, file_of, numbers, publish, write_lines
 from squall.errors import BuilderError
 from squall.rdf import Event
 from squall.streams import LedgerFile, Sources, open_source
@@ -97,7 +97,7 @@ def cut_at(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("place", range(1, 9))
 def test_each_event_and_each_loss_is_spooled_once(place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In three runs, the first two of which are cut off."""
-    monkeypatch.setattr(spool, "SPOOL_SECONDS", 0)
+    monkeypatch.setattr(spool, "SPOOL_INTERVAL_SECONDS", 0)
     go(tmp_path / "whole")
     expected = spooled(tmp_path / "whole")
     assert [one["cause"] for one in expected if isinstance(one, dict)] == ["malformed", "late", "malformed", "late"]
@@ -118,7 +118,7 @@ def test_each_event_and_each_loss_is_spooled_once(place: int, tmp_path: Path, mo
 def test_sources_are_told_what_has_been_worked_off(
     keeps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spool, "SPOOL_SECONDS", 0)
+    monkeypatch.setattr(spool, "SPOOL_INTERVAL_SECONDS", 0)
     source, spooler, errors = go(tmp_path, keeps)
     files = sorted((tmp_path / "spool" / "events").iterdir())
     assert errors == [] == source.acknowledged
@@ -202,10 +202,10 @@ def test_spark_reads_the_spool_file_by_file(tmp_path: Path) -> None:
         ).streamReader("")
 
     def write(number: int, *lines: str) -> None:
-        draft = written(file_of(tmp_path, number), lines)
+        draft = write_lines(file_of(tmp_path, number), lines)
         assert draft is not None
         assert first.latestOffset({"file": number - 1}) == {"file": number - 1}, "it does not count yet"
-        show(draft)
+        publish(draft)
 
     def read(begin: int, end: int) -> list[list[tuple[str, int]]]:
         """What each task reads: the names of files, and how many lines."""

@@ -1,8 +1,8 @@
-"""Redis Streams and Kafka as data sources of Spark's own: ``squall`` for jobs that are not squall's alone
-(docs/spark.md, "DataFrames"), ``squall-lines`` for those that are.
+"""Redis Streams and Kafka as Python data sources of Spark.
 
-A Python Data Source (https://spark.apache.org/docs/latest/api/python/tutorial/sql/python_data_source.html): executors
-read, each a part of what lies between two positions; the positions are the offsets in the checkpoint of the query.
+``squall`` is for jobs of the user's own (docs/spark.md, "DataFrames"); ``squall-lines`` is for runs of squall. Both are
+Python Data Sources (https://spark.apache.org/docs/latest/api/python/tutorial/sql/python_data_source.html). Executors
+read, each a range between two positions; the positions are the offsets in the checkpoint of the query.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ _ELSEWHERE = {
     "stream": "leave it out, and name the stream to a `FrameSource`",
     "idle": "leave it out: no other source is waited for",
 }
-"""Options of sources that have no meaning here, and what to do."""
+"""Options of sources that have no meaning here, and what to do instead."""
 _OFFSET = "position"
-"""What Spark's offsets have: a position of the source."""
+"""The key of an offset: its value is a position of the source."""
 _PAUSE = 0.1
-"""For how long Spark waits where nothing new has come, in seconds: it would ask again after 10 ms."""
+"""Seconds for which a read waits if there is nothing new: Spark would ask again after 10 ms."""
 
 
 class EventSource(DataSource):
     """The data source ``squall``: ``spark.dataSource.register(EventSource)``, and then
     ``spark.readStream.format("squall").load(ADDRESS)``, or ``spark.read`` for what is there now.
 
-    ADDRESS: that of a source which can be read again between two positions (`squall.streams.sources.files.Splittable`): a Redis
-    stream, or a topic of Kafka. The columns are those of a `squall.builders.spark.FrameSource`, a row for each
-    statement: ``time`` (integer ms), ``subject``, ``predicate``, ``object`` and ``graph`` (terms in N-Triples; null:
-    the default graph). What cannot be used has a row with a text in ``lost``, and nothing else.
+    ADDRESS is that of a replayable source (`squall.streams.sources.files.Splittable`): a Redis stream, or a topic of
+    Kafka. The columns are those of a `squall.builders.spark.FrameSource`, with a row for each statement: ``time``
+    (integer ms), ``subject``, ``predicate``, ``object`` and ``graph`` (terms in N-Triples; null: the default graph). A
+    dead letter is a row with a text in ``lost``, and null in all other columns.
 
-    Raises UsageError (as Spark tells it) if the address is that of another source, or has an option that means nothing
-    here.
+    Raises:
+        UsageError: as Spark reports it: the address is that of another source, or has an option with no meaning here.
     """
 
     @classmethod
@@ -78,7 +78,7 @@ class EventSource(DataSource):
 
 
 class _Reader(DataSourceReader):
-    """What there is now."""
+    """Reads what is there now."""
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
@@ -92,7 +92,7 @@ class _Reader(DataSourceReader):
 
 
 class _StreamReader(DataSourceStreamReader):
-    """What comes. The one that is asked for offsets keeps its connection."""
+    """Reads a stream. The instance that Spark asks for offsets keeps its connection."""
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
@@ -103,7 +103,8 @@ class _StreamReader(DataSourceStreamReader):
         return {_OFFSET: self._source.beginning()}
 
     def latestOffset(self, start: dict[str, str] | None = None, limit: ReadLimit | None = None) -> dict[str, str]:
-        """Before Spark 4.2, which does not say where a micro-batch begins, it is all that there is."""
+        """Returns the end of the next micro-batch. Before Spark 4.2, which does not give its beginning, it is the end
+        of the source."""
         offset = {_OFFSET: self._source.latest(start[_OFFSET] if start is not None else "")}
         if offset == self._told:
             time.sleep(_PAUSE)
@@ -130,8 +131,9 @@ class _StreamReader(DataSourceStreamReader):
 
 
 class LineSource(DataSource):
-    """The same addresses for a run (`squall.builders.spark.executor_sources`), which sees to streams and windows by itself. The
-    lines are those of the spool, in the order of their part; ``begin`` is the position at which the run begins."""
+    """The same addresses for a run of squall (`squall.builders.spark.executor_sources`), which handles streams and
+    windows itself. The lines are those of the spool, in the order of their split. The option ``begin`` is the
+    position at which the run begins."""
 
     @classmethod
     def name(cls) -> str:
@@ -160,7 +162,7 @@ class _LineReader(_StreamReader):
 
 
 def _line_batches(uri: str, part: str) -> Iterator[pyarrow.RecordBatch]:
-    """The lines of a part, for each batch of it together."""
+    """Yields the lines of a range, one record batch for each batch of the source."""
     losses = Losses()
     with closing(cast(Splittable, open_source(uri, losses))) as source:
         for events in chain(timely(source.part(part), losses.add), [()]):
@@ -174,7 +176,7 @@ def _opened(uri: str, losses: Losses | None = None) -> Splittable:
 
 
 def _batches(uri: str, part: str) -> Iterator[pyarrow.RecordBatch]:
-    """The rows of a part."""
+    """Yields the rows of a range."""
     losses = Losses()
     with closing(_opened(uri, losses)) as source:
         for rows in statements(source, part, losses):

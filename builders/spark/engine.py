@@ -1,4 +1,4 @@
-"""Messages as DataFrames, and as Parquet in the store."""
+"""The engine of the distributed builders on Spark: record batches are DataFrames, and Parquet files in the store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SparkEngine:
-    """See `squall.builders.distributed.io.engine.Engine`."""
+    """Implements `squall.builders.distributed.io.engine.Engine` on a Spark session."""
 
     def __init__(self, spark: SparkSession, store: Store) -> None:
         self.spark = spark
@@ -34,18 +34,19 @@ class SparkEngine:
 
     @cached_property
     def owners(self) -> Owners:
-        """As many buckets for each partition, as near as can be. (Spark's own hash gives some twice as many.)"""
+        """The partition of each bucket. Every partition gets as near as can be the same number of buckets. (Spark's own
+        hash gives some partitions twice as many.)"""
         return tuple(bucket % self.partitions for bucket in range(BUCKETS))
 
     @cached_property
     def _numbers(self) -> list[int]:
-        """For each partition that has a bucket a number that Spark's hash puts there. A job of Spark's tells: a run
-        whose batches are all worked off by one task does without."""
+        """For each partition that owns a bucket, a number that Spark's hash sends there. Computing it takes a Spark
+        job, so a run with only single-task batches does without it."""
         return _numbers(self.spark, self.partitions, max(self.owners) + 1)
 
     @cached_property
     def nothing(self) -> RDD[int]:
-        """What a task is given that needs nothing."""
+        """The input of a task that needs no input: an RDD of one partition."""
         return self.spark.sparkContext.range(0, 1, 1, 1)
 
     def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> DataFrame | None:
@@ -92,7 +93,7 @@ class SparkEngine:
         return self.passed(messages.repartition(partitions, *self._by(partitions)), step)
 
     def _by(self, partitions: int) -> list[Column]:
-        """By what messages are shuffled. Where those go that are for all, but for a later step, is all the same."""
+        """Returns the columns to shuffle by. Replicated records that a later step reads may go to any partition."""
         from pyspark.sql import functions as f
 
         if partitions == 1:
@@ -140,15 +141,16 @@ def _answer(folder: Path, _: task_output.Place, answers: pyarrow.Table) -> str:
 
 
 def _read(root: Path, file: Folder, buckets: Collection[int] | None) -> Iterator[pyarrow.RecordBatch]:
-    """What a file of the store holds of some buckets: read by a worker itself, for Spark cannot know what it holds."""
+    """Yields the record batches of some buckets in a file of the store. The worker reads the file itself, because Spark
+    cannot know its content."""
     bucket_set = None if buckets is None else column(tuple(buckets), pyarrow.int32())
     for batch in batches(Path(root, *map(str, file))):
         yield batch if bucket_set is None else batch.filter(compute.is_in(batch["bucket"], bucket_set))
 
 
 def _numbers(spark: SparkSession, partitions: int, first: int) -> list[int]:
-    """For each of the first partitions a number whose rows lie in it after ``repartition(partitions, number)``: Spark's
-    own arithmetic."""
+    """Returns, for each of the first partitions, a number whose rows `repartition(partitions, number)` sends there, by
+    Spark's own arithmetic."""
     candidates = 32 * partitions
     while True:
         place = f"cast(pmod(hash(cast(id as int)), {partitions}) as int)"

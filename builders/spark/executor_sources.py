@@ -1,6 +1,6 @@
-"""Which live source Spark's executors read by themselves, and how; all others the driver reads, and spools.
+"""The choice of the live source that Spark's executors read; the driver reads and spools all others.
 
-It is what a run begins with and stays: the offsets in Spark's checkpoint are of no use to another way of reading.
+A run keeps the choice that it begins with, because the offsets in Spark's checkpoint mean nothing to another reader.
 """
 
 from __future__ import annotations
@@ -23,26 +23,31 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _CONNECTOR, _SQUALL = "connector", "squall"
-"""By what a source is read: Spark's connector for Kafka, or a data source of squall's own."""
+"""The reader of a source: Spark's connector for Kafka, or a data source of squall's own."""
 
 
 class ExecutorSource(NamedTuple):
-    """What executors read by themselves. by: what reads it; begin: the position at which it begins, where that is
-    squall's to say. None: there is no such source."""
+    """The source that executors read.
+
+    Attributes:
+        source: the source; None: there is none.
+        by: the name of its reader.
+        begin: the position at which it begins, where squall decides that.
+    """
 
     source: Source | None = None
     by: str = ""
     begin: str = ""
 
     def document(self) -> Document:
-        """How its lines are read."""
+        """Returns how to parse its lines."""
         assert self.source is not None
         if self.by == _CONNECTOR:
             return kafka.document_of(cast(kafka.Topic, self.source))
         return Document(self.source.uri, spooled=True)
 
     def lines(self, spark: SparkSession) -> DataFrame:
-        """Its lines as they come, with the places that they are from."""
+        """Returns its lines as a stream, with their positions."""
         assert self.source is not None
         if self.by == _CONNECTOR:
             return kafka.lines(spark, cast(kafka.Topic, self.source))
@@ -53,9 +58,11 @@ class ExecutorSource(NamedTuple):
 
 
 def chosen(spark: SparkSession, store: Store, batches: Iterable[Sequence[Event]]) -> ExecutorSource:
-    """What a run has begun with, or else what can be.
+    """Returns the choice that the run has begun with, or else makes one.
 
-    Raises BuilderError where a run has begun so, and cannot go on; SourceError where the source cannot be reached.
+    Raises:
+        BuilderError: the run has begun with a reader or a source that is not there now.
+        SourceError: the source cannot be reached.
     """
     saved = store.read(READS)
     if saved is None:
@@ -85,7 +92,7 @@ def chosen(spark: SparkSession, store: Store, batches: Iterable[Sequence[Event]]
 
 
 def _possible(spark: SparkSession, batches: Sources) -> ExecutorSource:
-    """The connector is what Spark's executors are best at."""
+    """Chooses a source; Spark's own connector comes first."""
     topic = kafka.possible(spark, batches.sources)
     if topic is not None:
         return ExecutorSource(topic, _CONNECTOR)
@@ -97,13 +104,13 @@ def _possible(spark: SparkSession, batches: Sources) -> ExecutorSource:
 
 
 def _is_apart(source: Source) -> bool:
-    """Whether any process can read it in the same way, by its address: a broker's log, of which a group has no part,
-    and which nothing puts in order."""
+    """Returns whether any process can read the source by its address in the same way: a broker's log, without a
+    consumer group, which nothing reorders."""
     return isinstance(source, MessageSource) and isinstance(source, Splittable) and not getattr(source, "group", "")
 
 
 def _beginning(uri: str) -> str:
-    """Where a source begins. Who has mistyped its address is told at once, as in process."""
+    """Returns the first position of a source. A mistyped address is reported at once, as in process."""
     source = open_source(uri)
     assert isinstance(source, MessageSource)
     source.retry = 0

@@ -1,4 +1,4 @@
-"""Writes the answers of a job into a folder, each batch once: a sub-folder for each, under the number of the batch."""
+"""Folder sink of Spark jobs: a subfolder for each batch, named by its number, which is written exactly once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OWNER = "_owner.json"
 
 
 def check(plan: Plan, folder: Folder) -> None:
-    """Raises BuilderError where a folder cannot hold what a plan answers."""
+    """Raises BuilderError if a folder's format cannot hold the outputs of a plan."""
     if folder.format in COLUMNS:
         result_frame.check_types(result_frame.shape(plan), folder.types or {})
     elif folder.types is not None:
@@ -37,9 +37,16 @@ def check(plan: Plan, folder: Folder) -> None:
 
 
 class FolderWriter:
-    """Writes a job's batches. run: the name of the run that the folder belongs to.
+    """Writes the outputs of a job's batches into a folder.
 
-    Raises BuilderError where the folder holds what another run wrote.
+    Args:
+        plan: the plan of the job.
+        folder: the sink.
+        store: the files of the folder.
+        run: the name of the run that owns the folder.
+
+    Raises:
+        BuilderError: the folder holds the output of another run, or something else.
     """
 
     def __init__(self, plan: Plan, folder: Folder, store: Store, run: str) -> None:
@@ -51,8 +58,8 @@ class FolderWriter:
         store.write(run, OWNER)
 
     def write(self, messages: DataFrame, number: int) -> None:
-        """Writes the answers of a batch, that messages hold. What a batch that was cut off has written already stays:
-        it would be the same again."""
+        """Writes the outputs of a batch. What an interrupted attempt has completed stays, since it would be the same
+        again."""
         from pyspark.sql import Observation
         from pyspark.sql import functions as f
 
@@ -80,12 +87,12 @@ class FolderWriter:
 
 
 def _sorted(messages: DataFrame, is_ordered: bool) -> DataFrame:
-    """Answers as they are to be told: all of them from file to file, where they have an order; else in each file."""
+    """Sorts outputs: globally if they have an order, else within each file."""
     return messages.orderBy(*ORDER) if is_ordered else messages.sortWithinPartitions(*ORDER)
 
 
 def _lines(messages: DataFrame, format: str) -> DataFrame:
-    """A line for each output, as a file of the format has it."""
+    """Returns a line for each output, in a format of lines."""
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         line = LINES[format]

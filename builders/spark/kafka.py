@@ -1,6 +1,7 @@
 """Topics of Kafka that Spark reads by its own connector, where that is on the class path.
 
-Its executors read them, and offsets are in Spark's checkpoint. Tasks parse each message as it is parsed in process.
+Its executors read them, and the offsets are in Spark's checkpoint. Tasks parse each message as the in-process builder
+does.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ logger = logging.getLogger("squall")
 
 FORMAT = "kafka"
 CONNECTOR = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
-_SAID = {"format", "stream", "time", "window", "idle", "from", "buffer"}
-"""Options that mean the same, whoever reads."""
+_SUPPORTED = {"format", "stream", "time", "window", "idle", "from", "buffer"}
+"""The options with the same meaning for every reader."""
 
 
 @runtime_checkable
 class Topic(Protocol):
-    """`squall.streams.live.kafka.KafkaSource`, whose library need not be there. given: the options of its address."""
+    """The interface of `squall.streams.live.kafka.KafkaSource`, whose library may be missing. given: the options of its
+    address."""
 
     uri: str
     hosts: str
@@ -42,17 +44,17 @@ class Topic(Protocol):
 
 
 def is_there(spark: SparkSession) -> bool:
-    """Whether the session has the connector."""
+    """Returns whether the session has the connector."""
     return bool(spark._jvm.org.apache.spark.util.Utils.classIsLoadable(CONNECTOR))  # type: ignore[union-attr]
 
 
 def document_of(topic: Topic) -> Document:
-    """How its messages are read."""
+    """Returns how to parse its messages."""
     return Document(topic.place, topic.settings.stream, topic.format.name, topic.settings.time, messages=True)
 
 
 def lines(spark: SparkSession, topic: Topic) -> DataFrame:
-    """Its messages as they come, each with its partition for a file, and its offset there."""
+    """Returns its messages as a stream, each with its partition as the file, and its offset there."""
     from pyspark.sql import functions as f
 
     reader = spark.readStream.format(FORMAT).option("kafka.bootstrap.servers", topic.hosts)
@@ -67,7 +69,7 @@ def lines(spark: SparkSession, topic: Topic) -> DataFrame:
 
 
 def possible(spark: SparkSession, sources: Sequence[Source]) -> Source | None:
-    """The source that the connector can read as it would be read in process; says why it cannot."""
+    """Returns the source that the connector can read as it would be read in process; logs why it cannot."""
     topics = [source for source in sources if isinstance(original(source), Topic)]
     if not topics or not is_there(spark):
         return None
@@ -80,7 +82,7 @@ def possible(spark: SparkSession, sources: Sequence[Source]) -> Source | None:
 
 
 def _hindrance(source: Source, sources: Sequence[Source]) -> str:
-    """Why a topic cannot be read by the connector."""
+    """Returns why the connector cannot read a topic; "": it can."""
     if not isinstance(source, Topic):
         return "what it brings has to be put in order, or gets its times from what it says"
     if len(sources) > 1:
@@ -89,5 +91,5 @@ def _hindrance(source: Source, sources: Sequence[Source]) -> str:
         return f"`format={source.format.name}` is no format of lines"
     if "@" in source.hosts:
         return "its user and password are said to librdkafka"
-    unsupported = sorted({*source.given} - _SAID)
+    unsupported = sorted({*source.given} - _SUPPORTED)
     return f"`{unsupported[0]}` is said to librdkafka" if unsupported else ""

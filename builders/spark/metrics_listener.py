@@ -1,7 +1,7 @@
-"""What the nodes of a run have done so far, for listeners of Spark: an observed metric of a query beside its own.
+"""Node metrics of a run for Spark's listeners, as an observed metric of a second query.
 
-A micro-batch is worked off by jobs of its own, inside ``foreachBatch``, and of what these observe the progress of the
-run's query tells nothing. So the figures go into a folder of the checkpoint, file by file, which another query reads.
+A micro-batch runs jobs of its own inside ``foreachBatch``, and the progress of the run's query does not report what
+these observe. So the metrics go into a folder of the checkpoint, file by file, which another query reads.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 METRIC = "squall"
-"""The observed metric: a row with the number of the batch, and for each node of the plan that has done something its
-`rows` and `seconds` so far (`squall.plan.node_metrics.NodeMetric`), by its id."""
+"""The observed metric: a row with the number of the batch and, for each active node of the plan by its id, its `rows`
+and `seconds` so far (`squall.plan.node_metrics.NodeMetric`)."""
 SCHEMA = "batch long, rows map<string, long>, seconds map<string, double>"
 FOLDER = "figures"
 
 
 class Reporter:
-    """Tells the figures of a run's nodes; while it is `at_work`, a query reads them."""
+    """Writes the metrics of a run's nodes; inside the context `at_work`, a query reads them."""
 
     def __init__(self, spark: SparkSession, store: Store) -> None:
         self.spark = spark
         self.store = store
 
     def tell(self, batch: int, metrics: PlanMetrics) -> None:
-        """What the nodes have done up to a batch, that included."""
+        """Writes the metrics of the nodes up to and including a batch."""
         rows = {id: figure.rows for id, figure in metrics.items()}
         seconds = {id: figure.seconds for id, figure in metrics.items() if figure.seconds is not None}
         self.store.write({"batch": batch, "rows": rows, "seconds": seconds}, FOLDER, f"{batch}.json")
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """The query is there, and at the end has told all. What an earlier run has left is gone."""
+        """Runs the query, which has reported everything at the end. It first deletes the files of an earlier run."""
         self.store.delete(FOLDER)
         self.store.path(FOLDER).mkdir()
         query = self._query()

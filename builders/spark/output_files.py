@@ -1,7 +1,7 @@
-"""Files of messages: what tasks leave behind, and what a batch has to tell, which the driver merges out of them.
+"""Parquet files of records that tasks write themselves; the driver merges the outputs in them.
 
-So Spark neither writes nor puts in order (docs/decisions/0043-one-job.md), and the driver holds a few rows of each
-file, however many there are.
+So Spark neither writes nor sorts outputs (docs/decisions/0043-one-job.md), and the driver buffers only a few rows of
+each file, however many files there are.
 """
 
 from __future__ import annotations
@@ -18,32 +18,37 @@ from pyarrow import parquet
 
 from squall.builders.distributed.io.task_output import ORDER
 
-_TOLD = ("start", "node", "row")
-"""What is told of an answer: where it comes among others is not."""
-_GROUP = 10_000
-"""How many messages are read at a time."""
+_OUTPUT_COLUMNS = ("start", "node", "row")
+"""The columns of an output that the driver hands on; its position among other outputs is not one of them."""
+_ROWS_PER_GROUP = 10_000
+"""The number of records in a row group, and in a batch that is read."""
 
 
 def write(folder: Path, messages: pyarrow.Table) -> str:
-    """Writes a file of messages into a folder: its name, which no other one has."""
+    """Writes records into a new file of a folder and returns its name, which is unique."""
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{uuid.uuid4().hex}.parquet"
-    parquet.write_table(messages, folder / name, row_group_size=_GROUP)
+    parquet.write_table(messages, folder / name, row_group_size=_ROWS_PER_GROUP)
     return name
 
 
 def merged(paths: Iterable[Path]) -> Iterator[tuple[int, int, str]]:
-    """(time, number of the operation node, row) of the answers in files, in the order in which they are told."""
+    """Yields (time, number of the sink node, row) of the outputs in files, merged into output order."""
     files = list(paths)
     if len(files) == 1:  # which is in order
-        return _read(files[0], _TOLD)
+        return _read(files[0], _OUTPUT_COLUMNS)
     return map(itemgetter(0, 1, -1), heapq.merge(*(_read(path, ORDER) for path in files)))
 
 
 def batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pyarrow.RecordBatch]:
-    """What is in such a file, some at a time. columns: those that are wanted, if not all are."""
+    """Yields the record batches of a file, a row group at a time.
+
+    Args:
+        path: the file.
+        columns: the columns to read; None: all.
+    """
     with parquet.ParquetFile(path) as file:
-        yield from file.iter_batches(_GROUP, columns=columns)
+        yield from file.iter_batches(_ROWS_PER_GROUP, columns=columns)
 
 
 def _read(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:

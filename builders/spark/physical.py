@@ -1,4 +1,4 @@
-"""Spark's own physical plans of what a plan becomes: job by job of a batch, with what each works off. None is run."""
+"""Explains a job by Spark's own physical plans, job by job of a batch, without running it."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 
 class Planned(NamedTuple):
-    """A job that there would be: what it does, in order, and Spark's plan of it."""
+    """A job that a batch would run: its steps, in order, and Spark's plan of it."""
 
     steps: tuple[str, ...]
     plan: str
 
 
 def physical(plan: Plan, options: Options, spark: SparkSession) -> str:
-    """The jobs of a batch as text, an empty folder being all that is read. Where a batch of little is worked off in
-    another way than one of much, all ways are shown."""
+    """Returns the jobs of a batch as text, with an empty folder for the sources. If the strategy depends on the size of
+    a batch, the text shows every strategy."""
     options = Options(steps=options.steps, measure=options.measure, conf=options.conf)
     settings = session_settings(spark, options.conf)
     max_bytes = max(settings.single_task_bytes(levels(plan, closures(plan)), is_local(spark)), 0)
@@ -66,8 +66,8 @@ def _text(jobs: Sequence[Planned]) -> str:
 
 
 def _jobs(plan: Plan, options: Options, spark: SparkSession, rows: int, straight: bool = False) -> list[Planned]:
-    """The jobs of a batch whose sources make so many rows. straight: they are known to be small before they are
-    read."""
+    """Returns the jobs of a batch whose sources bring `rows` rows. straight: the input is known to be small before it
+    is read, so a single task runs the batch."""
     with tempfile.TemporaryDirectory(prefix="squall-") as place:
         folder = Path(place)
         (folder / "in").mkdir()
@@ -80,10 +80,11 @@ def _jobs(plan: Plan, options: Options, spark: SparkSession, rows: int, straight
 
 
 class PlanningEngine(SparkEngine):
-    """Takes down the jobs that there would be, in `jobs`, and runs none.
+    """Collects in `jobs` the jobs that a batch would run, and runs none.
 
-    The first one, which reads the sources, is said to make so many rows, and leaves some for each level; a round of a
-    level leaves none for another one."""
+    It reports `rows` rows for the first job, which reads the sources, with some for each stage. An iteration of a stage
+    leaves no rows for another one.
+    """
 
     def __init__(self, spark: SparkSession, store: Store, plan: Plan, rows: int) -> None:
         super().__init__(spark, store)
@@ -91,9 +92,9 @@ class PlanningEngine(SparkEngine):
         self.rows = rows
         self.jobs: list[Planned] = []
         self.steps = [SOURCES]
-        """What the next job does."""
+        """The steps of the next job."""
         self.unmade = (write(store.path(), ARROW.empty_table()),)
-        """A file that can be read in place of all those that are not made."""
+        """An empty file that stands for all files that no job writes."""
 
     def worked(self, messages: DataFrame, step: Step, partitions: int) -> DataFrame:
         self.steps.append(step.__name__)

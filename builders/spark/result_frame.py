@@ -1,4 +1,4 @@
-"""The answers of a plan as a DataFrame: a column for each variable of a query, or the terms of facts."""
+"""Outputs of a plan as a DataFrame, with a column for each variable of a query, or for each term of a fact."""
 
 from __future__ import annotations
 
@@ -24,18 +24,20 @@ if TYPE_CHECKING:
 FACT = ("subject", "predicate", "object", "graph")
 """The columns of facts; `graph` is null in the default graph."""
 TERM = "struct<lexical: string, datatype: string, language: string>"
-"""A term. Of an IRI and a blank node (``_:b``) the datatype is null; of a plain literal it is xsd:string."""
+"""The type of a term. An IRI or blank node (``_:b``) has a null datatype; a plain literal has xsd:string."""
 EVERY = {"time": "long", "place": "int", "rule": "string"}
-"""The columns of every answer: its time (integer ms, null for what always holds); its number, from 1 on, among those of
-its time that have an order, else 0; its rule."""
+"""The columns of every output: its time (integer ms, null for what always holds); its position, from 1 on, among the
+ordered outputs of its time, else 0; its rule."""
 _TERM = pyarrow.struct([(name, pyarrow.string()) for name in ("lexical", "datatype", "language")])
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The columns of a plan's answers: those in `names`, each a term, then those of `EVERY`.
+    """The columns of a plan's outputs: those in `names`, each a term, then those of `EVERY`.
 
-    asks: the one column is the answer of an ASK query, a boolean.
+    Attributes:
+        names: the names of the columns of terms.
+        asks: whether the only column is the boolean answer of an ASK query.
     """
 
     names: tuple[str, ...]
@@ -43,13 +45,13 @@ class Shape:
 
     @property
     def schema(self) -> str:
-        """As Spark's DDL."""
+        """The schema as Spark's DDL."""
         kind = "boolean" if self.asks else TERM
         cells = (f"`{name}` {kind}" for name in self.names)
         return ", ".join([*cells, *(f"{name} {kind}" for name, kind in EVERY.items())])
 
     def cells(self, output: Output) -> tuple[Any, ...]:
-        """The cells of an answer in the columns of `names`. Raises BuilderError for an atom."""
+        """Returns the cells of an output in the columns of `names`. Raises BuilderError for an atom."""
         answer = output.fact
         match answer:
             case Boolean(value=value):
@@ -66,8 +68,11 @@ class Shape:
 
 
 def shape(plan: Plan) -> Shape:
-    """The columns of a plan's answers. Raises BuilderError where its programs answer in different ones, or where two
-    columns have the same name to Spark."""
+    """Returns the columns of a plan's outputs.
+
+    Raises:
+        BuilderError: the plan's programs have different columns, or two columns have the same name to Spark.
+    """
     shapes = {_shape(plan, end) for node, _ in plan.sinks for end in _ends(plan, node.id)}
     if len(shapes) != 1:
         raise BuilderError(
@@ -84,7 +89,7 @@ def shape(plan: Plan) -> Shape:
 
 
 def _ends(plan: Plan, id: str) -> Iterator[str]:
-    """The nodes that make what a node hands on."""
+    """Yields the nodes whose rows reach the inputs of a node through unions, duplicate elimination and slices."""
     for edge in plan.by_id[id].inputs:
         if isinstance(plan.by_id[edge.node].op, Union | Distinct | Slice):
             yield from _ends(plan, edge.node)
@@ -106,14 +111,14 @@ def _told(shape: Shape) -> str:
 
 
 def is_ordered(plan: Plan) -> bool:
-    """Whether a plan answers in an order."""
+    """Returns whether a plan's outputs have an order."""
     ends = (end for node, op in plan.sinks if op.output == "rstream" for end in _ends(plan, node.id))
     return any(isinstance(op := plan.by_id[id].op, Select) and op.order for id in ends)
 
 
 def numbered(answers: DataFrame) -> DataFrame:
-    """Messages that hold answers, with their places among those of their time as numbers (`weight`): Spark's tasks sort
-    each time by itself."""
+    """Adds to records of outputs their position among those of the same time (`weight`). Spark's tasks sort each time
+    separately."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -122,7 +127,7 @@ def numbered(answers: DataFrame) -> DataFrame:
 
 
 def frame(answers: DataFrame, columns: Shape) -> DataFrame:
-    """The answers that messages hold, in columns."""
+    """Converts records of outputs into columns."""
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         for batch in batches:
@@ -159,9 +164,9 @@ def _cell(term: Term | None) -> dict[str, str | None] | None:
 
 
 OTHERS = "*"
-"""What stands for all variables that have no type of their own."""
+"""Stands for all variables without a type of their own."""
 TYPES = ("string", "boolean", "int", "long", "float", "double", "decimal", "date", "timestamp")
-"""The types, by Spark's names, that columns can have. ``decimal`` may say its digits: ``decimal(38, 18)``."""
+"""The types that columns can have, by Spark's names. ``decimal`` may have digits: ``decimal(38, 18)``."""
 
 
 def check_types(columns: Shape, types: Mapping[str, str]) -> None:
@@ -174,8 +179,13 @@ def check_types(columns: Shape, types: Mapping[str, str]) -> None:
 
 
 def typed(answers: DataFrame, columns: Shape, types: Mapping[str, str]) -> DataFrame:
-    """The same with plain columns, made of lexical forms: of the type that `types` says for their name, or for
-    `OTHERS`; else strings. A value that is not of the type fails the job."""
+    """Replaces terms by plain values, cast from their lexical forms. A value that is not of the type fails the job.
+
+    Args:
+        answers: the outputs, with whole terms.
+        columns: their columns.
+        types: the type of each column by its name, or of `OTHERS`; a column without either is a string.
+    """
     from pyspark.sql import functions as f
 
     if columns.asks:

@@ -1,4 +1,4 @@
-"""One run of a job on Spark, the driver's side: what it reads, its micro-batches, and where their outputs go."""
+"""One run of a job on Spark, from the driver's side: its input, its micro-batches, and its output."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ from squall.builders.spark.session import is_local
 from squall.builders.spark.settings import session_settings
 from squall.builders.spark.sink_commit import SinkCommitter
 from squall.builders.spark.sources import FrameSource
-from squall.builders.spark.spool import Spool, show, written
-from squall.builders.spark.store import HOT, SPREAD, Store, uri_of
+from squall.builders.spark.spool import Spool, publish, write_lines
+from squall.builders.spark.store import BROADCAST, SKEWED_KEYS, Store, uri_of
 from squall.builders.spark.workers import by_workers
 from squall.contracts import Folder, Options, Output
 from squall.errors import BuilderError
@@ -63,11 +63,19 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _OUTPUTS_PER_ITEM = 1000
-"""So many outputs go from thread to thread at a time."""
+"""The number of outputs that one queue item passes from thread to thread."""
 
 
 class Run:
-    """One run of a job: the driver's side."""
+    """One run of a job: the driver's side.
+
+    Attributes:
+        batches: processes the micro-batches, staged or as sharded plan.
+        committer: saves the position of sink and dead-letter ledger with each batch.
+        output_queue: passes outputs, and events that acknowledge them, from the query's thread to the caller's.
+        failure: the first error of any thread.
+        abandoned: whether the caller has stopped taking outputs.
+    """
 
     def __init__(
         self,
@@ -86,30 +94,35 @@ class Run:
         self.begin = self.store.belong(plan, begin)
         self.exchange = exchange(spark, self.store)
         self.batches = self._batches(self.store.spread(), self.store.hot())
-        self.folder = self._folder(plan, options.sink) if isinstance(options.sink, Folder) else None
-        self.ends = SinkCommitter(options, self.store)
-        self.place = folder.absolute()
+        self.folder_writer = self._folder(plan, options.sink) if isinstance(options.sink, Folder) else None
+        self.committer = SinkCommitter(options, self.store)
+        self.path = folder.absolute()
         self.documents: tuple[Document, ...] = ()
-        """Of all sources, by number, and behind them of static data."""
+        """The documents of all sources, by number, followed by that of static data."""
         self.spool: Spool | None = None
         self.reporter: Reporter | None = None
-        self.waiting: queue.Queue[list[Output] | threading.Event | None] = queue.Queue(maxsize=10)
+        self.output_queue: queue.Queue[list[Output] | threading.Event | None] = queue.Queue(maxsize=10)
         self.failure: BaseException | None = None
         self.abandoned = False
         self.stopped = False
-        """Whether more would have come: the run goes on another time, or somebody has stopped the query."""
+        """Whether more input would follow: the run resumes later from its checkpoint, or somebody has stopped the
+        query."""
         self.ending = threading.Event()
         """Set when the run is to end."""
         self.begun = threading.Event()
-        """Set when micro-batches may be worked off: what the program starts with has been."""
+        """Set when micro-batches may be processed: the initial batch (axioms and static data) is done."""
         self.at_work = threading.Lock()
-        """Held while a micro-batch is worked off."""
+        """Held while a micro-batch is processed."""
         self.closed = False
-        """Whether no further one is."""
+        """Whether no further micro-batch may start."""
 
     def _batches(self, broadcast_inputs: frozenset[Address], skewed_keys: Hot) -> MicroBatches | Shards:
-        """What works micro-batches off. spread: the inputs whose rows go to all tasks, besides those of closures; hot:
-        the keys of inputs whose rows are scattered."""
+        """Makes the processor of micro-batches.
+
+        Args:
+            broadcast_inputs: the broadcast inputs, besides those of transitive closures.
+            skewed_keys: the skewed keys, by input.
+        """
         broadcast_inputs |= closures(self.plan)
         stages = levels(self.plan, broadcast_inputs, skewed_keys)
         program = PhysicalPlan(
@@ -137,11 +150,11 @@ class Run:
     # The run
 
     def outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
-        """All outputs of the run, batch by batch."""
+        """Yields all outputs of the run, batch by batch."""
         if isinstance(batches, Sources):
-            self.ends.settle = batches.settle
+            self.committer.settle = batches.settle
             batches.ends = self.stop if self._can_stop(batches) else None
-        self.ends.resume(self.batches.done)
+        self.committer.resume(self.batches.done)
         try:
             yield from self._outputs(self._inputs(batches), static)
         finally:
@@ -149,14 +162,17 @@ class Run:
                 self.spool.close()
 
     def _can_stop(self, batches: Sources) -> bool:
-        """Whether there is a place at which the run can be ended, and all that the driver reads can be."""
+        """Returns whether the run can end between two batches, and everything that the driver reads can be stopped."""
         live = [original(source) for source in batches.sources if source.live and not readable(source)]
         ends = batches.live or self.options.checkpoint is not None
         return ends and all(isinstance(source, Stoppable) for source in live)
 
     def stop(self) -> None:
-        """SinkCommitter the run: what the driver has received is worked off, and the micro-batch that is at work is done. With a
-        checkpoint it goes on another time; without one it comes to its end. May be called by any thread."""
+        """Ends the run gracefully; any thread may call it.
+
+        Received input and the current micro-batch are still processed. With a checkpoint the run resumes later; without
+        one its windows close and it ends.
+        """
         self.ending.set()
         if self.spool is not None:
             self.spool.stop()
@@ -181,49 +197,50 @@ class Run:
             if self.batches.unfinished and not self.stopped:
                 yield from self._run_batch(BatchInput(), last=True)
         if not self.stopped:
-            self.ends.keep(self.batches.done, last=True)
-            self.ends.deliver()
+            self.committer.keep(self.batches.done, last=True)
+            self.committer.deliver()
 
     def _reporting(self) -> AbstractContextManager[None]:
-        """While it is there, listeners of Spark's hear what nodes do, if they are measured."""
+        """Returns a context in which Spark's listeners receive the node metrics, if they are measured."""
         if not self.options.measure:
             return nullcontext()
         self.reporter = Reporter(self.spark, self.store)
         return self.reporter.at_work()
 
     def _runs_as_one_batch(self, inputs: Inputs) -> bool:
-        """Whether all there is can be worked off at once: it ends, and nothing is to be done with it later."""
+        """Returns whether one batch can process all input: it is bounded, and no later run needs its state."""
         ends = self.options.checkpoint is None and not inputs.live
         return self.options.batch or (ends and not self.settings.max_files_per_trigger)
 
     def _run_batch(
         self, batch_input: BatchInput, sources: Sequence[Source | None] = (), last: bool = False, keep: bool = True
     ) -> Iterator[Output]:
-        """A batch outside the stream: what holds always, what is left at the end, or all there is (keep: False)."""
+        """Processes and commits a batch outside the streaming query: the initial one, the final one, or all input at
+        once (keep: False)."""
         yield from self._batch(batch_input, sources, last, keep)
         self._commit(None)
 
     def _batch(
         self, batch_input: BatchInput, sources: Sequence[Source | None], last: bool = False, keep: bool = True
     ) -> Iterator[Output]:
-        """The outputs of a batch, its losses told."""
+        """Processes a batch, records its dead letters, and yields its outputs."""
         self._process(batch_input, last, keep)
         yield from self._answers(sources)
 
     def _answers(self, sources: Sequence[Source | None] = ()) -> Iterator[Output]:
-        """The outputs of the batch that has been worked off, its losses told."""
+        """Records the dead letters of the processed batch and yields its outputs."""
         for dead_letter in self.batches.losses():
             lose(dead_letter, self.options.ledger, sources)
         for number, count in self.batches.told.counts:
             if sources and (source := sources[number]) is not None:
                 source.reading.statements += count
-        if self.folder is None:
+        if self.folder_writer is None:
             yield from self.batches.outputs()
         elif (answers := self.batches.answers()) is not None:
-            self.folder.write(answers, self.batches.done)
+            self.folder_writer.write(answers, self.batches.done)
 
     def _process(self, batch_input: BatchInput, last: bool, keep: bool) -> None:
-        """Works a batch off: by one task, where there is little to be read."""
+        """Processes a batch, in a single task where its input is small."""
         parts = list(chain.from_iterable(batch_input.parts))
         is_work = batch_input.parts or batch_input.first or self.batches.unfinished
         if is_work and not batch_input.texts and self.batches.fits(sum(map(weight, parts))):
@@ -232,31 +249,31 @@ class Run:
             self.batches.work(self._records(batch_input), last, keep)
 
     def _commit(self, number: int | None) -> None:
-        """The outputs have been taken: they are made to last before the batch counts."""
-        self.ends.keep(self.batches.done + 1)
+        """Commits a batch whose outputs have been taken: makes them durable first, then counts the batch."""
+        self.committer.keep(self.batches.done + 1)
         self.batches.commit(number)
-        self.ends.deliver()
+        self.committer.deliver()
         if self.batches.done % COMPACT == 0:
             gc.collect()  # py4j leaves cycles, and by them what Java has of DataFrames that nobody needs
         if self.reporter is not None:
             self.reporter.tell(self.batches.done - 1, self.batches.tally.figures())
 
     def _start(self, static: Iterable[Event], inputs: Inputs) -> BatchInput:
-        """Axioms and static data, if there are any."""
-        file = self.place / "spool" / "static" / "static.json"
+        """Returns the initial batch: axioms and static data, if there are any."""
+        file = self.path / "spool" / "static" / "static.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         samples = Arriving(self.plan)
         static_events = samples.seen(event._replace(time=ALWAYS) for event in static)
-        draft = written(file, chain.from_iterable(map(spool_lines, static_events)))
+        draft = write_lines(file, chain.from_iterable(map(spool_lines, static_events)))
         self._choose_join_strategies(samples.rows, inputs)
         first = self.batches.first()
         if draft is None:
             return BatchInput(first=first)
-        show(draft)
+        publish(draft)
         return BatchInput(parts=shared(self.spark, [(len(inputs.documents), str(file))]), first=first)
 
     def _choose_join_strategies(self, rows: Mapping[Address, int], inputs: Inputs) -> None:
-        """Chooses what goes to all tasks, and which keys are hot. rows: how many static data bring to each input."""
+        """Chooses the broadcast inputs and the skewed keys. rows: the number of static rows of each input."""
         if as_a_whole(self.plan):
             return
         hot_key_share = self.settings.hot_key_share(self.exchange.partitions)
@@ -280,16 +297,16 @@ class Run:
             if address in still_splittable
         }
         if broadcast_inputs:
-            self.store.write(sorted(broadcast_inputs), SPREAD)
+            self.store.write(sorted(broadcast_inputs), BROADCAST)
         if skewed_keys:
-            self.store.write([[*address, keys] for address, keys in skewed_keys.items()], HOT)
+            self.store.write([[*address, keys] for address, keys in skewed_keys.items()], SKEWED_KEYS)
         if broadcast_inputs or skewed_keys:
             self.batches = self._batches(broadcast_inputs, skewed_keys)
 
     # Sources
 
     def _records(self, batch_input: BatchInput) -> DataFrame | None:
-        """The messages of what a batch takes in; None: there is nothing."""
+        """Returns the records of a batch's input; None: there are none."""
         frames: list[DataFrame] = []
         if batch_input.first:
             frames.append(self.exchange.made(self.batches.starting(batch_input.first)))
@@ -302,7 +319,8 @@ class Run:
         return self.exchange.union(frames)
 
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:
-        """What Spark reads by itself is left to it; all else is spooled: now if it ends, else while the query runs."""
+        """Describes the input. Spark reads what it can; the driver spools the rest: at once if it is bounded, else
+        while the query runs."""
         sources = batches.sources if isinstance(batches, Sources) else ()
         executor_source = executor_sources.chosen(self.spark, self.store, batches)
         spark_sources = [source for source in sources if readable(source) or source is executor_source.source]
@@ -312,7 +330,7 @@ class Run:
         live = is_live(batches)
         driver_inputs = _rest(batches, spark_sources)
         if driver_inputs is not None:
-            self.spool = Spool(self.place, driver_inputs, self.options.checkpoint is not None, self._fail)
+            self.spool = Spool(self.path, driver_inputs, self.options.checkpoint is not None, self._fail)
             documents.append(Document(str(self.spool.files), folder=True, spooled=True))
             counted_sources.append(None)
             if self.ending.is_set():
@@ -328,8 +346,8 @@ class Run:
     # The query
 
     def _stream(self, inputs: Inputs, first: BatchInput | None) -> Iterator[Output]:
-        """The outputs of what the program starts with, if it does, and of the streaming query. This runs in threads of
-        its own and waits for whoever takes them."""
+        """Yields the outputs of the initial batch, if there is one, and of the streaming query, which runs in threads
+        of its own and waits for the consumer of this generator."""
         with ThreadPoolExecutor(1) as executor:  # a query takes about as long to start as the first task does
             first_batch = executor.submit(self._process, first, last=False, keep=True) if first is not None else None
             query = self._query(inputs)
@@ -341,7 +359,7 @@ class Run:
                 yield from self._answers()
                 self._commit(None)
             self.begun.set()
-            while (item := self.waiting.get()) is not None:
+            while (item := self.output_queue.get()) is not None:
                 if isinstance(item, threading.Event):
                     item.set()
                 else:
@@ -352,12 +370,12 @@ class Run:
             raise self.failure
 
     def _end(self, query: StreamingQuery, watcher: threading.Thread) -> None:
-        """Lets a batch in work fail, if the run is abandoned, and stops the query."""
+        """Stops the query. If the run is abandoned, the current batch fails."""
         self.abandoned = True
         self.begun.set()
         while watcher.is_alive():
             with suppress(queue.Empty):
-                item = self.waiting.get(timeout=0.1)
+                item = self.output_queue.get(timeout=0.1)
                 if isinstance(item, threading.Event):
                     item.set()
             if not query.isActive or not query.status["isTriggerActive"]:
@@ -371,7 +389,7 @@ class Run:
         return (writer if inputs.live else writer.trigger(availableNow=True)).start()
 
     def _watch(self, query: StreamingQuery, inputs: Inputs) -> None:
-        """Says when there is nothing more to come, or the query has been stopped."""
+        """Puts the end marker (None) into the queue when all input is processed, or the query has been stopped."""
         try:
             if inputs.live and not inputs.endless:
                 while query.isActive and self.spool is not None and not self.spool.join(0.2):
@@ -384,10 +402,10 @@ class Run:
             self.stopped = self.options.checkpoint is not None if self.ending.is_set() else stopped
         except Exception as error:  # given to the thread that takes the outputs
             self._fail(error)
-        self.waiting.put(None)
+        self.output_queue.put(None)
 
     def _await(self, query: StreamingQuery) -> None:
-        """Comes back when a query has ended, or has been ended between two micro-batches."""
+        """Returns when the query has ended, or has been ended between two micro-batches."""
         while not self.ending.is_set():
             if query.awaitTermination(1):
                 return
@@ -396,7 +414,7 @@ class Run:
         query.stop()
 
     def _on_batch(self, frame: DataFrame, number: int, inputs: Inputs) -> None:
-        """Works off one micro-batch; called by Spark, in a thread of its own."""
+        """Processes one micro-batch; Spark calls it in a thread of its own."""
         self.begun.wait()
         with self.at_work:
             if self.closed or self.abandoned:
@@ -425,17 +443,17 @@ class Run:
             raise
 
     def _fail(self, error: BaseException) -> None:
-        """Notes the first thing that went wrong in any of the threads, for the one that takes the outputs."""
+        """Saves the first error of any thread for the thread that takes the outputs."""
         self.failure = self.failure or error
 
     def _enqueue(self, item: list[Output] | threading.Event) -> None:
         if self.abandoned:
             raise RuntimeError("the run was abandoned")
-        self.waiting.put(item)
+        self.output_queue.put(item)
 
 
 def _rest(batches: Iterable[Sequence[Event]], spark_sources: Sequence[Source]) -> Sources | Given | None:
-    """What Spark does not read by itself; None: it reads all."""
+    """Returns the input that Spark does not read itself; None: there is none."""
     if not isinstance(batches, Sources):
         return Given(batches)
     numbers = [number for number, source in enumerate(batches.sources) if source not in spark_sources]
@@ -445,7 +463,7 @@ def _rest(batches: Iterable[Sequence[Event]], spark_sources: Sequence[Source]) -
 
 
 def _check_streaming_frames(inputs: Inputs) -> None:
-    """Raises BuilderError where a DataFrame would have to be read batch by batch, and is no stream."""
+    """Raises BuilderError if a batch DataFrame would have to be read as a stream."""
     for source in inputs.sources:
         if isinstance(source, FrameSource) and not source.live:
             raise BuilderError(

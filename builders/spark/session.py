@@ -29,10 +29,10 @@ LOG4J = Path(__file__).absolute().with_name("log4j2.properties")  # in a zip fil
 UI_RETENTION = (
     "spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.ui.retainedTasks", "spark.sql.ui.retainedExecutions",
 )  # fmt: skip
-"""What Spark keeps of the past for its web interface: 1000 jobs, stages and queries, and 100,000 tasks, if it is not
-told otherwise, also where nobody looks."""
+"""The settings for how much history Spark keeps for its web interface. By default it keeps 1000 jobs, stages and
+queries, and 100,000 tasks, even if nobody looks."""
 QUICK_START = "-XX:TieredStopAtLevel=1"
-"""Java code is compiled by the first, quick compiler alone: Java only hands on what workers do, and to compile it well
+"""Makes Java compile with the first, quick compiler only. Java merely passes on what workers do, and compiling it well
 takes more time than it saves (docs/decisions/0040-cold-spark.md)."""
 DEFAULTS = {
     "spark.master": "local[*]",
@@ -44,22 +44,27 @@ DEFAULTS = {
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()} {QUICK_START}",
     "spark.executor.extraJavaOptions": QUICK_START,
 }
-"""Our settings for a session of our own; a session that is there already is left as it is."""
+"""Our settings for a session of our own; an existing session keeps its settings."""
 DAEMON = ("spark.python.daemon.module", "squall.builders.spark_daemon")
-"""The setting for workers that are ready sooner, where they import what this process does: on this machine."""
+"""The setting for a daemon whose workers start faster, where they import what this process does: on this machine."""
 SOCKETS = "spark.python.unix.domain.socket.enabled"
-"""The setting by which Java and its Python workers talk over Unix domain sockets, on this machine (from Spark 4.1 on).
-Over TCP each task waits 40 ms: Java sends little after little, and waits for its acknowledgement (Nagle's algorithm,
-RFC 896), which the other side's system puts off. (The workers of a cluster are left alone: a path of Hadoop's folders
-is mostly longer than such a socket's name may be.)"""
+"""The setting that lets Java and its Python workers talk over Unix domain sockets on this machine (from Spark 4.1 on).
+
+Over TCP each task waits 40 ms: Java sends small writes and waits for each acknowledgement (Nagle's algorithm, RFC 896),
+which the receiving system delays. (Workers of a cluster do without: the path of a Hadoop folder is mostly longer than
+the name of such a socket may be.)
+"""
 SOCKET_FOLDER = "spark.python.unix.domain.socket.dir"
-"""The setting that says where these sockets are: Spark leaves one behind for each session."""
+"""The setting for the folder of these sockets: Spark leaves one behind for each session."""
 _PATH = 57
 """So many bytes its name may have: Spark adds 43, and a socket's may have about 100, on all systems."""
 LOG_FILES = "spark.sql.streaming.checkpointFileManagerClass"
-"""The setting that says how a query's log is written. By default through Hadoop's `FileContext`, which on a local disk
-starts a process for each link that there might be: some 30 of them for the three files of a micro-batch. `FileSystem`
-starts six. Either writes a file beside the one it is to be, and renames it."""
+"""The setting for how a query's log is written.
+
+By default Spark uses Hadoop's `FileContext`, which on a local disk starts a process for each possible symbolic link:
+some 30 of them for the three files of a micro-batch. `FileSystem` starts six. Both write a temporary file and rename
+it.
+"""
 _RENAMING = tuple(
     f"org.apache.spark.sql.execution.streaming.{package}FileSystemBasedCheckpointFileManager"
     for package in ("checkpointing.", "")  # Spark has moved it
@@ -67,8 +72,11 @@ _RENAMING = tuple(
 
 
 def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
-    """The session that is there, or a new one: on a master of ``local[*]`` with `DEFAULTS`, over which `conf` wins;
-    started by ``spark-submit``, which says all that itself, with `conf` alone."""
+    """Returns the active session, or starts a new one.
+
+    A new session has a master of ``local[*]`` and `DEFAULTS`, which `conf` overrides. A session started by
+    ``spark-submit``, which has settings of its own, gets `conf` only.
+    """
     from pyspark.sql import SparkSession
 
     if (active := _known()) is not None:
@@ -96,7 +104,7 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
 
 @contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Spark makes of Ctrl-C what it likes: not where somebody else has said what it means."""
+    """Restores a custom handler of Ctrl-C, which Spark would replace."""
     handler = signal.getsignal(signal.SIGINT)
     yield
     is_custom = callable(handler) and handler is not signal.default_int_handler
@@ -105,7 +113,7 @@ def _signals_kept() -> Iterator[None]:
 
 
 def _sockets() -> dict[str, str]:
-    """See `SOCKETS`."""
+    """Returns the settings for Unix domain sockets; none where they cannot be used (see `SOCKETS`)."""
     if not hasattr(socket, "AF_UNIX") or len(os.fsencode(folder := _socket_folder())) > _PATH:
         return {}
     return {SOCKETS: "true", SOCKET_FOLDER: folder}
@@ -117,14 +125,14 @@ def _socket_folder() -> str:
 
 
 def passing_folder() -> Path:
-    """A new folder, for as long as this process lasts."""
+    """Makes a folder that lasts as long as this process."""
     folder = tempfile.mkdtemp(prefix="squall-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
 
 
 def _let_logs_be_renamed(spark: SparkSession) -> None:
-    """See `LOG_FILES`."""
+    """Sets `LOG_FILES`."""
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 
     for name in _RENAMING:
@@ -139,12 +147,12 @@ def _is_local(master: str | None) -> bool:
 
 
 def is_local(spark: SparkSession) -> bool:
-    """Whether all its tasks run in this process and workers of its own."""
+    """Returns whether all tasks run in this process and in workers of its own."""
     return _is_local(spark.sparkContext.master)
 
 
 def _known() -> SparkSession | None:
-    """This thread's session, or else the one that another thread has started."""
+    """Returns this thread's session, or else the one that another thread has started."""
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
@@ -155,7 +163,8 @@ def _known() -> SparkSession | None:
 
 
 def _let_workers_import_squall() -> None:
-    """Python workers find this package where this process found it, also in a checkout that is not installed."""
+    """Lets Python workers import this package from where this process has found it, also in a checkout that is not
+    installed."""
     root = str(Path(errors.__file__).parent.parent)
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if root not in entries:

@@ -1,4 +1,4 @@
-"""Where the sink and the ledger of a run on Spark are between two batches, so that each batch is in them once."""
+"""Positions of a run's sink and dead-letter ledger between two batches, which make output exactly-once."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from squall.errors import BuilderError
 
 
 class SinkCommitter:
-    """The sink and the ledger of a run. What can only be recovered (`squall.contracts.CheckpointedSink`) is for runs that have
-    a checkpoint.
+    """Saves and restores the positions of the sink and the ledger of a run. A sink that only supports recovery
+    (`squall.contracts.CheckpointedSink`) takes part in runs with a checkpoint.
 
-    settle: makes sure that what has been written is where it should be.
+    Attributes:
+        settle: makes sure that written output is durable; None: nothing to do.
     """
 
     settle: Callable[[], None] | None = None
@@ -28,8 +29,14 @@ class SinkCommitter:
         self.parts: dict[str, Any] = {kind: part for kind, part in candidates.items() if isinstance(part, supported)}
 
     def resume(self, committed: int) -> None:
-        """Goes on as if nothing had followed the batches that count. done: how many they are. Raises BuilderError where
-        they are in another sink."""
+        """Restores the sink and the ledger to their positions behind the committed batches.
+
+        Args:
+            committed: the number of committed batches.
+
+        Raises:
+            BuilderError: the committed batches are in another sink.
+        """
         saved = self.store.read("marks", f"{committed}.json")
         if saved is None:
             self._note(committed)
@@ -46,15 +53,19 @@ class SinkCommitter:
                 part.recover(saved[kind])
 
     def keep(self, committed: int, last: bool = False) -> None:
-        """Makes what has been written last, and says where that ends; what is held back is in there. done: how many
-        batches count when this one does. last: nothing follows for the time being."""
+        """Makes output durable and saves its end, with what the sink still buffers.
+
+        Args:
+            committed: the number of committed batches, this one included.
+            last: whether no batch follows for the time being.
+        """
         if self.settle is not None:
             self.settle()
         self._note(committed, last)
         self.store.delete("marks", f"{committed - 2}.json")
 
     def deliver(self) -> None:
-        """What was kept counts: what is held back is handed on."""
+        """Hands on what the sink has buffered: the second phase of a two-phase commit."""
         if "sink" in self.parts and isinstance(self.sink, TwoPhaseCommitSink):
             self.sink.deliver()
 

@@ -1,4 +1,4 @@
-"""DataFrames of the user's own as sources (docs/spark.md, "DataFrames")."""
+"""A DataFrame of the user's own as a source (docs/spark.md, "DataFrames")."""
 
 from __future__ import annotations
 
@@ -16,14 +16,19 @@ _TYPES = {"subject": "string", "predicate": "string", "object": "string", "time"
 
 
 class FrameSource:
-    """A batch or streaming DataFrame as a source, for the builder `spark` alone.
+    """A batch or streaming DataFrame as a source, for the builder `spark` only.
 
     Its columns are ``subject``, ``predicate`` and ``object`` (terms in N-Triples), ``time`` (integer ms, or a
-    timestamp), and ``graph`` if it likes (a term; null: the default graph); others are passed over. A row that is no
-    triple in that form is malformed, and goes to the ledger, with what a column ``lost`` says of it.
+    timestamp), and optionally ``graph`` (a term; null: the default graph). Other columns are ignored. A row that is no
+    triple in that form is malformed and becomes a dead letter, with the reason in the column ``lost``, if there is one.
 
-    frame: the DataFrame. stream: the IRI of the stream that it brings. name: what messages call it, and what makes its
-    blank nodes its own. Raises SourceError where a column is missing or of another type.
+    Args:
+        frame: the DataFrame.
+        stream: the IRI of the stream that it feeds.
+        name: its name in messages, which also keeps its blank nodes apart.
+
+    Raises:
+        SourceError: a column is missing or has another type.
     """
 
     earliest: int = ALWAYS
@@ -47,7 +52,7 @@ class FrameSource:
         self.timestamps = types["time"] == "timestamp"
         self.graphs = "graph" in types
         self.tells = types.get("lost") == "string"
-        """Whether its rows say what is the matter with them (`squall.builders.spark.datasource`)."""
+        """Whether its rows may be dead letters with a reason (`squall.builders.spark.datasource`)."""
 
     @property
     def format(self) -> str:
@@ -55,12 +60,12 @@ class FrameSource:
         return "nqt" if self.graphs else "ntt"
 
     def batches(self) -> Iterator[Sequence[Event]]:
-        """Raises SourceError: nothing is brought to this process."""
+        """Raises SourceError: this process does not read the source."""
         raise SourceError(f"`{self.uri}` is read by Spark alone", hint="use the builder `spark`")
 
     def lines(self) -> DataFrame:
-        """Its rows as lines of its format, each with its partition. A null leaves out what makes the line one, and what
-        has a line end in it, which no line can have, begins as none does."""
+        """Returns its rows as lines of its format, each with its partition. A null makes the line malformed. So does a
+        line feed in a cell, which no line can contain."""
         time = "unix_millis(time)" if self.timestamps else "time"
         cells = ["subject", "predicate", "object", *(["graph"] if self.graphs else []), "'.'"]
         cells += ["if(subject is null, '# ' || lost, null)"] if self.tells else []

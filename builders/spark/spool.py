@@ -1,7 +1,7 @@
-"""What Spark cannot read by itself, written as files that it can, and where the sources stand behind what is in them.
+"""The spool: input that Spark cannot read by itself, written as files that it can, with the offsets of its sources.
 
-A file is written under a name that is passed over, then the *stand* says that it counts, then it gets its own name.
-So what is in the spool is not read from its sources again, and everything else is, wherever a run is killed.
+A file is written under a hidden name. Then the offsets file says that it counts, and then it gets its final name. So a
+run that is killed anywhere reads nothing twice that is in the spool, and replays everything else from its sources.
 """
 
 from __future__ import annotations
@@ -23,14 +23,20 @@ from squall.rdf import ALWAYS
 from squall.streams import Sources
 
 SPOOL_INTERVAL_SECONDS = 0.2
-"""For how long a live stream's events are gathered into one file, at most."""
+"""The longest time for which the events of a live stream are gathered into one file."""
 
 
 class Spool:
-    """Writes what sources bring into the folder of a run: as files in `files`.
+    """Writes the events of sources into the folder of a run, as files in `files`.
 
-    keeps: another process may go on with that folder, and reads the sources from where they stood. fail: is told what
-    goes wrong while they are read. Raises BuilderError where the folder is that of other sources.
+    Args:
+        folder: the folder of the run.
+        inputs: the sources.
+        keeps: whether another process may resume from the folder; it then reads the sources from their offsets.
+        fail: receives the errors of reading threads.
+
+    Raises:
+        BuilderError: the folder belongs to other sources.
     """
 
     def __init__(
@@ -41,13 +47,13 @@ class Spool:
         self.inputs = inputs
         self._keeps = keeps
         self._fail = fail
-        self._stand = folder / "spool" / "stand.json"
+        self._offsets_file = folder / "spool" / "offsets.json"
         self.number = 0
-        """That of the last file."""
+        """The number of the last file."""
         self._latest = ALWAYS
-        """The time (integer ms) up to which events have come: what is earlier is late."""
+        """The latest event time so far (integer ms); an earlier event is late."""
         self._waiting: deque[tuple[int, Mapping[int, str]]] = deque()
-        """The files that have not been worked off, with the positions behind them."""
+        """The files that have not been processed, with the source positions behind them."""
         self._writer = threading.Thread(target=self._write_as_it_comes, name="spools", daemon=True)
         self.files.mkdir(parents=True, exist_ok=True)
         saved = self._known() if keeps else None
@@ -64,21 +70,21 @@ class Spool:
     # What is asked of it
 
     def start(self) -> None:
-        """Begins to read the sources, as they bring something: nobody knows when that is."""
+        """Starts reading live sources, in threads."""
         self._intake.start()
         self._writer.start()
 
     def join(self, seconds: float) -> bool:
-        """Whether all that sources bring has been written; waits so long for it at most."""
+        """Waits at most `seconds`; returns whether all input has been written."""
         self._writer.join(seconds)
         return not self._writer.is_alive()
 
     def write(self) -> None:
-        """Writes all that sources bring, now."""
+        """Writes all input of bounded sources now."""
         self._write(self._intake.parts())
 
     def acknowledge(self, number: int | None = None) -> None:
-        """All up to the file of a number has been worked off; None: all there is."""
+        """Acknowledges to the sources that all files up to `number` have been processed; None: all files."""
         positions = None
         while self._waiting and (number is None or self._waiting[0][0] <= number):
             _, positions = self._waiting.popleft()
@@ -86,21 +92,21 @@ class Spool:
             self.inputs.acknowledge(positions)
 
     def stop(self) -> None:
-        """Sources end: what they have received is still written."""
+        """Ends the sources; what they have received is still written."""
         self.inputs.stop()
 
     def close(self) -> None:
-        """Nothing more is read."""
+        """Stops reading."""
         self._intake.close()
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        """See `squall.contracts.Ledger`: what is lost is spooled as well, so that it counts with the rest of its batch."""
+        """Spools a dead letter (`squall.contracts.Ledger`), so that it counts with the rest of its batch."""
         self._intake.lost.append(Lost(cause, source, 0, line or 0, reason, text))
 
     # Writing
 
     def _write_as_it_comes(self) -> None:
-        """Writes what has micro_batch_input as files, each of what came within `SPOOL_INTERVAL_SECONDS` of its first batch."""
+        """Writes arriving events as files, one for what arrives within `SPOOL_INTERVAL_SECONDS` of a batch."""
         end: Ended | None = None
         try:
             while end is None:
@@ -112,7 +118,7 @@ class Spool:
             self._fail(error)
 
     def _write(self, parts: Iterable[Part]) -> None:
-        """Writes a file of parts, if there is anything in them."""
+        """Writes a file of parts, if they have any content."""
         last: Part | None = None
 
         def lines() -> Iterator[str]:
@@ -123,28 +129,28 @@ class Spool:
                 yield from map(lost_line, last.lost)
                 self._latest = last.events[-1].time if last.events else self._latest
 
-        draft = written(file_of(self.files, self.number + 1), lines())
+        draft = write_lines(file_of(self.files, self.number + 1), lines())
         if last is not None and draft is not None:
             self.number += 1
             self._waiting.append((self.number, last.positions))
             if self._keeps:
                 self._note(last.standings, last.positions)
-            show(draft)
+            publish(draft)
 
     # Where sources stand
 
     def _note(self, standings: Sequence[Any], positions: Mapping[int, str]) -> None:
-        """Says that the last file counts, and where the sources stand behind it."""
+        """Saves that the last file counts, and the offsets of the sources behind it."""
         offsets = {"file": self.number, "latest": self._latest, "sources": _uris(self.inputs)}
-        draft = self._stand.with_suffix(".tmp")
+        draft = self._offsets_file.with_suffix(".tmp")
         with draft.open("w", encoding="utf-8") as file:
             json.dump(offsets | {"standings": standings, "positions": positions}, file)
             _settle(file)
-        draft.replace(self._stand)
+        draft.replace(self._offsets_file)
 
     def _known(self) -> Any:
-        """What was said of the last file (`_note`), if anything was."""
-        saved = json.loads(self._stand.read_text(encoding="utf-8")) if self._stand.exists() else None
+        """Returns what `_note` has saved, if there is anything."""
+        saved = json.loads(self._offsets_file.read_text(encoding="utf-8")) if self._offsets_file.exists() else None
         if saved is not None and saved["sources"] != _uris(self.inputs):
             raise BuilderError(
                 f"the checkpoint `{self.folder}` is that of other sources: {', '.join(saved['sources'])}",
@@ -153,10 +159,10 @@ class Spool:
         return saved
 
     def _go_on(self, saved: Any) -> None:
-        """Lets the sources go on where they stood, and sees to the file that was being written."""
+        """Resumes the sources from their saved offsets, and completes or deletes the file that was being written."""
         for draft in self.files.glob("_*"):
             if saved is not None and draft == _draft(file_of(self.files, saved["file"])):
-                show(draft)
+                publish(draft)
             else:
                 draft.unlink()
         self.inputs.keep(saved["standings"] if saved is not None else (), int(SPOOL_INTERVAL_SECONDS * 1000))
@@ -172,7 +178,7 @@ def _uris(inputs: Sources | Given) -> list[str]:
 
 
 def _gather(intake: Intake) -> tuple[list[Part], Ended | None]:
-    """The next batch, what comes soon after it, and the end, if that has come."""
+    """Returns the next batch with what arrives soon after it, and the end of the input, if it has been reached."""
     items = intake.take(None)
     limit = time.monotonic() + SPOOL_INTERVAL_SECONDS
     while not isinstance(items[-1], Ended) and (seconds_left := limit - time.monotonic()) > 0:
@@ -184,17 +190,17 @@ def _gather(intake: Intake) -> tuple[list[Part], Ended | None]:
 
 
 def file_of(folder: Path | str, number: int) -> Path:
-    """The file of a number, from 1; in the order of numbers, which is that of names."""
+    """Returns the file of a number, from 1. Names sort as their numbers do."""
     return Path(folder, f"{number:012}.json")
 
 
 def numbers(folder: Path | str) -> list[int]:
-    """The numbers of the files that are there."""
+    """Returns the numbers of the files that exist, in ascending order."""
     return sorted(int(path.stem) for path in Path(folder).glob("[0-9]*.json"))
 
 
-def written(path: Path, lines: Iterable[str]) -> Path | None:
-    """A file of lines, which is passed over until it is shown; None if there are none."""
+def write_lines(path: Path, lines: Iterable[str]) -> Path | None:
+    """Writes lines into a file with a hidden name; None: there are no lines."""
     draft = _draft(path)
     with draft.open("w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)
@@ -205,8 +211,8 @@ def written(path: Path, lines: Iterable[str]) -> Path | None:
     return draft
 
 
-def show(draft: Path) -> None:
-    """Gives a file that is written its own name."""
+def publish(draft: Path) -> None:
+    """Gives a written file its final name."""
     draft.rename(draft.with_name(draft.name.removeprefix("_")))
 
 

@@ -1,8 +1,8 @@
-"""The spool as a data source of Spark's own, ``squall-spool``: what Spark's workers read of live sources.
+"""The spool as a Python data source of Spark, ``squall-spool``.
 
-A Python Data Source (https://spark.apache.org/docs/latest/api/python/tutorial/sql/python_data_source.html): an offset
-in Spark's checkpoint is the number of the last file that a micro-batch has. Files are deleted when Spark knows that the
-micro-batch of the last one is done, so that they are there whenever it plans one again.
+It is a Python Data Source (https://spark.apache.org/docs/latest/api/python/tutorial/sql/python_data_source.html). An
+offset in Spark's checkpoint is the number of the last file of a micro-batch. Files are deleted once Spark has committed
+their micro-batch, so that they are there whenever Spark plans a micro-batch again.
 """
 
 from __future__ import annotations
@@ -21,22 +21,21 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
 SCHEMA = pyarrow.schema([("value", pyarrow.string()), ("file", pyarrow.string()), ("block", pyarrow.int64())])
-"""Lines, and where they are from."""
+"""Lines, with their file and the beginning of their split."""
 _OFFSET = "file"
-"""What Spark's offsets have: the number of a file."""
+"""The key of an offset: its value is the number of a file."""
 _PATIENCE = 0.1
-"""For how long Spark waits for files, in seconds: it would ask again after 10 ms."""
+"""Seconds for which Spark waits for files: it would ask again after 10 ms."""
 _LOOK = 0.01
-"""How often is looked for them meanwhile, in seconds."""
+"""Seconds between two looks for a file meanwhile."""
 
 
 class SpoolSource(DataSource):
-    """The files of a spool, of which Spark is given the folder.
+    """The data source of a spool's files; its path is their folder.
 
-    Options: ``last``, the number of the last file when the query begins; ``most``, of how many files a micro-batch is
-    at most (0: of all); ``tasks``, ``least`` and ``share`` as `squall.builders.distributed.io.splits.shares` takes them.
-    The columns: ``value``, lines of a file; ``file``, its path; ``block``, where the part of it begins that a task
-    reads.
+    Options: ``last``, the number of the last file when the query begins; ``most``, the most files of a micro-batch (0:
+    no limit); ``tasks``, ``least`` and ``share``, the arguments of `squall.builders.distributed.io.splits.shares`.
+    Columns: ``value``, the lines of a split; ``file``, its path; ``block``, the byte at which the split begins.
     """
 
     @classmethod
@@ -58,7 +57,7 @@ class _Reader(DataSourceStreamReader):
         self._folder = folder
         self._given = options
         self._last = options["last"]
-        """The last file that is known to be there, or to have been."""
+        """The number of the last file that is known to exist, or to have existed."""
 
     def initialOffset(self) -> dict[str, int]:
         return {_OFFSET: 0}
@@ -70,7 +69,7 @@ class _Reader(DataSourceStreamReader):
         return ReadMaxFiles(most) if most else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, int] | None = None, limit: ReadLimit | None = None) -> dict[str, int]:
-        """Before Spark 4.2, which gives neither, it is the last file that there is."""
+        """Returns the end of the next micro-batch. Before Spark 4.2, which gives no argument, it is the last file."""
         begin = self._last if start is None else start[_OFFSET]
         end = time.monotonic() + _PATIENCE
         while not self._found(begin) and time.monotonic() < end:
@@ -78,7 +77,7 @@ class _Reader(DataSourceStreamReader):
         return {_OFFSET: min(self._last, begin + getattr(limit, "max_files", self._last))}
 
     def _found(self, begin: int) -> bool:
-        """Whether there is a file behind one."""
+        """Returns whether there is a file behind `begin`."""
         while file_of(self._folder, self._last + 1).exists():
             self._last += 1
         return self._last > begin

@@ -1,4 +1,4 @@
-"""What Spark's Python workers are given to do."""
+"""Functions that run steps in Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 _OWN = "SQUALL_WORKER"
-"""Workers with another environment are others: so each of those that work whole batches off, or shares of them, is in a
-pool of its own."""
+"""An environment variable that keeps workers apart: Spark has a pool of workers for each environment. So each worker
+that processes whole batches, or shards of them, has a pool of its own."""
 _ENVIRONMENT = threading.Lock()
 
 
 def by_workers(rows: DataFrame, step: Step) -> DataFrame:
-    """The messages that workers make of rows, where these are."""
+    """Runs a step on rows in the Python workers of their partitions."""
 
     def work(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         calm_collector()
@@ -36,12 +36,18 @@ def by_workers(rows: DataFrame, step: Step) -> DataFrame:
 
 
 def by_own_workers(nothing: RDD[int], steps: Sequence[Step], local: bool) -> RDD[pyarrow.RecordBatch]:
-    """What tasks make of nothing, one for each step: of an RDD of one partition. local: all tasks are on this machine;
-    then it is the same worker each time that has the first step, or the second, if no two such jobs are at work at
-    once: Spark takes the one that has been idle for the longest time, and there is no other. (Elsewhere any executor
-    may have any step, and is not to have a pool for each.)
+    """Runs steps without input, each as a task of its own.
 
-    Not a DataFrame, since to plan one takes longer than to run a task that is to do nothing.
+    With `local`, all tasks run on this machine, and a step runs in the same worker each time, because each has a pool
+    of one worker. That holds if no two such jobs run at once: Spark takes the worker that has been idle longest.
+    Elsewhere any executor may run any step, and does not need a pool for each.
+
+    It is no DataFrame, since planning one takes longer than running a task with nothing to do.
+
+    Args:
+        nothing: an RDD of one partition.
+        steps: the steps.
+        local: whether all tasks run on this machine.
     """
     rdds = [_by_own_worker(nothing, step, pool if local else 0) for pool, step in enumerate(steps)]
     return rdds[0] if len(rdds) == 1 else nothing.context.union(rdds).setName(steps[0].__name__)
