@@ -38,7 +38,7 @@ from squall.model.profiles import apply_profile
 from squall.model.windows import HoppingWindow, SlidingWindow
 from squall.plan import Input, Node, Plan
 from squall.plan.operators import Column, DerivedStream, Join, Match, Scan, Select, Sink, Unit
-from squall.plan.partitioning import derived_stream_columns, subject_column, output_columns
+from squall.plan.partitioning import derived_stream_columns, output_columns, subject_column
 from squall.plan.validation import check
 from squall.planners.partitioning import group
 from squall.rdf import QUAD, Event, Term, Triple, iri
@@ -180,7 +180,7 @@ def test_what_is_told_if_its_order_has_changed_meets_where_that_does_not_show(qu
     if not columns:
         (end,) = (node for node, _ in plan.sinks)
         apart = replace(end, inputs=(replace(end.inputs[0], columns=(1,)),))
-        with pytest.raises(PlannerError, match="not in one place, where its order"):
+        with pytest.raises(PlannerError, match="in a single partition, since their order"):
             check(replace(plan, nodes=(*plan.nodes[:-1], apart)))
 
 

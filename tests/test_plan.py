@@ -248,7 +248,8 @@ def test_rule_1_inputs_exist() -> None:
     [
         (Scan(Source()), 1), (Unit(), 1), (Match((0, P, 1)), 0), (Join((), ()), 1), (Join((), ()), 3),
         (AntiJoin(()), 1), (Condition(EQUAL), 2), (Extend(None), 0), (Distinct(1), 0), (Construct((P, P, P)), 2),
-        (LeftJoin((), ()), 1), (Union(), 0), (Project(()), 2), (TableFunction("f", (), 1), 0), (Group((), ()), 2), (Slice(), 2),
+        (LeftJoin((), ()), 1), (Union(), 0), (Project(()), 2), (TableFunction("f", (), 1), 0), (Group((), ()), 2),
+        (Slice(), 2),
         (TransitiveClosure(), 2), (Select((), ()), 0), (Update(), 0),
     ],
 )  # fmt: skip
@@ -278,22 +279,22 @@ def test_rule_3_feedback_may_point_back() -> None:
         (Match((0, P, 2)), ["`it` fills column 2 of 2"]),
         (Join(((2, 0),), ()), ["`it` joins on the left by column 2 of 2"]),
         (Join(((0, 3),), ()), ["`it` joins on the right by column 3 of 2"]),
-        (Join((), (0, 4)), ["`it` keeps column 4 of 4"]),
-        (Join((), (-1,)), ["`it` keeps column -1 of 4"]),
+        (Join((), (0, 4)), ["`it` outputs column 4 of 4"]),
+        (Join((), (-1,)), ["`it` outputs column -1 of 4"]),
         (AntiJoin(((0, 2),)), ["`it` joins on the right by column 2 of 2"]),
         (AntiJoin(((5, 1),)), ["`it` joins on the left by column 5 of 2"]),
         (Condition(Invoke("f", (Column(0), Invoke("g", (Column(2),))))), ["`it` computes with column 2 of 2"]),
         (Extend(Column(9)), ["`it` computes with column 9 of 2"]),
-        (Construct((0, P, 3)), ["`it` emits column 3 of 2"]),
+        (Construct((0, P, 3)), ["`it` constructs with column 3 of 2"]),
         (Distinct(3), ["`it` compares column 2 of 2"]),
-        (LeftJoin(((0, 3),), (0, 4)), ["`it` joins on the right by column 3 of 2", "`it` keeps column 4 of 4"]),
+        (LeftJoin(((0, 3),), (0, 4)), ["`it` joins on the right by column 3 of 2", "`it` outputs column 4 of 4"]),
         (LeftJoin((), (0,), Invoke("f", (Column(1),))), ["`it` computes with column 1 of 1"]),
-        (Project((None, 2)), ["`it` keeps column 2 of 2"]),
+        (Project((None, 2)), ["`it` outputs column 2 of 2"]),
         (TableFunction("f", (Column(2),), 1), ["`it` computes with column 2 of 2"]),
         (Group((2,), ()), ["`it` groups by column 2 of 2"]),
         (Group((), (Aggregate("sum", Column(3)),)), ["`it` computes with column 3 of 2"]),
         (Slice(((Column(2), False),)), ["`it` computes with column 2 of 2"]),
-        (Select(("x", "y"), (0, 2)), ["`it` answers with column 2 of 2"]),
+        (Select(("x", "y"), (0, 2)), ["`it` selects column 2 of 2"]),
     ],
 )  # fmt: skip
 def test_rule_4_columns_exist(op: Operator, said: list[str]) -> None:
@@ -310,12 +311,12 @@ def test_rule_4_what_is_updated_has_its_columns() -> None:
 
 def test_rule_4_grouping_columns_exist() -> None:
     unique = Node("unique", Distinct(3), (Input("read", (0, 4)),))
-    assert complaints(READ, unique, END) == ["the edge from `read` to `unique` groups by column 4 of 4"]
+    assert complaints(READ, unique, END) == ["the edge from `read` to `unique` is partitioned by column 4 of 4"]
 
 
 def test_rule_4_what_is_united_is_equally_wide() -> None:
     plan = (READ, MATCH_ALONE, node("it", Union(), "match", "read"), node("end", Sink(), "it"))
-    assert complaints(*plan) == ["`it` unites rows of 2 and 4 columns"]
+    assert complaints(*plan) == ["`it` combines rows of 2 and 4 columns"]
 
 
 def test_rule_4_a_closure_is_of_pairs() -> None:
@@ -324,7 +325,7 @@ def test_rule_4_a_closure_is_of_pairs() -> None:
 
 
 def test_rule_5_there_is_a_deliver() -> None:
-    assert complaints(READ) == ["it has no Deliver node"]
+    assert complaints(READ) == ["it has no Sink node"]
 
 
 def test_there_may_be_a_deliver_for_each_way_of_telling() -> None:
@@ -338,12 +339,12 @@ def test_rule_6_a_feed_is_not_fed_by_itself() -> None:
     feed = node("feed", DerivedStream(Source("urn:s")), "unique")
     match = replace(MATCH, inputs=(*MATCH.inputs, Input("feed", feedback=True)))
     found = complaints(READ, match, emit, UNIQUE, feed, END)
-    assert found == ["`feed` feeds what depends on it: match, emit, unique, feed"]
+    assert found == ["`feed` derives a stream from what depends on it: match, emit, unique, feed"]
 
 
 def test_rule_5_deliver_feeds_nothing() -> None:
     plan = (READ, node("end", Sink(), "read"), node("more", Distinct(3), "end"))
-    assert complaints(*plan) == ["`end` delivers, yet feeds `more`"]
+    assert complaints(*plan) == ["`end` is a sink, yet feeds `more`"]
 
 
 def test_rule_5_an_update_feeds_deliver_alone() -> None:
@@ -400,7 +401,7 @@ def test_rule_7_a_closure_is_as_good() -> None:
 def test_rule_8_what_a_closure_reads_only_grows() -> None:
     read = Node("read", Scan(Source(removals=True)))
     plan = (read, MATCH_ALONE, node("it", TransitiveClosure(), "match"), node("end", Sink(), "it"))
-    assert complaints(*plan) == ["`it` closes what may be withdrawn: `match`"]
+    assert complaints(*plan) == ["`it` closes rows that may be retracted: `match`"]
 
 
 def test_rule_7_every_cycle_passes_a_distinct() -> None:
@@ -423,18 +424,18 @@ CROSSED = ((0, 1), (1, 0))
 @pytest.mark.parametrize(
     ("op", "good", "bad", "said"),
     [
-        (Join(CROSSED, ()), [(0,), (1,)], [(0,), (0,)], "groups by columns [0] and [0], no pairs that it joins on"),
-        (Join(CROSSED, ()), [(1,), (0,)], [(1,), ()], "groups by columns [1] and [], no pairs that it joins on"),
-        (Join((), ()), [None, ()], [(0,), (0,)], "groups by columns [0] and [0], no pairs that it joins on"),
-        (LeftJoin(CROSSED, ()), [(1, 0), (0, 1)], [(1, 0), (1, 0)], "groups by columns [1, 0] and [1, 0], no pairs"),
-        (AntiJoin(((1, 1),)), [(1,), (1,)], [None, (1,)], "groups by columns [] and [1], no pairs that it joins on"),
-        (Group((0,), ()), [(0,)], [(0, 1)], "groups by columns [0, 1], where its keys are [0]"),
+        (Join(CROSSED, ()), [(0,), (1,)], [(0,), (0,)], "is partitioned by columns [0] and [0], no pairs that it"),
+        (Join(CROSSED, ()), [(1,), (0,)], [(1,), ()], "is partitioned by columns [1] and [], no pairs that it"),
+        (Join((), ()), [None, ()], [(0,), (0,)], "is partitioned by columns [0] and [0], no pairs that it"),
+        (LeftJoin(CROSSED, ()), [(1, 0), (0, 1)], [(1, 0), (1, 0)], "is partitioned by columns [1, 0] and [1, 0], no pairs"),
+        (AntiJoin(((1, 1),)), [(1,), (1,)], [None, (1,)], "is partitioned by columns [] and [1], no pairs that it"),
+        (Group((0,), ()), [(0,)], [(0, 1)], "is partitioned by columns [0, 1], where its keys are [0]"),
         (Slice(keys=(1, 0)), [(0,)], None, ""),
-        (Slice(keys=(1,)), [()], [(0,)], "groups by columns [0], where its keys are [1]"),
-        (TransitiveClosure(), [None], [(0,)], "has its rows not all in one place"),
-        (Update((), ((None, 0, P, 1),)), [()], [(1,)], "has its rows not all in one place"),
-        (Distinct(2), [(1, 0), (1, 0)], [(1, 0), (0, 1)], "groups what `match` makes by columns [1, 0], and what "),
-        (Distinct(1), [(0,)], [(0, 1)], "groups by column 1, yet compares 1"),
+        (Slice(keys=(1,)), [()], [(0,)], "is partitioned by columns [0], where its keys are [1]"),
+        (TransitiveClosure(), [None], [(0,)], "needs a single partition"),
+        (Update((), ((None, 0, P, 1),)), [()], [(1,)], "needs a single partition"),
+        (Distinct(2), [(1, 0), (1, 0)], [(1, 0), (0, 1)], "partitions the rows of `match` by columns [1, 0], and "),
+        (Distinct(1), [(0,)], [(0, 1)], "is partitioned by column 1, yet compares 1"),
         (Condition(EQUAL, timed=True), [(0, 1)], None, ""),
         (Condition(EQUAL), [None], None, ""),
     ],
@@ -466,10 +467,11 @@ def test_rule_9_what_is_told_and_may_be_alike_is_together(end: Operator) -> None
     )
     found = complaints(*telling(end, (Construct((0, P, 1)), (0,)), (QUADS, (2,)), (Construct((1, Q, 0)), (2,))))
     assert found == [
-        "`it` groups what `made0` makes by columns [0], and what `made2` makes by [2], though rows of both may be alike"
+        "`it` partitions the rows of `made0` by columns [0], and those of `made2` by [2], "
+        "though rows of both may be equal"
     ]
     assert complaints(*telling(end, (Construct((0, P, 1)), (3,)))) == [
-        "`it` groups what `made0` makes by the last column, in which rows that are alike may differ"
+        "`it` partitions the rows of `made0` by the last column, in which equal rows may differ"
     ]
 
 
@@ -483,7 +485,7 @@ def test_rule_9_what_is_told_as_a_sequence_is_in_one_place() -> None:
     check(Plan(telling(Sink("rstream"), (HIDDEN, (1,)))))
     check(Plan(telling(Sink("rstream", report=CHANGE), (BY_ORDER, (1,)))))
     check(Plan(telling(Sink("rstream", report=CHANGE), (HIDDEN, ()), (Construct((0, P, 1)), (0,)))))
-    said = "`it` has what `made0` makes not in one place, where its order, or all of it, counts"
+    said = "`it` needs the rows of `made0` in a single partition, since their order, or all of them, count"
     assert complaints(*telling(Sink("rstream", report=CHANGE), (HIDDEN, (1,)))) == [said]
     assert complaints(*telling(DerivedStream(Source("urn:s", CountWindow(3))), (Construct((0, P, 1)), (0,)))) == [said]
     assert complaints(*telling(DerivedStream(Source("urn:s"), report=CHANGE), (Construct((0, P, 1)), (0,)))) == [said]
@@ -496,7 +498,7 @@ def test_rule_10_those_that_count_a_stream_count_the_same() -> None:
     check(Plan((*nodes, node("two", timed, "other"), END)))
     check(Plan((*nodes, node("two", counted, "unique"), END)))
     found = complaints(*nodes, node("two", counted, "other"), END)
-    assert found == ["`one` and `two` count one stream, yet have not the same inputs"]
+    assert found == ["`one` and `two` count one stream, yet have different inputs"]
 
 
 def test_all_violations_are_given_at_once() -> None:
@@ -504,8 +506,8 @@ def test_all_violations_are_given_at_once() -> None:
     emit = replace(EMIT, op=Construct((0, P, 1)))
     assert complaints(READ, MATCH, join, emit, UNIQUE) == [
         "`join` joins on the left by column 7 of 2",
-        "`join` keeps column 9 of 4",
-        "it has no Deliver node",
+        "`join` outputs column 9 of 4",
+        "it has no Sink node",
     ]
 
 

@@ -19,7 +19,7 @@ from squall.model import ARRIVAL, GRAPH
 from squall.plan import Plan
 from squall.plan import operators as ops
 from squall.rdf import RDF, Atom, Event, Fact, Term, iri
-from squall.rdf.row_tags import relation_tag_of, relation_tag
+from squall.rdf.row_tags import relation_tag, relation_tag_of
 
 MAX_FREQUENT_VALUES = 100
 """Statistics count each of this many most frequent objects of a predicate."""

@@ -101,13 +101,14 @@ def _column_problems(plan: Plan) -> Iterator[str]:
             if not 0 <= column < width:
                 yield f"`{node.id}` {what} column {column} of {width}"
         if isinstance(node.op, Union) and len(set(inputs)) > 1:
-            yield f"`{node.id}` unites rows of {' and '.join(map(str, sorted(set(inputs))))} columns"
+            yield f"`{node.id}` combines rows of {' and '.join(map(str, sorted(set(inputs))))} columns"
         if isinstance(node.op, TransitiveClosure) and inputs[0] != 2:
             yield f"`{node.id}` closes rows of {inputs[0]} columns, not pairs"
         for edge in node.inputs:
             for column in edge.columns or ():
                 if not 0 <= column < widths[edge.node]:
-                    yield f"the edge from `{edge.node}` to `{node.id}` groups by column {column} of {widths[edge.node]}"
+                    name = f"the edge from `{edge.node}` to `{node.id}`"
+                    yield f"{name} is partitioned by column {column} of {widths[edge.node]}"
 
 
 def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
@@ -121,13 +122,13 @@ def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
                 yield "joins on the left by", left, inputs[0]
                 yield "joins on the right by", right, inputs[1]
             if not isinstance(op, AntiJoin):
-                yield from (("keeps", column, sum(inputs)) for column in op.keep)
+                yield from (("outputs", column, sum(inputs)) for column in op.keep)
             if isinstance(op, LeftJoin):
                 yield from _expression_columns((op.condition,), len(op.keep))
         case Project(columns=columns):
-            yield from (("keeps", column, inputs[0]) for column in columns if column is not None)
+            yield from (("outputs", column, inputs[0]) for column in columns if column is not None)
         case ConstantFilter(column=column):
-            yield "looks at", column, inputs[0]
+            yield "filters by", column, inputs[0]
         case Filter(expression=expression) | Extend(expression=expression):
             yield from _expression_columns((expression,), inputs[0])
         case TableFunction(arguments=arguments):
@@ -139,12 +140,12 @@ def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
             yield from (("slices by", column, inputs[0]) for column in keys)
             yield from _expression_columns((expression for expression, _ in order), inputs[0])
         case Construct(template=template):
-            yield from (("emits", cell, inputs[0]) for cell in template if isinstance(cell, int))
+            yield from (("constructs with", cell, inputs[0]) for cell in template if isinstance(cell, int))
         case Update(deletes=deletes, inserts=inserts):
             quads = (*deletes, *inserts)
             yield from (("updates with", cell, inputs[0]) for quad in quads for cell in quad if isinstance(cell, int))
         case Select(columns=columns, order=order):
-            yield from (("answers with", column, inputs[0]) for column in columns)
+            yield from (("selects", column, inputs[0]) for column in columns)
             yield from _expression_columns((expression for expression, _ in order), inputs[0])
         case Distinct(by=by):
             for width in inputs:
@@ -160,11 +161,11 @@ def _expression_columns(expressions: Iterable[Expression], width: int) -> Iterat
 
 def _sink_problems(plan: Plan) -> Iterator[str]:
     if not plan.sinks:
-        yield "it has no Deliver node"
+        yield "it has no Sink node"
     for node in plan.nodes:
         consumers = [id for id, _ in plan.consumers[node.id]]
         if isinstance(node.op, Sink) and consumers:
-            yield f"`{node.id}` delivers, yet feeds `{consumers[0]}`"
+            yield f"`{node.id}` is a sink, yet feeds `{consumers[0]}`"
         other_consumers = [id for id in consumers if not isinstance(plan.by_id[id].op, Sink)]
         if isinstance(node.op, Update) and other_consumers:
             yield f"`{node.id}` updates graphs, yet feeds `{other_consumers[0]}`"
@@ -177,7 +178,7 @@ def _stratification_problems(plan: Plan) -> Iterator[str]:
             if is_time_dependent(node.op):
                 yield f"`{id}` takes the time of what depends on it: {', '.join(component)}"
             if isinstance(node.op, Group | Slice | DerivedStream):
-                verb = {Group: "groups", Slice: "slices", DerivedStream: "feeds"}[type(node.op)]
+                verb = {Group: "groups", Slice: "slices", DerivedStream: "derives a stream from"}[type(node.op)]
                 yield f"`{id}` {verb} what depends on it: {', '.join(component)}"
             if isinstance(node.op, AntiJoin | LeftJoin) and node.inputs[1].node in component:
                 verb = "negates" if isinstance(node.op, AntiJoin) else "looks for the absence of"
@@ -206,7 +207,7 @@ def _feeds_itself(plan: Plan) -> bool:
 def _closure_problems(plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
         if isinstance(node.op, TransitiveClosure) and node.id in plan.retractable:
-            yield f"`{node.id}` closes what may be withdrawn: `{node.inputs[0].node}`"
+            yield f"`{node.id}` closes rows that may be retracted: `{node.inputs[0].node}`"
 
 
 def _partitioning(plan: Plan) -> Iterator[str]:
@@ -221,7 +222,7 @@ def _count_window_problems(plan: Plan) -> Iterator[str]:
         if isinstance(node.op, DerivedStream) and isinstance(node.op.source.window, CountWindow):
             first = first_by_source.setdefault(node.op.source, node)
             if {edge.node for edge in first.inputs} != {edge.node for edge in node.inputs}:
-                yield f"`{first.id}` and `{node.id}` count one stream, yet have not the same inputs"
+                yield f"`{first.id}` and `{node.id}` count one stream, yet have different inputs"
 
 
 def _partitioning_problems(node: Node, keys: Sequence[Columns], plan: Plan) -> Iterator[str]:
@@ -234,16 +235,16 @@ def _partitioning_problems(node: Node, keys: Sequence[Columns], plan: Plan) -> I
         case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
             left, right = keys
             if len(left) != len(right) or not {*zip(left, right, strict=True)} <= {*on}:
-                yield f"groups by columns {_text(left)} and {_text(right)}, no pairs that it joins on"
+                yield f"is partitioned by columns {_text(left)} and {_text(right)}, no pairs that it joins on"
         case Group(keys=own) | Slice(keys=own):
             if not {*keys[0]} <= {*own}:
-                yield f"groups by columns {_text(keys[0])}, where its keys are {_text(own)}"
+                yield f"is partitioned by columns {_text(keys[0])}, where its keys are {_text(own)}"
         case TransitiveClosure() | Update():
             if any(keys):
-                yield "has its rows not all in one place"
+                yield "needs a single partition"
         case Distinct(by=by):
             yield from _different_partitioning(node, range(len(keys)))
-            yield from (f"groups by column {column}, yet compares {by}" for column in keys[0] if column >= by)
+            yield from (f"is partitioned by column {column}, yet compares {by}" for column in keys[0] if column >= by)
         case DerivedStream() | Sink():
             yield from _output_problems(node, node.op, plan)
 
@@ -256,10 +257,10 @@ def _output_problems(node: Node, op: DerivedStream | Sink, plan: Plan) -> Iterat
         sequence = is_sequence(op, (plan.by_id[edge.node].op for edge in edges))
         for edge in edges:
             if edge.columns and (sequence or (isinstance(op, DerivedStream) and is_whole(op))):
-                yield f"has what `{edge.node}` makes not in one place, where its order, or all of it, counts"
+                yield f"needs the rows of `{edge.node}` in a single partition, since their order, or all of them, count"
     for edge in node.inputs:
         if (plan.widths[edge.node] - 1) in (edge.columns or ()):
-            yield f"groups what `{edge.node}` makes by the last column, in which rows that are alike may differ"
+            yield f"partitions the rows of `{edge.node}` by the last column, in which equal rows may differ"
 
 
 def _different_partitioning(node: Node, ports: Sequence[int]) -> Iterator[str]:
@@ -268,8 +269,8 @@ def _different_partitioning(node: Node, ports: Sequence[int]) -> Iterator[str]:
     for edge in other_edges:
         if (edge.columns or ()) != (first.columns or ()):
             yield (
-                f"groups what `{first.node}` makes by columns {_text(first.columns)}, and what `{edge.node}` makes by "
-                f"{_text(edge.columns)}, though rows of both may be alike"
+                f"partitions the rows of `{first.node}` by columns {_text(first.columns)}, and those of `{edge.node}` "
+                f"by {_text(edge.columns)}, though rows of both may be equal"
             )
 
 
