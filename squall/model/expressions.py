@@ -1,4 +1,4 @@
-"""Expressions, the predicates that use them, unions and groups."""
+"""Expressions, and the parts of systems that use them: predicates, unions, grouping, aggregates and slices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Expression = Term | Variable | Call
 
 @dataclass(frozen=True)
 class Filter:
-    """Keeps a solution where the expression is true (a Predicate)."""
+    """Keeps a solution for which the expression is true (a Predicate)."""
 
     expression: Call
     __test__ = False
@@ -35,9 +35,11 @@ class Filter:
 
 @dataclass(frozen=True)
 class Bind:
-    """Extends a solution by the expression's value (a Predicate); a solution for which it has none is dropped.
+    """Extends a solution by the expression's value (a Predicate). A solution without a value is dropped.
 
-    keep_unbound: it is kept, the variable unbound (SPARQL 1.1, section 18.5, Extend).
+    Attributes:
+        keep_unbound: A solution without a value is kept instead, with the variable unbound (SPARQL 1.1, section 18.5,
+            Extend).
     """
 
     variable: Variable
@@ -47,9 +49,9 @@ class Bind:
 
 @dataclass(frozen=True)
 class TableFunction:
-    """Extends a solution by each row of values that a function makes of it (a table function): none, one or many.
+    """Extends a solution by each row of values that a table function returns: none, one or many.
 
-    The function is looked up by IRI as in a `Call`; it gives rows of as many terms as there are variables.
+    The function is looked up by IRI as in a `Call`. It returns rows of as many terms as there are variables.
     """
 
     variables: tuple[Variable, ...]
@@ -76,12 +78,16 @@ class Without:
 
 @dataclass(frozen=True)
 class Optional:
-    """OPTIONAL, a true left join: a solution with each solution of the system that agrees with it on the variables
-    they share and for which the condition holds; by itself, the others unbound, where there is none.
+    """OPTIONAL, a left join.
 
-    The condition may use the variables of both (SPARQL 1.1, section 18.2.2.6, filters of an OPTIONAL).
-    exists: what the condition asks besides: each extends a pair of solutions in front of it, by a variable that is seen
-    by the condition alone.
+    A solution is joined with each solution of the system that agrees with it on the variables they share and for which
+    the condition holds. Where there is none, it stays by itself, and the other variables are unbound.
+
+    Attributes:
+        system: The optional part.
+        condition: A test that may use the variables of both (SPARQL 1.1, section 18.2.2.6, filters of an OPTIONAL).
+        exists: What the condition tests besides. Each extends a joined solution by a variable that only the condition
+            sees.
     """
 
     system: System
@@ -93,12 +99,16 @@ class Optional:
 class Exists:
     """Extends each solution by whether the system has a solution for it: ``"true"`` or ``"false"``, an xsd:boolean.
 
-    The system is that which results where the variables that the solution binds are replaced by their values (SPARQL
-    1.1, section 18.6, exists): tests, binds, optional parts and nested `Exists` may use them. A part that selects,
-    groups or slices (a sub-query) does not see them: it is evaluated by itself, and then joined. A `Bind` or `TableFunction`
-    of such a variable keeps what gives it the value that it has.
-    variable: None: the solution is not extended. wanted: True keeps solutions for which there is one only, False those
-    for which there is none, None all. So ``Exists(None, system, True)`` is FILTER EXISTS, and as cheap as a join.
+    The values of the solution's variables replace these variables in the system (SPARQL 1.1, section 18.6, exists):
+    filters, binds, optional parts and nested `Exists` may use them. A part that selects, groups or slices (a subquery)
+    does not see them: it is evaluated by itself, and then joined. A `Bind` or `TableFunction` of such a variable keeps
+    only the results that give it the value that it has. ``Exists(None, system, True)`` is FILTER EXISTS, and as cheap
+    as a join.
+
+    Attributes:
+        variable: The variable of the result. With None the solution is not extended.
+        system: The system.
+        wanted: True keeps only solutions for which there is one, False those for which there is none, None all.
     """
 
     variable: Variable | None
@@ -112,19 +122,24 @@ Predicate = Filter | Bind | TableFunction | Without | Optional | Exists
 
 @dataclass(frozen=True)
 class Union:
-    """The solutions of each of the systems beside each other, as a bag (UNION, Or). A variable that one of them does
-    not bind is unbound in its solutions."""
+    """The union of the solutions of the systems, as a bag (UNION, Or).
+
+    A variable that one of them does not bind is unbound in its solutions.
+    """
 
     branches: tuple[System, ...]
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A value of all solutions of a group.
+    """An aggregate of all solutions of a group.
 
-    kind: ``count``, ``sum``, ``avg``, ``min``, ``max``, ``sample`` or ``group_concat``.
-    expression: of what; None counts solutions (``count`` only).
-    distinct: equal values count once. separator: between values (``group_concat``).
+    Attributes:
+        variable: The variable of the result.
+        kind: ``count``, ``sum``, ``avg``, ``min``, ``max``, ``sample`` or ``group_concat``.
+        expression: The argument. None counts solutions (``count`` only).
+        distinct: Equal values count once.
+        separator: The text between values (``group_concat``).
     """
 
     variable: Variable
@@ -136,8 +151,10 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Grouping:
-    """One solution for each combination of the keys' values: the keys and the aggregates. Without keys there is always
-    one, also of nothing (SPARQL 1.1, section 18.5.1)."""
+    """One solution for each combination of the keys' values: the keys and the aggregates.
+
+    Without keys there is always one solution, even of no input (SPARQL 1.1, section 18.5.1).
+    """
 
     keys: tuple[Variable, ...]
     aggregates: tuple[Aggregate, ...]
@@ -145,7 +162,7 @@ class Grouping:
 
 @dataclass(frozen=True)
 class Order:
-    """By what solutions are put in order (SPARQL 1.1, section 15.1)."""
+    """A sort expression for solutions (SPARQL 1.1, section 15.1)."""
 
     expression: Expression
     descending: bool = False
@@ -153,9 +170,13 @@ class Order:
 
 @dataclass(frozen=True)
 class Slice:
-    """Some of the solutions that hold at an instant: those from `offset` on, `limit` of them, in the order given; what
-    it leaves equal is ordered by its text, so that the choice is always the same. keys: so many for each combination of
-    their values."""
+    """Some of the solutions that hold at an instant: `limit` of them from `offset` on, in the given order.
+
+    Solutions with equal sort values are ordered by their text, so that the choice is always the same.
+
+    Attributes:
+        keys: Offset and limit hold for each combination of their values.
+    """
 
     order: tuple[Order, ...] = ()
     offset: int = 0
