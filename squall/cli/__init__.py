@@ -69,3 +69,4 @@ def command() -> None:
 
 for _one in (build, check, explain, list_, new, update):
     command.add_command(_one)
+command.add_command(build, "run")
