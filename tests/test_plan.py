@@ -427,7 +427,7 @@ CROSSED = ((0, 1), (1, 0))
         (Join(CROSSED, ()), [(0,), (1,)], [(0,), (0,)], "is partitioned by columns [0] and [0], no pairs that it"),
         (Join(CROSSED, ()), [(1,), (0,)], [(1,), ()], "is partitioned by columns [1] and [], no pairs that it"),
         (Join((), ()), [None, ()], [(0,), (0,)], "is partitioned by columns [0] and [0], no pairs that it"),
-        (LeftJoin(CROSSED, ()), [(1, 0), (0, 1)], [(1, 0), (1, 0)], "is partitioned by columns [1, 0] and [1, 0], no pairs"),
+        (LeftJoin(CROSSED, ()), [(1, 0), (0, 1)], [(1, 0), (1, 0)], "is partitioned by columns [1, 0] and [1, 0]"),
         (AntiJoin(((1, 1),)), [(1,), (1,)], [None, (1,)], "is partitioned by columns [] and [1], no pairs that it"),
         (Group((0,), ()), [(0,)], [(0, 1)], "is partitioned by columns [0, 1], where its keys are [0]"),
         (Slice(keys=(1, 0)), [(0,)], None, ""),
