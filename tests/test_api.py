@@ -1,4 +1,4 @@
-"""The Python API: what is compiled, what is told when that fails, and what importing it does not load."""
+"""The Python API: compilation, its errors, and what importing it does not load."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_several_programs_read_what_each_other_derive() -> None:
     }
 
 
-def test_all_errors_of_all_programs_are_told_at_once(tmp_path: Path) -> None:
+def test_all_errors_of_all_programs_are_reported_at_once(tmp_path: Path) -> None:
     first, second = tmp_path / "first.jena", tmp_path / "second.jena"
     unknown = "[a: (?x rdf:type ?y) sume(?x ?y ?z) -> (?x rdf:type ?z)]"
     undeclared = "[b: (?x exx:p ?y) -> (?x rdf:type ?y)]"

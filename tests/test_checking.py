@@ -1,4 +1,4 @@
-"""Each check: programs with a fault, what is said of them, and twins of theirs of which nothing is said."""
+"""Each check: programs with a fault and their findings, and correct twins without a finding."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ CONSTRUCT { ?x :hot ?y } FROM STREAM :s [RANGE 1s] WHERE { ?x :reads ?y }
         ("read.rspql", "FROM NAMED WINDOW :w ON :made [RANGE PT1S] WHERE { WINDOW :w { ?x %s ?y } }"),
     ],
 )
-def test_a_stream_of_the_program_has_what_it_makes(
+def test_a_derived_stream_has_what_the_program_derives(
     name: str, query: str, reads: str, found: list[str], tmp_path: Path
 ) -> None:
     first, second = tmp_path / "made.csparql", tmp_path / name
@@ -429,7 +429,7 @@ def test_facts_that_are_hidden_by_their_predicate() -> None:
     assert said(f"{hidden} [s: (?a :h ?b) -> (?b :q ?a)]") == []
 
 
-def test_facts_that_may_have_functors_are_shown_where_they_have_none() -> None:
+def test_facts_that_may_have_functors_are_visible_where_they_have_none() -> None:
     assert (
         said("[r: (?a :p ?b) -> (?a :has point(?a, ?b)) (?a :q ?b)] [s: (?a :has point(?a, ?b)) -> (?b :q ?a)]") == []
     )
@@ -496,7 +496,7 @@ def test_places_in_xml_are_those_of_elements() -> None:
     assert finding.message.startswith("`r` never fires, for want of `?x`: ")
 
 
-def test_cycles_are_told_by_the_names_of_their_rules() -> None:
+def test_cycles_are_reported_by_the_names_of_their_rules() -> None:
     rules = "[r: (?a :n ?n) addOne(?n, ?m) -> (?a :m ?m)] [s: (?a :m ?m) -> (?a :o ?m)] [t: (?a :o ?m) -> (?a :n ?m)]"
     assert only(said(rules)).message == (
         "`addOne` makes `?m` of what it made before, without end: `r` -> `s` -> `t` -> `r`"
@@ -621,7 +621,7 @@ def test_what_planners_refuse() -> None:
 @pytest.mark.parametrize(
     "window", ["LANDMARK", "RANGE 4ms", "RANGE 4ms STEP 2ms", "RANGE 2ms STEP 2ms", "TRIPLES 2", "TRIPLES 2 STEP 2"]
 )
-def test_an_update_that_sets_itself_off_anew(window: str, told: str, update: str, tmp_path: Path) -> None:
+def test_an_update_that_triggers_itself(window: str, told: str, update: str, tmp_path: Path) -> None:
     first, second, made = tmp_path / "made.rspql", tmp_path / "act.ru", "http://example.org/made"
     first.write_text(f"PREFIX : <http://example.org/> REGISTER {told} :made AS CONSTRUCT {{ ?x :q ?y }} {{ ?x :p ?y }}")
     second.write_text(f"PREFIX : <http://example.org/>\n{update} WHERE {{ ?x :q ?y }}")
@@ -636,7 +636,7 @@ def test_an_update_that_sets_itself_off_anew(window: str, told: str, update: str
         assert (found[0].origin.name, found[0].origin.line) == (str(second), 2)  # type: ignore[union-attr]
 
 
-def test_what_is_told_when_it_changes_is_not_told_again() -> None:
+def test_output_on_change_does_not_trigger_an_update_again() -> None:
     x, p, q = Variable("x"), iri("urn:p"), iri("urn:q")
     made = System("made", joinables=(Pattern(x, p, x),), consequences=(Construct((Pattern(x, q, x),)),))
     found = []
@@ -658,7 +658,7 @@ def test_recursion_is_followed_past_facts_of_other_lengths() -> None:
     assert codes(found) == ["endless-recursion"]
 
 
-def test_a_term_that_is_built_is_told_by_its_name() -> None:
+def test_a_compound_term_is_reported_by_its_name() -> None:
     found = only(said("[r: (?x :p ?y) -> (?x :p next(?y))]"))
     assert found.message == "`next` makes new terms of what it made before, without end: `r` -> `r`"
 
@@ -674,7 +674,7 @@ def programs() -> Iterator[tuple[str, str, str]]:
                 yield f"{path.stem}: {case.title}", language, prefixed(language, text)
 
 
-def test_nothing_is_said_of_the_cases() -> None:
+def test_the_cases_have_no_findings() -> None:
     findings = ((title, codes(lint(text, lexer=lexer))) for title, lexer, text in programs())
     assert {title: reported for title, reported in findings if reported} == {
         "traps: trap 19: a product gives each result once": ["cross-product"],
@@ -685,11 +685,11 @@ def test_nothing_is_said_of_the_cases() -> None:
 
 
 @pytest.mark.parametrize("name", rulesets.names())
-def test_nothing_is_said_of_a_rule_set(name: str) -> None:
+def test_rule_sets_have_no_findings(name: str) -> None:
     assert lint(rulesets.path(name)) == ()
 
 
-def test_nothing_is_said_of_the_demo() -> None:
+def test_the_demo_has_no_findings() -> None:
     assert lint(HERE.parent / "docs" / "demo" / "platforms.jena") == ()
 
 

@@ -16,7 +16,7 @@ from squall.errors import BuilderError
 from squall.model import AtomPattern, Bind, Construct, System, Variable
 from squall.plan.nesting_limit import limit_nesting
 from squall.rdf import XSD, Atom, Event, Term, blank, iri, literal
-from squall.rdf.compounds import DATATYPE, LIST, compound, depth, is_compound, derived_node, parse_compound
+from squall.rdf.compounds import DATATYPE, LIST, compound, depth, derived_node, is_compound, parse_compound
 from squall.testing import run
 from squall.testing.oracle import outputs
 from squall.translators.common import Built, made, unfolded

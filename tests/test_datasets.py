@@ -1,4 +1,4 @@
-"""Data sets as values, their files, and that a document of one is the same each time."""
+"""Datasets as values, their files, and that equal datasets give equal documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan is as data, what it tells of itself, and each rule of `check` broken once."""
+"""Plans as data, their properties, and each rule of plan validation broken once."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_the_graph_has_the_operators_the_inputs_and_the_edges() -> None:
     assert graph.number_of_edges("match", "join") == 1, "a self-join is in `inputs`, not in the edges"
 
 
-def test_workers_that_are_sent_a_plan_need_not_load_what_its_graph_is_made_of() -> None:
+def test_a_pickled_plan_does_not_load_networkx() -> None:
     assert list(TRANSITIVE.graph)
     assert TRANSITIVE.components
     sent = pickle.dumps(TRANSITIVE)
@@ -139,7 +139,7 @@ def test_the_graph_cannot_be_changed() -> None:
         TRANSITIVE.graph.add_node("more")
 
 
-def test_consumers_tell_the_port() -> None:
+def test_consumers_have_the_port() -> None:
     assert TRANSITIVE.consumers["match"] == (("join", 0), ("join", 1))
     assert TRANSITIVE.consumers["unique"] == (("match", 1), ("end", 0))
     assert TRANSITIVE.consumers["end"] == ()
@@ -186,13 +186,13 @@ def test_components_that_do_not_depend_on_each_other_are_in_the_order_of_the_pla
     assert plan.components == (("read",), ("m3",), ("m1",), ("m2",), ("end",))
 
 
-def test_what_lies_behind_a_negation_is_retractable() -> None:
+def test_nodes_behind_a_negation_are_retractable() -> None:
     assert TRANSITIVE.retractable == frozenset()
     assert negating(feedback=False).retractable == {"anti", "emit", "unique", "end"}
 
 
 @pytest.mark.parametrize(("timed", "found"), [(True, {"it", "end"}), (False, set())])
-def test_what_lies_behind_a_timed_node_is_retractable(timed: bool, found: set[str]) -> None:
+def test_nodes_behind_a_time_dependent_node_are_retractable(timed: bool, found: set[str]) -> None:
     match = node("match", Match((0, P, 1)), "read")
     plan = Plan((READ, match, node("it", Extend(NOW, timed), "match"), node("end", Sink(), "it")))
     assert plan.retractable == found
@@ -203,7 +203,7 @@ def test_what_lies_behind_a_timed_node_is_retractable(timed: bool, found: set[st
     [LeftJoin(((0, 0),), (0, 1, 3)), Group((0,), ()), Slice()],
     ids=lambda op: type(op).__name__,
 )
-def test_what_lies_behind_what_looks_at_all_rows_is_retractable(op: Operator) -> None:
+def test_nodes_behind_groups_and_slices_are_retractable(op: Operator) -> None:
     match = node("match", Match((0, P, 1)), "read")
     inputs = ["match"] * (2 if isinstance(op, LeftJoin) else 1)
     plan = Plan((READ, match, node("it", op, *inputs), node("end", Sink(), "it")))
@@ -328,7 +328,7 @@ def test_rule_5_there_is_a_deliver() -> None:
     assert complaints(READ) == ["it has no Sink node"]
 
 
-def test_there_may_be_a_deliver_for_each_way_of_telling() -> None:
+def test_there_may_be_a_sink_for_each_output_specification() -> None:
     plan = Plan((READ, node("end", Sink(), "read"), node("other", Sink("dstream"), "read")))
     assert [op.output for _, op in check(plan).sinks] == ["istream", "dstream"]
 
@@ -461,7 +461,7 @@ QUADS, ATOMS = Construct((QUAD_TAG, P, 0, P, 1)), Construct((relation_tag(P), 0,
 
 
 @pytest.mark.parametrize("end", [Sink(), DerivedStream(Source("urn:s"))])
-def test_rule_9_what_is_told_and_may_be_alike_is_together(end: Operator) -> None:
+def test_rule_9_rows_that_may_be_equal_are_output_in_one_partition(end: Operator) -> None:
     check(
         Plan(telling(end, (Construct((0, P, 1)), (0,)), (Construct((1, Q, 0)), (0,)), (QUADS, (2,)), (ATOMS, (1, 2))))
     )
@@ -480,7 +480,7 @@ HIDDEN = Select(("x",), (0,), ("q",), order=((Column(1), False),))
 """In an order that is not told."""
 
 
-def test_rule_9_what_is_told_as_a_sequence_is_in_one_place() -> None:
+def test_rule_9_a_sequence_is_output_in_a_single_partition() -> None:
     check(Plan(telling(Sink("istream", report=CHANGE), (HIDDEN, (1,)))))
     check(Plan(telling(Sink("rstream"), (HIDDEN, (1,)))))
     check(Plan(telling(Sink("rstream", report=CHANGE), (BY_ORDER, (1,)))))

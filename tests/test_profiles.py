@@ -1,4 +1,4 @@
-"""Profiles: published engines' behaviour by name."""
+"""Profiles: the behaviour of published engines, by name."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_profile_reaches_every_window() -> None:
     assert found.sources == (Source("", LANDMARK, windows),)
 
 
-def test_cqels_tells_what_is_new() -> None:
+def test_cqels_outputs_what_is_new() -> None:
     system = profiles.apply_profile(RULE, "cqels", SlidingWindow(5))
     assert (system.report, system.output) == (Report("change"), "istream")
 
@@ -101,7 +101,7 @@ def assert_told(text: str, arriving: str, expected: str, profile: str = "squall2
 FROM = "FROM STREAM <urn:s> [RANGE 10s STEP 5s]"
 
 
-def test_squall2013_also_tells_what_optional_does_not_extend() -> None:
+def test_squall2013_also_outputs_what_optional_does_not_extend() -> None:
     assert_told(
         f"SELECT ?x ?y {FROM} WHERE {{ ?x :p :o OPTIONAL {{ ?x :q ?y FILTER(?y > 1) }} }}",
         "1000 :a :p :o ; :q 1, 2, 3\n1000 :b :p :o",

@@ -1,4 +1,4 @@
-"""The rule sets that come with squall: that programs read them, and what each of their rules concludes."""
+"""The rule sets of squall: programs read them, and each of their rules has its conclusions."""
 
 from __future__ import annotations
 

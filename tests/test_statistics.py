@@ -1,4 +1,4 @@
-"""Counts of data, kept as JSON, and the estimates that are made from them."""
+"""Statistics of data, their JSON files, and cardinality estimates."""
 
 from __future__ import annotations
 

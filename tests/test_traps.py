@@ -1,4 +1,4 @@
-"""What went wrong in earlier systems, where a plan shows it; the other traps are cases (tests/cases/traps.case)."""
+"""Defects of earlier systems that show in a plan. The others are cases (tests/cases/traps.case)."""
 
 from __future__ import annotations
 

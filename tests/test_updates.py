@@ -1,4 +1,4 @@
-"""Updates as standing rules: when they act, on what, in which order, and that they come to an end."""
+"""Updates as standing rules: when they act, on what, in which order, and that they terminate."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_each_row_that_begins_demands_something(course: list[Advance]) -> None:
 
 
 @given(batch=entries(1, (1,)))
-def test_how_time_comes_to_it_makes_no_difference(batch: list[Delta]) -> None:
+def test_the_steps_of_time_make_no_difference(batch: list[Delta]) -> None:
     once, often = (Update(ops.Update(((None, 0, B, C),))) for _ in range(2))
     once.apply(0, batch)
     often.apply(0, batch)

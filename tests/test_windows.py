@@ -1,4 +1,4 @@
-"""Windows: the texts that name them, and what each holds at an instant."""
+"""Windows: their texts, and the content of each at an instant."""
 
 from __future__ import annotations
 

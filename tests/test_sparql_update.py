@@ -1,4 +1,4 @@
-"""Requests of SPARQL Update that are applied once: each operation, errors, and that all or nothing is done."""
+"""SPARQL Update requests that are applied once: each operation, errors, and atomicity."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from squall.errors import Errors, LexerError, SquallError, TranslatorError, UpdateError, UsageError, single_errors
 from squall.rdf import Term, Triple, is_blank
-from squall.sparql_update import check, parse, apply_update
+from squall.sparql_update import apply_update, check, parse
 from squall.sparql_update.datasets import Dataset, Quad
 from squall.testing import isomorphic
 
@@ -175,7 +175,7 @@ def test_a_document_is_found_beside_the_request_by_its_address_and_by_what_is_sa
     assert len({quad[2] for quad in loaded}) == 3, "each time the blank nodes are others"
 
 
-def test_an_empty_document_makes_its_graph(tmp_path: Path) -> None:
+def test_an_empty_document_creates_its_graph(tmp_path: Path) -> None:
     (tmp_path / "empty.nt").write_text("")
     found = apply_update(Dataset(), f"LOAD <{(tmp_path / 'empty.nt').as_uri()}> INTO GRAPH <{E}k>")
     assert found == dataset(":k|")
@@ -230,7 +230,7 @@ def test_documents_that_are_no_graph(tmp_path: Path, name: str, text: str, messa
     assert apply_update(DATA, f"LOAD SILENT <{file}>") == DATA
 
 
-def test_all_errors_of_a_request_are_told_before_anything_is_done() -> None:
+def test_all_errors_of_a_request_are_reported_before_anything_is_applied() -> None:
     error = refused("SELECT * { ?s ?p ?o } ; INSERT DATA { 'a' :p :b } ; DELETE { ?s ?p ?o } "
                     "WHERE { ?s ?p ?o SERVICE :s { } GRAPH ?g { SERVICE :s { } } GRAPH :h { SERVICE :s { } } } ; "
                     "DROP GRAPH :nowhere")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which patterns and templates have facts in common, and which programs are refused: they cannot be stratified."""
+"""Fact shapes (which patterns and templates have facts in common), and which programs can be stratified."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_two_rules_that_negate_each_other_are_two_errors() -> None:
     assert len(refusals(program(first, second))) == 2
 
 
-def test_a_rule_may_negate_one_pattern_of_a_conjunction_that_it_makes() -> None:
+def test_a_rule_may_negate_one_pattern_of_a_conjunction_that_it_derives() -> None:
     alone = rule("it", [Pattern(X, P, Y)], Pattern(X, Q, Y), without(Pattern(X, P, Z), Pattern(Z, Q, Y)))
     assert refusals(program(alone)) == ["rule `it` negates what depends on it: `it` -> `it`"]
 
@@ -282,7 +282,7 @@ def test_a_program_that_can_be_stratified(system: System) -> None:
     stratify(system)
 
 
-def test_classes_are_told_apart_where_all_say_rdf_type() -> None:
+def test_patterns_of_rdf_type_are_distinguished_by_the_class() -> None:
     """Negating one class below another is a stratum, though both are facts of one predicate."""
     classes = [iri(f"urn:class{number}") for number in range(4)]
     steps = [

@@ -1,4 +1,4 @@
-"""Figures of nodes, kept in a file that belongs to one plan."""
+"""Node metrics in a file that belongs to one plan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_what_is_saved_is_loaded(figures: PlanMetrics) -> None:
         assert load(Path(folder) / "figures.json", PLAN) == figures
 
 
-def test_figures_of_nodes_that_the_plan_has_not_are_refused(tmp_path: Path) -> None:
+def test_metrics_of_unknown_nodes_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
     save({"u": NodeMetric(rows=1)}, path, PLAN)
     other = Plan((Node("v", Unit()), Node("end", Sink(), (Input("v"),))))
@@ -37,7 +37,7 @@ def test_figures_of_nodes_that_the_plan_has_not_are_refused(tmp_path: Path) -> N
         save({"u": NodeMetric(rows=1)}, path, other)
 
 
-def test_figures_of_a_plan_with_the_same_ids_are_refused(tmp_path: Path) -> None:
+def test_metrics_of_a_plan_with_the_same_ids_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
     save({"u": NodeMetric(rows=1)}, path, PLAN)
     changed = replace(PLAN, nodes=(PLAN.nodes[0], replace(PLAN.nodes[1], op=Sink("rstream"))))

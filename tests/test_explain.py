@@ -1,4 +1,4 @@
-"""Systems and plans as text, JSON, Mermaid, DOT, SVG and HTML, with figures and without."""
+"""Printing of systems and plans: text, JSON, Mermaid, DOT, SVG and HTML, with metrics and without."""
 
 from __future__ import annotations
 
@@ -212,11 +212,11 @@ DRAWN = ["svg", "html"]
         ("cli/plan.json", explain.as_json(PLAN)),
         ("cli/plan.mmd", explain.mermaid(PLAN)),
         ("cli/plan.dot", explain.dot(PLAN)),
-        ("show/query.txt", explain.text(QUERY)),
-        ("show/query-plan.txt", explain.text(QUERY_PLAN)),
-        ("show/figures.txt", explain.text(PLAN, FIGURES)),
-        ("show/figures.mmd", explain.mermaid(PLAN, FIGURES)),
-        ("show/figures.dot", explain.dot(PLAN, FIGURES)),
+        ("explain/query.txt", explain.text(QUERY)),
+        ("explain/query-plan.txt", explain.text(QUERY_PLAN)),
+        ("explain/figures.txt", explain.text(PLAN, FIGURES)),
+        ("explain/figures.mmd", explain.mermaid(PLAN, FIGURES)),
+        ("explain/figures.dot", explain.dot(PLAN, FIGURES)),
     ],
 )
 def test_golden(name: str, shown: str) -> None:
@@ -261,7 +261,7 @@ def test_json_has_no_origins_and_can_be_read() -> None:
     assert "origin" not in data
 
 
-def test_json_has_the_figures() -> None:
+def test_json_has_the_metrics() -> None:
     data = json.loads(explain.as_json(PLAN, FIGURES))
     assert data["metrics"]["j"] == {"estimated": 1200.4, "rows": 998, "state": 10, "seconds": 0.0012}
     assert "metrics" not in json.loads(explain.as_json(PLAN))
@@ -280,7 +280,7 @@ def test_any_other_tree_prints_itself() -> None:
 # Figures
 
 
-def test_figures_are_read_as_in_the_docs() -> None:
+def test_metrics_are_printed_as_in_the_docs() -> None:
     assert metrics_text(NodeMetric(1200, 998, 10, 0.0012)) == "~1,200 rows, 998 rows, state 10, 1.2 ms"
     assert metrics_text(NodeMetric(rows=1)) == "1 row"
     assert metrics_text(NodeMetric()) == metrics_text(None) == ""
@@ -310,7 +310,7 @@ def test_only_hot_nodes_are_coloured(format: str) -> None:
 
 
 @pytest.mark.parametrize("format", [format for format in explain.FORMATS if format != "json"])
-def test_every_format_shows_the_figures(format: str) -> None:
+def test_every_format_shows_the_metrics(format: str) -> None:
     assert "~1,200 rows, 998 rows, state 10, 1.2 ms" in explain.FORMATS[format](PLAN, FIGURES)
 
 

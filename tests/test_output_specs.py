@@ -1,4 +1,4 @@
-"""Programs told in several ways, and streams that a program makes and reads."""
+"""Programs with several output specifications, and derived streams."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from squall.model import (
     Variable,
     derived_streams,
     output_specs,
-    with_windows,
     warnings,
+    with_windows,
 )
 from squall.model.windows import EMPTY, CountWindow, SlidingWindow
 from squall.plan import Plan
@@ -88,7 +88,7 @@ def programs(folder: Path, **texts: str) -> System:
     return squall.compile(*paths)
 
 
-def test_a_system_is_told_as_what_is_around_it_unless_it_says_how() -> None:
+def test_a_system_inherits_its_output_specification() -> None:
     a, b, c = (rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name=name) for name in "abc")
     inner = System(subsystems=(b, System(subsystems=(c,))), report=Report("change"))
     found = output_specs(System(subsystems=(a, inner), output="rstream"))
@@ -96,7 +96,7 @@ def test_a_system_is_told_as_what_is_around_it_unless_it_says_how() -> None:
     assert said == [(["a"], "rstream", "close"), (["b", "c"], "rstream", "change")]
 
 
-def test_what_is_told_whole_is_told_at_what_no_rule_reads_in_a_file_too(tmp_path: Path) -> None:
+def test_a_snapshot_is_output_at_events_that_no_rule_reads_in_a_file_too(tmp_path: Path) -> None:
     """A reader of files may leave out what no rule reads, but not the instant at which it comes."""
     (tmp_path / "in.ntt").write_text(f"1 {P} {P} {Q} .\n2 {P} {R} {Q} .\n3 {S} {P} {Q} .\n")
     system = with_windows(replace(rule((Pattern(X, P, Y),), Pattern(Y, Q, X)), output="rstream"), SlidingWindow(10))
@@ -105,19 +105,19 @@ def test_what_is_told_whole_is_told_at_what_no_rule_reads_in_a_file_too(tmp_path
     assert found == [1, 2, 3, 3, 11, 12]
 
 
-def test_a_query_is_told_under_its_name() -> None:
+def test_facts_of_a_query_have_its_name() -> None:
     query = System("query", subsystems=(rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="query"),), output="istream")
     several = System("several", subsystems=(*query.subsystems, replace(query.subsystems[0], name="b")), stream=EX)
     assert [one.name for one in output_specs(System(subsystems=(query, several)))] == ["", "query", ""]
     assert derived_streams(System(subsystems=(query, several))) == (EX,)
 
 
-def test_answers_are_told_apart_by_identity() -> None:
+def test_output_specs_compare_by_identity() -> None:
     assert OutputSpec(()) != OutputSpec(())
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_queries_are_told_each_in_its_way(planner: str, tmp_path: Path) -> None:
+def test_each_query_has_its_own_output_specification(planner: str, tmp_path: Path) -> None:
     window = "FROM NAMED WINDOW ex:w ON ex:in [RANGE PT10S STEP PT5S] WHERE { WINDOW ex:w { ?r ex:t ?t } }"
     system = programs(
         tmp_path,
@@ -148,7 +148,7 @@ def test_each_query_is_evaluated_at_the_steps_of_its_own_windows(planner: str, t
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_two_queries_that_make_the_same_are_both_told(planner: str, tmp_path: Path) -> None:
+def test_two_queries_with_equal_facts_both_output_them(planner: str, tmp_path: Path) -> None:
     query = (
         "REGISTER QUERY {} AS CONSTRUCT {{ ?r <http://example.org/is> ?t }} "
         "FROM STREAM <http://example.org/in> [RANGE 5s] WHERE {{ ?r ?p ?t }}"
@@ -160,7 +160,7 @@ def test_two_queries_that_make_the_same_are_both_told(planner: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_a_query_reads_the_stream_that_another_one_makes(planner: str, tmp_path: Path) -> None:
+def test_a_query_reads_the_derived_stream_of_another(planner: str, tmp_path: Path) -> None:
     count = (
         "REGISTER QUERY n AS SELECT (COUNT(*) AS ?n) "
         "FROM STREAM <http://example.org/hot> [RANGE 20s TUMBLING] WHERE { ?r ?p ?t }"
@@ -196,7 +196,7 @@ def test_rules_read_streams_that_queries_make_and_queries_what_rules_derive(plan
     ]
 
 
-def test_a_stream_that_is_made_has_the_window_that_is_given_for_it(tmp_path: Path) -> None:
+def test_a_derived_stream_has_the_window_that_is_given_for_it(tmp_path: Path) -> None:
     (tmp_path / "hot.csparql").write_text(HOT)
     (tmp_path / "warn.jena").write_text(
         "[warn: (?r <http://example.org/hot> ?t) -> (?r <http://example.org/is> 'hot')]"
@@ -233,7 +233,7 @@ def _unread(system: System) -> System:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("together", [1, 4])
-def test_a_stream_is_told_at_each_event_of_another_that_changes_nothing(planner: str, together: int) -> None:
+def test_a_stream_is_output_at_each_event_of_another_that_changes_nothing(planner: str, together: int) -> None:
     """The second query answers the same at each event of the first one's stream: no row reaches it, an instant does."""
     given, one, two = Source(EX + "in"), Source(EX + "one"), Source(EX + "two", SlidingWindow(1))
     first = rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="first", source=given)
@@ -251,7 +251,7 @@ def test_a_stream_is_told_at_each_event_of_another_that_changes_nothing(planner:
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_what_is_taken_away_at_an_instant_is_seen_in_all_answers(planner: str) -> None:
+def test_a_retraction_at_an_instant_shows_in_all_answers(planner: str) -> None:
     gone = System("gone", joinables=(Pattern(X, Q, Y),), consequences=(Delete((Pattern(X, P, Y),)),))
     all_there = System(subsystems=(rule((Pattern(X, P, Y),), Pattern(X, R, Y), name="there"),), output="rstream")
     a, b = iri(EX + "a"), iri(EX + "b")
@@ -288,13 +288,13 @@ def test_no_stream_is_fed_to_what_cannot_fit_it(tmp_path: Path) -> None:
     assert not [node for node in plan.nodes if isinstance(node.op, DerivedStream)]
 
 
-def test_a_stream_cannot_be_made_of_itself(tmp_path: Path) -> None:
+def test_a_stream_cannot_be_derived_from_itself(tmp_path: Path) -> None:
     again = HOT.replace("http://example.org/in", "http://example.org/hot").replace("ex:t ", "ex:hot ")
     with pytest.raises(SquallError, match=r"reads the stream <.*hot> that is derived from what depends on it"):
         programs(tmp_path, csparql_hot=again)
 
 
-def test_a_stream_of_two_queries_cannot_be_made_of_itself(tmp_path: Path) -> None:
+def test_a_stream_of_two_queries_cannot_be_derived_from_itself(tmp_path: Path) -> None:
     """What one of them makes of what the other makes would be an event for itself, again and again."""
     again = HOT.replace("http://example.org/in", "http://example.org/hot").replace("ex:t ", "ex:hot ")
     again = again.replace("{ ?r ex:hot", "{ ?r ex:again", 1)
@@ -302,7 +302,7 @@ def test_a_stream_of_two_queries_cannot_be_made_of_itself(tmp_path: Path) -> Non
         programs(tmp_path, csparql_hot=HOT, csparql_again=again)
 
 
-def test_a_stream_and_rules_cannot_be_made_of_each_other(tmp_path: Path) -> None:
+def test_a_stream_and_rules_cannot_be_derived_from_each_other(tmp_path: Path) -> None:
     rules = "[again: (?r <http://example.org/hot> ?t) -> (?r <http://example.org/t> ?t)]"
     with pytest.raises(SquallError, match="`again` reads the stream") as raised:
         programs(tmp_path, csparql_hot=HOT, jena_rules=rules)
@@ -315,7 +315,7 @@ def test_what_a_query_constructs_is_no_stream_unless_it_is_registered_as_one(tmp
     assert not [rule for _, rule, _ in told(programs(tmp_path, csparql_hot=query, jena_rules=rules)) if rule == "warn"]
 
 
-def test_facts_of_a_stream_are_told_once_where_two_rules_make_them() -> None:
+def test_facts_of_a_stream_are_output_once_where_two_rules_derive_them() -> None:
     made = Pattern(X, Q, Y)
     parts = tuple(replace(rule((Pattern(X, P, Y),), made, name=name), reentrant=False) for name in ("one", "two"))
     system = System(subsystems=(System(subsystems=parts, stream=EX + "s"),))
@@ -324,7 +324,7 @@ def test_facts_of_a_stream_are_told_once_where_two_rules_make_them() -> None:
     assert sum(isinstance(node.op, Sink) for node in squall.plan(system).nodes) == 1
 
 
-def test_the_background_holds_no_stream_that_is_made() -> None:
+def test_the_background_has_no_derived_stream() -> None:
     made = System(subsystems=(replace(rule((Pattern(X, P, Y),), Pattern(X, Q, Y)), reentrant=False),), stream=EX + "s")
     reader = rule((Pattern(X, Q, Y),), Pattern(X, R, Y), name="reader", source=Source("", EMPTY))
     a = iri(EX + "a")
@@ -343,7 +343,7 @@ WHERE { WINDOW ex:w { ?r ex:t ?t } BIND(IF(?t < 25, IRI(CONCAT(STR(?r), "-log"))
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_a_template_makes_triples_in_graphs(planner: str, tmp_path: Path) -> None:
+def test_a_template_constructs_triples_in_graphs(planner: str, tmp_path: Path) -> None:
     found = outputs(squall.plan(programs(tmp_path, rspql_log=LOGGED), planner), [READINGS], (), "iterator")
     quads = sorted((out.time, out.fact.subject[-2], out.fact.graph) for out in found if isinstance(out.fact, Quad))
     # A literal cannot be the name of a graph: of the second reading there is no quad in a graph of its own.
@@ -360,7 +360,7 @@ def test_a_stream_of_quads_is_read_as_one_of_triples(planner: str, tmp_path: Pat
     assert [(time, text.split()[0]) for time, rule, text in found if rule == "old"] == [(5000, f"<{EX}a>")]
 
 
-def test_a_graph_that_nothing_binds_is_told(tmp_path: Path) -> None:
+def test_an_unbound_graph_has_a_warning(tmp_path: Path) -> None:
     system = programs(tmp_path, rspql_log=LOGGED.replace("GRAPH ?g", "GRAPH ?h"))
     assert [str(warning) for warning in warnings(system) if "`?h` is in the template" in str(warning)]
 
@@ -369,7 +369,7 @@ def test_a_graph_that_nothing_binds_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_a_stream_that_is_made_is_a_named_graph_and_has_times(planner: str, tmp_path: Path) -> None:
+def test_a_derived_stream_is_a_named_graph_and_has_times(planner: str, tmp_path: Path) -> None:
     (tmp_path / "hot.csparql").write_text(HOT)
     (tmp_path / "where.rq").write_text(f"{PREFIX}SELECT ?g ?r {{ GRAPH ?g {{ ?r ex:hot ?t }} }}")
     (tmp_path / "when.csparql").write_text(
@@ -389,7 +389,7 @@ def test_a_stream_that_is_made_is_a_named_graph_and_has_times(planner: str, tmp_
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_a_window_of_triples_by_steps_over_a_stream_that_is_made(planner: str, tmp_path: Path) -> None:
+def test_a_stepped_count_window_over_a_derived_stream(planner: str, tmp_path: Path) -> None:
     made = HOT.replace("[RANGE 10s STEP 5s]", "[RANGE 1s]")
     pairs = (
         "REGISTER QUERY pairs AS SELECT (COUNT(*) AS ?n) FROM STREAM <http://example.org/hot> [RANGE TRIPLES 2 STEP 2] "
@@ -443,7 +443,7 @@ def test_a_stream_that_only_what_nobody_reads_reads_says_when_answers_are_evalua
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_each_query_is_told_when_its_own_answer_has_changed(planner: str) -> None:
+def test_each_query_is_output_when_its_own_answer_has_changed(planner: str) -> None:
     """Also where both are told in the same way."""
     texts = ("SELECT ?r { ?r ex:t ?t }", "ASK { ?r ex:cold ?t }")
     compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=SlidingWindow(100_000)) for text in texts]
@@ -478,7 +478,7 @@ def test_the_same_solutions_in_another_order_are_another_answer(planner: str, bu
 @pytest.mark.parametrize("cuts", [(), (1, 2, 3, 4)])
 @pytest.mark.parametrize("builder", BUILDERS)
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_what_two_updates_insert_at_once_each_tells_in_its_way(
+def test_facts_that_two_updates_insert_at_once_are_in_the_answer_of_each(
     planner: str, builder: str, cuts: tuple[int, ...]
 ) -> None:
     """What is there already the second one does not insert."""
@@ -500,7 +500,7 @@ def test_what_two_updates_insert_at_once_each_tells_in_its_way(
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_of_each_query_it_is_told_that_its_own_answer_is_complete_unless_that_is_empty(planner: str) -> None:
+def test_each_query_has_an_end_marker_of_its_own_unless_its_answer_is_empty(planner: str) -> None:
     """Also where another one that is told in the same way is not."""
     texts = ("SELECT ?r { ?r ex:t ?t }", "ASK { ?r ex:cold ?t }")
     compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=SlidingWindow(100_000)) for text in texts]
@@ -512,7 +512,7 @@ def test_of_each_query_it_is_told_that_its_own_answer_is_complete_unless_that_is
 
 @pytest.mark.parametrize("says", ["event", "heartbeat"])
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_what_is_told_periodically_is_in_order_with_what_others_tell(planner: str, says: str) -> None:
+def test_periodic_output_is_in_order_with_other_output(planner: str, says: str) -> None:
     """Other streams tell that time passes, too, and so do heartbeats: others tell then what has ended."""
 
     def telling(source: Source, made: Term, output: str, report: Report | None) -> System:
@@ -529,7 +529,7 @@ def test_what_is_told_periodically_is_in_order_with_what_others_tell(planner: st
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_what_is_told_periodically_goes_on_while_time_does(planner: str) -> None:
+def test_periodic_output_continues_while_time_does(planner: str) -> None:
     """Though nothing comes that the query reads; at the end of input it stops."""
     rule = System("r", (Source("urn:a"),), (Pattern(X, P, Y),), consequences=(Construct((Pattern(X, Q, Y),)),))
     system = System(subsystems=(rule,), output="rstream", report=Report("periodic", 4))
@@ -553,7 +553,7 @@ def test_what_is_told_periodically_goes_on_while_time_does(planner: str) -> None
     ids=["heartbeat", "nothing", "a fact"],
 )
 @pytest.mark.parametrize("builder", BUILDERS)
-def test_what_is_told_periodically_goes_on_in_all_builders(builder: str, last: Event, cuts: list[int]) -> None:
+def test_periodic_output_continues_in_all_builders(builder: str, last: Event, cuts: list[int]) -> None:
     rule = System("r", (Source("urn:a"),), (Pattern(X, P, Y),), consequences=(Select((X,)),))
     system = System(subsystems=(rule,), output="rstream", report=Report("periodic", 4))
     events = [Event(6, (Triple(S, P, S),), "urn:a"), heartbeat(17), Event(26, (Triple(S, P, S),), "urn:b"), last]

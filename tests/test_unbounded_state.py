@@ -1,4 +1,4 @@
-"""Warnings of queries that keep more and more, and of streams that are not given."""
+"""Warnings about queries with unbounded state, and about streams that are not given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import squall
 from squall import cli
 from squall.errors import Errors, UsageError
-from squall.model import Stream, with_windows, streams
+from squall.model import Stream, streams, with_windows
 from squall.model.unbounded_state import unbounded_state_warnings
 from squall.model.windows import CountWindow, HoppingWindow, SlidingWindow
 from squall.streams.sources.documents import check_streams
@@ -60,7 +60,7 @@ def keeps(pattern: str, why: str) -> list[str]:
         ("ASK FROM STREAM :s { ?x :p ?y . ?y :q ?z }", "?y :q ?z", "to join it with `?x :p ?y`"),
     ],
 )  # fmt: skip
-def test_what_keeps_more_and_more(query: str, pattern: str, why: str) -> None:
+def test_queries_with_unbounded_state_have_a_warning(query: str, pattern: str, why: str) -> None:
     assert found(query) == keeps(pattern, why)
 
 
@@ -114,7 +114,7 @@ def test_windows_that_are_given_from_outside() -> None:
     assert found("SELECT * FROM STREAM :s { ?x :p ?y . ?y :q ?z }", [S], windows={S: CountWindow(5)}) == []
 
 
-def test_rules_are_there_to_keep_what_they_derive() -> None:
+def test_reentrant_rules_have_no_warning() -> None:
     system = squall.compile("@prefix : <urn:>.\n[r: (?x :p ?y) (?y :q ?z) noValue(?x, :r) -> (?x :s ?z)]", lexer="jena")
     assert unbounded_state_warnings(with_windows(system), [""]) == ()
 
@@ -185,7 +185,7 @@ def test_the_command_line_warns(arguments: tuple[str, ...], warned: bool) -> Non
 
 
 @pytest.mark.usefixtures("folder")
-def test_the_command_line_tells_of_streams_that_are_not_given() -> None:
+def test_the_command_line_reports_streams_that_are_not_given() -> None:
     done = CliRunner().invoke(cli.command, ["build", "named.csparql", "--source", "data.ntt"])
     assert isinstance(done.exception, UsageError)
     assert done.exception.message == f"the stream <{S}> is not given; given: the default stream"
