@@ -309,14 +309,14 @@ def test_the_steps_of_the_pipeline_have_the_names_that_are_shown() -> None:
     import apache_beam
 
     from squall.builders.beam.graph import graph
-    from squall.builders.beam.pipeline import Input, Layout
+    from squall.builders.beam.pipeline import Input, KeyedPipeline
     from squall.builders.distributed.exec.routing import PhysicalPlan
     from squall.builders.distributed.io.parsing import lines_parser
     from squall.builders.distributed.plan.stages import levels
 
     plan = planned(GRANDPARENTS)
     pipeline = apache_beam.Pipeline(runner="FnApiRunner")
-    Layout(pipeline, graph(plan), PhysicalPlan(plan, levels(plan)), Input([], lines_parser(()), "")).lay()
+    KeyedPipeline(pipeline, graph(plan), PhysicalPlan(plan, levels(plan)), Input([], lines_parser(()), "")).build()
     shown = squall.build(plan, "beam").describe().partition("where a source is live")[0]  # type: ignore[attr-defined]
     names = {name.partition("/")[0] for name in pipeline.applied_labels}
     ours = [rows.element_type for rows in _groupings(pipeline) if rows.producer.full_label.endswith(": rows")]

@@ -1,4 +1,4 @@
-"""Programs that hypothesis makes up, on Beam: read by its workers, spooled for them, and live, turn by turn."""
+"""Programs that hypothesis makes up, on Beam: read by its workers, spooled for them, and live, micro-batch by micro-batch."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def at_once(plan: Plan, events: list[Event], facts: list[Event], cuts: list[int]
 
 
 def live(plan: Plan, events: list[Event], facts: list[Event], cuts: list[int]) -> list[Output]:
-    """What comes of them turn by turn, all of which one instance works off."""
+    """What comes of them micro-batch by micro-batch, all of which one instance works off."""
     with pytest.MonkeyPatch.context() as patched:
         one_by_one(patched)
         return run(plan, iter(cut(events, cuts)), facts)
 
 
 def moved(plan: Plan, events: list[Event], facts: list[Event], cuts: list[int]) -> list[Output]:
-    """What comes of them turn by turn, each of which another instance works off."""
+    """What comes of them micro-batch by micro-batch, each of which another instance works off."""
     with pytest.MonkeyPatch.context() as patched:
         anew(patched)
         patched.setattr("squall.builders.beam.live_pipeline.COMPACT", 2)

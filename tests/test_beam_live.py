@@ -1,4 +1,4 @@
-"""The Beam builder with live sources: one pipeline with an unbounded read, and the driver that hands it turns."""
+"""The Beam builder with live sources: one pipeline with an unbounded read, and the driver that feeds it micro-batches."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def chain(at: int) -> list[Event]:
 
 
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes a turn of each batch, however many are at hand."""
+    """Makes a micro-batch of each batch, however many are at hand."""
     from squall.builders.distributed.io.prefetch import Ended, Intake, Part
 
     def take(self: Intake, seconds: float) -> list[Part | Ended]:
@@ -151,29 +151,29 @@ def test_runners_that_are_known_not_to_do_are_refused(conf: tuple[tuple[str, str
 
 
 def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The turns at which a plan is put to work."""
-    from squall.builders.beam.live_pipeline import AtWork
+    """The numbers of the micro-batches at which a plan starts."""
+    from squall.builders.beam.live_pipeline import RunningPlan
 
     begun: list[int] = []
-    make = AtWork.__init__
+    make = RunningPlan.__init__
 
     def noted(self: Any, program: Any, steps: int, folder: str, next: int) -> None:
         begun.append(next)
         make(self, program, steps, folder, next)
 
-    monkeypatch.setattr(AtWork, "__init__", noted)
+    monkeypatch.setattr(RunningPlan, "__init__", noted)
     return begun
 
 
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets another instance work off each turn, as runners may."""
-    from squall.builders.beam.live_pipeline import Turn, Work
+    """Lets another instance process each micro-batch, as runners may."""
+    from squall.builders.beam.live_pipeline import MicroBatch, Work
 
     process = Work.process
 
-    def forgetful(self: Any, turn: Turn) -> None:
-        self.at_work = None
-        process(self, turn)
+    def forgetful(self: Any, micro_batch: MicroBatch) -> None:
+        self.plan = None
+        process(self, micro_batch)
 
     monkeypatch.setattr(Work, "process", forgetful)
 
@@ -215,7 +215,14 @@ def _in(folder: Path, **options: Any) -> Options:
 def test_what_is_done_again_begins_behind_what_has_been_done(tmp_path: Path) -> None:
     """A pipeline that is lost, and another one that begins where that did."""
     from squall.builders.beam.graph import live_graph
-    from squall.builders.beam.live_pipeline import delete_turn, is_done, lay_live, read_done, write_end, write_turn
+    from squall.builders.beam.live_pipeline import (
+        add_live_steps,
+        delete_batch,
+        is_done,
+        read_result,
+        write_batch,
+        write_end,
+    )
     from squall.builders.beam.options import Runner
     from squall.builders.distributed.exec.routing import PhysicalPlan
     from squall.builders.distributed.plan.stages import levels
@@ -224,18 +231,18 @@ def test_what_is_done_again_begins_behind_what_has_been_done(tmp_path: Path) -> 
     program = PhysicalPlan(plan, levels(plan))
     outputs: list[Output] = []
     for number in range(4):
-        write_turn(folder, number, chain(number) if number else [])
+        write_batch(folder, number, chain(number) if number else [])
         pipeline = threading.Thread(
             target=Runner(()).run,
-            args=(lambda pipeline: lay_live(pipeline, live_graph(plan), program, 10, folder), True),
+            args=(lambda pipeline: add_live_steps(pipeline, live_graph(plan), program, 10, folder), True),
         )
         pipeline.start()
         wait(lambda: is_done(folder, number))  # noqa: B023
         write_end(folder)
         pipeline.join()
         (tmp_path / "end").unlink()
-        outputs += read_done(folder, number).outputs
-        delete_turn(folder, number)
+        outputs += read_result(folder, number).outputs
+        delete_batch(folder, number)
     assert [output.time for output in outputs] == [2, 3]
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"answers-{number}" for number in range(4)]
 
@@ -245,10 +252,10 @@ def test_the_watermark_follows_the_events(tmp_path: Path) -> None:
     from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
     from apache_beam.runners.sdf_utils import RestrictionTrackerView, ThreadsafeRestrictionTracker
 
-    from squall.builders.beam.live_pipeline import Read, _Tracker, write_end, write_turn
+    from squall.builders.beam.live_pipeline import Read, _Tracker, write_batch, write_end
 
     for number, events in enumerate([[], chain(7), chain(5000)]):
-        write_turn(str(tmp_path), number, events)
+        write_batch(str(tmp_path), number, events)
     watermark = ManualWatermarkEstimator(None)
     tracker = ThreadsafeRestrictionTracker(_Tracker(OffsetRange(0, 1 << 60)))
     seen = []
@@ -264,7 +271,7 @@ def test_the_watermark_follows_the_events(tmp_path: Path) -> None:
 
 
 def test_a_producer_that_is_fast_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from squall.builders.beam.live import TURNS
+    from squall.builders.beam.live import MAX_BATCHES_IN_FLIGHT
 
     monkeypatch.setattr("squall.builders.distributed.io.prefetch.AHEAD", 2)
     handed: list[int] = []
@@ -277,11 +284,11 @@ def test_a_producer_that_is_fast_waits(tmp_path: Path, monkeypatch: pytest.Monke
     with closing(generated(squall.build(planned(GRANDPARENTS), "beam", _in(tmp_path)).run(batches()))) as outputs:
         next(outputs)
         time.sleep(1)
-        assert len(handed) < 6 * TURNS
-        assert len(list(tmp_path.glob("squall-*/turn-*"))) <= TURNS
+        assert len(handed) < 6 * MAX_BATCHES_IN_FLIGHT
+        assert len(list(tmp_path.glob("squall-*/batch-*"))) <= MAX_BATCHES_IN_FLIGHT
         for _ in range(100):
             next(outputs)
-        assert len(handed) < 100 + 6 * TURNS
+        assert len(handed) < 100 + 6 * MAX_BATCHES_IN_FLIGHT
     wait(lambda: not at_work())
     given = len(handed)
     time.sleep(0.2)
@@ -366,7 +373,7 @@ def test_what_was_done_before_an_error_is_handed_on(monkeypatch: pytest.MonkeyPa
         nonlocal failed
         if number != 1 or failed:
             return is_done(folder, number)
-        if Path(folder, "turn-2").exists():
+        if Path(folder, "batch-2").exists():
             wait(lambda: "runs the pipeline" not in at_work())
             failed = True
         return False
@@ -414,15 +421,15 @@ def test_a_folder_that_grows_is_followed_until_a_signal(tmp_path: Path) -> None:
 
 
 def test_what_no_rule_reads_is_in_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from squall.builders.beam.live_pipeline import write_turn
+    from squall.builders.beam.live_pipeline import write_batch
 
     written: list[Event] = []
 
     def noted(folder: str, number: int, events: Sequence[Event]) -> None:
         written.extend(events)
-        write_turn(folder, number, events)
+        write_batch(folder, number, events)
 
-    monkeypatch.setattr("squall.builders.beam.live.write_turn", noted)
+    monkeypatch.setattr("squall.builders.beam.live.write_batch", noted)
     facts = [triple("a", "parent", "b"), triple("b", "parent", "c"), *(triple("a", "likes", f"b{n}") for n in range(9))]
     (tmp_path / "family.ntt").write_text("".join(f"1 {fact}\n" for fact in facts))
     source = open_source(f"{tmp_path}/?follow=yes&poll=50")

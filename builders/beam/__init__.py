@@ -1,4 +1,4 @@
-"""The Beam builder: runs a plan as a pipeline of Apache Beam's Python SDK (docs/beam.md; decision 0029)."""
+"""The Beam builder runs a plan as a pipeline of Apache Beam's Python SDK (docs/beam.md; decision 0029)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Apache Beam without what it does to the logging of the whole process; the others import it from here."""
+"""Imports Apache Beam without its changes to the logging of the whole process; other modules import Beam from here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from squall.builders.distributed.io.records import Failed
 
 @contextmanager
 def logging_kept() -> Iterator[None]:
-    """Lets the root logger keep its handlers: Beam gives it one wherever it finds none, and more in its services."""
+    """Restores the handlers of the root logger: Beam adds one wherever it finds none, and more in its services."""
     root = logging.getLogger()
     before = root.handlers[:]
     if not before and logging.lastResort is not None:
@@ -30,26 +30,26 @@ def logging_kept() -> Iterator[None]:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a record says anything but what an error will say in better words."""
+    """Returns whether a log record says anything but what an error will report better."""
     return Failed.MARK not in record.getMessage()
 
 
-def _is_said(record: logging.LogRecord) -> bool:
+def _drop_all(record: logging.LogRecord) -> bool:
     return False
 
 
-def _imported() -> None:
-    """Imports it once, without its complaints about clients of clouds that nobody asked for."""
+def _import_beam() -> None:
+    """Imports Beam once, without its warnings about missing cloud clients."""
     root = logging.getLogger()
-    root.addFilter(_is_said)
+    root.addFilter(_drop_all)
     try:
         with logging_kept():
             import apache_beam.io.watermark_estimators  # noqa: F401  # which the package leaves out
     finally:
-        root.removeFilter(_is_said)
+        root.removeFilter(_drop_all)
 
 
-_imported()
+_import_beam()
 
 import apache_beam as beam  # noqa: E402
 

@@ -1,6 +1,6 @@
-"""What goes into a pipeline and comes out of it as files, through Beam's file systems, so that any worker reaches them.
+"""Files that driver and workers exchange, by Beam's file systems, so that any worker reaches them.
 
-Lines of sources are read in parts; events that only the driver can read are spooled as lines; messages are Arrow.
+Lines of sources are read in splits. Events that only the driver can read are spooled as lines. Records are Arrow.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from squall.builders.distributed.io.splits import Part
 from squall.errors import BuilderError
 from squall.rdf import Event
 
-BLOCK = 16 << 20
-"""How many bytes of a file are one part: what one worker reads."""
-_LINES = 20_000
+SPLIT_BYTES = 16 << 20
+"""The number of bytes in a split: what one worker reads."""
+_LINES_PER_BATCH = 20_000
 _FILES, _PLAIN = beam.io.filesystems.FileSystems, beam.io.filesystem.CompressionTypes.UNCOMPRESSED
 
 
 def read_lines(part: Part) -> Iterator[pyarrow.RecordBatch]:
-    """The lines of a part, as `squall.builders.distributed.io.parsing.lines_parser` takes them."""
+    """Yields the lines of a split, in the form of `squall.builders.distributed.io.parsing.lines_parser`."""
     source, path, begin, end = part
     lines = _lines(path, begin, end)
-    while chunk := list(islice(lines, _LINES)):
+    while chunk := list(islice(lines, _LINES_PER_BATCH)):
         count = len(chunk)
         columns = {"value": pyarrow.array(chunk, pyarrow.binary()), "file": [quote(path)] * count}
         yield pyarrow.RecordBatch.from_pydict({**columns, "block": [begin] * count, "source": [source] * count})
@@ -58,7 +58,7 @@ def _lines(path: str, begin: int, end: int) -> Iterator[bytes]:
 
 @contextmanager
 def _opened(path: str) -> Iterator[IO[bytes]]:
-    """A file's bytes. (What Beam decompresses by itself may end in the middle, and nobody hears of it.)"""
+    """Opens a file for its plain bytes. (Beam's own decompression may silently end in the middle.)"""
     with _FILES.open(path, compression_type=_PLAIN) as file:
         if path.endswith(".gz"):
             with gzip.GzipFile(fileobj=file) as plain:
@@ -68,7 +68,7 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
 
 
 def spool(folder: str, name: str, batches: Iterable[Sequence[Event]]) -> int:
-    """Writes events as lines that workers read back. How many bytes these are."""
+    """Writes events as lines that workers read. Returns the number of bytes."""
     size = 0
     with _complete(folder, name) as file:
         for batch in batches:
@@ -79,14 +79,14 @@ def spool(folder: str, name: str, batches: Iterable[Sequence[Event]]) -> int:
 
 
 def write(folder: str, name: str, batches: Iterable[pyarrow.RecordBatch]) -> None:
-    """Writes messages."""
+    """Writes records into a file."""
     with _complete(folder, name) as file:
         write_to(file, batches)
 
 
 @contextmanager
 def _complete(folder: str, name: str) -> Iterator[IO[bytes]]:
-    """A new file, which has its name when it is complete: a worker that writes it again does no harm."""
+    """Opens a new file that gets its name when it is complete: a worker may write it again without harm."""
     draft = f"{folder}/draft-{uuid4().hex}"
     with cast(IO[bytes], _FILES.create(draft)) as file:
         yield file
@@ -94,49 +94,49 @@ def _complete(folder: str, name: str) -> Iterator[IO[bytes]]:
 
 
 def write_to(file: IO[bytes] | pyarrow.BufferOutputStream, batches: Iterable[pyarrow.RecordBatch]) -> None:
-    """Writes messages into an open file."""
+    """Writes records into an open file."""
     with pyarrow.ipc.new_stream(file, ARROW) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
 def read_whole(path: str) -> bytes:
-    """What is in a file."""
+    """Returns the content of a file."""
     with _FILES.open(path, compression_type=_PLAIN) as file:
         return cast(bytes, file.read())
 
 
 def read(path: str) -> Iterator[pyarrow.RecordBatch]:
-    """The messages of a file."""
+    """Yields the records of a file."""
     with _FILES.open(path) as file:
         yield from pyarrow.ipc.open_stream(file)
 
 
 def exists(path: str) -> bool:
-    """Whether there is such a file."""
+    """Returns whether a file exists."""
     return bool(_FILES.exists(path))
 
 
 def names(pattern: str) -> list[str]:
-    """The paths that a pattern is for."""
-    (found,) = _FILES.match([pattern])
-    return sorted(one.path for one in found.metadata_list)
+    """Returns the sorted paths that match a pattern."""
+    (result,) = _FILES.match([pattern])
+    return sorted(metadata.path for metadata in result.metadata_list)
 
 
-def made(parent: str, what: str) -> str:
-    """A new folder inside of another one, by a name that begins with what it is for."""
+def make_folder(parent: str, what: str) -> str:
+    """Makes a new folder inside of another one; its name begins with `what`."""
     path = str(_FILES.join(parent, f"{what}-{uuid4().hex}"))
     _FILES.mkdirs(path)
     return path
 
 
 def delete(paths: Sequence[str]) -> None:
-    """Deletes files, and folders with all that is in them."""
+    """Deletes files, and folders with their content."""
     _FILES.delete(list(paths))
 
 
 def delete_file(path: str) -> None:
-    """Deletes a file. (One of this machine without Beam, which takes a millisecond to see what it is a pattern for.)"""
+    """Deletes a file. (A local one without Beam, which takes a millisecond to match its path as a pattern.)"""
     if _FILES.get_scheme(path) is None:
         Path(path).unlink()
     else:

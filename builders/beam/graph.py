@@ -1,9 +1,9 @@
-"""The steps of a plan's pipeline: which nodes each runs, and by which keys its rows are grouped, or why they are not.
+"""The steps of a plan's pipeline: the nodes of each, and the keys by which its rows are grouped, or why they are not.
 
-A step for each level (`squall.builders.distributed.plan.stages`): its rows are grouped by key, and worked by squall's own
-operators, key by key. What needs to see all rows takes them as one group: a recursion in which rows move, which is a
-step of its own, and the whole plan where it takes facts one after the other (`squall.builders.distributed.plan.shardability_reasons`) or
-as they come (`squall.builders.beam.live_pipeline`).
+There is a step for each stage (`squall.builders.distributed.plan.stages`). Its rows are grouped by key, and squall's
+own operators process them key by key. What needs all rows gets them as one group. That is a recursion that shuffles
+rows, as a step of its own, and the whole plan if it scans facts in order
+(`squall.builders.distributed.plan.shardability_reasons`) or live (`squall.builders.beam.live_pipeline`).
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ from squall.builders.distributed.plan.shardability_reasons import in_order
 from squall.builders.distributed.plan.stages import Hop, Stage, chain, grouping, groupings, hops, levels
 from squall.plan import Plan
 
-_SHOWN = 3
-"""How many nodes the name of a step names."""
+_MAX_NODES_IN_NAME = 3
+"""The most nodes in the name of a step."""
 
 
 @dataclass(frozen=True)
 class Step:
     """A step of the pipeline.
 
-    nodes: those of its nodes that keep rows; chain: those without memory that its rows go through on their way out.
-    level: of its nodes; None of the first step and the last one. why: for what reason all rows have to be in one group;
-    "": they need not.
+    Attributes:
+        name: its name in the pipeline.
+        nodes: its stateful nodes.
+        chain: the stateless nodes that its output passes through.
+        level: the stage of its nodes; None for the first and the last step.
+        why: why all rows have to be in one group; "": they need not.
     """
 
     name: str
@@ -37,8 +40,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Graph:
-    """The steps of a plan. sources: reads lines, and does what needs no memory. levels: those in between, each behind
-    those that send it rows. end: makes the answers. senders: by the name of a step, those that send it rows."""
+    """The steps of a plan.
+
+    Attributes:
+        sources: reads lines, and runs stateless nodes.
+        levels: the steps in between, each behind those that send it rows.
+        end: makes the outputs.
+        senders: the steps that send rows to a step, by its name.
+    """
 
     sources: Step
     levels: tuple[Step, ...]
@@ -47,15 +56,15 @@ class Graph:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """All of them, in order."""
+        """All steps, in order."""
         return (self.sources, *self.levels, self.end)
 
 
 def graph(plan: Plan) -> Graph:
-    """The steps of a plan."""
-    if (found := in_order(plan)) is not None:
+    """Returns the steps of a plan for bounded input."""
+    if (reason := in_order(plan)) is not None:
         nodes = tuple(node.id for node in plan.nodes)
-        sources, end = Step("sources", (), ()), Step(_all(plan), nodes, (), why=f"{found.node.id} {found.what}")
+        sources, end = Step("sources", (), ()), Step(_all(plan), nodes, (), why=f"{reason.node.id} {reason.what}")
         return Graph(sources, (), end, {end.name: (sources.name,)})
     first = chain(plan, (node.id for node in plan.nodes if not node.inputs))
     last = tuple(node.id for node, _ in plan.sinks)
@@ -67,29 +76,34 @@ def graph(plan: Plan) -> Graph:
 
 @dataclass(frozen=True)
 class LiveGraph:
-    """The steps of a plan whose sources are live, by name: an unbounded read of turns, and what works them off."""
+    """The names of the steps of a plan with live sources: an unbounded read of micro-batches, and the step that
+    processes them."""
 
-    turns: str
+    batches: str
     all: str
 
 
 def live_graph(plan: Plan) -> LiveGraph:
-    """The steps of a plan whose sources are live."""
-    return LiveGraph("turns", _all(plan))
+    """Returns the steps of a plan for live sources."""
+    return LiveGraph("micro-batches", _all(plan))
 
 
 def _all(plan: Plan) -> str:
-    """The name of the step that runs a whole plan."""
+    """Returns the name of the step that runs a whole plan."""
     return _named("all", tuple(node.id for node in plan.nodes))
 
 
 def _of_level(plan: Plan, level: Stage, moving: Collection[Hop]) -> Iterator[Step]:
-    """The step of its stages that exchange nothing, and that of the others. moving: the ways on which rows move."""
+    """Yields the step of a stage's parts that exchange no rows, and that of its other parts. moving: the edges on which
+    rows are shuffled."""
     inside = [hop for hop in moving if hop.producer in level.nodes and hop.consumer in level.nodes]
-    ends = {id for hop in inside for id in (hop.producer, hop.consumer)}
-    still = tuple(stage for stage in level.stages if not ends & set(stage))
-    others = tuple(stage for stage in level.stages if ends & set(stage))
-    for what, stages, why in (("level", still, ""), ("recursion in level", others, "rows move inside of it")):
+    moving_nodes = {id for hop in inside for id in (hop.producer, hop.consumer)}
+    local_stages = tuple(stage for stage in level.stages if not moving_nodes & set(stage))
+    moving_stages = tuple(stage for stage in level.stages if moving_nodes & set(stage))
+    for what, stages, why in (
+        ("level", local_stages, ""),
+        ("recursion in level", moving_stages, "rows move inside of it"),
+    ):
         if stages:
             nodes = tuple(id for id in level.nodes if any(id in stage for stage in stages))
             name = _named(f"{what} {level.number}", nodes)
@@ -97,33 +111,33 @@ def _of_level(plan: Plan, level: Stage, moving: Collection[Hop]) -> Iterator[Ste
 
 
 def _named(what: str, nodes: tuple[str, ...]) -> str:
-    more = f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else ""
-    return f"{what}: {', '.join(nodes[:_SHOWN])}{more}" if nodes else what
+    more = f" and {len(nodes) - _MAX_NODES_IN_NAME} more" if len(nodes) > _MAX_NODES_IN_NAME else ""
+    return f"{what}: {', '.join(nodes[:_MAX_NODES_IN_NAME])}{more}" if nodes else what
 
 
 def _senders(plan: Plan, steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
-    of = {id: step.name for step in steps for id in step.nodes}
-    pairs = {(of[hop.consumer], of.get(hop.producer, steps[0].name)) for hop in hops(plan)}
+    step_of = {id: step.name for step in steps for id in step.nodes}
+    pairs = {(step_of[hop.consumer], step_of.get(hop.producer, steps[0].name)) for hop in hops(plan)}
     return {
-        step.name: tuple(one.name for one in steps if (step.name, one.name) in pairs and one != step)
+        step.name: tuple(sender.name for sender in steps if (step.name, sender.name) in pairs and sender != step)
         for step in steps[1:]
     }
 
 
 def describe(plan: Plan) -> str:
-    """The steps, what each of their nodes is grouped by or why it is not, and which steps send them rows, as text; then
-    those that there are where sources are live."""
-    found, keys = graph(plan), groupings(plan)
-    lines = [found.sources.name, "  lines are parsed where they are read", *_row_by_row(found.sources)]
-    for step in found.steps[1:]:
-        sent = (name.partition(":")[0] for name in found.senders[step.name])
-        lines += [step.name, f"  from {', '.join(sent) or 'axioms alone'}"]
+    """Describes the steps as text: the keys of each of their nodes, or why it has none, and the steps that send them
+    rows; then the steps for live sources."""
+    steps, keys = graph(plan), groupings(plan)
+    lines = [steps.sources.name, "  lines are parsed where they are read", *_row_by_row(steps.sources)]
+    for step in steps.steps[1:]:
+        sender_names = (name.partition(":")[0] for name in steps.senders[step.name])
+        lines += [step.name, f"  from {', '.join(sender_names) or 'axioms alone'}"]
         lines.append(f"  all rows in one group: {step.why}" if step.why else "  rows grouped by key")
         lines += [f"    {id}{'' if step.why else grouping(plan.by_id[id], keys)}" for id in step.nodes]
         lines += _row_by_row(step)
     live = live_graph(plan)
-    lines += ["where a source is live:", live.turns, "  an unbounded read of what the driver has read"]
-    lines += [live.all, f"  from {live.turns}", "  all rows in one group, turn by turn"]
+    lines += ["where a source is live:", live.batches, "  an unbounded read of what the driver has read"]
+    lines += [live.all, f"  from {live.batches}", "  all rows in one group, micro-batch by micro-batch"]
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""A job of the Beam builder: what the driver reads and hands to a pipeline, and what it hands on of its outcome."""
+"""A job of the Beam builder: the driver reads input for a pipeline, and hands on its output."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from squall import functions
 from squall.builders.beam import files
 from squall.builders.beam.graph import describe, graph, live_graph
 from squall.builders.beam.live import Live
-from squall.builders.beam.live_pipeline import lay_live
+from squall.builders.beam.live_pipeline import add_live_steps
 from squall.builders.beam.options import Runner
-from squall.builders.beam.pipeline import Input, Layout, answers, evaluations, lay_whole, told
-from squall.builders.beam.serialized_program import Shipped
+from squall.builders.beam.pipeline import Input, KeyedPipeline, add_whole_plan, answers, evaluations, worker_reports
+from squall.builders.beam.serialized_program import SerializedPlan
 from squall.builders.distributed.exec.output_stage import told_whole
 from squall.builders.distributed.exec.sharded_plan import Progress, Task
 from squall.builders.distributed.io.ingest import (
@@ -44,9 +44,10 @@ from squall.streams.clock import beginning
 
 
 def build(plan: Plan, options: Options) -> BeamJob:
-    """The plan as a job on the runner that `options.conf` names, or on the local one.
+    """Makes a plan a job on the runner that `options.conf` names, or on the local one.
 
-    Raises BuilderError where options ask for what it does not have.
+    Raises:
+        BuilderError: the options ask for something that the builder does not support.
     """
     if options.checkpoint is not None:
         raise BuilderError(
@@ -59,7 +60,7 @@ def build(plan: Plan, options: Options) -> BeamJob:
 
 
 class BeamJob:
-    """A plan at work on Beam; `run` may be called once."""
+    """A plan with its options and a runner; `run` may be called once."""
 
     def __init__(self, plan: Plan, options: Options, runner: Runner) -> None:
         self.plan = plan
@@ -67,14 +68,14 @@ class BeamJob:
         self.runner = runner
 
     def describe(self) -> str:
-        """The steps of the pipeline as text."""
+        """Describes the steps of the pipeline as text."""
         return describe(self.plan)
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`.
 
-        A list of batches, and `Sources` none of which is live, are read to their end before anything is handed on. Of
-        anything else outputs are handed on as it comes.
+        Bounded input (a list of batches, or `Sources` none of which is live) is read to its end before the first
+        output. Outputs of live input are handed on as they arise.
         """
         with Failed.retold():
             yield from self._outputs(batches, static)
@@ -85,11 +86,11 @@ class BeamJob:
             check_bounded(batches)
         if isinstance(batches, AcceptsDeadLetters):
             batches.adopt(self.options.ledger)
-        program = Shipped(self.plan, levels(self.plan), functions.own(), begin)
-        folder = files.made(self.runner.temporary or tempfile.gettempdir(), "squall")
+        program = SerializedPlan(self.plan, levels(self.plan), functions.own(), begin)
+        folder = files.make_folder(self.runner.temporary or tempfile.gettempdir(), "squall")
         run = _Run(program, self.options, self.runner, folder)
         try:
-            yield from run.turn_by_turn(batches, static) if is_live(batches) else run.at_once(batches, static)
+            yield from run.live_outputs(batches, static) if is_live(batches) else run.bounded_outputs(batches, static)
         finally:
             files.delete([folder])
 
@@ -97,86 +98,90 @@ class BeamJob:
 class _Run:
     """One run of a job: the driver's side. folder: where it reads and writes."""
 
-    def __init__(self, program: Shipped, options: Options, runner: Runner, folder: str) -> None:
+    def __init__(self, program: SerializedPlan, options: Options, runner: Runner, folder: str) -> None:
         self.program = program
         self.options = options
         self.runner = runner
         self.folder = folder
 
-    # What ends: one pipeline
+    # Bounded input: one pipeline
 
-    def at_once(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
-        """The outputs of all there is."""
-        given, sources = self._given(batches, static)
+    def bounded_outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
+        """Yields the outputs of bounded input, in one pipeline."""
+        pipeline_input, sources = self._pipeline_input(batches, static)
         program, steps = self.program, graph(self.program.plan)
         if steps.end.why:
             task = Task(program, Progress(), self.options.steps, first=True, last=True)
-            self.runner.run(lambda pipeline: lay_whole(pipeline, steps, program, given, task))
+            self.runner.run(lambda pipeline: add_whole_plan(pipeline, steps, program, pipeline_input, task))
         else:
-            self.runner.run(lambda pipeline: Layout(pipeline, steps, program, given).lay())
-        said = self._told(sources)
-        yield from self._outputs_of_one() if steps.end.why else self._outputs(said)
+            self.runner.run(lambda pipeline: KeyedPipeline(pipeline, steps, program, pipeline_input).build())
+        reports = self._reports(sources)
+        yield from self._outputs_of_one() if steps.end.why else self._outputs(reports)
 
-    def _given(
+    def _pipeline_input(
         self, batches: Iterable[Sequence[Event]], static: Iterable[Event]
     ) -> tuple[Input, tuple[Source | None, ...]]:
-        """What workers read, and the sources for which they count. What they cannot read is spooled for them."""
+        """Returns the input of workers, and the sources for which they count statements. The driver spools what workers
+        cannot read."""
         sources = batches.sources if isinstance(batches, Sources) else ()
-        own = [source for source in sources if readable(source)]
-        check_clock(batches, own)
-        others = [source for source in sources if not readable(source)]
-        rest: Iterable[Sequence[Event]] = batches
+        worker_sources = [source for source in sources if readable(source)]
+        check_clock(batches, worker_sources)
+        driver_sources = [source for source in sources if not readable(source)]
+        driver_batches: Iterable[Sequence[Event]] = batches
         if isinstance(batches, Sources):
-            rest = Sources(others, batches.clock, batches.heartbeat) if others else ()
-        read = [part for number, source in enumerate(own) for part in _parts(number, source)]
-        read += self._spooled(len(own), "static.json", ([_always(event)] for event in static))
-        read += self._spooled(len(own) + 1, "events.json", timely(rest, self._lose))
-        documents = (*map(document_of, own), *(Document(name, spooled=True) for name in ("static", "events")))
-        return Input(read, lines_parser(documents), self.folder), (*own, None, None)
+            driver_batches = Sources(driver_sources, batches.clock, batches.heartbeat) if driver_sources else ()
+        file_parts = [part for number, source in enumerate(worker_sources) for part in _parts(number, source)]
+        file_parts += self._spooled(len(worker_sources), "static.json", ([_always(event)] for event in static))
+        file_parts += self._spooled(len(worker_sources) + 1, "events.json", timely(driver_batches, self._lose))
+        documents = (
+            *map(document_of, worker_sources),
+            *(Document(name, spooled=True) for name in ("static", "events")),
+        )
+        return Input(file_parts, lines_parser(documents), self.folder), (*worker_sources, None, None)
 
     def _spooled(self, number: int, name: str, batches: Iterable[Sequence[Event]]) -> list[Part]:
         size = files.spool(self.folder, name, batches)
-        return parts(number, f"{self.folder}/{name}", size, files.BLOCK) if size else []
+        return parts(number, f"{self.folder}/{name}", size, files.SPLIT_BYTES) if size else []
 
-    def _outputs(self, said: Sequence[Record]) -> Iterator[Output]:
+    def _outputs(self, reports: Sequence[Record]) -> Iterator[Output]:
         numbers = self.program.addressing().numbers
         deliveries = {numbers[node.id]: op for node, op in self.program.plan.sinks}
-        found = ((one.start, one.node, one.row) for one in answers(self.folder))
-        yield from told_whole(found, deliveries, evaluations(self.program, said))
+        rows = ((record.start, record.node, record.row) for record in answers(self.folder))
+        yield from told_whole(rows, deliveries, evaluations(self.program, reports))
 
-    def _told(self, sources: Sequence[Source | None]) -> list[Record]:
-        """What the driver is told; what could not be used is noted, and what was read is counted."""
-        said = told(self.folder)
-        for one in said:
-            if one.kind == LOST:
-                lose(Lost(*json.loads(one.row)), self.options.ledger, sources)
-            elif one.kind == COUNT and (source := sources[one.node]) is not None:
-                source.reading.statements += one.start
-        return said
+    def _reports(self, sources: Sequence[Source | None]) -> list[Record]:
+        """Returns the reports of workers, after recording dead letters and counting statements."""
+        reports = worker_reports(self.folder)
+        for record in reports:
+            if record.kind == LOST:
+                lose(Lost(*json.loads(record.row)), self.options.ledger, sources)
+            elif record.kind == COUNT and (source := sources[record.node]) is not None:
+                source.reading.statements += record.start
+        return reports
 
     def _outputs_of_one(self) -> Iterator[Output]:
-        return (unpack_output(one.row, one.start) for one in answers(self.folder) if one.kind == ROW)
+        return (unpack_output(record.row, record.start) for record in answers(self.folder) if record.kind == ROW)
 
-    # What comes live: one pipeline, turn by turn
+    # Live input: one pipeline with micro-batches
 
-    def turn_by_turn(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
-        """The outputs of what comes, as it comes."""
+    def live_outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
+        """Yields the outputs of live input as they arise, in one pipeline."""
         self.runner.check_live()
-        if isinstance(batches, SupportsFilterPushDown) and (wanted := needed(self.program.plan)) is not None:
-            batches.want(wanted)
+        if isinstance(batches, SupportsFilterPushDown) and (predicates := needed(self.program.plan)) is not None:
+            batches.want(predicates)
         inputs = batches if isinstance(batches, Sources) else Given(batches)
         steps = live_graph(self.program.plan)
 
         def lay(pipeline: Any) -> None:
-            lay_live(pipeline, steps, self.program, self.options.steps, self.folder)
+            add_live_steps(pipeline, steps, self.program, self.options.steps, self.folder)
 
         live = Live(self.folder, inputs, self._lose)
         yield from live.outputs(lambda: self.runner.run(lay, live=True), map(_always, static))
 
-    # What both do
+    # Both
 
-    def _lose(self, lost: Lost) -> None:
-        lose(lost, self.options.ledger)
+    def _lose(self, dead_letter: Lost) -> None:
+        lose(dead_letter, self.options.ledger)
 
 
 def _always(event: Event) -> Event:
@@ -186,4 +191,4 @@ def _always(event: Event) -> Event:
 def _parts(number: int, source: Source) -> list[Part]:
     assert isinstance(source, FileSource | FolderSource)
     paths = (str(Path(path).absolute()) for path in source.files())
-    return [part for path in paths for part in parts(number, path, getsize(path), files.BLOCK)]
+    return [part for path in paths for part in parts(number, path, getsize(path), files.SPLIT_BYTES)]

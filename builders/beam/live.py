@@ -1,7 +1,8 @@
-"""The driver of a live run: reads sources ahead of one pipeline, hands it turns, and hands on what comes of them.
+"""The driver of a live run: it prefetches sources, feeds micro-batches to one pipeline, and hands on their outputs.
 
-A thread reads the sources, another one runs the pipeline. What is at hand when the pipeline has room becomes a turn
-(`squall.builders.beam.live_pipeline`). Its outputs are handed on as soon as they are there, and then its sources are told.
+One thread reads the sources, another one runs the pipeline. When the pipeline has room, buffered events become a
+micro-batch (`squall.builders.beam.live_pipeline`). The driver hands on its outputs as soon as they are there, and then
+acknowledges it to the sources.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from squall.builders.beam.live_pipeline import (
-    LONGEST,
-    PAUSE,
-    delete_done,
-    delete_turn,
+    MAX_POLL_SECONDS,
+    MIN_POLL_SECONDS,
+    delete_batch,
+    delete_result,
     is_done,
-    read_done,
+    read_result,
+    write_batch,
     write_end,
-    write_turn,
 )
 from squall.builders.distributed.io.parsing import Lost
 from squall.builders.distributed.io.prefetch import Ended, Intake, Part, split
@@ -30,14 +31,14 @@ from squall.errors import BuilderError
 from squall.rdf import Event
 from squall.streams import Sources
 
-TURNS = 2
-"""How many turns there may be that have not been handed on: one at work, and one for when that is done."""
-_IDLE = 0.1
-"""Seconds between two looks whether the pipeline is still there, while nothing comes."""
+MAX_BATCHES_IN_FLIGHT = 2
+"""The most micro-batches that have not been handed on, for backpressure: one that is processed, and the next one."""
+_IDLE_POLL_SECONDS = 0.1
+"""Seconds between two looks whether the pipeline is still running, while nothing arrives."""
 
 
 class Pipeline:
-    """A pipeline at work in a thread."""
+    """A pipeline that runs in a thread."""
 
     def __init__(self, run: Callable[[], None]) -> None:
         self._run = run
@@ -53,7 +54,7 @@ class Pipeline:
 
     @property
     def ended(self) -> bool:
-        """Whether it does not work any more; what it has done is to be seen then."""
+        """Whether it has stopped. Its results are then visible."""
         return not self._thread.is_alive()
 
     @property
@@ -66,30 +67,47 @@ class Pipeline:
         self._thread.join()
 
 
-class Waiting(NamedTuple):
-    """What has not been handed on yet. turn: its number; None: there is none, as nothing came but what was lost."""
+class PendingBatch(NamedTuple):
+    """A micro-batch that has not been handed on.
 
-    turn: int | None
+    Attributes:
+        number: its number; None: it has nothing but dead letters.
+        lost: its dead letters.
+        positions: the positions of the sources behind it.
+    """
+
+    number: int | None
     lost: Sequence[Lost]
     positions: Mapping[int, str]
 
 
 class Live:
-    """A live run. folder: where turns and what comes of them lie; lose: is told what cannot be used."""
+    """A live run.
+
+    Args:
+        folder: where micro-batches and their results are.
+        inputs: the sources.
+        lose: receives dead letters.
+    """
 
     def __init__(self, folder: str, inputs: Sources | Given, lose: Callable[[Lost], None]) -> None:
         self.folder = folder
         self.intake = Intake(inputs)
         self.lose = lose
-        self.turns = 0
-        """How many there have been."""
+        self.batch_count = 0
+        """The number of micro-batches so far."""
         self.base = 0
-        """The last one handed on that wrote state as a whole."""
-        self.waiting: deque[Waiting] = deque()
+        """The last one handed on that wrote the whole state."""
+        self.waiting: deque[PendingBatch] = deque()
         self.acknowledged: Mapping[int, str] = {}
 
     def outputs(self, run: Callable[[], None], static: Iterable[Event]) -> Iterator[Output]:
-        """The outputs, turn by turn. run: runs the pipeline; static: what always holds."""
+        """Yields the outputs, micro-batch by micro-batch.
+
+        Args:
+            run: runs the pipeline.
+            static: facts that always hold.
+        """
         self._write(list(static), [])
         pipeline = Pipeline(run)
         try:
@@ -101,62 +119,62 @@ class Live:
             pipeline.join()
 
     def _as_they_come(self, pipeline: Pipeline) -> Iterator[Output]:
-        ended: Ended | None = None
-        pause = PAUSE
-        while self.waiting or ended is None:
-            over = pipeline.ended
+        end: Ended | None = None
+        pause = MIN_POLL_SECONDS
+        while self.waiting or end is None:
+            has_ended = pipeline.ended
             if self.waiting and self._is_done(self.waiting[0]):
                 yield from self._hand_on(self.waiting.popleft())
-                pause = PAUSE
+                pause = MIN_POLL_SECONDS
                 continue
-            if over:
+            if has_ended:
                 raise pipeline.error
-            came: list[Part | Ended] = []
-            if ended is None and len(self.waiting) < TURNS:
-                came = self.intake.take(pause if self.waiting else _IDLE)
+            items: list[Part | Ended] = []
+            if end is None and len(self.waiting) < MAX_BATCHES_IN_FLIGHT:
+                items = self.intake.take(pause if self.waiting else _IDLE_POLL_SECONDS)
             else:
                 time.sleep(pause)
-            if came:
-                ended = self._take(came)
-            pause = PAUSE if came else min(2 * pause, LONGEST)
-        if ended.error is not None:
-            raise ended.error
+            if items:
+                end = self._take(items)
+            pause = MIN_POLL_SECONDS if items else min(2 * pause, MAX_POLL_SECONDS)
+        if end.error is not None:
+            raise end.error
 
-    def _take(self, came: Sequence[Part | Ended]) -> Ended | None:
-        """Makes a turn of what has come, and the last one of the end, if that has."""
-        parts, ended = split(came)
+    def _take(self, items: Sequence[Part | Ended]) -> Ended | None:
+        """Makes a micro-batch of what has arrived, and a final one at the end of the input."""
+        parts, end = split(items)
         events = [event for part in parts for event in part.events]
         if events:
             self._write(events, parts)
         elif parts:
             self._wait(None, parts)
-        if ended is not None and ended.error is None:
+        if end is not None and end.error is None:
             self._write([], [])
-        return ended
+        return end
 
     def _write(self, events: Sequence[Event], parts: Sequence[Part]) -> None:
-        write_turn(self.folder, self.turns, events)
-        self._wait(self.turns, parts)
-        self.turns += 1
+        write_batch(self.folder, self.batch_count, events)
+        self._wait(self.batch_count, parts)
+        self.batch_count += 1
 
-    def _wait(self, turn: int | None, parts: Sequence[Part]) -> None:
-        lost = [lost for part in parts for lost in part.lost]
-        self.waiting.append(Waiting(turn, lost, parts[-1].positions if parts else self.acknowledged))
+    def _wait(self, number: int | None, parts: Sequence[Part]) -> None:
+        dead_letters = [dead_letters for part in parts for dead_letters in part.lost]
+        self.waiting.append(PendingBatch(number, dead_letters, parts[-1].positions if parts else self.acknowledged))
 
-    def _is_done(self, waiting: Waiting) -> bool:
-        return waiting.turn is None or is_done(self.folder, waiting.turn)
+    def _is_done(self, waiting: PendingBatch) -> bool:
+        return waiting.number is None or is_done(self.folder, waiting.number)
 
-    def _hand_on(self, waiting: Waiting) -> Iterator[Output]:
-        """Hands on what has come of a turn, and tells its sources."""
-        for lost in waiting.lost:
-            self.lose(lost)
-        if waiting.turn is not None:
-            done = read_done(self.folder, waiting.turn)
-            yield from done.outputs
-            delete_turn(self.folder, waiting.turn)
-            for turn in range(self.base, done.base):
-                delete_done(self.folder, turn)
-            self.base = done.base
+    def _hand_on(self, waiting: PendingBatch) -> Iterator[Output]:
+        """Yields the outputs of a micro-batch, and acknowledges it to its sources."""
+        for dead_letter in waiting.lost:
+            self.lose(dead_letter)
+        if waiting.number is not None:
+            result = read_result(self.folder, waiting.number)
+            yield from result.outputs
+            delete_batch(self.folder, waiting.number)
+            for number in range(self.base, result.base):
+                delete_result(self.folder, number)
+            self.base = result.base
         if waiting.positions != self.acknowledged:
             self.intake.inputs.acknowledge(waiting.positions)
             self.acknowledged = waiting.positions

@@ -1,9 +1,9 @@
-"""The pipeline of a live run: an unbounded read of turns, and the step that works each of them off.
+"""The pipeline of a live run: an unbounded read of micro-batches, and the step that processes them.
 
-A *turn* is what live sources have brought since the one before. The driver writes it as a file, `turn-N`
-(`squall.builders.beam.live`). The read, a splittable `DoFn` without an end, tails these files. The step behind it runs
-the whole plan: it writes what comes of a turn, and what it keeps from then on, as `answers-N`. So a turn that is done
-again changes nothing, and where a turn is done elsewhere than the one before, the step goes on from those files.
+The driver writes what live sources have brought as a micro-batch, the file `batch-N` (`squall.builders.beam.live`). The
+read, a splittable `DoFn` without an end, tails these files. The step behind it runs the whole plan. It writes the
+outputs of a micro-batch, and its changelog, as `answers-N`. So a micro-batch that runs again changes nothing, and a new
+instance of the step resumes from those files.
 """
 
 from __future__ import annotations
@@ -30,66 +30,67 @@ from squall.contracts import Options, Output
 from squall.rdf import FOREVER, Event
 
 _TIMES = beam.utils.timestamp
-_TURN, _ANSWERS, _END = "turn", "answers", "end"
-"""What files are named after. `end` says that there are no more turns, or that none is wanted any longer."""
-BUNDLE = 1.0
-"""Seconds after which a read puts off what is to come, so that a runner may take note of what has been done."""
-PAUSE, LONGEST = 0.0005, 0.01
+_BATCH, _ANSWERS, _END = "batch", "answers", "end"
+"""Prefixes of file names. `end` says that there are no more micro-batches, or that none is wanted any longer."""
+BUNDLE_SECONDS = 1.0
+"""Seconds after which a read defers its remainder, so that a runner may commit what has been done."""
+MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.0005, 0.01
 """Seconds between two looks for a file: at first, and when nothing has come for a while."""
-MOST = 1024
-"""How many turns may lie behind the last one that wrote its state as a whole, at most."""
+MAX_BATCHES_SINCE_SNAPSHOT = 1024
+"""The most micro-batches after which the whole state is written again."""
 _LAST = (1 << 63) - 1
-"""Behind all turns."""
+"""A number behind all micro-batches."""
 _MICROS = 1000
-"""Of a millisecond."""
+"""Microseconds of a millisecond."""
 
 
-def lay_live(root: Any, graph: LiveGraph, program: PhysicalPlan, steps: int, folder: str) -> None:
-    """Puts into a pipeline what works turns off. steps: how often updates may act without an event in between."""
+def add_live_steps(root: Any, graph: LiveGraph, program: PhysicalPlan, steps: int, folder: str) -> None:
+    """Adds the processing of micro-batches to a pipeline. steps: the most updates without an event in between."""
     read = Read(bundle_of(root))
-    turns = root | f"{graph.turns}: folder" >> beam.Create([folder]) | graph.turns >> beam.ParDo(read)
-    _ = turns | graph.all >> beam.ParDo(Work(program, steps))
+    batches = root | f"{graph.batches}: folder" >> beam.Create([folder]) | graph.batches >> beam.ParDo(read)
+    _ = batches | graph.all >> beam.ParDo(Work(program, steps))
 
 
 # Files, for the driver as well
 
 
-def write_turn(folder: str, number: int, events: Sequence[Event]) -> None:
-    """Writes a turn. One without events, but for the first one, says that no more will come for the time being."""
-    files.spool(folder, f"{_TURN}-{number}", [events])
+def write_batch(folder: str, number: int, events: Sequence[Event]) -> None:
+    """Writes a micro-batch. One without events, except the first, says that no more events will come for the time
+    being."""
+    files.spool(folder, f"{_BATCH}-{number}", [events])
 
 
 def write_end(folder: str) -> None:
-    """Says that no more turns are wanted."""
+    """Says that no more micro-batches are wanted."""
     files.spool(folder, _END, ())
 
 
 def is_done(folder: str, number: int) -> bool:
-    """Whether a turn has been worked off."""
+    """Returns whether a micro-batch has been processed."""
     return files.exists(f"{folder}/{_ANSWERS}-{number}")
 
 
-class Done(NamedTuple):
-    """What has come of a turn. base: the last turn up to it that wrote its state as a whole."""
+class BatchResult(NamedTuple):
+    """The result of a micro-batch. base: the last one up to it that wrote the whole state."""
 
     outputs: list[Output]
     base: int
 
 
-def read_done(folder: str, number: int) -> Done:
-    """What has come of a turn that has been worked off."""
-    said = list(_said(folder, number, (ROW, INSTANT)))
-    outputs = [unpack_output(one.row, one.start) for one in said if one.kind == ROW]
-    return Done(outputs, _times(said)["base"])
+def read_result(folder: str, number: int) -> BatchResult:
+    """Returns the result of a processed micro-batch."""
+    records = list(_said(folder, number, (ROW, INSTANT)))
+    outputs = [unpack_output(record.row, record.start) for record in records if record.kind == ROW]
+    return BatchResult(outputs, _times(records)["base"])
 
 
-def delete_turn(folder: str, number: int) -> None:
-    """Deletes a turn that has been worked off."""
-    files.delete_file(f"{folder}/{_TURN}-{number}")
+def delete_batch(folder: str, number: int) -> None:
+    """Deletes the input of a processed micro-batch."""
+    files.delete_file(f"{folder}/{_BATCH}-{number}")
 
 
-def delete_done(folder: str, number: int) -> None:
-    """Deletes what has come of a turn, from which nobody goes on any longer."""
+def delete_result(folder: str, number: int) -> None:
+    """Deletes the result of a micro-batch from which no step resumes any longer."""
     files.delete_file(f"{folder}/{_ANSWERS}-{number}")
 
 
@@ -98,25 +99,26 @@ def _said(folder: str, number: int, kinds: Sequence[str]) -> Iterator[Record]:
 
 
 def _of_kinds(folder: str, number: int, kinds: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
-    wanted = pyarrow.array(kinds)
+    kind_array = pyarrow.array(kinds)
     for batch in files.read(f"{folder}/{_ANSWERS}-{number}"):
-        yield batch.filter(compute.is_in(batch["kind"], wanted))
+        yield batch.filter(compute.is_in(batch["kind"], kind_array))
 
 
-def _times(said: Iterable[Record]) -> dict[str, int]:
-    return {one.row: one.start for one in said if one.kind == INSTANT}
+def _times(records: Iterable[Record]) -> dict[str, int]:
+    return {record.row: record.start for record in records if record.kind == INSTANT}
 
 
 # Reading
 
 
-Turn = tuple[str, int, bytes]
-"""A turn: the folder that it lies in, its number, and its events, as lines. (Bytes, as Beam looks how large it is what
-goes from step to step, for which it pickles all else.)"""
+MicroBatch = tuple[str, int, bytes]
+"""A micro-batch: its folder, its number, and its events as lines. (They are bytes because Beam measures what goes from
+step to step, and would pickle everything else for that.)"""
 
 
 class _Tracker(beam.io.restriction_trackers.OffsetRestrictionTracker):  # type: ignore[misc]
-    """Turns from one on: they follow each other, so what is left can be put off, and nothing be done beside it."""
+    """Tracks micro-batches from a number on. They are sequential, so the remainder can be deferred, but not processed
+    in parallel."""
 
     def try_split(self, fraction_of_remainder: float) -> Any:
         return super().try_split(0) if fraction_of_remainder == 0 else None
@@ -125,8 +127,8 @@ class _Tracker(beam.io.restriction_trackers.OffsetRestrictionTracker):  # type: 
         return False
 
 
-class _Turns(beam.transforms.core.RestrictionProvider):  # type: ignore[misc]
-    """All turns of a folder."""
+class _MicroBatches(beam.transforms.core.RestrictionProvider):  # type: ignore[misc]
+    """All micro-batches of a folder."""
 
     def initial_restriction(self, folder: str) -> Any:
         return beam.io.restriction_trackers.OffsetRange(0, _LAST)
@@ -138,108 +140,115 @@ class _Turns(beam.transforms.core.RestrictionProvider):  # type: ignore[misc]
         return 1  # nobody knows
 
 
-_TURNS = beam.DoFn.RestrictionParam(_Turns())
+_MICRO_BATCHES = beam.DoFn.RestrictionParam(_MicroBatches())
 WATERMARK = beam.DoFn.WatermarkEstimatorParam(beam.io.watermark_estimators.ManualWatermarkEstimator.default_provider())
 
 
 def bundle_of(pipeline: Any) -> float:
-    """For how many seconds a read that has no end goes on in a pipeline before it puts off what is to come: for ever,
-    where the runner would take note of nothing, and hold 20 KB of memory for each time."""
-    return inf if isinstance(pipeline.runner, beam.runners.portability.fn_api_runner.FnApiRunner) else BUNDLE
+    """Returns for how many seconds an unbounded read of a pipeline goes on before it defers its remainder. It is
+    infinite for a runner that would commit nothing, and leak 20 KB of memory each time."""
+    return inf if isinstance(pipeline.runner, beam.runners.portability.fn_api_runner.FnApiRunner) else BUNDLE_SECONDS
 
 
 class Read(beam.DoFn):  # type: ignore[misc]
-    """The turns of a folder, as they come. The watermark is the time of the last event. bundle: see `bundle_of`."""
+    """Reads the micro-batches of a folder as they arrive. The watermark is the time of the last event. bundle: see
+    `bundle_of`."""
 
     def __init__(self, bundle: float) -> None:
         self.bundle = bundle
 
     @beam.DoFn.unbounded_per_element()  # type: ignore[untyped-decorator]
-    def process(self, folder: str, turns: Any = _TURNS, watermark: Any = WATERMARK) -> Iterator[Turn]:
-        number = max(turns.current_restriction().start, _behind(folder))
+    def process(self, folder: str, batches: Any = _MICRO_BATCHES, watermark: Any = WATERMARK) -> Iterator[MicroBatch]:
+        number = max(batches.current_restriction().start, _behind(folder))
         until = time.monotonic() + self.bundle
-        while (came := _awaited(folder, number, until)) is not None:
-            if not came:
-                turns.try_claim(_LAST - 1)
+        while (has_batch := _awaited(folder, number, until)) is not None:
+            if not has_batch:
+                batches.try_claim(_LAST - 1)
                 return
-            if not turns.try_claim(number):
+            if not batches.try_claim(number):
                 return
-            lines = files.read_whole(f"{folder}/{_TURN}-{number}")
+            lines = files.read_whole(f"{folder}/{_BATCH}-{number}")
             yield folder, number, lines
             for event in unspool(lines[lines.rfind(b"\n", 0, -1) + 1 :]):
                 advance(watermark, event.time)
             number += 1
-        turns.defer_remainder()
+        batches.defer_remainder()
 
 
 def advance(watermark: Any, time: int) -> None:
-    """Moves a watermark on to an event time (integer ms)."""
+    """Moves a watermark forward to an event time (integer ms)."""
     latest = timestamp(time)
     if (watermark.current_watermark() or _TIMES.MIN_TIMESTAMP) < latest < _TIMES.MAX_TIMESTAMP:
         watermark.set_watermark(latest)
 
 
 def timestamp(time: int) -> Any:
-    """A time (integer ms) as Beam has it."""
+    """Converts a time (integer ms) to Beam's type."""
     return _TIMES.Timestamp(micros=time * _MICROS)
 
 
 def _behind(folder: str) -> int:
-    """The turn behind the last one that has been worked off: what is done again begins there."""
+    """Returns the number after the last processed micro-batch: a repeated read begins there."""
     numbers = (int(path.rpartition("-")[2]) for path in files.names(f"{folder}/{_ANSWERS}-*"))
     return max(numbers, default=-1) + 1
 
 
 def _awaited(folder: str, number: int, until: float) -> bool | None:
-    """Waits for a turn: whether it comes; None: it has not come up to then."""
-    pause = PAUSE
+    """Waits for a micro-batch. Returns whether it will come; None: it has not come until `until`."""
+    pause = MIN_POLL_SECONDS
     while not files.exists(f"{folder}/{_END}"):
-        if files.exists(f"{folder}/{_TURN}-{number}"):
+        if files.exists(f"{folder}/{_BATCH}-{number}"):
             return True
         if time.monotonic() > until:
             return None
         time.sleep(pause)
-        pause = min(2 * pause, LONGEST)
+        pause = min(2 * pause, MAX_POLL_SECONDS)
     return False
 
 
-# Working turns off
+# Processing micro-batches
 
 
 class Work(beam.DoFn):  # type: ignore[misc]
-    """Works turns off. The plan stays at work from one turn to the next where both are done by the same instance."""
+    """Processes micro-batches. The plan keeps running between two that the same instance processes."""
 
     def __init__(self, program: PhysicalPlan, steps: int) -> None:
         self.program = program
         self.steps = steps
-        self.at_work: AtWork | None = None
+        self.plan: RunningPlan | None = None
 
-    def process(self, turn: Turn) -> None:
-        folder, number, lines = turn
-        at_work, self.at_work = self.at_work, None  # what fails in the middle is of no use any more
-        if at_work is None or at_work.next != number:
-            at_work = AtWork(self.program, self.steps, folder, number)
-        files.write(folder, f"{_ANSWERS}-{number}", to_arrow(at_work.turn(unspool(lines))))
-        self.at_work = at_work
+    def process(self, micro_batch: MicroBatch) -> None:
+        folder, number, lines = micro_batch
+        plan, self.plan = self.plan, None  # after a failure in the middle it is of no use
+        if plan is None or plan.next != number:
+            plan = RunningPlan(self.program, self.steps, folder, number)
+        files.write(folder, f"{_ANSWERS}-{number}", to_arrow(plan.process(unspool(lines))))
+        self.plan = plan
 
 
 @dataclass
 class _Written:
-    """What state has been written. base: the last turn that wrote it as a whole; whole, added: how many rows that
-    wrote, and those since."""
+    """What state has been written.
+
+    Attributes:
+        base: the last micro-batch that wrote the whole state.
+        whole: how many rows it wrote.
+        added: how many rows have been written since.
+    """
 
     base: int = 0
     whole: int = 0
     added: int = 0
 
     def is_due(self, number: int) -> bool:
-        """Whether a turn is to write it as a whole: when as much has been added, or very many turns have."""
-        turns = number - self.base
-        return turns >= MOST or (turns >= COMPACT and self.added >= self.whole)
+        """Returns whether a micro-batch is to write the whole state: when as many rows have been added, or very many
+        micro-batches have passed."""
+        batches = number - self.base
+        return batches >= MAX_BATCHES_SINCE_SNAPSHOT or (batches >= COMPACT and self.added >= self.whole)
 
 
-class AtWork:
-    """A plan at work in a live run. next: the turn that comes next; those before it are in files of the folder."""
+class RunningPlan:
+    """A running plan of a live run. next: the number of the next micro-batch; the results of earlier ones are in files."""
 
     def __init__(self, program: PhysicalPlan, steps: int, folder: str, next: int) -> None:
         program.prepare()
@@ -254,7 +263,7 @@ class AtWork:
         self.running.keep()
 
     def _go_on(self) -> None:
-        """Takes back what the turns before have kept."""
+        """Restores the state from the changelogs of the earlier micro-batches."""
         times = _times(_said(self.folder, self.next - 1, (INSTANT,)))
         self.written.base = times["base"]
         state = self._state()
@@ -262,26 +271,26 @@ class AtWork:
         self.running.restore(times["passed"], self.program.begin, state.entries)
 
     def _state(self) -> State:
-        """What the turns before have written, back to the last one that wrote all."""
+        """Reads the state that earlier micro-batches have written, back to the last one that wrote all of it."""
         state = State()
         for number in range(self.written.base, self.next):
-            for one in parcels(_of_kinds(self.folder, number, (STATE,))):
-                state.add([(self.names[one.node], one.port, one.entries)])
+            for batch in parcels(_of_kinds(self.folder, number, (STATE,))):
+                state.add([(self.names[batch.node], batch.port, batch.entries)])
         return state
 
-    def turn(self, events: Sequence[Event]) -> Iterator[Record | RowBatch]:
-        """The messages that come of the next turn."""
+    def process(self, events: Sequence[Event]) -> Iterator[Record | RowBatch]:
+        """Processes the next micro-batch and yields its records."""
         for output in self._outputs(events):
             yield Record(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, 0)
         is_whole = self.written.is_due(self.next)
-        kept = self._state() if is_whole else State()
-        kept.add(self.running.kept())
+        changelog = self._state() if is_whole else State()
+        changelog.add(self.running.kept())
         if is_whole:
-            kept.compact(self.running.memories, self.running.passed)
-            self.written = _Written(self.next, kept.size())
+            changelog.compact(self.running.memories, self.running.passed)
+            self.written = _Written(self.next, changelog.size())
         else:
-            self.written.added += kept.size()
-        for (id, slot), entries in kept.entries.items():
+            self.written.added += changelog.size()
+        for (id, slot), entries in changelog.entries.items():
             if entries:
                 yield RowBatch(STATE, 0, 0, self.names.index(id), slot, entries)
         for name, number in (("passed", self.running.passed), ("base", self.written.base)):
@@ -290,8 +299,8 @@ class AtWork:
 
     def _outputs(self, events: Sequence[Event]) -> Iterator[Output]:
         if not self.next:
-            found = self.running.start(events, self.program.begin)
+            output_batches = self.running.start(events, self.program.begin)
         else:
-            found = self.running.take(events) if events else self.running.drain()
-        for outputs in found:
+            output_batches = self.running.take(events) if events else self.running.drain()
+        for outputs in output_batches:
             yield from outputs

@@ -1,8 +1,8 @@
-"""A plan's pipeline: lines in, answers and all that the driver has to be told out, as files in a folder.
+"""The pipeline of a bounded run on Beam: from lines to outputs, and reports to the driver, as files in a folder.
 
-Between steps go messages (`squall.builders.distributed.io.records`), as Arrow, with an integer for the key: the bucket of
-the columns that the next step groups by. What a step writes has the name of its key: a bundle that is done again
-changes nothing.
+Between steps go records (`squall.builders.distributed.io.records`), as Arrow. Their key is an integer: the bucket of
+the columns by which the next step is partitioned. The name of an output file is its key, so that a bundle that runs
+again changes nothing.
 """
 
 from __future__ import annotations
@@ -36,21 +36,26 @@ ALL = Span(ALWAYS - 1, FOREVER - 1)
 """All of time."""
 _EACH = tuple(range(BUCKETS))
 """Each bucket is a group of its own."""
-_TOLD, _INSTANTS, _ANSWERS = "told", "instants", "answers"
-"""What files are named after: what the driver is told of lines, when there is something to be told, and what the last
-step makes. The key comes behind that."""
-_ROWS = 20_000
-"""How many messages are sent on at once."""
+_REPORTS, _INSTANTS, _ANSWERS = "reports", "instants", "answers"
+"""Prefixes of file names: reports about lines, times of output evaluation, and the outputs of the last step. The key
+follows."""
+_RECORDS_PER_MESSAGE = 20_000
+"""The number of records that are sent at once."""
 Keyed = tuple[int, bytes]
-"""Messages on their way, behind the key of the group that they are for."""
-_FOR_DRIVER = {LOST: _TOLD, COUNT: _TOLD, INSTANT: _INSTANTS}
-"""Where messages go that are no rows for a node."""
+"""Records in transit, with the key of their group."""
+_FOR_DRIVER = {LOST: _REPORTS, COUNT: _REPORTS, INSTANT: _INSTANTS}
+"""The destination of records that are no rows for a node."""
 
 
 @dataclass(frozen=True)
 class Routes:
-    """Where messages go. tags: by the number of a node, the step that takes rows for it; otherwise: the step that takes
-    all rows. spread: the steps whose rows are grouped by key; those of others are one group."""
+    """Routes records to steps.
+
+    Attributes:
+        tags: the step that receives the rows of a node, by the number of the node.
+        otherwise: the step that receives all rows, or "".
+        spread: the steps whose rows are grouped by key; the rows of others are one group.
+    """
 
     tags: Mapping[int, str] = field(default_factory=dict)
     otherwise: str = ""
@@ -58,11 +63,11 @@ class Routes:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """All places that messages may go to."""
-        return (_TOLD, _INSTANTS, *dict.fromkeys(self.tags.values()), *filter(None, [self.otherwise]))
+        """All destinations of records."""
+        return (_REPORTS, _INSTANTS, *dict.fromkeys(self.tags.values()), *filter(None, [self.otherwise]))
 
     def __call__(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Any]:
-        """The messages of batches, by where they go."""
+        """Yields the records of batches, grouped by destination."""
         boxes: dict[tuple[str, int], list[Record]] = {}
         for message in from_arrow(batches):
             if message.kind == TIME:  # the latest time is for runs that go on
@@ -71,7 +76,7 @@ class Routes:
             place = tag, message.bucket if tag in self.spread else 0
             box = boxes.setdefault(place, [])
             box.append(message)
-            if len(box) == _ROWS:
+            if len(box) == _RECORDS_PER_MESSAGE:
                 yield _sent(place, boxes.pop(place))
         for place, box in boxes.items():
             yield _sent(place, box)
@@ -95,7 +100,13 @@ def _decoded(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
 
 @dataclass(frozen=True)
 class Input:
-    """What a pipeline reads. parts: of files; parse: turns their lines into facts; folder: where its outcome goes."""
+    """The input of a pipeline.
+
+    Attributes:
+        parts: splits of files.
+        parse: turns their lines into facts.
+        folder: the folder of the output files.
+    """
 
     parts: Sequence[Part]
     parse: Parse
@@ -103,7 +114,7 @@ class Input:
 
 
 Group = tuple[int, Iterable[bytes]]
-"""The messages of a key, all of them."""
+"""All records of a key."""
 
 
 def _reading(worker: Worker, routes: Routes) -> Callable[[Part], Iterator[Any]]:
@@ -130,44 +141,45 @@ def _writing(
     return write
 
 
-def _sources(root: Any, name: str, worker: Worker, routes: Routes, given: Input) -> Any:
-    """What the lines of sources send. The parts are spread before they are read: making them took one worker."""
-    parts = root | f"{name}: parts" >> beam.Create(given.parts) | f"{name}: spread" >> beam.Reshuffle()
+def _sources(root: Any, name: str, worker: Worker, routes: Routes, pipeline_input: Input) -> Any:
+    """Returns what the lines of the sources send. The splits are reshuffled before they are read, since one worker has
+    created them."""
+    parts = root | f"{name}: parts" >> beam.Create(pipeline_input.parts) | f"{name}: spread" >> beam.Reshuffle()
     return parts | name >> beam.FlatMap(_reading(worker, routes)).with_outputs(*routes.all)
 
 
-def _grouped(came: Sequence[Any], name: str) -> Any:
-    """What comes from several steps, by key. That keys are integers has to be said: what is encoded for want of a type
-    need not be the same everywhere."""
-    rows = came | f"{name}: rows" >> beam.Flatten().with_output_types(Keyed)
+def _grouped(collections: Sequence[Any], name: str) -> Any:
+    """Groups the output of several steps by key. The key type is declared as an integer, because Beam's encoding of an
+    undeclared type may differ between processes."""
+    rows = collections | f"{name}: rows" >> beam.Flatten().with_output_types(Keyed)
     return rows | f"{name}: by key" >> beam.GroupByKey()
 
 
-def _tell(grouped: Any, folder: str, name: str) -> None:
-    """Writes messages down for the driver."""
+def _write_reports(grouped: Any, folder: str, name: str) -> None:
+    """Writes records into files for the driver."""
     _ = grouped | f"{name}: written" >> beam.FlatMap(_writing(folder, name, _decoded))
 
 
 # Plans whose rows are grouped by key
 
 
-class Layout:
-    """The pipeline of such a plan, step by step."""
+class KeyedPipeline:
+    """Builds the pipeline of a plan whose rows are grouped by key, step by step."""
 
-    def __init__(self, root: Any, graph: Graph, program: PhysicalPlan, given: Input) -> None:
+    def __init__(self, root: Any, graph: Graph, program: PhysicalPlan, pipeline_input: Input) -> None:
         self.root = root
         self.graph = graph
         self.program = program
-        self.given = given
+        self.given = pipeline_input
         self.numbers = program.addressing().numbers
         self.spread = frozenset(step.name for step in graph.steps if not step.why)
         self.sent: dict[str, Any] = {}
-        """What each step sends, by the places that it is for."""
+        """The output of each step, by destination."""
         self.axioms: dict[str, list[Keyed]] = {}
-        """What axioms send, alike."""
+        """The records that axioms send, by destination."""
 
-    def lay(self) -> None:
-        """Puts all steps into the pipeline."""
+    def build(self) -> None:
+        """Adds all steps to the pipeline."""
         for tagged in self._routes(self.graph.steps)(to_arrow(axioms(self.program))):
             self.axioms.setdefault(tagged.tag, []).append(tagged.value)
         sources = self.graph.sources.name
@@ -178,7 +190,7 @@ class Layout:
                 routes = self._routes_of(step.name)
                 work = _working(self._worker(step), routes)
                 self.sent[step.name] = rows | step.name >> beam.FlatMap(work).with_outputs(*routes.all)
-        _tell(_grouped([self.sent[sources][_TOLD]], _TOLD), self.given.folder, _TOLD)
+        _write_reports(_grouped([self.sent[sources][_REPORTS]], _REPORTS), self.given.folder, _REPORTS)
         self._end(self._rows(self.graph.end), self.sent[sources][_INSTANTS])
 
     def _worker(self, step: Step) -> Worker:
@@ -193,34 +205,36 @@ class Layout:
         return Routes({self.numbers[id]: step.name for step in receivers for id in step.nodes}, spread=self.spread)
 
     def _rows(self, step: Step) -> Any:
-        """The rows for a step, grouped; None if there can be none."""
+        """Returns the rows for a step, grouped; None if there can be none."""
         name = step.name
-        came = [self.sent[sender][name] for sender in self.graph.senders[name] if sender in self.sent]
+        collections = [self.sent[sender][name] for sender in self.graph.senders[name] if sender in self.sent]
         if name in self.axioms:
-            came.append(self.root | f"{name}: axioms" >> beam.Create(self.axioms[name]))
-        return _grouped(came, name) if came else None
+            collections.append(self.root | f"{name}: axioms" >> beam.Create(self.axioms[name]))
+        return _grouped(collections, name) if collections else None
 
     def _end(self, rows: Any, instants: Any) -> None:
-        """Makes the answers. When those that are told whole are told, only all of the streams can say."""
+        """Adds the output step. Only all streams together can say when a snapshot (`rstream`) is evaluated."""
         name, program, folder = self.graph.end.name, self.program, self.given.folder
         tells_whole = any(op.output == "rstream" for _, op in program.plan.sinks)
         if tells_whole and rows is not None:
             _ = rows | name >> beam.FlatMap(_delivering(program, folder), self._known(rows, instants))
         elif tells_whole:
-            _tell(_grouped([instants], _INSTANTS), folder, _INSTANTS)
+            _write_reports(_grouped([instants], _INSTANTS), folder, _INSTANTS)
         elif rows is not None:
             _ = rows | name >> beam.FlatMap(_writing(folder, _ANSWERS, _answering(program, ReportTimes())))
 
     def _known(self, rows: Any, instants: Any) -> Any:
-        """When these answers are told, for the last step and for the driver. Of one that is told where it has changed,
-        each group says first where its part has."""
+        """Computes the evaluation times of snapshots, for the output step and for the driver. For a snapshot on change,
+        each group first reports when its part has changed."""
         name, program = self.graph.end.name, self.program
-        came = [instants]
+        collections = [instants]
         if any(changes_only(op) for _, op in program.plan.sinks):
-            at = _side(_grouped(came, f"{name}: evaluated"), f"{name}: when evaluated", program, _evaluated)
-            came.append(rows | f"{name}: changes" >> beam.FlatMap(_changing(program), at))
-        grouped = _grouped(came, _INSTANTS)
-        _tell(grouped, self.given.folder, _INSTANTS)
+            report_times = _side(
+                _grouped(collections, f"{name}: evaluated"), f"{name}: when evaluated", program, _evaluated
+            )
+            collections.append(rows | f"{name}: changes" >> beam.FlatMap(_changing(program), report_times))
+        grouped = _grouped(collections, _INSTANTS)
+        _write_reports(grouped, self.given.folder, _INSTANTS)
         return _side(grouped, f"{name}: when told", program, evaluations)
 
 
@@ -228,28 +242,30 @@ When = Callable[[PhysicalPlan, Collection[Record]], ReportTimes]
 
 
 def _side(grouped: Any, name: str, program: PhysicalPlan, when: When) -> Any:
-    """What messages say of when answers are told, computed once, for each group to see."""
-    found = grouped | name >> beam.Map(lambda group: when(program, list(from_arrow(_decoded(group[1])))))
-    return beam.pvalue.AsSingleton(found, default_value=when(program, ()))
+    """Makes evaluation times from records: a side input that is computed once."""
+    report_times = grouped | name >> beam.Map(lambda group: when(program, list(from_arrow(_decoded(group[1])))))
+    return beam.pvalue.AsSingleton(report_times, default_value=when(program, ()))
 
 
-def evaluations(program: PhysicalPlan, told: Collection[Record]) -> ReportTimes:
-    """When the answers that are told whole are told, as far as messages to the driver say."""
-    changed = {(one.node, one.start) for one in told if one.kind == INSTANT and not one.row}
-    return _evaluated(program, told).reported(program.plan, changed)
+def evaluations(program: PhysicalPlan, records: Collection[Record]) -> ReportTimes:
+    """Returns the times at which snapshots are output, as far as records for the driver say."""
+    changed_times = {(record.node, record.start) for record in records if record.kind == INSTANT and not record.row}
+    return _evaluated(program, records).reported(program.plan, changed_times)
 
 
-def _evaluated(program: PhysicalPlan, told: Collection[Record]) -> ReportTimes:
-    """When they are evaluated."""
+def _evaluated(program: PhysicalPlan, records: Collection[Record]) -> ReportTimes:
+    """Returns the times at which snapshots are evaluated."""
     plan, numbers = program.plan, program.addressing().numbers
     instants = {numbers[node.id]: Instants(op) for node, op in plan.sinks if op.output == "rstream"}
-    came = {(one.row, one.node, one.start) for one in told if one.kind == INSTANT and one.row}
-    note(instants, came)
+    record_keys = {
+        (record.row, record.node, record.start) for record in records if record.kind == INSTANT and record.row
+    }
+    note(instants, record_keys)
     return ReportTimes.upto(instants, ALL.now)
 
 
 _OF_THE_END = State((DELIVER,), TOGETHER)
-"""Nothing is kept."""
+"""The state of the output step, which stores nothing."""
 
 
 def _changing(program: PhysicalPlan) -> Callable[[Group, ReportTimes], Iterator[Keyed]]:
@@ -266,33 +282,35 @@ def _delivering(program: PhysicalPlan, folder: str) -> Callable[[Group, ReportTi
     return deliver
 
 
-def _answering(program: PhysicalPlan, known: ReportTimes) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
-    """What makes the answers of a group, in order."""
-    worker = delivery(program, ALL, known, _OF_THE_END)
+def _answering(
+    program: PhysicalPlan, report_times: ReportTimes
+) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
+    """Returns a function that makes the outputs of a group, in order."""
+    worker = delivery(program, ALL, report_times, _OF_THE_END)
 
     def answer(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
-        ordered = sorted(from_arrow(worker(_decoded(parts))), key=_in_turn)
-        return to_arrow(ordered)
+        records = sorted(from_arrow(worker(_decoded(parts))), key=_output_order)
+        return to_arrow(records)
 
     return answer
 
 
-_in_turn: Callable[[Record], Any] = attrgetter(*ORDER)
-"""Where among all answers one belongs."""
+_output_order: Callable[[Record], Any] = attrgetter(*ORDER)
+"""The sort key of an output among all outputs."""
 
 
 # Plans that one group runs
 
 
-def lay_whole(root: Any, graph: Graph, program: PhysicalPlan, given: Input, task: Task) -> None:
-    """Puts into the pipeline what runs such a plan. task: what the group does."""
+def add_whole_plan(root: Any, graph: Graph, program: PhysicalPlan, pipeline_input: Input, task: Task) -> None:
+    """Adds a plan that one group runs to a pipeline. task: what the group does."""
     name, routes = graph.end.name, Routes(otherwise=graph.end.name)
-    worker = _finding(program, given.parse, task.steps)
-    sent = _sources(root, graph.sources.name, worker, routes, given)
-    start = root | f"{name}: start" >> beam.Create([one.value for one in routes(to_arrow([start_message()]))])
-    rows = _grouped([sent[name], start], name)
-    _ = rows | name >> beam.FlatMap(_writing(given.folder, _ANSWERS, _taking(task)))
-    _tell(_grouped([sent[_TOLD]], _TOLD), given.folder, _TOLD)
+    worker = _finding(program, pipeline_input.parse, task.steps)
+    collections = _sources(root, graph.sources.name, worker, routes, pipeline_input)
+    start = root | f"{name}: start" >> beam.Create([tagged.value for tagged in routes(to_arrow([start_message()]))])
+    rows = _grouped([collections[name], start], name)
+    _ = rows | name >> beam.FlatMap(_writing(pipeline_input.folder, _ANSWERS, _taking(task)))
+    _write_reports(_grouped([collections[_REPORTS]], _REPORTS), pipeline_input.folder, _REPORTS)
 
 
 def _finding(program: PhysicalPlan, parse: Parse, steps: int) -> Worker:
@@ -313,13 +331,13 @@ def _taking(task: Task) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBa
 # What comes of it
 
 
-def told(folder: str) -> list[Record]:
-    """What the driver is told."""
-    paths = [path for name in (_TOLD, _INSTANTS) for path in files.names(f"{folder}/{name}-*")]
-    return [one for path in paths for one in from_arrow(files.read(path))]
+def worker_reports(folder: str) -> list[Record]:
+    """Returns the records that workers have reported to the driver."""
+    paths = [path for name in (_REPORTS, _INSTANTS) for path in files.names(f"{folder}/{name}-*")]
+    return [record for path in paths for record in from_arrow(files.read(path))]
 
 
 def answers(folder: str) -> Iterator[Record]:
-    """What the last step has written, a file for each group, in order."""
+    """Yields the outputs of the last step, merged in order from a file for each group."""
     paths = files.names(f"{folder}/{_ANSWERS}-*")
-    return merge(*(from_arrow(files.read(path)) for path in paths), key=_in_turn)
+    return merge(*(from_arrow(files.read(path)) for path in paths), key=_output_order)

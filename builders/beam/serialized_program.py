@@ -1,4 +1,4 @@
-"""A program on its way to workers: packed once, and unpacked once in each process, however many steps run it."""
+"""A physical plan that is pickled once, and unpickled once in each process, however many steps run it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from squall.builders.distributed.exec.routing import PhysicalPlan
 
 
 @dataclass(frozen=True)
-class Shipped(PhysicalPlan):
-    """Such a program."""
+class SerializedPlan(PhysicalPlan):
+    """A physical plan with a cached pickle."""
 
     @cached_property
     def _packed(self) -> bytes:

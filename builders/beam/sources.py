@@ -1,4 +1,4 @@
-"""Redis Streams and Kafka as an unbounded read: for pipelines of Beam that are not squall's alone (docs/beam.md)."""
+"""Redis Streams and Kafka as an unbounded read, for Beam pipelines of the user's own (docs/beam.md)."""
 
 from __future__ import annotations
 
@@ -21,21 +21,25 @@ _ELSEWHERE = {
     "stream": "leave it out: rows do not name their stream",
     "idle": "leave it out: no other source is waited for",
 }
-"""Options of sources that have no meaning here, and what to do."""
-_POLL = 0.05
-"""Seconds between two looks for what is new."""
+"""Options of sources that have no meaning here, and what to do instead."""
+_POLL_SECONDS = 0.05
+"""Seconds between two polls."""
 _Restriction = tuple[str, str | None]
-"""What lies behind one position of a source, up to another one; None: without end."""
+"""A range of positions of a source; the end None means without end."""
 
 
 class ReadEvents(beam.PTransform):  # type: ignore[misc]
-    """``pipeline | ReadEvents(ADDRESS)``: what a source brings, as `Statement` rows at their event times, without end.
+    """``pipeline | ReadEvents(ADDRESS)`` reads a source as `Statement` rows at their event times, without end.
 
-    ADDRESS: that of a source which can be read again between two positions (`squall.streams.sources.files.Splittable`): a Redis
-    stream, or a topic of Kafka. now: read what is there now, in parts that workers read apart, and end. The watermark
-    is the latest time that has been read. Rows of what cannot be used have a text in `lost`.
+    The watermark is the latest time that has been read. A dead letter is a row with a text in `lost`.
 
-    Raises UsageError if the address is that of another source, or has an option that means nothing here.
+    Args:
+        uri: the address of a replayable source (`squall.streams.sources.files.Splittable`): a Redis stream, or a topic
+            of Kafka.
+        now: read what is there now, in splits that workers read in parallel, and end.
+
+    Raises:
+        UsageError: the address is that of another source, or has an option with no meaning here.
     """
 
     def __init__(self, uri: str, now: bool = False) -> None:
@@ -63,19 +67,19 @@ def _opened(uri: str, losses: Losses | None = None) -> Splittable:
 
 
 def _part(part: str, uri: str) -> Iterator[Any]:
-    """The rows of a part."""
+    """Yields the rows of a split."""
     losses = Losses()
     with closing(_opened(uri, losses)) as source:
         yield from map(_placed, chain.from_iterable(statements(source, part, losses)))
 
 
 def _placed(row: Statement) -> Any:
-    """A row at its event time."""
+    """Returns a row at its event time."""
     return row if row.time is None else beam.window.TimestampedValue(row, timestamp(row.time))
 
 
 class _Tracker(beam.io.iobase.RestrictionTracker):  # type: ignore[misc]
-    """What is behind a position: what is left of it can be put off. (It cannot be divided: nobody knows what comes.)"""
+    """Tracks what is behind a position. The remainder can be deferred. (It cannot be divided: its content is unknown.)"""
 
     def __init__(self, restriction: _Restriction) -> None:
         self._behind, self._end = restriction
@@ -107,7 +111,7 @@ class _Tracker(beam.io.iobase.RestrictionTracker):  # type: ignore[misc]
 
 
 class _Whole(beam.transforms.core.RestrictionProvider):  # type: ignore[misc]
-    """All that a source brings."""
+    """All content of a source."""
 
     def initial_restriction(self, uri: str) -> _Restriction:
         with closing(_opened(uri)) as source:
@@ -125,7 +129,7 @@ _WHOLE = beam.DoFn.RestrictionParam(_Whole())
 
 @beam.typehints.with_output_types(Statement)
 class _Read(beam.DoFn):  # type: ignore[misc]
-    """The rows of a source, as they come. An instance keeps its connection."""
+    """Reads the rows of a source as they arrive. An instance keeps its connection."""
 
     def __init__(self, bundle: float) -> None:
         self._bundle = bundle
@@ -139,7 +143,7 @@ class _Read(beam.DoFn):  # type: ignore[misc]
         while time.monotonic() < until:
             latest = source.latest(behind)
             if not (parts := source.parts(behind, latest)):
-                time.sleep(_POLL)
+                time.sleep(_POLL_SECONDS)
                 continue
             if not positions.try_claim(latest):
                 return
