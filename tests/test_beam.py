@@ -84,7 +84,7 @@ def test_every_runner_gives_the_same(program: str, name: str) -> None:
     assert len(found) > 10
 
 
-def test_what_is_done_again_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repeated_bundle_outputs_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker is lost just before what it has written gets its name, then just after; its bundle is done again."""
     from squall.builders.beam import files
 
@@ -105,7 +105,7 @@ def test_what_is_done_again_is_told_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(lost) == 2
 
 
-def test_rows_are_worked_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_processed_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
     from squall.builders.beam import files
 
     names, write = [], files.write
@@ -138,7 +138,7 @@ def test_what_a_worker_finds_wrong_is_an_error_as_in_process() -> None:
     assert said[0] == said[1]
 
 
-def test_an_error_of_a_worker_is_all_that_is_said(tmp_path: Path) -> None:
+def test_an_error_of_a_worker_is_reported_alone(tmp_path: Path) -> None:
     (tmp_path / "family.nt").write_text(f"{triple('ann', 'parent', 'bob')}\n")
     (tmp_path / "grows.jena").write_text(PREFIX + "[grows: (?x :parent ?y) -> (?x :parent child(?y)) (?x :is :parent)]")
     command = [sys.executable, "-m", "squall", "build", "grows.jena", "--source", "family.nt", "--builder", "beam"]
@@ -171,7 +171,7 @@ def test_the_root_logger_keeps_its_handlers() -> None:
 # Sources
 
 
-def test_a_file_is_read_in_parts_and_what_is_malformed_keeps_its_line(
+def test_a_file_is_read_in_splits_and_dead_letters_have_their_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = [str(triple(f"p{number}", "parent", f"p{number + 1}")) for number in range(300)]

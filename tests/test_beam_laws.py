@@ -1,4 +1,4 @@
-"""Programs that hypothesis makes up, on Beam: read by its workers, spooled for them, and live, micro-batch by micro-batch."""
+"""Generated programs on Beam: with files that workers read, with spooled input, and live."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Beam builder with live sources: one pipeline with an unbounded read, and the driver that feeds it micro-batches."""
+"""The Beam builder with live sources: one pipeline with an unbounded read, fed with micro-batches by the driver."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("program", [REACH, COUNTED], ids=["recursion", "counts"])
 @pytest.mark.parametrize("stays", [True, False])
-def test_the_plan_stays_at_work_or_goes_on_from_what_is_written(
+def test_the_plan_stays_in_memory_or_is_restored_from_files(
     program: str, stays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("squall.builders.beam.live_pipeline.COMPACT", 2)
@@ -198,7 +198,7 @@ def test_the_plan_stays_at_work_or_goes_on_from_what_is_written(
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_written_is_kept_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_files_are_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("squall.builders.beam.live_pipeline.COMPACT", 2)
     one_by_one(monkeypatch)
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena", window="RANGE 3ms"))
@@ -340,7 +340,7 @@ def test_an_error_of_the_stream_reaches_the_caller_behind_what_came_before(tmp_p
     assert not at_work()
 
 
-def test_an_error_in_a_turn_is_that_of_the_run(tmp_path: Path) -> None:
+def test_an_error_in_a_micro_batch_fails_the_run(tmp_path: Path) -> None:
     program = GRANDPARENTS + "[grows: (?x :grows ?y) -> (?x :grows child(?y)) (?x :is :grown)]"
     came, hold = threading.Event(), threading.Event()
 
@@ -420,7 +420,7 @@ def test_a_folder_that_grows_is_followed_until_a_signal(tmp_path: Path) -> None:
     assert "3 statements read, 2 outputs" in said
 
 
-def test_what_no_rule_reads_is_in_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_micro_batches_have_only_events_that_rules_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from squall.builders.beam.live_pipeline import write_batch
 
     written: list[Event] = []
@@ -442,7 +442,7 @@ def test_what_no_rule_reads_is_in_no_turn(tmp_path: Path, monkeypatch: pytest.Mo
     assert source.reading.statements == len(facts)
 
 
-def test_redis_is_told_of_what_has_been_handed_on(broker: brokers.Broker, redis: Any) -> None:
+def test_redis_gets_acknowledgements_of_handed_on_outputs(broker: brokers.Broker, redis: Any) -> None:
     def say(at: int) -> None:
         (event,) = chain(at)
         redis.xadd("k", {"data": f"{event.time} {event.facts[0]}\n"})

@@ -38,7 +38,7 @@ TERMS = st.recursive(
 
 
 @given(st.sampled_from((F, G, LIST)), st.lists(TERMS, max_size=4))
-def test_a_compound_is_taken_apart_into_what_it_was_built_of(name: Term, arguments: list[Term]) -> None:
+def test_a_compound_has_the_parts_it_was_built_of(name: Term, arguments: list[Term]) -> None:
     built = compound(name, arguments)
     assert is_compound(built)
     assert parse_compound(built) == (name, tuple(arguments))
@@ -172,13 +172,13 @@ def test_the_limit_itself_is_allowed() -> None:
 
 
 @pytest.mark.parametrize("call", ["makeSkolem(?y ?x)", "makeTemp(?y)"])
-def test_nodes_that_are_made_of_nodes_have_the_same_limit(call: str) -> None:
+def test_derived_nodes_have_the_same_depth_limit(call: str) -> None:
     program = f"@prefix : <http://example.org/>.\n[chain: (?w :next ?x) {call} -> (?x :next ?y)]"
     with pytest.raises(BuilderError, match="the rule `chain` nests terms more than 100"):
         run(program, "1 :a :next :b")
 
 
-def test_a_node_says_how_deep_it_is_only_if_it_is_made_of_others() -> None:
+def test_only_derived_nodes_have_a_depth() -> None:
     first = derived_node("s" + "0" * 32, [ONE, None])
     assert first == "_:s" + "0" * 32
     second = derived_node("s" + "1" * 32, [first, blank("s")])

@@ -98,7 +98,7 @@ terms = literals | st.sampled_from([iri("urn:a"), iri("urn:b"), blank("a"), blan
 
 
 @given(terms, terms)
-def test_it_is_total_and_keeps_what_is_less_by_value(left: Term, right: Term) -> None:
+def test_the_order_is_total_and_agrees_with_values(left: Term, right: Term) -> None:
     assert (key(left) == key(right)) == (left == right)
     assert (key(left) < key(right)) == (left != right and not key(right) < key(left))
     if values.compare(left, right) == -1:

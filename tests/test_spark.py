@@ -106,7 +106,7 @@ def one_file_per_batch() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("one_file_per_batch")
-def test_nothing_of_java_is_held_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_objects_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python would leave it for when there is much to be collected: of what Java has for it, it knows nothing."""
     from squall.builders.spark.sink_commit import SinkCommitter
 
@@ -210,7 +210,7 @@ def test_a_key_may_have_half_of_all_rows(tmp_path: Path) -> None:
     assert len(found) > 50 * 49
 
 
-def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_restart_resumes_from_the_checkpoint(tmp_path: Path) -> None:
     options = Options(checkpoint=tmp_path / "checkpoint")
     write(tmp_path / "in", [(1, triple("ann", "parent", "bob"))], files=1)
     assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == []
@@ -297,7 +297,7 @@ def test_a_vocabulary_goes_to_all_tasks_though_rules_and_streams_add_to_it(tmp_p
 
 
 @pytest.mark.parametrize("share", [None, "0"])
-def test_a_key_that_half_of_a_stream_has_is_not_left_to_one_task(tmp_path: Path, share: str | None) -> None:
+def test_a_skewed_key_is_split_over_tasks(tmp_path: Path, share: str | None) -> None:
     """It is seen when the run begins; what goes on from its checkpoint goes on with it, and keys that are hot later are
     not."""
     from squall.builders.spark import session
@@ -549,7 +549,7 @@ def test_late_statements_go_to_the_ledger(tmp_path: Path) -> None:
     assert "its time 4 has passed" in (tmp_path / "lost.ndjson").read_text()
 
 
-def test_a_malformed_line_is_kept_with_its_number_wherever_spark_cuts_the_file(tmp_path: Path) -> None:
+def test_a_dead_letter_has_its_line_number_in_every_split(tmp_path: Path) -> None:
     from squall.builders.spark import session
 
     lines = [str(triple(f"p{number}", "parent", f"p{number + 1}")) for number in range(300)]
@@ -635,7 +635,7 @@ def test_one_batch_is_all_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert plain(run_folder(REACH, tmp_path / "in", Options(batch=True))) == reference(REACH, facts)
 
 
-def test_one_batch_ends_and_keeps_nothing(tmp_path: Path) -> None:
+def test_one_batch_ends_and_has_no_checkpoint(tmp_path: Path) -> None:
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
     (tmp_path / "in").mkdir()
     for builder, options, message in (
@@ -862,13 +862,13 @@ def assert_undisturbed(folder: Path, facts: list[tuple[int, Triple]], program: s
 
 @WAYS
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
-def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, kills: int, few: str) -> None:
+def test_a_killed_run_resumes_from_the_checkpoint(tmp_path: Path, kills: int, few: str) -> None:
     killed_again_and_again(tmp_path, kills, few, REACH, files=kills + 4)
 
 
 @WAYS
 @pytest.mark.parametrize("kills", [pytest.param(20, marks=pytest.mark.slow)])
-def test_a_killed_run_of_updates_goes_on_where_it_was(tmp_path: Path, kills: int, few: str) -> None:
+def test_a_killed_run_with_updates_resumes_from_the_checkpoint(tmp_path: Path, kills: int, few: str) -> None:
     killed_again_and_again(tmp_path, kills, few, CUT, files=3 * kills)  # micro-batches take little time
 
 

@@ -106,7 +106,7 @@ def test_lines_are_those_of_a_file(tmp_path: Path) -> None:
     assert sorted(lines) == sorted((tmp_path / "all.ndjson").read_text().splitlines())
 
 
-def test_an_evaluation_that_is_complete_is_no_row_of_a_plan_that_one_task_runs(tmp_path: Path) -> None:
+def test_a_complete_evaluation_is_no_row_of_a_single_task_plan(tmp_path: Path) -> None:
     told = Report("close", empty=True)
     system = profiles.apply_profile(
         squall.compile(AGES, lexer="sparql"), window=CountWindow(2), output="rstream", report=told
@@ -172,7 +172,7 @@ def test_lines_are_in_order_from_file_to_file(tmp_path: Path) -> None:
     ("order", "files", "moves"), [("", 2, False), ("ORDER BY ?age", 1, False), ("ORDER BY ?age", 2, True)]
 )
 @pytest.mark.parametrize("format", ["parquet", "ndjson"])
-def test_what_one_task_tells_does_not_move_to_be_in_order(
+def test_outputs_of_a_single_task_are_not_shuffled_to_be_sorted(
     tmp_path: Path, format: str, order: str, files: int, moves: bool
 ) -> None:
     from squall.builders.spark import session
@@ -243,7 +243,7 @@ def test_a_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
         (AGES.replace("?age", "?WHO"), "json", None, "two columns `WHO`"),
     ],
 )
-def test_what_a_folder_cannot_hold_is_said_before_spark_starts(
+def test_an_unsupported_format_is_refused_before_spark_starts(
     text: str, format: str, types: dict[str, str] | None, message: str, tmp_path: Path
 ) -> None:
     sink = FolderSink("out/", tmp_path / "out", format, types)

@@ -60,7 +60,7 @@ class Steps(Acknowledged):
         self.heard.release()
 
 
-def test_sources_are_told_of_a_batch_that_counts(tmp_path: Path) -> None:
+def test_sources_get_acknowledgements_of_committed_batches(tmp_path: Path) -> None:
     """Its outputs are made to last before."""
     source = Steps(timeline(1, 2, 3), tmp_path / "kept" / "commits")
     sources = Sources([source])
@@ -182,7 +182,7 @@ def test_a_run_that_is_ended_is_done_with_what_it_has(tmp_path: Path, address: s
         assert ended(4) == [3, 4]
 
 
-def test_the_micro_batch_that_is_at_work_is_done_first(tmp_path: Path) -> None:
+def test_the_current_micro_batch_is_completed_first(tmp_path: Path) -> None:
     """However long it takes."""
     begun, go = tmp_path / "begun", tmp_path / "go"
 
@@ -244,7 +244,7 @@ def test_a_signal_ends_a_run(tmp_path: Path, number: signal.Signals) -> None:
     assert len((tmp_path / "out.ntt").read_text().splitlines()) == 3
 
 
-def test_what_cannot_be_read_again_is_said(tmp_path: Path, squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_that_are_not_replayable_are_reported(tmp_path: Path, squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("seen.jena").write_text(SEEN)
     os.mkfifo("pipe")

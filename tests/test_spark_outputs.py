@@ -79,7 +79,7 @@ def test_what_is_no_answer_is_handed_on(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_what_is_to_be_stored_is_in_files_by_kind_and_level(tmp_path: Path) -> None:
+def test_stored_records_are_in_files_by_type_and_stage(tmp_path: Path) -> None:
     """The messages that name them say what is in them; all others are handed on."""
     rows = [Record(ROW, level, 1, 2, 0, "row", time, time + 5, 1, 3) for level in (1, 2) for time in (4, 7)]
     state = Record(STATE, 1, 1, 2, 0, "kept", 9, FOREVER, 1, 2)

@@ -40,7 +40,7 @@ def heads(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith(("job", "#"))]
 
 
-def test_a_plan_without_rounds_is_one_job_whose_steps_spark_names() -> None:
+def test_a_plan_without_iterations_is_one_job_with_named_steps() -> None:
     text = physical(planned(GRANDPARENTS))
     assert heads(text) == [*LITTLE, "# More", "job 1: sources, then level 1, then level 2, then end"]
     named = re.findall(r"(?:MapInArrow|^\(1\)) (.*?)(?:\(| PythonRDD)", text, re.MULTILINE)
@@ -54,7 +54,7 @@ def test_a_negation_takes_no_job_of_its_own() -> None:
     assert heads(physical(planned(ORPHANS))) == [*LITTLE, "# More", much]
 
 
-def test_few_rows_and_many_are_worked_off_in_different_jobs() -> None:
+def test_small_and_large_batches_have_different_jobs() -> None:
     text = physical(planned(ANCESTORS))
     few = ["job 1: sources", "job 2: all levels and the end"]
     many = ["job 1: sources", "job 2: level 1, a round", "job 3: end"]
@@ -63,14 +63,14 @@ def test_few_rows_and_many_are_worked_off_in_different_jobs() -> None:
     assert text.count("Exchange SinglePartition") == 1, "few rows go to one task"
 
 
-def test_an_answer_that_is_told_where_it_has_changed_is_asked_first() -> None:
+def test_a_snapshot_on_change_has_a_job_that_detects_changes() -> None:
     system = squall.compile(GRANDPARENTS, lexer="jena")
     text = physical(squall.plan(apply_profile(system, output="rstream", report=Report("change"))))
     assert heads(text)[-2:] == ["job 3: what has changed", "job 4: end"]
 
 
 @pytest.mark.parametrize(("deleted", "tasks"), [("?y ?p ?x", 1), ("?x ?p ?y", 2)])
-def test_what_is_run_as_a_whole_is_one_step(deleted: str, tasks: int) -> None:
+def test_a_plan_that_runs_as_a_whole_is_one_step(deleted: str, tasks: int) -> None:
     update = f"DELETE {{ {deleted} }} WHERE {{ ?x ?p ?y, ?x }}"
     text = physical(squall.plan(squall.compile(update, lexer="sparql")))
     step = "the plan as a whole" + (f", in {tasks} tasks" if tasks > 1 else "")
@@ -80,7 +80,7 @@ def test_what_is_run_as_a_whole_is_one_step(deleted: str, tasks: int) -> None:
     assert found == ["Python" if tasks == 1 else "Union"] * 2, "each reads what it works off"
 
 
-def test_what_is_taken_in_turn_is_a_step_in_front_of_the_levels() -> None:
+def test_an_ordered_scan_is_a_step_before_the_stages() -> None:
     text = physical(planned(GRANDPARENTS, window="TRIPLES 5"))
     assert heads(text)[:2] == LITTLE
     assert heads(text)[-1].startswith("job 1: sources, then facts in turn, then level 1, then ")

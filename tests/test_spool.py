@@ -115,7 +115,7 @@ def test_each_event_and_each_loss_is_spooled_once(place: int, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("keeps", [False, True])
-def test_sources_are_told_what_has_been_worked_off(
+def test_sources_get_acknowledgements_of_processed_files(
     keeps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool, "SPOOL_INTERVAL_SECONDS", 0)
@@ -147,14 +147,14 @@ def test_sources_of_another_name_are_refused(tmp_path: Path) -> None:
         Spool(tmp_path, Sources([open_source(f"{tmp_path}/a.nt")]), True, print)
 
 
-def test_events_from_python_are_given_again(tmp_path: Path) -> None:
+def test_events_from_python_are_replayed(tmp_path: Path) -> None:
     events = [event(time) for time in range(1, 6)]
     for count in (3, 5):
         Spool(tmp_path, Given([events[:2], events[2:count]]), True, print).write()
     assert [time for time, *_ in spooled(tmp_path)] == [1, 2, 3, 4, 5]
 
 
-def test_what_goes_wrong_while_reading_is_told(tmp_path: Path) -> None:
+def test_read_errors_are_reported(tmp_path: Path) -> None:
     _, spool, errors = go(tmp_path, times=())
     assert errors == []
     spool.close()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import squall
 from squall.contracts import Ledger
 from squall.errors import BuilderError, SourceError, UsageError
-from squall.model import with_windows, profiles
+from squall.model import profiles, with_windows
 from squall.model.windows import SlidingWindow, Window
 from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Solution, Term, Triple, iri, literal
 from squall.streams import LedgerFile, Source, Sources, open_source, windows
@@ -224,7 +224,7 @@ def test_of_several_times_the_least_counts() -> None:
     assert by_property([stamped("a", 5), stamped("a", 3)])[0][0].time == 3
 
 
-def test_an_event_without_a_time_is_lost() -> None:
+def test_an_event_without_a_time_is_a_dead_letter() -> None:
     odd = Triple(iri(E + "c"), AT, literal("soon"))
     found, ledger, reading = by_property([t("a"), stamped("b", 1), odd, Atom(iri(E + "r"), (literal("1"),))])
     assert [event.time for event in found] == [1]
@@ -357,7 +357,7 @@ class Losing(Scripted):
         raise AssertionError("it begins")
 
 
-def test_what_is_lost_is_behind_where_a_source_stands() -> None:
+def test_dead_letters_are_before_the_offset_of_a_source() -> None:
     """Or else it would be lost once more by a run that goes on from there."""
     total = LedgerFile()
     own = Deferred(total)
@@ -385,7 +385,7 @@ def test_events_get_the_time_at_which_they_arrive() -> None:
     assert taken.next() is None
 
 
-def test_time_goes_on_when_nothing_arrives() -> None:
+def test_the_watermark_advances_without_input() -> None:
     live, clock = Scripted(), VirtualClock(1000, stamps=True)
     taken = Taken(Sources([live], clock, heartbeat=100))
     live.say(7)
@@ -400,7 +400,7 @@ def test_time_goes_on_when_nothing_arrives() -> None:
 
 
 @pytest.mark.parametrize("stamps", [True, False])
-def test_time_goes_on_when_nothing_that_arrives_can_be_used(stamps: bool) -> None:
+def test_the_watermark_advances_without_usable_input(stamps: bool) -> None:
     live, clock = Scripted(idle=50), VirtualClock(1000, stamps=stamps)
     other = Scripted(idle=50)
     sources = [live, other]
@@ -485,7 +485,7 @@ def test_waiting_ends_by_a_word(clock: Clock) -> None:
         clock.wait(changed, None)
 
 
-def test_windows_are_said_by_address_in_python_as_well(tmp_path: Path) -> None:
+def test_addresses_can_have_windows_in_python(tmp_path: Path) -> None:
     path = tmp_path / "x.ntt"
     path.write_text(f"1000 {t('a')}\n")
     uri = f"obs={path}?window=RANGE 2s"

@@ -248,7 +248,7 @@ class _Written:
 
 
 class RunningPlan:
-    """A running plan of a live run. next: the number of the next micro-batch; the results of earlier ones are in files."""
+    """A running plan of a live run. next: the number of the next micro-batch; earlier results are in files."""
 
     def __init__(self, program: PhysicalPlan, steps: int, folder: str, next: int) -> None:
         program.prepare()

@@ -79,7 +79,7 @@ def _placed(row: Statement) -> Any:
 
 
 class _Tracker(beam.io.iobase.RestrictionTracker):  # type: ignore[misc]
-    """Tracks what is behind a position. The remainder can be deferred. (It cannot be divided: its content is unknown.)"""
+    """Tracks what is behind a position. The remainder can be deferred, but not divided: its content is unknown."""
 
     def __init__(self, restriction: _Restriction) -> None:
         self._behind, self._end = restriction

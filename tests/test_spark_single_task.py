@@ -71,7 +71,7 @@ def run(plan: Plan, folder: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("window", ["LANDMARK", "RANGE 5ms", "RANGE 6ms STEP 3ms"])
-def test_a_small_micro_batch_is_one_task_and_moves_nothing(tmp_path: Path, spark_jobs: list[str], window: str) -> None:
+def test_a_small_micro_batch_is_a_single_task_without_shuffles(tmp_path: Path, spark_jobs: list[str], window: str) -> None:
     """Rounds, static data, and what waits for its time included."""
     system = squall.compile(PATHS, lexer="jena", window=window)
     assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=4)), EVENTS, ROOMS)
@@ -79,7 +79,7 @@ def test_a_small_micro_batch_is_one_task_and_moves_nothing(tmp_path: Path, spark
     assert steps(spark_jobs) == [["all in one task"]] * batches
 
 
-def test_larger_ones_and_smaller_ones_follow_each_other(tmp_path: Path, conf: Any, spark_jobs: list[str]) -> None:
+def test_small_and_large_micro_batches_can_alternate(tmp_path: Path, conf: Any, spark_jobs: list[str]) -> None:
     conf.set(MAX_SINGLE_TASK_BYTES, str(608 // RECURSION_FACTOR))
     system = squall.compile(PATHS, lexer="jena", window="RANGE 9ms STEP 3ms")
     folder = written(tmp_path / "in", EVENTS, files=8)
@@ -94,14 +94,14 @@ def test_larger_ones_and_smaller_ones_follow_each_other(tmp_path: Path, conf: An
 
 
 @pytest.mark.parametrize(("name", "value"), [(MAX_SINGLE_TASK_BYTES, "0"), (MAX_SINGLE_TASK_ROWS, "0")])
-def test_it_can_be_turned_off(tmp_path: Path, conf: Any, spark_jobs: list[str], name: str, value: str) -> None:
+def test_single_task_batches_can_be_disabled(tmp_path: Path, conf: Any, spark_jobs: list[str], name: str, value: str) -> None:
     conf.set(name, value)
     system = squall.compile(PATHS, lexer="jena")
     assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=2)), EVENTS, ROOMS)
     assert ["all in one task"] not in steps(spark_jobs)
 
 
-def test_a_large_state_is_left_where_it_is(tmp_path: Path, conf: Any, spark_jobs: list[str]) -> None:
+def test_a_large_state_stays_partitioned(tmp_path: Path, conf: Any, spark_jobs: list[str]) -> None:
     conf.set(MAX_SINGLE_TASK_ROWS, "20")
     conf.set(MAX_CACHED_STATE_ROWS, "20")
     system = squall.compile(PATHS, lexer="jena")
@@ -110,7 +110,7 @@ def test_a_large_state_is_left_where_it_is(tmp_path: Path, conf: Any, spark_jobs
     assert ["all in one task"] not in steps(spark_jobs)[3:]
 
 
-def test_all_there_is_may_be_so_little(tmp_path: Path, conf: Any, spark_jobs: list[str]) -> None:
+def test_one_batch_can_be_a_single_task(tmp_path: Path, conf: Any, spark_jobs: list[str]) -> None:
     conf.unset(MAX_FILES_PER_TRIGGER)
     system = squall.compile(PATHS, lexer="jena", window="RANGE 6ms STEP 3ms")
     sources = Sources([open_source(str(written(tmp_path / "in", EVENTS, files=4)))])
@@ -120,7 +120,7 @@ def test_all_there_is_may_be_so_little(tmp_path: Path, conf: Any, spark_jobs: li
     assert steps(spark_jobs) == [["all in one task"]]
 
 
-def test_what_comes_live_is_read_by_the_task(tmp_path: Path, spark_jobs: list[str]) -> None:
+def test_the_single_task_reads_spooled_live_input(tmp_path: Path, spark_jobs: list[str]) -> None:
     """Not by Spark, that hands its lines on."""
     system = squall.compile(PATHS, lexer="jena", window="RANGE 5ms")
     batches = [EVENTS[place : place + 6] for place in range(0, len(EVENTS), 6)]
@@ -134,7 +134,7 @@ def slowly(batches: Iterator[Any]) -> Iterator[Any]:
     yield from batches
 
 
-def test_it_is_the_same_worker_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_worker_runs_each_single_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that it holds what it needs."""
     from squall.builders.spark.engine import SparkEngine
 

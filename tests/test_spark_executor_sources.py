@@ -87,7 +87,7 @@ def test_facts_count_in_their_order(broker: brokers.Broker, redis: Any, tmp_path
     assert ended("spark", PAIRS, at(broker, "&from=first&buffer=3"), len(local), options) == local
 
 
-def test_a_run_goes_on_where_it_was(broker: brokers.Broker, redis: Any, tmp_path: Path) -> None:
+def test_a_run_resumes_from_the_checkpoint(broker: brokers.Broker, redis: Any, tmp_path: Path) -> None:
     say(redis, line(1))
     options, address = Options(checkpoint=tmp_path / "kept"), at(broker, "")
     store = Store(session()._jvm, session()._jsc.hadoopConfiguration(), uri_of(tmp_path / "kept"))
@@ -102,7 +102,7 @@ def test_a_run_goes_on_where_it_was(broker: brokers.Broker, redis: Any, tmp_path
             ended("spark", SEEN, other, 1, options)
 
 
-def test_who_mistypes_an_address_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistyped_address_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
     def none(seconds: float) -> Iterator[float]:
@@ -142,7 +142,9 @@ def test_what_is_left_to_the_driver(
     sources = Sources([open_source(address) for address in addresses], WallClock() if wall else None)
     found = executor_sources.chosen(spark, store, sources)
     assert found == (
-        executor_sources.Direct(sources.sources[0], "squall", "begin") if is_direct else executor_sources.Direct()
+        executor_sources.ExecutorSource(sources.sources[0], "squall", "begin")
+        if is_direct
+        else executor_sources.ExecutorSource()
     )
     monkeypatch.setattr(executor_sources, "_is_apart", lambda _: not is_direct)
     assert executor_sources.chosen(spark, store, sources) == found, "as it has begun"

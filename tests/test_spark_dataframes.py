@@ -59,7 +59,7 @@ def test_bounded_input_gives_a_batch_dataframe(plan: Any, spark: Any) -> None:
     ]
 
 
-def test_a_value_that_is_not_of_the_type_is_said_in_words(plan: Any) -> None:
+def test_a_value_of_another_type_is_a_clear_error(plan: Any) -> None:
     """By Spark, where the DataFrame is used."""
     from pyspark.errors import PySparkException
 
@@ -147,7 +147,7 @@ def test_live_input_gives_a_streaming_dataframe(plan: Any, spark: Any, tmp_path:
     query looks at whole instants: the last row ends that of the last answer.) Spark may give a batch again whose query
     was stopped before it noted it: what is found is kept by the number of its batch, as a sink of one's own has to."""
     from squall.builders.spark import FrameSource, to_dataframe
-    from squall.builders.spark.frames import THREAD
+    from squall.builders.spark.dataframes import THREAD
 
     (tmp_path / "in").mkdir()
     schema = "time long, subject string, predicate string, object string"
