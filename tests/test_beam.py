@@ -180,7 +180,7 @@ def test_a_file_is_read_in_splits_and_dead_letters_have_their_line(
     path = tmp_path / "family #1.nt"
     path.write_text("\n".join(lines))
     for size in range(59, 62):  # among these, one that ends where a line does
-        monkeypatch.setattr("squall.builders.beam.files.BLOCK", size * 100)
+        monkeypatch.setattr("squall.builders.beam.files.SPLIT_BYTES", size * 100)
         with closing(LedgerFile(tmp_path / f"lost{size}.ndjson")) as ledger:
             source = open_source(str(path), ledger)
             outputs = squall.build(planned(GRANDPARENTS), "beam", Options(ledger=ledger)).run(Sources([source]))

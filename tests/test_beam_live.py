@@ -119,7 +119,7 @@ def test_reads_are_put_off_where_a_runner_takes_note_of_that(name: str, monkeypa
         return behind(folder)
 
     monkeypatch.setattr(live_pipeline, "_behind", noted)
-    monkeypatch.setattr(live_pipeline, "BUNDLE", 0.02)
+    monkeypatch.setattr(live_pipeline, "BUNDLE_SECONDS", 0.02)
     one_by_one(monkeypatch)
     begun = counting(monkeypatch)
     batches = [[event] for event in parents(20)]
