@@ -160,7 +160,7 @@ def test_a_match_that_reads_a_node_twice_is_told_twice() -> None:
 
 
 def test_what_is_known_to_fit_is_not_looked_at_again() -> None:
-    step = stateless.match((0, A, B), known=(1, 2))
+    step = stateless.match((0, A, B), bound_columns=(1, 2))
     assert step([entry(A, C, C)]) == [(A, 3, FOREVER, 1)]
 
 

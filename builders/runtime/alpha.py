@@ -82,8 +82,8 @@ class Alpha:
         else:
             self.predicates.setdefault(cells[1], self._tests((1,))).add(id, cells)
 
-    def _tests(self, known: tuple[int, ...]) -> _Tests:
-        return _Tests(known, self.matching or match)
+    def _tests(self, constant_columns: tuple[int, ...]) -> _Tests:
+        return _Tests(constant_columns, self.matching or match)
 
     def bare(self, key: Hashable, rows: Any) -> Iterator[tuple[str, Any]]:
         """The rows that facts are to the matches, where they are not timed. key: their predicate, or their kind."""
@@ -109,9 +109,9 @@ class Alpha:
             yield from self.triples({predicate: pairs} if predicate in self.predicates else {}, entries)
         else:
             boxes: Boxes = {}
-            wanted = self.predicates
+            predicates = self.predicates
             for subject, predicate, object, _, start, end, weight in entries:
-                if predicate in wanted:
+                if predicate in predicates:
                     if predicate in boxes:
                         boxes[predicate].append((subject, object, start, end, weight))
                     else:
@@ -135,8 +135,8 @@ class Alpha:
 class _Tests:
     """Matches that agree in the cells `known`, in tables by their other constants. match: makes the step of one."""
 
-    def __init__(self, known: tuple[int, ...], match: Matching) -> None:
-        self.known = known
+    def __init__(self, constant_columns: tuple[int, ...], match: Matching) -> None:
+        self.known = constant_columns
         self.match = match
         self.free: list[tuple[str, Step]] = []
         """Those that have no other constants."""
@@ -166,9 +166,9 @@ class _Tests:
 class _Table:
     """Matches by the values of some cells."""
 
-    def __init__(self, places: Places, known: tuple[int, ...], match: Matching) -> None:
+    def __init__(self, places: Places, constant_columns: tuple[int, ...], match: Matching) -> None:
         self.places = places
-        self.known = known
+        self.known = constant_columns
         self.match = match
         self.key_of = _key_of(places)
         self.matches: dict[Hashable, list[tuple[str, Step]]] = {}
@@ -225,13 +225,13 @@ def _value(cell: str) -> Hashable:
 
 def _shapes(plan: Plan, id: str) -> set[tuple[Kind, Term | None]]:
     """The kinds of the facts that a node makes, each with their predicate where it is always the same."""
-    made: set[tuple[Kind, Term | None]] = set()
+    shapes: set[tuple[Kind, Term | None]] = set()
     for emit in _emits(plan, plan.by_id[id]):
         mark = relation_tag_of(emit.template)
         second = emit.template[1] if len(emit.template) > 1 else None
         predicate = second if isinstance(second, str) and mark is None else None
-        made.add(((mark, len(emit.template)), predicate))
-    return made
+        shapes.add(((mark, len(emit.template)), predicate))
+    return shapes
 
 
 def _emits(plan: Plan, node: Node) -> Iterable[Construct]:

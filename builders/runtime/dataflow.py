@@ -85,15 +85,15 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             id: op for id, op in self.operators.items() if isinstance(op, EventTimeOperator) and not _ends(op)
         }
         """The nodes inside the plan that look at whole instants."""
-        told = {id: op.told if isinstance(op, DerivedStreamOperator) else op for id, op in self.operators.items()}
-        whole = {
-            id: op.instants for id, op in told.items() if isinstance(op, OutputOperator) and op.instants is not None
+        emitters = {id: op.told if isinstance(op, DerivedStreamOperator) else op for id, op in self.operators.items()}
+        snapshot_nodes = {
+            id: op.instants for id, op in emitters.items() if isinstance(op, OutputOperator) and op.instants is not None
         }
-        self.instants = list(whole.values())
+        self.instants = list(snapshot_nodes.values())
         """Those of what is told whole."""
         feeds = [(node, node.op) for node in reversed(plan.nodes) if isinstance(node.op, FeedNode)]
-        made = {(op.output_key, *(edge.node for edge in node.inputs)): node.id for node, op in feeds}
-        self.heralds = set(made.values())
+        streams_by_key = {(op.output_key, *(edge.node for edge in node.inputs)): node.id for node, op in feeds}
+        self.heralds = set(streams_by_key.values())
         """Of the nodes that read what is told of the same facts in one way, each through a window, the first one: it
         says when the stream has events, before any of them hands them on."""
         self.waits = any(isinstance(op, EventTimeOperator) for op in self.operators.values())
@@ -102,7 +102,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.keeping = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
         self.memories: dict[str, Stateful] = {**self.keeping, **self.readers, WORKING_FACTS: self.working}
         """All that has to be known to go on elsewhere; by the node, where it is that of one."""
-        self.memories |= {f"{id}{INSTANTS_OF}": Whole(instants) for id, instants in whole.items()}
+        self.memories |= {f"{id}{INSTANTS_OF}": Whole(instants) for id, instants in snapshot_nodes.items()}
         self.expires = ends(plan) or bool(plan.retractable)
 
     def _works(self, node: Node) -> bool:
@@ -162,8 +162,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         atoms = bool(self.targets[node.id]) or (alpha is not None and bool(alpha.atoms))
         updated = self.plan.deletes
         remembers = op.source.removals or updated
-        wanted = alpha.predicates if alpha else ()
-        return ScanOperator(op.source, wanted, every, atoms, remembers, updated, own=op.derived_streams)
+        predicates = alpha.predicates if alpha else ()
+        return ScanOperator(op.source, predicates, every, atoms, remembers, updated, own=op.derived_streams)
 
     # What comes in
 
@@ -199,8 +199,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             self._put_entries(id, reader.remove(fact, time, stream))
         for id, feed in self.feeds.items():
             self.answer(id, feed.remove(fact, time, stream))
-        for one, updates, came in self.working.remove(fact, stream):
-            self._write(updates, one, fact, came, time, -1)
+        for source_stream, updates, arrival in self.working.remove(fact, stream):
+            self._write(updates, source_stream, fact, arrival, time, -1)
 
     def insert(self, fact: Fact, time: int, stream: str, updates: Sequence[str]) -> None:
         """Puts a fact into a stream from now on, unless it has been put there already. updates: the nodes of those that
@@ -208,10 +208,10 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         if self.working.insert(fact, time, stream, updates):
             self._write(updates, stream, fact, time, time, 1)
 
-    def _write(self, updates: Sequence[str], stream: str, fact: Fact, came: int, time: int, weight: int) -> None:
+    def _write(self, updates: Sequence[str], stream: str, fact: Fact, arrival: int, time: int, weight: int) -> None:
         """A fact that updates inserted at the time `came` begins or ends: it is told as each of them is."""
         for id, reader in self.readers.items():
-            self._put_entries(id, reader.written(stream, fact, came, time, weight))
+            self._put_entries(id, reader.written(stream, fact, arrival, time, weight))
         for update in updates if stream != NOTES else ():
             self.answer(update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)])
 
@@ -367,14 +367,14 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         for id, memory in self.memories.items():
             yield from ((id, slot, entries) for slot, entries in memory.kept())
 
-    def restore(self, passed: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
+    def restore(self, watermark: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
         """Takes back all that a machine of this plan, with the same `hosted` and `fused`, ever told by `kept`, when it
         had worked off the time up to `passed` (integer ms). To be called before anything else; or again, between two
         batches, with what such a machine has told since, where all that it hosts can be spread over workers. `keep` has
         to be called anew then."""
         for memory in self.memories.values():
             memory.log = None
-            memory.resume(passed)
+            memory.resume(watermark)
         for (id, slot), entries in sorted(state.items()):
             self.memories[id].restore(slot, entries)
 

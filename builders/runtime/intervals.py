@@ -41,15 +41,15 @@ def levels(steps: Steps) -> Iterator[tuple[int, int, int]]:
 
 def positive(steps: Steps) -> Intervals:
     """The instants at which the count is above 0."""
-    found: list[Interval] = []
+    intervals: list[Interval] = []
     for start, end, count in levels(steps):
         if count <= 0:
             continue
-        if found and found[-1][1] == start:
-            found[-1] = (found[-1][0], end)
+        if intervals and intervals[-1][1] == start:
+            intervals[-1] = (intervals[-1][0], end)
         else:
-            found.append((start, end))
-    return tuple(found)
+            intervals.append((start, end))
+    return tuple(intervals)
 
 
 def changes(old: Intervals, new: Intervals) -> Iterator[tuple[int, int, int]]:
@@ -72,18 +72,22 @@ def union(intervals: Iterable[Interval]) -> Intervals:
     return positive(steps)
 
 
-def unended(intervals: Intervals, passed: int) -> Intervals:
+def unended(intervals: Intervals, watermark: int) -> Intervals:
     """The intervals without those that ended before an instant."""
-    return tuple(one for one in intervals if one[1] >= passed) if intervals and intervals[0][1] < passed else intervals
+    return (
+        tuple(interval for interval in intervals if interval[1] >= watermark)
+        if intervals and intervals[0][1] < watermark
+        else intervals
+    )
 
 
-def forget(steps: Steps, passed: int) -> None:
+def forget(steps: Steps, watermark: int) -> None:
     """Forgets how a count came about before an instant, if that is much. What is left says how high it is then, since
     when it is, and since when it has been above 0: those of its intervals that end then or later stay as they are."""
     if len(steps) <= FEW:
         return
-    past = sorted(instant for instant in steps if instant < passed)
-    count, began = 0, passed
+    past = sorted(instant for instant in steps if instant < watermark)
+    count, began = 0, watermark
     for instant in past[:-1]:
         before, count = count, count + steps.pop(instant)
         began = instant if before <= 0 or count <= 0 else began

@@ -45,22 +45,22 @@ class FusedJoin:
 def stars(plan: Plan, apart: Collection[str] = ()) -> dict[str, FusedJoin]:
     """The trees of joins that can be done as one, by their last join. apart: nodes whose rows are to be had by
     themselves, so that no join behind them is done together with them."""
-    found: dict[str, FusedJoin] = {}
+    fused: dict[str, FusedJoin] = {}
     for node in plan.nodes:
         if isinstance(node.op, Join) and node.op.on and node.id not in plan.retractable:
-            found[node.id] = _fused(node, node.op, plan, found, apart)
-            for inner in found[node.id].joins[1:]:
-                found.pop(inner, None)
-    return {id: one for id, one in found.items() if len(one.legs) >= LEAST}
+            fused[node.id] = _fused(node, node.op, plan, fused, apart)
+            for inner in fused[node.id].joins[1:]:
+                fused.pop(inner, None)
+    return {id: join for id, join in fused.items() if len(join.legs) >= LEAST}
 
 
-def _fused(node: Node, op: Join, plan: Plan, known: Mapping[str, FusedJoin], apart: Collection[str]) -> FusedJoin:
+def _fused(node: Node, op: Join, plan: Plan, fused: Mapping[str, FusedJoin], apart: Collection[str]) -> FusedJoin:
     """The join together with those below it that join on the same."""
     joins, legs, origins = [node.id], list[Leg](), list[tuple[int, int]]()
     pairs = sorted(op.on)
     for port, edge in enumerate(node.inputs):
         on = tuple(pair[port] for pair in pairs)
-        below = known.get(edge.node) if edge.node not in apart else None
+        below = fused.get(edge.node) if edge.node not in apart else None
         order = None if below is None or len(plan.consumers[edge.node]) > 1 else _same(on, below)
         first = len(legs)
         if below is None or order is None:

@@ -35,12 +35,12 @@ class ProfiledDataflow(Dataflow):
         """The figures of each node. outputs: how many have been handed on. The time of a `Match` is not known: facts
         are looked up for all matches together."""
         state = self.state()
-        found = {}
+        metrics = {}
         for node in self.plan.nodes:
             rows = outputs if isinstance(node.op, Sink) else self.rows[node.id]
             seconds = None if isinstance(node.op, Match | Scan | Union) else self.seconds[node.id]
-            found[node.id] = NodeMetric(None, rows, state.get(node.id), seconds)
-        return found
+            metrics[node.id] = NodeMetric(None, rows, state.get(node.id), seconds)
+        return metrics
 
     def forget(self) -> None:
         """Counts and times from the beginning again."""
@@ -53,9 +53,9 @@ class ProfiledDataflow(Dataflow):
 
     def apply(self, id: str, port: int, entries: Sequence[Delta]) -> Sequence[Delta]:
         began = perf_counter()
-        found = super().apply(id, port, entries)
+        deltas = super().apply(id, port, entries)
         self.seconds[id] += perf_counter() - began
-        return found
+        return deltas
 
     def _put_facts(self, id: str, facts: Facts) -> None:
         self.rows[id] += max(len(facts.triples), sum(map(len, facts.boxes.values()))) + len(facts.atoms)
@@ -75,8 +75,8 @@ class ProfiledDataflow(Dataflow):
     def _timed(self, id: str, step: Step) -> Callable[[Sequence[Delta]], list[Delta]]:
         def timed(entries: Sequence[Delta]) -> list[Delta]:
             began = perf_counter()
-            found = step(entries)
+            rows = step(entries)
             self.seconds[id] += perf_counter() - began
-            return found
+            return rows
 
         return timed

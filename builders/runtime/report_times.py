@@ -14,9 +14,9 @@ from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Event
 class Instants:
     """The evaluation instants that events lead to, given in order as time passes."""
 
-    def __init__(self, told: Sink | DerivedStream) -> None:
-        self.sources = tuple(dict.fromkeys(told.sources))
-        self.report = told.report
+    def __init__(self, op: Sink | DerivedStream) -> None:
+        self.sources = tuple(dict.fromkeys(op.sources))
+        self.report = op.report
         self.single: list[int] = [ALWAYS]
         self.grids: list[tuple[int, int]] = []
         """(next instant, step) of the grids of windows that have instants to come."""
@@ -36,8 +36,8 @@ class Instants:
         if self.report.policy == "periodic":
             period = self.report.period
             after = max(self.first, self.passed + 1) if self.first is not None else FOREVER
-            due = -(-after // period) * period
-            return due if due <= -(-self.last // period) * period else FOREVER
+            next_time = -(-after // period) * period
+            return next_time if next_time <= -(-self.last // period) * period else FOREVER
         return min(self.single[0] if self.single else FOREVER, self.grids[0][0] if self.grids else FOREVER)
 
     def go_on(self, time: int) -> None:
@@ -93,10 +93,10 @@ class Instants:
 
     def upto(self, now: int) -> list[int]:
         """The instants up to a time, that included, which have not been given yet, in order, each once."""
-        taken = sorted(set(self._periodic(now) if self.report.policy == "periodic" else self._taken(now)))
-        found = [time for time in taken if time > self.passed]
-        self.passed = found[-1] if found else self.passed
-        return found
+        candidates = sorted(set(self._periodic(now) if self.report.policy == "periodic" else self._taken(now)))
+        instants = [time for time in candidates if time > self.passed]
+        self.passed = instants[-1] if instants else self.passed
+        return instants
 
     def _taken(self, now: int) -> Iterator[int]:
         while self.single and self.single[0] <= now:

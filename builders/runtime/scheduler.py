@@ -32,24 +32,24 @@ class Scheduler(Generic[Batch]):
 
     def switch(self, id: str) -> dict[int, dict[Term, list[str]]]:
         """The `ConstantFilter` nodes that read a node, by column and term."""
-        found: dict[int, dict[Term, list[str]]] = {}
+        consumers: dict[int, dict[Term, list[str]]] = {}
         for consumer, _ in self.plan.consumers[id]:
             op = self.plan.by_id[consumer].op
             if isinstance(op, ConstantFilter):
-                found.setdefault(op.column, {}).setdefault(op.term, []).append(consumer)
-        return found
+                consumers.setdefault(op.column, {}).setdefault(op.term, []).append(consumer)
+        return consumers
 
     def receive(self, address: Address, batch: Batch) -> None:
         """Puts a batch into the inbox of a node."""
         id, port = address
-        known = self.inbox.get(id)
-        if known is None:
+        pending = self.inbox.get(id)
+        if pending is None:
             self.inbox[id] = {port: [batch]}
             heapq.heappush(self.waiting, self.component_of[id])
-        elif port in known:
-            known[port].append(batch)
+        elif port in pending:
+            pending[port].append(batch)
         else:
-            known[port] = [batch]
+            pending[port] = [batch]
 
     def busy(self) -> Iterator[tuple[str, ...]]:
         """The components that have work, in topological order, until none has. Each has to be worked off when given."""

@@ -147,8 +147,8 @@ def unpack_output(text: str, time: int) -> Output:
 def unpack_outputs(answers: Iterable[tuple[int, int, str]]) -> Iterator[Output]:
     """The outputs of (time, number of the operation node, string), as they come; of triples alone in half the time."""
     left = iter(answers)
-    while some := list(islice(left, _TOGETHER)):
-        times, _, texts = zip(*some, strict=True)
+    while block := list(islice(left, _TOGETHER)):
+        times, _, texts = zip(*block, strict=True)
         if {text[:1] for text in texts} <= _BEGINS:
             cells = "\n".join(texts).split("\n")
             *terms, rules = (cells[first :: _FEEDS + 1] for first in range(_FEEDS + 1))

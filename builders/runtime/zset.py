@@ -14,7 +14,7 @@ from typing import Any, cast
 from squall.builders.runtime.intervals import Steps, add_step, levels
 from squall.functions.sparql.names import TRUE
 from squall.rdf import ALWAYS, FOREVER, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple
-from squall.rdf.row_tags import ASK_TAG, QUERY_SEPARATOR, QUAD_TAG, SOLUTION_TAG, solution_tag
+from squall.rdf.row_tags import ASK_TAG, QUAD_TAG, QUERY_SEPARATOR, SOLUTION_TAG, solution_tag
 
 Row = tuple[str | None, ...]
 Delta = tuple[Any, ...]
@@ -82,7 +82,7 @@ def key_of(columns: Sequence[int]) -> Callable[[Sequence[Any]], Hashable]:
 
 def singly(entries: Iterable[Delta]) -> list[Delta]:
     """Entries of weight 1: a store that adds entries up makes one of several."""
-    return [(*one[:-1], 1) for one in entries for _ in range(one[-1])]
+    return [(*delta[:-1], 1) for delta in entries for _ in range(delta[-1])]
 
 
 def settle(entries: Iterable[Delta]) -> list[Delta]:
@@ -91,4 +91,4 @@ def settle(entries: Iterable[Delta]) -> list[Delta]:
     for entry in entries:
         *_, start, end, weight = entry
         add_step(steps.setdefault(entry[:-3], {}), start, end, weight)
-    return [(*row, start, end, count) for row, found in steps.items() for start, end, count in levels(found)]
+    return [(*row, start, end, count) for row, row_steps in steps.items() for start, end, count in levels(row_steps)]

@@ -166,11 +166,11 @@ class _Sum(Accumulator):
         self.beyond: Counter[str] = Counter()
 
     def take(self, value: str | None, weight: int) -> None:
-        found = None if value is None else _amount(value)
-        if found is None:
+        typed_amount = None if value is None else _amount(value)
+        if typed_amount is None:
             self.errors += weight
             return
-        kind, amount = found
+        kind, amount = typed_amount
         self.kinds[kind] += weight
         if isinstance(amount, str):
             self.beyond[amount] += weight
@@ -210,16 +210,16 @@ def _amount(term: str) -> tuple[int, int | Fraction | str] | None:
     Floats and doubles are told in units of 1 / `_FINEST`, because integers add up faster than fractions; if they are
     not finite, by name.
     """
-    found = values.number(Term(term))
-    if found is None:
+    numeric = values.number(Term(term))
+    if numeric is None:
         return None
-    if isinstance(found.value, float):
-        kind = FLOAT if found.kind == "float" else DOUBLE
-        if not math.isfinite(found.value):
-            return kind, str(found.value)
-        numerator, denominator = found.value.as_integer_ratio()
+    if isinstance(numeric.value, float):
+        kind = FLOAT if numeric.kind == "float" else DOUBLE
+        if not math.isfinite(numeric.value):
+            return kind, str(numeric.value)
+        numerator, denominator = numeric.value.as_integer_ratio()
         return kind, numerator * (_FINEST // denominator)
-    return (INTEGER, found.value) if isinstance(found.value, int) else (DECIMAL, Fraction(found.value))
+    return (INTEGER, numeric.value) if isinstance(numeric.value, int) else (DECIMAL, Fraction(numeric.value))
 
 
 def number(value: Fraction | float, kind: int) -> Term:
@@ -270,7 +270,7 @@ class _First(Accumulator):
         if step > 0:
             heappush(self.heap, self.turned(key(value)))
         elif len(self.heap) > 2 * len(self.counts) + _SWEPT:
-            self.heap = [self.turned(key(kept)) for kept, count in self.counts.items() if count > 0]
+            self.heap = [self.turned(key(stored_value)) for stored_value, count in self.counts.items() if count > 0]
             heapify(self.heap)
 
     def value(self) -> Term | None:

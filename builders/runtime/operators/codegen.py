@@ -28,8 +28,8 @@ def compiled(body: str, names: Names) -> Callable[..., Any]:
         code = COMPILED[body] = compile(body, "<squall>", "exec")
     namespace = dict(names)
     exec(code, namespace)
-    found: Callable[..., Any] = namespace["run"]
-    return found
+    function: Callable[..., Any] = namespace["run"]
+    return function
 
 
 def computed(body: str, expressions: Sequence[Expression], row: str, time: str) -> Callable[..., Any]:
@@ -41,7 +41,7 @@ def computed(body: str, expressions: Sequence[Expression], row: str, time: str) 
     quick: Names = {}
     careful: Names = {}
     fast = compiled(body.format(*(expression(value, row, time, quick) for value in expressions)), quick)
-    told = [expression(value, row, time, careful, careful=True) for value in expressions]
+    guarded = [expression(value, row, time, careful, careful=True) for value in expressions]
 
     def run(*arguments: Any) -> Any:
         try:
@@ -49,7 +49,7 @@ def computed(body: str, expressions: Sequence[Expression], row: str, time: str) 
         except SquallError:
             raise
         except Exception:
-            compiled(body.format(*told), careful)(*arguments)
+            compiled(body.format(*guarded), careful)(*arguments)
             raise
 
     return run
@@ -64,20 +64,22 @@ def computed_at_once(body: str, expressions: Sequence[Expression], row: str, tim
     calls: list[_Calls] = []
     sources = [expression(value, row, time, names, calls=calls) for value in expressions]
     gathering = [
-        compiled(f"def run(entries):\n return dict.fromkeys({one.arguments} for {row} in entries)", names)
-        for one in calls
+        compiled(f"def run(entries):\n return dict.fromkeys({call.arguments} for {row} in entries)", names)
+        for call in calls
     ]
     fast = compiled(body.format(*sources), names)
 
     def run(entries: Sequence[Any]) -> Any:
         try:
-            for one, gathered in zip(calls, gathering, strict=True):
-                given = list(gathered(entries))
-                one.results.update(zip(given, one.function.evaluate_all(given) if given else (), strict=True))
+            for call, gather in zip(calls, gathering, strict=True):
+                argument_rows = list(gather(entries))
+                call.results.update(
+                    zip(argument_rows, call.function.evaluate_all(argument_rows) if argument_rows else (), strict=True)
+                )
             return fast(entries)
         finally:
-            for one in calls:
-                one.results.clear()
+            for call in calls:
+                call.results.clear()
 
     return run
 
@@ -123,13 +125,13 @@ def expression(
             return f"{row}[{index}]"
         case Invoke(function=iri, arguments=arguments):
             function = functions.lookup(iri)
-            given = [expression(argument, row, time, names, careful, calls) for argument in arguments]
+            arguments_code = [expression(argument, row, time, names, careful, calls) for argument in arguments]
             if calls is not None and function.vector is not None:
-                calls.append(_Calls(function, f"({', '.join(given)},)", {}))
+                calls.append(_Calls(function, f"({', '.join(arguments_code)},)", {}))
                 return f"{_named('c', calls[-1].results, names)}[{calls[-1].arguments}]"
-            called = [time, *given] if function.timed else given
+            call_arguments = [time, *arguments_code] if function.timed else arguments_code
             body = function.body if function.pure and not careful and calls is None else function.evaluate
-            return f"{_named('f', body, names)}({', '.join(called)})"
+            return f"{_named('f', body, names)}({', '.join(call_arguments)})"
         case None:
             return "None"
         case _:

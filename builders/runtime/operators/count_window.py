@@ -48,9 +48,9 @@ class Counted:
             return
         new, self.waiting = self.waiting[-self.window.size :], []
         while len(self.facts) > self.window.size - len(new):
-            known = self.facts.popleft()
+            oldest = self.facts.popleft()
             since = self.fresh.popleft() if len(self.fresh) > len(self.facts) else None
-            yield from self._ended(known, since, time)
+            yield from self._ended(oldest, since, time)
         self.facts += new
         self.fresh += [time] * len(new)
 
@@ -58,47 +58,49 @@ class Counted:
         """The entries of all that has come into the content since this was asked last, and is there still."""
         since, self.fresh = self.fresh, deque()
         last = list(islice(reversed(self.facts), len(since)))
-        for known, start in zip(reversed(last), since, strict=True):
-            if known.stays:
-                yield from self.entries(known.fact, known.came, known.graph, (start, FOREVER), 1)
+        for triple, start in zip(reversed(last), since, strict=True):
+            if triple.stays:
+                yield from self.entries(triple.fact, triple.came, triple.graph, (start, FOREVER), 1)
 
-    def _ended(self, known: _Counted, since: int | None, time: int) -> Iterator[Delta]:
+    def _ended(self, triple: _Counted, since: int | None, time: int) -> Iterator[Delta]:
         """A fact ends that is in the content. since: when that began, if no entries of it have been made."""
-        if known.stays and since is None:
-            yield from self.entries(known.fact, known.came, known.graph, (time, FOREVER), -1)
-        elif known.stays and since is not None and since < time:
-            yield from self.entries(known.fact, known.came, known.graph, (since, time), 1)
+        if triple.stays and since is None:
+            yield from self.entries(triple.fact, triple.came, triple.graph, (time, FOREVER), -1)
+        elif triple.stays and since is not None and since < time:
+            yield from self.entries(triple.fact, triple.came, triple.graph, (since, time), 1)
 
     def remove(self, fact: Fact, time: int, is_meant: Callable[[str], bool]) -> Iterator[Delta]:
         """What came of a fact before this time ends now, if its graph is meant; it goes on counting among the last so
         many."""
 
-        def ends(known: _Counted) -> bool:
-            return known.fact == fact and known.stays and known.came < time and is_meant(known.graph)
+        def ends(triple: _Counted) -> bool:
+            return triple.fact == fact and triple.stays and triple.came < time and is_meant(triple.graph)
 
-        told = len(self.facts) - len(self.fresh)
-        for place, known in enumerate(self.facts):
-            if ends(known):
-                yield from self._ended(known, self.fresh[place - told] if place >= told else None, time)
-                self.facts[place] = known._replace(stays=False)
-        self.waiting = [known._replace(stays=known.stays and not ends(known)) for known in self.waiting]
+        reported_count = len(self.facts) - len(self.fresh)
+        for place, triple in enumerate(self.facts):
+            if ends(triple):
+                yield from self._ended(
+                    triple, self.fresh[place - reported_count] if place >= reported_count else None, time
+                )
+                self.facts[place] = triple._replace(stays=False)
+        self.waiting = [triple._replace(stays=triple.stays and not ends(triple)) for triple in self.waiting]
 
     def rows(self) -> Iterator[Row]:
         """Content and what waits, numbered as it came (`squall.builders.runtime.operators.state.Listed`)."""
-        known = [*self.facts, *self.waiting]
-        for number, one in enumerate(known, self.came - len(known)):
-            yield (str(number), str(one.came), one.graph, "stays" * one.stays, *fact_row(one.fact)[:-1])
+        triples = [*self.facts, *self.waiting]
+        for number, triple in enumerate(triples, self.came - len(triples)):
+            yield (str(number), str(triple.came), triple.graph, "stays" * triple.stays, *fact_row(triple.fact)[:-1])
 
     def take(self, rows: Sequence[Row]) -> None:
         """This is all there is."""
         cells = sorted(([cell or "" for cell in row] for row in rows), key=lambda row: int(row[0]))
-        known = [
-            _Counted(cast(Fact, row_fact(fact)), int(came), graph, bool(stays))
-            for _, came, graph, stays, *fact in cells
+        triples = [
+            _Counted(cast(Fact, row_fact(fact)), int(arrival), graph, bool(stays))
+            for _, arrival, graph, stays, *fact in cells
         ]
         self.came = int(cells[-1][0]) + 1 if cells else 0
-        content = len(known) - self.came % self.window.step
-        self.facts, self.waiting = deque(known[:content]), known[content:]
+        content = len(triples) - self.came % self.window.step
+        self.facts, self.waiting = deque(triples[:content]), triples[content:]
 
     def size(self) -> int:
         return len(self.facts) + len(self.waiting)

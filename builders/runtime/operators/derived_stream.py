@@ -30,7 +30,9 @@ class DerivedStreamOperator(EventTimeOperator):
         super().__init__()
         self.stream = op.source.stream
         self.told = OutputOperator(ops.Sink(op.output, True, op.report, op.sources))
-        self.reader = ScanOperator(op.source, (), every=True, atoms=True, remembers=deletes, updated=deletes, made=True)
+        self.reader = ScanOperator(
+            op.source, (), every=True, atoms=True, remembers=deletes, updated=deletes, is_derived=True
+        )
         self.events: list[Event] = []
         """Those that the stream had when time went on last."""
         self.ends = ALWAYS
@@ -49,13 +51,13 @@ class DerivedStreamOperator(EventTimeOperator):
         self.events = []
         instants, self.instants = self.instants, None if self.instants is None else ()
         for time, outputs in groupby(self.told.flush(now, instants), key=_time):
-            told = sorted({_placed(output) for output in outputs})
-            for graph, placed in groupby(told, key=_graph):
+            events = sorted({_placed(output) for output in outputs})
+            for graph, placed in groupby(events, key=_graph):
                 self.events.append(Event(time, tuple(fact for _, fact in placed), self.stream, graph=graph))
         facts = self.reader.read(self.events)
-        found = facts.triples + facts.atoms
-        self.ends = max([self.ends, *(time for entry in found for time in entry[-3:-1] if time != FOREVER)])
-        return found
+        deltas = facts.triples + facts.atoms
+        self.ends = max([self.ends, *(time for entry in deltas for time in entry[-3:-1] if time != FOREVER)])
+        return deltas
 
     def remove(self, fact: Fact, time: int, stream: str | None) -> list[Delta]:
         """What was told of a fact before this time (integer ms) ends now; as `ScanOperator.remove`."""
@@ -69,8 +71,8 @@ class DerivedStreamOperator(EventTimeOperator):
         yield from self.told.kept()
         yield from ((_READ + slot, entries) for slot, entries in self.reader.kept())
 
-    def resume(self, passed: int) -> None:
-        self.told.resume(passed)
+    def resume(self, watermark: int) -> None:
+        self.told.resume(watermark)
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot < _READ:

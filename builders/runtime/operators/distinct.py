@@ -42,31 +42,31 @@ class AppendOnlyDistinct(Stateful):
         self.limit = SWEPT
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
-        found: list[Delta] = []
+        new_deltas: list[Delta] = []
         valid, by = self.valid, self.by
         for entry in entries:
             key = entry[:by]
             if key not in valid:
                 valid[key] = entry[-3] if entry[-2] == FOREVER else (entry[-3:-1],)
-                found.append(entry if entry[-1] == 1 else (*entry[:-1], 1))
-            elif (known := valid[key]).__class__ is not int or known > entry[-3]:
-                found += self._more(key, entry)
+                new_deltas.append(entry if entry[-1] == 1 else (*entry[:-1], 1))
+            elif (validity := valid[key]).__class__ is not int or validity > entry[-3]:
+                new_deltas += self._more(key, entry)
         if self.log is not None:
-            self.note(0, found)
-        return found
+            self.note(0, new_deltas)
+        return new_deltas
 
     def _more(self, key: Row, entry: Delta) -> list[Delta]:
         """What an entry adds to a row that is known."""
-        known = self._intervals(key)
+        intervals = self._intervals(key)
         start, end = entry[-3:-1]
-        if known[-1][0] <= start and end <= known[-1][1]:
+        if intervals[-1][0] <= start and end <= intervals[-1][1]:
             return []
         self._add(key, (start, end))
-        return [(*entry[:-3], first, last, 1) for first, last in outside(start, end, known)]
+        return [(*entry[:-3], first, last, 1) for first, last in outside(start, end, intervals)]
 
     def _intervals(self, key: Row) -> Intervals:
-        known = self.valid.get(key, ())
-        return ((known, FOREVER),) if isinstance(known, int) else known
+        validity = self.valid.get(key, ())
+        return ((validity, FOREVER),) if isinstance(validity, int) else validity
 
     def _add(self, key: Row, interval: Interval) -> None:
         together = union((*unended(self._intervals(key), self.passed), interval))
@@ -85,8 +85,8 @@ class AppendOnlyDistinct(Stateful):
         if len(self.valid) < self.limit:
             return
         valid = self.valid
-        ended = [key for key, known in valid.items() if not isinstance(known, int) and known[0][1] < now]
-        for key in ended:
+        expired = [key for key, validity in valid.items() if not isinstance(validity, int) and validity[0][1] < now]
+        for key in expired:
             if left := unended(self._intervals(key), now):
                 valid[key] = left
             else:
@@ -155,27 +155,27 @@ class RetractableDistinct(Stateful):
     def _count(self, entries: Sequence[Delta]) -> Iterable[Row]:
         touched: dict[Row, None] = {}
         for entry in entries:
-            key, rest = entry[: self.by], entry[self.by : -3]
+            key, name = entry[: self.by], entry[self.by : -3]
             start, end, weight = entry[-3:]
             add_step(self.counts.setdefault(key, {}), start, end, weight)
-            if rest:
-                add_step(self.makers.setdefault(key, {}).setdefault(rest, {}), start, end, weight)
+            if name:
+                add_step(self.makers.setdefault(key, {}).setdefault(name, {}), start, end, weight)
             touched[key] = None
         return touched
 
     def _update(self, keys: Iterable[Row]) -> list[Delta]:
         """Says how the validity of rows has changed, and forgets those of which nothing is left."""
-        found: list[Delta] = []
+        deltas: list[Delta] = []
         for key in keys:
             self._forget(key)
             new = unended(positive(self.counts.get(key, {})), self.passed)
             for start, end, sign in changes(unended(self.valid.get(key, ()), self.passed), new):
                 # Where something is taken back in the middle, the row begins anew behind it.
-                found.append((*self._row(key, start if sign > 0 else end), start, end, sign))
+                deltas.append((*self._row(key, start if sign > 0 else end), start, end, sign))
             if key in self.makers:
-                found += self._told_anew(key, new)
+                deltas += self._told_anew(key, new)
             self._set(key, new)
-        return found
+        return deltas
 
     def _forget(self, key: Row) -> None:
         """Forgets how a row became valid in the past: one that comes again and again would keep all of it."""
@@ -188,15 +188,15 @@ class RetractableDistinct(Stateful):
 
     def _maker(self, key: Row, instant: int) -> Row:
         makers = self.makers[key]
-        now = (rest for rest, steps in makers.items() if _holds(steps, instant))
+        now = (name for name, steps in makers.items() if _holds(steps, instant))
         return next(now, next(iter(makers)))
 
     def _told_anew(self, key: Row, valid: Intervals) -> Iterator[Delta]:
         """The row where what it was told to be made by does not make it any more at the instant at which it begins."""
-        named, makers = self.named.get(key, {}), self.makers[key]
+        names, makers = self.named.get(key, {}), self.makers[key]
         now: dict[int, tuple[Row, int]] = {}
         for start, end in valid:
-            before = named[start][0] if start in named else self._maker(key, start)
+            before = names[start][0] if start in names else self._maker(key, start)
             now[start] = before, end
             if start >= self.passed and (before not in makers or not _holds(makers[before], start)):
                 after = self._maker(key, start)
@@ -210,7 +210,7 @@ class RetractableDistinct(Stateful):
         if now:
             self.named[key] = now
         if self.log is not None and now != before:
-            self.note(_NAMED, (one for one in _told_by(key, before, -1) if one[-2] >= self.passed))
+            self.note(_NAMED, (delta for delta in _told_by(key, before, -1) if delta[-2] >= self.passed))
             self.note(_NAMED, _told_by(key, now, 1))
 
     def _set(self, key: Row, valid: Intervals) -> None:
@@ -236,12 +236,12 @@ class RetractableDistinct(Stateful):
     def _restore_names(self, entries: Sequence[Delta]) -> None:
         for (*row, start, end), count in sorted(added(entries).items(), key=itemgetter(1)):
             key, maker = tuple(row[: self.by]), (tuple(row[self.by :]), end)
-            named = self.named.setdefault(key, {})
+            names = self.named.setdefault(key, {})
             if count > 0:
-                named[start] = maker
-            elif named.get(start) == maker:  # a row that went has no names any more
-                del named[start]
-            if not named:
+                names[start] = maker
+            elif names.get(start) == maker:  # a row that went has no names any more
+                del names[start]
+            if not names:
                 del self.named[key]
 
     def expire(self, now: int) -> None:
@@ -259,8 +259,8 @@ class RetractableDistinct(Stateful):
         return len(self.counts)
 
 
-def _told_by(key: Row, named: dict[int, tuple[Row, int]], weight: int) -> Iterator[Delta]:
-    return ((*key, *maker, start, end, weight) for start, (maker, end) in named.items())
+def _told_by(key: Row, names: dict[int, tuple[Row, int]], weight: int) -> Iterator[Delta]:
+    return ((*key, *maker, start, end, weight) for start, (maker, end) in names.items())
 
 
 def _holds(steps: Steps, instant: int) -> bool:
@@ -285,28 +285,28 @@ class DRedDistinct(RetractableDistinct):
         keys = self._count(entries)
         if self.deleting:
             self.unsettled.update(dict.fromkeys(keys))
-        found = self._delete(entries) if self.deleting else self._update(keys)
-        self.note(1, found)
-        return found
+        deltas = self._delete(entries) if self.deleting else self._update(keys)
+        self.note(1, deltas)
+        return deltas
 
     def _delete(self, entries: Sequence[Delta]) -> list[Delta]:
-        found: list[Delta] = []
+        deltas: list[Delta] = []
         for entry in entries:
             start, end, weight = entry[-3:]
             key = entry[: self.by]
             valid = self.valid.get(key, ())
             if weight < 0 and valid:
-                gone = list(inside(start, end, valid))
-                found += [(*self._row(key, last), first, last, -1) for first, last in gone]
-                self._set(key, tuple(part for one in valid for part in outside(*one, tuple(gone))))
-        return found
+                deleted = list(inside(start, end, valid))
+                deltas += [(*self._row(key, last), first, last, -1) for first, last in deleted]
+                self._set(key, tuple(part for interval in valid for part in outside(*interval, tuple(deleted))))
+        return deltas
 
     def rederive(self) -> list[Delta]:
         """What is valid by its counts but was deleted, or added while deleting, comes in."""
         unsettled, self.unsettled = self.unsettled, {}
-        found = self._update(key for key in unsettled if key in self.counts)
-        self.note(1, found)
-        return found
+        deltas = self._update(key for key in unsettled if key in self.counts)
+        self.note(1, deltas)
+        return deltas
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == 0:
@@ -323,8 +323,8 @@ class DRedDistinct(RetractableDistinct):
                 for start, end in self.valid.get(key, ()):
                     add_step(steps[key], start, end, 1)
             add_step(steps[key], *entry[-3:])
-        for key, found in steps.items():
-            self.valid[key] = positive(found)
+        for key, key_steps in steps.items():
+            self.valid[key] = positive(key_steps)
 
 
 _Stretch = tuple[int, int, int, int]
@@ -345,22 +345,24 @@ class TimedDistinct(RetractableDistinct):
         """The time that the expression takes for that of what always holds (integer ms)."""
 
     def _update(self, keys: Iterable[Row]) -> list[Delta]:
-        found: list[Delta] = []
+        deltas: list[Delta] = []
         for key in keys:
             self._forget(key)
-            old, new = (self._going_on(told) for told in (self.told.get(key, ()), _stretches(self.counts[key])))
-            found += self._rows(key, [one for one in old if one not in new], -1)
-            found += self._rows(key, [one for one in new if one not in old], 1)
+            old, new = (
+                self._going_on(stretches) for stretches in (self.told.get(key, ()), _stretches(self.counts[key]))
+            )
+            deltas += self._rows(key, [stretch for stretch in old if stretch not in new], -1)
+            deltas += self._rows(key, [stretch for stretch in new if stretch not in old], 1)
             self._tell(key, new)
-        return found
+        return deltas
 
-    def _going_on(self, told: Iterable[_Stretch]) -> tuple[_Stretch, ...]:
-        return tuple(one for one in told if one[2] >= self.passed)
+    def _going_on(self, stretches: Iterable[_Stretch]) -> tuple[_Stretch, ...]:
+        return tuple(stretch for stretch in stretches if stretch[2] >= self.passed)
 
-    def _tell(self, key: Row, told: tuple[_Stretch, ...]) -> None:
+    def _tell(self, key: Row, stretches: tuple[_Stretch, ...]) -> None:
         self._set(key, positive(self.counts[key]))
-        if told:
-            self.told[key] = told
+        if stretches:
+            self.told[key] = stretches
         else:
             self.told.pop(key, None)
 
@@ -379,15 +381,15 @@ class TimedDistinct(RetractableDistinct):
             self._tell(key, tuple(_stretches(self.counts[key])))
 
     def expire(self, now: int) -> None:
-        known = len(self.counts)
+        size_before = len(self.counts)
         super().expire(now)
-        if len(self.counts) < known:
-            self.told = {key: told for key, told in self.told.items() if key in self.counts}
+        if len(self.counts) < size_before:
+            self.told = {key: stretches for key, stretches in self.told.items() if key in self.counts}
 
 
 def _stretches(steps: Steps) -> Iterator[_Stretch]:
     """The stretches over which a row holds equally often, each with the time since which it has held without a gap."""
-    whole = positive(steps)
+    validity = positive(steps)
     for start, end, count in levels(steps):
         if count > 0:
-            yield next(first for first, last in whole if first <= start < last), start, end, count
+            yield next(first for first, last in validity if first <= start < last), start, end, count

@@ -81,8 +81,8 @@ class EventTimeOperator(Stateful):
         self._count(entries)
         return []
 
-    def resume(self, passed: int) -> None:
-        self.advance(passed)
+    def resume(self, watermark: int) -> None:
+        self.advance(watermark)
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         # What began in the past counts as one change at the time that has passed, which is taken in silence.
@@ -118,12 +118,12 @@ class _Open:
         fresh = self.fresh.get(row, [])
         while weight and fresh:
             since, count = fresh.pop()
-            taken = min(count, -weight)
+            cancelled = min(count, -weight)
             if since < time:
-                yield (*row, since, time, taken)
-            if count > taken:
-                fresh.append((since, count - taken))
-            weight += taken
+                yield (*row, since, time, cancelled)
+            if count > cancelled:
+                fresh.append((since, count - cancelled))
+            weight += cancelled
         if weight:
             self.held[row] += weight
             if not self.held[row]:
@@ -169,11 +169,11 @@ class Group(EventTimeOperator):
             super().note(slot, self.combined(entries))
 
     def rows_of(self, entries: Sequence[Delta]) -> list[Row]:
-        found: list[Row] = self.cells_of(entries)
-        return found
+        rows: list[Row] = self.cells_of(entries)
+        return rows
 
     def advance(self, now: int) -> list[Delta]:
-        found: list[Delta] = []
+        deltas: list[Delta] = []
         for time, change in self.changes.upto(now):
             for key in self._take(change):
                 new = self._row(key)
@@ -181,14 +181,14 @@ class Group(EventTimeOperator):
                 if new == old:
                     continue
                 if old is not None:
-                    found += self.open.change(old, time, -1)
+                    deltas += self.open.change(old, time, -1)
                 if new is not None:
-                    found += self.open.change(new, time, 1)
+                    deltas += self.open.change(new, time, 1)
                     self.rows[key] = new
                 else:
                     del self.rows[key]
-        found += self.open.say()
-        return found
+        deltas += self.open.say()
+        return deltas
 
     def _take(self, change: Change) -> Iterable[Row]:
         """Counts a change in; the keys of the groups that it touches."""
@@ -226,18 +226,18 @@ def combiner(op: ops.Group) -> Callable[[Iterable[Delta]], list[Delta]]:
     Cells that no key and no aggregate reads are blank, or left out behind all others; of one that is only counted it is
     left whether it is bound.
     """
-    counted = [_counted(aggregate) for aggregate in op.aggregates]
-    bound = {column for column in counted if column is not None}
-    read = (ops.columns_of(one.expression) for one in op.aggregates if _counted(one) is None)
-    whole = {*op.keys, *chain.from_iterable(read)}
+    counted_columns = [_counted(aggregate) for aggregate in op.aggregates]
+    bound = {column for column in counted_columns if column is not None}
+    read = (ops.columns_of(item.expression) for item in op.aggregates if _counted(item) is None)
+    columns = {*op.keys, *chain.from_iterable(read)}
     cells = (
-        f"x[{column}]" if column in whole else f"x[{column}] and ''" if column in bound else "''"
-        for column in range(max(whole | bound, default=-1) + 1)
+        f"x[{column}]" if column in columns else f"x[{column}] and ''" if column in bound else "''"
+        for column in range(max(columns | bound, default=-1) + 1)
     )
     cut = compiled(f"def run(entries):\n return [({', '.join([*cells, '*x[-3:],'])}) for x in entries]", {})
 
     def combined(entries: Iterable[Delta]) -> list[Delta]:
-        return [(*one, weight) for one, weight in added(cut(entries)).items()]
+        return [(*row, weight) for row, weight in added(cut(entries)).items()]
 
     return combined
 
@@ -263,15 +263,15 @@ class Slice(EventTimeOperator):
         self.open = _Open()
 
     def advance(self, now: int) -> list[Delta]:
-        found: list[Delta] = []
+        deltas: list[Delta] = []
         for time, change in self.changes.upto(now):
-            changed = {tuple(row[place] for place in self.keys): None for row in change}
+            changed_keys = {tuple(row[place] for place in self.keys): None for row in change}
             for row, weight in change.items():
                 self._put(row, weight)
-            for key in changed:
-                found += self._choose(key, time)
-        found += self.open.say()
-        return found
+            for key in changed_keys:
+                deltas += self._choose(key, time)
+        deltas += self.open.say()
+        return deltas
 
     def _put(self, row: Row, weight: int) -> None:
         item = (self.order(row), row)
@@ -283,15 +283,15 @@ class Slice(EventTimeOperator):
 
     def _choose(self, key: Row, time: int) -> list[Delta]:
         """What is chosen of a key from now on."""
-        found: list[Delta] = []
-        before, chosen = self.chosen[key], Counter(row for _, row in self.sorted[key][self.first : self.last])
-        for row in before.keys() | chosen.keys():
-            if chosen[row] != before[row]:
-                found += self.open.change(row, time, chosen[row] - before[row])
-        self.chosen[key] = chosen
+        deltas: list[Delta] = []
+        before, selected = self.chosen[key], Counter(row for _, row in self.sorted[key][self.first : self.last])
+        for row in before.keys() | selected.keys():
+            if selected[row] != before[row]:
+                deltas += self.open.change(row, time, selected[row] - before[row])
+        self.chosen[key] = selected
         if not self.sorted[key]:
             del self.sorted[key], self.chosen[key]
-        return found
+        return deltas
 
     def size(self) -> int:
         return self.changes.size() + sum(map(len, self.sorted.values()))

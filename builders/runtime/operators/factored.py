@@ -49,10 +49,10 @@ class Factored:
         places = [place for place, cell in enumerate(template) if cell == self.place]
         if len(places) > 1:
             return [tuple(row[cell] if isinstance(cell, int) else cell for cell in template) for row in self]
-        made = tuple(self.row[cell] if isinstance(cell, int) else cell for cell in template)
+        cells = tuple(self.row[cell] if isinstance(cell, int) else cell for cell in template)
         if places:
-            return Factored(made, places[0], self.values)
-        return [made] if self.values else []
+            return Factored(cells, places[0], self.values)
+        return [cells] if self.values else []
 
     def of(self, values: Iterable[Any]) -> Factored:
         """Those of the rows that have one of these values."""

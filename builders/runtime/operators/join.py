@@ -53,31 +53,33 @@ def probe(op: ops.Join, widths: tuple[int, int], side: int, growing: bool) -> Ca
     growing: nothing is ever taken back, and all weights are 1, on both sides.
     """
     left, right = column_names("a", widths[0]), column_names("b", widths[1])
-    mine, theirs = (left, right) if side == 0 else (right, left)
-    key = _key([mine[pair[side]] for pair in op.on])
-    kept = [(left + right)[column] for column in op.keep]
+    own_columns, other_columns = (left, right) if side == 0 else (right, left)
+    key = _key([own_columns[pair[side]] for pair in op.on])
+    output_columns = [(left + right)[column] for column in op.keep]
     # Mostly both are of one event, and their times the same objects.
-    made = entry(kept, "s if s is t or s > t else t", "e if e is f or e < f else f", "1" if growing else "w * v")
-    outer, inner = f"for {entry(mine)} in ", f"for {entry(theirs, 't', 'f', 'v')} in "
+    output_code = entry(
+        output_columns, "s if s is t or s > t else t", "e if e is f or e < f else f", "1" if growing else "w * v"
+    )
+    outer, inner = f"for {entry(own_columns)} in ", f"for {entry(other_columns, 't', 'f', 'v')} in "
     # An entry to which nothing is added and of whose time nothing is taken away is handed on as it is.
-    if kept == mine:
+    if output_columns == own_columns:
         outer = f"for x in entries {outer}(x,)"
-        made = f"x if t <= s and e <= f{'' if growing else ' and v == 1'} else {made}"
+        output_code = f"x if t <= s and e <= f{'' if growing else ' and v == 1'} else {output_code}"
     else:
         outer += "entries"
-    if kept == theirs != mine:
+    if output_columns == other_columns != own_columns:
         inner = f"for y in {{}} {inner}(y,)"
-        made = f"y if s <= t and f <= e{'' if growing else ' and w == 1'} else {made}"
+        output_code = f"y if s <= t and f <= e{'' if growing else ' and w == 1'} else {output_code}"
     else:
         inner += "{}"
     source = f"""\
 def run(entries, other):
  first, more = other.first, other.more
- found = [{made}
+ found = [{output_code}
   {outer} if {key} in first
   {inner.format(f"(first[{key}],)")} if s < f and t < e]
  if more:
-  found += [{made}
+  found += [{output_code}
    {outer} if {key} in more
    {inner.format(f"more[{key}]")} if s < f and t < e]
  return found
@@ -119,12 +121,12 @@ class Join(Stateful):
             self.stores[port](entries, self.indexes[port])
         else:
             self.waiting.add(entries)
-        found: list[Delta] = self.probes[port](entries, self.indexes[1 - port])
-        return found
+        joined: list[Delta] = self.probes[port](entries, self.indexes[1 - port])
+        return joined
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        for one in singly(entries) if self.growing else entries:
-            self.indexes[slot].store(self.keys[slot](one), one)
+        for delta in singly(entries) if self.growing else entries:
+            self.indexes[slot].store(self.keys[slot](delta), delta)
 
     def expire(self, now: int) -> None:
         self.waiting.expire(now)
@@ -156,10 +158,10 @@ class AntiJoin(Stateful):
         return list(self._lefts(entries) if port == 0 else self._rights(entries))
 
     def _lefts(self, entries: Sequence[Delta]) -> Iterator[Delta]:
-        for one in entries:
-            *row, start, end, weight = one
-            key = self.keys[0](one)
-            self.left.store(key, one)
+        for delta in entries:
+            *row, start, end, weight = delta
+            key = self.keys[0](delta)
+            self.left.store(key, delta)
             for first, last in outside(start, end, self.covered.get(key, ())):
                 yield (*row, first, last, weight)
 
@@ -177,8 +179,8 @@ class AntiJoin(Stateful):
                 old = self._known(key)
                 yield key, old, self._settle(key)
             return
-        for one in entries:
-            key, (start, end, _) = self.keys[1](one), one[-3:]
+        for delta in entries:
+            key, (start, end, _) = self.keys[1](delta), delta[-3:]
             old = self._known(key)
             self.covered[key] = new = union((*old, (start, end)))
             yield key, old, new
@@ -202,16 +204,16 @@ class AntiJoin(Stateful):
 
     def _cover(self, entries: Sequence[Delta]) -> Iterable[Hashable]:
         touched: dict[Hashable, None] = {}
-        for one in entries:
-            key = self.keys[1](one)
-            add_step(self.right.setdefault(key, {}), *one[-3:])
+        for delta in entries:
+            key = self.keys[1](delta)
+            add_step(self.right.setdefault(key, {}), *delta[-3:])
             touched[key] = None
         return touched
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == 0:
-            for one in entries:
-                self.left.store(self.keys[0](one), one)
+            for delta in entries:
+                self.left.store(self.keys[0](delta), delta)
         else:
             for _ in self._covered_anew(entries):
                 pass
@@ -253,17 +255,17 @@ class LeftJoin(Stateful):
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
             self.note(port, entries)
-        found = self.condition(self.join.apply(port, entries))
+        joined = self.condition(self.join.apply(port, entries))
         singles = self.alone.apply(0, entries) if port == 0 else []
-        singles += self.alone.apply(1, found)
-        return self.pairs(found) + self.singles(singles)
+        singles += self.alone.apply(1, joined)
+        return self.pairs(joined) + self.singles(singles)
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         # What the pairs are is known only when both sides are there: the other slot may come before or after.
-        found = self.condition(self.join.apply(slot, singly(entries) if self.join.growing else entries))
+        joined = self.condition(self.join.apply(slot, singly(entries) if self.join.growing else entries))
         if slot == 0:
             self.alone.restore(0, entries)
-        self.alone.restore(1, found)
+        self.alone.restore(1, joined)
 
     def expire(self, now: int) -> None:
         self.join.expire(now)

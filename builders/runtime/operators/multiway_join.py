@@ -51,17 +51,17 @@ class MultiwayJoin(Stateful):
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
             self.note(port, entries)
-        found: list[Delta] = self.probes[port](entries, self)
-        return found
+        joined: list[Delta] = self.probes[port](entries, self)
+        return joined
 
-    def product(self, port: int, key: Hashable, one: Delta) -> list[Delta]:
+    def product(self, port: int, key: Hashable, delta: Delta) -> list[Delta]:
         """What an entry makes with all those of the other inputs."""
         record = self.records[key]
         sides = ([record[place], *more.get(key, ())] for place, more in enumerate(self.more))
-        found: list[Delta] = self.products[port](
-            *([one] if place == port else side for place, side in enumerate(sides))
+        joined: list[Delta] = self.products[port](
+            *([delta] if place == port else side for place, side in enumerate(sides))
         )
-        return found
+        return joined
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         self.apply(slot, singly(entries))
@@ -101,7 +101,7 @@ class MultiwayJoin(Stateful):
     def _clean(self, key: Hashable, record: Record, now: int) -> None:
         for place, more in enumerate(self.more):
             if record[place] is not None:
-                left = [one for one in (record[place], *more.pop(key, ())) if one[-2] > now]
+                left = [delta for delta in (record[place], *more.pop(key, ())) if delta[-2] > now]
                 record[place] = left[0] if left else None
                 if len(left) > 1:
                     more[key] = left[1:]
@@ -126,12 +126,12 @@ def _probe(shape: Shape, port: int) -> Callable[..., Any]:
     columns = _columns(shape)
     key = [columns[port][column] for column in shape.on[port]]
     count = len(shape.widths)
-    others = [place for place in range(count) if place != port]
+    other_inputs = [place for place in range(count) if place != port]
     empty = ["x" if place == port else "None" for place in range(count)]
-    there = " and ".join(f"r[{place}] is not None" for place in others)
-    several = " or ".join(f"more[{place}] and k in more[{place}]" for place in others)
-    taken = "".join(f"     {entry(columns[place], 't', 'f', '_')} = r[{place}]\n"
-                    "     if t > s: s = t\n     if f < e: e = f\n" for place in others)  # fmt: skip
+    all_present = " and ".join(f"r[{place}] is not None" for place in other_inputs)
+    several = " or ".join(f"more[{place}] and k in more[{place}]" for place in other_inputs)
+    unpacking = "".join(f"     {entry(columns[place], 't', 'f', '_')} = r[{place}]\n"
+                    "     if t > s: s = t\n     if f < e: e = f\n" for place in other_inputs)  # fmt: skip
     source = f"""\
 def run(entries, star):
  found = []
@@ -154,11 +154,11 @@ def run(entries, star):
      mine[k] = [x]
    if e > r[{count}]:
     r[{count}] = e
-   if {there}:
+   if {all_present}:
     if {several}:
      found += star.product({port}, k, x)
     else:
-{taken}     if s < e:
+{unpacking}     if s < e:
       found.append({entry(_kept(shape), weight="1")})
  return found
 """
@@ -176,6 +176,6 @@ def _product(shape: Shape, port: int) -> Callable[..., Any]:
             f"for {entry(columns[place], 's', 'e', '_')} in l{place}"
             f" if (s{number} := s if s > s{before} else s{before}) < (e{number} := e if e < e{before} else e{before})"
         )
-    made = entry(_kept(shape), f"s{len(order) - 1}", f"e{len(order) - 1}", "1")
+    output_code = entry(_kept(shape), f"s{len(order) - 1}", f"e{len(order) - 1}", "1")
     arguments = ", ".join(f"l{place}" for place in range(len(order)))
-    return compiled(f"def run({arguments}):\n return [{made}\n  " + "\n  ".join(loops) + "]", {})
+    return compiled(f"def run({arguments}):\n return [{output_code}\n  " + "\n  ".join(loops) + "]", {})

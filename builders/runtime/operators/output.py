@@ -81,23 +81,23 @@ class OutputOperator(EventTimeOperator):
         """The same of an answer that is told whole, each with its place among those of the same instant that come of
         the same query (`squall.rdf.row_tags.RANK_SEPARATOR`), "" where it has none."""
         assert self.instants is not None
-        found: list[tuple[str, Output]] = []
+        ranked: list[tuple[str, Output]] = []
         for instant in self.instants.upto(now) if instants is None else instants:
             self._pass(instant)
             if self._is_reported():
-                found += self._evaluation(instant)
+                ranked += self._evaluation(instant)
         self._pass(now)
-        return found
+        return ranked
 
     def changed_at(self, instants: Sequence[int]) -> list[int]:
         """Of the evaluation instants (integer ms, in order) those at which the answer is another than at the one
         before."""
-        found: list[int] = []
+        changed_instants: list[int] = []
         for instant in instants:
             self._pass(instant)
             if self._is_reported():
-                found.append(instant)
-        return found
+                changed_instants.append(instant)
+        return changed_instants
 
     def _pass(self, now: int) -> None:
         """Counts in what changes up to a time."""
@@ -106,12 +106,12 @@ class OutputOperator(EventTimeOperator):
 
     def _changed(self, time: int, change: Change) -> list[Output]:
         """Counts a change in; what it brings into the answer (istream) or takes out of it (dstream)."""
-        found: list[Output] = []
+        outputs: list[Output] = []
         sign = 1 if self.output == "istream" else -1
         for row, many, rule in self._counted(change):
             if many * sign > 0:
-                found += [Output(row_fact(row), time, self.name or rule)] * (many * sign)
-        return found
+                outputs += [Output(row_fact(row), time, self.name or rule)] * (many * sign)
+        return outputs
 
     def _counted(self, change: Change) -> Iterator[tuple[Row, int, str]]:
         """Counts a change in: each row, by how many there are more in the answer, and a rule that makes it."""
@@ -133,30 +133,30 @@ class OutputOperator(EventTimeOperator):
     def _is_reported(self) -> bool:
         if self.report.policy != "change":
             return True
-        known, self.reported = self.reported, _as_answer(self.counts)
-        return known != self.reported
+        previous, self.reported = self.reported, _as_answer(self.counts)
+        return previous != self.reported
 
     def _evaluation(self, instant: int) -> list[tuple[str, Output]]:
         """All that is in the answer, and that this is all."""
-        found = self._whole(instant)
-        if found or self.report.policy != "nonempty":
-            found += [("", Output(evaluated, instant, query)) for evaluated, query in self.queries]
-        return found
+        ranked = self._whole(instant)
+        if ranked or self.report.policy != "nonempty":
+            ranked += [("", Output(evaluated, instant, query)) for evaluated, query in self.queries]
+        return ranked
 
     def _whole(self, instant: int) -> list[tuple[str, Output]]:
         """All that is in the answer, solutions of a query with an order in that order."""
         placed = sorted(zip(map(_place, self.counts), self.counts, strict=True), key=itemgetter(0))
         return [
-            told
+            ranked_output
             for place, row in placed
-            for told in [(place, Output(row_fact(row), instant, self.name or self.rules.get(row, "")))]
+            for ranked_output in [(place, Output(row_fact(row), instant, self.name or self.rules.get(row, "")))]
             * _difference(row, 0, self.counts[row])
         ]
 
     def kept(self) -> Iterator[Kept]:
         yield from super().kept()
-        if self.log is not None and (found := self.differences.of(_as_entries(self.reported))):
-            yield 1, found
+        if self.log is not None and (changes := self.differences.of(_as_entries(self.reported))):
+            yield 1, changes
 
     def advance(self, now: int) -> list[Delta]:
         self.flush(now, ())
@@ -180,12 +180,12 @@ def _place(row: Row) -> str:
 
 def _by_row(change: Change) -> dict[Row, tuple[int, str | None]]:
     """By how much the multiplicity of each row changes, and a rule that makes it from now on, if one does."""
-    found: dict[Row, tuple[int, str | None]] = {}
-    for made, weight in change.items():
-        row, rule = made[:-1], made[-1]
-        known, maker = found.get(row, (0, None))
-        found[row] = known + weight, rule if maker is None and weight > 0 else maker
-    return found
+    rows: dict[Row, tuple[int, str | None]] = {}
+    for row_with_rule, weight in change.items():
+        row, rule = row_with_rule[:-1], row_with_rule[-1]
+        weight_before, maker = rows.get(row, (0, None))
+        rows[row] = weight_before + weight, rule if maker is None and weight > 0 else maker
+    return rows
 
 
 def _difference(row: Row, before: int, after: int) -> int:
@@ -202,10 +202,12 @@ def _as_entries(counts: dict[Row, int]) -> Iterator[Delta]:
 def _as_answer(counts: dict[Row, int]) -> dict[Row, int]:
     """What is told of rows: each as often as it is, and of a query with an order each with its number in that, behind
     its cells. (What else the order goes by is not told.)"""
-    found = {row: _difference(row, 0, count) for row, count in counts.items() if not _place(row)}
-    ordered = sorted(filter(_place, counts), key=_place)
-    told = chain.from_iterable(repeat((_place(row).partition(RANK_SEPARATOR)[0], *row[1:]), counts[row]) for row in ordered)
-    return found | {(*row, str(number)): 1 for number, row in enumerate(told)}
+    answer = {row: _difference(row, 0, count) for row, count in counts.items() if not _place(row)}
+    ranked_rows = sorted(filter(_place, counts), key=_place)
+    in_order = chain.from_iterable(
+        repeat((_place(row).partition(RANK_SEPARATOR)[0], *row[1:]), counts[row]) for row in ranked_rows
+    )
+    return answer | {(*row, str(number)): 1 for number, row in enumerate(in_order)}
 
 
 class AppendOnlyOutput(Stateful):
@@ -237,11 +239,11 @@ class AppendOnlyOutput(Stateful):
             return []
         entries.sort(key=_START)
         if entries[-1][-3] > now:
-            due = bisect_right(entries, now, key=_START)
-            entries, self.waiting = entries[:due], entries[due:]
+            ready = bisect_right(entries, now, key=_START)
+            entries, self.waiting = entries[:ready], entries[ready:]
         if self.remembers:
             self.note(0, entries)
-        until, found = self.until, list[Output]()
+        until, outputs = self.until, list[Output]()
         for entry in entries:
             if len(entry) == _OF_TRIPLE:
                 first, second, third, rule, start, end, _ = entry
@@ -250,25 +252,25 @@ class AppendOnlyOutput(Stateful):
                 *cells, rule, start, end, _ = entry
                 first = second = cells[0]
                 row = tuple(cells)
-            known = until.get(row)
-            if known is None or known < start:
+            valid_until = until.get(row)
+            if valid_until is None or valid_until < start:
                 if first[0] == "<" and second[0] == "<":  # most facts, for which no function need be called
-                    found.append(new(Output, (row, start, rule)))
+                    outputs.append(new(Output, (row, start, rule)))
                 elif is_rdf(row):
-                    found.append(new(Output, (row_fact(row), start, rule)))
+                    outputs.append(new(Output, (row_fact(row), start, rule)))
                 else:
                     continue
                 until[row] = end
-            elif known < end:
+            elif valid_until < end:
                 until[row] = end
         if not self.remembers:
             until.clear()
-        return [one._replace(rule=self.name) for one in found] if self.name else found
+        return [output._replace(rule=self.name) for output in outputs] if self.name else outputs
 
     def kept(self) -> Iterator[Kept]:
         yield from super().kept()
-        if self.log is not None and (found := self.differences.of(self.waiting)):
-            yield 1, found
+        if self.log is not None and (changes := self.differences.of(self.waiting)):
+            yield 1, changes
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == 1:

@@ -35,7 +35,7 @@ class Facts:
     triples: list[Delta] = field(default_factory=list)
     atoms: list[Delta] = field(default_factory=list)
 
-    def put(self, entries: Iterable[Delta], wanted: Collection[Term], every: bool, atoms: bool) -> None:
+    def put(self, entries: Iterable[Delta], predicates: Collection[Term], every: bool, atoms: bool) -> None:
         """Adds entries of any facts."""
         for entry in entries:
             if entry[0][0] == "@":
@@ -44,7 +44,7 @@ class Facts:
                 continue
             if every:
                 self.triples.append(entry)
-            if entry[1] in wanted:
+            if entry[1] in predicates:
                 self.boxes.setdefault(entry[1], []).append((entry[0], entry[2], *entry[4:]))
 
 
@@ -74,7 +74,7 @@ def _CAREFUL(time: int) -> tuple[int, int]:
 
 def wanted(plan: Plan) -> frozenset[Term] | None:
     """The predicates of the triples that a plan does something with; None: any, or each triple counts."""
-    found: set[Term] = set()
+    predicates: set[Term] = set()
     for node in plan.nodes:
         if isinstance(node.op, Update) or _counts(node.op):
             return None
@@ -85,8 +85,8 @@ def wanted(plan: Plan) -> frozenset[Term] | None:
                 op = plan.by_id[id].op
                 if not isinstance(op, Match) or len(op.cells) != 3 or not isinstance(op.cells[1], str):
                     return None
-                found.add(op.cells[1])
-    return frozenset(found)
+                predicates.add(op.cells[1])
+    return frozenset(predicates)
 
 
 def _counts(op: Operator) -> bool:
@@ -127,9 +127,13 @@ def unmade(event: Event) -> SourceError:
     )
 
 
-def seen(source: Source, event: Event, made: bool = False) -> list[Fact]:
+def seen(source: Source, event: Event, is_derived: bool = False) -> list[Fact]:
     """The facts of an event as patterns read them through a source. made: of a stream that the program makes."""
-    return [one for fact in event.facts for one in source.facts_read(fact, event.stream, event.time, event.graph, made)]
+    return [
+        fact_read
+        for fact in event.facts
+        for fact_read in source.facts_read(fact, event.stream, event.time, event.graph, is_derived)
+    ]
 
 
 class ScanOperator(Stateful):
@@ -142,22 +146,22 @@ class ScanOperator(Stateful):
     def __init__(
         self,
         source: Source,
-        wanted: Collection[Term],
+        predicates: Collection[Term],
         every: bool,
         atoms: bool,
         remembers: bool,
         updated: bool = False,
-        made: bool = False,
+        is_derived: bool = False,
         own: Collection[str] = (),
     ) -> None:
         super().__init__()
         self.source = source
-        self.wanted = wanted
+        self.wanted = predicates
         self.every = every
         self.atoms = atoms
         self.remembers = remembers
         self.updated = updated
-        self.made = made
+        self.made = is_derived
         self.own = own
         self.validity: dict[str | tuple[str, str, bool], Validity] = {}
         """How the events of each stream are read; those in a named graph by its name, too, and whether it is static."""
@@ -173,17 +177,17 @@ class ScanOperator(Stateful):
         Every statement of every stream passes here: most are of no interest, and have to cost little.
         """
         boxes: defaultdict[Term, list[Delta]] = defaultdict(list)
-        facts, wanted, is_plain = Facts(boxes), self.wanted, self.source.is_plain
+        facts, predicates, is_plain = Facts(boxes), self.wanted, self.source.is_plain
         for event in events:
-            time, given, stream, removed, graph = event
+            time, event_facts, stream, removals, graph = event
             if graph:
                 validity = self._validity(stream, graph, event.is_static and not self.made)
             else:
                 validity = self.validity.get(stream) or self._validity(stream)
             if validity is _UNREAD:
                 continue
-            if validity is _CAREFUL or removed:
-                facts.put(self._carefully(event), wanted, self.every, self.atoms)
+            if validity is _CAREFUL or removals:
+                facts.put(self._carefully(event), predicates, self.every, self.atoms)
                 continue
             start, end = (ALWAYS, FOREVER) if time == ALWAYS else validity(time)
             if start >= end:
@@ -191,13 +195,13 @@ class ScanOperator(Stateful):
             if not is_plain:
                 self._take_whole(seen(self.source, event, self.made), start, end, facts)
                 continue
-            for fact in given:
-                if (predicate := fact[1]) in wanted:
+            for fact in event_facts:
+                if (predicate := fact[1]) in predicates:
                     boxes[predicate].append((fact[0], fact[2], start, end, 1))  # type: ignore[index, misc]
             if self.every or self.atoms:
-                self._take_whole(given, start, end, facts)
-        for counted in self.counted.values():
-            facts.put(counted.stay(), wanted, self.every, self.atoms)
+                self._take_whole(event_facts, start, end, facts)
+        for count_window in self.counted.values():
+            facts.put(count_window.stay(), predicates, self.every, self.atoms)
         return facts
 
     def read_columns(self, columns: Columns) -> Facts:
@@ -208,16 +212,18 @@ class ScanOperator(Stateful):
         starts, ends = zip(*map(validity, columns.times), strict=True)
         if any(map(ge, starts, ends)):
             return self.read(columns)
-        found: defaultdict[Term, list[Delta]] = defaultdict(list)
+        deltas_by_predicate: defaultdict[Term, list[Delta]] = defaultdict(list)
         if period := columns.period:
             first, behind = columns.sizes[0], len(columns.subjects) - columns.sizes[-1]
-            _take(columns, slice(first), repeat(starts[0]), repeat(ends[0]), found)
-            self._take_periodic(columns, slice(first, behind, period), starts[1:-1], ends[1:-1], found)
-            _take(columns, slice(behind, None), repeat(starts[-1]), repeat(ends[-1]), found)
+            _take(columns, slice(first), repeat(starts[0]), repeat(ends[0]), deltas_by_predicate)
+            self._take_periodic(columns, slice(first, behind, period), starts[1:-1], ends[1:-1], deltas_by_predicate)
+            _take(columns, slice(behind, None), repeat(starts[-1]), repeat(ends[-1]), deltas_by_predicate)
         else:
             since, until = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in (starts, ends))
-            _take(columns, slice(None), since, until, found)
-        return Facts({predicate: found[predicate] for predicate in found if predicate in self.wanted})
+            _take(columns, slice(None), since, until, deltas_by_predicate)
+        return Facts(
+            {predicate: deltas_by_predicate[predicate] for predicate in deltas_by_predicate if predicate in self.wanted}
+        )
 
     def _take_periodic(
         self,
@@ -225,7 +231,7 @@ class ScanOperator(Stateful):
         which: slice,
         starts: Sequence[int],
         ends: Sequence[int],
-        found: defaultdict[Term, list[Delta]],
+        deltas_by_predicate: defaultdict[Term, list[Delta]],
     ) -> None:
         """Takes the triples of events that have the same predicates in the same order. which: from the first one to the
         last, and of how many there are each time. starts, ends: since when, and until when, those of each event are
@@ -234,14 +240,14 @@ class ScanOperator(Stateful):
             if (predicate := columns.predicates[place]) in self.wanted:
                 alike = slice(place, which.stop, which.step)
                 pairs = zip(columns.subjects[alike], columns.objects[alike], starts, ends, repeat(1), strict=False)
-                found[predicate].extend(pairs)
+                deltas_by_predicate[predicate].extend(pairs)
 
-    def _take_whole(self, given: Sequence[Fact], start: int, end: int, facts: Facts) -> None:
+    def _take_whole(self, event_facts: Sequence[Fact], start: int, end: int, facts: Facts) -> None:
         if self.every:
-            rest = ("", start, end, 1)
-            facts.triples += [fact + rest for fact in given if isinstance(fact, Triple)]
+            suffix = ("", start, end, 1)
+            facts.triples += [fact + suffix for fact in event_facts if isinstance(fact, Triple)]
         if self.atoms:
-            facts.atoms += [(*fact_row(fact), start, end, 1) for fact in given if not isinstance(fact, Triple)]
+            facts.atoms += [(*fact_row(fact), start, end, 1) for fact in event_facts if not isinstance(fact, Triple)]
 
     def _validity(self, stream: str, graph: str = "", static: bool = False) -> Validity:
         """How the events of a stream are read that are in a named graph or none."""
@@ -250,13 +256,13 @@ class ScanOperator(Stateful):
             return self.validity[key]
         window = self.source.window_of(stream)
         if not self.source.reads(stream, graph, static) and (static or not self.source.counts(stream)):
-            found: Validity = _UNREAD
+            validity: Validity = _UNREAD
         elif self.remembers or isinstance(window, CountWindow):
-            found = _CAREFUL
+            validity = _CAREFUL
         else:
-            found = window.validity
-        self.validity[key] = found
-        return found
+            validity = window.validity
+        self.validity[key] = validity
+        return validity
 
     # What may be taken back
 
@@ -272,22 +278,22 @@ class ScanOperator(Stateful):
         if isinstance(window, CountWindow) and event.time != ALWAYS:
             if event.facts and event.stream in self.own:
                 raise unmade(event)
-            counted = self._content(event.stream)
+            count_window = self._content(event.stream)
             for fact in event.facts:
-                yield from counted.come(fact, event.time, event.graph)
+                yield from count_window.come(fact, event.time, event.graph)
             return
         start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else window.validity(event.time)  # type: ignore[union-attr]
         for fact in event.facts if start < end else ():
             if event.time != ALWAYS or self.updated:
-                known = _Given(event.stream, event.graph, event.time, start, end)
-                self.given.setdefault(fact, []).append(known)
-                self._note(fact, known, 1)
+                arrival = _Given(event.stream, event.graph, event.time, start, end)
+                self.given.setdefault(fact, []).append(arrival)
+                self._note(fact, arrival, 1)
             yield from self._entries(event.stream, fact, event.time, event.graph, (start, end), 1)
 
     @property
     def came(self) -> dict[str, int]:
         """How many triples have come through windows of them, by the stream."""
-        return {stream: counted.came for stream, counted in self.counted.items()}
+        return {stream: count_window.came for stream, count_window in self.counted.items()}
 
     def _content(self, stream: str) -> Counted:
         """What a stream has in its window of triples."""
@@ -298,33 +304,33 @@ class ScanOperator(Stateful):
         return self.counted[stream]
 
     def _entries(
-        self, stream: str, fact: Fact, came: int, graph: str, valid: tuple[int, int], weight: int
+        self, stream: str, fact: Fact, arrival: int, graph: str, valid: tuple[int, int], weight: int
     ) -> Iterator[Delta]:
         """The entries of a fact that a stream brought, as patterns read it."""
-        is_static = came == ALWAYS and not self.made
+        is_static = arrival == ALWAYS and not self.made
         if isinstance(self.source.window_of(stream), CountWindow) and not self.source.reads(stream, graph, is_static):
             return
-        for found in self.source.facts_read(fact, stream, came, graph, self.made):
-            yield (*fact_row(found), *valid, weight)
+        for fact_read in self.source.facts_read(fact, stream, arrival, graph, self.made):
+            yield (*fact_row(fact_read), *valid, weight)
 
     def remove(self, fact: Fact, time: int, stream: str | None = None) -> list[Delta]:
         """What is in the graph of a stream of a fact ends now, static data too: what the stream brought, and others in
         a named graph of this name. None: all that this node reads."""
         name = None if stream is None else iri(stream)
-        streams = {known.stream for known in self.given.get(fact, ())} | self.counted.keys()
-        return [entry for one in sorted(streams) for entry in self._deleted(one, fact, time, name)]
+        streams = {arrival.stream for arrival in self.given.get(fact, ())} | self.counted.keys()
+        return [entry for source_stream in sorted(streams) for entry in self._deleted(source_stream, fact, time, name)]
 
-    def written(self, stream: str, fact: Fact, came: int, time: int, weight: int) -> list[Delta]:
+    def written(self, stream: str, fact: Fact, arrival: int, time: int, weight: int) -> list[Delta]:
         """A fact that rules put into a stream at the time `came` begins (weight 1) or ends (-1) now. Windows do not end
         it."""
         unread = not self.source.reads(stream)
-        return [] if unread else list(self._entries(stream, fact, came, "", (time, FOREVER), weight))
+        return [] if unread else list(self._entries(stream, fact, arrival, "", (time, FOREVER), weight))
 
     def _removed(self, stream: str, fact: Fact, time: int, graph: str) -> Iterator[Delta]:
         """What the stream brought of a fact before this time, in a named graph or none, ends now."""
 
-        def ends(known: _Given) -> bool:
-            return known.stream == stream and known.graph == graph and ALWAYS < known.came < time
+        def ends(arrival: _Given) -> bool:
+            return arrival.stream == stream and arrival.graph == graph and ALWAYS < arrival.came < time
 
         if stream in self.counted:
             yield from self.counted[stream].remove(fact, time, lambda own: own == graph)
@@ -337,8 +343,10 @@ class ScanOperator(Stateful):
         def is_meant(graph: str) -> bool:
             return name in (None, iri(stream), graph)
 
-        def ends(known: _Given) -> bool:
-            return known.stream == stream and is_meant(known.graph) and (known.came == ALWAYS or known.came < time)
+        def ends(arrival: _Given) -> bool:
+            return (
+                arrival.stream == stream and is_meant(arrival.graph) and (arrival.came == ALWAYS or arrival.came < time)
+            )
 
         if stream in self.counted:
             yield from self.counted[stream].remove(fact, time, is_meant)
@@ -346,52 +354,54 @@ class ScanOperator(Stateful):
 
     def _cut(self, fact: Fact, time: int, ends: Callable[[_Given], bool]) -> Iterator[Delta]:
         """What was given of a fact ends now, if it is meant."""
-        kept = []
-        for known in self.given.pop(fact, ()):
-            if not ends(known):
-                kept.append(known)
+        remaining = []
+        for arrival in self.given.pop(fact, ()):
+            if not ends(arrival):
+                remaining.append(arrival)
                 continue
-            self._note(fact, known, -1)
-            if known.end > time:
-                valid = max(known.start, time), known.end
-                yield from self._entries(known.stream, fact, known.came, known.graph, valid, -1)
-        if kept:
-            self.given[fact] = kept
+            self._note(fact, arrival, -1)
+            if arrival.end > time:
+                valid = max(arrival.start, time), arrival.end
+                yield from self._entries(arrival.stream, fact, arrival.came, arrival.graph, valid, -1)
+        if remaining:
+            self.given[fact] = remaining
 
-    def _note(self, fact: Fact, known: _Given, weight: int) -> None:
+    def _note(self, fact: Fact, arrival: _Given, weight: int) -> None:
         if self.log is not None:
-            stream, graph, came, *valid = known
-            self.note(0, [(stream, graph, str(came), *fact_row(fact)[:-1], *valid, weight)])
+            stream, graph, time, *valid = arrival
+            self.note(0, [(stream, graph, str(time), *fact_row(fact)[:-1], *valid, weight)])
 
     def kept(self) -> Iterator[Kept]:
         yield from super().kept()
-        counted = ((stream, *row) for stream, counted in self.counted.items() for row in counted.rows())
-        if self.log is not None and (found := self.differences.of((*row, ALWAYS, FOREVER, 1) for row in counted)):
-            yield 1, found
+        count_window = ((stream, *row) for stream, count_window in self.counted.items() for row in count_window.rows())
+        if self.log is not None and (
+            changes := self.differences.of((*row, ALWAYS, FOREVER, 1) for row in count_window)
+        ):
+            yield 1, changes
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == 0:
-            for (stream, graph, came, *cells, start, end), count in added(entries).items():
-                known = _Given(stream, graph, int(came), start, end)
-                self._count(cast(Fact, row_fact(cells)), known, count)
+            for (stream, graph, time, *cells, start, end), count in added(entries).items():
+                arrival = _Given(stream, graph, int(time), start, end)
+                self._count(cast(Fact, row_fact(cells)), arrival, count)
             return
         for stream, rows in groupby(sorted(entry[:-3] for entry in self.differences.restore(entries)), key=_FIRST):
             self._content(stream).take([row[1:] for row in rows])
 
-    def _count(self, fact: Fact, known: _Given, count: int) -> None:
+    def _count(self, fact: Fact, arrival: _Given, count: int) -> None:
         """So many more are known of a fact, or less; of what has ended, none may be."""
-        found = self.given.setdefault(fact, [])
-        found += [known] * count
-        for _ in range(min(-count, found.count(known))):
-            found.remove(known)
-        if not found:
+        arrivals = self.given.setdefault(fact, [])
+        arrivals += [arrival] * count
+        for _ in range(min(-count, arrivals.count(arrival))):
+            arrivals.remove(arrival)
+        if not arrivals:
             del self.given[fact]
 
     def expire(self, now: int) -> None:
         if len(self.given) < self.limit:
             return
         for fact in list(self.given):
-            left = [known for known in self.given[fact] if known.end > now]
+            left = [arrival for arrival in self.given[fact] if arrival.end > now]
             if left:
                 self.given[fact] = left
             else:
@@ -399,13 +409,17 @@ class ScanOperator(Stateful):
         self.limit = max(SWEPT, 2 * len(self.given))
 
     def size(self) -> int:
-        return sum(map(len, self.given.values())) + sum(counted.size() for counted in self.counted.values())
+        return sum(map(len, self.given.values())) + sum(count_window.size() for count_window in self.counted.values())
 
 
 def _take(
-    columns: Columns, which: slice, starts: Iterable[int], ends: Iterable[int], found: defaultdict[Term, list[Delta]]
+    columns: Columns,
+    which: slice,
+    starts: Iterable[int],
+    ends: Iterable[int],
+    deltas_by_predicate: defaultdict[Term, list[Delta]],
 ) -> None:
     """Takes triples one by one. starts, ends: since when, and until when, each is valid."""
     pairs = zip(columns.subjects[which], columns.objects[which], starts, ends, repeat(1), strict=False)
     for predicate, pair in zip(columns.predicates[which], pairs, strict=False):
-        found[predicate].append(pair)
+        deltas_by_predicate[predicate].append(pair)

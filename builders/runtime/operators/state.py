@@ -32,7 +32,7 @@ class Stateful:
         """From now on `kept` is wanted."""
         self.log = {}
 
-    def resume(self, passed: int) -> None:
+    def resume(self, watermark: int) -> None:
         """Time had passed up to `passed` (integer ms) where this goes on: what was said of it is not said again. To be
         called before `restore`, of those whose answers depend on it."""
 
@@ -45,8 +45,8 @@ class Stateful:
     def kept(self) -> Iterator[Kept]:
         """What has gone into the memory since the last call."""
         if self.log:
-            taken, self.log = self.log, {}
-            yield from taken.items()
+            changelog, self.log = self.log, {}
+            yield from changelog.items()
 
     def together(self, slot: int) -> int | None:
         """Of how many first columns the rows of a slot are one: what of them has ended says since when others hold that
@@ -76,22 +76,22 @@ class Differences:
     def of(self, entries: Iterable[Delta]) -> list[Delta]:
         """What has come and gone, if this is all there is now."""
         before, self.told = self.told, added(entries)
-        found = [(*one, count - before[one]) for one, count in self.told.items() if count != before[one]]
-        return found + [(*one, -count) for one, count in before.items() if one not in self.told]
+        added_rows = [(*row, count - before[row]) for row, count in self.told.items() if count != before[row]]
+        return added_rows + [(*row, -count) for row, count in before.items() if row not in self.told]
 
     def restore(self, entries: Iterable[Delta]) -> list[Delta]:
         """All there was, of all that was ever told, or of what has been told since this was last asked."""
-        before = [(*one, count) for one, count in self.told.items()]
+        before = [(*row, count) for row, count in self.told.items()]
         self.told = added([*before, *entries])
-        return [(*one, count) for one, count in self.told.items()]
+        return [(*row, count) for row, count in self.told.items()]
 
 
 def added(entries: Iterable[Delta]) -> Counter[Delta]:
     """Entries without their weight, by that: equal ones added up, without those that come to nothing."""
-    found: Counter[Delta] = Counter()
+    counts: Counter[Delta] = Counter()
     for entry in entries:
-        found[entry[:-1]] += entry[-1]
-    return Counter({one: count for one, count in found.items() if count})
+        counts[entry[:-1]] += entry[-1]
+    return Counter({row: count for row, count in counts.items() if count})
 
 
 class Listed(Protocol):
@@ -117,8 +117,8 @@ class Whole(Stateful):
     def kept(self) -> Iterator[Kept]:
         if self.log is None:
             return
-        if found := self.differences.of((*row, ALWAYS, FOREVER, 1) for row in self.part.rows()):
-            yield 0, found
+        if changes := self.differences.of((*row, ALWAYS, FOREVER, 1) for row in self.part.rows()):
+            yield 0, changes
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         self.part.take([entry[:-3] for entry in self.differences.restore(entries) for _ in range(entry[-1])])
@@ -127,30 +127,30 @@ class Whole(Stateful):
 def oldest(rows: Mapping[Key, Sequence[Any]], place: int, now: int) -> list[Key]:
     """The keys of what ended at `now` or before, from those that came first until too many are met that did not: mostly
     all that have ended come first. place: of the ends in rows, from the front, which is quicker than from the end."""
-    ended: list[Key] = []
+    expired: list[Key] = []
     enough, patience = len(rows) // PATIENCE, PATIENCE
     for key, row in rows.items():
         if row[place] <= now:
-            ended.append(key)
-        elif len(ended) > enough or not patience:
+            expired.append(key)
+        elif len(expired) > enough or not patience:
             break
         else:
             patience -= 1
-    return ended
+    return expired
 
 
 def oldest_ends(ends: Mapping[Key, int], now: int) -> list[Key]:
     """As `oldest`, where the ends are all that there is."""
-    ended: list[Key] = []
+    expired: list[Key] = []
     enough, patience = len(ends) // PATIENCE, PATIENCE
     for key, end in ends.items():
         if end <= now:
-            ended.append(key)
-        elif len(ended) > enough or not patience:
+            expired.append(key)
+        elif len(expired) > enough or not patience:
             break
         else:
             patience -= 1
-    return ended
+    return expired
 
 
 class Waiting:
@@ -270,20 +270,20 @@ class Index:
                 del first[key]
             self.stored = len(first)
             return
-        gone = 0
+        expired_count = 0
         for key in keys:
             if key not in more:
                 del first[key]
-                gone += 1
+                expired_count += 1
                 continue
             entries = first.pop(key), *more.pop(key)
             left = [entry for entry in entries if entry[-2] > now]
-            gone += len(entries) - len(left)
+            expired_count += len(entries) - len(left)
             if left:
                 first[key] = left[0]  # at the end of the order now, so that it does not hide what is behind it
             if len(left) > 1:
                 more[key] = left[1:]
-        self.stored -= gone
+        self.stored -= expired_count
 
     def _settle(self) -> None:
         """Adds up what has been taken back: else two entries that add up to nothing would stay for ever."""

@@ -57,7 +57,9 @@ def chained(steps: Sequence[Step]) -> Step | None:
 # Steps are for entries; with `timed` False, for rows without their validity
 
 
-def match(cells: Sequence[ops.Cell], known: Collection[int] = (), *, rule: bool = True, timed: bool = True) -> Step:
+def match(
+    cells: Sequence[ops.Cell], bound_columns: Collection[int] = (), *, rule: bool = True, timed: bool = True
+) -> Step:
     """Facts as rows. `known`: the cells of which it is known that the fact fits them. Entries are of facts of the kind
     and the number of cells that are asked for (see `squall.builders.runtime.alpha`). rule: they have the name of one behind
     their cells."""
@@ -69,15 +71,17 @@ def match(cells: Sequence[ops.Cell], known: Collection[int] = (), *, rule: bool 
         if isinstance(cell, int):
             if first.setdefault(cell, name) != name:
                 conditions.append(f"{name} == {first[cell]}")
-        elif cell is not None and place not in known:
+        elif cell is not None and place not in bound_columns:
             conditions.append(_condition(name, cell, names))
     columns = [first[column] for column in sorted(first)]
     if columns == row and not conditions and not rule:
         return same
     where = f" if {' and '.join(conditions)}" if conditions else ""
-    given = [*row, "_"] if rule else row
+    pattern_cells = [*row, "_"] if rule else row
     shape = entry if timed else bare
-    return compiled(f"def run(entries):\n return [{shape(columns)} for {shape(given)} in entries{where}]", names)
+    return compiled(
+        f"def run(entries):\n return [{shape(columns)} for {shape(pattern_cells)} in entries{where}]", names
+    )
 
 
 def _condition(name: str, cell: Term | Value, names: Names) -> str:
@@ -100,24 +104,24 @@ def extend(op: ops.Extend, timed: bool = True) -> Step:
     if op.keep_unbound:
         value, where = "v if isinstance(v := {0}, str) else None", ""
     row = f"(*x[:-3], {value}, *x[-3:])" if timed else f"(*x, {value})"
-    made = f"{row} for x in entries{where}"
-    return computed_at_once(f"def run(entries):\n return [{made}]", [op.expression], "x", "x[-3]")
+    output_code = f"{row} for x in entries{where}"
+    return computed_at_once(f"def run(entries):\n return [{output_code}]", [op.expression], "x", "x[-3]")
 
 
 def apply(op: ops.TableFunction, timed: bool = True) -> Step:
     """Rows with the columns of each row that a table function makes."""
     function = functions.lookup(op.function)
     names: Names = {"rows_of": lambda *arguments: _checked(function, op.results, arguments)}
-    given = [expression(argument, "x", "x[-3]", names) for argument in op.arguments]
-    called = ["x[-3]", *given] if function.timed else given
+    arguments_code = [expression(argument, "x", "x[-3]", names) for argument in op.arguments]
+    call_arguments = ["x[-3]", *arguments_code] if function.timed else arguments_code
     row = "(*x[:-3], *made, *x[-3:])" if timed else "(*x, *made)"
-    made = f"{row} for x in entries for made in rows_of({', '.join(called)})"
-    return compiled(f"def run(entries):\n return [{made}]", names)
+    output_code = f"{row} for x in entries for made in rows_of({', '.join(call_arguments)})"
+    return compiled(f"def run(entries):\n return [{output_code}]", names)
 
 
 def _checked(function: functions.Function, results: int, arguments: Sequence[Any]) -> Any:
-    made: Any = function.evaluate(*arguments)
-    rows = [tuple(row) for row in made or ()]
+    result_rows: Any = function.evaluate(*arguments)
+    rows = [tuple(row) for row in result_rows or ()]
     for row in rows:
         if len(row) != results:
             raise ValueError(f"the table function <{function.iri}> gave a row of {len(row)} values, not of {results}")
@@ -144,17 +148,17 @@ def emit(
     `unbound` that the template needs is unbound makes none (SPARQL 1.1, section 16.2)."""
     names: Names = {"rule": rules[0] if rules else ""}
     row = column_names("a", width)
-    made = []
+    template_cells = []
     for cell in template:
         if isinstance(cell, int):
-            made.append(row[cell])
+            template_cells.append(row[cell])
         else:
-            made.append(f"k{len(names)}")
+            template_cells.append(f"k{len(names)}")
             names[f"k{len(names)}"] = cell
-    needed = sorted({cell for cell in template if isinstance(cell, int) and cell in unbound})
-    where = f" if {' and '.join(f'{row[cell]} is not None' for cell in needed)}" if needed else ""
-    fact, given = (entry([*made, "rule"]), entry(row)) if timed else (bare(made), bare(row))
-    return compiled(f"def run(entries):\n return [{fact} for {given} in entries{where}]", names)
+    nullable_columns = sorted({cell for cell in template if isinstance(cell, int) and cell in unbound})
+    where = f" if {' and '.join(f'{row[cell]} is not None' for cell in nullable_columns)}" if nullable_columns else ""
+    fact, input_code = (entry([*template_cells, "rule"]), entry(row)) if timed else (bare(template_cells), bare(row))
+    return compiled(f"def run(entries):\n return [{fact} for {input_code} in entries{where}]", names)
 
 
 Shape = tuple[int | None, ...]
@@ -176,24 +180,24 @@ def emit_by_table(
         constants = [cell for cell in op.template if not isinstance(cell, int)]
         table.setdefault(term, []).append((*constants, op.rules[0] if op.rules else ""))
     row = column_names("a", width)
-    given = [f"k{place}" for place, cell in enumerate(shape) if cell is None] + ["rule"]
-    made = [f"k{place}" if cell is None else row[cell] for place, cell in enumerate(shape)]
-    needed = sorted({cell for cell in shape if cell is not None and cell in unbound})
-    where = "".join(f" and {row[cell]} is not None" for cell in needed)
-    fact, found = entry([*made, "rule"]), f"table[{row[column]}]"
-    loops = f"for {entry(row)} in entries if {row[column]} in table{where} for {bare(given)} in {found}"
+    table_cells = [f"k{place}" for place, cell in enumerate(shape) if cell is None] + ["rule"]
+    template_cells = [f"k{place}" if cell is None else row[cell] for place, cell in enumerate(shape)]
+    nullable_columns = sorted({cell for cell in shape if cell is not None and cell in unbound})
+    where = "".join(f" and {row[cell]} is not None" for cell in nullable_columns)
+    fact, table_entry = entry([*template_cells, "rule"]), f"table[{row[column]}]"
+    loops = f"for {entry(row)} in entries if {row[column]} in table{where} for {bare(table_cells)} in {table_entry}"
     return compiled(f"def run(entries):\n return [{fact} {loops}]", {"table": table})
 
 
-def answer(op: ops.Select, width: int, ordered: bool) -> Step:
+def answer(op: ops.Select, width: int, is_ordered: bool) -> Step:
     """A solution from each row. ordered: with its place in the order, if there is one: equal solutions at different
     places are different rows."""
     row = column_names("a", width)
     rule = op.rules[0] if op.rules else ""
     names: Names = {"first": select_tag(op), "rule": rule}
     first = "first"
-    if ordered and op.order:
+    if is_ordered and op.order:
         names |= {"first": select_tag(op) + RANK_SEPARATOR, "key_of": ordering(op.order, op.columns)}
         first = f"first + key_of(({''.join(f'{cell}, ' for cell in row)}))"
-    made = [first, *(row[column] for column in op.columns), "rule"]
-    return compiled(f"def run(entries):\n return [{entry(made)} for {entry(row)} in entries]", names)
+    cells = [first, *(row[column] for column in op.columns), "rule"]
+    return compiled(f"def run(entries):\n return [{entry(cells)} for {entry(row)} in entries]", names)

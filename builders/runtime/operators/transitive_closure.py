@@ -39,12 +39,12 @@ class ClosureIndex:
         An interval without instants adds nothing. The intervals of a pair may touch, in one answer or in several.
         """
         # In order of time; of those that begin together first what lasts, so that a pair is seldom told in parts.
-        ordered = sorted((entry for entry in entries if entry[2] < entry[3]), key=itemgetter(3), reverse=True)
-        ordered.sort(key=itemgetter(2))
-        if self.growing and not self.growing.takes(ordered):
+        pairs = sorted((entry for entry in entries if entry[2] < entry[3]), key=itemgetter(3), reverse=True)
+        pairs.sort(key=itemgetter(2))
+        if self.growing and not self.growing.takes(pairs):
             self.timed.load(self.growing.steps)
             self.growing = None
-        return self.growing.add(ordered) if self.growing else self.timed.add(ordered)
+        return self.growing.add(pairs) if self.growing else self.timed.add(pairs)
 
     def add_lasting(self, steps: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         """Takes steps that hold always; answers with the new pairs alone. Of one that has taken no others."""
@@ -68,28 +68,28 @@ class _Bits:
         return reduce(or_, (1 << number for number in numbers), 0)
 
     @staticmethod
-    def has(found: int, number: int) -> int:
-        return found >> number & 1
+    def has(bits: int, number: int) -> int:
+        return bits >> number & 1
 
     @staticmethod
-    def without(found: int, other: int) -> int:
-        return found & ~other
+    def without(bits: int, other: int) -> int:
+        return bits & ~other
 
     @staticmethod
-    def count(found: int) -> int:
-        return found.bit_count()
+    def count(bits: int) -> int:
+        return bits.bit_count()
 
     @staticmethod
-    def lone(found: int) -> int:
+    def lone(bits: int) -> int:
         """The number in a set of one."""
-        return found.bit_length() - 1
+        return bits.bit_length() - 1
 
     @staticmethod
-    def select(found: int, names: Sequence[T]) -> Iterator[T]:
+    def select(bits: int, names: Sequence[T]) -> Iterator[T]:
         """Those of the names whose numbers are in the set."""
-        if found.bit_count() * _FEW > found.bit_length():
-            return compress(names, bin(found)[:1:-1].encode().translate(_DIGITS))
-        return map(names.__getitem__, _ones(found))
+        if bits.bit_count() * _FEW > bits.bit_length():
+            return compress(names, bin(bits)[:1:-1].encode().translate(_DIGITS))
+        return map(names.__getitem__, _ones(bits))
 
 
 _FEW = 64
@@ -97,11 +97,11 @@ _FEW = 64
 _DIGITS = bytes(digit == ord("1") for digit in range(256))
 
 
-def _ones(found: int) -> Iterator[int]:
-    while found:
-        lowest = found & -found
+def _ones(bits: int) -> Iterator[int]:
+    while bits:
+        lowest = bits & -bits
         yield lowest.bit_length() - 1
-        found ^= lowest
+        bits ^= lowest
 
 
 class _Sets:
@@ -110,22 +110,22 @@ class _Sets:
     of = set
 
     @staticmethod
-    def has(found: set[int], number: int) -> bool:
-        return number in found
+    def has(members: set[int], number: int) -> bool:
+        return number in members
 
     @staticmethod
-    def without(found: set[int], other: set[int]) -> set[int]:
-        return found - other
+    def without(members: set[int], other: set[int]) -> set[int]:
+        return members - other
 
     count = len
 
     @staticmethod
-    def lone(found: set[int]) -> int:
-        return next(iter(found))
+    def lone(members: set[int]) -> int:
+        return next(iter(members))
 
     @staticmethod
-    def select(found: set[int], names: Sequence[T]) -> Iterator[T]:
-        return map(names.__getitem__, found)
+    def select(members: set[int], names: Sequence[T]) -> Iterator[T]:
+        return map(names.__getitem__, members)
 
 
 _DENSE = 256
@@ -159,17 +159,17 @@ class _Growing:
         self.kind: type[_Sets | _Bits] = _Sets
         self.weighed = (_SMALL, _SMALL)
 
-    def takes(self, ordered: Sequence[Pair]) -> bool:
+    def takes(self, pairs: Sequence[Pair]) -> bool:
         """Whether the entries are such steps."""
         latest = self.steps[-1][2] if self.steps else ALWAYS
-        return not ordered or (ordered[0][2] >= latest and all(entry[3] == FOREVER for entry in ordered))
+        return not pairs or (pairs[0][2] >= latest and all(entry[3] == FOREVER for entry in pairs))
 
-    def add(self, ordered: Iterable[Pair]) -> list[Pair]:
-        found: list[Pair] = []
-        for start, entries in groupby(ordered, key=itemgetter(2)):
+    def add(self, pairs: Iterable[Pair]) -> list[Pair]:
+        new_pairs: list[Pair] = []
+        for start, entries in groupby(pairs, key=itemgetter(2)):
             self._spread(self._take(entries))
-            found += self._told(start, FOREVER)
-        return found
+            new_pairs += self._told(start, FOREVER)
+        return new_pairs
 
     def add_lasting(self, steps: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         self._spread(self._take((x, y, ALWAYS, FOREVER) for x, y in steps))
@@ -198,9 +198,9 @@ class _Growing:
         """Whether a step from one node to another is known, or makes no difference; from now on it is."""
         if self._begins(node):
             return bool(self.kind.has(self.before[other], node))
-        known = (node, other) in self.others
+        is_multiple = (node, other) in self.others
         self.others.add((node, other))
-        return known
+        return is_multiple
 
     def _number(self, name: str) -> int:
         number = self.numbers.setdefault(name, len(self.names))
@@ -215,7 +215,7 @@ class _Growing:
     def _spread(self, order: list[int]) -> None:
         """Passes on what is pending, in rounds until nothing changes: one round, and one more for each level of cycles
         within cycles (Kam and Ullman 1976)."""
-        listed = set(order)
+        visited = set(order)
         before, after, pending, fresh = self.before, self.after, self.pending, self.fresh
         while pending:
             for node in order:  # grows meanwhile
@@ -228,8 +228,8 @@ class _Growing:
                 fresh[node] = fresh[node] | new if node in fresh else new
                 for other in after[node]:
                     pending[other] = pending[other] | new if other in pending else new
-                    if other not in listed:
-                        listed.add(other)
+                    if other not in visited:
+                        visited.add(other)
                         order.append(other)
                 self._count(self.kind.count(new))
 
@@ -245,9 +245,9 @@ class _Growing:
         old, everything = self.kind, range(len(self.names))
         if kind is not old:
             self.kind = kind
-            self.before[:] = [kind.of(old.select(found, everything)) for found in self.before]
-            for kept in (self.fresh, self.pending):
-                kept.update((node, kind.of(old.select(found, everything))) for node, found in kept.items())
+            self.before[:] = [kind.of(old.select(members, everything)) for members in self.before]
+            for sets in (self.fresh, self.pending):
+                sets.update((node, kind.of(old.select(members, everything))) for node, members in sets.items())
 
     def _told(self, *times: int) -> list[Any]:
         """The fresh pairs, with these times behind them.
@@ -255,33 +255,33 @@ class _Growing:
         Nodes to which one node leads are put together, because many of them are often new.
         """
         kind, names = self.kind, self.names
-        found: list[Any] = []
+        reached: list[Any] = []
         lone: dict[int, list[str]] = {}
         for node, new in self.fresh.items():
             if kind.count(new) == 1:
                 lone.setdefault(kind.lone(new), []).append(names[node])
             else:
-                found.extend(zip(kind.select(new, names), repeat(names[node]), *map(repeat, times)))
+                reached.extend(zip(kind.select(new, names), repeat(names[node]), *map(repeat, times)))
         for source, targets in lone.items():
-            found.extend(zip(repeat(names[source]), targets, *map(repeat, times)))
+            reached.extend(zip(repeat(names[source]), targets, *map(repeat, times)))
         self.fresh = {}
-        return found
+        return reached
 
 
 def _finished(graph: Mapping[int, Iterable[int]]) -> list[int]:
     """The nodes in the order in which a depth-first search leaves them."""
     left: list[int] = []
-    seen: set[int] = set()
+    visited: set[int] = set()
     for root in graph:
         stack = [root]
         while stack:
             node = stack.pop()
             if node < 0:
                 left.append(~node)
-            elif node not in seen:
-                seen.add(node)
+            elif node not in visited:
+                visited.add(node)
                 stack.append(~node)  # met again when all that follows has been left
-                stack += [following for following in graph.get(node, ()) if following not in seen]
+                stack += [following for following in graph.get(node, ()) if following not in visited]
     return left
 
 
@@ -307,15 +307,15 @@ class _Timed:
             self.before.setdefault(y, set()).add(x)
             self.size += 1
 
-    def add(self, ordered: Iterable[Pair]) -> list[Pair]:
-        found: list[Pair] = []
-        for x, y, start, end in ordered:
+    def add(self, pairs: Iterable[Pair]) -> list[Pair]:
+        new_pairs: list[Pair] = []
+        for x, y, start, end in pairs:
             for first, last in list(outside(start, end, self.after.get(x, {}).get(y, ()))):
                 sources = [(x, first, last), *self._sources(x, y, first, last)]
                 targets = [(y, first, last), *self._targets(x, y, first, last)]
-                found += self._joined(sources, targets)
-        self._note_ends(found)
-        return found
+                new_pairs += self._joined(sources, targets)
+        self._note_ends(new_pairs)
+        return new_pairs
 
     def _sources(self, x: str, y: str, start: int, end: int) -> Iterator[_Place]:
         """What leads to x, while it does and does not lead to y: what follows y would be known then."""
@@ -326,33 +326,33 @@ class _Timed:
 
     def _targets(self, x: str, y: str, start: int, end: int) -> Iterator[_Place]:
         """Where y leads, while it does and x does not."""
-        known = self.after.get(x, {})
+        targets = self.after.get(x, {})
         for target, valid in self.after.get(y, {}).items():
-            for first, last in _fresh(start, end, valid, known.get(target)):
+            for first, last in _fresh(start, end, valid, targets.get(target)):
                 yield target, first, last
 
     def _joined(self, sources: Iterable[_Place], targets: Sequence[_Place]) -> list[Pair]:
         """Each source leads to each target from now on while both are valid: what of that is new."""
-        found: list[Pair] = []
+        pairs: list[Pair] = []
         for source, source_start, source_end in sources:
-            known = self.after.setdefault(source, {})
+            known_targets = self.after.setdefault(source, {})
             for target, start, end in targets:
                 start = source_start if source_start > start else start
                 end = source_end if source_end < end else end
                 if start >= end:
                     continue
-                valid = known.get(target)
+                valid = known_targets.get(target)
                 if valid is None:
-                    known[target] = ((start, end),)
+                    known_targets[target] = ((start, end),)
                     self.before.setdefault(target, set()).add(source)
                     self.size += 1
-                    found.append((source, target, start, end))
+                    pairs.append((source, target, start, end))
                 else:
                     fresh = [(source, target, *part) for part in outside(start, end, valid)]
                     if fresh:
-                        found += fresh
-                        known[target] = _extended(valid, start, end)
-        return found
+                        pairs += fresh
+                        known_targets[target] = _extended(valid, start, end)
+        return pairs
 
     def _note_ends(self, pairs: Iterable[Pair]) -> None:
         ending = self.ending
@@ -379,19 +379,19 @@ class _Timed:
         del self.after[x][y]
         self.before[y].discard(x)
         self.size -= 1
-        for kept, node in ((self.after, x), (self.before, y)):
-            if not kept[node]:
-                del kept[node]
+        for neighbours, node in ((self.after, x), (self.before, y)):
+            if not neighbours[node]:
+                del neighbours[node]
 
 
 _Place = tuple[str, int, int]
 """A node, and an interval over which it leads somewhere or is led to."""
 
 
-def _fresh(start: int, end: int, valid: Intervals, known: Intervals | None) -> Iterable[Interval]:
+def _fresh(start: int, end: int, valid: Intervals, covered: Intervals | None) -> Iterable[Interval]:
     """The parts of [start, end) that are valid and not known."""
-    if known or len(valid) > 1:
-        return [part for one in inside(start, end, valid) for part in outside(*one, known or ())]
+    if covered or len(valid) > 1:
+        return [part for interval in inside(start, end, valid) for part in outside(*interval, covered or ())]
     first, last = valid[0]
     first = start if start > first else first
     last = end if end < last else last
@@ -400,10 +400,10 @@ def _fresh(start: int, end: int, valid: Intervals, known: Intervals | None) -> I
 
 def _extended(valid: Intervals, start: int, end: int) -> Intervals:
     """The intervals and one more."""
-    *others, (first, last) = valid
+    *earlier, (first, last) = valid
     if first <= start <= last < end:
         # A step that has come again, by far the most frequent case in windows.
-        return (*others, (first, end))
+        return (*earlier, (first, end))
     return union((*valid, (start, end)))
 
 
@@ -421,12 +421,12 @@ class _Valid:
 
     def extend(self, first: str, second: str, start: int, end: int) -> list[Interval]:
         """The pair is valid over an interval; answers with what of that is new."""
-        known = self.by.setdefault(first, {})
-        valid = known.get(second, ())
+        targets = self.by.setdefault(first, {})
+        valid = targets.get(second, ())
         fresh = list(outside(start, end, valid))
         if not fresh:
             return fresh
-        known[second] = _extended(valid, start, end) if valid else ((start, end),)
+        targets[second] = _extended(valid, start, end) if valid else ((start, end),)
         self.size += not valid
         if end != FOREVER:
             if end not in self.ending:
@@ -439,7 +439,7 @@ class _Valid:
         while self.ends and self.ends[0] <= now:
             for first, second in self.ending.pop(heappop(self.ends)):
                 valid = self.by.get(first, _NONE).get(second)
-                left = tuple(one for one in valid or () if one[1] > now)
+                left = tuple(interval for interval in valid or () if interval[1] > now)
                 if left:
                     self.by[first][second] = left
                 elif valid is not None:
@@ -472,15 +472,15 @@ class _Sourced:
         """Takes steps of which all has been told."""
         self.add(steps)
 
-    def add(self, ordered: Iterable[Pair]) -> list[Pair]:
-        found: list[Pair] = []
-        for x, y, start, end in ordered:
+    def add(self, pairs: Iterable[Pair]) -> list[Pair]:
+        new_pairs: list[Pair] = []
+        for x, y, start, end in pairs:
             for first, last in self.steps.extend(x, y, start, end):
                 begin = [(x, y, first, last)] if self.is_own(x) else []
                 before = ((source, y, inside(first, last, valid)) for source, valid in self.sources.of(x).items())
                 begin += [(source, node, *part) for source, node, parts in before for part in parts]
-                found += self._followed(begin)
-        return found
+                new_pairs += self._followed(begin)
+        return new_pairs
 
     def _followed(self, waiting: list[Pair]) -> Iterator[Pair]:
         """What is new where sources lead to nodes over intervals, and where these lead to."""

@@ -38,16 +38,16 @@ class Update(EventTimeOperator):
 
     def demanded(self, now: int) -> list[tuple[int, Demand]]:
         """(time since when it is demanded, what), up to a time, that included."""
-        found: list[tuple[int, Demand]] = []
+        demands: list[tuple[int, Demand]] = []
         for time, change in self.changes.upto(now):
             for row, weight in change.items():
                 before = self.counts.get(row, 0)
                 if before <= 0 < before + weight:
-                    found += ((time, demand) for demand in _demands(self.quads, row))
+                    demands += ((time, demand) for demand in _demands(self.quads, row))
                 self.counts[row] = before + weight
                 if not self.counts[row]:
                     del self.counts[row]
-        return found
+        return demands
 
     def advance(self, now: int) -> list[Delta]:
         self.demanded(now)
@@ -67,46 +67,46 @@ class Working(Stateful):
 
     def insert(self, fact: Fact, time: int, stream: str, updates: Sequence[str]) -> bool:
         """Puts a fact into a stream; whether it was not there before."""
-        known = self.facts.setdefault(fact, {})
-        if stream in known:
+        streams = self.facts.setdefault(fact, {})
+        if stream in streams:
             return False
-        known[stream] = updates, time
+        streams[stream] = updates, time
         self.note(0, _inserted(fact, stream, updates, time, 1))
         return True
 
     def remove(self, fact: Fact, stream: str | None) -> list[tuple[str, Sequence[str], int]]:
         """Takes a fact out of a stream, or of all of them (None): (stream, updates, when it came) of each in which it
         was."""
-        known = self.facts.get(fact, {})
-        found = [(one, *known.pop(one)) for one in [one for one in known if stream in (None, one)]]
-        if not known:
+        streams = self.facts.get(fact, {})
+        removed_from = [(name, *streams.pop(name)) for name in [name for name in streams if stream in (None, name)]]
+        if not streams:
             self.facts.pop(fact, None)
-        for one in found:
-            self.note(0, _inserted(fact, *one, -1))
-        return found
+        for name in removed_from:
+            self.note(0, _inserted(fact, *name, -1))
+        return removed_from
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        for stream, update, came, *cells, _, _ in added(entries):
-            known = self.facts.setdefault(cast(Fact, row_fact(cells)), {})
-            before, _ = known.get(stream, ((), 0))
-            known[stream] = (*before, update), int(came)
+        for stream, update, arrival, *cells, _, _ in added(entries):
+            streams = self.facts.setdefault(cast(Fact, row_fact(cells)), {})
+            before, _ = streams.get(stream, ((), 0))
+            streams[stream] = (*before, update), int(arrival)
 
     def size(self) -> int:
         return sum(map(len, self.facts.values()))
 
 
-def _inserted(fact: Fact, stream: str, updates: Sequence[str], came: int, weight: int) -> list[Delta]:
-    return [(stream, update, str(came), *fact_row(fact)[:-1], ALWAYS, FOREVER, weight) for update in updates]
+def _inserted(fact: Fact, stream: str, updates: Sequence[str], arrival: int, weight: int) -> list[Delta]:
+    return [(stream, update, str(arrival), *fact_row(fact)[:-1], ALWAYS, FOREVER, weight) for update in updates]
 
 
 def _demands(quads: Sequence[tuple[bool, ops.Quad]], row: Row) -> Iterator[Demand]:
     """What a row demands of templates, each with whether it inserts. What is unbound, or is no RDF, makes no fact."""
     for inserts, (graph, *cells) in quads:
-        made = [row[cell] if isinstance(cell, int) else cell for cell in cells]
+        terms = [row[cell] if isinstance(cell, int) else cell for cell in cells]
         name = row[graph] if isinstance(graph, int) else graph
-        if None in made or not is_rdf(made):
+        if None in terms or not is_rdf(terms):
             continue
         if graph is None:
-            yield Demand(inserts, WORKING if inserts else None, triple(made))
+            yield Demand(inserts, WORKING if inserts else None, triple(terms))
         elif name is not None and is_iri(name):
-            yield Demand(inserts, iri_text(name), triple(made))
+            yield Demand(inserts, iri_text(name), triple(terms))

@@ -61,7 +61,9 @@ def _takes(node: Node, plan: Plan) -> bool:
             return not source.removals
         case ops.Distinct(by=by):  # rows that it takes for one are the same, a fact's rule apart
             inputs = (plan.by_id[edge.node] for edge in node.inputs)
-            return all(by == plan.widths[one.id] - isinstance(one.op, ops.Construct) for one in inputs)
+            return all(
+                by == plan.widths[input_node.id] - isinstance(input_node.op, ops.Construct) for input_node in inputs
+            )
         case _:
             return isinstance(node.op, TAKEN) and not is_time_dependent(node.op)
 
@@ -106,7 +108,7 @@ class SnapshotDataflow(Scheduler[Part]):
         then nothing is gained by looking for duplicates again."""
         inputs = [self.plan.by_id[edge.node] for edge in node.inputs]
         makers = [self.plan.by_id[edge.node].op for match in inputs for edge in match.inputs]
-        return all(_tells_facts_apart(one.op) for one in inputs) and all(
+        return all(_tells_facts_apart(input_node.op) for input_node in inputs) and all(
             isinstance(maker, ops.Scan | ops.Distinct) for maker in makers
         )
 
@@ -148,16 +150,16 @@ class SnapshotDataflow(Scheduler[Part]):
 
     def _target(self, node: Node, port: int) -> _Target:
         """Through nodes without memory, as long as these feed one node alone, in one go."""
-        done: list[Step] = []
+        steps: list[Step] = []
         while not is_stateful(node.op):
-            done.append(self.steps[node.id])
+            steps.append(self.steps[node.id])
             consumers = self.plan.consumers[node.id]
             following = self.plan.by_id[consumers[0][0]] if len(consumers) == 1 else None
             if isinstance(node.op, ops.Construct) or following is None or isinstance(following.op, _FANNED):
-                return _Target(stateless.chained(done), None, node.id, False)
+                return _Target(stateless.chained(steps), None, node.id, False)
             node, port = following, consumers[0][1]
         port = port if isinstance(node.op, ops.Join | ops.Sink) else 0
-        return _Target(stateless.chained(done), (node.id, port), node.id, self._lazily(node, port))
+        return _Target(stateless.chained(steps), (node.id, port), node.id, self._lazily(node, port))
 
     def _lazily(self, node: Node, port: int) -> bool:
         """Whether an input of a join is on just the column that is known of its rows."""
@@ -181,14 +183,14 @@ class SnapshotDataflow(Scheduler[Part]):
     def _in_good_order(self, nodes: Sequence[Node]) -> list[Step]:
         """The steps of nodes that feed each other. Where a projection leaves few of the rows that come together, a test
         that needs no more than these waits for it."""
-        done = [self.steps[node.id] for node in nodes]
+        steps = [self.steps[node.id] for node in nodes]
         for place, (first, second) in enumerate(pairwise(nodes)):
             if isinstance(first.op, ops.Filter) and isinstance(second.op, ops.Project) and self._leaves_few(second):
                 places = {column: place for place, column in enumerate(second.op.columns) if column is not None}
                 if stateless.is_pure(first.op.expression) and places.keys() >= set(columns_of(first.op.expression)):
                     test = stateless.test(ops.Filter(ops.remap_call(first.op.expression, places)))
-                    done[place : place + 2] = done[place + 1], test
-        return done
+                    steps[place : place + 2] = steps[place + 1], test
+        return steps
 
     # What comes in
 
@@ -220,16 +222,18 @@ class SnapshotDataflow(Scheduler[Part]):
     def _together(self, id: str) -> set[Hashable]:
         """The predicates whose facts a node should have together that have the same object: a rule names them, and does
         not ask for each subject by itself."""
-        found: set[Hashable] = set()
+        keys: set[Hashable] = set()
         for consumer, _ in self.plan.consumers[id]:
             match self.plan.by_id[consumer].op:
                 case ops.Match(cells=(int() as column, str() as predicate, _)) if self._alike(consumer, column):
-                    found.add(predicate)
-        return found
+                    keys.add(predicate)
+        return keys
 
     def _alike(self, id: str, column: int) -> bool:
         """Whether something is done with rows of a node that does not depend on what they have in the column."""
-        return any(self._alike_to(self.plan.by_id[one], port, column) for one, port in self.plan.consumers[id])
+        return any(
+            self._alike_to(self.plan.by_id[consumer], port, column) for consumer, port in self.plan.consumers[id]
+        )
 
     def _alike_to(self, node: Node, port: int, column: int) -> bool:
         match node.op:
@@ -247,19 +251,19 @@ class SnapshotDataflow(Scheduler[Part]):
         if not part.rows:
             return
         if id in self.alphas:
-            for match, matched in self.alphas[id].bare(part.key, part.rows):
+            for match, matched_rows in self.alphas[id].bare(part.key, part.rows):
                 key = None if self.keyed[match] is None else part.key
-                self.answer(match, Part(key, matched, repeats=part.repeats))
+                self.answer(match, Part(key, matched_rows, repeats=part.repeats))
         for step, address, inner, lazy in self.targets[id]:
             if lazy:
                 self.receive(cast(Address, address), part)
                 continue
             key = part.key if address is None or self.keyed[inner] is not None else None
-            made = Part(key, step(part.rows) if step else part.rows, part.rule, part.repeats)
+            part_out = Part(key, step(part.rows) if step else part.rows, part.rule, part.repeats)
             if address is None:
-                self._made(inner, made)
-            elif made.rows:
-                self.receive(address, made)
+                self._made(inner, part_out)
+            elif part_out.rows:
+                self.receive(address, part_out)
         for column, table in self.switches[id].items():
             self._switched(column, table, part)
 
@@ -323,15 +327,17 @@ def _keyed(node: Node, plan: Plan) -> int | None:
     their predicate. None: there is no such column."""
     match node.op:
         case ops.Match(cells=cells):
-            return cells[1] if len(cells) == 3 and isinstance(cells[1], int) and relation_tag_of(cells) is None else None
+            return (
+                cells[1] if len(cells) == 3 and isinstance(cells[1], int) and relation_tag_of(cells) is None else None
+            )
         case ops.Project(columns=columns):
             column = _keyed(plan.by_id[node.inputs[0].node], plan)
             return columns.index(column) if column is not None and column in columns else None
         case ops.Filter() | ops.Extend() | ops.ConstantFilter() | ops.TableFunction():
             return _keyed(plan.by_id[node.inputs[0].node], plan)
         case ops.Distinct():
-            found = {_keyed(plan.by_id[edge.node], plan) for edge in node.inputs}
-            return found.pop() if len(found) == 1 else None
+            key_columns = {_keyed(plan.by_id[edge.node], plan) for edge in node.inputs}
+            return key_columns.pop() if len(key_columns) == 1 else None
         case ops.Construct() | ops.Scan() | ops.Sink():
             return 1
         case _:

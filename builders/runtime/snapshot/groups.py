@@ -33,18 +33,18 @@ class Part(NamedTuple):
 
 def by_key(facts: Iterable[Fact]) -> Mapping[Hashable, list[Row]]:
     """Facts by key."""
-    given: defaultdict[Any, list[Any]] = defaultdict(list)
+    cells_by_key: defaultdict[Any, list[Any]] = defaultdict(list)
     for fact in facts:
-        given[fact[1]].append(fact)  # an atom under its arguments
-    found: dict[Hashable, list[Row]] = {}
-    for key, part in given.items():
+        cells_by_key[fact[1]].append(fact)  # an atom under its arguments
+    rows_by_key: dict[Hashable, list[Row]] = {}
+    for key, part in cells_by_key.items():
         if isinstance(key, tuple):
             for fact in part:
                 row = (f"@{fact.relation}", *fact.arguments)
-                found.setdefault((row[0], len(row)), []).append(row)
+                rows_by_key.setdefault((row[0], len(row)), []).append(row)
         else:
-            found[key] = part
-    return found
+            rows_by_key[key] = part
+    return rows_by_key
 
 
 def by_object(rows: Sequence[Row]) -> Iterator[Rows]:
@@ -57,14 +57,14 @@ def by_object(rows: Sequence[Row]) -> Iterator[Rows]:
     for row in rows:
         subjects[row[2]].append(row[0])
     predicate = rows[0][1]
-    others: list[Row] = []
+    ungrouped: list[Row] = []
     for object, values in subjects.items():
         if len(values) < LEAST:
-            others += [(value, predicate, object) for value in values]
+            ungrouped += [(value, predicate, object) for value in values]
         else:
             yield Factored((None, predicate, object), 0, dict.fromkeys(values))
-    if others:
-        yield others
+    if ungrouped:
+        yield ungrouped
 
 
 def emitted(template: Sequence[int | Term], rows: Rows) -> Mapping[Hashable, Rows]:
@@ -75,7 +75,7 @@ def emitted(template: Sequence[int | Term], rows: Rows) -> Mapping[Hashable, Row
         return {template[1]: rows}
     if isinstance(rows, Factored) and rows.place != 1:
         return {rows.row[1]: rows}
-    found: dict[Hashable, list[Row]] = {}
+    rows_by_key: dict[Hashable, list[Row]] = {}
     for row in rows:
-        found.setdefault(row[1], []).append(row)
-    return found
+        rows_by_key.setdefault(row[1], []).append(row)
+    return rows_by_key

@@ -50,11 +50,14 @@ class _Side:
         for key in list(self.cold):
             self.warm(key)
         yield from self.rows.values()
-        yield from (rows_of(one) for found in self.factored.values() for one in found)
+        yield from (rows_of(group) for row_groups in self.factored.values() for group in row_groups)
 
     def size(self) -> int:
-        kept: list[Rows] = [*self.rows.values(), *(one for found in self.factored.values() for one in found)]
-        return sum(map(len, kept)) + sum(len(part.rows) for parts in self.cold.values() for part in parts)
+        all_rows: list[Rows] = [
+            *self.rows.values(),
+            *(group for row_groups in self.factored.values() for group in row_groups),
+        ]
+        return sum(map(len, all_rows)) + sum(len(part.rows) for parts in self.cold.values() for part in parts)
 
 
 class Join:
@@ -96,8 +99,8 @@ class Join:
         if other.cold:
             for key in map(key_of_row, rows):
                 other.warm(key)
-        found: list[Row] = self.probes[port](rows, mine.rows, other.rows)
-        yield found
+        joined: list[Row] = self.probes[port](rows, mine.rows, other.rows)
+        yield joined
         if other.factored:
             yield from self._with_factored(port, rows, other.factored)
 
@@ -110,8 +113,8 @@ class Join:
             if (key := key_of_row(row)) in factored:
                 hits.setdefault(key, []).append(row)
         for key, part in hits.items():
-            for others in factored[key]:
-                yield from self._pairs(port, part, others)
+            for right_rows in factored[key]:
+                yield from self._pairs(port, part, right_rows)
 
     def _paired(self, port: int, rows: Rows, key: Hashable) -> Iterator[Rows]:
         """Rows that all have the key, with those of the other side that do."""
@@ -119,24 +122,24 @@ class Join:
         other.warm(key)
         if key in other.rows:
             yield from self._pairs(port, rows, other.rows[key])
-        for others in other.factored.get(key, ()):
-            yield from self._pairs(port, rows, others)
+        for right_rows in other.factored.get(key, ()):
+            yield from self._pairs(port, rows, right_rows)
 
-    def _pairs(self, port: int, rows: Rows, others: Rows) -> Iterator[Rows]:
+    def _pairs(self, port: int, rows: Rows, right_rows: Rows) -> Iterator[Rows]:
         """All rows of one side with all of the other."""
-        if isinstance(rows, Factored) or isinstance(others, Factored):
-            yield from self._factored(port, self._needed(port, rows), self._needed(1 - port, others))
+        if isinstance(rows, Factored) or isinstance(right_rows, Factored):
+            yield from self._factored(port, self._needed(port, rows), self._needed(1 - port, right_rows))
         else:
-            yield self.products[port](rows, others)
+            yield self.products[port](rows, right_rows)
 
-    def _factored(self, port: int, rows: Rows, others: Rows) -> Iterator[Rows]:
-        sides = ((port, rows, others), (1 - port, others, rows))
-        for side, many, few in sorted(sides, key=lambda one: -len(one[1])):
+    def _factored(self, port: int, rows: Rows, right_rows: Rows) -> Iterator[Rows]:
+        sides = ((port, rows, right_rows), (1 - port, right_rows, rows))
+        for side, many, few in sorted(sides, key=lambda candidate: -len(candidate[1])):
             if isinstance(many, Factored) and len(many) >= LEAST:
                 for row in few:
                     yield many.shaped([cell if of == side else cast(Term | None, row[cell]) for of, cell in self.cells])
                 return
-        yield self.products[port](rows, others)
+        yield self.products[port](rows, right_rows)
 
     def _needed(self, side: int, rows: Rows) -> Rows:
         """Rows without those that make no difference, as they differ in what is not kept."""
@@ -155,31 +158,33 @@ class Join:
 def _sides(op: ops.Join, widths: tuple[int, int], side: int) -> tuple[str, str, str]:
     """The text of a row of one side, of one of the other, and of what a join makes of them."""
     left, right = column_names("a", widths[0]), column_names("b", widths[1])
-    made = bare([(left + right)[column] for column in op.keep])
-    return (bare(left), bare(right), made) if side == 0 else (bare(right), bare(left), made)
+    output_code = bare([(left + right)[column] for column in op.keep])
+    return (bare(left), bare(right), output_code) if side == 0 else (bare(right), bare(left), output_code)
 
 
 def _probe(op: ops.Join, widths: tuple[int, int], side: int) -> Callable[..., Any]:
     """The function that stores rows of one side by their key, and pairs them with what the other side has stored."""
-    mine, theirs, made = _sides(op, widths, side)
+    own_key, other_key, output_code = _sides(op, widths, side)
     columns = [pair[side] for pair in op.on]
     names = [f"{'ab'[side]}{column}" for column in columns]
     key = names[0] if len(names) == 1 else f"({', '.join(names)})"
     source = f"""\
 def run(rows, mine, other):
  for x in rows:
-  {mine} = x
+  {own_key} = x
   k = {key}
   if k in mine:
    mine[k].append(x)
   else:
    mine[k] = [x]
- return [{made} for {mine} in rows if {key} in other for {theirs} in other[{key}]]
+ return [{output_code} for {own_key} in rows if {key} in other for {other_key} in other[{key}]]
 """
     return compiled(source, {})
 
 
 def _product(op: ops.Join, widths: tuple[int, int], side: int) -> Callable[..., Any]:
     """The function that pairs all rows of one side with all of the other."""
-    mine, theirs, made = _sides(op, widths, side)
-    return compiled(f"def run(rows, other):\n return [{made} for {mine} in rows for {theirs} in other]", {})
+    own_key, other_key, output_code = _sides(op, widths, side)
+    return compiled(
+        f"def run(rows, other):\n return [{output_code} for {own_key} in rows for {other_key} in other]", {}
+    )

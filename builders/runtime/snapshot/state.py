@@ -45,28 +45,28 @@ class Known:
     def _otherwise(self, rows: Factored) -> set[Any]:
         """The values of those that are known, but not as rows that differ in this cell."""
         if len(rows) < len(self.rows):
-            found = {row[rows.place] for row in rows if row in self.rows}
+            cells = {row[rows.place] for row in rows if row in self.rows}
         else:
-            found = {row[rows.place] for row in self.rows if rows.fits(row)}
+            cells = {row[rows.place] for row in self.rows if rows.fits(row)}
         for place in self.places - {rows.place}:
-            found.update(row[rows.place] for row in rows if self._has(place, row))
-        return found
+            cells.update(row[rows.place] for row in rows if self._has(place, row))
+        return cells
 
     def _factored(self, rows: Factored) -> Rows:
         if otherwise := self._otherwise(rows):
             rows = rows.of(value for value in rows.values if value not in otherwise)
         key, values = (rows.place, rows.row), rows.values
-        known = self.factored.get(key)
-        if known is None:
+        members = self.factored.get(key)
+        if members is None:
             self.places.add(rows.place)
             self.factored[key] = values
             return rows
-        fresh = set(values).difference(known)
+        fresh = set(values).difference(members)
         if not fresh:
             return ()
-        whole = known if isinstance(known, set) else set(known)
-        whole |= fresh  # takes over the hashes
-        self.factored[key] = whole
+        member_set = members if isinstance(members, set) else set(members)
+        member_set |= fresh  # takes over the hashes
+        self.factored[key] = member_set
         return rows if len(fresh) == len(values) else rows.of(filter(fresh.__contains__, values))
 
     def all(self) -> Iterator[Sequence[Row]]:
@@ -78,13 +78,13 @@ class Known:
         return len(self.rows) + sum(map(len, self.factored.values()))
 
 
-def _fresh(rows: Sequence[Row], known: set[Row]) -> Sequence[Row]:
-    before = len(known)
+def _fresh(rows: Sequence[Row], seen_rows: set[Row]) -> Sequence[Row]:
+    before = len(seen_rows)
     if not before:
-        known.update(rows)
-        return rows if len(known) == len(rows) else list(dict.fromkeys(rows))
-    fresh = set(rows).difference(known)
-    known |= fresh  # takes over the hashes
+        seen_rows.update(rows)
+        return rows if len(seen_rows) == len(rows) else list(dict.fromkeys(rows))
+    fresh = set(rows).difference(seen_rows)
+    seen_rows |= fresh  # takes over the hashes
     if len(fresh) == len(rows):
         return rows
     return list(dict.fromkeys(filter(fresh.__contains__, rows))) if fresh else ()
@@ -102,14 +102,14 @@ class Set:
 
     def fresh(self, key: Hashable, rows: Rows) -> Rows:
         """Those of the rows with a key that have not come before."""
-        known = self.known.get(key)
-        if known is None:
-            known = self.known[key] = Known()
-        return known.fresh(rows)
+        seen_rows = self.known.get(key)
+        if seen_rows is None:
+            seen_rows = self.known[key] = Known()
+        return seen_rows.fresh(rows)
 
     def kept(self) -> Iterator[tuple[int, Sequence[Row]]]:
-        for known in self.known.values():
-            yield from ((0, rows) for rows in known.all())
+        for seen_rows in self.known.values():
+            yield from ((0, rows) for rows in seen_rows.all())
 
     def size(self) -> int:
         return sum(map(len, self.known.values()))
@@ -200,18 +200,18 @@ class Deliver:
 
     def flush(self, time: int) -> list[Output]:
         waiting, self.waiting = self.waiting, []
-        found: list[Output] = []
+        outputs: list[Output] = []
         for port, (key, rows, maker, _) in waiting:
             fresh, rule = self._fresh(port, key, rows), self.name or maker
             if not isinstance(key, str) or key[0] != "<" or '"' in map(_FIRST, map(_FIRST, fresh)):
-                found += [new(Output, (row_fact(row), time, rule)) for row in fresh if is_rdf(row)]
+                outputs += [new(Output, (row_fact(row), time, rule)) for row in fresh if is_rdf(row)]
             else:  # what nearly all are, without a step of ours for each
                 triples = map(new, repeat(Triple), fresh)
-                found += map(new, repeat(Output), zip(triples, repeat(time), repeat(rule)))
+                outputs += map(new, repeat(Output), zip(triples, repeat(time), repeat(rule)))
         if not self.remembers:
             self.alone.clear()
             self.set.known.clear()
-        return found
+        return outputs
 
     def _fresh(self, port: int, key: Hashable, rows: Rows) -> Rows:
         """The facts that have not come before."""

@@ -38,11 +38,11 @@ def chained(steps: Sequence[Step]) -> Step | None:
     return all_of_them
 
 
-def match(cells: Sequence[ops.Cell], known: Collection[int] = ()) -> Step:
+def match(cells: Sequence[ops.Cell], bound_columns: Collection[int] = ()) -> Step:
     """Facts as rows. `known`: the cells of which it is known that the fact fits them."""
-    step = each(stateless.match(cells, known, rule=False, timed=False))
+    step = each(stateless.match(cells, bound_columns, rule=False, timed=False))
     columns = [cell for cell in cells if isinstance(cell, int)]
-    tests = [(place, cell) for place, cell in enumerate(cells) if isinstance(cell, str) and place not in known]
+    tests = [(place, cell) for place, cell in enumerate(cells) if isinstance(cell, str) and place not in bound_columns]
     if len(set(columns)) < len(columns) or any(isinstance(cell, ops.Value) for cell in cells):
         return step
     tested, shape = {place for place, _ in tests}, [cells.index(column) for column in sorted(columns)]
@@ -57,12 +57,12 @@ def match(cells: Sequence[ops.Cell], known: Collection[int] = ()) -> Step:
 
 def test(op: ops.Filter) -> Step:
     """Rows for which the expression is true."""
-    step, needed, once = each(stateless.test(op)), {*ops.columns_of(op.expression)}, is_pure(op.expression)
+    step, columns, once = each(stateless.test(op)), {*ops.columns_of(op.expression)}, is_pure(op.expression)
 
     def tested(rows: Rows) -> Rows:
         if not isinstance(rows, Factored):
             return step(rows)
-        if once and rows.place not in needed:
+        if once and rows.place not in columns:
             return rows if step([rows.row]) else ()
         return rows.of(row[rows.place] for row in step(rows))
 
@@ -105,7 +105,7 @@ def beside_key(columns: Sequence[int], key: int) -> Step:
             return ()
         term = rows[0][key]
         row: Row = (None, term) if place == 0 else (term, None)
-        made = Factored(row, place, dict.fromkeys(map(other, rows)))
-        return made if len(made) >= LEAST else list(made)
+        factored = Factored(row, place, dict.fromkeys(map(other, rows)))
+        return factored if len(factored) >= LEAST else list(factored)
 
     return projected
