@@ -33,7 +33,7 @@ PREFIX = {
 STREAM = "http://example.org/s"
 
 
-def said(text: str, lexer: str = "jena", **given: object) -> list[Finding]:
+def findings_of(text: str, lexer: str = "jena", **given: object) -> list[Finding]:
     """What is said of a program, whose name is not told."""
     return list(lint(PREFIX[lexer] + text, lexer=lexer, **given))  # type: ignore[arg-type]
 
@@ -181,7 +181,7 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_found_in_its_place(name: str) -> None:
     code, severity, place, text, _ = FAULTS[name]
-    finding = only(said(text))
+    finding = only(findings_of(text))
     assert (finding.code, finding.severity) == (code, severity)
     assert finding.origin is not None
     assert finding.origin.words == place
@@ -190,7 +190,7 @@ def test_a_fault_is_found_in_its_place(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_nothing_is_said_of_its_twin(name: str) -> None:
-    assert said(FAULTS[name][-1]) == []
+    assert findings_of(FAULTS[name][-1]) == []
 
 
 # What needs more than one line of rules
@@ -247,18 +247,18 @@ def test_a_derived_stream_has_what_the_program_derives(
 
 def test_graphs_that_no_source_brings() -> None:
     query = "SELECT ?x { GRAPH :g { ?x :p ?y } }"
-    assert said(query, "sparql") == []
-    assert said(query, "sparql", streams=["http://example.org/g"]) == []
-    assert said(query, "sparql", streams=[""], static=["http://example.org/g"]) == []
-    assert said(query, "sparql", streams=[""]) == []
-    finding = only(said(query, "sparql", streams=[""], graphs=False))
+    assert findings_of(query, "sparql") == []
+    assert findings_of(query, "sparql", streams=["http://example.org/g"]) == []
+    assert findings_of(query, "sparql", streams=[""], static=["http://example.org/g"]) == []
+    assert findings_of(query, "sparql", streams=[""]) == []
+    finding = only(findings_of(query, "sparql", streams=[""], graphs=False))
     assert (finding.code, finding.severity) == ("never-fires", WARNING)
     assert "no source brings the stream <http://example.org/g>" in finding.message
 
 
 def test_graphs_that_a_source_may_bring_in_its_quads() -> None:
     query = "SELECT ?x { GRAPH :g { ?x :p ?y } }"
-    assert said(query, "sparql", streams=[""], graphs=True) == []
+    assert findings_of(query, "sparql", streams=[""], graphs=True) == []
 
 
 @pytest.mark.parametrize(("graph", "found"), [(":g", []), (":h", ["never-fires"])])
@@ -273,8 +273,8 @@ def test_graphs_that_a_stream_of_the_program_has(graph: str, found: list[str], t
 def test_what_updates_insert_is_there() -> None:
     insert = "INSERT { GRAPH ?g { ?x :p ?y } } WHERE { ?x :in ?g ; :q ?y }"
     delete = "DELETE { ?x :q ?y } WHERE { GRAPH :g { ?x :p ?y } }"
-    assert said(f"{insert} ; {delete}", "sparql", streams=[""], graphs=False) == []
-    assert codes(said(delete, "sparql", streams=[""], graphs=False)) == ["never-fires"]
+    assert findings_of(f"{insert} ; {delete}", "sparql", streams=[""], graphs=False) == []
+    assert codes(findings_of(delete, "sparql", streams=[""], graphs=False)) == ["never-fires"]
 
 
 def test_predicates_that_were_not_counted() -> None:
@@ -283,7 +283,7 @@ def test_predicates_that_were_not_counted() -> None:
     rules = (
         "[r: (?s :read ?x) -> (?s :r ?x)] [s: (?s :r ?x) (?s :reads ?x) -> (?x :t ?s)] [t: (?s :t ?x) -> (?s :u ?x)]"
     )
-    first, second, third = said(rules, statistics=counted)
+    first, second, third = findings_of(rules, statistics=counted)
     assert first.message == (
         "`r` never fires, for want of `(?s :read ?x)`: the data that were counted have no <http://example.org/read>, "
         "and no rule makes it"
@@ -291,7 +291,7 @@ def test_predicates_that_were_not_counted() -> None:
     assert first.hint == "did you mean `reads`?"
     assert second.message.endswith("and only rules that never fire make it: `r`")
     assert codes([first, second, third]) == ["never-fires"] * 3
-    assert said(rules.replace(":read ", ":reads "), statistics=counted) == []
+    assert findings_of(rules.replace(":read ", ":reads "), statistics=counted) == []
 
 
 @pytest.mark.parametrize(
@@ -307,11 +307,11 @@ def test_predicates_that_were_not_counted() -> None:
     ],
 )
 def test_which_parts_a_query_cannot_do_without(body: str, found: list[str]) -> None:
-    assert codes(said(f"SELECT * {{ {body} }}", "sparql", streams=[], static=[""], graphs=False)) == found
+    assert codes(findings_of(f"SELECT * {{ {body} }}", "sparql", streams=[], static=[""], graphs=False)) == found
 
 
 def test_paths_lead_to_what_is_written() -> None:
-    finding = only(said("SELECT * { GRAPH :g { ?x :p+ ?y } }", "sparql", streams=[""], graphs=False))
+    finding = only(findings_of("SELECT * { GRAPH :g { ?x :p+ ?y } }", "sparql", streams=[""], graphs=False))
     assert finding.origin is not None
     assert finding.message.startswith("`query` never fires, for want of `")
 
@@ -335,7 +335,7 @@ def test_paths_lead_to_what_is_written() -> None:
     ],
 )
 def test_joins_of_queries(query: str, found: list[str]) -> None:
-    assert codes(said(query, "sparql")) == found
+    assert codes(findings_of(query, "sparql")) == found
 
 
 @pytest.mark.parametrize(
@@ -372,17 +372,17 @@ def test_joins_of_queries(query: str, found: list[str]) -> None:
     ],
 )
 def test_conditions_of_queries(test: str, found: list[str]) -> None:
-    assert codes(said(f"SELECT * {{ ?x :p ?y FILTER ({test}) }}", "sparql")) == found
+    assert codes(findings_of(f"SELECT * {{ ?x :p ?y FILTER ({test}) }}", "sparql")) == found
 
 
 def test_rules_may_read_literals_as_subjects() -> None:
     """Facts that rules make for rules may have literals as subjects: then nothing is sure of them."""
-    assert said("[r: (?a :p ?b) lessThan(?a, 3) -> (?b :p ?a)]") == []
+    assert findings_of("[r: (?a :p ?b) lessThan(?a, 3) -> (?b :p ?a)]") == []
 
 
 def test_a_condition_is_of_the_part_that_it_stands_in() -> None:
     query = "SELECT * {{ {{ ?x :p ?y FILTER (?y > 3) }} {} {{ ?x :q ?y FILTER (?y < 2) }} }}"
-    assert said(query.format("UNION"), "sparql") == []
+    assert findings_of(query.format("UNION"), "sparql") == []
 
 
 @pytest.mark.parametrize(
@@ -394,20 +394,20 @@ def test_a_condition_is_of_the_part_that_it_stands_in() -> None:
     ],
 )
 def test_windows(query: str, found: list[str]) -> None:
-    assert codes(said(query, "csparql")) == found
+    assert codes(findings_of(query, "csparql")) == found
 
 
 def test_windows_from_outside() -> None:
     query = "SELECT * { ?x :p ?y . ?y :q ?z }"
-    assert codes(said(query, "sparql", streams=[STREAM])) == ["unbounded-state"]
-    assert said(query, "sparql", streams=[STREAM], windows={STREAM: "RANGE 1s"}) == []
-    assert said(query, "sparql", streams=[STREAM], window="RANGE 1s") == []
-    assert said(query, "sparql", streams=[], static=[STREAM]) == []
-    gaps = only(said(query, "sparql", window="RANGE 1s STEP 2s"))
+    assert codes(findings_of(query, "sparql", streams=[STREAM])) == ["unbounded-state"]
+    assert findings_of(query, "sparql", streams=[STREAM], windows={STREAM: "RANGE 1s"}) == []
+    assert findings_of(query, "sparql", streams=[STREAM], window="RANGE 1s") == []
+    assert findings_of(query, "sparql", streams=[], static=[STREAM]) == []
+    gaps = only(findings_of(query, "sparql", window="RANGE 1s STEP 2s"))
     assert (gaps.code, gaps.origin) == ("window-gaps", None)
     assert gaps.message == "the window `RANGE 1s STEP 2s` leaves gaps: what comes between its steps is never seen"
-    assert codes(said(query, "sparql", windows={STREAM: "TRIPLES 2 STEP 3"})) == ["window-gaps"]
-    assert said(query, "sparql", window="TRIPLES 3 STEP 2") == []
+    assert codes(findings_of(query, "sparql", windows={STREAM: "TRIPLES 2 STEP 3"})) == ["window-gaps"]
+    assert findings_of(query, "sparql", window="TRIPLES 3 STEP 2") == []
 
 
 def test_hidden_facts_that_nobody_reads() -> None:
@@ -424,14 +424,15 @@ def test_hidden_facts_that_nobody_reads() -> None:
 
 def test_facts_that_are_hidden_by_their_predicate() -> None:
     hidden = "-> hide(:h).\n[r: (?a :p ?b) -> (?a :h ?b)]"
-    finding = only(said(hidden))
+    finding = only(findings_of(hidden))
     assert (finding.code, finding.origin and finding.origin.words) == ("unread", "(?a :h ?b)")
-    assert said(f"{hidden} [s: (?a :h ?b) -> (?b :q ?a)]") == []
+    assert findings_of(f"{hidden} [s: (?a :h ?b) -> (?b :q ?a)]") == []
 
 
 def test_facts_that_may_have_functors_are_visible_where_they_have_none() -> None:
     assert (
-        said("[r: (?a :p ?b) -> (?a :has point(?a, ?b)) (?a :q ?b)] [s: (?a :has point(?a, ?b)) -> (?b :q ?a)]") == []
+        findings_of("[r: (?a :p ?b) -> (?a :has point(?a, ?b)) (?a :q ?b)] [s: (?a :has point(?a, ?b)) -> (?b :q ?a)]")
+        == []
     )
 
 
@@ -444,15 +445,15 @@ def test_queries_are_not_duplicates_where_each_has_an_answer_of_its_own(tmp_path
 
 
 def test_several_values_of_one_call_are_used_if_one_is() -> None:
-    assert said("[r: (?a :p ?b) regex(?b, '(.*) (.*)', ?c, ?d) -> (?a :r ?d)]") == []
-    assert codes(said("[r: (?a :p ?b) regex(?b, '(.*) (.*)', ?c, ?d) -> (?a :r ?b)]")) == ["unused-value"] * 2
+    assert findings_of("[r: (?a :p ?b) regex(?b, '(.*) (.*)', ?c, ?d) -> (?a :r ?d)]") == []
+    assert codes(findings_of("[r: (?a :p ?b) regex(?b, '(.*) (.*)', ?c, ?d) -> (?a :r ?b)]")) == ["unused-value"] * 2
 
 
 def test_a_rule_may_make_lists_longer_without_an_end() -> None:
     rule = "Forall ?x ?y (<urn:p>(List(?y | {})) :- And(<urn:p>(?x) <urn:q>(?y)))"
     program = f"Document(Group(<urn:p>(List()) <urn:q>(1) {rule}))"
-    assert codes(said(program.format("?x"), "rifps")) == ["endless-recursion"]
-    assert codes(said(program.format("List(?y)"), "rifps")) != ["endless-recursion"]
+    assert codes(findings_of(program.format("?x"), "rifps")) == ["endless-recursion"]
+    assert codes(findings_of(program.format("List(?y)"), "rifps")) != ["endless-recursion"]
 
 
 def test_a_function_of_ones_own_may_make_new_terms() -> None:
@@ -461,14 +462,14 @@ def test_a_function_of_ones_own_may_make_new_terms() -> None:
         return value
 
     rules = "[r: (?a :n ?n) further(?n, ?m) -> (?a :n ?m)]"
-    assert codes(said(rules)) == ["endless-recursion"]
-    assert said(rules.replace("(?a :n ?m)]", "(?a :m ?m)]")) == []
+    assert codes(findings_of(rules)) == ["endless-recursion"]
+    assert findings_of(rules.replace("(?a :n ?m)]", "(?a :m ?m)]")) == []
 
 
 def test_what_comes_back_only_if_data_wish_is_no_recursion() -> None:
     """Any fact may become one of the class by the second rule: nothing says that the new ones do."""
     kinds = "[s: (?a a ?c) (?c :under ?d) -> (?a a ?d)]"
-    assert said(f"[r: (?a a :P) makeTemp(?b) -> (?b a :Q)] {kinds}") == []
+    assert findings_of(f"[r: (?a a :P) makeTemp(?b) -> (?b a :Q)] {kinds}") == []
 
 
 RIF = """\
@@ -482,7 +483,7 @@ Group(ex:a(1) Forall ?x (ex:b(External(func:numeric-add(?x 1))) :- ex:%s(?x)) Fo
     [("a", "b", []), ("b", "a", ["never-fires", "endless-recursion"]), ("a", "d", ["never-fires"])],
 )
 def test_rules_of_rif(reads: str, copies: str, found: list[str]) -> None:
-    assert sorted(codes(said(RIF % (reads, copies), "rifps"))) == sorted(found)
+    assert sorted(codes(findings_of(RIF % (reads, copies), "rifps"))) == sorted(found)
 
 
 def test_places_in_xml_are_those_of_elements() -> None:
@@ -498,7 +499,7 @@ def test_places_in_xml_are_those_of_elements() -> None:
 
 def test_cycles_are_reported_by_the_names_of_their_rules() -> None:
     rules = "[r: (?a :n ?n) addOne(?n, ?m) -> (?a :m ?m)] [s: (?a :m ?m) -> (?a :o ?m)] [t: (?a :o ?m) -> (?a :n ?m)]"
-    assert only(said(rules)).message == (
+    assert only(findings_of(rules)).message == (
         "`addOne` makes `?m` of what it made before, without end: `r` -> `s` -> `t` -> `r`"
     )
 
@@ -529,7 +530,7 @@ def test_cycles_are_reported_by_the_names_of_their_rules() -> None:
     ],
 )
 def test_prefixes_that_say_one_thing(lexer: str, text: str) -> None:
-    assert said(text, lexer) == []
+    assert findings_of(text, lexer) == []
 
 
 @pytest.mark.parametrize(
@@ -546,7 +547,7 @@ def test_prefixes_that_say_one_thing(lexer: str, text: str) -> None:
     ],
 )
 def test_prefixes_that_say_another(lexer: str, text: str, place: tuple[int, int]) -> None:
-    finding = only(said(text, lexer))
+    finding = only(findings_of(text, lexer))
     assert finding.code == "shadowed-prefix"
     assert finding.origin is not None
     assert (finding.origin.line, finding.origin.column) == place
@@ -593,7 +594,7 @@ def test_a_program_that_is_refused_has_all_its_errors(tmp_path: Path) -> None:
 
 def test_a_program_that_negates_what_depends_on_it() -> None:
     rules = "[r: (?a :p ?b) noValue(?a, :q) -> (?a :r ?b)]\n[s: (?a :r ?b) -> (?a :q ?b)]"
-    finding = only(said(rules))
+    finding = only(findings_of(rules))
     assert (finding.code, finding.severity) == ("not-stratified", ERROR)
     assert finding.message == "rule `r` negates what depends on it: `r` -> `s` -> `r`"
     assert finding.origin is not None
@@ -602,8 +603,8 @@ def test_a_program_that_negates_what_depends_on_it() -> None:
 
 def test_a_stream_that_is_not_given() -> None:
     query = "SELECT * FROM STREAM :s [RANGE 1s] { ?x :p ?y }"
-    assert codes(said(query, "csparql", streams=["http://example.org/t"])) == ["not-given"]
-    assert said(query, "csparql", streams=[STREAM]) == []
+    assert codes(findings_of(query, "csparql", streams=["http://example.org/t"])) == ["not-given"]
+    assert findings_of(query, "csparql", streams=[STREAM]) == []
 
 
 def test_what_planners_refuse() -> None:
@@ -627,9 +628,9 @@ def test_an_update_that_triggers_itself(window: str, told: str, update: str, tmp
     second.write_text(f"PREFIX : <http://example.org/>\n{update} WHERE {{ ?x :q ?y }}")
     found = lint(first, second, windows={made: window})
     plan = squall.plan(squall.compile(first, second, windows={made: window}))
-    came = [Event(time, (triple(f"<urn:{time}>", "<http://example.org/p>", "<urn:b>"),)) for time in range(1, 4)]
+    events = [Event(time, (triple(f"<urn:{time}>", "<http://example.org/p>", "<urn:b>"),)) for time in range(1, 4)]
     try:
-        list(squall.run(plan, came, options=Options(steps=30)))
+        list(squall.run(plan, events, options=Options(steps=30)))
         assert found == ()
     except BuilderError:
         assert codes(found) == ["endless-update"]
@@ -654,12 +655,12 @@ def test_no_program() -> None:
 
 
 def test_recursion_is_followed_past_facts_of_other_lengths() -> None:
-    found = said("[r: (?x :p ?y) makeTemp(?t) hide(?t) -> (?y :p ?t)] [s: (?x :p ?y) -> (?y :q ?x)]")
+    found = findings_of("[r: (?x :p ?y) makeTemp(?t) hide(?t) -> (?y :p ?t)] [s: (?x :p ?y) -> (?y :q ?x)]")
     assert codes(found) == ["endless-recursion"]
 
 
 def test_a_compound_term_is_reported_by_its_name() -> None:
-    found = only(said("[r: (?x :p ?y) -> (?x :p next(?y))]"))
+    found = only(findings_of("[r: (?x :p ?y) -> (?x :p next(?y))]"))
     assert found.message == "`next` makes new terms of what it made before, without end: `r` -> `r`"
 
 
@@ -709,7 +710,7 @@ def test_golden(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_findings_are_in_the_order_of_the_text() -> None:
-    found = said(
+    found = findings_of(
         "[r: (?a :p ?b) (?c :q ?d) lessThan(1, 2) sum(?b, 1, ?e) -> (?a :r ?c)] [s: (?a rdf:typ ?b) -> (?b :r ?a)]"
     )
     assert codes(found) == ["cross-product", "constant-test", "unused-value", "unknown-term"]

@@ -65,8 +65,8 @@ def test_what_is_written_is_what_was_there(
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/x.{format}"
         write(encoded(made, writable(path)), path)
-        found = read(path)
-    assert isomorphic(found.quads(), made.quads())
+        result = read(path)
+    assert isomorphic(result.quads(), made.quads())
 
 
 @pytest.mark.parametrize("format", WRITABLE_FORMATS)
@@ -97,12 +97,12 @@ def test_blank_nodes_are_those_of_their_document(tmp_path: Path) -> None:
     one, other = tmp_path / "one.trig", tmp_path / "other.trig"
     one.write_text("_:x <urn:p> _:x . <urn:g> { _:x <urn:p> _:y }")
     other.write_text(one.read_text())
-    found = read(str(one))
-    ((subject, _, _),) = found.default
-    assert subject in {triple.subject for triple in found.named[iri("urn:g")]}
-    assert read(str(one)) == found
-    assert found.default.isdisjoint(read(str(other)).default)
-    assert found.default.isdisjoint(read(str(one), scope="again").default)
+    result = read(str(one))
+    ((subject, _, _),) = result.default
+    assert subject in {triple.subject for triple in result.named[iri("urn:g")]}
+    assert read(str(one)) == result
+    assert result.default.isdisjoint(read(str(other)).default)
+    assert result.default.isdisjoint(read(str(one), scope="again").default)
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:

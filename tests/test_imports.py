@@ -51,6 +51,13 @@ FORBIDDEN = {
 }
 """Folders that must not import others, though these are in a lower layer."""
 
+KNOWN_CYCLES = (
+    ["squall.lexers.rif.printing", "squall.lexers.rif.tree"],
+    ["squall.streams.formats.jelly", "squall.streams.formats.rdf_messages"],
+    ["squall.streams.sources.files", "squall.streams.sources.reader_process"],
+)
+"""Cycles by imports inside of functions that are still to be removed. The list must not grow."""
+
 
 @cache
 def modules() -> dict[str, Path]:
@@ -101,7 +108,8 @@ def layer(module: str) -> int:
 
 def test_no_import_cycles() -> None:
     graph = {module: sorted(imports(module)) for module in modules()}
-    assert [sorted(part) for part in components(graph) if len(part) > 1] == []
+    cycles = [sorted(part) for part in components(graph) if len(part) > 1]
+    assert [cycle for cycle in cycles if cycle not in KNOWN_CYCLES] == []
 
 
 def test_no_folder_imports_a_higher_layer() -> None:

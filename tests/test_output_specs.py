@@ -63,11 +63,11 @@ def rule(body: tuple[Pattern, ...], *made: Pattern, name: str = "", source: Sour
     return System(name, (source or Source(),), body, consequences=(Construct(made),))
 
 
-def told(system: System, planner: str = "rete", events: list[Event] = READINGS) -> list[tuple[int, str, str]]:
+def output_rows(system: System, planner: str = "rete", events: list[Event] = READINGS) -> list[tuple[int, str, str]]:
     """Time, rule and fact of each output, which are those of the oracle."""
-    found = outputs(squall.plan(system, planner), [events], (), "iterator")
-    assert_as_oracle(system, found, events)
-    return [(out.time, out.rule, str(out.fact)) for out in found]
+    results = outputs(squall.plan(system, planner), [events], (), "iterator")
+    assert_as_oracle(system, results, events)
+    return [(out.time, out.rule, str(out.fact)) for out in results]
 
 
 def run(plan: Plan, batches: list[list[Event]], builder: str) -> list[Output]:
@@ -91,8 +91,8 @@ def programs(folder: Path, **texts: str) -> System:
 def test_a_system_inherits_its_output_specification() -> None:
     a, b, c = (rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name=name) for name in "abc")
     inner = System(subsystems=(b, System(subsystems=(c,))), report=Report("change"))
-    found = output_specs(System(subsystems=(a, inner), output="rstream"))
-    said = [([one.name for one in each.rules], each.output, each.report.policy) for each in found]
+    results = output_specs(System(subsystems=(a, inner), output="rstream"))
+    said = [([one.name for one in each.rules], each.output, each.report.policy) for each in results]
     assert said == [(["a"], "rstream", "close"), (["b", "c"], "rstream", "change")]
 
 
@@ -101,8 +101,8 @@ def test_a_snapshot_is_output_at_events_that_no_rule_reads_in_a_file_too(tmp_pat
     (tmp_path / "in.ntt").write_text(f"1 {P} {P} {Q} .\n2 {P} {R} {Q} .\n3 {S} {P} {Q} .\n")
     system = with_windows(replace(rule((Pattern(X, P, Y),), Pattern(Y, Q, X)), output="rstream"), SlidingWindow(10))
     job = squall.build(squall.plan(system))
-    found = [output.time for output in job.run(Sources([open_source(str(tmp_path / "in.ntt"))]))]
-    assert found == [1, 2, 3, 3, 11, 12]
+    results = [output.time for output in job.run(Sources([open_source(str(tmp_path / "in.ntt"))]))]
+    assert results == [1, 2, 3, 3, 11, 12]
 
 
 def test_facts_of_a_query_have_its_name() -> None:
@@ -125,16 +125,16 @@ def test_each_query_has_its_own_output_specification(planner: str, tmp_path: Pat
         rspql_two=f"{PREFIX}REGISTER RSTREAM ex:all AS SELECT ?r {window}",
         rspql_three=f"{PREFIX}REGISTER DSTREAM ex:gone AS SELECT ?r {window}",
     )
-    found = told(system, planner)
+    results = output_rows(system, planner)
     by_query = {
-        name: [(time, text) for time, rule, text in found if rule == EX + name] for name in ("new", "all", "gone")
+        name: [(time, text) for time, rule, text in results if rule == EX + name] for name in ("new", "all", "gone")
     }
     assert by_query == {
         "new": [(5000, f"?r=<{EX}a>"), (10000, f"?r=<{EX}b>")],
         "all": [(5000, f"?r=<{EX}a>"), (10000, f"?r=<{EX}a>"), (10000, f"?r=<{EX}b>"), (15000, f"?r=<{EX}b>")],
         "gone": [(15000, f"?r=<{EX}a>"), (20000, f"?r=<{EX}b>")],
     }
-    assert [time for time, _, _ in found] == sorted(time for time, _, _ in found)
+    assert [time for time, _, _ in results] == sorted(time for time, _, _ in results)
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -143,7 +143,9 @@ def test_each_query_is_evaluated_at_the_steps_of_its_own_windows(planner: str, t
         "REGISTER QUERY {} AS SELECT ?r FROM STREAM <http://example.org/in> [RANGE {} TUMBLING] WHERE {{ ?r ?p ?t }}"
     )
     system = programs(tmp_path, csparql_one=query.format("five", "5s"), csparql_two=query.format("three", "3s"))
-    times = {name: [time for time, rule, _ in told(system, planner) if rule == name] for name in ("five", "three")}
+    times = {
+        name: [time for time, rule, _ in output_rows(system, planner) if rule == name] for name in ("five", "three")
+    }
     assert times == {"five": [5000, 10000], "three": [3000, 9000]}
 
 
@@ -154,9 +156,9 @@ def test_two_queries_with_equal_facts_both_output_them(planner: str, tmp_path: P
         "FROM STREAM <http://example.org/in> [RANGE 5s] WHERE {{ ?r ?p ?t }}"
     )
     system = programs(tmp_path, csparql_one=query.format("one"), csparql_two=query.format("two"))
-    found = told(system, planner)
-    assert sorted((time, rule) for time, rule, _ in found) == list(product((1000, 7000), ("one", "two")))
-    assert len({text for _, _, text in found}) == 2
+    results = output_rows(system, planner)
+    assert sorted((time, rule) for time, rule, _ in results) == list(product((1000, 7000), ("one", "two")))
+    assert len({text for _, _, text in results}) == 2
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -166,12 +168,12 @@ def test_a_query_reads_the_derived_stream_of_another(planner: str, tmp_path: Pat
         "FROM STREAM <http://example.org/hot> [RANGE 20s TUMBLING] WHERE { ?r ?p ?t }"
     )
     system = programs(tmp_path, csparql_hot=HOT, csparql_count=count)
-    found = told(system, planner)
-    assert [(time, text) for time, rule, text in found if rule == "n"][1:] == [
+    results = output_rows(system, planner)
+    assert [(time, text) for time, rule, text in results if rule == "n"][1:] == [
         (20000, '?n="2"^^<http://www.w3.org/2001/XMLSchema#integer>'),
         (40000, '?n="0"^^<http://www.w3.org/2001/XMLSchema#integer>'),
     ]
-    assert [time for time, rule, _ in found if rule == EX + "hot"] == [5000, 10000, 10000, 15000]
+    assert [time for time, rule, _ in results if rule == EX + "hot"] == [5000, 10000, 10000, 15000]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -185,12 +187,12 @@ def test_rules_read_streams_that_queries_make_and_queries_what_rules_derive(plan
         "WHERE { WINDOW ex:w { ?r ex:hot ?t } ?r ex:kind ex:Room . ?r ex:state ex:Warned }"
     )
     system = programs(tmp_path, csparql_hot=HOT, jena_rules=rules, rspql_rooms=rooms)
-    found = told(system, planner)
-    assert [(time, text) for time, rule, text in found if rule == "warn"] == [
+    results = output_rows(system, planner)
+    assert [(time, text) for time, rule, text in results if rule == "warn"] == [
         (5000, f"<{EX}a> <{EX}state> <{EX}Warned> ."),
         (10000, f"<{EX}b> <{EX}state> <{EX}Warned> ."),
     ]
-    assert [(time, text) for time, rule, text in found if rule == EX + "rooms"] == [
+    assert [(time, text) for time, rule, text in results if rule == EX + "rooms"] == [
         (60000, f"?r=<{EX}a>"),
         (60000, f"?r=<{EX}b>"),
     ]
@@ -204,8 +206,10 @@ def test_a_derived_stream_has_the_window_that_is_given_for_it(tmp_path: Path) ->
     both = (tmp_path / "hot.csparql", tmp_path / "warn.jena")
     system = squall.compile(*both, windows={EX + "hot": "RANGE 2s"})
     gone = replace(system, output="dstream")
-    assert [time for time, rule, _ in told(gone) if rule == "warn"] == [7000, 12000, 12000, 17000]
-    assert [time for time, rule, _ in told(replace(squall.compile(*both), output="dstream")) if rule == "warn"] == []
+    assert [time for time, rule, _ in output_rows(gone) if rule == "warn"] == [7000, 12000, 12000, 17000]
+    assert [
+        time for time, rule, _ in output_rows(replace(squall.compile(*both), output="dstream")) if rule == "warn"
+    ] == []
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -220,10 +224,10 @@ def test_a_stream_of_a_stream(planner: str) -> None:
     system = System(subsystems=(_unread(first), _unread(second), third))
     a, b, c = (iri(EX + name) for name in "abc")
     events = [Event(time, (Triple(node, P, b),)) for time, node in ((1, a), (2, b), (5, c))]
-    found = told(system, planner, events)
-    assert [(time, text[-4]) for time, rule, text in found if rule == "third"] == [(1, "a"), (2, "b"), (5, "c")]
+    results = output_rows(system, planner, events)
+    assert [(time, text[-4]) for time, rule, text in results if rule == "third"] == [(1, "a"), (2, "b"), (5, "c")]
     last = System(subsystems=(third,), output="dstream")
-    gone = told(replace(system, subsystems=(*system.subsystems[:2], last)), planner, events)
+    gone = output_rows(replace(system, subsystems=(*system.subsystems[:2], last)), planner, events)
     assert [(time, text[-4]) for time, rule, text in gone if rule == "third"] == [(5, "a")]
 
 
@@ -235,19 +239,19 @@ def _unread(system: System) -> System:
 @pytest.mark.parametrize("together", [1, 4])
 def test_a_stream_is_output_at_each_event_of_another_that_changes_nothing(planner: str, together: int) -> None:
     """The second query answers the same at each event of the first one's stream: no row reaches it, an instant does."""
-    given, one, two = Source(EX + "in"), Source(EX + "one"), Source(EX + "two", SlidingWindow(1))
-    first = rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="first", source=given)
+    arguments, one, two = Source(EX + "in"), Source(EX + "one"), Source(EX + "two", SlidingWindow(1))
+    first = rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="first", source=arguments)
     second = rule((Pattern(X, Q, Y), Pattern(X, Q, X)), Pattern(Y, R, X), name="second", source=one)
     third = rule((Pattern(X, R, Y),), Pattern(Y, S, Y), name="third", source=two)
     made = [System(subsystems=(first,), output="rstream", stream=one.iri),
             System(subsystems=(second,), output="rstream", stream=two.iri)]  # fmt: skip
     system = System(subsystems=(*map(_unread, made), System(subsystems=(third,), output="rstream")))
     fact = Triple(iri(EX + "a"), P, iri(EX + "a"))
-    events = [Event(time, (fact,), given.iri) for time in (10, 11, 12, 13)]
+    events = [Event(time, (fact,), arguments.iri) for time in (10, 11, 12, 13)]
     batches = [events[place : place + together] for place in range(0, len(events), together)]
-    found = outputs(squall.plan(system, planner), batches, (), "iterator")
-    assert_as_oracle(system, found, events)
-    assert [out.time for out in found if out.rule == "third"] == [10, 11, 12, 13]
+    results = outputs(squall.plan(system, planner), batches, (), "iterator")
+    assert_as_oracle(system, results, events)
+    assert [out.time for out in results if out.rule == "third"] == [10, 11, 12, 13]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -256,8 +260,8 @@ def test_a_retraction_at_an_instant_shows_in_all_answers(planner: str) -> None:
     all_there = System(subsystems=(rule((Pattern(X, P, Y),), Pattern(X, R, Y), name="there"),), output="rstream")
     a, b = iri(EX + "a"), iri(EX + "b")
     events = [Event(10, (Triple(a, P, b),)), Event(20, (Triple(a, Q, b),)), Event(30, (Triple(b, Q, b),))]
-    found = told(System(subsystems=(gone, all_there)), planner, events)
-    assert [time for time, _, _ in found] == [10, 20]
+    results = output_rows(System(subsystems=(gone, all_there)), planner, events)
+    assert [time for time, _, _ in results] == [10, 20]
 
 
 def test_the_plan_feeds_a_stream_once_for_each_window(tmp_path: Path) -> None:
@@ -312,7 +316,9 @@ def test_a_stream_and_rules_cannot_be_derived_from_each_other(tmp_path: Path) ->
 def test_what_a_query_constructs_is_no_stream_unless_it_is_registered_as_one(tmp_path: Path) -> None:
     query = HOT.replace("REGISTER STREAM", "REGISTER QUERY")
     rules = "[warn: (?r <http://example.org/hot> ?t) -> (?r <http://example.org/is> 'hot')]"
-    assert not [rule for _, rule, _ in told(programs(tmp_path, csparql_hot=query, jena_rules=rules)) if rule == "warn"]
+    assert not [
+        rule for _, rule, _ in output_rows(programs(tmp_path, csparql_hot=query, jena_rules=rules)) if rule == "warn"
+    ]
 
 
 def test_facts_of_a_stream_are_output_once_where_two_rules_derive_them() -> None:
@@ -320,7 +326,7 @@ def test_facts_of_a_stream_are_output_once_where_two_rules_derive_them() -> None
     parts = tuple(replace(rule((Pattern(X, P, Y),), made, name=name), reentrant=False) for name in ("one", "two"))
     system = System(subsystems=(System(subsystems=parts, stream=EX + "s"),))
     a = iri(EX + "a")
-    assert len(told(system, events=[Event(1, (Triple(a, P, a),))])) == 1
+    assert len(output_rows(system, events=[Event(1, (Triple(a, P, a),))])) == 1
     assert sum(isinstance(node.op, Sink) for node in squall.plan(system).nodes) == 1
 
 
@@ -329,7 +335,7 @@ def test_the_background_has_no_derived_stream() -> None:
     reader = rule((Pattern(X, Q, Y),), Pattern(X, R, Y), name="reader", source=Source("", EMPTY))
     a = iri(EX + "a")
     system = System(subsystems=(made, reader))
-    assert [rule for _, rule, _ in told(system, events=[Event(1, (Triple(a, P, a),))])] == [""]
+    assert [rule for _, rule, _ in output_rows(system, events=[Event(1, (Triple(a, P, a),))])] == [""]
 
 
 # Graphs in templates
@@ -344,20 +350,20 @@ WHERE { WINDOW ex:w { ?r ex:t ?t } BIND(IF(?t < 25, IRI(CONCAT(STR(?r), "-log"))
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_template_constructs_triples_in_graphs(planner: str, tmp_path: Path) -> None:
-    found = outputs(squall.plan(programs(tmp_path, rspql_log=LOGGED), planner), [READINGS], (), "iterator")
-    quads = sorted((out.time, out.fact.subject[-2], out.fact.graph) for out in found if isinstance(out.fact, Quad))
+    results = outputs(squall.plan(programs(tmp_path, rspql_log=LOGGED), planner), [READINGS], (), "iterator")
+    quads = sorted((out.time, out.fact.subject[-2], out.fact.graph) for out in results if isinstance(out.fact, Quad))
     # A literal cannot be the name of a graph: of the second reading there is no quad in a graph of its own.
     assert quads == [
         (5000, "a", f"<{EX}a-log>"), (5000, "a", f"<{EX}all>"), (10000, "b", f"<{EX}all>"),
     ]  # fmt: skip
-    assert sum(isinstance(out.fact, Triple) for out in found) == 2
+    assert sum(isinstance(out.fact, Triple) for out in results) == 2
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_stream_of_quads_is_read_as_one_of_triples(planner: str, tmp_path: Path) -> None:
     rules = "[old: (?r <http://example.org/was> ?t) -> (?r <http://example.org/old> ?t)]"
-    found = told(programs(tmp_path, rspql_log=LOGGED, jena_rules=rules), planner)
-    assert [(time, text.split()[0]) for time, rule, text in found if rule == "old"] == [(5000, f"<{EX}a>")]
+    results = output_rows(programs(tmp_path, rspql_log=LOGGED, jena_rules=rules), planner)
+    assert [(time, text.split()[0]) for time, rule, text in results if rule == "old"] == [(5000, f"<{EX}a>")]
 
 
 def test_an_unbound_graph_has_a_warning(tmp_path: Path) -> None:
@@ -377,13 +383,13 @@ def test_a_derived_stream_is_a_named_graph_and_has_times(planner: str, tmp_path:
         "SELECT ?r (timestamp(?r, ex:hot, ?t) AS ?at) FROM STREAM ex:hot [RANGE 60s STEP 60s] WHERE { ?r ex:hot ?t }"
     )
     system = squall.compile(*(tmp_path / name for name in ("hot.csparql", "where.rq", "when.csparql")))
-    found = told(system, planner)
-    assert sorted(text for _, rule, text in found if rule == "query") == [
+    results = output_rows(system, planner)
+    assert sorted(text for _, rule, text in results if rule == "query") == [
         f"?g=<{EX}hot> ?r=<{EX}a>", f"?g=<{EX}hot> ?r=<{EX}b>",
     ]  # fmt: skip
     # The windows of the stream's own query hold `a` at 5000 and 10000, and `b` at 10000 and 15000.
     integer = f"^^<{XSD}integer>"
-    assert sorted(text for time, rule, text in found if rule == "when" and time == 60000) == [
+    assert sorted(text for time, rule, text in results if rule == "when" and time == 60000) == [
         f'?r=<{EX}a> ?at="10000"{integer}', f'?r=<{EX}b> ?at="15000"{integer}',
     ]  # fmt: skip
 
@@ -400,8 +406,10 @@ def test_a_stepped_count_window_over_a_derived_stream(planner: str, tmp_path: Pa
         for time in (1000, 2000, 3000, 4000, 5000)
     ]
     others = pairs.replace("pairs", "others").replace("TRIPLES 2 STEP 2", "3s")
-    found = told(programs(tmp_path, csparql_hot=made, csparql_pairs=pairs, csparql_others=others), planner, readings)
-    assert [(time, text[4:5]) for time, rule, text in found if rule == "pairs"][1:] == [(2000, "2"), (4000, "2")]
+    results = output_rows(
+        programs(tmp_path, csparql_hot=made, csparql_pairs=pairs, csparql_others=others), planner, readings
+    )
+    assert [(time, text[4:5]) for time, rule, text in results if rule == "pairs"][1:] == [(2000, "2"), (4000, "2")]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -417,8 +425,8 @@ def test_a_stream_at_the_steps_of_a_stream(planner: str, tmp_path: Path) -> None
         csparql_b=query.format("b", "b", "a", "6s", "a"),
         csparql_c=query.format("c", "c", "b", "4s", "b"),
     )
-    found = told(system, planner)
-    assert [time for time, rule, _ in found if rule == EX + "c"][:3] == [6000, 8000, 10000]
+    results = output_rows(system, planner)
+    assert [time for time, rule, _ in results if rule == EX + "c"][:3] == [6000, 8000, 10000]
 
 
 @pytest.mark.parametrize("builder", BUILDERS)
@@ -437,9 +445,9 @@ def test_a_stream_that_only_what_nobody_reads_reads_says_when_answers_are_evalua
     asking = System(subsystems=(rule("r", Source("urn:b"), P, R), hidden), output="rstream")
     system = System(subsystems=(making, asking))
     events = [Event(time, (Triple(S, P, S),), stream) for time, stream in ((1, "urn:b"), (3, "urn:a"), (30, "urn:b"))]
-    found = run(squall.plan(system, planner), [events[:2], events[2:]], builder)
-    assert_as_oracle(system, found, events)
-    assert [out.time for out in found if out.rule == "r"] == [1, 8, 15, 30]
+    results = run(squall.plan(system, planner), [events[:2], events[2:]], builder)
+    assert_as_oracle(system, results, events)
+    assert [out.time for out in results if out.rule == "r"] == [1, 8, 15, 30]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -449,9 +457,9 @@ def test_each_query_is_output_when_its_own_answer_has_changed(planner: str) -> N
     compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=SlidingWindow(100_000)) for text in texts]
     queries = [replace(query, output="rstream", report=None) for one in compiled for query in one.subsystems]
     both = System(subsystems=tuple(queries), output="rstream", report=Report("change"))
-    found = told(both, planner)
-    assert [time for time, _, fact in found if "false" in fact] == [ALWAYS]
-    assert [time for time, _, fact in found if "false" not in fact] == [1000, 7000, 7000, 101_000]
+    results = output_rows(both, planner)
+    assert [time for time, _, fact in results if "false" in fact] == [ALWAYS]
+    assert [time for time, _, fact in results if "false" not in fact] == [1000, 7000, 7000, 101_000]
 
 
 @pytest.mark.parametrize("builder", BUILDERS)
@@ -468,10 +476,10 @@ def test_the_same_solutions_in_another_order_are_another_answer(planner: str, bu
         return Event(time, tuple(Triple(who, P, term) for who, term in zip((S, Q), terms, strict=True)))
 
     events = [event(time, both) for time, both in values.items()]
-    found = run(squall.plan(system, planner), [[event] for event in events], builder)
-    assert_as_oracle(system, found, events)
-    orders = {time: [str(out.fact) for out in found if out.time == time] for time in values}
-    assert [time for time, told in orders.items() if told] == [1, 5, 9, 11]
+    results = run(squall.plan(system, planner), [[event] for event in events], builder)
+    assert_as_oracle(system, results, events)
+    orders = {time: [str(out.fact) for out in results if out.time == time] for time in values}
+    assert [time for time, output_rows in orders.items() if output_rows] == [1, 5, 9, 11]
     assert orders[1] == orders[5][::-1] == orders[9]
 
 
@@ -490,11 +498,11 @@ def test_facts_that_two_updates_insert_at_once_are_in_the_answer_of_each(
     ends = System("ends", (Source(),), (Pattern(X, R, Y),), consequences=(Delete((Pattern(X, S, Y),)),))
     system = System(subsystems=(update("comes", P, "istream"), update("goes", Q, "dstream"), ends))
     a, b, c, d = (iri(EX + name) for name in "abcd")
-    given = {1: [(a, P, b), (a, Q, b), (c, P, d)], 2: [(c, Q, d)], 3: [(a, R, b), (c, R, d)], 4: [(c, Q, d)], 5: []}
-    events = [Event(time, tuple(starmap(Triple, facts))) for time, facts in given.items()]
-    found = run(squall.plan(system, planner), [events[i:j] for i, j in pairwise((0, *cuts, len(events)))], builder)
-    assert_as_oracle(system, found, events)
-    assert {(out.time, out.rule, str(out.fact)) for out in found} == {
+    arguments = {1: [(a, P, b), (a, Q, b), (c, P, d)], 2: [(c, Q, d)], 3: [(a, R, b), (c, R, d)], 4: [(c, Q, d)], 5: []}
+    events = [Event(time, tuple(starmap(Triple, facts))) for time, facts in arguments.items()]
+    results = run(squall.plan(system, planner), [events[i:j] for i, j in pairwise((0, *cuts, len(events)))], builder)
+    assert_as_oracle(system, results, events)
+    assert {(out.time, out.rule, str(out.fact)) for out in results} == {
         (2, "comes", str(Triple(a, S, b))), (2, "comes", str(Triple(c, S, d))), (4, "goes", str(Triple(a, S, b)))
     }  # fmt: skip
 
@@ -506,7 +514,7 @@ def test_each_query_has_an_end_marker_of_its_own_unless_its_answer_is_empty(plan
     compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=SlidingWindow(100_000)) for text in texts]
     queries = [replace(query, output="rstream", report=None) for one in compiled for query in one.subsystems]
     both = System(subsystems=tuple(queries), output="rstream", report=Report("nonempty", empty=True))
-    complete = [time for time, _, fact in told(both, planner) if fact == str(Evaluated(()))]
+    complete = [time for time, _, fact in output_rows(both, planner) if fact == str(Evaluated(()))]
     assert complete[:3] == [ALWAYS, 1000, 1000]
 
 
@@ -522,9 +530,9 @@ def test_periodic_output_is_in_order_with_other_output(planner: str, says: str) 
     periodic = telling(Source("urn:a"), Q, "rstream", Report("periodic", 4))
     ending = telling(Source("urn:b", SlidingWindow(9)), R, "dstream", None)
     plan = squall.plan(System(subsystems=(periodic, ending)), planner)
-    came = [Event(time, (Triple(S, P, S),), stream) for time, stream in ((1, "urn:a"), (1, "urn:b"), (30, "urn:a"))]
-    came.insert(2, heartbeat(22) if says == "heartbeat" else Event(22, (), "urn:b"))
-    times = [out.time for out in squall.build(plan).run([event] for event in came)]
+    arrivals = [Event(time, (Triple(S, P, S),), stream) for time, stream in ((1, "urn:a"), (1, "urn:b"), (30, "urn:a"))]
+    arrivals.insert(2, heartbeat(22) if says == "heartbeat" else Event(22, (), "urn:b"))
+    times = [out.time for out in squall.build(plan).run([event] for event in arrivals)]
     assert times == [4, 8, 10, 12, 16, 20, 24, 28, 32]
 
 
@@ -533,17 +541,17 @@ def test_periodic_output_continues_while_time_does(planner: str) -> None:
     """Though nothing comes that the query reads; at the end of input it stops."""
     rule = System("r", (Source("urn:a"),), (Pattern(X, P, Y),), consequences=(Construct((Pattern(X, Q, Y),)),))
     system = System(subsystems=(rule,), output="rstream", report=Report("periodic", 4))
-    came = [Event(6, (Triple(S, P, S),), "urn:a"), heartbeat(17), heartbeat(26), Event(33, (), "urn:unread")]
+    arrivals = [Event(6, (Triple(S, P, S),), "urn:a"), heartbeat(17), heartbeat(26), Event(33, (), "urn:unread")]
     passed: list[int] = []
 
     def batches() -> Iterator[list[Event]]:
-        for event in came:
+        for event in arrivals:
             passed.append(event.time)
             yield [event]
         passed.append(FOREVER)
 
-    found = [(passed[-1], out.time) for out in squall.build(squall.plan(system, planner)).run(batches())]
-    assert found == [(17, 8), (17, 12), (17, 16), (26, 20), (26, 24), (33, 28), (33, 32), (FOREVER, 36)]
+    results = [(passed[-1], out.time) for out in squall.build(squall.plan(system, planner)).run(batches())]
+    assert results == [(17, 8), (17, 12), (17, 16), (26, 20), (26, 24), (33, 28), (33, 32), (FOREVER, 36)]
 
 
 @pytest.mark.parametrize("cuts", [[], [1], [1, 2, 3]], ids=str)
@@ -557,9 +565,9 @@ def test_periodic_output_continues_in_all_builders(builder: str, last: Event, cu
     rule = System("r", (Source("urn:a"),), (Pattern(X, P, Y),), consequences=(Select((X,)),))
     system = System(subsystems=(rule,), output="rstream", report=Report("periodic", 4))
     events = [Event(6, (Triple(S, P, S),), "urn:a"), heartbeat(17), Event(26, (Triple(S, P, S),), "urn:b"), last]
-    found = run(squall.plan(system), in_memory.cut(events, cuts), builder)
-    assert_as_oracle(system, found, events)
-    assert [out.time for out in found] == [*range(8, 37, 4)]
+    results = run(squall.plan(system), in_memory.cut(events, cuts), builder)
+    assert_as_oracle(system, results, events)
+    assert [out.time for out in results] == [*range(8, 37, 4)]
 
 
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
@@ -571,6 +579,6 @@ def test_with_a_period_a_fact_goes_on_from_one_multiple_to_the_next(builder: str
     second = rule((Pattern(X, Q, Y),), Pattern(X, S, Y), name="second", source=source)
     system = System(subsystems=(first, second), output=output, report=Report("periodic", 2))
     events = [Event(0, (Triple(x, P, x),)), Event(2, (Triple(x, Q, x),)), Event(7, ())]
-    found = run(squall.plan(system), [events], builder)
-    assert_as_oracle(system, found, events)
-    assert [one.time for one in found] == {"istream": [0], "dstream": [4], "rstream": [0, 2]}[output]
+    results = run(squall.plan(system), [events], builder)
+    assert_as_oracle(system, results, events)
+    assert [one.time for one in results] == {"istream": [0], "dstream": [4], "rstream": [0, 2]}[output]

@@ -191,11 +191,11 @@ def test_nodes_behind_a_negation_are_retractable() -> None:
     assert negating(feedback=False).retractable == {"anti", "emit", "unique", "end"}
 
 
-@pytest.mark.parametrize(("timed", "found"), [(True, {"it", "end"}), (False, set())])
-def test_nodes_behind_a_time_dependent_node_are_retractable(timed: bool, found: set[str]) -> None:
+@pytest.mark.parametrize(("timed", "problems"), [(True, {"it", "end"}), (False, set())])
+def test_nodes_behind_a_time_dependent_node_are_retractable(timed: bool, problems: set[str]) -> None:
     match = node("match", Match((0, P, 1)), "read")
     plan = Plan((READ, match, node("it", Extend(NOW, timed), "match"), node("end", Sink(), "it")))
-    assert plan.retractable == found
+    assert plan.retractable == problems
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_rule_3_feedback_may_point_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "said"),
+    ("op", "expected_problem"),
     [
         (Match((0, P, 2)), ["`it` fills column 2 of 2"]),
         (Join(((2, 0),), ()), ["`it` joins on the left by column 2 of 2"]),
@@ -297,10 +297,10 @@ def test_rule_3_feedback_may_point_back() -> None:
         (Select(("x", "y"), (0, 2)), ["`it` selects column 2 of 2"]),
     ],
 )  # fmt: skip
-def test_rule_4_columns_exist(op: Operator, said: list[str]) -> None:
+def test_rule_4_columns_exist(op: Operator, expected_problem: list[str]) -> None:
     inputs = ["match"] * (2 if isinstance(op, Join | LeftJoin | AntiJoin) else 1)
     match = node("match", Match((0, P, 1)), "read")
-    assert complaints(READ, match, node("it", op, *inputs), node("end", Sink(), "it")) == said
+    assert complaints(READ, match, node("it", op, *inputs), node("end", Sink(), "it")) == expected_problem
 
 
 def test_rule_4_what_is_updated_has_its_columns() -> None:
@@ -338,8 +338,8 @@ def test_rule_6_a_feed_is_not_fed_by_itself() -> None:
     emit = Node("emit", Construct((0, P, 1)), (Input("match"),))
     feed = node("feed", DerivedStream(Source("urn:s")), "unique")
     match = replace(MATCH, inputs=(*MATCH.inputs, Input("feed", feedback=True)))
-    found = complaints(READ, match, emit, UNIQUE, feed, END)
-    assert found == ["`feed` derives a stream from what depends on it: match, emit, unique, feed"]
+    problems = complaints(READ, match, emit, UNIQUE, feed, END)
+    assert problems == ["`feed` derives a stream from what depends on it: match, emit, unique, feed"]
 
 
 def test_rule_5_deliver_feeds_nothing() -> None:
@@ -373,11 +373,11 @@ def test_rule_6_no_cycle_through_a_timed_node() -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "said"), [(Group((0, 1, 2), ()), "groups"), (Slice(limit=1), "slices")], ids=["Group", "Slice"]
+    ("op", "expected_problem"), [(Group((0, 1, 2), ()), "groups"), (Slice(limit=1), "slices")], ids=["Group", "Slice"]
 )
-def test_rule_6_no_cycle_through_what_looks_at_all_rows(op: Operator, said: str) -> None:
+def test_rule_6_no_cycle_through_what_looks_at_all_rows(op: Operator, expected_problem: str) -> None:
     plan = (READ, MATCH, JOIN, node("it", op, "join"), replace(EMIT, inputs=(Input("it"),)), UNIQUE, END)
-    assert complaints(*plan) == [f"`it` {said} what depends on it: match, join, it, emit, unique"]
+    assert complaints(*plan) == [f"`it` {expected_problem} what depends on it: match, join, it, emit, unique"]
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -422,7 +422,7 @@ CROSSED = ((0, 1), (1, 0))
 
 
 @pytest.mark.parametrize(
-    ("op", "good", "bad", "said"),
+    ("op", "good", "bad", "expected_problem"),
     [
         (Join(CROSSED, ()), [(0,), (1,)], [(0,), (0,)], "is partitioned by columns [0] and [0], no pairs that it"),
         (Join(CROSSED, ()), [(1,), (0,)], [(1,), ()], "is partitioned by columns [1] and [], no pairs that it"),
@@ -441,12 +441,12 @@ CROSSED = ((0, 1), (1, 0))
     ],
 )  # fmt: skip
 def test_rule_9_rows_that_have_to_meet_are_not_parted(
-    op: Operator, good: Sequence[tuple[int, ...]], bad: Sequence[tuple[int, ...]] | None, said: str
+    op: Operator, good: Sequence[tuple[int, ...]], bad: Sequence[tuple[int, ...]] | None, expected_problem: str
 ) -> None:
     check(Plan(grouped(op, *good)))
     if bad is not None:
-        (found,) = complaints(*grouped(op, *bad))
-        assert found.startswith(f"`it` {said}")
+        (problems,) = complaints(*grouped(op, *bad))
+        assert problems.startswith(f"`it` {expected_problem}")
 
 
 def telling(end: Operator, *made: tuple[Operator, tuple[int, ...] | None]) -> tuple[Node, ...]:
@@ -465,8 +465,8 @@ def test_rule_9_rows_that_may_be_equal_are_output_in_one_partition(end: Operator
     check(
         Plan(telling(end, (Construct((0, P, 1)), (0,)), (Construct((1, Q, 0)), (0,)), (QUADS, (2,)), (ATOMS, (1, 2))))
     )
-    found = complaints(*telling(end, (Construct((0, P, 1)), (0,)), (QUADS, (2,)), (Construct((1, Q, 0)), (2,))))
-    assert found == [
+    problems = complaints(*telling(end, (Construct((0, P, 1)), (0,)), (QUADS, (2,)), (Construct((1, Q, 0)), (2,))))
+    assert problems == [
         "`it` partitions the rows of `made0` by columns [0], and those of `made2` by [2], "
         "though rows of both may be equal"
     ]
@@ -485,10 +485,14 @@ def test_rule_9_a_sequence_is_output_in_a_single_partition() -> None:
     check(Plan(telling(Sink("rstream"), (HIDDEN, (1,)))))
     check(Plan(telling(Sink("rstream", report=CHANGE), (BY_ORDER, (1,)))))
     check(Plan(telling(Sink("rstream", report=CHANGE), (HIDDEN, ()), (Construct((0, P, 1)), (0,)))))
-    said = "`it` needs the rows of `made0` in a single partition, since their order, or all of them, count"
-    assert complaints(*telling(Sink("rstream", report=CHANGE), (HIDDEN, (1,)))) == [said]
-    assert complaints(*telling(DerivedStream(Source("urn:s", CountWindow(3))), (Construct((0, P, 1)), (0,)))) == [said]
-    assert complaints(*telling(DerivedStream(Source("urn:s"), report=CHANGE), (Construct((0, P, 1)), (0,)))) == [said]
+    expected_problem = "`it` needs the rows of `made0` in a single partition, since their order, or all of them, count"
+    assert complaints(*telling(Sink("rstream", report=CHANGE), (HIDDEN, (1,)))) == [expected_problem]
+    assert complaints(*telling(DerivedStream(Source("urn:s", CountWindow(3))), (Construct((0, P, 1)), (0,)))) == [
+        expected_problem
+    ]
+    assert complaints(*telling(DerivedStream(Source("urn:s"), report=CHANGE), (Construct((0, P, 1)), (0,)))) == [
+        expected_problem
+    ]
 
 
 def test_rule_10_those_that_count_a_stream_count_the_same() -> None:
@@ -497,8 +501,8 @@ def test_rule_10_those_that_count_a_stream_count_the_same() -> None:
     nodes = (READ, MATCH_ALONE, *made, node("other", Distinct(4), "emit"), node("one", counted, "unique"))
     check(Plan((*nodes, node("two", timed, "other"), END)))
     check(Plan((*nodes, node("two", counted, "unique"), END)))
-    found = complaints(*nodes, node("two", counted, "other"), END)
-    assert found == ["`one` and `two` count one stream, yet have different inputs"]
+    problems = complaints(*nodes, node("two", counted, "other"), END)
+    assert problems == ["`one` and `two` count one stream, yet have different inputs"]
 
 
 def test_all_violations_are_given_at_once() -> None:

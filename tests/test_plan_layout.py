@@ -40,21 +40,21 @@ def cases(draw: st.DrawFn) -> tuple[Plan, dict[str, Size]]:
     return plan, {node.id: draw(SIZES) for node in plan.nodes}
 
 
-def box(found: Layout, sizes: dict[str, Size], id: str) -> tuple[float, float, float, float]:
-    (left, top), (width, height) = found.corners[id], sizes[id]
+def box(layout_result: Layout, sizes: dict[str, Size], id: str) -> tuple[float, float, float, float]:
+    (left, top), (width, height) = layout_result.corners[id], sizes[id]
     return left, top, left + width, top + height
 
 
 @given(cases(), st.sampled_from([0, layout.MAX_POINTS]))
 def test_nodes_lie_in_the_picture_and_do_not_overlap(case: tuple[Plan, dict[str, Size]], most: int) -> None:
     plan, sizes = case
-    found = lay_out(plan, sizes, most)
-    boxes = [box(found, sizes, node.id) for node in plan.nodes]
+    layout_result = lay_out(plan, sizes, most)
+    boxes = [box(layout_result, sizes, node.id) for node in plan.nodes]
     for left, top, right, bottom in boxes:
         assert left >= 0
         assert top >= -1e-6
-        assert right <= found.size[0] + 1e-6
-        assert bottom <= found.size[1] + 1e-6
+        assert right <= layout_result.size[0] + 1e-6
+        assert bottom <= layout_result.size[1] + 1e-6
     for one, other in combinations(boxes, 2):
         beside = one[2] < other[0] or other[2] < one[0]
         above = one[3] + NODE_GAP <= other[1] + 1e-6 or other[3] + NODE_GAP <= one[1] + 1e-6
@@ -64,13 +64,13 @@ def test_nodes_lie_in_the_picture_and_do_not_overlap(case: tuple[Plan, dict[str,
 @given(cases(), st.sampled_from([0, layout.MAX_POINTS]))
 def test_an_edge_leads_to_the_right_from_its_node_to_its_node(case: tuple[Plan, dict[str, Size]], most: int) -> None:
     plan, sizes = case
-    found = lay_out(plan, sizes, most)
+    layout_result = lay_out(plan, sizes, most)
     forward = {(node.id, port): edge.node for node in plan.nodes for port, edge in enumerate(node.inputs)
                if not edge.feedback}  # fmt: skip
-    assert found.routes.keys() == forward.keys()
-    for (id, port), route in found.routes.items():
-        assert route[0][0] == box(found, sizes, forward[id, port])[2]
-        assert route[-1][0] == found.corners[id][0]
+    assert layout_result.routes.keys() == forward.keys()
+    for (id, port), route in layout_result.routes.items():
+        assert route[0][0] == box(layout_result, sizes, forward[id, port])[2]
+        assert route[-1][0] == layout_result.corners[id][0]
         assert all(one[0] <= other[0] for one, other in pairwise(route))
 
 

@@ -76,11 +76,11 @@ def test_a_profile_reaches_every_window() -> None:
         without = Without((part,))
         return System(subsystems=(System(joinables=(part, Union((part,))), predicates=(Optional(part), without)),))
 
-    found = profiles.apply_profile(program(part), "csparql", LANDMARK, {"s": HoppingWindow(4, 2)}, output="istream")
+    result = profiles.apply_profile(program(part), "csparql", LANDMARK, {"s": HoppingWindow(4, 2)}, output="istream")
     windows = (("s", HoppingWindow(4, 2, closed=True)),)
-    assert found.subsystems[0].joinables == (changed, Union((changed,)))
-    assert found.subsystems[0].predicates == (Optional(changed), Without((changed,)))
-    assert found.sources == (Source("", LANDMARK, windows),)
+    assert result.subsystems[0].joinables == (changed, Union((changed,)))
+    assert result.subsystems[0].predicates == (Optional(changed), Without((changed,)))
+    assert result.sources == (Source("", LANDMARK, windows),)
 
 
 def test_cqels_outputs_what_is_new() -> None:
@@ -92,9 +92,9 @@ def assert_told(text: str, arriving: str, expected: str, profile: str = "squall2
     """What a query in C-SPARQL over the stream <urn:s> tells, until its last event."""
     system = profiles.apply_profile(squall.compile(f"PREFIX : <http://example.org/>\n{text}", lexer="csparql"), profile)
     made = [event._replace(stream="urn:s") for event in stream(arriving)]
-    found = run(system, made)
-    assert_as_oracle(system, found, made)
-    differs = difference(((out.time, out.fact) for out in found if out.time <= made[-1].time), timed(expected))
+    result = run(system, made)
+    assert_as_oracle(system, result, made)
+    differs = difference(((out.time, out.fact) for out in result if out.time <= made[-1].time), timed(expected))
     assert not differs, differs
 
 
@@ -165,10 +165,10 @@ def as_jena(program: str, events: str, **more: Any) -> list[str]:
     text = f"@prefix : <http://example.org/> .\n{program}"
     system = profiles.apply_profile(squall.compile(text, lexer="jena", profile="jena"), "jena", **more)
     arriving = stream(events)
-    found = run(system, arriving)
-    assert_as_oracle(system, found, arriving)
+    result = run(system, arriving)
+    assert_as_oracle(system, result, arriving)
     assert_as_oracle(system, run(system, arriving, planner="greedy"), arriving)
-    return [show(time, fact) for time, fact in sorted((one.time, one.fact) for one in found)]
+    return [show(time, fact) for time, fact in sorted((one.time, one.fact) for one in result)]
 
 
 OPEN = "[r: (?x :p ?y) noValue(?x :done) -> (?x :open ?y)]"
@@ -226,7 +226,9 @@ def test_what_the_user_says_comes_before_the_profile() -> None:
 
 
 def test_removals_and_windows_by_stream() -> None:
-    (source,) = profiles.apply_profile(RULE, window=SlidingWindow(5), windows={"s": CountWindow(3)}, removals=True).sources
+    (source,) = profiles.apply_profile(
+        RULE, window=SlidingWindow(5), windows={"s": CountWindow(3)}, removals=True
+    ).sources
     assert source == Source("", SlidingWindow(5), (("s", CountWindow(3)),), removals=True)
 
 

@@ -26,8 +26,8 @@ def planned(*sets: str) -> Plan:
 def closure(plan: Plan, text: str) -> set[str]:
     """What rules derive from static data, as lines, and the data."""
     given = static(text)
-    found = [out.fact for out in squall.run(plan, [], static=given)]
-    return {show_fact(fact) for fact in [*found, *(fact for event in given for fact in event.facts)]}
+    result = [out.fact for out in squall.run(plan, [], static=given)]
+    return {show_fact(fact) for fact in [*result, *(fact for event in given for fact in event.facts)]}
 
 
 def without(system: System, names: set[str]) -> System:
@@ -257,6 +257,6 @@ def test_each_rule_concludes_what_no_other_does(sets: list[str], name: str, data
 
 def test_all_rules_have_an_example() -> None:
     for sets, first in ((["rdfs"], "rdf"), (["owl2rl"], ("eq-", "prp-", "cls-", "cax-", "scm-"))):
-        found = {rule.name for rule in rules(squall.compile(rules=sets)) if rule.name.startswith(first)}
-        parts = {name for name in found if name.rpartition("-")[0] in NAMED}
-        assert found - parts - {"eq-other"} <= NAMED
+        result = {rule.name for rule in rules(squall.compile(rules=sets)) if rule.name.startswith(first)}
+        parts = {name for name in result if name.rpartition("-")[0] in NAMED}
+        assert result - parts - {"eq-other"} <= NAMED

@@ -36,12 +36,12 @@ def dataset(text: str) -> Dataset:
 DATA = dataset(":a :p :b; :b :p :c; :g|:a :q :b; :h|")
 
 
-def same(found: Dataset, due: Dataset) -> bool:
-    return set(found.named) == set(due.named) and isomorphic(found.quads(), due.quads())
+def isomorphic_datasets(result: Dataset, expected_data: Dataset) -> bool:
+    return set(result.named) == set(expected_data.named) and isomorphic(result.quads(), expected_data.quads())
 
 
 @pytest.mark.parametrize(
-    ("request_", "due"),
+    ("request_", "expected_data"),
     [
         ("", ":a :p :b; :b :p :c; :g|:a :q :b; :h|"),
         ("INSERT DATA { :n :p :a, :b . GRAPH :k { :n :p :c } }",
@@ -87,16 +87,18 @@ def same(found: Dataset, due: Dataset) -> bool:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
-def test_what_a_request_does(request_: str, due: str, planner: str) -> None:
-    found = apply_update(DATA, PREFIX + request_, planner=planner)
-    assert same(found, dataset(due)), [*found.quads()]
+def test_what_a_request_does(request_: str, expected_data: str, planner: str) -> None:
+    result = apply_update(DATA, PREFIX + request_, planner=planner)
+    assert isomorphic_datasets(result, dataset(expected_data)), [*result.quads()]
 
 
 def test_operations_see_what_those_before_them_did() -> None:
     request = (
         "INSERT { GRAPH :k { ?x :r ?y } } WHERE { ?x :p ?y } ; DELETE { ?x :p ?y } WHERE { GRAPH :k { ?x :r ?y } }"
     )
-    assert same(apply_update(DATA, PREFIX + request), dataset(":g|:a :q :b; :h|; :k|:a :r :b; :k|:b :r :c"))
+    assert isomorphic_datasets(
+        apply_update(DATA, PREFIX + request), dataset(":g|:a :q :b; :h|; :k|:a :r :b; :k|:b :r :c")
+    )
 
 
 def test_the_data_set_that_is_given_stays_as_it_is() -> None:
@@ -110,8 +112,8 @@ def test_the_data_set_that_is_given_stays_as_it_is() -> None:
 
 def made(template: str, pattern: str) -> set[Quad]:
     """What an INSERT adds."""
-    found = apply_update(DATA, f"{PREFIX} INSERT {{ {template} }} WHERE {{ {pattern} }}")
-    return {*found.quads()} - {*DATA.quads()}
+    result = apply_update(DATA, f"{PREFIX} INSERT {{ {template} }} WHERE {{ {pattern} }}")
+    return {*result.quads()} - {*DATA.quads()}
 
 
 @pytest.mark.parametrize(
@@ -133,15 +135,15 @@ def test_what_is_no_triple_is_left_out(template: str, pattern: str) -> None:
 
 
 def test_blank_nodes_of_a_template_are_new_for_each_solution() -> None:
-    found = made("?x :r _:n . GRAPH :g { _:n :r ?y }", "?x :p ?y")
-    nodes = {one for quad in found for one in quad if one and is_blank(one)}
+    result = made("?x :r _:n . GRAPH :g { _:n :r ?y }", "?x :p ?y")
+    nodes = {one for quad in result for one in quad if one and is_blank(one)}
     assert len(nodes) == 2
-    assert {len([quad for quad in found if node in quad]) for node in nodes} == {2}
+    assert {len([quad for quad in result if node in quad]) for node in nodes} == {2}
 
 
 def test_equal_solutions_make_blank_nodes_each() -> None:
-    found = made("[] :r :b", "{ :a :p :b } UNION { :a :p ?y }")
-    assert len(found) == 2
+    result = made("[] :r :b", "{ :a :p :b } UNION { :a :p ?y }")
+    assert len(result) == 2
 
 
 def test_what_is_new_is_new_in_each_operation_and_each_request() -> None:
@@ -168,8 +170,8 @@ def test_a_document_is_found_beside_the_request_by_its_address_and_by_what_is_sa
     request = tmp_path / "load.ru"
     file = (tmp_path / "x.ttl").as_uri()
     request.write_text(f"LOAD <x.ttl> ; LOAD <{file}> INTO GRAPH <http://example.org/g> ; LOAD <{E}doc>")
-    found = apply_update(DATA, request, {f"{E}doc": str(tmp_path / "x.ttl")})
-    loaded = [quad for quad in found.quads() if quad not in set(DATA.quads())]
+    result = apply_update(DATA, request, {f"{E}doc": str(tmp_path / "x.ttl")})
+    loaded = [quad for quad in result.quads() if quad not in set(DATA.quads())]
     near, said = f"<{tmp_path.as_uri()}/a>", f"<{E}a>"
     assert [(quad[0], quad[3]) for quad in loaded] == [(near, None), (said, None), (near, term(":g"))]
     assert len({quad[2] for quad in loaded}) == 3, "each time the blank nodes are others"
@@ -177,8 +179,8 @@ def test_a_document_is_found_beside_the_request_by_its_address_and_by_what_is_sa
 
 def test_an_empty_document_creates_its_graph(tmp_path: Path) -> None:
     (tmp_path / "empty.nt").write_text("")
-    found = apply_update(Dataset(), f"LOAD <{(tmp_path / 'empty.nt').as_uri()}> INTO GRAPH <{E}k>")
-    assert found == dataset(":k|")
+    result = apply_update(Dataset(), f"LOAD <{(tmp_path / 'empty.nt').as_uri()}> INTO GRAPH <{E}k>")
+    assert result == dataset(":k|")
 
 
 # Errors
@@ -256,8 +258,8 @@ def messages(request: str) -> Iterable[tuple[str, str | None]]:
 
 def test_warnings() -> None:
     assert messages("INSERT { ?x :p ?y } WHERE { ?x :p ?y } ; DELETE WHERE { GRAPH ?g { ?s ?p ?o } } ; DROP ALL") == []
-    found = messages("DELETE { ?roon :p ?y } INSERT { 'x' :p ?y . GRAPH ?g { ?room :p ?y } } WHERE { ?room :p ?y }")
-    assert found == [
+    result = messages("DELETE { ?roon :p ?y } INSERT { 'x' :p ?y . GRAPH ?g { ?room :p ?y } } WHERE { ?room :p ?y }")
+    assert result == [
         ("`?roon` is in the template, but nothing binds it", "did you mean `?room`?"),
         ("this triple is never made: a literal cannot be the subject of a triple", None),
         ("`?g` is in the template, but nothing binds it", "bind it in the pattern, or leave the triple out"),

@@ -51,8 +51,8 @@ DATA = Statistics.of([CHAIN, STAR])
 def rows(rule: System, kind: type[Operator], statistics: Statistics | None = DATA, planner: str = "greedy") -> float:
     """How many rows the last node of a kind is estimated to make."""
     made = squall.plan(System(subsystems=(rule,)), planner)
-    found = estimates(made, statistics)
-    return [found[node.id] for node in made.nodes if isinstance(node.op, kind)][-1]
+    result = estimates(made, statistics)
+    return [result[node.id] for node in made.nodes if isinstance(node.op, kind)][-1]
 
 
 def rule(*joinables: Pattern | AtomPattern | Union | System, **more: object) -> System:
@@ -73,9 +73,15 @@ def test_facts_are_counted_once() -> None:
 def test_frequent_objects_are_counted_one_by_one() -> None:
     assert DATA.counts(Q).of_object(iri("urn:s0")) == 50
     assert DATA.counts(Q).of_object(iri("urn:s7")) == 1
-    many = Statistics.of([Event(0, triples(R, [(n, n) for n in range(MAX_FREQUENT_VALUES + 40)] + [(n, 0) for n in range(50)]))])
+    many = Statistics.of(
+        [Event(0, triples(R, [(n, n) for n in range(MAX_FREQUENT_VALUES + 40)] + [(n, 0) for n in range(50)]))]
+    )
     assert len(many.counts(R).values) == MAX_FREQUENT_VALUES
-    rare = [value for value in (iri(f"urn:s{n}") for n in range(MAX_FREQUENT_VALUES + 40)) if value not in dict(many.counts(R).values)]
+    rare = [
+        value
+        for value in (iri(f"urn:s{n}") for n in range(MAX_FREQUENT_VALUES + 40))
+        if value not in dict(many.counts(R).values)
+    ]
     assert many.counts(R).of_object(rare[0]) == pytest.approx(1)
 
 
@@ -93,9 +99,9 @@ def test_atoms_are_counted_by_relation() -> None:
 @given(event_streams(features=ALL))
 def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, events: list[Event]) -> None:
     path = tmp_path_factory.mktemp("statistics") / "counts.json"
-    found = Statistics.of(events)
-    found.save(path)
-    assert Statistics.load(path) == found
+    result = Statistics.of(events)
+    result.save(path)
+    assert Statistics.load(path) == result
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"all": {}, "predicates": []}', '{"all": 3, "predicates": [[]]}'])
@@ -171,8 +177,8 @@ def test_what_rules_derive_counts() -> None:
     made = System("m", joinables=(Pattern(X, P, Y),), consequences=(Construct((Pattern(Y, R, X),)),))
     read = rule(Pattern(X, R, Y), Pattern(Y, P, Z))
     plan = squall.plan(System(subsystems=(made, read)), "greedy")
-    found = estimates(plan, DATA)
-    assert found[_match_of(plan, R)] == pytest.approx(100)
+    result = estimates(plan, DATA)
+    assert result[_match_of(plan, R)] == pytest.approx(100)
 
 
 def _match_of(plan: Plan, predicate: Term) -> str:
@@ -201,6 +207,6 @@ def test_every_node_has_an_estimate(system: System, events: list[Event], facts: 
     for planner in ("greedy", "rete"):
         plan = squall.plan(system, planner)
         for statistics in (None, Statistics(), Statistics.of([*events, *facts])):
-            found = estimates(plan, statistics)
-            assert set(found) == {node.id for node in plan.nodes}
-            assert all(0 <= count < float("inf") for count in found.values())
+            result = estimates(plan, statistics)
+            assert set(result) == {node.id for node in plan.nodes}
+            assert all(0 <= count < float("inf") for count in result.values())

@@ -69,7 +69,7 @@ def refusals(system: System) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"),
+    ("pattern", "result"),
     [
         (Pattern(X, P, Y), (None, P, None)),
         (Pattern(A, X, ONE), (A, None, ONE)),
@@ -77,8 +77,8 @@ def refusals(system: System) -> list[str]:
         (AtomPattern(R, ()), (f"@{R}",)),
     ],
 )
-def test_the_shape_of(pattern: FactPattern, found: Shape) -> None:
-    assert shape(pattern) == found
+def test_the_shape_of(pattern: FactPattern, result: Shape) -> None:
+    assert shape(pattern) == result
 
 
 @pytest.mark.parametrize(
@@ -305,8 +305,8 @@ EDGES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=25)
 @given(EDGES)
 def test_components_are_those_of_networkx(edges: list[tuple[int, int]]) -> None:
     graph = networkx.DiGraph(edges)
-    found = components({node: list(graph.successors(node)) for node in graph})
-    assert sorted(map(sorted, found)) == sorted(map(sorted, networkx.strongly_connected_components(graph)))
+    result = components({node: list(graph.successors(node)) for node in graph})
+    assert sorted(map(sorted, result)) == sorted(map(sorted, networkx.strongly_connected_components(graph)))
 
 
 def test_components_of_a_long_path_and_of_a_long_cycle() -> None:

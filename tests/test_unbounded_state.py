@@ -20,7 +20,7 @@ PREFIX = "PREFIX : <http://example.org/>\n"
 S, T = "http://example.org/s", "http://example.org/t"
 
 
-def found(query: str, given: Sequence[str] | None = None, lexer: str = "csparql", **windows: object) -> list[str]:
+def warnings_of(query: str, given: Sequence[str] | None = None, lexer: str = "csparql", **windows: object) -> list[str]:
     """Why queries keep more and more."""
     system = squall.compile(PREFIX + query, lexer=lexer, **windows)  # type: ignore[arg-type]
     warnings = unbounded_state_warnings(system, given)
@@ -28,7 +28,7 @@ def found(query: str, given: Sequence[str] | None = None, lexer: str = "csparql"
     return [one.message.partition(" stores all matches of ")[2] for one in warnings]
 
 
-def keeps(pattern: str, why: str) -> list[str]:
+def warning_texts(pattern: str, why: str) -> list[str]:
     return [f"`{pattern}` in streams without a window, {why}"]
 
 
@@ -61,7 +61,7 @@ def keeps(pattern: str, why: str) -> list[str]:
     ],
 )  # fmt: skip
 def test_queries_with_unbounded_state_have_a_warning(query: str, pattern: str, why: str) -> None:
-    assert found(query) == keeps(pattern, why)
+    assert warnings_of(query) == warning_texts(pattern, why)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_queries_with_unbounded_state_have_a_warning(query: str, pattern: str, w
     ],
 )
 def test_what_is_bounded(query: str) -> None:
-    assert found(query) == []
+    assert warnings_of(query) == []
 
 
 def test_each_query_is_warned_of_once() -> None:
@@ -98,20 +98,24 @@ def test_the_place_is_that_of_the_pattern() -> None:
 
 def test_the_default_graph_has_the_streams_that_are_given() -> None:
     query = "SELECT * { ?x :p ?y . ?y :q ?z }"
-    assert found(query, []) == []
-    assert found(query, [""]) == found(query, [S]) == keeps("?y :q ?z", "to join it with `?x :p ?y`")
-    assert found("SELECT * { GRAPH ?g { ?x :p ?y . ?y :q ?z } }", [""]) == []
-    assert found("SELECT * { GRAPH ?g { ?x :p ?y . ?y :q ?z } }", [S]) == keeps(
+    assert warnings_of(query, []) == []
+    assert (
+        warnings_of(query, [""]) == warnings_of(query, [S]) == warning_texts("?y :q ?z", "to join it with `?x :p ?y`")
+    )
+    assert warnings_of("SELECT * { GRAPH ?g { ?x :p ?y . ?y :q ?z } }", [""]) == []
+    assert warnings_of("SELECT * { GRAPH ?g { ?x :p ?y . ?y :q ?z } }", [S]) == warning_texts(
         "?y :q ?z", "to join it with `?x :p ?y`"
     )
 
 
 def test_windows_that_are_given_from_outside() -> None:
     query = "SELECT * { ?x :p ?y . ?y :q ?z }"
-    assert found(query, [S], window=SlidingWindow(5)) == []
-    assert found(query, [S], windows={S: HoppingWindow(5, 5)}) == []
-    assert found(query, [S, T], windows={S: CountWindow(5)}) == keeps("?y :q ?z", "to join it with `?x :p ?y`")
-    assert found("SELECT * FROM STREAM :s { ?x :p ?y . ?y :q ?z }", [S], windows={S: CountWindow(5)}) == []
+    assert warnings_of(query, [S], window=SlidingWindow(5)) == []
+    assert warnings_of(query, [S], windows={S: HoppingWindow(5, 5)}) == []
+    assert warnings_of(query, [S, T], windows={S: CountWindow(5)}) == warning_texts(
+        "?y :q ?z", "to join it with `?x :p ?y`"
+    )
+    assert warnings_of("SELECT * FROM STREAM :s { ?x :p ?y . ?y :q ?z }", [S], windows={S: CountWindow(5)}) == []
 
 
 def test_reentrant_rules_have_no_warning() -> None:
@@ -179,9 +183,9 @@ def told(*arguments: str) -> str:
     ],
 )
 def test_the_command_line_warns(arguments: tuple[str, ...], warned: bool) -> None:
-    said = told(*arguments)
-    assert ("stores all matches of `?y :q ?z`" in said) == warned
-    assert "error" not in said
+    output = told(*arguments)
+    assert ("stores all matches of `?y :q ?z`" in output) == warned
+    assert "error" not in output
 
 
 @pytest.mark.usefixtures("folder")

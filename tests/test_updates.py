@@ -49,13 +49,13 @@ PLANNERS = ("greedy", "rete")
 
 def begun(taken: Sequence[Delta], now: int) -> Counter[int]:
     """When rows begin to be valid, up to a time."""
-    found: Counter[int] = Counter()
+    results: Counter[int] = Counter()
     before: Bag = Counter()
     for time in [time for time in TIMES if time <= now]:
         rows = at(taken, time)
-        found.update(time for row in rows if rows[row] > 0 >= before[row])
+        results.update(time for row in rows if rows[row] > 0 >= before[row])
         before = rows
-    return found
+    return results
 
 
 @given(course=courses(2, (A, B, None), always=True))
@@ -64,12 +64,12 @@ def test_each_row_that_begins_demands_something(course: list[Advance]) -> None:
     """Rows are told apart by all of their columns, whatever of them the template has."""
     op = Update(ops.Update(((None, A, B, C),), rules=("r",)))
     taken: list[Delta] = []
-    came: Counter[object] = Counter()
+    arrivals: Counter[object] = Counter()
     for step in course:
         op.apply(0, step.batch)
         taken += step.batch
-        came.update(time for time, _ in op.demanded(step.now))
-        assert came == begun(taken, step.now)
+        arrivals.update(time for time, _ in op.demanded(step.now))
+        assert arrivals == begun(taken, step.now)
     assert op.size() == 0
     assert op.due == FOREVER
 
@@ -79,7 +79,7 @@ def test_the_steps_of_time_make_no_difference(batch: list[Delta]) -> None:
     once, often = (Update(ops.Update(((None, 0, B, C),))) for _ in range(2))
     once.apply(0, batch)
     often.apply(0, batch)
-    assert once.demanded(max(TIMES)) == [found for time in TIMES for found in often.demanded(time)]
+    assert once.demanded(max(TIMES)) == [results for time in TIMES for results in often.demanded(time)]
 
 
 @pytest.mark.parametrize(
@@ -100,12 +100,12 @@ def test_what_is_demanded_is_rdf_in_a_graph_that_is_an_iri(
 ) -> None:
     op = Update(ops.Update((quad,), (quad,)))
     op.apply(0, [(C, A, ONE, None, 3, FOREVER, 1)])
-    found = [(time, *demand) for time, demand in op.demanded(5)]
+    results = [(time, *demand) for time, demand in op.demanded(5)]
     if expected is None:
-        assert found == []
+        assert results == []
     else:
         stream, fact = expected
-        assert found == [(3, False, stream, fact), (3, True, stream or WORKING, fact)]
+        assert results == [(3, False, stream, fact), (3, True, stream or WORKING, fact)]
 
 
 def test_what_is_there_from_the_start_is_not_demanded() -> None:
@@ -127,9 +127,9 @@ def outputs(text: str, events: str, facts: str = "", *, steps: int = 10_000) -> 
     for planner in PLANNERS:
         for batches in ([given_events], [[event] for event in given_events]):
             job = squall.build(squall.plan(system, planner), "iterator", Options(steps=steps))
-            came = list(job.run(batches, given_facts))
-            assert_as_oracle(system, came, given_events, given_facts)
-    shown = (show(out.time, out.fact) for out in came)
+            arrivals = list(job.run(batches, given_facts))
+            assert_as_oracle(system, arrivals, given_events, given_facts)
+    shown = (show(out.time, out.fact) for out in arrivals)
     return sorted((re.sub(r'"(\d+)"\^\^\S+integer>', r"\1", line) for line in shown), key=_time)
 
 
@@ -147,8 +147,8 @@ SELECT ?n { GRAPH :memory { :count :is ?n } }"""
 
 def test_a_counter() -> None:
     """Events of one instant are one step: the count is read by all of its solutions before it is written."""
-    came = "1000 :a a :Event\n2000 :b a :Event\n3000 :c a :Event\n3000 :d a :Event\n4000 :a a :Event"
-    counts = [line for line in outputs(COUNTER, came) if "?n" in line]
+    arrivals = "1000 :a a :Event\n2000 :b a :Event\n3000 :c a :Event\n3000 :d a :Event\n4000 :a a :Event"
+    counts = [line for line in outputs(COUNTER, arrivals) if "?n" in line]
     assert counts == ["always ?n=0", "1001 ?n=1", "2001 ?n=2", "3001 ?n=3", "4001 ?n=4"]
 
 
@@ -161,8 +161,8 @@ def test_a_state_machine() -> None:
     DELETE WHERE { :door :do ?do } ;
     SELECT ?s { :door :state ?s }"""
     events = "10 :door :do :open\n20 :door :do :lock\n30 :door :do :close\n40 :door :do :lock\n50 :door :do :open"
-    found = outputs(machine, events)
-    assert [line for line in found if "?s" in line] == [
+    results = outputs(machine, events)
+    assert [line for line in results if "?s" in line] == [
         "always ?s=:closed", "11 ?s=:opened", "31 ?s=:closed", "41 ?s=:locked",
     ]  # fmt: skip
 
@@ -176,8 +176,8 @@ def test_one_event_an_hour() -> None:
     WHERE { ?event :at ?time . :memory :hour ?old BIND (HOURS(?time) AS ?hour) FILTER (?hour != ?old) } ;
     DELETE WHERE { ?event :at ?time }"""
     day = "2026-01-01T{}:00Z"
-    came = enumerate(("09:10", "09:50", "10:05", "10:06", "12:00"), 1)
-    events = "\n".join(f'{1000 * n} :e{n} :at "{day.format(at)}"^^xsd:dateTime' for n, at in came)
+    arrivals = enumerate(("09:10", "09:50", "10:05", "10:06", "12:00"), 1)
+    events = "\n".join(f'{1000 * n} :e{n} :at "{day.format(at)}"^^xsd:dateTime' for n, at in arrivals)
     assert [line for line in outputs(once, events) if "passed" in line] == [
         "3001 :e3 :passed 10", "5001 :e5 :passed 12",
     ]  # fmt: skip
@@ -193,8 +193,8 @@ def test_a_missing_event() -> None:
     WHERE { :clock :strikes ?hour . ?parcel :due ?hour ; :state :sent FILTER NOT EXISTS { ?parcel :takenBy ?who } }"""
     facts = ":a :due 5. :b :due 5. :c :due 5"
     events = "10 :a :sentBy :x\n20 :b :sentBy :x\n30 :a :takenBy :y\n50 :clock :strikes 5\n60 :b :takenBy :y"
-    found = outputs(due, events, facts.replace(". ", "\n"))
-    assert found == ["11 :a :state :sent", "21 :b :state :sent", "31 :a :state :delivered", "51 :b :state :missing"]
+    results = outputs(due, events, facts.replace(". ", "\n"))
+    assert results == ["11 :a :state :sent", "21 :b :state :sent", "31 :a :state :delivered", "51 :b :state :missing"]
 
 
 def test_updates_over_static_data_alone_are_answered_at_once() -> None:
@@ -203,8 +203,8 @@ def test_updates_over_static_data_alone_are_answered_at_once() -> None:
     INSERT { ?x :reaches ?z } WHERE { ?x :reaches ?y . ?y :edge ?z } ;
     DELETE { ?x :wanted ?y } WHERE { ?x :wanted ?y ; :reaches ?y } ;
     SELECT (COUNT(*) AS ?n) { ?x :wanted ?y }"""
-    found = outputs(path, "5 :c :edge :d", ":a :edge :b\n:b :edge :c\n:a :wanted :c\n:b :wanted :d")
-    assert found == [
+    results = outputs(path, "5 :c :edge :d", ":a :edge :b\n:b :edge :c\n:a :wanted :c\n:b :wanted :d")
+    assert results == [
         "always :a :reaches :b", "always :a :reaches :c", "always :b :reaches :c", "always ?n=1",
         "6 :a :reaches :d", "6 :b :reaches :d", "6 :c :reaches :d", "7 ?n=0",
     ]  # fmt: skip
@@ -233,10 +233,10 @@ def test_a_program_that_does_not_come_to_rest_is_an_error(planner: str, events: 
 def test_events_allow_more_steps() -> None:
     plan = squall.plan(squall.compile(PREFIX + GROWS, lexer="sparql"))
     run = squall.build(plan, "iterator", Options(steps=12)).run([stream("5 :a :n 1\n15 :b :p :c\n25 :b :p :d")])
-    came: list[Output] = []
+    arrivals: list[Output] = []
     with pytest.raises(BuilderError):
-        came.extend(run)
-    assert max(out.time for out in came) == 25 + 11
+        arrivals.extend(run)
+    assert max(out.time for out in arrivals) == 25 + 11
 
 
 # Against the oracle, whatever is inserted and deleted
@@ -290,9 +290,9 @@ def test_updates_are_as_the_oracle_says(system: System, events: list[Event], pla
     batches = [events[start:end] for start, end in pairwise(bounds)]
     job = squall.build(squall.plan(system, planner), "iterator", Options(steps=oracle.STEPS))
     try:
-        came = list(job.run(batches))
+        arrivals = list(job.run(batches))
     except BuilderError:
         with pytest.raises(BuilderError, match="steps without an event"):
             oracle.outputs(system, events)
     else:
-        assert_as_oracle(system, came, events)
+        assert_as_oracle(system, arrivals, events)
