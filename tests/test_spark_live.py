@@ -244,7 +244,9 @@ def test_a_signal_ends_a_run(tmp_path: Path, number: signal.Signals) -> None:
     assert len((tmp_path / "out.ntt").read_text().splitlines()) == 3
 
 
-def test_sources_that_are_not_replayable_are_reported(tmp_path: Path, squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_that_are_not_replayable_are_reported(
+    tmp_path: Path, squall: Squall, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("seen.jena").write_text(SEEN)
     os.mkfifo("pipe")

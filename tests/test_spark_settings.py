@@ -76,7 +76,7 @@ def test_it_is_one_before_spark_is_started(squall: Squall, tmp_path: Path) -> No
     (tmp_path / "x.rq").write_text("SELECT ?x WHERE { ?x <urn:p> ?y }")
     (tmp_path / "in.nt").write_text("")
     arguments = ["build", str(tmp_path / "x.rq"), "--builder", "spark", "--source", str(tmp_path / "in.nt")]
-    code, _, error = squall(*arguments, "--conf", "spark.squall.workerrows=0")
+    code, _, error = squall(*arguments, "--conf", "spark.squall.maxCachedStaterows=0")
     assert code == 2
     assert f"did you mean `{MAX_CACHED_STATE_ROWS}`" in error
 

@@ -71,7 +71,9 @@ def run(plan: Plan, folder: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("window", ["LANDMARK", "RANGE 5ms", "RANGE 6ms STEP 3ms"])
-def test_a_small_micro_batch_is_a_single_task_without_shuffles(tmp_path: Path, spark_jobs: list[str], window: str) -> None:
+def test_a_small_micro_batch_is_a_single_task_without_shuffles(
+    tmp_path: Path, spark_jobs: list[str], window: str
+) -> None:
     """Rounds, static data, and what waits for its time included."""
     system = squall.compile(PATHS, lexer="jena", window=window)
     assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=4)), EVENTS, ROOMS)
@@ -94,7 +96,9 @@ def test_small_and_large_micro_batches_can_alternate(tmp_path: Path, conf: Any, 
 
 
 @pytest.mark.parametrize(("name", "value"), [(MAX_SINGLE_TASK_BYTES, "0"), (MAX_SINGLE_TASK_ROWS, "0")])
-def test_single_task_batches_can_be_disabled(tmp_path: Path, conf: Any, spark_jobs: list[str], name: str, value: str) -> None:
+def test_single_task_batches_can_be_disabled(
+    tmp_path: Path, conf: Any, spark_jobs: list[str], name: str, value: str
+) -> None:
     conf.set(name, value)
     system = squall.compile(PATHS, lexer="jena")
     assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=2)), EVENTS, ROOMS)
