@@ -36,7 +36,7 @@ from squall.functions.values import (
     text,
 )
 from squall.rdf import ALWAYS, RDFS, XSD, Term, iri, iri_text, is_blank, is_iri, is_literal, literal
-from squall.rdf.compounds import is_compound, derived_node
+from squall.rdf.compounds import derived_node, is_compound
 
 if TYPE_CHECKING:
     import regex

@@ -13,7 +13,7 @@ from squall.functions import SAME_VALUE, Builtin, Function, Mode
 from squall.functions.jena import function_iri, integer
 from squall.functions.values import number, same, value_key
 from squall.rdf import Term, literal
-from squall.rdf.compounds import LIST, is_compound, derived_node, parse_compound
+from squall.rdf.compounds import LIST, derived_node, is_compound, parse_compound
 
 Maybe = Term | None
 
