@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib
 import io
 import os
 import re
@@ -29,6 +30,8 @@ from typing import Any
 
 import pytest
 
+from squall import plugins
+
 ROOT = Path(__file__).parent.parent
 BESIDE_DOCS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES = sorted([*BESIDE_DOCS, *ROOT.glob("docs/**/*.md")])
@@ -37,6 +40,8 @@ MODULES = [
     for folder in ("squall", "lexers", "translators", "planners", "builders", "tests", "docs")
     for path in [*ROOT.glob(f"{folder}/**/*.py"), *ROOT.glob(f"{folder}/**/*.lark")]
 ]
+NO_MODULES = {*plugins.GROUPS, "squall.print"}
+"""Dotted names that are entry-point groups, or a logger."""
 NOT_RUN = {"bash", "text", "jena", "mermaid", "ini"}
 
 _FENCE = re.compile(r"^```(\w+)?[ ]*([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -202,6 +207,26 @@ def test_the_modules_that_a_page_names_exist(path: Path) -> None:
     """A path may be short: `operators/join.py` is the one file that ends so."""
     paths = set(re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|lark))`", without_fences(path.read_text())))
     assert sorted(name for name in paths if not any(module.endswith(f"/{name}") for module in MODULES)) == []
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name is that of a module, or of something in one."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            value: Any = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        return all(hasattr(value, part) and (value := getattr(value, part)) is not None for part in parts[length:])
+    return False
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in PAGES if "decisions" not in path.parts], ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_the_dotted_names_of_a_page_exist(path: Path) -> None:
+    names = set(re.findall(r"`(squall(?:\.\w+)+)", without_fences(path.read_text()))) - NO_MODULES
+    assert sorted(name for name in names if not resolves(name)) == []
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
