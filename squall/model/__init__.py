@@ -68,7 +68,6 @@ __all__ = [
     "Stream",
     "System",
     "TableFunction",
-    "Telling",
     "Union",
     "Variable",
     "Without",

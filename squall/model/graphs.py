@@ -25,7 +25,7 @@ def components(successors_of: Mapping[N, Iterable[N]]) -> list[list[N]]:
     """
     parts: list[list[N]] = []
     low: dict[N, int] = {}
-    """For each visited node the least position in `stack` that it reaches; a larger number when its component is done."""
+    """For each visited node the least position in `stack` that it reaches; a larger number when it is done."""
     stack: list[N] = []
     for root in successors_of:
         if root in low:

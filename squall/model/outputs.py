@@ -86,4 +86,4 @@ def derived_streams(system: System) -> tuple[str, ...]:
     """Returns the IRIs (without brackets) of the streams that a program derives, each once, in the order of the
     program.
     """
-    return tuple(dict.fromkeys(telling.stream for telling in output_specs(system) if telling.stream))
+    return tuple(dict.fromkeys(spec.stream for spec in output_specs(system) if spec.stream))

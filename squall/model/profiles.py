@@ -108,8 +108,8 @@ PROFILES = (
     ),
     Profile(
         "squall2013",
-        "OPTIONAL gives the row that it does not extend as well; windows slide without steps, and what is new is told "
-        "at once, so that aggregates run",
+        "OPTIONAL gives the row that it does not extend as well; windows slide without steps, and what is new is "
+        "output at once, so that aggregates run",
         _sliding_window,
         Report("close"),
         "istream",

@@ -104,9 +104,7 @@ class _Query:
         )
 
     def _warning(self, pattern: FactPattern, reason: str) -> TranslatorWarning:
-        message = (
-            f"`{self.name}` stores all matches of {pattern_text(pattern)} in streams without a window, {reason}"
-        )
+        message = f"`{self.name}` stores all matches of {pattern_text(pattern)} in streams without a window, {reason}"
         return TranslatorWarning(message, pattern.origin, _HINT)
 
 
