@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -11,6 +12,9 @@ import pyarrow
 
 from squall.builders.distributed.io.records import SCHEMA, Step
 from squall.process.gc_tuning import calm_collector, spare_collector
+
+# `mapInArrow` asks for pandas, of which neither it nor squall uses anything: rows go to Python as Arrow.
+warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
 
 if TYPE_CHECKING:
     from pyspark import RDD
