@@ -106,13 +106,13 @@ class Reader:
 def in_words(kinds: Set[str], signs: Mapping[str, str], phrases: Sequence[Phrase]) -> tuple[list[str], Set[str]]:
     """What is expected in words, signs first, and the kinds of which nothing is said. The first phrase that fits comes
     first."""
-    found = []
+    phrase_list = []
     left = kinds
-    for phrase, needed, covered in phrases:
-        if needed <= left:
-            found.append(phrase)
+    for phrase, required, covered in phrases:
+        if required <= left:
+            phrase_list.append(phrase)
             left = left - covered
-    return [*(f"`{sign}`" for kind, sign in signs.items() if kind in left), *found], left
+    return [*(f"`{sign}`" for kind, sign in signs.items() if kind in left), *phrase_list], left
 
 
 def listed(words: Sequence[str]) -> str:

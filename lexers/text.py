@@ -21,27 +21,27 @@ class Text:
         self.source = source
         self.name = name
         self.errors: list[LexerError] = []
-        self.lines = [0, *(found.end() for found in _LINE_END.finditer(source))]
+        self.lines = [0, *(match.end() for match in _LINE_END.finditer(source))]
         self.shifts: list[tuple[int, int]] = [(0, 0)]
         self.text = "".join(self._pieces())
 
     def _pieces(self) -> Iterator[str]:
         """The text in pieces; `shifts` says from which place on of it how much longer the source is."""
         end = shift = 0
-        for found in _CODEPOINT.finditer(self.source):
-            code = found[1] or found[2]
+        for match in _CODEPOINT.finditer(self.source):
+            code = match[1] or match[2]
             if not code:
                 continue
-            yield self.source[end : found.start()]
-            yield self._character(int(code, 16), found)
-            end = found.end()
-            shift += end - found.start() - 1
+            yield self.source[end : match.start()]
+            yield self._character(int(code, 16), match)
+            end = match.end()
+            shift += end - match.start() - 1
             self.shifts.append((end - shift, shift))
         yield self.source[end:]
 
-    def _character(self, code: int, found: re.Match[str]) -> str:
+    def _character(self, code: int, match: re.Match[str]) -> str:
         if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-            self.errors.append(LexerError(f"`{found[0]}` is no character", self._origin(*found.span())))
+            self.errors.append(LexerError(f"`{match[0]}` is no character", self._origin(*match.span())))
             return "\ufffd"
         return chr(code)
 

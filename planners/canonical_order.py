@@ -99,9 +99,9 @@ def _joining(step: Step) -> Step:
 
 def _least(steps: Iterable[Step]) -> list[Step]:
     """The steps with the least code."""
-    found = list(steps)
-    least = min(step.code for step in found)
-    return [step for step in found if step.code == least]
+    steps_list = list(steps)
+    least = min(step.code for step in steps_list)
+    return [step for step in steps_list if step.code == least]
 
 
 def _with(step: Step) -> Order:
@@ -118,10 +118,10 @@ def _with(step: Step) -> Order:
 
 def _apart(steps: Iterable[Step], marks: Marks) -> Iterable[Step]:
     """Of the steps of an order that are alike but for private variables the first."""
-    found: dict[tuple[int, object], Step] = {}
+    distinct_steps: dict[tuple[int, object], Step] = {}
     for step in steps:
-        found.setdefault((id(step.order), marks[step.number][step.form]), step)
-    return found.values()
+        distinct_steps.setdefault((id(step.order), marks[step.number][step.form]), step)
+    return distinct_steps.values()
 
 
 def _carried(orders: Sequence[Order], leaves: Sequence[Leaf], marks: Marks) -> list[Order]:
@@ -129,17 +129,17 @@ def _carried(orders: Sequence[Order], leaves: Sequence[Leaf], marks: Marks) -> l
     apart: dict[tuple[object, ...], Order] = {}
     for order in orders:
         apart.setdefault(tuple(marks[number][form] for number, form in order.chosen), order)
-    found = list(apart.values())
+    carried = list(apart.values())
     most = max(1, min(CARRIED, STEPS // len(leaves) ** 2))
-    if len(found) > most:
+    if len(carried) > most:
         colours = _colours(leaves)
-        found.sort(key=lambda order: [colours[number] for number, _ in order.chosen])
-    return found[:most]
+        carried.sort(key=lambda order: [colours[number] for number, _ in order.chosen])
+    return carried[:most]
 
 
 def _marks(leaf: Leaf, private: Collection[Variable]) -> list[tuple[object, ...]]:
-    shown = [(rows.node, *(None if name in private else name for name in rows.names)) for rows in leaf.forms]
-    return [(one, *sorted(shown, key=repr)) for one in shown]
+    forms = [(rows.node, *(None if name in private else name for name in rows.names)) for rows in leaf.forms]
+    return [(form, *sorted(forms, key=repr)) for form in forms]
 
 
 def _colours(leaves: Sequence[Leaf]) -> list[int]:
@@ -152,12 +152,12 @@ def _colours(leaves: Sequence[Leaf]) -> list[int]:
             for rows in leaf.forms:
                 for place, name in enumerate(rows.names):
                     places[name].append((colour, place))
-        around = dict(zip(places, _numbered([sorted(found) for found in places.values()]), strict=True))
-        told = [
+        around = dict(zip(places, _numbered([sorted(position_list) for position_list in places.values()]), strict=True))
+        colour_keys = [
             (colour, sorted([around[name] for name in rows.names] for rows in leaf.forms))
             for colour, leaf in zip(colours, leaves, strict=True)
         ]
-        refined = _numbered(told)
+        refined = _numbered(colour_keys)
         if len(set(refined)) == len(set(colours)):
             return colours
         colours = refined

@@ -38,14 +38,14 @@ from squall.plan.operators import (
 )
 from squall.plan.partitioning import (
     Columns,
+    derived_stream_columns,
     inputs_by_kind,
     is_sequence,
     is_whole,
+    output_columns,
     positions,
-    derived_stream_columns,
     subject_column,
     template_of,
-    output_columns,
 )
 
 
@@ -101,8 +101,8 @@ class _Grouping:
             case ConstantFilter() | Filter() | Extend() | TableFunction() | Project():
                 return output_columns(node.op, self.keys[node.inputs[0].node])
             case Union():
-                first, *others = (self.keys[edge.node] for edge in node.inputs)
-                return first if all(key == first for key in others) else None
+                first, *other_keys = (self.keys[edge.node] for edge in node.inputs)
+                return first if all(key == first for key in other_keys) else None
             case Sink():
                 self._told(node, node.op)
         return None
@@ -124,7 +124,9 @@ class _Grouping:
         """By what the facts of a stream that is made lie as they are read."""
         self._told(node, op)
         templates = (template_of(edge.node, self.by_id) for edge in node.inputs)
-        read = {derived_stream_columns(op, one, self.wanted[node.id, port]) for port, one in enumerate(templates)}
+        read = {
+            derived_stream_columns(op, template, self.wanted[node.id, port]) for port, template in enumerate(templates)
+        }
         return read.pop() if len(read) == 1 else None
 
     def _told(self, node: Node, op: DerivedStream | Sink) -> None:
@@ -133,14 +135,14 @@ class _Grouping:
             key = self._together(op, [self.by_id[node.inputs[port].node] for port in ports])
             self.wanted.update(dict.fromkeys(((node.id, port) for port in ports), key))
 
-    def _together(self, told: DerivedStream | Sink, made: Sequence[Node]) -> Columns:
+    def _together(self, sink: DerivedStream | Sink, inputs: Sequence[Node]) -> Columns:
         """By what the rows of some nodes go that are of one kind: to one place, if all of them are a sequence; by those
         columns by which all of them lie already; else facts by their subject, and solutions by all of their values."""
-        if is_sequence(told, (node.op for node in made)):
+        if is_sequence(sink, (node.op for node in inputs)):
             return ()
-        lying = {self._lies(node) for node in made}
-        known = lying.pop() if len(lying) == 1 else None
-        return self._apart(made) if known is None else known
+        partitionings = {self._lies(node) for node in inputs}
+        partitioning = partitionings.pop() if len(partitionings) == 1 else None
+        return self._apart(inputs) if partitioning is None else partitioning
 
     def _lies(self, node: Node) -> Columns | None:
         """By what rows that are told lie already, if that is known."""
@@ -149,11 +151,11 @@ class _Grouping:
         lies = output_columns(node.op, self._settled(node.inputs[0].node))
         return self._facts_key(node.id) if lies is None else lies
 
-    def _apart(self, made: Sequence[Node]) -> Columns:
+    def _apart(self, inputs: Sequence[Node]) -> Columns:
         """By what rows of one kind that are told can be told apart."""
-        if isinstance(made[0].op, Select):
-            return tuple(range(1, len(made[0].op.columns) + 1))
-        return (min(subject_column(template_of(node.id, self.by_id)) for node in made),)
+        if isinstance(inputs[0].op, Select):
+            return tuple(range(1, len(inputs[0].op.columns) + 1))
+        return (min(subject_column(template_of(node.id, self.by_id)) for node in inputs),)
 
     def _settled(self, id: str) -> Columns | None:
         """By what the rows of a node lie, once a set for which nobody has decided lies by all of its columns."""
@@ -190,7 +192,7 @@ def _aligned(
 ) -> tuple[tuple[int, int], ...]:
     """The pairs to group by: those by which the left, else the right input is grouped already, else all."""
     for side, key in enumerate((left, right)):
-        chosen = [pair for column in key or () for pair in on if pair[side] == column]
-        if key and len(chosen) == len(key):
-            return tuple(chosen)
+        aligned_pairs = [pair for column in key or () for pair in on if pair[side] == column]
+        if key and len(aligned_pairs) == len(key):
+            return tuple(aligned_pairs)
     return on

@@ -89,12 +89,12 @@ PASSES: tuple[Pass, ...] = (
 def plan(system: System, statistics: Statistics | None = None, passes: Sequence[Pass] = PASSES) -> Plan:
     """The plan of a system, for data such as the statistics are of. Raises PlannerError."""
     planner = _Rete(system)
-    told = output_specs(system)
-    found = [End(node, telling) for telling in told for rule in telling.rules for node in planner.rule(rule)]
-    made = ended(planner.draft, system, found, "rete", ordered=True)
-    for one in passes:
-        made = one(made, statistics)
-    return grouped(made)
+    specs = output_specs(system)
+    ends = [End(node, telling) for telling in specs for rule in telling.rules for node in planner.rule(rule)]
+    result = ended(planner.draft, system, ends, "rete", in_order=True)
+    for pass_ in passes:
+        result = pass_(result, statistics)
+    return grouped(result)
 
 
 def identities(system: System) -> list[tuple[str, ...]]:
@@ -102,16 +102,16 @@ def identities(system: System) -> list[tuple[str, ...]]:
     the same, whatever the order of their bodies and the names of their variables. Raises PlannerError, or Errors with
     those of all rules."""
     planner = _Rete(system)
-    found: list[tuple[str, ...]] = []
+    keys: list[tuple[str, ...]] = []
     errors: list[SquallError] = []
     for telling in output_specs(system):
         for rule in telling.rules:
             try:
-                found.append(tuple(sorted(set(planner.rule(rule)))))
+                keys.append(tuple(sorted(set(planner.rule(rule)))))
             except PlannerError as error:
                 errors.append(error)
     raise_all(errors)
-    return found
+    return keys
 
 
 _Matches = dict[Match, tuple[str, Rank]]
@@ -138,10 +138,10 @@ class _Rete:
         """What the rule ends in, planned under each order that its body leaves open; that with the least code."""
         self.planned, self.private = rule, None
         orders = self.orders(rule, is_query(rule), part=False)
-        chosen = orders[0]
+        first_order = orders[0]
         if len(orders) > 1:
-            chosen = min(orders, key=lambda order: self._trial(order, rule))
-        return self._plan(self.draft, chosen, rule)
+            first_order = min(orders, key=lambda order: self._trial(order, rule))
+        return self._plan(self.draft, first_order, rule)
 
     def _trial(self, order: Order, rule: System) -> tuple[str, ...]:
         return tuple(self._plan(Draft(digest), order, rule))
@@ -150,35 +150,35 @@ class _Rete:
         return ends(draft, self.solutions(draft, order, rule, is_query(rule), part=False), rule)
 
     def solutions(
-        self, draft: Draft, order: Order, system: System, counted: bool, part: bool, seed: Rows | None = None
+        self, draft: Draft, order: Order, system: System, needs_multiplicity: bool, part: bool, seed: Rows | None = None
     ) -> Rows:
         """The solutions of a rule or part under an order of its body. seed: rows that its own parts are joined with,
         since they may read what these bind."""
         rows = joined(draft, order.joined)
         remaining = list(system.predicates)
         while remaining:
-            number, inner = self._next(rows, remaining, system, counts(system, counted), seed)
+            number, inner = self._next(rows, remaining, system, counts(system, needs_multiplicity), seed)
             rows = apply_predicate(draft, rows, remaining.pop(number), inner, self.asked, system, seed)
         return modified(draft, rows, system, part, seed)
 
-    def forms(self, part: System, counted: bool, seed: Rows | None = None) -> list[Rows]:
+    def forms(self, part: System, needs_multiplicity: bool, seed: Rows | None = None) -> list[Rows]:
         """The solutions of a part: those with the least node, which differ in their variables only."""
-        key = (id(part), counted, seed)
+        key = (id(part), needs_multiplicity, seed)
         if key not in self.parts:
-            self.parts[key] = self._closed(part, counted, seed) if seed and is_closed(part) else []
-            self.parts[key] = self.parts[key] or self._forms(part, counted, seed)
+            self.parts[key] = self._closed(part, needs_multiplicity, seed) if seed and is_closed(part) else []
+            self.parts[key] = self.parts[key] or self._forms(part, needs_multiplicity, seed)
         return self.parts[key]
 
-    def _closed(self, part: System, counted: bool, seed: Rows) -> list[Rows]:
-        return list(dict.fromkeys(join(self.draft, seed, rows) for rows in self.forms(part, counted)))
+    def _closed(self, part: System, needs_multiplicity: bool, seed: Rows) -> list[Rows]:
+        return list(dict.fromkeys(join(self.draft, seed, rows) for rows in self.forms(part, needs_multiplicity)))
 
-    def _forms(self, part: System, counted: bool, seed: Rows | None) -> list[Rows]:
+    def _forms(self, part: System, needs_multiplicity: bool, seed: Rows | None) -> list[Rows]:
         trials = [
-            (self.solutions(Draft(digest), order, part, counted, True, seed), order)
-            for order in self.orders(part, counted, True, seed)
+            (self.solutions(Draft(digest), order, part, needs_multiplicity, True, seed), order)
+            for order in self.orders(part, needs_multiplicity, True, seed)
         ]
-        least, chosen = min(trials, key=lambda trial: trial[0].node)
-        self.solutions(self.draft, chosen, part, counted, True, seed)
+        least, best_order = min(trials, key=lambda trial: trial[0].node)
+        self.solutions(self.draft, best_order, part, needs_multiplicity, True, seed)
         return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least.node))
 
     def asked(self, rows: Rows, part: Exists) -> Sequence[Rows]:
@@ -187,16 +187,18 @@ class _Rete:
 
     # Bodies
 
-    def orders(self, system: System, counted: bool, part: bool, seed: Rows | None = None) -> list[Order]:
+    def orders(self, system: System, needs_multiplicity: bool, part: bool, seed: Rows | None = None) -> list[Order]:
         """The orders of a system's body that are least."""
-        counted = counts(system, counted)
-        return self._orders(system.joinables, system, counted, counted or part or holds(system), seed)
+        needs_multiplicity = counts(system, needs_multiplicity)
+        return self._orders(
+            system.joinables, system, needs_multiplicity, needs_multiplicity or part or holds(system), seed
+        )
 
     def _orders(
-        self, joinables: Sequence[Joinable], system: System, counted: bool, unique: bool, seed: Rows | None
+        self, joinables: Sequence[Joinable], system: System, needs_multiplicity: bool, unique: bool, seed: Rows | None
     ) -> list[Order]:
         matches = self.matches.setdefault((system.sources, unique), {})
-        leaves = [self._leaf(one, system, counted, unique, matches, seed) for one in joinables]
+        leaves = [self._leaf(joinable, system, needs_multiplicity, unique, matches, seed) for joinable in joinables]
         first = None if any(map(is_seeded, joinables)) else seed
         return least(leaves, first, self._private)
 
@@ -210,7 +212,7 @@ class _Rete:
         self,
         joinable: Joinable,
         system: System,
-        counted: bool,
+        needs_multiplicity: bool,
         unique: bool,
         matches: _Matches,
         seed: Rows | None,
@@ -219,19 +221,19 @@ class _Rete:
             case Pattern() | AtomPattern():
                 return self._pattern(joinable, system, unique, matches)
             case Union(branches=branches):
-                forms = self._union([self.forms(branch, counted, seed) for branch in branches])
+                forms = self._union([self.forms(branch, needs_multiplicity, seed) for branch in branches])
             case System():
-                forms = self.forms(joinable, counted, seed)
+                forms = self.forms(joinable, needs_multiplicity, seed)
         placed = (replace(rows, origin=rows.origin or system.origin) for rows in forms)
         return Leaf((0, len(forms[0].names), forms[0].node), tuple(placed))
 
     def _pattern(self, pattern: FactPattern, system: System, unique: bool, matches: _Matches) -> Leaf:
         op, names = self.patterns[id(pattern)]
-        known = matches.get(op)
-        if known is None:
+        match_rows = matches.get(op)
+        if match_rows is None:
             node = match_node(self.draft, op, self._reads(system, pattern), len(names), unique)
-            known = matches[op] = (node, (-self.uses[op], len(names), f"{op!r} {node}"))
-        return Leaf(known[1], (Rows(known[0], names, origin=pattern.origin),))
+            match_rows = matches[op] = (node, (-self.uses[op], len(names), f"{op!r} {node}"))
+        return Leaf(match_rows[1], (Rows(match_rows[0], names, origin=pattern.origin),))
 
     def _reads(self, system: System, pattern: FactPattern) -> list[str]:
         if system.sources not in self.reads:
@@ -241,21 +243,25 @@ class _Rete:
     def _union(self, branches: Sequence[Sequence[Rows]]) -> list[Rows]:
         """The branches beside each other: in the order of their nodes, and the columns in the order of the first branch
         that has them; of those whose branches look alike, the ways that have the least node."""
-        ways = (way for chosen in product(*branches) for way in _by_node(chosen))
+        ways = (way for combination in product(*branches) for way in _by_node(combination))
         trials = [(union(Draft(digest), way), way) for way in islice(ways, CARRIED)]
-        least, chosen = min(trials, key=lambda trial: trial[0].node)
-        union(self.draft, chosen)
+        least, combination = min(trials, key=lambda trial: trial[0].node)
+        union(self.draft, combination)
         return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least.node))
 
     # Predicates
 
     def _next(
-        self, rows: Rows, remaining: Sequence[Predicate], system: System, counted: bool, seed: Rows | None
+        self, rows: Rows, remaining: Sequence[Predicate], system: System, needs_multiplicity: bool, seed: Rows | None
     ) -> tuple[int, Rows | None]:
         """Among the predicates that may come next, in each form that means the same, the one with the least code."""
         sure = rows.sure
         ready = (number for number, part in enumerate(remaining) if _is_ready(part, remaining[:number], sure))
-        forms = [(number, inner) for number in ready for inner in self._inner(remaining[number], system, counted, seed)]
+        forms = [
+            (number, inner)
+            for number in ready
+            for inner in self._inner(remaining[number], system, needs_multiplicity, seed)
+        ]
         if len(forms) == 1:
             return forms[0]
         return min(forms, key=lambda form: self._trial_of(rows, remaining[form[0]], form[1], system, seed))
@@ -263,14 +269,16 @@ class _Rete:
     def _trial_of(self, rows: Rows, part: Predicate, inner: Rows | None, system: System, seed: Rows | None) -> str:
         return apply_predicate(Draft(digest), rows, part, inner, self.asked, system, seed).node
 
-    def _inner(self, part: Predicate, system: System, counted: bool, seed: Rows | None) -> Sequence[Rows | None]:
+    def _inner(
+        self, part: Predicate, system: System, needs_multiplicity: bool, seed: Rows | None
+    ) -> Sequence[Rows | None]:
         """What a predicate looks at, in each form."""
         match part:
             case Without(joinables=joinables):
                 orders = self._orders(joinables, system, False, True, seed)
                 return [joined(self.draft, order.joined) for order in orders]
             case Optional(system=inner):
-                return self.forms(inner, counted, seed)
+                return self.forms(inner, needs_multiplicity, seed)
             case _:
                 return [None]
 
@@ -279,8 +287,8 @@ def joined(draft: Draft, leaves: Sequence[Rows]) -> Rows:
     """The rows of a conjunction, joined in the order given."""
     if not leaves:
         return unit(draft)
-    first, *others = leaves
-    for other in others:
+    first, *other_leaves = leaves
+    for other in other_leaves:
         first = join(draft, first, other)
     return first
 
@@ -304,12 +312,12 @@ def _is_ready(part: Predicate, earlier: Sequence[Predicate], sure: Names) -> boo
     )
 
 
-def _of_time(one: Predicate, other: Predicate) -> bool:
+def _of_time(first: Predicate, second: Predicate) -> bool:
     return any(
-        isinstance(timed, Filter | Bind)
-        and is_time_dependent(timed.expression)
+        isinstance(timed_predicate, Filter | Bind)
+        and is_time_dependent(timed_predicate.expression)
         and isinstance(ends, Without | Optional | Exists)
-        for timed, ends in ((one, other), (other, one))
+        for timed_predicate, ends in ((first, second), (second, first))
     )
 
 
@@ -318,8 +326,8 @@ def _reads(part: Predicate) -> set[Variable]:
         case Without(joinables=joinables):
             return {name for joinable in joinables for name in variables(joinable)}
         case Optional(system=system, condition=condition, exists=exists):
-            asked = (name for one in exists for name in mentioned(one))
-            return {*visible(system), *variables(condition), *asked}
+            demanded_names = (name for predicate_part in exists for name in mentioned(predicate_part))
+            return {*visible(system), *variables(condition), *demanded_names}
         case Exists():
             return set(mentioned(part))
         case Bind(expression=expression) | Filter(expression=expression):

@@ -40,14 +40,14 @@ class Scope:
         return not isinstance(slot, Variable) or slot in self.bound
 
 
-def find(name: str, known: Mapping[str, Builtin], count: int, where: str, origin: Origin | None) -> Builtin:
+def find(name: str, builtins: Mapping[str, Builtin], count: int, where: str, origin: Origin | None) -> Builtin:
     """The built-in that a call means. Raises TranslatorError: unknown, wrong number of arguments, or out of place.
 
     where: ``body`` or ``head``, the side of the rule that the call is in.
     """
-    builtin = known.get(name)
+    builtin = builtins.get(name)
     if builtin is None:
-        raise TranslatorError(f"there is no built-in `{name}`", origin, did_you_mean(name, known))
+        raise TranslatorError(f"there is no built-in `{name}`", origin, did_you_mean(name, builtins))
     if count < builtin.least or (builtin.most is not None and count > builtin.most):
         raise TranslatorError(f"`{name}` takes {_count(builtin)}, not {count}", origin)
     if builtin.where not in (where, "both"):
@@ -137,8 +137,8 @@ def made(part: Part, rule: str) -> Expression:
 
     A compound without variables is a constant. It has no value where the rest of a list is no list.
     """
-    found = expression(part)
-    return guarded(found, rule) if isinstance(part, Built) and isinstance(found, Call) else found
+    built = expression(part)
+    return guarded(built, rule) if isinstance(part, Built) and isinstance(built, Call) else built
 
 
 def guarded(call: Call, rule: str) -> Call:
@@ -175,16 +175,22 @@ def taken(pairs: Sequence[tuple[Slot, Part]], bound: set[Variable], fresh: Calla
     """The predicates that take apart the values of slots, each as its compound says, where some variables have values;
     the others get theirs, and are added to `bound`."""
     waiting = list(pairs)
-    found: list[Predicate] = []
+    predicates: list[Predicate] = []
     for slot, part in waiting:  # which grows
         if isinstance(part, Built) and isinstance(slot, Variable):
-            inner = tuple(_slot(one, fresh) for one in part.parts)
-            names = tuple(_unbound(one, inner[:place], bound, fresh) for place, one in enumerate(inner))
-            found.append(_apart(slot, part, names))
-            found += [Filter(Call(_SAME_TERM, pair)) for pair in zip(names, inner, strict=True) if pair[0] != pair[1]]
+            inner = tuple(_slot(inner_part, fresh) for inner_part in part.parts)
+            names = tuple(_unbound(inner_part, inner[:place], bound, fresh) for place, inner_part in enumerate(inner))
+            predicates.append(_apart(slot, part, names))
+            predicates += [
+                Filter(Call(_SAME_TERM, pair)) for pair in zip(names, inner, strict=True) if pair[0] != pair[1]
+            ]
             bound.update(names)
-            waiting += [(one, nested) for one, nested in zip(inner, part.parts, strict=True) if one is not nested]
-    return found
+            waiting += [
+                (inner_part, nested)
+                for inner_part, nested in zip(inner, part.parts, strict=True)
+                if inner_part is not nested
+            ]
+    return predicates
 
 
 _SAME_TERM = test_iri("sameTerm")

@@ -40,9 +40,9 @@ class JenaLexer:
         """
         from squall.lexers.jena.including import Including
 
-        found = Including(text, name)
-        program = Program(tuple(found.rules), name, tuple(found.instead))
-        raise_all(found.errors, partial=program)
+        included = Including(text, name)
+        program = Program(tuple(included.rules), name, tuple(included.instead))
+        raise_all(included.errors, partial=program)
         return program
 
     @staticmethod

@@ -38,23 +38,23 @@ class Trees:
         """The number of the first word of the rule at hand: parts count from it."""
         self.variables: dict[str, Variable] = {}
 
-    def tree(self, whole: Part, first: int) -> Rule:
+    def tree(self, part: Part, first: int) -> Rule:
         """The tree of the rule that begins with this word."""
         self.first = first
-        return self.rule(whole)
+        return self.rule(part)
 
     def _text(self, part: Part) -> str:
         """The text of a part's first word."""
         return self.words.text(self.first + part.first)
 
     def rule(self, part: Part) -> Rule:
-        named = next((self._text(inner) for inner in part.parts if inner.kind == "NAME"), "")
+        name = next((self._text(inner) for inner in part.parts if inner.kind == "NAME"), "")
         parts = [inner for inner in part.parts if inner.kind not in ("NAME", "DOT")]
         arrow = next(place for place, inner in enumerate(parts) if inner.kind == "arrow")
         left, right = self._clauses(parts[:arrow]), self._clauses(parts[arrow + 1 :])
         backward = parts[arrow].parts[0].kind == "BACKWARD"
         head, body = (left, right) if backward else (right, left)
-        return Rule(named[:-1] or None, head, body, backward, self._origin(part))
+        return Rule(name[:-1] or None, head, body, backward, self._origin(part))
 
     def _clauses(self, parts: Sequence[Part]) -> tuple[Clause, ...]:
         return tuple([self.clause(part) for part in parts])
@@ -68,12 +68,12 @@ class Trees:
         return Call(self._text(name), self._nodes(nodes), self._origin(part))
 
     def _pattern(self, part: Part) -> Pattern:
-        known = len(self.text.errors)
+        error_count = len(self.text.errors)
         nodes = self._nodes(part.parts)
         origin = self._origin(part)
         if len(nodes) != 3:
             # A node that is wrong in itself is likely to be the cause.
-            if len(self.text.errors) == known:
+            if len(self.text.errors) == error_count:
                 self.text.fail(f"a triple has 3 nodes, not {len(nodes)}", origin, "write `(subject predicate object)`")
             nodes = (Node(iri("")),) * 3
         subject, predicate, object = nodes
@@ -105,17 +105,17 @@ class Trees:
 
     def _variable(self, text: str) -> Variable:
         """The variable of this text: the same object wherever it occurs, so that it is soon seen to be equal."""
-        known = self.variables.get(text)
-        if known is None:
-            known = self.variables[text] = Variable(text[1:])
-        return known
+        variable = self.variables.get(text)
+        if variable is None:
+            variable = self.variables[text] = Variable(text[1:])
+        return variable
 
     def _literal(self, parts: Sequence[Part], origin: Origin) -> Term:
-        lexical, *rest = map(self._text, parts)
+        lexical, *suffix = map(self._text, parts)
         text = _unquoted(lexical)
-        if not rest:
+        if not suffix:
             return literal(text)
-        datatype = rest[0][2:]
+        datatype = suffix[0][2:]
         if datatype.startswith("<"):
             return literal(text, datatype[1:-1])
         if not datatype:
@@ -167,8 +167,8 @@ class Trees:
 def _unquoted(quoted: str) -> str:
     """The text between the quotes: its lines trimmed, without those that are comments or declarations, as Jena reads
     them, and each backslash gone from before its character."""
-    kept = [line for line in lines(quoted[1:-1]) if not line.startswith("\uffff")]
-    trimmed = "".join(_trimmed(line, place) for place, line in enumerate(kept))
+    content_lines = [line for line in lines(quoted[1:-1]) if not line.startswith("\uffff")]
+    trimmed = "".join(_trimmed(line, place) for place, line in enumerate(content_lines))
     return re.sub(r"\\([\s\S])", r"\1", trimmed)
 
 
@@ -177,8 +177,8 @@ _BLANKS = "".join(map(chr, range(0x21)))
 
 def _trimmed(line: str, place: int) -> str:
     """A line of a text without blanks around it; what begins the text stays, and what is not ended."""
-    ended = f"{line.rstrip(_BLANKS)}\n" if line[-1:] in ("\r", "\n") else line
-    return ended if place == 0 else ended.lstrip(_BLANKS)
+    trimmed = f"{line.rstrip(_BLANKS)}\n" if line[-1:] in ("\r", "\n") else line
+    return trimmed if place == 0 else trimmed.lstrip(_BLANKS)
 
 
 def _number(word: str) -> Term:

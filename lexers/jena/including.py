@@ -48,22 +48,22 @@ class Including:
             except LexerError as error:
                 self.errors.append(error)
         reader = Reader(source)
-        found = list(reader.rules())
-        self.rules += _sound(found, source.errors, reader) if source.errors else found
+        rules = list(reader.rules())
+        self.rules += _sound(rules, source.errors, reader) if source.errors else rules
         self.errors += source.errors
 
     def _include(self, path: Path, origin: Origin, depth: int) -> None:
         if depth > MOST_DEEP:
             raise LexerError(f"files include each other more than {MOST_DEEP} deep", origin)
-        whole = _whole(path)
+        resolved = _whole(path)
         try:
             if path.exists() and not path.is_file():
                 raise LexerError(f"`{path}` cannot be read: it is no file", origin)
-            text = "" if whole in self.seen else path.read_text(encoding="utf-8")
+            text = "" if resolved in self.seen else path.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise LexerError(f"`{path}` cannot be read: {error}", origin) from error
-        if whole not in self.seen:
-            self.seen.add(whole)
+        if resolved not in self.seen:
+            self.seen.add(resolved)
             self._read(text, str(path), depth)
 
 

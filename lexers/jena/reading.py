@@ -34,9 +34,9 @@ class Reader:
             self.begun.append(position)
             end = ends[position]
             following = self._restart(position, len(self.words)) if end is None else end
-            whole = self._parse(position, following, complete=end is not None)
-            if whole is not None:
-                yield self.trees.tree(whole, position)
+            part = self._parse(position, following, complete=end is not None)
+            if part is not None:
+                yield self.trees.tree(part, position)
             elif self.words.kinds[position] != "LSQB":
                 following = self._restart(position, following)
             position = following
@@ -49,10 +49,10 @@ class Reader:
 
     def _parse(self, first: int, stop: int, complete: bool) -> Part | None:
         kinds = tuple(self.words.kinds[first:stop])
-        whole = self.shapes.get(kinds) or self._parsed(first, kinds, complete)
-        if whole is not None:
-            self.shapes[kinds] = whole
-        return whole
+        part = self.shapes.get(kinds) or self._parsed(first, kinds, complete)
+        if part is not None:
+            self.shapes[kinds] = part
+        return part
 
     def _parsed(self, first: int, kinds: Sequence[str], complete: bool) -> Part | None:
         # The place of a token is its number: the tree that is made of them then tells the words of each part.
@@ -78,7 +78,7 @@ class Reader:
     def _unexpected(self, first: int, word: int, accepted: set[str]) -> None:
         words = self.words
         text, kind, origin = words.text(word), words.kinds[word], words.origin(word)
-        comment = next((one for one in range(first, word + 1) if self._is_comment(one, origin.line)), None)
+        comment = next((index for index in range(first, word + 1) if self._is_comment(index, origin.line)), None)
         if comment is not None:
             hint = "`#` begins a comment in the first column only, and `//` at the start of a line only"
             self.text.fail(f"`{words.text(comment)}` does not begin a comment here", words.origin(comment), hint)
@@ -115,7 +115,7 @@ def _part(tree: Token | Tree[Token]) -> Part:
 def _ends(kinds: Sequence[str]) -> list[int | None]:
     """For each word, the place after the rule that would begin with it; None if that has no end. A rule in brackets
     ends with its own `]`, another with the next dot or `]` that lies in no brackets within it."""
-    found: list[int | None] = [None] * len(kinds)
+    ends: list[int | None] = [None] * len(kinds)
     closing: int | None = None
     following: int | None = None
     outer: list[tuple[int | None, int | None]] = []
@@ -123,7 +123,7 @@ def _ends(kinds: Sequence[str]) -> list[int | None]:
     for place in range(len(kinds) - 1, -1, -1):
         kind = kinds[place]
         if kind == "LSQB":
-            found[place] = closing
+            ends[place] = closing
             closing, following = outer.pop() if outer else (None, None)
             continue
         if kind == "RSQB":
@@ -131,8 +131,8 @@ def _ends(kinds: Sequence[str]) -> list[int | None]:
             closing = place + 1
         if kind in ("RSQB", "DOT"):
             following = place + 1
-        found[place] = following
-    return found
+        ends[place] = following
+    return ends
 
 
 _SPOKEN = {

@@ -25,8 +25,8 @@ class Text:
         """What is included, as it is written, and where."""
         self.starts = [0, *(feed.end() for feed in re.finditer("\n", text))]
         """Where the lines of origins begin: a line feed ends a line."""
-        if found := _SURROGATE.search(text):
-            self.fail("half a character (a lone surrogate) cannot stand in a text", self.at(*found.span()))
+        if match := _SURROGATE.search(text):
+            self.fail("half a character (a lone surrogate) cannot stand in a text", self.at(*match.span()))
             text = _SURROGATE.sub("\ufffd", text)
         self.rules = "".join(self._line(number, line) for number, line in enumerate(lines(text), 1))
 
@@ -63,18 +63,18 @@ class Text:
             self.prefixes[words[1].removesuffix(":")] = namespace
 
     def _include(self, words: list[str], origin: Origin) -> None:
-        found = _INCLUDED.fullmatch(words[1]) if len(words) > 1 else None
-        if words[0] != "@include" or found is None:
+        match = _INCLUDED.fullmatch(words[1]) if len(words) > 1 else None
+        if words[0] != "@include" or match is None:
             self.fail(f"`{' '.join(words)}` includes nothing", origin, "write `@include <file.rules>`")
         elif self._ends(words, 2, "what is included", origin):
-            self.includes.append((found[1] or found[2], origin))
+            self.includes.append((match[1] or match[2], origin))
 
     def _ends(self, words: list[str], place: int, what: str, origin: Origin) -> bool:
         """Whether a declaration ends at this word: a dot and a comment may follow."""
-        rest = words[place + 1 :] if words[place : place + 1] == ["."] else words[place:]
-        if not rest or rest[0].startswith(("#", "//")):
+        remaining_words = words[place + 1 :] if words[place : place + 1] == ["."] else words[place:]
+        if not remaining_words or remaining_words[0].startswith(("#", "//")):
             return True
-        self.fail(f"`{rest[0]}` follows {what} on its line", origin, "a declaration has a line of its own")
+        self.fail(f"`{remaining_words[0]}` follows {what} on its line", origin, "a declaration has a line of its own")
         return False
 
 

@@ -107,7 +107,7 @@ class Rule:
         Rules that differ in the names of their variables alone have equal canonical rules.
         """
         numbers: dict[Variable, Variable] = {}
-        return renamed(self, lambda one: numbers.setdefault(one, Variable(str(len(numbers)))))
+        return renamed(self, lambda variable: numbers.setdefault(variable, Variable(str(len(numbers)))))
 
 
 Clause = Pattern | Call | Rule

@@ -66,8 +66,14 @@ def grammar() -> Lark:
 def _terminals() -> re.Pattern[str]:
     """The terminals of the grammar as one expression, each with what may be ignored before it: the name of the group is
     that of the terminal, or ``other`` of a character that fits none. At the end of a text no group matches."""
-    found = grammar()
-    ordered = sorted(found.terminals, key=lambda one: -one.priority)
-    named = [f"(?P<{one.name}>{one.pattern.to_regexp()})" for one in ordered if one.name not in found.ignore_tokens]
-    ignored = "|".join(one.pattern.to_regexp() for one in ordered if one.name in found.ignore_tokens)
-    return re.compile(f"(?:{ignored})*(?:{'|'.join(named)}|(?P<other>[\\s\\S])|$)")
+    parsed_grammar = grammar()
+    by_priority = sorted(parsed_grammar.terminals, key=lambda terminal: -terminal.priority)
+    named_groups = [
+        f"(?P<{terminal.name}>{terminal.pattern.to_regexp()})"
+        for terminal in by_priority
+        if terminal.name not in parsed_grammar.ignore_tokens
+    ]
+    ignored = "|".join(
+        terminal.pattern.to_regexp() for terminal in by_priority if terminal.name in parsed_grammar.ignore_tokens
+    )
+    return re.compile(f"(?:{ignored})*(?:{'|'.join(named_groups)}|(?P<other>[\\s\\S])|$)")

@@ -17,9 +17,9 @@ from squall.lexers.text import Text
 from squall.rdf.iris import resolved
 
 
-def built(found: Tree[Token], text: Text, prefixes: Mapping[str, str]) -> tree.Node | None:
+def built(parsed: Tree[Token], text: Text, prefixes: Mapping[str, str]) -> tree.Node | None:
     """The tree; what is wrong is noted in the text."""
-    return cast("tree.Node | None", _Builder(text, prefixes).transform(found))
+    return cast("tree.Node | None", _Builder(text, prefixes).transform(parsed))
 
 
 _N = TypeVar("_N", bound=tree.Node)
@@ -53,13 +53,13 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def import_(self, meta: Any, parts: Any) -> tree.Import:
         location, *profile = (self._resolved(part) for part in _of(parts, Token))
-        made = tree.Import(location, profile[0] if profile else None, origin=self._origin(meta))
-        return self._with(made, parts)
+        node = tree.Import(location, profile[0] if profile else None, origin=self._origin(meta))
+        return self._with(node, parts)
 
     def document(self, meta: Any, parts: Any) -> tree.Document:
         group = next(iter(_of(parts, tree.Group)), None)
-        made = tree.Document(_of(parts, tree.Import), group, origin=self._origin(meta))
-        return self._with(made, parts)
+        node = tree.Document(_of(parts, tree.Import), group, origin=self._origin(meta))
+        return self._with(node, parts)
 
     # Rules
 
@@ -114,8 +114,12 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     @staticmethod
     def _arguments(parts: Any) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-        named = _of(parts, tuple)
-        return (tuple(value for _, value in named), tuple(name for name, _ in named)) if named else (tuple(parts), ())
+        named_arguments = _of(parts, tuple)
+        return (
+            (tuple(value for _, value in named_arguments), tuple(name for name, _ in named_arguments))
+            if named_arguments
+            else (tuple(parts), ())
+        )
 
     def named(self, meta: Any, parts: Any) -> tuple[str, Any]:
         name = str(parts[0])
@@ -180,12 +184,12 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         """The IRI of ``<iri>`` or ``prefix:local``."""
         if token.startswith("<"):
             return resolved(token[1:-1], self.root)
-        prefix, _, rest = token.partition(":")
+        prefix, _, local_name = token.partition(":")
         if prefix in self.prefixes:
-            return self.prefixes[prefix] + rest
+            return self.prefixes[prefix] + local_name
         if prefix not in self.unknown:
             self.unknown.add(prefix)
-            hint = did_you_mean(f"{prefix}:", [f"{known}:" for known in self.prefixes])
+            hint = did_you_mean(f"{prefix}:", [f"{declared}:" for declared in self.prefixes])
             origin = self.source.origin(token.start_pos or 0, token.end_pos or 0)
             hint = hint or f"declare it: `Prefix({prefix} <http://example.org/>)`"
             self.source.fail(f"the prefix `{prefix}:` is not declared", origin, hint)
@@ -199,22 +203,22 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def _with(self, node: _N, parts: Any) -> _N:
         """The node with the meta-data that stand in front of it: the first are its own, the next those of the part
         with which it begins."""
-        first, *rest = _of(parts, tree.Meta) or (None,)
+        first, *other_metas = _of(parts, tree.Meta) or (None,)
         if first is None:
             return node
-        if rest:
+        if other_metas:
             inner = tree.leading(node)
             if inner is None:
                 place = node.origin or self.source.origin(0, 1)
                 self.source.fail("there is more than one piece of meta-data here", place, "join their frames")
             else:
-                node = _beginning(node, self._with(inner, rest))
-        made: _N = replace(node, meta=first) if first != tree.Meta() else node
-        return made
+                node = _beginning(node, self._with(inner, other_metas))
+        node_with_meta: _N = replace(node, meta=first) if first != tree.Meta() else node
+        return node_with_meta
 
 
 def _beginning(node: _N, first: Any) -> _N:
     """The node with another part in the place of the one with which it begins."""
     name = next(name for name in ("conclusion", "left", "instance", "sub", "object") if hasattr(node, name))
-    made: _N = replace(node, **{name: first})
-    return made
+    moved_node: _N = replace(node, **{name: first})
+    return moved_node

@@ -79,8 +79,8 @@ class _Reader:
         namespace, _, local = name.rpartition("}")
         if len(self.open) == DEPTH:
             raise LexerError(f"elements are nested deeper than {DEPTH}", self._here())
-        named = {f"{{{key}" if "}" in key else key: value for key, value in attributes.items()}
-        element = Element(local, namespace, named, self._here(len(local) + 1))
+        named_attributes = {f"{{{key}" if "}" in key else key: value for key, value in attributes.items()}
+        element = Element(local, namespace, named_attributes, self._here(len(local) + 1))
         if self.open:
             self.open[-1].children.append(element)
         else:

@@ -27,9 +27,9 @@ class XmlLexer:
     def __call__(self, text: str, name: str) -> tree.Document:
         """The tree of a document. Raises LexerError, or Errors with all that are found."""
         reader = _Reader()
-        found = reader.of(read(text.removeprefix("\ufeff"), name), ("Document",))
+        document = reader.of(read(text.removeprefix("\ufeff"), name), ("Document",))
         raise_all(reader.errors)
-        return replace(cast("tree.Document", found), name=name)
+        return replace(cast("tree.Document", document), name=name)
 
     @staticmethod
     def written(document: tree.Document) -> str:
@@ -44,9 +44,9 @@ lexer = XmlLexer()
 def condition(text: str, name: str) -> tree.Formula:
     """The tree of a condition that stands alone. Raises LexerError, or Errors."""
     reader = _Reader()
-    found = reader.of(read(text.removeprefix("\ufeff"), name), _FORMULAS)
+    formula = reader.of(read(text.removeprefix("\ufeff"), name), _FORMULAS)
     raise_all(reader.errors)
-    return cast("tree.Formula", found)
+    return cast("tree.Formula", formula)
 
 
 class _Wrong(Exception):
@@ -96,7 +96,11 @@ class _Reader:
             hint = f'RIF\'s elements are in the namespace `{tree.RIF}`: say `xmlns="{tree.RIF}"` at the root'
             raise self._fail(f"`{element.name}` is no element of RIF", element, hint)
         if element.name not in expected:
-            hint = hints.production(element.name) or did_you_mean(element.name, expected) or f"expected {_listed(expected)}"
+            hint = (
+                hints.production(element.name)
+                or did_you_mean(element.name, expected)
+                or f"expected {_listed(expected)}"
+            )
             raise self._fail(f"`{element.name}` cannot stand here", element, hint)
 
     def _attributes(self, element: Element, allowed: Iterable[str]) -> None:
@@ -115,19 +119,19 @@ class _Reader:
     def _roles(self, element: Element, **roles: str) -> dict[str, list[Element]]:
         """The children by name. roles: how often each may occur: ``1``, ``?``, ``*`` or ``+``."""
         roles = {"id": "?", "meta": "?", **roles}
-        found: dict[str, list[Element]] = {name: [] for name in roles}
+        elements_by_role: dict[str, list[Element]] = {name: [] for name in roles}
         for child in element:
             self._check_name(child, roles)
             self._attributes(child, _ATTRIBUTES.get(child.name, ()))
             if child.name not in _LEAVES:
                 self._no_text(child)
-            found[child.name].append(child)
+            elements_by_role[child.name].append(child)
         for name, often in roles.items():
-            if not found[name] and often in "1+":
+            if not elements_by_role[name] and often in "1+":
                 raise self._fail(f"`{element.name}` has no `{name}`", element)
-            if len(found[name]) > 1 and often in "1?":
-                raise self._fail(f"`{element.name}` has more than one `{name}`", found[name][1])
-        return found
+            if len(elements_by_role[name]) > 1 and often in "1?":
+                raise self._fail(f"`{element.name}` has more than one `{name}`", elements_by_role[name][1])
+        return elements_by_role
 
     def _only(self, role: Element, expected: tuple[str, ...], term: bool = False) -> Any:
         """The tree of the one child of a role."""
@@ -137,30 +141,30 @@ class _Reader:
 
     def _each(self, elements: Iterable[Element], expected: tuple[str, ...], term: bool = False) -> tuple[Any, ...]:
         """The trees of the children of roles that hold one each; what is wrong in one does not hide the next."""
-        made, wrong = [], False
+        nodes, wrong = [], False
         for element in elements:
             try:
-                made.append(self._only(element, expected, term))
+                nodes.append(self._only(element, expected, term))
             except _Wrong:
                 wrong = True
         if wrong:
             raise _Wrong
-        return tuple(made)
+        return tuple(nodes)
 
     def _terms(self, elements: Iterable[Element]) -> tuple[Any, ...]:
         return tuple([self._node(element, _TERMS, True) for element in elements])
 
     def _meta(self, element: Element) -> tree.Meta | None:
         ids = [child for child in element if child.name == "id"]
-        said = [child for child in element if child.name == "meta"]
-        if not (ids or said):
+        meta_elements = [child for child in element if child.name == "meta"]
+        if not (ids or meta_elements):
             return None
         id = self._only(ids[0], ("Const",), True) if ids else None
-        about = self._only(said[0], ("Frame", "And")) if said else None
+        about = self._only(meta_elements[0], ("Frame", "And")) if meta_elements else None
         said_of = about.formulas if isinstance(about, tree.And) else (about,) if about else ()
         frames = tuple(frame for frame in said_of if isinstance(frame, tree.Frame))
         if len(frames) < len(said_of):
-            raise self._fail("meta-data are frames", said[0])
+            raise self._fail("meta-data are frames", meta_elements[0])
         return tree.Meta(id, frames)
 
     # Documents and rules
@@ -204,9 +208,9 @@ class _Reader:
         roles = self._roles(element, declare="+", formula="1")
         return tree.Exists(self._declared(roles), self._only(roles["formula"][0], _FORMULAS))
 
-    def _pair(self, element: Element, one: str, other: str) -> tuple[Any, Any]:
-        roles = self._roles(element, **{one: "1", other: "1"})
-        left, right = self._each((*roles[one], *roles[other]), _TERMS, True)
+    def _pair(self, element: Element, first_role: str, second_role: str) -> tuple[Any, Any]:
+        roles = self._roles(element, **{first_role: "1", second_role: "1"})
+        left, right = self._each((*roles[first_role], *roles[second_role]), _TERMS, True)
         return left, right
 
     def _equal(self, element: Element) -> tree.Equal:
@@ -241,8 +245,8 @@ class _Reader:
         if roles["args"] and roles["slot"]:
             raise self._fail(f"`{element.name}` has arguments with names and without", roles["slot"][0])
         if roles["slot"]:
-            named = [self._named(slot) for slot in roles["slot"]]
-            return op, tuple(value for _, value in named), tuple(name for name, _ in named)
+            named_arguments = [self._named(slot) for slot in roles["slot"]]
+            return op, tuple(value for _, value in named_arguments), tuple(name for name, _ in named_arguments)
         return op, self._terms(child for args in roles["args"] for child in args), ()
 
     def _named(self, slot: Element) -> tuple[str, Any]:
@@ -261,10 +265,10 @@ class _Reader:
     def _list(self, element: Element) -> tree.List:
         roles = self._roles(element, items="?", rest="?")
         items = self._terms(child for role in roles["items"] for child in role)
-        rest = self._each(roles["rest"], _TERMS, True)
-        if rest and not items:
+        rest_terms = self._each(roles["rest"], _TERMS, True)
+        if rest_terms and not items:
             raise self._fail("a list with a rest has items before it", element)
-        return tree.List(items, rest[0] if rest else None)
+        return tree.List(items, rest_terms[0] if rest_terms else None)
 
     def _leaf(self, element: Element) -> tree.Var | tree.Const:
         for child in element:
@@ -300,8 +304,8 @@ _LEAVES = frozenset(("location", "profile"))
 
 
 def _listed(names: Iterable[str]) -> str:
-    *others, last = [f"`{name}`" for name in names if name not in ("id", "meta")] or ["nothing"]
-    return f"{', '.join(others)} or {last}" if others else last
+    *earlier_names, last = [f"`{name}`" for name in names if name not in ("id", "meta")] or ["nothing"]
+    return f"{', '.join(earlier_names)} or {last}" if earlier_names else last
 
 
 # Printing

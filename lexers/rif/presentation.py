@@ -21,10 +21,10 @@ class PresentationLexer:
     def __call__(self, text: str, name: str) -> tree.Document:
         """The tree of a document. Raises LexerError, or Errors with all that are found."""
         source = Text(text.removeprefix("\ufeff"), name)
-        found = _read(source, "document", {})
+        document = _read(source, "document", {})
         raise_all(source.errors)
-        assert isinstance(found, tree.Document)
-        return replace(found, name=name)
+        assert isinstance(document, tree.Document)
+        return replace(document, name=name)
 
     @staticmethod
     def written(document: tree.Document) -> str:
@@ -43,9 +43,9 @@ def condition(text: str, name: str, prefixes: Mapping[str, str] | None = None) -
     prefixes: those that it may use, since it declares none.
     """
     source = Text(text, name)
-    found = _read(source, "formula", prefixes or {})
+    formula = _read(source, "formula", prefixes or {})
     raise_all(source.errors)
-    return cast("tree.Formula", found)
+    return cast("tree.Formula", formula)
 
 
 def prefixes(text: str) -> dict[str, str]:
@@ -53,10 +53,10 @@ def prefixes(text: str) -> dict[str, str]:
     return dict(re.findall(r"\bPrefix\s*\(\s*(\w*)\s+<([^<>]*)>\s*\)", text))
 
 
-def _read(source: Text, start: str, known: Mapping[str, str]) -> tree.Node | None:
+def _read(source: Text, start: str, prefixes: Mapping[str, str]) -> tree.Node | None:
     from squall.lexers.rif.building import built
     from squall.lexers.rif.reading import read
 
     raise_all(source.errors)
-    found = read(source, start)
-    return None if found is None else built(found, source, known)
+    parsed = read(source, start)
+    return None if parsed is None else built(parsed, source, prefixes)

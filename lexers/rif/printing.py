@@ -44,7 +44,7 @@ def _bare(part: tree.Node) -> str:
         case tree.Group():
             return " ".join(line.strip() for line in _lines(part)).removeprefix(_front(part))
         case tree.Import(location=location, profile=profile):
-            return f"Import({' '.join(iri(one) for one in (location, profile) if one is not None)})"
+            return f"Import({' '.join(iri(part_iri) for part_iri in (location, profile) if part_iri is not None)})"
         case tree.Forall(variables=names, formula=formula):
             return f"Forall {_listed(names)} ({node(formula)})"
         case tree.Implies(conclusion=conclusion, condition=condition):
@@ -81,8 +81,8 @@ def _listed(parts: Iterable[tree.Node]) -> str:
 def _arguments(part: tree.Atom | tree.Expr) -> str:
     if not part.names:
         return _listed(part.arguments)
-    named = zip(part.names, part.arguments, strict=True)
-    return " ".join(f"{_name(name)} -> {node(value)}" for name, value in named)
+    named_arguments = zip(part.names, part.arguments, strict=True)
+    return " ".join(f"{_name(name)} -> {node(value)}" for name, value in named_arguments)
 
 
 def _name(name: str) -> str:
@@ -121,5 +121,5 @@ def _meta(meta: tree.Meta | None) -> str:
     if meta is None:
         return "(* *)"
     frames = [node(frame) for frame in meta.frames]
-    joined = frames if len(frames) < 2 else [f"And({' '.join(frames)})"]
-    return " ".join(["(*", *([_bare(meta.id)] if meta.id else []), *joined, "*)"])
+    conjunction = frames if len(frames) < 2 else [f"And({' '.join(frames)})"]
+    return " ".join(["(*", *([_bare(meta.id)] if meta.id else []), *conjunction, "*)"])

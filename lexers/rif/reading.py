@@ -49,48 +49,50 @@ class _Reader(Reader):
         """No token that may come here begins here."""
         text = self.text.text
         piece = re.compile(rf'"(?:[^"\\\n]|\\.)*"?|{hints.SIGNS}|<[^\s>]*>?|[\w.-]+|\S').match(text, place)
-        found = piece[0] if piece else text[place]
-        origin = self.text.origin(place, place + len(found))
-        if found[0] == '"' and (len(found) < 2 or found[-1] != '"'):
+        excerpt = piece[0] if piece else text[place]
+        origin = self.text.origin(place, place + len(excerpt))
+        if excerpt[0] == '"' and (len(excerpt) < 2 or excerpt[-1] != '"'):
             self.text.fail("this text is never closed", self.text.origin(place, place + 1), 'end it with `"`')
-        elif found[0] == '"' and (wrong := re.search(r"\\[^\"'\\tbnrf]", found)):
+        elif excerpt[0] == '"' and (wrong := re.search(r"\\[^\"'\\tbnrf]", excerpt)):
             start = place + wrong.start()
             hint = r"escapes: \t \b \n \r \f \\ \" \' \uXXXX \UXXXXXXXX"
             self.text.fail(f"`{wrong[0]}` is no escape", self.text.origin(start, start + 2), hint)
-        elif found[0] == "<" and not hints.habit(found) and "IRIREF" in self.accepted():
-            self.text.fail(f"`{found}` is not an IRI", origin, "an IRI ends with `>`, and has no blanks in it")
+        elif excerpt[0] == "<" and not hints.habit(excerpt) and "IRIREF" in self.accepted():
+            self.text.fail(f"`{excerpt}` is not an IRI", origin, "an IRI ends with `>`, and has no blanks in it")
         else:
-            self._misplaced(found, origin)
+            self._misplaced(excerpt, origin)
 
-    def _misplaced(self, found: str, origin: Origin) -> None:
-        shown = found if len(found) <= 40 else f"{found[:37]}..."
-        self.text.fail(f"`{shown}` cannot stand here", origin, self._hint(found) or self.expected())
+    def _misplaced(self, token_text: str, origin: Origin) -> None:
+        shortened = token_text if len(token_text) <= 40 else f"{token_text[:37]}..."
+        self.text.fail(f"`{shortened}` cannot stand here", origin, self._hint(token_text) or self.expected())
 
-    def _hint(self, found: str) -> str | None:
+    def _hint(self, token_text: str) -> str | None:
         """What is meant by a piece of text, where that can be guessed."""
         accepted = self.accepted()
         before = self.parser.parser_state.value_stack[-1:]
-        if before and getattr(before[0], "type", "") == "NAME" and found != ":":
+        if before and getattr(before[0], "type", "") == "NAME" and token_text != ":":
             word = str(before[0])
             return hints.habit(word) or f"expected `->` behind the name of an argument; {hints.name(word)}"
-        if found == ":" and "IRIREF" in accepted:
+        if token_text == ":" and "IRIREF" in accepted:
             return "a prefix is declared without a colon: `Prefix(ex <http://example.org/>)`"
-        hint = hints.production(found) or hints.habit(found)
-        if hint or not found.isalpha() or found in _KEYWORDS:
+        hint = hints.production(token_text) or hints.habit(token_text)
+        if hint or not token_text.isalpha() or token_text in _KEYWORDS:
             return hint
         words = [word for word in _KEYWORDS if f"_{word.upper()}" in accepted]
-        return did_you_mean(found, words) or (hints.name(found) if "CURIE" in accepted else None)
+        return did_you_mean(token_text, words) or (hints.name(token_text) if "CURIE" in accepted else None)
 
     def expected(self) -> str:
         phrases, left = in_words(self.accepted(), _SIGNS, _PHRASES)
         words = [f"`{word}`" for word in _KEYWORDS if f"_{word.upper()}" in left]
-        others = [f"`{sign}`" for name, sign in sorted(_anonymous().items()) if name in left]
-        return listed([*phrases, *words, *others, *(["the end"] if "$END" in left else [])])
+        signs = [f"`{sign}`" for name, sign in sorted(_anonymous().items()) if name in left]
+        return listed([*phrases, *words, *signs, *(["the end"] if "$END" in left else [])])
 
 
 def _anonymous() -> dict[str, str]:
     """The signs of two characters, by the names that lark makes for them."""
-    return {one.name: one.pattern.value for one in _grammar().terminals if one.name.startswith("__ANON")}
+    return {
+        terminal.name: terminal.pattern.value for terminal in _grammar().terminals if terminal.name.startswith("__ANON")
+    }
 
 
 @cache

@@ -88,10 +88,10 @@ class Builder(Datasets):
         return self._construct(tree, template, q.Group(blocks, self.origin(pattern)))
 
     def _describe(self, tree: Tree[Token]) -> q.DescribeQuery:
-        named = [self.name(part) for part in tree.children if isinstance(part, Token) and part.type != "STAR"]
+        names = [self.name(part) for part in tree.children if isinstance(part, Token) and part.type != "STAR"]
         where = self._where(tree) if first(tree, "group") else None
         dataset, modifiers, values = self._parts(tree)
-        resources = None if has(tree, "STAR") else tuple(named)
+        resources = None if has(tree, "STAR") else tuple(names)
         return q.DescribeQuery(resources, where, dataset, modifiers, values, self.origin(tree))
 
     def _modifiers(self, tree: Tree[Token]) -> q.Modifiers:
@@ -111,9 +111,9 @@ class Builder(Datasets):
 
     def _group_condition(self, part: Part) -> q.GroupCondition:
         assert isinstance(part, Tree)
-        expression, *named = part.children
+        expression, *names = part.children
         return q.GroupCondition(
-            self.expression(expression), variable_of(named[0]) if named else None, self.origin(part)
+            self.expression(expression), variable_of(names[0]) if names else None, self.origin(part)
         )
 
     def _order_condition(self, part: Part) -> q.OrderCondition:
@@ -266,9 +266,9 @@ class Builder(Datasets):
         rows = trees(tree)
         for row in rows:
             if len(row.children) != len(variables):
-                counted = f"{len(row.children)} value{'' if len(row.children) == 1 else 's'}"
+                count_text = f"{len(row.children)} value{'' if len(row.children) == 1 else 's'}"
                 hint = f"there are {len(variables)} variables; write `UNDEF` where there is no value"
-                self.text.fail(f"this row of `VALUES` has {counted}", self.origin(row), hint)
+                self.text.fail(f"this row of `VALUES` has {count_text}", self.origin(row), hint)
         return q.Values(variables, tuple(tuple(map(self._value, row.children)) for row in rows), self.origin(tree))
 
     def _value(self, part: Part) -> Term | None:

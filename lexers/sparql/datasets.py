@@ -25,9 +25,9 @@ class Datasets(Expressions):
     # Registration and data sets
 
     def _registration(self, tree: Tree[Token]) -> q.Registration:
-        kind, named = tree.children[:2]
+        kind, name_token = tree.children[:2]
         every = first(tree, "every")
-        name = str(named) if isinstance(named, Token) and named.type == "NAME" else self.iri(named)
+        name = str(name_token) if isinstance(name_token, Token) and name_token.type == "NAME" else self.iri(name_token)
         period = None if every is None else self._duration(trees(every)[0])
         return q.Registration(str(kind).upper(), name, period, self.origin(tree))
 
@@ -69,7 +69,7 @@ class Datasets(Expressions):
                 return q.CountRange(counts[0], counts[0] if has(tree, "TUMBLING") else _second(counts))
             case "past_range":
                 begin, *steps = lengths
-                ends = [self._duration(part) for one in trees(tree, "until") for part in trees(one)]
+                ends = [self._duration(part) for duration in trees(tree, "until") for part in trees(duration)]
                 end = ends[0] if ends else 0
                 if begin <= end:
                     hint = "write `[FROM NOW-PT2H TO NOW-PT1H STEP PT1H]`"
@@ -84,9 +84,9 @@ class Datasets(Expressions):
         """The window of a stream inside of a pattern (CQELS-QL); what comes now is in a window of 1 ms."""
         if tree.data == "all_range":
             return None
-        found = q.TimeRange(1) if tree.data == "now_range" else self._range(tree)
-        assert not isinstance(found, q.PastRange)  # the grammar has none here
-        return found
+        time_range = q.TimeRange(1) if tree.data == "now_range" else self._range(tree)
+        assert not isinstance(time_range, q.PastRange)  # the grammar has none here
+        return time_range
 
     def _check_sizes(self, tree: Tree[Token], sizes: Sequence[int]) -> None:
         if any(size <= 0 for size in sizes):
@@ -97,12 +97,12 @@ class Datasets(Expressions):
         """A length of time in integer ms. A number alone is one of ms."""
         amounts, units = tree.children[::2], tree.children[1::2]
         if units:
-            return sum(int(str(one)) * _unit(str(unit)) for one, unit in zip(amounts, units, strict=True))
+            return sum(int(str(count)) * _unit(str(unit)) for count, unit in zip(amounts, units, strict=True))
         amount = str(amounts[0])
         if amount.isdecimal():
             return int(amount)
-        found = _ISO.fullmatch(amount)
-        exact = sum(Decimal(part or 0) * unit for part, unit in zip(found.groups(), _ISO_UNITS)) if found else None  # noqa: B905
+        match = _ISO.fullmatch(amount)
+        exact = sum(Decimal(part or 0) * unit for part, unit in zip(match.groups(), _ISO_UNITS)) if match else None  # noqa: B905
         if exact is None or exact != int(exact):
             hint = "write days, hours, minutes and seconds, down to ms: PT10S, PT0.5S, P1DT12H"
             self.text.fail(f"`{amount}` is not a length of time", self.origin(tree), hint)

@@ -42,8 +42,8 @@ SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
 
 def trees(tree: Tree[Token], *names: str) -> list[Tree[Token]]:
     """The parts of a tree that are trees, of these names if there are any."""
-    found = [part for part in tree.children if isinstance(part, Tree)]
-    return [part for part in found if part.data in names] if names else found
+    subtrees = [part for part in tree.children if isinstance(part, Tree)]
+    return [part for part in subtrees if part.data in names] if names else subtrees
 
 
 def first(tree: Tree[Token], *names: str) -> Tree[Token] | None:
@@ -147,8 +147,8 @@ class Expressions(ABC):
             case "repeat":
                 return q.Repeat(self._path(part.children[0]), str(part.children[1]))
             case _:
-                forward = tuple(self.iri(one) for one in part.children if isinstance(one, Token))
-                return q.Negated(forward, tuple(self.iri(one.children[0]) for one in trees(part)))
+                forward = tuple(self.iri(token) for token in part.children if isinstance(token, Token))
+                return q.Negated(forward, tuple(self.iri(token.children[0]) for token in trees(part)))
 
     def _path(self, part: Part) -> q.Path:
         verb = self.verb(part)
@@ -212,8 +212,8 @@ class Expressions(ABC):
 
     def _call(self, tree: Tree[Token]) -> q.Call:
         function, *arguments = [part for part in tree.children if not is_token(part, "DISTINCT")]
-        called = tuple(map(self.expression, arguments))
-        return q.Call(self.iri(function), called, has(tree, "DISTINCT"), self.origin(tree))
+        call_arguments = tuple(map(self.expression, arguments))
+        return q.Call(self.iri(function), call_arguments, has(tree, "DISTINCT"), self.origin(tree))
 
     def _builtin(self, tree: Tree[Token]) -> q.Call:
         function, *parts = tree.children
@@ -225,14 +225,16 @@ class Expressions(ABC):
     def _check_call(self, function: Part, arguments: tuple[q.Expression, ...]) -> None:
         name = str(function).upper()
         if name not in FUNCTIONS:
-            others = "a function that is not built in is called by its IRI: `ex:name(?x)`"
-            hint = did_you_mean(name, [*FUNCTIONS, *_SET_FUNCTIONS]) or others
+            hint_text = "a function that is not built in is called by its IRI: `ex:name(?x)`"
+            hint = did_you_mean(name, [*FUNCTIONS, *_SET_FUNCTIONS]) or hint_text
             self.text.fail(f"there is no function `{function}`", self.origin(function), hint)
             return
         least, most = FUNCTIONS[name]
         if len(arguments) < least or (most is not None and len(arguments) > most):
-            taken = f"{least} argument{'' if least == 1 else 's'}" if least == most else f"{least} or {most} arguments"
-            self.text.fail(f"`{name}` takes {taken}, not {len(arguments)}", self.origin(function))
+            arity_text = (
+                f"{least} argument{'' if least == 1 else 's'}" if least == most else f"{least} or {most} arguments"
+            )
+            self.text.fail(f"`{name}` takes {arity_text}, not {len(arguments)}", self.origin(function))
         elif name == "BOUND" and not isinstance(arguments[0], Variable):
             self.text.fail("`BOUND` asks for a variable", self.origin(function), "write `BOUND(?variable)`")
 

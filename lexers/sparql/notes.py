@@ -106,18 +106,18 @@ class _Notes:
                 hint = "name the variables that the query is grouped by, and aggregates"
                 self.fail("`SELECT *` cannot be grouped", query.origin, hint)
             return
-        bound, seen = set(q.in_scope(query.where)), set[Variable]()
+        bound, introduced = set(q.in_scope(query.where)), set[Variable]()
         for item in query.items:
             if item.expression is not None:
                 self.expression(item.expression)
                 if item.variable in bound:
                     self._bound(item.variable, item.origin)
-                elif item.variable in seen:
+                elif item.variable in introduced:
                     self.fail(f"`{item.variable}` is selected twice", item.origin, "use another name after `AS`")
             if keys is not None:
                 self._grouped(item, keys)
                 keys.add(item.variable)
-            seen.add(item.variable)
+            introduced.add(item.variable)
 
     def _grouped(self, item: q.SelectItem, keys: set[Variable]) -> None:
         of = item.variable if item.expression is None else item.expression
@@ -202,12 +202,19 @@ def _labels(triple: q.TriplePattern) -> list[str]:
 def _keys(query: q.SelectQuery) -> set[Variable] | None:
     """The variables that a query is grouped by; None if it is not grouped at all."""
     modifiers = query.modifiers
-    shown = [item.expression for item in query.items or () if item.expression is not None]
-    ordered = [order.expression for order in modifiers.order]
-    if not modifiers.group and not any(map(_aggregated, [*shown, *modifiers.having, *ordered])):
+    item_expressions = [item.expression for item in query.items or () if item.expression is not None]
+    order_expressions = [order.expression for order in modifiers.order]
+    if not modifiers.group and not any(map(_aggregated, [*item_expressions, *modifiers.having, *order_expressions])):
         return None
-    named = [condition.variable for condition in modifiers.group if condition.variable is not None]
-    return {*named, *(one.expression for one in modifiers.group if isinstance(one.expression, Variable))}
+    group_variables = [condition.variable for condition in modifiers.group if condition.variable is not None]
+    return {
+        *group_variables,
+        *(
+            group_condition.expression
+            for group_condition in modifiers.group
+            if isinstance(group_condition.expression, Variable)
+        ),
+    }
 
 
 def _aggregated(expression: q.Expression) -> bool:

@@ -88,18 +88,18 @@ class _Reader(Reader):
 
     def unreadable(self, place: int) -> None:
         """No token begins here."""
-        found = self.text.text[place:]
-        if found[0] in "'\"":
+        remainder = self.text.text[place:]
+        if remainder[0] in "'\"":
             self._text(place)
-        elif word := _WORD.match(found):
+        elif word := _WORD.match(remainder):
             self._misspelt(word[0], self.text.origin(place, place + word.end()))
-        elif found[0] == "<":
-            piece = _PIECE.match(found)
+        elif remainder[0] == "<":
+            piece = _PIECE.match(remainder)
             end = place + (piece.end() if piece else 1)
             hint = "an IRI ends with `>`, and has no blanks, quotes or brackets in it"
             self.text.fail(f"`{self.text.text[place:end]}` is not an IRI", self.text.origin(place, end), hint)
         else:
-            self.text.fail(f"`{found[0]}` cannot stand here", self.text.origin(place, place + 1), self.expected())
+            self.text.fail(f"`{remainder[0]}` cannot stand here", self.text.origin(place, place + 1), self.expected())
 
     def _text(self, place: int) -> None:
         quoted = _QUOTED.match(self.text.text, place)
@@ -141,8 +141,8 @@ class _Reader(Reader):
 def _keyword(token: str) -> str | None:
     """The word of the language that a token is."""
     name = token.strip("_")
-    named = token in _SIGNS or token in _TERMS or token in _UNSPOKEN
-    return name if name.isalpha() and not named else None
+    is_named = token in _SIGNS or token in _TERMS or token in _UNSPOKEN
+    return name if name.isalpha() and not is_named else None
 
 
 _UNSPOKEN = frozenset({

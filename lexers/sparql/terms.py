@@ -26,28 +26,28 @@ class Names:
         self.base = base
         self.prefixes: dict[str, str] = {}
         self.unknown: set[str] = set()
-        written = {label.rstrip(".") for label in _LABEL.findall(text.text)}
-        self.labels = (label for number in count() if (label := f"b{number}") not in written)
+        labels = {label.rstrip(".") for label in _LABEL.findall(text.text)}
+        self.labels = (label for number in count() if (label := f"b{number}") not in labels)
 
-    def iri(self, written: str, origin: Origin) -> Term:
+    def iri(self, token_text: str, origin: Origin) -> Term:
         """The term of ``<iri>``, ``prefix:local`` or ``a``."""
-        if written.startswith("<"):
-            return iri(resolved(written[1:-1], self.base))
-        prefix, _, local = written.partition(":")
+        if token_text.startswith("<"):
+            return iri(resolved(token_text[1:-1], self.base))
+        prefix, _, local = token_text.partition(":")
         if prefix not in self.prefixes:
-            return self._undeclared(prefix, written, origin)
+            return self._undeclared(prefix, token_text, origin)
         return iri(self.prefixes[prefix] + _ESCAPE.sub(r"\1", local))
 
-    def _undeclared(self, prefix: str, written: str, origin: Origin) -> Term:
+    def _undeclared(self, prefix: str, token_text: str, origin: Origin) -> Term:
         if prefix not in self.unknown:
             self.unknown.add(prefix)
             namespace = _NAMESPACES.get(prefix, "http://example.org/")
             hint = (
-                did_you_mean(f"{prefix}:", [f"{known}:" for known in self.prefixes])
+                did_you_mean(f"{prefix}:", [f"{declared}:" for declared in self.prefixes])
                 or f"declare it: `PREFIX {prefix}: <{namespace}>`"
             )
             self.text.fail(f"the prefix `{prefix}:` is not declared", origin, hint)
-        return iri(written)
+        return iri(token_text)
 
     def fresh(self) -> str:
         """A label that occurs nowhere in the text."""
@@ -57,7 +57,7 @@ class Names:
 def unquoted(text: str) -> str:
     """What a quoted text says."""
     width = 3 if text[:3] in ("'''", '"""') and len(text) > 5 else 1
-    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), text[width:-width])
+    return _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), text[width:-width])
 
 
 def number(text: str) -> Term:

@@ -61,10 +61,10 @@ class Triples:
 
     def _list(self, tree: Tree[Token]) -> q.Slot:
         cells = [self._fresh() for _ in tree.children]
-        for cell, rest, part in zip(cells, [*cells[1:], iri(RDF + "nil")], tree.children, strict=True):
+        for cell, following, part in zip(cells, [*cells[1:], iri(RDF + "nil")], tree.children, strict=True):
             origin = self.builder.origin(part)
             self.found.append((cell, iri(RDF + "first"), self._node(part), origin))
-            self.found.append((cell, iri(RDF + "rest"), rest, origin))
+            self.found.append((cell, iri(RDF + "rest"), following, origin))
         return cells[0]
 
     def _fresh(self) -> q.Slot:

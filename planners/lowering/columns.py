@@ -84,13 +84,13 @@ def untimed(expressions: Iterable[Expression | None], what: str, rule: System) -
 
 def join_of(left: Rows, right: Rows) -> tuple[ops.Join, tuple[Variable, ...]]:
     """The natural join: on all shared columns, every variable kept once (so that a join of sets is a set)."""
-    known, names = left.names, [*left.names]
+    bound_names, names = left.names, [*left.names]
     on, keep = [], [*range(len(names))]
     for column, name in enumerate(right.names):
-        if name in known:
-            on.append((known.index(name), column))
+        if name in bound_names:
+            on.append((bound_names.index(name), column))
         else:
-            keep.append(len(known) + column)
+            keep.append(len(bound_names) + column)
             names.append(name)
     return ops.Join(tuple(on), tuple(keep)), tuple(names)
 

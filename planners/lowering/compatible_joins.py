@@ -31,23 +31,23 @@ class Own(Variable):
 def own(rows: Rows) -> dict[Variable, Variable]:
     """For each variable with a column one that holds its value in these rows alone, whatever a join makes of it: a new
     one if it may be unbound, and else itself."""
-    found = {name: name for name in rows.names}
-    taken = set(rows.names)
+    renaming = {name: name for name in rows.names}
+    used_names = set(rows.names)
     for name in (name for name in rows.names if name in rows.maybe):
-        while found[name] in taken:
-            found[name] = Own(f"{found[name].name}'")
-        taken.add(found[name])
-    return found
+        while renaming[name] in used_names:
+            renaming[name] = Own(f"{renaming[name].name}'")
+        used_names.add(renaming[name])
+    return renaming
 
 
 def with_own(draft: Draft, rows: Rows, names: Sequence[Variable]) -> Rows:
     """The rows with just these of their columns, and behind them those that `own` gives names of their own."""
-    held = own(rows)
-    both = (*names, *(name for name in names if held[name] != name))
-    columns = tuple(rows.names.index(name) for name in both)
-    named = (*names, *(held[name] for name in both[len(names) :]))
+    renaming = own(rows)
+    all_columns = (*names, *(name for name in names if renaming[name] != name))
+    columns = tuple(rows.names.index(name) for name in all_columns)
+    column_names = (*names, *(renaming[name] for name in all_columns[len(names) :]))
     node = rows.node if columns == tuple(range(len(rows.names))) else draft.add(ops.Project(columns), rows.node)
-    return Rows(node, named, rows.maybe & set(names), rows.origin)
+    return Rows(node, column_names, rows.maybe & set(names), rows.origin)
 
 
 def loose(left: Rows, right: Rows) -> list[Variable]:
@@ -58,9 +58,9 @@ def loose(left: Rows, right: Rows) -> list[Variable]:
 
 def join(draft: Draft, left: Rows, right: Rows) -> Rows:
     """The natural join: the pairs of compatible rows."""
-    found = pairs(draft, left, right)
-    assert found is not None, "rows without a variable in common are compatible"
-    return found
+    cases = pairs(draft, left, right)
+    assert cases is not None, "rows without a variable in common are compatible"
+    return cases
 
 
 def pairs(draft: Draft, left: Rows, right: Rows, counting: frozenset[Variable] | None = None) -> Rows | None:
@@ -75,15 +75,15 @@ def pairs(draft: Draft, left: Rows, right: Rows, counting: frozenset[Variable] |
     if sure or len(unsure) > MOST:
         return _tested(draft, left, right, unsure, counting)
     first = unsure[0]
-    met = None if counting is None or first in counting else counting
-    cases = [pairs(draft, _bound(draft, left, first), _bound(draft, right, first), met)]
+    counted_here = None if counting is None or first in counting else counting
+    cases = [pairs(draft, _bound(draft, left, first), _bound(draft, right, first), counted_here)]
     if first in left.maybe:
         cases.append(pairs(draft, _unbound(draft, left, first), right, counting))
     if first in right.maybe:
         cases.append(pairs(draft, _bound(draft, left, first), _unbound(draft, right, first), counting))
-    found = [case for case in cases if case is not None]
+    matching_cases = [case for case in cases if case is not None]
     names = (*left.names, *(name for name in right.names if name not in left.names))
-    return replace(union(draft, found, names), origin=right.origin) if found else None
+    return replace(union(draft, matching_cases, names), origin=right.origin) if matching_cases else None
 
 
 def absent(
@@ -100,13 +100,13 @@ def absent(
     if not unsure:
         return _absent(draft, left, right, condition) if counting is None else left
     if len(unsure) > MOST:
-        found = pairs(draft, with_own(draft, left, left.names), right, counting)
-        return left if found is None else without(draft, left, tested(draft, found, condition))
+        pair_cases = pairs(draft, with_own(draft, left, left.names), right, counting)
+        return left if pair_cases is None else without(draft, left, tested(draft, pair_cases, condition))
     first = next((name for name in unsure if name in left.maybe), unsure[0])
     if first in left.maybe:
         cases = (_bound(draft, left, first), _unbound(draft, left, first))
-        both = union(draft, [absent(draft, case, right, condition, counting) for case in cases], left.names)
-        return replace(left, node=both.node)
+        all_columns = union(draft, [absent(draft, case, right, condition, counting) for case in cases], left.names)
+        return replace(left, node=all_columns.node)
     left = absent(draft, left, _bound(draft, right, first), condition, counting)
     return absent(draft, left, _unbound(draft, right, first), condition, counting)
 
@@ -118,19 +118,19 @@ def given_as(seed: Rows) -> list[tuple[Variable, Variable]]:
 
 
 def apart_from(
-    draft: Draft, left: Rows, right: Rows, counting: frozenset[Variable], told: Sequence[tuple[Variable, Variable]]
+    draft: Draft, left: Rows, right: Rows, counting: frozenset[Variable], renamings: Sequence[tuple[Variable, Variable]]
 ) -> Rows:
     """The left rows that are in no pair in which a variable counts (MINUS). told: variables with what holds the value
     that they were given from around an EXISTS: where there is one, it stands for the variable, which does not count
     (SPARQL 1.1, section 18.6, substitute)."""
-    if not told:
+    if not renamings:
         return absent(draft, left, right, counting=counting)
-    (name, held), *rest = told
-    replaced = replace(left, node=_test(draft, left, BOUND, (held,)))
-    free = replace(left, node=_test(draft, left, UNBOUND.iri, (held,)))
+    (name, renamed), *other_renamings = renamings
+    replaced = replace(left, node=_test(draft, left, BOUND, (renamed,)))
+    free = replace(left, node=_test(draft, left, UNBOUND.iri, (renamed,)))
     cases = [
-        apart_from(draft, replaced, right, counting - {name}, rest),
-        apart_from(draft, free, right, counting, rest),
+        apart_from(draft, replaced, right, counting - {name}, other_renamings),
+        apart_from(draft, free, right, counting, other_renamings),
     ]
     return replace(left, node=union(draft, cases, left.names).node)
 
@@ -138,18 +138,18 @@ def apart_from(
 def _absent(draft: Draft, left: Rows, right: Rows, condition: Call | None) -> Rows:
     if condition is None:
         return replace(left, node=draft.add(ops.AntiJoin(shared(left, right)), left.node, right.node))
-    there = Own("there")
-    marked = replace(right, node=draft.add(ops.Extend(TRUE), right.node), names=(*right.names, there))
-    found = left_join(draft, left, marked, condition)
-    alone = replace(left, node=_test(draft, found, UNBOUND.iri, (there,)), names=found.names)
+    marker = Own("there")
+    marked = replace(right, node=draft.add(ops.Extend(TRUE), right.node), names=(*right.names, marker))
+    joined = left_join(draft, left, marked, condition)
+    alone = replace(left, node=_test(draft, joined, UNBOUND.iri, (marker,)), names=joined.names)
     return columns_as(draft, alone, left.names)
 
 
-def without(draft: Draft, rows: Rows, found: Rows) -> Rows:
+def without(draft: Draft, rows: Rows, matched: Rows) -> Rows:
     """The rows that are in no pair, where the pairs are made of the rows with what is their own (`with_own`): what is
     unbound in one is unbound in the other."""
-    on = tuple((column, found.names.index(held)) for column, held in enumerate(own(rows).values()))
-    return replace(rows, node=draft.add(ops.AntiJoin(on), rows.node, found.node))
+    on = tuple((column, matched.names.index(renamed)) for column, renamed in enumerate(own(rows).values()))
+    return replace(rows, node=draft.add(ops.AntiJoin(on), rows.node, matched.node))
 
 
 def left_join(draft: Draft, left: Rows, right: Rows, condition: Call | None) -> Rows:
@@ -164,11 +164,11 @@ def left_join(draft: Draft, left: Rows, right: Rows, condition: Call | None) -> 
     first = next((name for name in unsure if name in left.maybe), None)
     if first is not None and len(unsure) <= MOST:
         cases = (_bound(draft, left, first), _unbound(draft, left, first))
-        found = [left_join(draft, case, right, condition) for case in cases]
+        joined_cases = [left_join(draft, case, right, condition) for case in cases]
     else:
-        found = [tested(draft, join(draft, left, right), condition), absent(draft, left, right, condition)]
+        joined_cases = [tested(draft, join(draft, left, right), condition), absent(draft, left, right, condition)]
     names = (*left.names, *(name for name in right.names if name not in left.names))
-    return replace(union(draft, found, names), maybe=maybe, origin=left.origin)
+    return replace(union(draft, joined_cases, names), maybe=maybe, origin=left.origin)
 
 
 def tested(draft: Draft, rows: Rows, condition: Call | None) -> Rows:
@@ -192,8 +192,8 @@ def _bound(draft: Draft, rows: Rows, name: Variable) -> Rows:
 
 def _unbound(draft: Draft, rows: Rows, name: Variable) -> Rows:
     """The rows in which the variable is unbound, without its column."""
-    rest = replace(rows, node=_test(draft, rows, UNBOUND.iri, (name,)))
-    return columns_as(draft, rest, [one for one in rows.names if one != name])
+    unbound_rows = replace(rows, node=_test(draft, rows, UNBOUND.iri, (name,)))
+    return columns_as(draft, unbound_rows, [column_name for column_name in rows.names if column_name != name])
 
 
 def _test(draft: Draft, rows: Rows, function: str, names: Iterable[Variable]) -> str:
@@ -205,36 +205,36 @@ def _tested(
     draft: Draft, left: Rows, right: Rows, unsure: Sequence[Variable], counting: frozenset[Variable] | None
 ) -> Rows:
     """The pairs of rows that agree on what is bound in all of them, tested for the others."""
-    theirs = {name: Own(f"right {name.name}") for name in unsure}
-    named = tuple(theirs.get(name, name) for name in right.names)
-    apart = replace(right, names=named, maybe=frozenset(theirs.get(name, name) for name in right.maybe))
-    found = _natural(draft, left, apart)
+    right_names = {name: Own(f"right {name.name}") for name in unsure}
+    column_names = tuple(right_names.get(name, name) for name in right.names)
+    apart = replace(right, names=column_names, maybe=frozenset(right_names.get(name, name) for name in right.maybe))
+    joined = _natural(draft, left, apart)
     if counting is not None:
-        met = [one for name in unsure if name in counting for one in (name, theirs[name])]
-        found = replace(found, node=_test(draft, found, MEET.iri, met))
-    return replace(agreeing(draft, found, left, theirs), origin=right.origin)
+        counted_names = [item for name in unsure if name in counting for item in (name, right_names[name])]
+        joined = replace(joined, node=_test(draft, joined, MEET.iri, counted_names))
+    return replace(agreeing(draft, joined, left, right_names), origin=right.origin)
 
 
-def agreeing(draft: Draft, rows: Rows, left: Rows, theirs: Mapping[Variable, Variable]) -> Rows:
+def agreeing(draft: Draft, rows: Rows, left: Rows, right_names: Mapping[Variable, Variable]) -> Rows:
     """The rows that agree on some variables of `left` and what holds them on another side; these without the latter.
     theirs: what holds each variable there, if that is another one."""
-    twice = [(name, other) for name, other in theirs.items() if name != other]
+    twice = [(name, other) for name, other in right_names.items() if name != other]
     if not twice:
         return rows
-    made: dict[Variable, Variable] = {}
+    coalesced: dict[Variable, Variable] = {}
     maybe = rows.maybe
     for name, other in twice:
         rows = replace(rows, node=_test(draft, rows, COMPATIBLE.iri, (name, other)))
     for name, other in twice:
-        made[name] = name
+        coalesced[name] = name
         if name not in left.sure:
-            made[name] = Own(f"of both {name.name}")
-            value = Invoke(COALESCE, tuple(Column(rows.names.index(one)) for one in (name, other)))
+            coalesced[name] = Own(f"of both {name.name}")
+            value = Invoke(COALESCE, tuple(Column(rows.names.index(column)) for column in (name, other)))
             node = draft.add(ops.Extend(value, keep_unbound=True), rows.node)
-            rows = replace(rows, node=node, names=(*rows.names, made[name]))
+            rows = replace(rows, node=node, names=(*rows.names, coalesced[name]))
         if other not in maybe or name not in maybe:
             maybe -= {name}
-    held = {other for _, other in twice} | set(made.values())
-    names = [name for name in rows.names if name in made or name not in held]
-    laid = columns_as(draft, rows, [made.get(name, name) for name in names])
-    return Rows(laid.node, tuple(names), maybe - held, rows.origin)
+    hidden_names = {other for _, other in twice} | set(coalesced.values())
+    names = [name for name in rows.names if name in coalesced or name not in hidden_names]
+    laid = columns_as(draft, rows, [coalesced.get(name, name) for name in names])
+    return Rows(laid.node, tuple(names), maybe - hidden_names, rows.origin)

@@ -28,10 +28,10 @@ def digest(op: Operator, inputs: tuple[str, ...]) -> str:
 @cache
 def _form(kind: type) -> tuple[str, str, tuple[str, ...]]:
     """The name of an operator, and how to print it: as `repr` does, but without rules, and much faster."""
-    told = [part.name for part in fields(kind) if part.repr]
-    parts = tuple(name for name in told if kind is Select or name != "rules")
-    shown = (f"{name}={'%r' if name in parts else '()'}" for name in told)
-    return kind.__name__.lower(), f"{kind.__name__}({', '.join(shown)})", parts
+    field_names = [part.name for part in fields(kind) if part.repr]
+    parts = tuple(name for name in field_names if kind is Select or name != "rules")
+    printed_fields = (f"{name}={'%r' if name in parts else '()'}" for name in field_names)
+    return kind.__name__.lower(), f"{kind.__name__}({', '.join(printed_fields)})", parts
 
 
 class Draft:
@@ -46,14 +46,14 @@ class Draft:
         """The id of the node, added unless it is there already (then an `Construct` or `Update` serves one rule more).
         id: its name, where it has one."""
         id = id or self.identity(op, inputs)
-        known = self.nodes.get(id)
-        if known is None:
+        existing = self.nodes.get(id)
+        if existing is None:
             self.nodes[id] = Node(id, op, tuple([self._edge(input) for input in inputs]))
-        elif known.op is not op and known.op != op:
+        elif existing.op is not op and existing.op != op:
             raise PlannerError(f"two different nodes are named `{id}`")
-        elif isinstance(op, Construct | Update) and isinstance(known.op, Construct | Update):
-            merged = tuple(dict.fromkeys(known.op.rules + op.rules))
-            self.nodes[id] = replace(known, op=replace(known.op, rules=merged))
+        elif isinstance(op, Construct | Update) and isinstance(existing.op, Construct | Update):
+            merged = tuple(dict.fromkeys(existing.op.rules + op.rules))
+            self.nodes[id] = replace(existing, op=replace(existing.op, rules=merged))
         return id
 
     def _edge(self, input: str) -> Input:
@@ -70,14 +70,14 @@ class Draft:
 
     def keep(self, ends: Iterable[str]) -> None:
         """Drops all nodes that feed none of these."""
-        found = set(ends)
-        waiting = list(found)
+        reachable = set(ends)
+        waiting = list(reachable)
         while waiting:
             for edge in self.nodes[waiting.pop()].inputs:
-                if edge.node not in found:
-                    found.add(edge.node)
+                if edge.node not in reachable:
+                    reachable.add(edge.node)
                     waiting.append(edge.node)
-        self.nodes = {id: node for id, node in self.nodes.items() if id in found}
+        self.nodes = {id: node for id, node in self.nodes.items() if id in reachable}
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from squall.model import (
     derived_streams,
     output_specs,
 )
-from squall.model.fact_shapes import Shape, Shapes, shapes_read, may_affect, may_read, overlaps, stream_shapes
+from squall.model.fact_shapes import Shape, Shapes, may_affect, may_read, overlaps, shapes_read, stream_shapes
 from squall.model.stratification import dependencies
 from squall.model.windows import EMPTY
 from squall.plan import Node, Plan
@@ -49,27 +49,27 @@ def finish(draft: Draft, system: System, ends: Iterable[End], planner: str) -> P
     return grouped(ended(draft, system, ends, planner))
 
 
-def ended(draft: Draft, system: System, ends: Iterable[End], planner: str, ordered: bool = False) -> Plan:
+def ended(draft: Draft, system: System, ends: Iterable[End], planner: str, in_order: bool = False) -> Plan:
     """The plan whose rules end in these nodes, as yet without grouping columns.
 
     Facts are made unique per *shape* (the constants of their templates): two shapes that have no fact in common do not
     depend on each other, so that stratification sees what a rule can make, not just that it makes something.
     ``ordered``: list the nodes by depth and id, so that the order of the rules does not show.
     """
-    found = list(ends)
-    ways = _ways(system, found)
-    made = _unique_facts(draft, found, ways)
-    feed_back(draft, made)
-    _feed_streams(draft, made)
-    told = [end for end in dict.fromkeys(found) if _inserts(draft.nodes[end.node].op)]
-    told += [end for end in found if isinstance(draft.nodes[end.node].op, ops.Select)]
-    last = _delivered(draft, sorted(told, key=_node) if ordered else told, made, ways)
+    end_list = list(ends)
+    ways = _ways(system, end_list)
+    facts = _unique_facts(draft, end_list, ways)
+    feed_back(draft, facts)
+    _feed_streams(draft, facts)
+    update_ends = [end for end in dict.fromkeys(end_list) if _inserts(draft.nodes[end.node].op)]
+    update_ends += [end for end in end_list if isinstance(draft.nodes[end.node].op, ops.Select)]
+    last = _delivered(draft, sorted(update_ends, key=_node) if in_order else update_ends, facts, ways)
     last = last or [draft.add(_deliver(_way_of(output_specs(system)[0], {}), [], False))]
-    draft.keep([*last, *(id for id, _ in found if isinstance(draft.nodes[id].op, Update))])
-    _read_unread(draft, made, set(ways.values()))
+    draft.keep([*last, *(id for id, _ in end_list if isinstance(draft.nodes[id].op, Update))])
+    _read_unread(draft, facts, set(ways.values()))
     _mark_made(draft, derived_streams(system))
     nodes = inputs_first(draft.nodes.values())
-    return arranged(nodes, planner) if ordered else Plan(tuple(nodes), planner)
+    return arranged(nodes, planner) if in_order else Plan(tuple(nodes), planner)
 
 
 class _Way(NamedTuple):
@@ -91,19 +91,19 @@ class _Way(NamedTuple):
 
 
 def _ways(system: System, ends: Iterable[End]) -> dict[OutputSpec, _Way]:
-    made: dict[str, Shapes[str | None]] = {}
+    shapes_by_stream: dict[str, Shapes[str | None]] = {}
     for telling in output_specs(system):
         for rule in telling.rules if telling.stream else ():
             for shape, graph in stream_shapes(rule, telling.stream):
-                made.setdefault(telling.stream, Shapes()).add(shape, graph)
-    return {telling: _way_of(telling, made) for telling in dict.fromkeys(end.telling for end in ends)}
+                shapes_by_stream.setdefault(telling.stream, Shapes()).add(shape, graph)
+    return {telling: _way_of(telling, shapes_by_stream) for telling in dict.fromkeys(end.telling for end in ends)}
 
 
-def _way_of(telling: OutputSpec, made: Mapping[str, Shapes[str | None]]) -> _Way:
-    read = _with_instants(telling, made) if telling.output == "rstream" else ()
+def _way_of(telling: OutputSpec, shapes_by_stream: Mapping[str, Shapes[str | None]]) -> _Way:
+    read = _with_instants(telling, shapes_by_stream) if telling.output == "rstream" else ()
     own = (telling.name, telling.stream) if telling.has_facts else ("", "")
-    whole = telling if telling.output == "rstream" and _is_looked_at(telling.report) else None
-    return _Way(telling.output, telling.report, read, *own, whole)
+    snapshot_spec = telling if telling.output == "rstream" and _is_looked_at(telling.report) else None
+    return _Way(telling.output, telling.report, read, *own, snapshot_spec)
 
 
 def _is_looked_at(report: Report) -> bool:
@@ -112,15 +112,17 @@ def _is_looked_at(report: Report) -> bool:
     return report.policy == "change" or (report.policy == "nonempty" and report.empty)
 
 
-def _with_instants(telling: OutputSpec, made: Mapping[str, Shapes[str | None]]) -> tuple[Source, ...]:
+def _with_instants(telling: OutputSpec, shapes_by_stream: Mapping[str, Shapes[str | None]]) -> tuple[Source, ...]:
     """The sources whose events say when an answer is evaluated. Those of a stream that the program makes only do where
     some of them may fit a pattern: or else a stream would be evaluated whenever it is."""
-    found = sources(telling.rules)
-    needed = [need for rule in telling.rules for need in dependencies(rule)] if made else []
-    for stream, shapes in made.items():
-        if not any(need.reads_stream(stream, one) for need in needed for one in shapes.overlapping(need.shape)):
-            found = tuple(_silenced(source, stream) for source in found if not _reads_only(source, stream))
-    return found
+    read_sources = sources(telling.rules)
+    needs = [need for rule in telling.rules for need in dependencies(rule)] if shapes_by_stream else []
+    for stream, shapes in shapes_by_stream.items():
+        if not any(need.reads_stream(stream, graph) for need in needs for graph in shapes.overlapping(need.shape)):
+            read_sources = tuple(
+                _silenced(source, stream) for source in read_sources if not _reads_only(source, stream)
+            )
+    return read_sources
 
 
 def _reads_only(source: Source, stream: str) -> bool:
@@ -130,31 +132,33 @@ def _reads_only(source: Source, stream: str) -> bool:
 def _silenced(source: Source, stream: str) -> Source:
     if not may_read(source, stream, None):
         return source
-    others = (window for window in source.windows if window[0] != stream)
-    return replace(source, windows=tuple(sorted((*others, (stream, EMPTY)), key=_STREAM)))
+    other_windows = (window for window in source.windows if window[0] != stream)
+    return replace(source, windows=tuple(sorted((*other_windows, (stream, EMPTY)), key=_STREAM)))
 
 
-def _delivered(draft: Draft, told: Iterable[End], made: Sequence[Facts], ways: Mapping[OutputSpec, _Way]) -> list[str]:
+def _delivered(
+    draft: Draft, ends: Iterable[End], derived_facts: Sequence[Facts], ways: Mapping[OutputSpec, _Way]
+) -> list[str]:
     """The operation nodes: one for each way of telling. told: what is no fact that rules derive."""
     inputs: dict[_Way, list[str]] = {}
     inserted: set[_Way] = set()
-    for facts in made:
+    for facts in derived_facts:
         if facts.way is not None:
             inputs.setdefault(facts.way, []).append(facts.node)
-    for node, telling in told:
+    for node, telling in ends:
         inputs.setdefault(ways[telling], []).append(node)
         if _inserts(draft.nodes[node].op):
             inserted.add(ways[telling])
-    found = []
+    sinks = []
     for way, nodes in inputs.items():
-        theirs = [telling for telling, its in ways.items() if its == way]
-        distinct = way in inserted or _overlaps([facts for facts in made if facts.way == way])
-        found.append(draft.add(_deliver(way, theirs, distinct), *nodes))
-    return found
+        specs = [telling for telling, spec_way in ways.items() if spec_way == way]
+        distinct = way in inserted or _overlaps([facts for facts in derived_facts if facts.way == way])
+        sinks.append(draft.add(_deliver(way, specs, distinct), *nodes))
+    return sinks
 
 
-def _deliver(way: _Way, told: Sequence[OutputSpec], distinct: bool) -> ops.Sink:
-    return ops.Sink(way.output, distinct, way.report, way.sources, queries(told), way.name)
+def _deliver(way: _Way, specs: Sequence[OutputSpec], distinct: bool) -> ops.Sink:
+    return ops.Sink(way.output, distinct, way.report, way.sources, queries(specs), way.name)
 
 
 def _node(end: End) -> str:
@@ -173,15 +177,20 @@ def sources(program: Iterable[System]) -> tuple[Source, ...]:
 
 def _has_patterns(part: System) -> bool:
     """Whether patterns read the sources of this part itself."""
-    inner = [one for predicate in part.predicates if isinstance(predicate, Without) for one in predicate.joinables]
+    inner = [
+        inner_joinable
+        for predicate in part.predicates
+        if isinstance(predicate, Without)
+        for inner_joinable in predicate.joinables
+    ]
     return any(isinstance(joinable, Pattern | AtomPattern) for joinable in (*part.joinables, *inner))
 
 
 def queries(output_specs: Iterable[OutputSpec]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The queries that are told that an evaluation of theirs is complete, if they are, in an order of their own. What
     makes facts is one if these are not read again, or only as a stream."""
-    told = (one for one in output_specs if one.report.empty)
-    return tuple(sorted({found for one in told for rule in one.rules for found in _queries(rule)}))
+    specs = (spec for spec in output_specs if spec.report.empty)
+    return tuple(sorted({query for spec in specs for rule in spec.rules for query in _queries(rule)}))
 
 
 def _queries(rule: System) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -212,8 +221,10 @@ def _unique_facts(draft: Draft, ends: Iterable[End], ways: Mapping[OutputSpec, _
         if isinstance(op, ops.Construct):
             way = None if op.internal else ways[telling]
             groups.setdefault((shape_of(op.template), op.reentrant, way), []).append(id)
-    ordered = sorted(groups.items(), key=_of_kind)
-    return [Facts(*kind, draft.add(ops.Distinct(by=len(kind[0])), *sorted(set(nodes)))) for kind, nodes in ordered]
+    ordered_groups = sorted(groups.items(), key=_of_kind)
+    return [
+        Facts(*kind, draft.add(ops.Distinct(by=len(kind[0])), *sorted(set(nodes)))) for kind, nodes in ordered_groups
+    ]
 
 
 def _of_kind(group: tuple[tuple[Shape, bool, _Way | None], list[str]]) -> tuple[list[str], bool, str]:
@@ -226,10 +237,10 @@ def shape_of(cells: Sequence[Cell]) -> Shape:
     return tuple(cell.term if isinstance(cell, Value) else cell if isinstance(cell, str) else None for cell in cells)
 
 
-def feed_back(draft: Draft, made: Iterable[Facts]) -> None:
+def feed_back(draft: Draft, derived_facts: Iterable[Facts]) -> None:
     """Lets each `Match` over the default graph read the facts that may fit it."""
     again: Shapes[str] = Shapes()
-    for facts in made:
+    for facts in derived_facts:
         if facts.reentrant:
             again.add(facts.shape, facts.node)
     for id, node in list(draft.nodes.items()):
@@ -246,27 +257,31 @@ def _sources_of(draft: Draft, node: Node) -> list[Source]:
     return [op.source for op in reads if isinstance(op, Scan)]
 
 
-def _feed_streams(draft: Draft, made: Sequence[Facts]) -> None:
+def _feed_streams(draft: Draft, derived_facts: Sequence[Facts]) -> None:
     """Lets each `Match` over a stream that the program makes read those of its facts that may fit, as it reads the
     stream."""
-    streams = _streams(made)
+    streams = _streams(derived_facts)
     matches = [node for node in draft.nodes.values() if isinstance(node.op, Match)] if streams else []
-    for way, told in streams.items():
-        every = sorted(facts.node for facts in told)
+    for way, stream_facts in streams.items():
+        every = sorted(facts.node for facts in stream_facts)
         for node in matches:
             assert isinstance(node.op, Match)
-            wanted = shape_of(node.op.cells)
-            sources = [one for one in _sources_of(draft, node) if may_read(one, way.stream, None)]
+            read_shape = shape_of(node.op.cells)
+            sources = [candidate for candidate in _sources_of(draft, node) if may_read(candidate, way.stream, None)]
             fitting = [
-                one
-                for one in dict.fromkeys(source.for_stream(way.stream) for source in sources)
-                if any(overlaps(shape, wanted) for facts in told for shape in shapes_read(facts.shape, one))
+                candidate
+                for candidate in dict.fromkeys(source.for_stream(way.stream) for source in sources)
+                if any(
+                    overlaps(shape, read_shape)
+                    for facts in stream_facts
+                    for shape in shapes_read(facts.shape, candidate)
+                )
             ]
             feeds = (ops.DerivedStream(source, way.output, way.report, way.sources) for source in fitting)
             draft.read_again(node.id, sorted(draft.add(feed, *every) for feed in feeds))
 
 
-def _read_unread(draft: Draft, made: Sequence[Facts], ways: Iterable[_Way]) -> None:
+def _read_unread(draft: Draft, derived_facts: Sequence[Facts], ways: Iterable[_Way]) -> None:
     """What no node reads that was kept, but at whose events answers are evaluated (rules that make what nobody reads
     count, too): somebody has to say when windows of triples move on, and streams that the program makes have any."""
     evaluated = sorted({source for way in ways for source in way.sources}, key=repr)
@@ -275,47 +290,49 @@ def _read_unread(draft: Draft, made: Sequence[Facts], ways: Iterable[_Way]) -> N
         if not _is_counted(source, read):
             read.append(source)
             draft.add(Scan(source))
-    fed: dict[tuple[object, ...], list[Source]] = {}
+    sources_by_spec: dict[tuple[object, ...], list[Source]] = {}
     for node in draft.nodes.values():
         if isinstance(node.op, ops.DerivedStream):
             place = (node.op.output_key, *(edge.node for edge in node.inputs))
-            fed.setdefault(place, []).append(node.op.source)
-    for way, told in _streams(made).items():
-        every = sorted(facts.node for facts in told)
-        known = fed.setdefault((way.told, *every), [])
-        for one in evaluated:
-            counted = one.step_of(way.stream) <= 1 or any(one.counts_as(its, way.stream) for its in known)
-            if may_affect(one, way.stream) and not (known and counted):
-                known.append(one.for_stream(way.stream))
-                draft.add(ops.DerivedStream(known[-1], way.output, way.report, way.sources), *every)
+            sources_by_spec.setdefault(place, []).append(node.op.source)
+    for way, stream_facts in _streams(derived_facts).items():
+        every = sorted(facts.node for facts in stream_facts)
+        known_sources = sources_by_spec.setdefault((way.told, *every), [])
+        for evaluated_source in evaluated:
+            is_counted = evaluated_source.step_of(way.stream) <= 1 or any(
+                evaluated_source.counts_as(other_source, way.stream) for other_source in known_sources
+            )
+            if may_affect(evaluated_source, way.stream) and not (known_sources and is_counted):
+                known_sources.append(evaluated_source.for_stream(way.stream))
+                draft.add(ops.DerivedStream(known_sources[-1], way.output, way.report, way.sources), *every)
 
 
 def _mark_made(draft: Draft, streams: Sequence[str]) -> None:
     """Nodes know which of the streams that they read the program makes."""
     for id, node in draft.nodes.items() if streams else ():
         op = node.op
-        if isinstance(op, Scan) and (made := tuple(one for one in streams if may_affect(op.source, one))):
-            draft.nodes[id] = replace(node, op=replace(op, derived_streams=made))
+        if isinstance(op, Scan) and (derived := tuple(stream for stream in streams if may_affect(op.source, stream))):
+            draft.nodes[id] = replace(node, op=replace(op, derived_streams=derived))
 
 
 def _is_counted(source: Source, read: Sequence[Source]) -> bool:
     """Whether the triples are counted with which the windows of a source move on by steps. read: what nodes read."""
-    streams = [one for one in (source.stream, *map(_STREAM, source.windows), _OTHER) if source.step_of(one) > 1]
-    return all(any(one.counts_as(source, stream) for one in read) for stream in streams)
+    streams = [name for name in (source.stream, *map(_STREAM, source.windows), _OTHER) if source.step_of(name) > 1]
+    return all(any(name.counts_as(source, stream) for name in read) for stream in streams)
 
 
-def _streams(made: Iterable[Facts]) -> dict[_Way, list[Facts]]:
+def _streams(derived_facts: Iterable[Facts]) -> dict[_Way, list[Facts]]:
     """What is told as a stream, by how it is."""
-    ways = sorted({facts.way for facts in made if facts.way is not None and facts.way.stream}, key=repr)
-    return {way: [facts for facts in made if facts.way == way] for way in ways}
+    ways = sorted({facts.way for facts in derived_facts if facts.way is not None and facts.way.stream}, key=repr)
+    return {way: [facts for facts in derived_facts if facts.way == way] for way in ways}
 
 
-def _overlaps(made: Sequence[Facts]) -> bool:
+def _overlaps(derived_facts: Sequence[Facts]) -> bool:
     """Whether a fact may have two of the shapes."""
     shapes: Shapes[str] = Shapes()
-    for facts in made:
+    for facts in derived_facts:
         shapes.add(facts.shape, facts.node)
-    return any(len(list(shapes.overlapping(facts.shape))) > 1 for facts in made)
+    return any(len(list(shapes.overlapping(facts.shape))) > 1 for facts in derived_facts)
 
 
 def grouped(plan: Plan) -> Plan:
@@ -325,17 +342,19 @@ def grouped(plan: Plan) -> Plan:
 
 def inputs_first(nodes: Iterable[Node]) -> list[Node]:
     """The nodes, each behind its inputs: one may have been put in before what it reads was."""
-    known = {node.id: node for node in nodes}
-    found: dict[str, Node] = {}
-    waiting = list(reversed(known.values()))
+    nodes_by_id = {node.id: node for node in nodes}
+    ordered_nodes: dict[str, Node] = {}
+    waiting = list(reversed(nodes_by_id.values()))
     while waiting:
         node = waiting[-1]
-        missing = [known[edge.node] for edge in node.inputs if not edge.feedback and edge.node not in found]
+        missing = [
+            nodes_by_id[edge.node] for edge in node.inputs if not edge.feedback and edge.node not in ordered_nodes
+        ]
         if missing:
             waiting += missing
         else:
-            found[waiting.pop().id] = node
-    return list(found.values())
+            ordered_nodes[waiting.pop().id] = node
+    return list(ordered_nodes.values())
 
 
 def arranged(nodes: Iterable[Node], planner: str) -> Plan:

@@ -85,12 +85,12 @@ Asking = Callable[[Rows, Exists], Sequence[Rows]]
 def plan_in_written_order(draft: Draft, system: System, body: Body) -> list[End]:
     """What all rules end in (`Emit`, `Answer`, `Update`): of each its body, joined as `body` does it, its predicates
     as they are written, its consequences."""
-    written = _Written(draft, body)
+    planner = _Written(draft, body)
     return [
         End(node, telling)
         for telling in output_specs(system)
         for rule in telling.rules
-        for node in ends(draft, written.solutions(rule, is_query(rule)), rule)
+        for node in ends(draft, planner.solutions(rule, is_query(rule)), rule)
     ]
 
 
@@ -99,50 +99,54 @@ class _Written:
         self.draft = draft
         self.body = body
 
-    def solutions(self, system: System, counted: bool, part: bool = False, seed: Rows | None = None) -> Rows:
+    def solutions(self, system: System, needs_multiplicity: bool, part: bool = False, seed: Rows | None = None) -> Rows:
         """The solutions of a rule or a part. counted: whether it matters how often each of them comes. seed: rows that
         its own parts are joined with, since they may read what these bind."""
         if seed is not None and is_closed(system):
-            return join(self.draft, seed, self.solutions(system, counted, part))
-        counted = counts(system, counted)
-        unique = counted or part or holds(system)
-        rows = self.conjunction(system.joinables, system, counted, unique, seed)
+            return join(self.draft, seed, self.solutions(system, needs_multiplicity, part))
+        needs_multiplicity = counts(system, needs_multiplicity)
+        unique = needs_multiplicity or part or holds(system)
+        rows = self.conjunction(system.joinables, system, needs_multiplicity, unique, seed)
         for predicate in system.predicates:
-            inner = self.inner(predicate, system, counted, seed)
+            inner = self.inner(predicate, system, needs_multiplicity, seed)
             rows = apply_predicate(self.draft, rows, predicate, inner, self.asked, system, seed)
         return modified(self.draft, rows, system, part, seed)
 
     def conjunction(
-        self, joinables: Sequence[Joinable], system: System, counted: bool, unique: bool, seed: Rows | None
+        self, joinables: Sequence[Joinable], system: System, needs_multiplicity: bool, unique: bool, seed: Rows | None
     ) -> Rows:
-        given = None
+        bindings = None
         if seed is not None and not any(map(is_seeded, joinables)):
-            given = System(consequences=(Select(seed.names),))  # stands for the seed
-            joinables = (given, *joinables)
+            bindings = System(consequences=(Select(seed.names),))  # stands for the seed
+            joinables = (bindings, *joinables)
 
         def rows(joinable: Joinable) -> Rows:
-            if joinable is given:
+            if joinable is bindings:
                 assert seed is not None
                 return seed
-            return self.rows(joinable, system, counted, unique, seed)
+            return self.rows(joinable, system, needs_multiplicity, unique, seed)
 
         return self.body(self.draft, joinables, rows) if joinables else unit(self.draft)
 
-    def rows(self, joinable: Joinable, system: System, counted: bool, unique: bool, seed: Rows | None) -> Rows:
+    def rows(
+        self, joinable: Joinable, system: System, needs_multiplicity: bool, unique: bool, seed: Rows | None
+    ) -> Rows:
         match joinable:
             case Pattern() | AtomPattern():
                 return matched(self.draft, joinable, system, unique)
             case Union(branches=branches):
-                return union(self.draft, [self.solutions(branch, counted, True, seed) for branch in branches])
+                return union(
+                    self.draft, [self.solutions(branch, needs_multiplicity, True, seed) for branch in branches]
+                )
             case System():
-                return self.solutions(joinable, counted, True, seed)
+                return self.solutions(joinable, needs_multiplicity, True, seed)
 
-    def inner(self, predicate: Predicate, system: System, counted: bool, seed: Rows | None) -> Rows | None:
+    def inner(self, predicate: Predicate, system: System, needs_multiplicity: bool, seed: Rows | None) -> Rows | None:
         match predicate:
             case Without(joinables=joinables):
                 return self.conjunction(joinables, system, False, True, seed)
             case Optional(system=inner):
-                return self.solutions(inner, counted, True, seed)
+                return self.solutions(inner, needs_multiplicity, True, seed)
             case _:
                 return None
 
@@ -158,16 +162,17 @@ def is_query(rule: System) -> bool:
     return any(isinstance(consequence, Select) for consequence in rule.consequences)
 
 
-def counts(system: System, counted: bool) -> bool:
+def counts(system: System, needs_multiplicity: bool) -> bool:
     """Whether it matters how often a solution of the body comes, if it matters or not for the solutions in the end."""
-    return system.grouping is not None or ((counted or system.slice is not None) and not system.distinct)
+    return system.grouping is not None or ((needs_multiplicity or system.slice is not None) and not system.distinct)
 
 
 def holds(system: System) -> bool:
     """Whether a memory will hold the rows of the system's patterns, so that they have to be sets: if not, facts that
     come again and again would fill it."""
     return len(system.joinables) > 1 or any(
-        isinstance(part, Without | Optional | Exists) or (isinstance(part, Filter | Bind) and is_time_dependent(part.expression))
+        isinstance(part, Without | Optional | Exists)
+        or (isinstance(part, Filter | Bind) and is_time_dependent(part.expression))
         for part in system.predicates
     )
 
@@ -205,11 +210,11 @@ def is_seeded(joinable: Joinable) -> bool:
     return isinstance(joinable, Union | System)
 
 
-def _seen(draft: Draft, rows: Rows, wanted: Iterable[Variable]) -> Rows:
+def _seen(draft: Draft, rows: Rows, variables: Iterable[Variable]) -> Rows:
     """The rows with those columns only whose variables are wanted; one that has no column never is bound."""
-    wanted = frozenset(wanted)
-    kept = columns_as(draft, rows, [name for name in rows.names if name in wanted])
-    return replace(kept, maybe=(rows.maybe & wanted) | (wanted - set(rows.names)))
+    variables = frozenset(variables)
+    projected = columns_as(draft, rows, [name for name in rows.names if name in variables])
+    return replace(projected, maybe=(rows.maybe & variables) | (variables - set(rows.names)))
 
 
 # Predicates
@@ -220,7 +225,7 @@ def apply_predicate(
     rows: Rows,
     part: Predicate,
     inner: Rows | None,
-    asked: Asking,
+    plan_exists: Asking,
     rule: System,
     seed: Rows | None = None,
 ) -> Rows:
@@ -231,25 +236,25 @@ def apply_predicate(
             condition = condition_of(expression, rows.names)
             return replace(rows, node=draft.add(ops.Filter(condition, is_time_dependent(expression)), rows.node))
         case Bind(variable=variable):
-            held = _fresh((variable,), rows, rule, seed)
-            found = _extended(draft, rows, replace(part, variable=held[variable]))
-            return agreeing(draft, found, rows, held)
+            renaming = _fresh((variable,), rows, rule, seed)
+            extended = _extended(draft, rows, replace(part, variable=renaming[variable]))
+            return agreeing(draft, extended, rows, renaming)
         case TableFunction(variables=made, function=function, arguments=arguments):
-            held = _fresh(made, rows, rule, seed)
+            renaming = _fresh(made, rows, rule, seed)
             untimed(arguments, "a table function", rule)
             values = tuple(expression_of(argument, rows.names) for argument in arguments)
             node = draft.add(ops.TableFunction(function, values, len(made)), rows.node)
-            found = replace(rows, node=node, names=(*rows.names, *(held[name] for name in made)))
-            return agreeing(draft, found, rows, held)
+            extended = replace(rows, node=node, names=(*rows.names, *(renaming[name] for name in made)))
+            return agreeing(draft, extended, rows, renaming)
         case Without():
             assert inner is not None
             return _without(draft, rows, inner, part, seed)
         case Optional():
             assert inner is not None
-            return _left_join(draft, rows, inner, part, asked, rule)
+            return _left_join(draft, rows, inner, part, plan_exists, rule)
         case Exists(variable=variable):
             _fresh(() if variable is None else (variable,), rows, rule, None)
-            return _existing(draft, rows, part, asked(rows, part))
+            return _existing(draft, rows, part, plan_exists(rows, part))
 
 
 def _extended(draft: Draft, rows: Rows, part: Bind) -> Rows:
@@ -267,31 +272,31 @@ def _is_sure(expression: Expression | None, rows: Rows) -> bool:
 def _without(draft: Draft, rows: Rows, inner: Rows, part: Without, seed: Rows | None) -> Rows:
     if not part.minus:
         return absent(draft, rows, inner)
-    given = seed.sure if seed is not None else frozenset()
-    told = [] if seed is None else [(name, held) for name, held in given_as(seed) if name in inner.known]
-    return apart_from(draft, rows, inner, (rows.known & inner.known) - given - {*part.apart}, told)
+    sure_names = seed.sure if seed is not None else frozenset()
+    renamings = [] if seed is None else [(name, renamed) for name, renamed in given_as(seed) if name in inner.known]
+    return apart_from(draft, rows, inner, (rows.known & inner.known) - sure_names - {*part.apart}, renamings)
 
 
-def _left_join(draft: Draft, left: Rows, right: Rows, part: Optional, asked: Asking, rule: System) -> Rows:
+def _left_join(draft: Draft, left: Rows, right: Rows, part: Optional, plan_exists: Asking, rule: System) -> Rows:
     untimed((part.condition,), "the condition of an optional part", rule)
     if not part.exists:
         return left_join(draft, left, right, part.condition)
-    found = join(draft, with_own(draft, left, left.names), right)
-    for one in part.exists:
-        found = apply_predicate(draft, found, one, None, asked, rule)
-    found = tested(draft, found, part.condition)
+    joined = join(draft, with_own(draft, left, left.names), right)
+    for exists in part.exists:
+        joined = apply_predicate(draft, joined, exists, None, plan_exists, rule)
+    joined = tested(draft, joined, part.condition)
     names = (*left.names, *(name for name in right.names if name not in left.names))
-    both = union(draft, [found, without(draft, left, found)], names)
-    return replace(both, maybe=left.maybe | (right.known - left.sure), origin=left.origin)
+    both_sides = union(draft, [joined, without(draft, left, joined)], names)
+    return replace(both_sides, maybe=left.maybe | (right.known - left.sure), origin=left.origin)
 
 
 def seed_of(draft: Draft, rows: Rows, part: Exists) -> Rows | None:
     """What of some rows may be read in what is to exist for them, as a set; None if it may as well be looked for by
     itself."""
-    given = mentioned(part.system) & frozenset(rows.names)
-    if not given & rows.maybe and is_independent(part.system, given):
+    names = mentioned(part.system) & frozenset(rows.names)
+    if not names & rows.maybe and is_independent(part.system, names):
         return None
-    seed = with_own(draft, rows, [name for name in rows.names if name in given])
+    seed = with_own(draft, rows, [name for name in rows.names if name in names])
     return replace(seed, node=draft.add(ops.Distinct(len(seed.names)), seed.node))
 
 
@@ -299,42 +304,44 @@ def _existing(draft: Draft, rows: Rows, part: Exists, forms: Sequence[Rows]) -> 
     if len(forms) > 1:
         forms = [min(forms, key=lambda form: _existing(Draft(digest), rows, part, [form]).node)]
     (inner,) = forms
-    held, given = own(rows), mentioned(part.system)
-    names = [name for name in rows.names if name in given and held[name] in inner.names]
-    on = tuple((rows.names.index(name), inner.names.index(held[name])) for name in names)
+    renaming, mentioned_names = own(rows), mentioned(part.system)
+    names = [name for name in rows.names if name in mentioned_names and renaming[name] in inner.names]
+    on = tuple((rows.names.index(name), inner.names.index(renaming[name])) for name in names)
     if part.wanted is False:
         rows = replace(rows, node=draft.add(ops.AntiJoin(on), rows.node, inner.node))
         return rows if part.variable is None else _extended(draft, rows, Bind(part.variable, FALSE))
-    there = draft.add(ops.Project(tuple(column for _, column in on)), inner.node)
-    there = draft.add(ops.Distinct(len(on)), there)
+    matching_keys = draft.add(ops.Project(tuple(column for _, column in on)), inner.node)
+    matching_keys = draft.add(ops.Distinct(len(on)), matching_keys)
     keys = tuple((left, place) for place, (left, _) in enumerate(on))
-    kept = tuple(range(len(rows.names)))
+    own_columns = tuple(range(len(rows.names)))
     if part.wanted:
-        rows = replace(rows, node=draft.add(ops.Join(keys, kept), rows.node, there))
+        rows = replace(rows, node=draft.add(ops.Join(keys, own_columns), rows.node, matching_keys))
         return rows if part.variable is None else _extended(draft, rows, Bind(part.variable, TRUE))
     if part.variable is None:
         return rows
-    return _told(draft, rows, there, keys, part.variable)
+    return _told(draft, rows, matching_keys, keys, part.variable)
 
 
-def _told(draft: Draft, rows: Rows, there: str, keys: tuple[tuple[int, int], ...], variable: Variable) -> Rows:
+def _told(draft: Draft, rows: Rows, matching_keys: str, keys: tuple[tuple[int, int], ...], variable: Variable) -> Rows:
     """The rows with whether there is a row for them in a set."""
     width = len(rows.names)
-    kept = tuple(range(width))
-    found = draft.add(ops.LeftJoin(keys, (*kept, width + len(keys))), rows.node, draft.add(ops.Extend(TRUE), there))
-    node = draft.add(ops.Extend(Invoke(COALESCE, (Column(width), FALSE))), found)
-    node = draft.add(ops.Project((*kept, width + 1)), node)
+    own_columns = tuple(range(width))
+    joined = draft.add(
+        ops.LeftJoin(keys, (*own_columns, width + len(keys))), rows.node, draft.add(ops.Extend(TRUE), matching_keys)
+    )
+    node = draft.add(ops.Extend(Invoke(COALESCE, (Column(width), FALSE))), joined)
+    node = draft.add(ops.Project((*own_columns, width + 1)), node)
     return replace(rows, node=node, names=(*rows.names, variable))
 
 
-def _fresh(made: Sequence[Variable], rows: Rows, rule: System, seed: Rows | None) -> dict[Variable, Variable]:
+def _fresh(variables: Sequence[Variable], rows: Rows, rule: System, seed: Rows | None) -> dict[Variable, Variable]:
     """The variables to which a predicate gives a value, each with that which is its column: another one where it may
     have been given a value by a part around. Raises PlannerError where one has a value already."""
-    given = frozenset(seed.names) if seed is not None else frozenset()
-    for number, name in enumerate(made):
-        if (name in rows.known and name not in given) or name in made[:number]:
+    outer_names = frozenset(seed.names) if seed is not None else frozenset()
+    for number, name in enumerate(variables):
+        if (name in rows.known and name not in outer_names) or name in variables[:number]:
             raise PlannerError(f"rule `{rule.name}` gives `{name}` a value that it has already", rule.origin)
-    return {name: Own(f"again {name.name}") if name in rows.known else name for name in made}
+    return {name: Own(f"again {name.name}") if name in rows.known else name for name in variables}
 
 
 def is_effect(part: Predicate) -> bool:
@@ -351,46 +358,48 @@ def modified(draft: Draft, rows: Rows, system: System, part: bool, seed: Rows | 
     if system.grouping is not None:
         rows = _grouped(draft, rows, system.grouping, system)
     query = is_query(system)
-    seen: Iterable[Variable] = visible(system) if part or query else rows.known
+    selected: Iterable[Variable] = visible(system) if part or query else rows.known
     if seed is not None:
-        seen = (*seen, *seed.known)
+        selected = (*selected, *seed.known)
     if system.distinct:
-        rows = _seen(draft, rows, seen)
+        rows = _seen(draft, rows, selected)
         rows = replace(rows, node=draft.add(ops.Distinct(len(rows.names)), rows.node))
     if system.slice is not None:
         rows = _sliced(draft, rows, system.slice, system)
-    return _seen(draft, rows, seen) if part or (query and len(system.consequences) > 1) else rows
+    return _seen(draft, rows, selected) if part or (query and len(system.consequences) > 1) else rows
 
 
 def _grouped(draft: Draft, rows: Rows, grouping: Grouping, rule: System) -> Rows:
     absent = [key for key in grouping.keys if key not in rows.names]
     # As an expression, what is unbound and what counts all solutions would look alike: it gets a column.
-    values = [one.expression for one in grouping.aggregates if isinstance(one.expression, Variable)]
+    values = [item.expression for item in grouping.aggregates if isinstance(item.expression, Variable)]
     lacking = dict.fromkeys(name for name in (*absent, *values) if name not in rows.names)
     if lacking:
         rows = columns_as(draft, rows, (*rows.names, *lacking))
     untimed([aggregate.expression for aggregate in grouping.aggregates], "an aggregate", rule)
-    made = sorted(((_aggregate(one, rows), one) for one in grouping.aggregates), key=lambda pair: repr(pair[0]))
+    aggregates = sorted(
+        ((_aggregate(item, rows), item) for item in grouping.aggregates), key=lambda pair: repr(pair[0])
+    )
     keys = sorted({rows.names.index(key) for key in grouping.keys})
-    node = draft.add(ops.Group(tuple(keys), tuple(op for op, _ in made)), rows.node)
-    names = (*(rows.names[key] for key in keys), *(one.variable for _, one in made))
-    unsure = {one.variable for one in grouping.aggregates if not _has_value(one, grouping, rows)}
+    node = draft.add(ops.Group(tuple(keys), tuple(op for op, _ in aggregates)), rows.node)
+    names = (*(rows.names[key] for key in keys), *(item.variable for _, item in aggregates))
+    unsure = {item.variable for item in grouping.aggregates if not _has_value(item, grouping, rows)}
     return Rows(node, names, frozenset(unsure | {*absent, *(rows.maybe & set(grouping.keys))}), rows.origin)
 
 
-def _aggregate(one: Aggregate, rows: Rows) -> ops.Aggregate:
-    expression = one.expression
-    if expression is None and one.distinct:
+def _aggregate(aggregate: Aggregate, rows: Rows) -> ops.Aggregate:
+    expression = aggregate.expression
+    if expression is None and aggregate.distinct:
         expression = Call(SOLUTION.iri, rows.names)
-    return ops.Aggregate(one.kind, expression_of(expression, rows.names), one.distinct, one.separator)
+    return ops.Aggregate(aggregate.kind, expression_of(expression, rows.names), aggregate.distinct, aggregate.separator)
 
 
-def _has_value(one: Aggregate, grouping: Grouping, rows: Rows) -> bool:
+def _has_value(aggregate: Aggregate, grouping: Grouping, rows: Rows) -> bool:
     """Whether an aggregate surely has a value: a group has a row, and some value is the least of those that are."""
-    if one.kind in ("min", "max", "sample") and grouping.keys:
-        bound = one.expression in rows.names and one.expression not in rows.maybe
-        return bound or (isinstance(one.expression, str) and one.expression != "")
-    return one.kind == "count"
+    if aggregate.kind in ("min", "max", "sample") and grouping.keys:
+        bound = aggregate.expression in rows.names and aggregate.expression not in rows.maybe
+        return bound or (isinstance(aggregate.expression, str) and aggregate.expression != "")
+    return aggregate.kind == "count"
 
 
 def _sliced(draft: Draft, rows: Rows, part: Slice, system: System) -> Rows:
@@ -399,8 +408,10 @@ def _sliced(draft: Draft, rows: Rows, part: Slice, system: System) -> Rows:
     out nothing: answers say it by themselves.)"""
     expressions = [order.expression for order in part.order]
     untimed(expressions, "the order of a slice", system)
-    named = dict.fromkeys((*_named(system), *(name for one in expressions for name in variables(one)), *part.keys))
-    rows = columns_as(draft, rows, [name for name in named if name in rows.names])
+    names = dict.fromkeys(
+        (*_named(system), *(name for expression in expressions for name in variables(expression)), *part.keys)
+    )
+    rows = columns_as(draft, rows, [name for name in names if name in rows.names])
     if not part.offset and part.limit is None:
         return rows
     by = tuple((expression_of(order.expression, rows.names), order.descending) for order in part.order)
@@ -414,7 +425,7 @@ def _named(system: System) -> Iterator[Variable]:
             case Select(variables=names):
                 yield from names
             case Construct(template=template):
-                yield from (name for one in template for name in variables(one))
+                yield from (name for pattern in template for name in variables(pattern))
             case Insert() | Delete():
                 yield from visible(system)
     if not system.consequences:
@@ -426,38 +437,42 @@ def _named(system: System) -> Iterator[Variable]:
 
 def ends(draft: Draft, rows: Rows, rule: System) -> list[str]:
     """A node for each consequence of the rule, over its solutions: `Emit`, `Answer`, `Update`."""
-    found = []
+    end_list = []
     for consequence in rule.consequences:
         match consequence:
             case Construct(template=template, internal=internal):
-                made = (template_of(one, rows, rule) for one in template)
+                templates = (template_of(pattern, rows, rule) for pattern in template)
                 emits = [
-                    ops.Construct(cells, (rule.name,), rule.reentrant, internal) for cells in made if cells is not None
+                    ops.Construct(cells, (rule.name,), rule.reentrant, internal)
+                    for cells in templates
+                    if cells is not None
                 ]
-                found += [draft.add(emit, rows.node) for emit in emits]
+                end_list += [draft.add(emit, rows.node) for emit in emits]
             case Select(variables=names):
-                found.append(_answer(draft, rows, names, rule))
+                end_list.append(_answer(draft, rows, names, rule))
             case Ask():
-                found.append(_asked(draft, rows, rule))
+                end_list.append(_asked(draft, rows, rule))
             case Insert() | Delete():
                 continue
-    return [*found, _updating(draft, rows, rule)] if is_update(rule) else found
+    return [*end_list, _updating(draft, rows, rule)] if is_update(rule) else end_list
 
 
 def _updating(draft: Draft, rows: Rows, rule: System) -> str:
     """The update that all that a rule deletes and inserts makes together, of solutions with all of their variables."""
-    seen = set(visible(rule))
-    rows = columns_as(draft, rows, [name for name in rows.names if name in seen])
+    visible_names = set(visible(rule))
+    rows = columns_as(draft, rows, [name for name in rows.names if name in visible_names])
     quads: dict[type, list[ops.Quad]] = {Delete: [], Insert: []}
-    for one in rule.consequences:
-        if isinstance(one, Insert | Delete):
-            quads[type(one)] += filter(None, (_quad(one, template, rows, rule) for template in one.template))
+    for consequence in rule.consequences:
+        if isinstance(consequence, Insert | Delete):
+            quads[type(consequence)] += filter(
+                None, (_quad(consequence, template, rows, rule) for template in consequence.template)
+            )
     return draft.add(ops.Update(tuple(quads[Delete]), tuple(quads[Insert]), is_initial(rule), (rule.name,)), rows.node)
 
 
-def _quad(one: Insert | Delete, template: Pattern, rows: Rows, rule: System) -> ops.Quad | None:
+def _quad(update: Insert | Delete, template: Pattern, rows: Rows, rule: System) -> ops.Quad | None:
     """A template in its graph; None if it has a variable that never is bound."""
-    cells = cells_of((*template.slots, *(() if one.graph is None else (one.graph,))), rows, rule)
+    cells = cells_of((*template.slots, *(() if update.graph is None else (update.graph,))), rows, rule)
     if cells is None:
         return None
     subject, predicate, object, *graph = cells
@@ -466,9 +481,9 @@ def _quad(one: Insert | Delete, template: Pattern, rows: Rows, rule: System) -> 
 
 def _asked(draft: Draft, rows: Rows, rule: System) -> str:
     """Whether there is any row."""
-    there = draft.add(ops.Distinct(0), draft.add(ops.Project(()), rows.node))
-    told = _told(draft, unit(draft), there, (), Variable("there is any"))
-    return draft.add(ops.Select((), (0,), (rule.name,), ask=True), told.node)
+    any_row = draft.add(ops.Distinct(0), draft.add(ops.Project(()), rows.node))
+    answer = _told(draft, unit(draft), any_row, (), Variable("there is any"))
+    return draft.add(ops.Select((), (0,), (rule.name,), ask=True), answer.node)
 
 
 def _answer(draft: Draft, rows: Rows, names: Sequence[Variable], rule: System) -> str:
@@ -476,5 +491,5 @@ def _answer(draft: Draft, rows: Rows, names: Sequence[Variable], rule: System) -
         rows = columns_as(draft, rows, names)
     columns = tuple(rows.names.index(name) for name in names)
     by = rule.slice.order if rule.slice is not None else ()
-    order = tuple((expression_of(one.expression, rows.names), one.descending) for one in by)
+    order = tuple((expression_of(order_key.expression, rows.names), order_key.descending) for order_key in by)
     return draft.add(ops.Select(tuple(name.name for name in names), columns, (rule.name,), order), rows.node)

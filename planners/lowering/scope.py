@@ -31,7 +31,7 @@ Names = frozenset[Variable]
 def is_closed(part: System) -> bool:
     """Whether a part is evaluated by itself: a sub-query. What it does not show has nothing to do with the outside."""
     modified = part.grouping is not None or part.slice is not None or part.distinct
-    return modified or any(isinstance(one, Select) for one in part.consequences)
+    return modified or any(isinstance(consequence, Select) for consequence in part.consequences)
 
 
 def mentioned(part: Joinable | Predicate) -> Names:
@@ -55,8 +55,8 @@ def _places(part: object) -> Iterator[Variable]:
             for inner in part:
                 yield from _places(inner)
         case _ if is_dataclass(part):
-            for one in fields(part):
-                yield from _places(getattr(part, one.name))
+            for field in fields(part):
+                yield from _places(getattr(part, field.name))
 
 
 def _mentioned(part: Joinable | Predicate) -> Iterator[Variable]:
@@ -109,36 +109,36 @@ def _made(predicate: Predicate) -> Names:
             return frozenset()
 
 
-def is_independent(part: System, given: Names) -> bool:
+def is_independent(part: System, outer_names: Names) -> bool:
     """Whether it makes no difference if a part is evaluated for a solution, the variables `given` replaced by their
     values, or by itself and then joined with it on these."""
-    return mentioned(part) & given <= definite(part) and _is_plain(part, given)
+    return mentioned(part) & outer_names <= definite(part) and _is_plain(part, outer_names)
 
 
-def _is_plain(part: Joinable, given: Names) -> bool:
+def _is_plain(part: Joinable, outer_names: Names) -> bool:
     """Whether no predicate in a part reads one of the variables where the part itself need not bind it."""
     match part:
         case System() if not is_closed(part):
             bound = _bound(part.joinables)
-            for one in part.predicates:
-                if not _reads_plainly(one, given, bound):
+            for predicate in part.predicates:
+                if not _reads_plainly(predicate, outer_names, bound):
                     return False
-                bound |= _made(one)
-            return all(_is_plain(one, given) for one in part.joinables)
+                bound |= _made(predicate)
+            return all(_is_plain(predicate, outer_names) for predicate in part.joinables)
         case Union(branches=branches):
-            return all(_is_plain(branch, given) for branch in branches)
+            return all(_is_plain(branch, outer_names) for branch in branches)
         case _:
             return True
 
 
-def _reads_plainly(predicate: Predicate, given: Names, bound: Names) -> bool:
-    reads = (mentioned(predicate) - _made(predicate)) & given
+def _reads_plainly(predicate: Predicate, outer_names: Names, bound: Names) -> bool:
+    reads = (mentioned(predicate) - _made(predicate)) & outer_names
     match predicate:
         case Without(minus=True) if reads:
             return False  # what is replaced by its value is shared no more
         case Without(joinables=joinables):
-            return reads <= bound and all(_is_plain(one, given) for one in joinables)
+            return reads <= bound and all(_is_plain(joinable, outer_names) for joinable in joinables)
         case Optional(system=system):
-            return reads <= bound and _is_plain(system, given)
+            return reads <= bound and _is_plain(system, outer_names)
         case _:
             return reads <= bound

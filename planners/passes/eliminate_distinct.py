@@ -21,9 +21,9 @@ from squall.planners.passes.rewrite import Rewrite
 def drop_checks(plan: Plan, statistics: Statistics | None = None) -> Plan:
     """The plan without the duplicate checks that make no difference."""
     rewrite = Rewrite(plan)
-    seen = counted(plan)
+    multiplicity_seen = counted(plan)
     for node in plan.nodes:
-        if isinstance(node.op, Distinct) and node.id not in seen and _forgets(plan, node):
+        if isinstance(node.op, Distinct) and node.id not in multiplicity_seen and _forgets(plan, node):
             rewrite.new[node.id] = rewrite.inputs(node)[0]
         elif isinstance(node.op, Sink):
             _deliver(rewrite, node)

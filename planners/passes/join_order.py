@@ -99,10 +99,13 @@ class _Kinds:
         profile, keep, cost = self.joined[alike]
         return _Kind(profile, 1 + max(left.depth, right.depth), "", key, keep, cost)
 
-    def _joined(self, one: int, other: int, on: On) -> tuple[int, Names, float]:
-        left, right = self.profiles[one], self.profiles[other]
-        width, taken = len(left.distinct), {column for _, column in on}
-        keep = (*range(width), *(width + column for column in range(len(right.distinct)) if column not in taken))
+    def _joined(self, left_kind: int, right_kind: int, on: On) -> tuple[int, Names, float]:
+        left, right = self.profiles[left_kind], self.profiles[right_kind]
+        width, joined_columns = len(left.distinct), {column for _, column in on}
+        keep = (
+            *range(width),
+            *(width + column for column in range(len(right.distinct)) if column not in joined_columns),
+        )
         profile = join_profile(left, right, on, keep)
         return self.number(profile), keep, left.rows + right.rows + profile.rows
 
@@ -130,10 +133,10 @@ class _Ordering(Rewrite):
         self.made: dict[int, str] = {}
         trees = [self.tree(plan.nodes[place]) for place in roots]
         self.order(trees)
-        chosen = {tree.node.id: tree for tree in trees}
+        trees_by_id = {tree.node.id: tree for tree in trees}
         for node in plan.nodes:
-            if node.id in chosen:
-                self.new[node.id] = self.rooted(chosen[node.id])
+            if node.id in trees_by_id:
+                self.new[node.id] = self.rooted(trees_by_id[node.id])
             elif not isinstance(node.op, Join):
                 self.keep(node)
 
@@ -166,11 +169,11 @@ class _Ordering(Rewrite):
             leaves.append((node.id, names))
             return names
         left, right = (self._leaves(self.plan.by_id[edge.node], leaves, same) for edge in node.inputs)
-        for one, other in node.op.on:
-            first, second = sorted((_first(left[one], same), _first(right[other], same)))
+        for left_column, right_column in node.op.on:
+            first, second = sorted((_first(left[left_column], same), _first(right[right_column], same)))
             same[second] = first
-        both = [*left, *right]
-        return [both[column] for column in node.op.keep]
+        inner_leaves = [*left, *right]
+        return [inner_leaves[column] for column in node.op.keep]
 
     # Order
 
@@ -179,20 +182,30 @@ class _Ordering(Rewrite):
         left = [tree for tree in trees if len(tree.parts) > 1]
         while left:
             choices = [list(self.choices(tree)) for tree in left]
-            votes = Counter(kind for found in choices for kind in {part.kind for part, _ in found})
-            for tree, found in zip(left, choices, strict=True):
-                part, (one, other) = min(found, key=lambda choice: self.rank(choice[0], choice[1], votes))
-                rest = [part for place, part in enumerate(tree.parts) if place not in (one, other)]
-                tree.parts = [part, *rest]
+            votes = Counter(kind for candidates in choices for kind in {part.kind for part, _ in candidates})
+            for tree, candidates in zip(left, choices, strict=True):
+                part, (left_place, right_place) = min(
+                    candidates, key=lambda choice: self.rank(choice[0], choice[1], votes)
+                )
+                remaining_parts = [
+                    part for place, part in enumerate(tree.parts) if place not in (left_place, right_place)
+                ]
+                tree.parts = [part, *remaining_parts]
             left = [tree for tree in left if len(tree.parts) > 1]
 
     def choices(self, tree: _Tree) -> Iterator[tuple[_Part, tuple[int, int]]]:
         """The joins of two parts of a tree, with the places of these; of parts that share nothing only if none do."""
-        places = [(one, other) for other in range(len(tree.parts)) for one in range(other)]
+        places = [
+            (left_place, right_place) for right_place in range(len(tree.parts)) for left_place in range(right_place)
+        ]
         names = [frozenset(part.names) for part in tree.parts]
-        connected = [(one, other) for one, other in places if not names[one].isdisjoint(names[other])]
-        for one, other in connected or places:
-            yield self.kinds.join(*_pair(tree.parts[one], tree.parts[other])), (one, other)
+        connected = [
+            (left_place, right_place)
+            for left_place, right_place in places
+            if not names[left_place].isdisjoint(names[right_place])
+        ]
+        for left_place, right_place in connected or places:
+            yield self.kinds.join(*_pair(tree.parts[left_place], tree.parts[right_place])), (left_place, right_place)
 
     def rank(self, part: _Part, places: tuple[int, int], votes: Counter[int]) -> tuple[object, ...]:
         kind = self.kinds.all[part.kind]
@@ -204,10 +217,10 @@ class _Ordering(Rewrite):
     def rooted(self, tree: _Tree) -> str:
         """The tree in its new order, its columns as they were."""
         (part,) = tree.parts
-        made = self.make(part.kind)
+        rows = self.make(part.kind)
         if part.names == tree.root:
-            return made
-        return self.add(Project(tuple(part.names.index(name) for name in tree.root)), made)
+            return rows
+        return self.add(Project(tuple(part.names.index(name) for name in tree.root)), rows)
 
     def make(self, number: int) -> str:
         """The node of rows of this kind."""

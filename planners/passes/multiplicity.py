@@ -18,15 +18,15 @@ from squall.plan.operators import (
 
 def counted(plan: Plan) -> frozenset[str]:
     """The nodes of whose rows it is seen, somewhere behind them, how often each comes."""
-    found: set[str] = set()
+    node_ids: set[str] = set()
     for node in reversed(plan.nodes):
         for port, edge in enumerate(node.inputs):
-            if _sees(node, port, node.id in found):
-                found.add(edge.node)
-    return frozenset(found)
+            if _sees(node, port, node.id in node_ids):
+                node_ids.add(edge.node)
+    return frozenset(node_ids)
 
 
-def _sees(node: Node, port: int, counted: bool) -> bool:
+def _sees(node: Node, port: int, is_seen: bool) -> bool:
     """Whether a node sees how often the rows of an input come, or, if its own rows are counted, hands it on."""
     match node.op:
         case Select() | Group() | Slice():
@@ -34,6 +34,6 @@ def _sees(node: Node, port: int, counted: bool) -> bool:
         case Distinct() | Construct() | Update() | TransitiveClosure() | DerivedStream():
             return False
         case AntiJoin():
-            return counted and port == 0
+            return is_seen and port == 0
         case _:
-            return counted
+            return is_seen

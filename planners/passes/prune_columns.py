@@ -13,6 +13,7 @@ from squall.plan import Node, Plan
 from squall.plan.cardinality import Statistics
 from squall.plan.operators import (
     AntiJoin,
+    ColumnMap,
     ConstantFilter,
     Construct,
     DerivedStream,
@@ -25,7 +26,6 @@ from squall.plan.operators import (
     LeftJoin,
     Match,
     Operator,
-    ColumnMap,
     Project,
     Scan,
     Select,
@@ -38,8 +38,8 @@ from squall.plan.operators import (
     Update,
     columns_of,
     is_time_dependent,
-    remap_columns,
     remap_call,
+    remap_columns,
 )
 from squall.planners.passes.multiplicity import counted
 from squall.planners.passes.rewrite import Rewrite
@@ -91,9 +91,9 @@ class _Narrowing(Rewrite):
         widths = [self.plan.widths[edge.node] for edge in node.inputs]
         match node.op:
             case Join(on=on, keep=keep) | LeftJoin(on=on, keep=keep):
-                both = {keep[column] for column in read | _in_condition(node.op)}
-                left = {column for column in both if column < widths[0]}.union(pair[0] for pair in on)
-                return [left, {column - widths[0] for column in both - left}.union(pair[1] for pair in on)]
+                needed_columns = {keep[column] for column in read | _in_condition(node.op)}
+                left = {column for column in needed_columns if column < widths[0]}.union(pair[0] for pair in on)
+                return [left, {column - widths[0] for column in needed_columns - left}.union(pair[1] for pair in on)]
             case AntiJoin(on=on):
                 return [read.union(left for left, _ in on), {right for _, right in on}]
             case ConstantFilter() | Filter() | Extend() | TableFunction() if not is_time_dependent(node.op):
@@ -128,7 +128,7 @@ class _Narrowing(Rewrite):
                 return self.joined(node, node.op, read)
             case AntiJoin(on=on):
                 left, right = self.only(node, 0), self.only(node, 1)
-                on = tuple((left.at(one), right.at(other)) for one, other in on)
+                on = tuple((left.at(left_column), right.at(right_column)) for left_column, right_column in on)
                 return replace(left, node=self.put(node, AntiJoin(on), left.node, right.node))
             case ConstantFilter() | Filter() | Extend() | TableFunction():
                 rows = self.only(node, 0) if is_time_dependent(node.op) else self.rows[node.inputs[0].node]
@@ -150,19 +150,22 @@ class _Narrowing(Rewrite):
     def matched(self, node: Node, op: Match, read: Sequence[int]) -> Rows:
         """A `Match` that leaves the cells of other columns aside; one that is repeated compares cells, and stays."""
         numbers = [cell for cell in op.cells if isinstance(cell, int)]
-        kept = [column for column in sorted(set(numbers)) if column in read or numbers.count(column) > 1]
+        kept_columns = [column for column in sorted(set(numbers)) if column in read or numbers.count(column) > 1]
         cells = tuple(
-            cell if not isinstance(cell, int) else kept.index(cell) if cell in kept else None for cell in op.cells
+            cell if not isinstance(cell, int) else kept_columns.index(cell) if cell in kept_columns else None
+            for cell in op.cells
         )
-        return _laid(self.put(node, Match(cells), *self.inputs(node)), kept)
+        return _laid(self.put(node, Match(cells), *self.inputs(node)), kept_columns)
 
     def joined(self, node: Node, op: Join | LeftJoin, read: Sequence[int]) -> Rows:
         left, right = self.only(node, 0), self.only(node, 1)
         width = self.plan.widths[node.inputs[0].node]
         out = sorted({*read, *_in_condition(op)})
         sides = ((op.keep[column], column) for column in out)
-        keep = tuple(left.at(one) if one < width else left.width + right.at(one - width) for one, _ in sides)
-        on = tuple((left.at(one), right.at(other)) for one, other in op.on)
+        keep = tuple(
+            left.at(position) if position < width else left.width + right.at(position - width) for position, _ in sides
+        )
+        on = tuple((left.at(position), right.at(other)) for position, other in op.on)
         places = {column: place for place, column in enumerate(out)}
         if isinstance(op, Join):
             return _laid(self.put(node, Join(on, keep), left.node, right.node), out)
@@ -171,8 +174,8 @@ class _Narrowing(Rewrite):
 
     def computed(self, node: Node, op: ConstantFilter | Filter | Extend | TableFunction, rows: Rows) -> Rows:
         first = self.plan.widths[node.inputs[0].node]
-        made = range(self.plan.widths[node.id] - first)
-        places = {**rows.places, **{first + number: rows.width + number for number in made}}
+        result_columns = range(self.plan.widths[node.id] - first)
+        places = {**rows.places, **{first + number: rows.width + number for number in result_columns}}
         match op:
             case ConstantFilter(column=column):
                 place = rows.places[column]
@@ -183,8 +186,8 @@ class _Narrowing(Rewrite):
             case Extend(expression=value):
                 new = replace(op, expression=remap_columns(value, rows.places))
             case TableFunction(arguments=arguments):
-                new = replace(op, arguments=tuple(remap_columns(one, rows.places) for one in arguments))
-        return Rows(self.put(node, new, rows.node), rows.width + len(made), places)
+                new = replace(op, arguments=tuple(remap_columns(argument, rows.places) for argument in arguments))
+        return Rows(self.put(node, new, rows.node), rows.width + len(result_columns), places)
 
     def exactly(self, node: Node, op: Operator, read: Sequence[int]) -> Rows:
         """The node over inputs that have just these columns."""
@@ -196,11 +199,11 @@ class _Narrowing(Rewrite):
 
     def only(self, node: Node, port: int) -> Rows:
         """An input without columns that the node does not want."""
-        input, wanted = node.inputs[port].node, sorted(set(self.wants[node.id][port]))
+        input, columns = node.inputs[port].node, sorted(set(self.wants[node.id][port]))
         rows = self.rows[input]
-        if {rows.places[column] for column in wanted} == set(range(rows.width)):
+        if {rows.places[column] for column in columns} == set(range(rows.width)):
             return rows
-        return _laid(self.exact(input, wanted), wanted)
+        return _laid(self.exact(input, columns), columns)
 
     def exact(self, input: str, columns: Sequence[int]) -> str:
         """The node with just these columns of an old node."""
@@ -254,8 +257,10 @@ def _over(op: Group | Construct | Select, places: ColumnMap) -> Operator:
 
     match op:
         case Group(keys=keys, aggregates=aggregates):
-            made = tuple(replace(one, expression=remap_columns(one.expression, places)) for one in aggregates)
-            return Group(tuple(map(at, keys)), made)
+            remapped = tuple(
+                replace(aggregate, expression=remap_columns(aggregate.expression, places)) for aggregate in aggregates
+            )
+            return Group(tuple(map(at, keys)), remapped)
         case Construct(template=cells):
             template = tuple([at(cell) if isinstance(cell, int) else cell for cell in cells])
             return op if template == cells else replace(op, template=template)

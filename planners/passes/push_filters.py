@@ -14,6 +14,7 @@ from squall.plan import Node, Plan
 from squall.plan.cardinality import Statistics
 from squall.plan.operators import (
     AntiJoin,
+    ColumnMap,
     Distinct,
     Expression,
     Extend,
@@ -23,7 +24,6 @@ from squall.plan.operators import (
     Join,
     LeftJoin,
     Operator,
-    ColumnMap,
     Project,
     TableFunction,
     Union,
@@ -106,8 +106,8 @@ def _sides(op: Join, width: int) -> dict[int, ColumnMap]:
 
 def _fitting(test: Invoke, inputs: Mapping[int, ColumnMap]) -> dict[int, Invoke]:
     """The inputs that have all columns of the test."""
-    needed = set(columns_of(test))
-    return {port: remap_call(test, places) for port, places in inputs.items() if needed <= set(places)}
+    needed_columns = set(columns_of(test))
+    return {port: remap_call(test, places) for port, places in inputs.items() if needed_columns <= set(places)}
 
 
 def _moves(node: Node) -> bool:
@@ -126,7 +126,7 @@ def _is_pure(op: Operator) -> bool:
 
 def _calls_pure(expressions: Sequence[Expression]) -> bool:
     return all(
-        functions.lookup(one.function).pure and _calls_pure(one.arguments)
-        for one in expressions
-        if isinstance(one, Invoke)
+        functions.lookup(expression.function).pure and _calls_pure(expression.arguments)
+        for expression in expressions
+        if isinstance(expression, Invoke)
     )

@@ -51,19 +51,19 @@ class _Alike:
 def share_constants(plan: Plan, statistics: Statistics | None = None) -> Plan:
     """The plan with such joins made one."""
     alike: dict[_Kind, _Alike] = {}
-    found: dict[str, list[tuple[_Alike, Term]]] = {}
+    candidates: dict[str, list[tuple[_Alike, Term]]] = {}
     for node in plan.nodes:
         for kind, term in _kinds(plan, node):
             joins = alike.setdefault(kind, _Alike(kind))
             joins.terms.add(term)
-            found.setdefault(node.id, []).append((joins, term))
+            candidates.setdefault(node.id, []).append((joins, term))
     if all(len(joins.terms) <= FEW for joins in alike.values()):
         return plan
     rewrite = Rewrite(plan)
     for node in plan.nodes:
-        shared = [(joins, term) for joins, term in found.get(node.id, ()) if len(joins.terms) > FEW]
+        shared = [(joins, term) for joins, term in candidates.get(node.id, ()) if len(joins.terms) > FEW]
         if shared:
-            joins, term = max(shared, key=lambda one: len(one[0].terms))
+            joins, term = max(shared, key=lambda candidate: len(candidate[0].terms))
             rewrite.new[node.id] = _looked_up(rewrite, joins, term)
         else:
             rewrite.keep(node)
@@ -101,19 +101,19 @@ def _looked_up(rewrite: Rewrite, joins: _Alike, term: Term) -> str:
 
 def _joined(rewrite: Rewrite, kind: _Kind) -> str:
     """The join for all constants, which it keeps in a further column."""
-    matched = rewrite.add(Match(kind.cells), *_sources(rewrite, kind))
+    match_node = rewrite.add(Match(kind.cells), *_sources(rewrite, kind))
     again = tuple(edge.node for edge in kind.inputs if edge.feedback)
     if again:
-        rewrite.feedback[matched] = tuple(dict.fromkeys((*rewrite.feedback.get(matched, ()), *again)))
+        rewrite.feedback[match_node] = tuple(dict.fromkeys((*rewrite.feedback.get(match_node, ()), *again)))
     width = 1 + max(cell for cell in kind.cells if isinstance(cell, int))
     if kind.unique:
-        matched = rewrite.add(Distinct(width), matched)
+        match_node = rewrite.add(Distinct(width), match_node)
     keep, other = kind.join.keep, rewrite.new[kind.other]
     if kind.side == 1:
-        column, inputs = kind.width + width - 1, (other, matched)
+        column, inputs = kind.width + width - 1, (other, match_node)
     else:  # the new column lies between those of the left and the right rows
-        column, inputs = kind.width, (matched, other)
-        keep = tuple(one + (one >= column) for one in keep)
+        column, inputs = kind.width, (match_node, other)
+        keep = tuple(position + (position >= column) for position in keep)
     return rewrite.add(replace(kind.join, keep=(*keep, column)), *inputs)
 
 

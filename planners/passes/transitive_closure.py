@@ -22,8 +22,8 @@ from squall.rdf.row_tags import relation_tag_of
 
 def close(plan: Plan, statistics: Statistics | None = None) -> Plan:
     """The plan with transitive rules as closures."""
-    found = {node.id: match for node in plan.nodes if (match := _transitive(plan, node)) is not None}
-    return _Closing(plan, found).result() if found else plan
+    matches = {node.id: match for node in plan.nodes if (match := _transitive(plan, node)) is not None}
+    return _Closing(plan, matches).result() if matches else plan
 
 
 def _transitive(plan: Plan, node: Node) -> Node | None:
@@ -73,14 +73,14 @@ def _own(plan: Plan, emit: Node) -> set[str]:
 
 
 class _Closing(Rewrite):
-    def __init__(self, plan: Plan, found: dict[str, Node]) -> None:
+    def __init__(self, plan: Plan, matches: dict[str, Node]) -> None:
         super().__init__(plan)
-        self.found = found
+        self.found = matches
         self.pairs: dict[str, tuple[str, set[str]]] = {}
         """For each `Match` of pairs that are closed: that of the new plan, and the sets with facts of its own rule."""
         for node in plan.nodes:
-            if node.id in found:
-                self.new[node.id] = self.closed(node, found[node.id])
+            if node.id in matches:
+                self.new[node.id] = self.closed(node, matches[node.id])
             else:
                 self.keep(node)
         for id, (match, own) in self.pairs.items():
@@ -92,9 +92,9 @@ class _Closing(Rewrite):
         assert isinstance(match.op, Match)
         reads = self.inputs(match)
         # The same cells over the same sources as what other rules read of p, yet without what this rule makes.
-        matched = self.draft.add(match.op, *reads, id=digest(match.op, (*reads, "without what is closed")))
-        self.pairs[match.id] = (matched, self.pairs.get(match.id, ("", set()))[1] | _own(self.plan, node))
-        pairs = self.add(Distinct(2), matched)
+        match_node = self.draft.add(match.op, *reads, id=digest(match.op, (*reads, "without what is closed")))
+        self.pairs[match.id] = (match_node, self.pairs.get(match.id, ("", set()))[1] | _own(self.plan, node))
+        pairs = self.add(Distinct(2), match_node)
         paths = self.add(Join(((1, 0),), (0, 3)), pairs, self.add(TransitiveClosure(), pairs))
         template = tuple(cell for cell in match.op.cells if isinstance(cell, int | str))  # that of the pairs
         return self.add(replace(node.op, template=template), paths)

@@ -32,12 +32,14 @@ def translator(program: Program) -> System:
         body = Body(Scope(partial(_key, rule), name), notes)
         rules += _systems(rule, body)
     raise_all(notes.errors)
-    shown = [part for rule in rules for part in notes.hiding.split(rule)]
-    if any(map(_removes, shown)):
-        shown = [_from_the_start(rule) for rule in shown]
-    known = lists.RULES if notes.has_lists else ()
+    split_rules = [part for rule in rules for part in notes.hiding.split(rule)]
+    if any(map(_removes, split_rules)):
+        split_rules = [_from_the_start(rule) for rule in split_rules]
+    list_rules = lists.RULES if notes.has_lists else ()
     name = PurePath(program.name).stem
-    return System(name=name, subsystems=(*shown, *notes.hiding.answers(), *known), warnings=tuple(notes.warnings))
+    return System(
+        name=name, subsystems=(*split_rules, *notes.hiding.answers(), *list_rules), warnings=tuple(notes.warnings)
+    )
 
 
 def _other_rules(instead: Instead) -> TranslatorWarning:
@@ -49,7 +51,7 @@ def _other_rules(instead: Instead) -> TranslatorWarning:
 def _systems(rule: Rule, body: Body) -> Iterator[System]:
     """The systems of a rule whose body goes on from this one, and of the rules in its head."""
     body.add(rule.body, removals(rule))
-    bound, asked = body.scope.bound[:], body.asked
+    bound, demanded = body.scope.bound[:], body.asked
     yield from Head(rule, body.scope.rule, body).systems()
     nested = [clause for clause in rule.head if isinstance(clause, Rule)]
     for place, inner in enumerate(nested, 1):
@@ -58,18 +60,21 @@ def _systems(rule: Rule, body: Body) -> Iterator[System]:
             body.notes.fail("a rule in the head of a rule has to chain backward", inner.origin, hint)
             continue
         scope = Scope(partial(_nested_key, body.scope, place), inner.name or body.scope.rule, bound[:])
-        yield from _systems(renamed(inner, bound, asked, body.fresh), body.continued(scope))
+        yield from _systems(renamed(inner, bound, demanded, body.fresh), body.continued(scope))
 
 
 def _removes(rule: System) -> bool:
-    return any(isinstance(one, Delete) for one in rule.consequences)
+    return any(isinstance(consequence, Delete) for consequence in rule.consequences)
 
 
 def _from_the_start(rule: System) -> System:
     """An axiom of a program that removes facts: what it says can be removed, too."""
     if rule.joinables or rule.predicates:
         return rule
-    facts = tuple(_inserted(one) if isinstance(one, Construct) else one for one in rule.consequences)
+    facts = tuple(
+        _inserted(consequence) if isinstance(consequence, Construct) else consequence
+        for consequence in rule.consequences
+    )
     return replace(rule, consequences=facts)
 
 

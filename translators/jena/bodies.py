@@ -58,19 +58,19 @@ class Body:
 
     def continued(self, scope: Scope) -> Body:
         """The same so far, for a rule in the head: it goes on from here, with what the scope knows."""
-        found = copy(self)
-        found.elements = {}
-        found.hides = ()
-        found.scope = scope
-        return found
+        copied = copy(self)
+        copied.elements = {}
+        copied.hides = ()
+        copied.scope = scope
+        return copied
 
-    def add(self, clauses: tuple[tree.Clause, ...], removed: Sequence[int]) -> None:
+    def add(self, clauses: tuple[tree.Clause, ...], removed_places: Sequence[int]) -> None:
         """Adds clauses: all patterns, and then the calls, in the order written. removed: the places of those patterns
         whose facts a head removes."""
         self.clauses += clauses
         for place, clause in enumerate(clauses):
             if isinstance(clause, tree.Pattern):
-                self._match(clause, place, place in removed)
+                self._match(clause, place, place in removed_places)
             elif isinstance(clause, tree.Rule):
                 hint = "write what it says as a rule of its own"
                 self.notes.fail("a rule cannot be in the body of a rule", clause.origin, hint)
@@ -87,30 +87,33 @@ class Body:
         tests: list[Predicate] = []
         parts = [self._joined(part(node), tests) for node in pattern.nodes]
         inside: list[Predicate] = []
-        parts = [self._by_value(one, inside) if is_removed or isinstance(one, Built) else one for one in parts]
-        self.notes.hiding.functors |= any(isinstance(one, Built) for one in parts)
-        slots, taken = unfolded(parts, self.fresh)
-        found = Pattern(slots[0], slots[1], slots[2], origin=pattern.origin)
-        self.elements[place] = found
-        joined = System(joinables=(found,), predicates=(*taken, *inside)) if taken or inside else found
-        self.joinables += (joined,)
+        parts = [
+            self._by_value(match_part, inside) if is_removed or isinstance(match_part, Built) else match_part
+            for match_part in parts
+        ]
+        self.notes.hiding.functors |= any(isinstance(match_part, Built) for match_part in parts)
+        slots, unfolding = unfolded(parts, self.fresh)
+        matched = Pattern(slots[0], slots[1], slots[2], origin=pattern.origin)
+        self.elements[place] = matched
+        joinable = System(joinables=(matched,), predicates=(*unfolding, *inside)) if unfolding or inside else matched
+        self.joinables += (joinable,)
         self.predicates += tuple(tests)
-        self.matched |= {variable for one in (*parts, *slots) for variable in variables(one)}
+        self.matched |= {variable for match_part in (*parts, *slots) for variable in variables(match_part)}
         self.scope.bind(variables_of(*pattern.nodes))
 
-    def _joined(self, found: Part, tests: list[Predicate]) -> Part:
+    def _joined(self, term: Part, tests: list[Predicate]) -> Part:
         """The part with other variables for those that calls bind: literals in patterns match by value."""
-        if isinstance(found, Built):
-            return replace(found, arguments=tuple(self._joined(one, tests) for one in found.arguments))
-        if isinstance(found, Variable) and self.scope.knows(found) and found not in self.matched:
-            return self._same_as(found, tests)
-        return found
+        if isinstance(term, Built):
+            return replace(term, arguments=tuple(self._joined(argument, tests) for argument in term.arguments))
+        if isinstance(term, Variable) and self.scope.knows(term) and term not in self.matched:
+            return self._same_as(term, tests)
+        return term
 
-    def _by_value(self, found: Part, tests: list[Predicate]) -> Part:
+    def _by_value(self, term: Part, tests: list[Predicate]) -> Part:
         """The part with variables for its literals, which are compared by value."""
-        if isinstance(found, Built):
-            return replace(found, arguments=tuple(self._by_value(one, tests) for one in found.arguments))
-        return self._same_as(found, tests) if isinstance(found, str) and is_literal(found) else found
+        if isinstance(term, Built):
+            return replace(term, arguments=tuple(self._by_value(argument, tests) for argument in term.arguments))
+        return self._same_as(term, tests) if isinstance(term, str) and is_literal(term) else term
 
     def _same_as(self, slot: Slot, tests: list[Predicate]) -> Variable:
         variable = self.fresh()
@@ -123,41 +126,41 @@ class Body:
         self, clauses: Sequence[tree.Clause], translate: Callable[[tree.Call], Iterable[Predicate]]
     ) -> tuple[Predicate, ...]:
         """The predicates of the calls among clauses, in written order; errors are noted."""
-        found: list[Predicate] = []
+        predicates: list[Predicate] = []
         for clause in clauses:
             if isinstance(clause, tree.Call):
                 try:
-                    found += translate(clause)
+                    predicates += translate(clause)
                 except TranslatorError as error:
                     self.notes.errors.append(error)
                     # One error is enough for what this call would have bound.
                     self.scope.bind(variables_of(*clause.nodes))
-        return tuple(found)
+        return tuple(predicates)
 
     def _call(self, call: tree.Call) -> list[Predicate]:
         builtin = find(call.name, functions.builtins("jena"), len(call.nodes), "body", call.origin)
-        found: list[Predicate] = []
+        predicates: list[Predicate] = []
         match builtin.name:
             case "noValue":
-                found.append(self._no_value(call))
+                predicates.append(self._no_value(call))
             case "hide":
                 self.hide(call)
             case "countLiteralValues":
-                found += counting.predicates(self.slots(call, found), self.scope, self.fresh, call.origin)
+                predicates += counting.predicates(self.slots(call, predicates), self.scope, self.fresh, call.origin)
             case _:
-                found += self.lowered(builtin, call)
+                predicates += self.lowered(builtin, call)
         self.asked |= set(variables_of(*call.nodes))
-        return found
+        return predicates
 
     def lowered(self, builtin: functions.Builtin, call: tree.Call) -> list[Predicate]:
         """The predicates of a call of a function. Raises TranslatorError."""
-        found: list[Predicate] = []
-        slots = self.slots(call, found)
+        predicates: list[Predicate] = []
+        slots = self.slots(call, predicates)
         for place in lists.PLACES.get(builtin.name, ()):
             self.check_bound(slots[place], builtin.name, call.origin)
-            joined, slots[place] = self.listed(slots[place], found)
-            self.joinables += (joined,)
-        return [*found, *lower(builtin, slots, self.scope, call.origin)]
+            list_part, slots[place] = self.listed(slots[place], predicates)
+            self.joinables += (list_part,)
+        return [*predicates, *lower(builtin, slots, self.scope, call.origin)]
 
     def hide(self, call: tree.Call) -> None:
         """Notes what a call hides: at all times, if it depends on nothing else. Raises TranslatorError for a variable
@@ -189,10 +192,10 @@ class Body:
             hint = "bind it in a pattern of the body"
             raise TranslatorError(f"`{slot}` is not bound where `{name}` needs it", origin, hint)
 
-    def value(self, found: Part, binds: list[Predicate]) -> Slot:
+    def value(self, term: Part, binds: list[Predicate]) -> Slot:
         """The slot of a part whose variables are bound: itself, or what a functor is."""
-        self.notes.hiding.functors |= isinstance(found, Built)
-        expression = made(found, self.scope.rule)
+        self.notes.hiding.functors |= isinstance(term, Built)
+        expression = made(term, self.scope.rule)
         if not isinstance(expression, Call):
             return expression
         variable = self.fresh()
@@ -211,14 +214,19 @@ class Body:
     def _no_value(self, call: tree.Call) -> Without:
         """No triple fits. What is not bound here, or left out, is a wildcard, even if it is bound later."""
         inside: list[Predicate] = []
-        given = [self._wild(part(node)) for node in call.nodes]
-        given = [self._by_value(one, inside) if isinstance(one, Built) else one for one in given]
-        slots, taken = unfolded([*given, self.fresh()] if len(given) == 2 else given, self.fresh)
+        pattern_parts = [self._wild(part(node)) for node in call.nodes]
+        pattern_parts = [
+            self._by_value(pattern_part, inside) if isinstance(pattern_part, Built) else pattern_part
+            for pattern_part in pattern_parts
+        ]
+        slots, unfolding = unfolded(
+            [*pattern_parts, self.fresh()] if len(pattern_parts) == 2 else pattern_parts, self.fresh
+        )
         pattern = Pattern(slots[0], slots[1], slots[2], origin=call.origin)
-        own = System(joinables=(pattern,), predicates=(*taken, *inside))
-        return Without((own if taken else pattern,), origin=call.origin)
+        own = System(joinables=(pattern,), predicates=(*unfolding, *inside))
+        return Without((own if unfolding else pattern,), origin=call.origin)
 
-    def _wild(self, found: Part) -> Part:
-        if isinstance(found, Built):
-            return replace(found, arguments=tuple(map(self._wild, found.arguments)))
-        return self.fresh() if isinstance(found, Variable) and not self.scope.knows(found) else found
+    def _wild(self, term: Part) -> Part:
+        if isinstance(term, Built):
+            return replace(term, arguments=tuple(map(self._wild, term.arguments)))
+        return self.fresh() if isinstance(term, Variable) and not self.scope.knows(term) else term

@@ -16,14 +16,14 @@ def predicates(
     slots: Sequence[Slot], scope: Scope, fresh: Callable[[], Variable], origin: Origin | None
 ) -> Iterator[Predicate]:
     """The number of values of a property of a node, 0 included. What is not bound fits anything."""
-    given = [slot if scope.knows(slot) else fresh() for slot in slots[:2]]
-    keys = tuple(dict.fromkeys(slot for slot in given if slot in slots and isinstance(slot, Variable)))
+    bound_slots = [slot if scope.knows(slot) else fresh() for slot in slots[:2]]
+    keys = tuple(dict.fromkeys(slot for slot in bound_slots if slot in slots and isinstance(slot, Variable)))
     value, number = fresh(), fresh()
-    counted = Aggregate(number, "count", Call(VALUE, (value,)), distinct=True)
+    aggregate = Aggregate(number, "count", Call(VALUE, (value,)), distinct=True)
     part = System(
-        joinables=(Pattern(given[0], given[1], value, origin=origin),),
+        joinables=(Pattern(bound_slots[0], bound_slots[1], value, origin=origin),),
         predicates=(Filter(Call(function_iri("isLiteral"), (value,))),),
-        grouping=Grouping(keys, (counted,)),
+        grouping=Grouping(keys, (aggregate,)),
         origin=origin,
     )
     yield Optional(part)

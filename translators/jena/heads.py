@@ -43,26 +43,28 @@ class Head:
 
     def systems(self) -> Iterator[System]:
         """The systems of what the head says, without the rules in it. None if it has hints only."""
-        removed = tuple(self.body.elements[place] for place in removals(self.rule) if place in self.body.elements)
+        removed_patterns = tuple(
+            self.body.elements[place] for place in removals(self.rule) if place in self.body.elements
+        )
         calls = self.body.calls(self.rule.head, self._call)
         binds: list[Predicate] = []
         template = self._template(binds)
         if not self.rule.head or not all(map(_is_apart, self.rule.head)):
-            gone = (Delete(removed),) if removed else ()
-            facts = _facts(template, removed) if template or not removed else ()
-            yield self._system((*calls, *binds), (*gone, *facts))
+            deletions = (Delete(removed_patterns),) if removed_patterns else ()
+            facts = _facts(template, removed_patterns) if template or not removed_patterns else ()
+            yield self._system((*calls, *binds), (*deletions, *facts))
         for slot in self.body.hides:
             yield self._system((), (Construct((AtomPattern(HIDDEN, (slot,)),), internal=True),))
         for clause in self.rule.head:
             if isinstance(clause, tree.Call) and clause.name in lists.HEADS and not self.notes.errors:
-                yield self._of_members(clause, removed)
+                yield self._of_members(clause, removed_patterns)
 
     def _system(
-        self, predicates: Iterable[Predicate], consequences: tuple[Consequence, ...], *joined: Joinable
+        self, predicates: Iterable[Predicate], consequences: tuple[Consequence, ...], *joinables: Joinable
     ) -> System:
         return System(
             self.name,
-            joinables=(*self.body.joinables, *joined),
+            joinables=(*self.body.joinables, *joinables),
             predicates=(*self.body.predicates, *predicates),
             consequences=consequences,
             origin=self.rule.origin,
@@ -133,13 +135,13 @@ class Head:
 
     # Lists
 
-    def _of_members(self, call: tree.Call, removed: tuple[Pattern, ...]) -> System:
+    def _of_members(self, call: tree.Call, removed_patterns: tuple[Pattern, ...]) -> System:
         """What is said of each member of a list, or of each two of them."""
         head, predicates = lists.HEADS[call.name], list[Predicate]()
         slots = self.body.slots(call, predicates)
-        joined, members = self.body.listed(slots[head.place], predicates)
+        list_part, members = self.body.listed(slots[head.place], predicates)
         compute, fact = head.of(slots, members, self.body.fresh)
-        return self._system((*predicates, compute), _facts((fact,), removed), joined)
+        return self._system((*predicates, compute), _facts((fact,), removed_patterns), list_part)
 
 
 def removals(rule: tree.Rule) -> list[int]:
@@ -156,6 +158,6 @@ def _is_apart(clause: tree.Clause) -> bool:
     return isinstance(clause, tree.Rule)
 
 
-def _facts(template: tuple[Pattern, ...], removed: tuple[Pattern, ...]) -> tuple[Consequence, ...]:
+def _facts(template: tuple[Pattern, ...], removed_patterns: tuple[Pattern, ...]) -> tuple[Consequence, ...]:
     """What a rule makes: that of a rule that removes stays, though its solution is gone."""
-    return (Insert(template) if removed else Construct(template),)
+    return (Insert(template) if removed_patterns else Construct(template),)

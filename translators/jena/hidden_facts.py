@@ -56,36 +56,47 @@ class Hiding:
 
         Raises TranslatorError for a rule that inserts what may be hidden: that stays, so it is in the answer.
         """
-        for one in rule.consequences:
-            if isinstance(one, Insert) and any(self._may_hide(fact) for fact in one.template):
+        for consequence in rule.consequences:
+            if isinstance(consequence, Insert) and any(self._may_hide(fact) for fact in consequence.template):
                 hint = "a rule that removes cannot make facts that are hidden"
                 raise TranslatorError(f"the rule `{rule.name}` makes what `hide` hides", rule.origin, hint)
         if self.derives:
             yield replace(rule, consequences=tuple(map(_marked, rule.consequences)))
             return
-        built = {one.variable for one in rule.predicates if isinstance(one, Bind) and _is_built(one.expression)}
+        built = {
+            consequence.variable
+            for consequence in rule.predicates
+            if isinstance(consequence, Bind) and _is_built(consequence.expression)
+        }
         tests: dict[tuple[Predicate, ...] | None, list[Pattern]] = {}
         for fact in _facts(rule):
             tests.setdefault(self._tests(fact, built), []).append(fact)
         if set(tests) <= {()}:
             yield rule
             return
-        shown, inside = tests.pop((), []), tuple(fact for found in tests.values() for fact in found)
-        told = (Construct(tuple(shown)),) if shown else ()
-        yield replace(rule, consequences=(*told, Construct(inside, internal=True)))
-        for others, found in tests.items():
-            if others is not None:
-                predicates, made = (*rule.predicates, *others), (Construct(tuple(found)),)
-                yield replace(rule, predicates=predicates, consequences=made)
+        visible_facts, inside = (
+            tests.pop((), []),
+            tuple(fact for tested_facts in tests.values() for fact in tested_facts),
+        )
+        constructs = (Construct(tuple(visible_facts)),) if visible_facts else ()
+        yield replace(rule, consequences=(*constructs, Construct(inside, internal=True)))
+        for test_predicates, tested_facts in tests.items():
+            if test_predicates is not None:
+                predicates, consequences = (*rule.predicates, *test_predicates), (Construct(tuple(tested_facts)),)
+                yield replace(rule, predicates=predicates, consequences=consequences)
 
     def answers(self) -> tuple[System, ...]:
         """The rule that makes the answer, where rules say what is hidden."""
         if not self.derives:
             return ()
-        made = AtomPattern(MADE, _MADE.slots)
+        skolem_atom = AtomPattern(MADE, _MADE.slots)
         tests = self._tests(_MADE, ())
         rule = System(
-            "hide", joinables=(made,), predicates=tests or (), consequences=(Construct((_MADE,)),), reentrant=False
+            "hide",
+            joinables=(skolem_atom,),
+            predicates=tests or (),
+            consequences=(Construct((_MADE,)),),
+            reentrant=False,
         )
         return (rule,)
 
@@ -98,29 +109,29 @@ class Hiding:
             return None
         if self.functors and (fact.object in built or _is_built(fact.object)):
             return None
-        found: list[Predicate] = []
+        predicates: list[Predicate] = []
         for slot in fact.slots:
             if isinstance(slot, Variable):
-                found += [Filter(Call(_NOT_EQUAL, (slot, node))) for node in self.nodes]
+                predicates += [Filter(Call(_NOT_EQUAL, (slot, node))) for node in self.nodes]
             if self.derives:
-                found.append(Without((AtomPattern(HIDDEN, (slot,)),)))
+                predicates.append(Without((AtomPattern(HIDDEN, (slot,)),)))
         if self.functors and isinstance(fact.object, Variable):
-            found.append(Filter(Call(_NOT_FUNCTOR, (fact.object,))))
-        return tuple(found)
+            predicates.append(Filter(Call(_NOT_FUNCTOR, (fact.object,))))
+        return tuple(predicates)
 
 
-def _marked(one: Consequence) -> Consequence:
+def _marked(consequence: Consequence) -> Consequence:
     """What a rule makes, for other rules only, with what the answer is made from."""
-    if not isinstance(one, Construct) or one.internal:
-        return one
-    marks = tuple(AtomPattern(MADE, fact.slots) for fact in one.template if isinstance(fact, Pattern))
-    return replace(one, template=(*one.template, *marks), internal=True)
+    if not isinstance(consequence, Construct) or consequence.internal:
+        return consequence
+    marks = tuple(AtomPattern(MADE, fact.slots) for fact in consequence.template if isinstance(fact, Pattern))
+    return replace(consequence, template=(*consequence.template, *marks), internal=True)
 
 
 def _facts(rule: System) -> Iterator[Pattern]:
-    for one in rule.consequences:
-        if isinstance(one, Construct) and not one.internal:
-            yield from (fact for fact in one.template if isinstance(fact, Pattern))
+    for consequence in rule.consequences:
+        if isinstance(consequence, Construct) and not consequence.internal:
+            yield from (fact for fact in consequence.template if isinstance(fact, Pattern))
 
 
 def _varies(slot: Term | Variable) -> bool:

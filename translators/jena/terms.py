@@ -22,13 +22,13 @@ def part(node: tree.Node) -> Part:
     return node.value
 
 
-def variables(found: Part) -> Iterator[Variable]:
+def variables(term: Part) -> Iterator[Variable]:
     """The variables in a part, left to right, repetitions included."""
-    if isinstance(found, Built):
-        for inner in found.parts:
+    if isinstance(term, Built):
+        for inner in term.parts:
             yield from variables(inner)
-    elif isinstance(found, Variable):
-        yield found
+    elif isinstance(term, Variable):
+        yield term
 
 
 def variables_of(*nodes: tree.Node) -> list[Variable]:
@@ -38,18 +38,18 @@ def variables_of(*nodes: tree.Node) -> list[Variable]:
 
 def whole(node: tree.Node) -> int | None:
     """The integer that a node is; None if it is none."""
-    found = number(node.value) if isinstance(node.value, str) else None
-    return found.value if found and isinstance(found.value, int) else None
+    numeric = number(node.value) if isinstance(node.value, str) else None
+    return numeric.value if numeric and isinstance(numeric.value, int) else None
 
 
 def renamed(
-    rule: tree.Rule, known: Collection[Variable], used: Collection[Variable], fresh: Callable[[], Variable]
+    rule: tree.Rule, outer_variables: Collection[Variable], used: Collection[Variable], fresh: Callable[[], Variable]
 ) -> tree.Rule:
     """A rule in a head with new names for those of its own variables that are used outside for something else."""
     names: dict[Variable, Variable] = {}
 
     def name(variable: Variable) -> Variable:
-        if variable in known or variable not in used:
+        if variable in outer_variables or variable not in used:
             return variable
         return names.setdefault(variable, fresh())
 

@@ -24,15 +24,15 @@ def translator(document: tree.Document, documents: Mapping[str, str] | None = No
     program's errors.
     """
     errors: list[SquallError] = []
-    found = closure(document, documents or {}, errors)
-    errors += check_contexts(found.documents)
-    rules = Rules(found, errors)
-    made = rules.systems()
+    imported = closure(document, documents or {}, errors)
+    errors += check_contexts(imported.documents)
+    rules = Rules(imported, errors)
+    systems = rules.systems()
     raise_all(errors)
     return System(
         name=PurePath(document.name).stem,
-        subsystems=tuple(made),
-        documents=found.data,
-        streams=found.streams,
-        warnings=(*unmarked(found.documents), *rules.warnings),
+        subsystems=tuple(systems),
+        documents=imported.data,
+        streams=imported.streams,
+        warnings=(*unmarked(imported.documents), *rules.warnings),
     )

@@ -29,20 +29,20 @@ Conjunction = Sequence[Literal]
 
 
 def replacements(
-    conjunction: Conjunction, fresh: Fresh, asked: Collection[Variable] | None
+    conjunction: Conjunction, fresh: Fresh, demanded: Collection[Variable] | None
 ) -> Iterator[tuple[Literal, ...]]:
     """The conjunctions of which one has to hold for this one to hold. Raises TranslatorError where there are too many.
 
     asked: where rules are asked for equations, the variables to which questions give their values, as patterns do.
     """
-    counted = _Replacing(conjunction, repeat(False), fresh, asked)
-    counted.conjunction()
-    if 2**counted.count > MOST:
-        origin = next(one.formula.origin for one in conjunction if _has_external(one.formula))
+    dry_run = _Replacing(conjunction, repeat(False), fresh, demanded)
+    dry_run.conjunction()
+    if 2**dry_run.count > MOST:
+        origin = next(literal.formula.origin for literal in conjunction if _has_external(literal.formula))
         hint = "compute one thing after another, in rules of their own: here equations are concluded"
         raise TranslatorError(f"what is External here has more than {MOST} ways to replace arguments", origin, hint)
-    for choices in product((False, True), repeat=counted.count):
-        yield _Replacing(conjunction, choices, fresh, asked).conjunction()
+    for choices in product((False, True), repeat=dry_run.count):
+        yield _Replacing(conjunction, choices, fresh, demanded).conjunction()
 
 
 def lifted(
@@ -50,18 +50,18 @@ def lifted(
 ) -> tuple[tuple[tree.Atomic, ...], dict[str, Variable], tuple[Literal, ...]]:
     """Conclusions in which variables stand for what is External, all variables, and the equations that give them their
     values."""
-    known = dict(names)
+    variables = dict(names)
     equations: list[tree.Equal] = []
 
     def computed(external: tree.External) -> tree.Var:
         variable = fresh()
-        known[variable.name] = variable
-        found = tree.Var(variable.name, origin=external.origin)
-        equations.append(tree.Equal(found, external, origin=external.origin))
-        return found
+        variables[variable.name] = variable
+        variable_node = tree.Var(variable.name, origin=external.origin)
+        equations.append(tree.Equal(variable_node, external, origin=external.origin))
+        return variable_node
 
-    made = tuple(_mapped(one, computed) for one in conclusions)
-    return made, known, tuple(Literal(one, known) for one in equations)
+    new_conclusions = tuple(_mapped(conclusion, computed) for conclusion in conclusions)
+    return new_conclusions, variables, tuple(Literal(conclusion, variables) for conclusion in equations)
 
 
 def _mapped(part: Any, change: Callable[[tree.External], Any]) -> Any:
@@ -69,9 +69,11 @@ def _mapped(part: Any, change: Callable[[tree.External], Any]) -> Any:
     if isinstance(part, tree.External):
         return change(part)
     if isinstance(part, tuple):
-        return tuple(_mapped(one, change) for one in part)
+        return tuple(_mapped(child, change) for child in part)
     if isinstance(part, tree.Term | Leaf):
-        inner = {one.name: getattr(part, one.name) for one in fields(part) if one.name not in ("meta", "origin")}
+        inner = {
+            child.name: getattr(part, child.name) for child in fields(part) if child.name not in ("meta", "origin")
+        }
         return replace(part, **{name: _mapped(value, change) for name, value in inner.items()})
     return part
 
@@ -80,34 +82,34 @@ class _Replacing:
     """Replaces arguments by choices: whether the next one that gives alternatives is replaced."""
 
     def __init__(
-        self, conjunction: Conjunction, choices: Iterable[bool], fresh: Fresh, asked: Collection[Variable] | None
+        self, conjunction: Conjunction, choices: Iterable[bool], fresh: Fresh, demanded: Collection[Variable] | None
     ) -> None:
         self.given = conjunction
-        self.inside = asked is None
+        self.inside = demanded is None
         self.choices = iter(choices)
         self.fresh = fresh
         self.count = 0
         self.open = {
-            one.names[part.name]
-            for one in conjunction
-            if _is_pattern(one)
-            for part in tree.parts(one.formula, outside=False)
+            literal.names[part.name]
+            for literal in conjunction
+            if _is_pattern(literal)
+            for part in tree.parts(literal.formula, outside=False)
             if isinstance(part, tree.Var)
-        }.union(asked or ())
+        }.union(demanded or ())
         """The variables of patterns that have not stood in an argument yet."""
         self.equations: list[Literal] = []
 
     def conjunction(self) -> tuple[Literal, ...]:
         """All formulas, with the equations by which arguments are replaced."""
-        found = []
-        for one in self.given:
-            names = dict(one.names)
-            formula = _mapped(one.formula, partial(self._external, names=names))
-            found.append(Literal(formula, names, one.concluded))
-        return (*found, *self.equations)
+        literals = []
+        for literal in self.given:
+            names = dict(literal.names)
+            formula = _mapped(literal.formula, partial(self._external, names=names))
+            literals.append(Literal(formula, names, literal.concluded))
+        return (*literals, *self.equations)
 
     def _external(self, external: tree.External, names: dict[str, Variable]) -> tree.External:
-        arguments = tuple(self._argument(one, names) for one in external.content.arguments)
+        arguments = tuple(self._argument(argument, names) for argument in external.content.arguments)
         return replace(external, content=replace(external.content, arguments=arguments))
 
     def _argument(self, term: tree.Term, names: dict[str, Variable]) -> tree.Term:
@@ -122,9 +124,11 @@ class _Replacing:
             case tree.Expr() | tree.List() if not self.inside:
                 term = _mapped(term, partial(self._external, names=names))
             case tree.Expr(arguments=arguments):
-                term = replace(term, arguments=tuple(self._argument(one, names) for one in arguments))
+                term = replace(
+                    term, arguments=tuple(self._argument(inner_argument, names) for inner_argument in arguments)
+                )
             case tree.List(items=items, rest=rest):
-                items = tuple(self._argument(one, names) for one in items)
+                items = tuple(self._argument(inner_argument, names) for inner_argument in items)
                 term = replace(term, items=items, rest=None if rest is None else self._argument(rest, names))
             case tree.External():
                 term = self._external(term, names)
@@ -140,9 +144,9 @@ class _Replacing:
         return tree.Var(variable.name, origin=term.origin)
 
 
-def _is_pattern(one: Literal) -> bool:
-    return one.concluded or not isinstance(one.formula, tree.Equal | tree.External)
+def _is_pattern(literal: Literal) -> bool:
+    return literal.concluded or not isinstance(literal.formula, tree.Equal | tree.External)
 
 
 def _has_external(part: tree.Node) -> bool:
-    return any(isinstance(one, tree.External) for one in tree.parts(part))
+    return any(isinstance(node, tree.External) for node in tree.parts(part))

@@ -62,8 +62,8 @@ class Clause:
         """What is wrong with it; of the conclusions only where the condition is right."""
         if self.problem:
             return [self.problem]
-        found = self.body.errors if self.partial else [*self.body.errors, *self.body.unsafe()]
-        return found or self._head.errors
+        errors = self.body.errors if self.partial else [*self.body.errors, *self.body.unsafe()]
+        return errors or self._head.errors
 
     @property
     def is_unsafe(self) -> bool:
@@ -73,7 +73,9 @@ class Clause:
     @property
     def unbound(self) -> set[Variable]:
         """The variables of its conclusions to which its condition gives no values."""
-        parts = (part for one in self.conclusions for part in tree.parts(one) if isinstance(part, tree.Var))
+        parts = (
+            part for conclusion in self.conclusions for part in tree.parts(conclusion) if isinstance(part, tree.Var)
+        )
         return {self.names[part.name] for part in parts if part.name in self.names} - self.body.bound
 
     @cached_property
@@ -87,8 +89,8 @@ class Clause:
 
     def system(self) -> System:
         """The system of a clause in which nothing is wrong."""
-        absent = (Without(self._patterns((one,))) for one in self.unless)
-        predicates = (_limited(one, self.name) for one in (*self.body.predicates, *self._head.predicates))
+        absent = (Without(self._patterns((negated,))) for negated in self.unless)
+        predicates = (_limited(negated, self.name) for negated in (*self.body.predicates, *self._head.predicates))
         return System(
             self.name,
             joinables=tuple(self.body.joinables),
@@ -100,9 +102,9 @@ class Clause:
 
 def _limited(predicate: Predicate, rule: str) -> Predicate:
     """What a condition makes, to be concluded, has the same limit as what is written in the conclusion."""
-    found = predicate.expression if isinstance(predicate, Bind) else None
-    if isinstance(predicate, Bind) and isinstance(found, Call) and found.function in _MAKERS:
-        return replace(predicate, expression=guarded(found, rule))
+    expression = predicate.expression if isinstance(predicate, Bind) else None
+    if isinstance(predicate, Bind) and isinstance(expression, Call) and expression.function in _MAKERS:
+        return replace(predicate, expression=guarded(expression, rule))
     return predicate
 
 
@@ -127,8 +129,8 @@ class _Head:
         for conclusion in self.clause.conclusions:
             try:
                 for fact in self._facts(conclusion):
-                    hidden = isinstance(fact, AtomPattern) and is_hidden(fact.relation)
-                    (internal if hidden else facts).append(fact)
+                    is_internal = isinstance(fact, AtomPattern) and is_hidden(fact.relation)
+                    (internal if is_internal else facts).append(fact)
             except TranslatorError as error:
                 self.errors.append(error)
         if facts or not internal:

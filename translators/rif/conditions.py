@@ -72,11 +72,11 @@ def alternatives(
         case tree.And(formulas=formulas):
             each = [alternatives(inner, names, fresh, equality) for inner in formulas]
             _check_count(each, formula.origin)
-            return [tuple(one for part in parts for one in part) for parts in product(*each)]
+            return [tuple(literal for part in parts for literal in part) for parts in product(*each)]
         case tree.Or(formulas=formulas):
-            return [one for inner in formulas for one in alternatives(inner, names, fresh, equality)]
+            return [literal for inner in formulas for literal in alternatives(inner, names, fresh, equality)]
         case tree.Exists(variables=bound, formula=inner):
-            renamed = {one.name: fresh(one.name) for one in bound}
+            renamed = {literal.name: fresh(literal.name) for literal in bound}
             return alternatives(inner, {**names, **renamed}, fresh, equality)
         case _:
             return [(Literal(formula, names),)]
@@ -84,8 +84,8 @@ def alternatives(
 
 def _check_count(each: Sequence[Sequence[object]], origin: Origin | None) -> None:
     size = 1
-    for one in each:
-        size *= len(one)
+    for alternative in each:
+        size *= len(alternative)
         if size > MOST:
             hint = "make rules of its `Or`s that conclude a relation, and use that"
             raise TranslatorError(f"this condition has more than {MOST} alternatives", origin, hint)
@@ -106,14 +106,14 @@ class Body:
 
     def add(self, conjunction: Sequence[Literal]) -> None:
         """Takes up all formulas; what is wrong with them is in `errors`."""
-        for one in conjunction:
+        for literal in conjunction:
             try:
-                self._take(one.formula, Terms(self.constants, one.names), one.concluded)
+                self._take(literal.formula, Terms(self.constants, literal.names), literal.concluded)
             except TranslatorError as error:
                 self.errors.append(error)
         for joinable in self.joinables:
             self.bound.update(variables_of(joinable))
-        while [one for one in list(self.waiting) if self._try(one)]:
+        while [literal for literal in list(self.waiting) if self._try(literal)]:
             pass
 
     def unsafe(self) -> list[Unsafe]:
@@ -170,13 +170,13 @@ class Body:
         spelled = builtin(content, self.constants.term(content.op))
         self.waiting.append(_Question(call, spelled, formula.origin))
 
-    def _try(self, one: _Equation | _Question) -> bool:
+    def _try(self, pending: _Equation | _Question) -> bool:
         """Whether what waits could be done with what is bound."""
-        found = one.predicates(self.bound, self.fresh)
-        if found is None:
+        predicates = pending.predicates(self.bound, self.fresh)
+        if predicates is None:
             return False
-        self.waiting.remove(one)
-        self.predicates += found
+        self.waiting.remove(pending)
+        self.predicates += predicates
         return True
 
 
@@ -194,7 +194,7 @@ class _Question:
     origin: Origin | None
 
     def predicates(self, bound: set[Variable], fresh: Fresh) -> list[Predicate] | None:
-        open_ = [place for place, one in enumerate(self.call.arguments) if unknown(one, bound)]
+        open_ = [place for place, argument in enumerate(self.call.arguments) if unknown(argument, bound)]
         if not open_:
             return [Filter(self.call)]
         return self._computed(open_, bound) if self.builtin else None
@@ -216,7 +216,7 @@ class _Question:
         return None
 
     def unsafe(self, bound: set[Variable]) -> Unsafe:
-        missing = next(name for one in self.call.arguments for name in unknown(one, bound))
+        missing = next(name for argument in self.call.arguments for name in unknown(argument, bound))
         return unsafe(missing, self.origin)
 
 
@@ -234,46 +234,46 @@ class _Equation:
             return [Filter(Call(SAME, (expression(self.left), expression(self.right)), self.origin))]
         if left and right:
             return None
-        known, other = (self.right, self.left) if left else (self.left, self.right)
-        if isinstance(other, Variable):
-            bound.add(other)
-            return [Bind(other, expression(known))]
-        if isinstance(other, Built):
-            return _apart(expression(known), other, bound, fresh)
-        return _solved(expression(known), other, bound) if isinstance(other, Call) else None
+        known_side, other_side = (self.right, self.left) if left else (self.left, self.right)
+        if isinstance(other_side, Variable):
+            bound.add(other_side)
+            return [Bind(other_side, expression(known_side))]
+        if isinstance(other_side, Built):
+            return _apart(expression(known_side), other_side, bound, fresh)
+        return _solved(expression(known_side), other_side, bound) if isinstance(other_side, Call) else None
 
     def unsafe(self, bound: set[Variable]) -> Unsafe:
         missing = [*unknown(self.left, bound), *unknown(self.right, bound)]
         return unsafe(missing[0], self.origin)
 
 
-def _apart(known: Expression, built: Built, bound: set[Variable], fresh: Fresh) -> list[Predicate]:
-    value = known if isinstance(known, Variable) else fresh()
-    first: list[Predicate] = [] if value == known else [Bind(value, known)]
+def _apart(known_value: Expression, built: Built, bound: set[Variable], fresh: Fresh) -> list[Predicate]:
+    value = known_value if isinstance(known_value, Variable) else fresh()
+    first: list[Predicate] = [] if value == known_value else [Bind(value, known_value)]
     return first + taken([(value, built)], bound, fresh)
 
 
 _NUMERIC = "http://www.w3.org/2007/rif-builtin-function#numeric-"
 
 
-def _solved(known: Expression, call: Call, bound: set[Variable]) -> list[Predicate] | None:
+def _solved(known_value: Expression, call: Call, bound: set[Variable]) -> list[Predicate] | None:
     """What computes the variable in ``?x + a = known``, ``a + ?x``, ``?x - a`` or ``a - ?x``; and the equation, since
     the domain of the function may be narrower."""
     name = call.function.removeprefix(_NUMERIC)
-    open_ = [place for place, one in enumerate(call.arguments) if unknown(one, bound)]
+    open_ = [place for place, argument in enumerate(call.arguments) if unknown(argument, bound)]
     if name not in ("add", "subtract") or len(open_) != 1:
         return None
     variable, other = call.arguments[open_[0]], call.arguments[1 - open_[0]]
     if not isinstance(variable, Variable):
         return None
     if name == "add":
-        inverse = Call(f"{_NUMERIC}subtract", (known, other))
+        inverse = Call(f"{_NUMERIC}subtract", (known_value, other))
     elif open_ == [0]:
-        inverse = Call(f"{_NUMERIC}add", (known, other))
+        inverse = Call(f"{_NUMERIC}add", (known_value, other))
     else:
-        inverse = Call(f"{_NUMERIC}subtract", (other, known))
+        inverse = Call(f"{_NUMERIC}subtract", (other, known_value))
     bound.add(variable)
-    return [Bind(variable, inverse), Filter(Call(SAME, (known, call)))]
+    return [Bind(variable, inverse), Filter(Call(SAME, (known_value, call)))]
 
 
 class Unsafe(TranslatorError):
@@ -282,10 +282,10 @@ class Unsafe(TranslatorError):
 
 def unsafe(variable: Variable, origin: Origin | None) -> Unsafe:
     """The error for a variable to which nothing gives a value."""
-    shown = variable.name.partition(" ")[0]
+    short_name = variable.name.partition(" ")[0]
     hint = (
         "give it a value by a relation, a frame or a class in the condition, or by an equation with what has one; or "
         "conclude a relation, and let other rules ask for what they have values of"
     )
-    subject = f"`?{shown}`" if not shown.startswith("new") else "what a function is to give here"
+    subject = f"`?{short_name}`" if not short_name.startswith("new") else "what a function is to give here"
     return Unsafe(f"nothing gives a value to {subject}: the rule is not safe", origin, hint)

@@ -19,25 +19,25 @@ def check_contexts(documents: Sequence[tree.Document]) -> list[TranslatorError]:
     """An error for each constant that is an individual, a function and a predicate, or two of these: one where it first
     is another than before."""
     errors: dict[object, TranslatorError] = {}
-    seen: dict[tuple[object, str, str], tuple[str, Origin | None]] = {}
+    first_uses: dict[tuple[object, str, str], tuple[str, Origin | None]] = {}
     for number, document in enumerate(documents):
         for constant, context, origin in _uses(document.group):
             scope = number if constant.space == tree.LOCAL else None
             key = (scope, constant.lexical, constant.space)
-            known, first = seen.setdefault(key, (context, origin))
-            if known != context:
-                hint = f"it is {known} at {first}: use two constants" if first else None
-                message = f"`{constant.lexical}` is {context} here, and {known} before"
+            first_context, first = first_uses.setdefault(key, (context, origin))
+            if first_context != context:
+                hint = f"it is {first_context} at {first}: use two constants" if first else None
+                message = f"`{constant.lexical}` is {context} here, and {first_context} before"
                 errors.setdefault((key, context), TranslatorError(message, origin, hint))
     return list(errors.values())
 
 
 def unmarked(documents: Sequence[tree.Document]) -> Iterator[TranslatorWarning]:
     """A warning for each use of a built-in's name that is not in an External: there it is another symbol."""
-    known = functions.builtins(LANGUAGE)
+    builtins = functions.builtins(LANGUAGE)
     for document in documents:
         for constant, context, origin in _uses(document.group):
-            if constant.space == tree.IRI and constant.lexical in known and context in _APPLIED:
+            if constant.space == tree.IRI and constant.lexical in builtins and context in _APPLIED:
                 name = short(constant.lexical)
                 message = f"`{name}` is {context} of the program here, and not the built-in of this name"
                 yield TranslatorWarning(message, origin, f"for the built-in write `External({name}(...))`")

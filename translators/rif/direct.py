@@ -29,17 +29,21 @@ def check_direct(documents: Sequence[tree.Document]) -> list[TranslatorError]:
 def of_individuals(clause: Clause) -> Clause:
     """The clause; but where it says of anything at all that it is in a class or has a property, one that contradicts
     OWL as soon as its condition holds: no data value is an individual, and there are data values (section 4.2)."""
-    members = [one.instance for one in clause.conclusions if isinstance(one, tree.Member)]
-    framed = [one.object for one in clause.conclusions if isinstance(one, tree.Frame) and one.slots]
-    variables = {one.name for one in (*members, *framed) if isinstance(one, tree.Var)}
+    members = [conclusion.instance for conclusion in clause.conclusions if isinstance(conclusion, tree.Member)]
+    framed = [
+        conclusion.object
+        for conclusion in clause.conclusions
+        if isinstance(conclusion, tree.Frame) and conclusion.slots
+    ]
+    variables = {conclusion.name for conclusion in (*members, *framed) if isinstance(conclusion, tree.Var)}
     anything = {clause.names[name] for name in variables if name in clause.names}
-    parts = ((one, part) for one in clause.conjunction for part in tree.parts(one.formula))
-    if anything <= {one.names.get(part.name) for one, part in parts if isinstance(part, tree.Var)}:
+    parts = ((conclusion, part) for conclusion in clause.conjunction for part in tree.parts(conclusion.formula))
+    if anything <= {conclusion.names.get(part.name) for conclusion, part in parts if isinstance(part, tree.Var)}:
         return clause
     arguments = (tree.Const(_DATA_VALUE, tree.IRI), tree.text_constant("any data value"))
     ends = tree.External(tree.Atom(tree.Const(VIOLATED, tree.IRI), arguments))
-    told = tree.Atom(tree.Const(INCONSISTENT[1:-1], tree.IRI))
-    return replace(clause, conclusions=(told,), conjunction=(*clause.conjunction, Literal(ends, {})))
+    inconsistency = tree.Atom(tree.Const(INCONSISTENT[1:-1], tree.IRI))
+    return replace(clause, conclusions=(inconsistency,), conjunction=(*clause.conjunction, Literal(ends, {})))
 
 
 _DATA_VALUE = "urn:x-squall:data-value"
@@ -52,7 +56,9 @@ def _errors(node: tree.Node) -> Iterator[TranslatorError]:
             yield from _attribute(node, attribute, value)
     elif isinstance(node, tree.Member) and not isinstance(node.cls, tree.Const):
         yield _error("this class is no constant", node, "classes are no individuals: name it")
-    elif isinstance(node, tree.Subclass) and not all(isinstance(one, tree.Const) for one in (node.sub, node.sup)):
+    elif isinstance(node, tree.Subclass) and not all(
+        isinstance(class_term, tree.Const) for class_term in (node.sub, node.sup)
+    ):
         yield _error("a class of this `##` is no constant", node, "classes are no individuals: name them")
 
 

@@ -40,8 +40,8 @@ def subclasses() -> Iterator[System]:
     yield System("rif:subclass-of-subclass", joinables=(under(_X, _Y), under(_Y, _Z)), consequences=(transitive,))
     member = Construct((Pattern(_X, TYPE, _Z),))
     yield System("rif:member-of-subclass", joinables=(under(_Y, _Z), Pattern(_X, TYPE, _Y)), consequences=(member,))
-    told = Construct((Pattern(_X, iri(RDFS + "subClassOf"), _Y),))
-    yield System("rif:subclass", joinables=(under(_X, _Y),), consequences=(told,))
+    conclusion = Construct((Pattern(_X, iri(RDFS + "subClassOf"), _Y),))
+    yield System("rif:subclass", joinables=(under(_X, _Y),), consequences=(conclusion,))
 
 
 def systems(profile: str) -> Iterator[System]:
@@ -71,9 +71,9 @@ def _contradiction() -> System:
     from squall.rulesets import VIOLATED_BY
 
     test = Filter(Call(VIOLATED, (_X, _Y)))  # never true, so that what is concluded here is never told
-    made = Construct((AtomPattern(INCONSISTENT, (_X, _Y)),))
+    conclusion = Construct((AtomPattern(INCONSISTENT, (_X, _Y)),))
     return System(
-        "rif:contradiction", joinables=(Pattern(_X, VIOLATED_BY, _Y),), predicates=(test,), consequences=(made,)
+        "rif:contradiction", joinables=(Pattern(_X, VIOLATED_BY, _Y),), predicates=(test,), consequences=(conclusion,)
     )
 
 
@@ -82,8 +82,8 @@ def _equations() -> Iterator[System]:
     same, equal = Pattern(_X, iri(OWL + "sameAs"), _Y), AtomPattern(EQUAL, (_X, _Y))
     other = Filter(Call("urn:x-squall:datatypes:notIdentical", (_X, _Y)))
     for name, body, head in (("rif:same", same, equal), ("rif:equal", equal, same)):
-        made = Construct((head,), internal=True)
-        yield System(name, joinables=(body,), predicates=(other,), consequences=(made,))
+        conclusion = Construct((head,), internal=True)
+        yield System(name, joinables=(body,), predicates=(other,), consequences=(conclusion,))
 
 
 def _unions() -> Iterator[System]:
@@ -91,10 +91,10 @@ def _unions() -> Iterator[System]:
     follows, since that is a model of the whole (and the least one of all but the unions). Else the run ends."""
     from squall.rulesets import HELPER
 
-    kind, cells, one, who = (Variable(name) for name in ("union", "list", "class", "who"))
+    kind, cells, member_class, who = (Variable(name) for name in ("union", "list", "class", "who"))
     union = Pattern(kind, iri(OWL + "unionOf"), cells)
-    member = AtomPattern(Term(f"{HELPER}member>"), (cells, one))
-    none = Without((member, Pattern(who, TYPE, one)))
+    member = AtomPattern(Term(f"{HELPER}member>"), (cells, member_class))
+    none = Without((member, Pattern(who, TYPE, member_class)))
     open_ = AtomPattern(UNDECIDED, (who, kind))
     yield System(
         "rif:union",
@@ -103,5 +103,5 @@ def _unions() -> Iterator[System]:
         consequences=(Construct((open_,), internal=True),),
     )
     ends = Filter(Call(UNKNOWN, (who,)))
-    made = Construct((AtomPattern(INCONSISTENT, (who, kind)),))
-    yield System("rif:undecided", joinables=(open_,), predicates=(ends,), consequences=(made,))
+    conclusion = Construct((AtomPattern(INCONSISTENT, (who, kind)),))
+    yield System("rif:undecided", joinables=(open_,), predicates=(ends,), consequences=(conclusion,))

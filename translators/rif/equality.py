@@ -37,7 +37,7 @@ def _equal(left: Slot, right: Slot) -> AtomPattern:
     return AtomPattern(EQUAL, (left, right))
 
 
-def systems(rules: Sequence[System], asked: bool) -> Iterator[System]:
+def systems(rules: Sequence[System], is_demanded: bool) -> Iterator[System]:
     """The rules of equality for a program with these rules.
 
     asked: whether rules conclude equations of the terms that occur, whatever these are: then none are made that are
@@ -48,24 +48,24 @@ def systems(rules: Sequence[System], asked: bool) -> Iterator[System]:
     yield _rule("symmetry", [_equal(_X, _Y)], _equal(_Y, _X))
     yield _rule("transitivity", [_equal(_X, _Y), _equal(_Y, _Z)], _equal(_X, _Z))
     yield _rule("members", [_equal(_X, _Y)], _equal(_Z, _TERM), TableFunction((_Z, _TERM), MEMBERS, (_X, _Y)))
-    replaced = TableFunction((_NEW,), REDUCED if asked else REPLACED, (_TERM, _X, _Y))
+    replaced = TableFunction((_NEW,), REDUCED if is_demanded else REPLACED, (_TERM, _X, _Y))
     limit = Bind(_Z, Call(LIMIT, (literal("rif:congruence"), _NEW)))
     yield _rule("congruence", [_part(_X, _TERM), _equal(_X, _Y)], _equal(_TERM, _Z), replaced, limit)
     yield _rule("part of part", [_part(_TERM, _X)], _part(_Z, _TERM), _arguments(_TERM))
     yield _rule("part of equal", [_equal(_TERM, _X)], _part(_Z, _TERM), _arguments(_TERM))
-    if asked:
+    if is_demanded:
         yield _rule("term is asked", [_part(_X, _TERM)], _asked(_TERM))
         yield _rule("part of asked", [_asked(_TERM)], _part(_Z, _TERM), _arguments(_TERM))
     for fact in _shapes(rules):
         yield from _copies(fact)
     for term in sorted(_compared(rules)):
         yield _rule("reflexivity", [], _equal(term, term))
-    for part, whole in sorted(_constants(rules)):
-        yield _rule("part", [], _part(part, whole))
+    for part, compound_term in sorted(_constants(rules)):
+        yield _rule("part", [], _part(part, compound_term))
 
 
-def _part(part: Slot, whole: Slot) -> AtomPattern:
-    return AtomPattern(PART, (part, whole))
+def _part(part: Slot, compound_term: Slot) -> AtomPattern:
+    return AtomPattern(PART, (part, compound_term))
 
 
 def _asked(term: Slot) -> AtomPattern:
@@ -77,21 +77,21 @@ def _arguments(term: Variable) -> TableFunction:
 
 
 def _rule(name: str, body: Sequence[FactPattern], head: FactPattern, *predicates: Predicate) -> System:
-    hidden = isinstance(head, AtomPattern) and is_hidden(head.relation)
-    made = Construct((head,), internal=hidden)
-    return System(f"rif:{name}", joinables=tuple(body), predicates=predicates, consequences=(made,))
+    is_internal = isinstance(head, AtomPattern) and is_hidden(head.relation)
+    conclusion = Construct((head,), internal=is_internal)
+    return System(f"rif:{name}", joinables=tuple(body), predicates=predicates, consequences=(conclusion,))
 
 
 def _shapes(rules: Sequence[System]) -> list[FactPattern]:
     """A pattern for each relation of the program, and one for triples, each place a variable."""
-    found: dict[tuple[str, int], FactPattern] = {}
+    patterns: dict[tuple[str, int], FactPattern] = {}
     for part in _parts(rules):
         if isinstance(part, Pattern):
-            found[("", 3)] = Pattern(Variable("v0"), Variable("v1"), Variable("v2"))
+            patterns[("", 3)] = Pattern(Variable("v0"), Variable("v1"), Variable("v2"))
         elif isinstance(part, AtomPattern) and part.relation not in (EQUAL, ASKED_TERM, INCONSISTENT, UNDECIDED):
             names = tuple(Variable(f"v{place}") for place in range(len(part.arguments)))
-            found[(part.relation, len(names))] = AtomPattern(part.relation, names)
-    return [found[key] for key in sorted(found)]
+            patterns[(part.relation, len(names))] = AtomPattern(part.relation, names)
+    return [patterns[key] for key in sorted(patterns)]
 
 
 def _copies(fact: FactPattern) -> Iterator[System]:
@@ -123,21 +123,21 @@ def _parts(systems: Iterable[System]) -> Iterator[object]:
 
 def _compared(rules: Sequence[System]) -> set[Term]:
     """The constants of which conditions ask what is equal to them."""
-    asked = (part for part in _parts(rules) if isinstance(part, AtomPattern) and part.relation == EQUAL)
-    return {slot for part in asked for slot in part.arguments if isinstance(slot, str)}
+    equality_atoms = (part for part in _parts(rules) if isinstance(part, AtomPattern) and part.relation == EQUAL)
+    return {slot for part in equality_atoms for slot in part.arguments if isinstance(slot, str)}
 
 
 def _constants(rules: Sequence[System]) -> set[tuple[Term, Term]]:
     """The compounds that are written in conditions and conclusions, each with its parts."""
-    found: set[tuple[Term, Term]] = set()
+    pairs: set[tuple[Term, Term]] = set()
     waiting = [term for part in _parts(rules) for term in _terms(part)]
     for term in waiting:  # which grows
         compound = parse_compound(term) if is_compound(term) else None
         for argument in compound.arguments if compound else ():
-            if (argument, term) not in found:
-                found.add((argument, term))
+            if (argument, term) not in pairs:
+                pairs.add((argument, term))
                 waiting.append(argument)
-    return found
+    return pairs
 
 
 def _terms(part: object) -> Iterator[Term]:

@@ -44,10 +44,10 @@ class Closure:
 
 def closure(document: tree.Document, places: Mapping[str, str], errors: list[SquallError]) -> Closure:
     """The closure of a document's imports; what is wrong is added to `errors`. places: files by IRI."""
-    found = _Finder(places, errors)
-    found.add(document, Path(document.name))
-    found.check_profiles()
-    return found.closure
+    finder = _Finder(places, errors)
+    finder.add(document, Path(document.name))
+    finder.check_profiles()
+    return finder.closure
 
 
 class _Finder:
@@ -61,39 +61,39 @@ class _Finder:
     def add(self, document: tree.Document, path: Path) -> None:
         self.seen.add(path.resolve())
         self.closure.documents.append(document)
-        for one in document.imports:
+        for import_ in document.imports:
             try:
-                self._import(one)
+                self._import(import_)
             except SquallError as error:
                 self.errors += single_errors(error)
 
-    def _import(self, one: tree.Import) -> None:
-        if one.profile is None:
-            self._rules(one)
-        elif one.profile.startswith(STREAMS):
-            self.closure.streams += (Stream(one.location, one.origin),)
+    def _import(self, import_: tree.Import) -> None:
+        if import_.profile is None:
+            self._rules(import_)
+        elif import_.profile.startswith(STREAMS):
+            self.closure.streams += (Stream(import_.location, import_.origin),)
         else:
-            profile = self._profile(one)
-            self.profiled.setdefault(profile, one)
-            self.closure.data += (Document(one.location, one.origin, FORBIDDEN, ontology=profile == DIRECT),)
+            profile = self._profile(import_)
+            self.profiled.setdefault(profile, import_)
+            self.closure.data += (Document(import_.location, import_.origin, FORBIDDEN, ontology=profile == DIRECT),)
 
-    def _profile(self, one: tree.Import) -> str:
-        name = (one.profile or "").removeprefix(ENTAILMENT)
+    def _profile(self, import_: tree.Import) -> str:
+        name = (import_.profile or "").removeprefix(ENTAILMENT)
         if name in _OTHERS:
-            raise TranslatorError(f"the profile <{one.profile}> cannot be had by rules", one.origin, _OTHERS[name])
-        if name not in SETS:
-            hint = (
-                f"profiles are {', '.join(f'<{ENTAILMENT}{known}>' for known in SETS)}, and <{STREAMS}...> of streams"
+            raise TranslatorError(
+                f"the profile <{import_.profile}> cannot be had by rules", import_.origin, _OTHERS[name]
             )
-            raise TranslatorError(f"there is no profile <{one.profile}>", one.origin, hint)
+        if name not in SETS:
+            hint = f"profiles are {', '.join(f'<{ENTAILMENT}{profile_name}>' for profile_name in SETS)}, and <{STREAMS}...> of streams"
+            raise TranslatorError(f"there is no profile <{import_.profile}>", import_.origin, hint)
         return name
 
-    def _rules(self, one: tree.Import) -> None:
+    def _rules(self, import_: tree.Import) -> None:
         try:
-            path = Path(path_of(Document(one.location, origin=one.origin), self.places))
+            path = Path(path_of(Document(import_.location, origin=import_.origin), self.places))
         except UsageError as error:
             raise TranslatorError(
-                f"the document <{one.location}> is not loaded from there", one.origin, error.hint
+                f"the document <{import_.location}> is not loaded from there", import_.origin, error.hint
             ) from error
         if path.resolve() in self.seen:
             return
@@ -101,21 +101,23 @@ class _Finder:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise TranslatorError(f"the document `{path}` cannot be read: {error}", one.origin) from error
+            raise TranslatorError(f"the document `{path}` cannot be read: {error}", import_.origin) from error
         lex: Any = plugins.load(plugins.LEXERS, "rif" if text.lstrip("\ufeff \t\r\n").startswith("<") else "rifps")
         self.add(lex(text, str(path)), path)
 
     def check_profiles(self) -> None:
         """The highest of the profiles is the one for all data; OWL's has none above or below it."""
-        others = [name for name in self.profiled if name in ORDER]
+        other_profiles = [name for name in self.profiled if name in ORDER]
         if DIRECT not in self.profiled:
-            self.closure.profile = max(others, key=ORDER.index, default="Simple")
+            self.closure.profile = max(other_profiles, key=ORDER.index, default="Simple")
             return
         self.closure.profile = DIRECT
-        one = self.profiled[DIRECT]
-        if others:
-            message = f"the profile <{one.profile}> does not go together with <{ENTAILMENT}{others[0]}>"
-            self.errors.append(TranslatorError(message, one.origin, "import all data under one of them"))
+        direct_import = self.profiled[DIRECT]
+        if other_profiles:
+            message = (
+                f"the profile <{direct_import.profile}> does not go together with <{ENTAILMENT}{other_profiles[0]}>"
+            )
+            self.errors.append(TranslatorError(message, direct_import.origin, "import all data under one of them"))
         self.errors += check_direct(self.closure.documents)
 
 

@@ -67,10 +67,10 @@ def asked(clauses: Sequence[Clause], equality: bool) -> Asked:
 
     equality: whether rules conclude equations, and derive facts of facts by them.
     """
-    found = _Asking(clauses, equality, lambda one: one.is_unsafe or _is_endless(one)).found()
-    if any(one.errors for one in found.clauses):
-        return _Asking(clauses, equality, lambda one: one.is_unsafe).found()
-    return found
+    transformed = _Asking(clauses, equality, lambda clause: clause.is_unsafe or _is_endless(clause)).found()
+    if any(clause.errors for clause in transformed.clauses):
+        return _Asking(clauses, equality, lambda clause: clause.is_unsafe).found()
+    return transformed
 
 
 class _Asking:
@@ -95,15 +95,15 @@ class _Asking:
         """All clauses, when each can ask what it has to, or has an error."""
         if not self.late:
             return Asked(self.forward)
-        while (found := self._round()) is None:
+        while (result := self._round()) is None:
             pass
-        return found
+        return result
 
     def _put_off(self, clause: Clause) -> None:
         """Notes that a rule has to be asked, unless it concludes what cannot be asked: frames and classes are triples,
         which others read as well."""
-        parts = [replace(clause, conclusions=(one,)) for one in clause.conclusions]
-        keys = [_key(clause, one) for one in clause.conclusions]
+        parts = [replace(clause, conclusions=(conclusion,)) for conclusion in clause.conclusions]
+        keys = [_key(clause, conclusion) for conclusion in clause.conclusions]
         if None in keys:
             self.forward.append(clause)
             return
@@ -115,19 +115,19 @@ class _Asking:
 
     def _round(self) -> Asked | None:
         """None where something turns out that had not been known: a rule that has to be asked, or cannot be."""
-        made: list[Clause] = []
+        new_clauses: list[Clause] = []
         questions: dict[_Question, None] = {}
         if _EQUALITY in self.late and _OF_TERMS not in self.failing:
             questions[_OF_TERMS] = None
         for clause in self.forward:
-            made.append(clause)
+            new_clauses.append(clause)
             try:
                 calls = [] if clause.errors else self._calls(clause)
             except Unsafe as error:
-                self.forward = [one for one in self.forward if one is not clause]
+                self.forward = [forward_clause for forward_clause in self.forward if forward_clause is not clause]
                 self._put_off(replace(clause, problem=error))
                 return None
-            made += [call.clause for call in calls]
+            new_clauses += [call.clause for call in calls]
             questions |= dict.fromkeys(call.question for call in calls)
         waiting = list(questions)
         for question in waiting:  # which grows
@@ -135,50 +135,61 @@ class _Asking:
             if not versions:
                 self.failing.add(question)
                 return None
-            made += [*versions, *(call.clause for call in calls)]
+            new_clauses += [*versions, *(call.clause for call in calls)]
             waiting += dict.fromkeys(call.question for call in calls if call.question not in waiting)
-        return self._told(made, {question.key for question in waiting})
+        return self._told(new_clauses, {question.key for question in waiting})
 
-    def _told(self, made: list[Clause], answered: set[_Key]) -> Asked:
+    def _told(self, new_clauses: list[Clause], answered: set[_Key]) -> Asked:
         warned: dict[str, TranslatorWarning] = {}
         for key, clauses in self.late.items():
             if key not in answered:
-                made += clauses
+                new_clauses += clauses
                 continue
-            made += self._given(key)
-            for one in clauses:
-                message = f"`{one.name}` cannot run forward: it concludes what other rules ask, and nothing else"
+            new_clauses += self._given(key)
+            for kept_clause in clauses:
+                message = (
+                    f"`{kept_clause.name}` cannot run forward: it concludes what other rules ask, and nothing else"
+                )
                 warning = TranslatorWarning(
-                    message, one.origin, "so the answer does not have all that it could conclude"
+                    message, kept_clause.origin, "so the answer does not have all that it could conclude"
                 )
                 warned[str(warning)] = warning
         equations = _EQUALITY in answered
-        return Asked([_flat(one) if equations else one for one in made], tuple(warned.values()), equations)
+        return Asked(
+            [_flat(kept_clause) if equations else kept_clause for kept_clause in new_clauses],
+            tuple(warned.values()),
+            equations,
+        )
 
     # What a rule asks
 
     def _calls(self, clause: Clause) -> list[_Call]:
         """What a clause asks. Raises Unsafe where that is more than can be asked."""
-        found: list[_Call] = []
-        asking = [one for one in clause.conjunction if self._asks(clause, one)]
-        known = [one for one in clause.conjunction if not self._asks(clause, one)]
-        while asking:
-            before = replace(clause, conclusions=(), conjunction=tuple(known), origin=None, partial=True)
-            each = [self._questions(before, one) for one in asking]
+        demanded_calls: list[_Call] = []
+        demanding = [literal for literal in clause.conjunction if self._asks(clause, literal)]
+        known_literals = [literal for literal in clause.conjunction if not self._asks(clause, literal)]
+        while demanding:
+            before = replace(clause, conclusions=(), conjunction=tuple(known_literals), origin=None, partial=True)
+            each = [self._questions(before, literal) for literal in demanding]
             place = next((place for place, calls in enumerate(each) if calls), None)
             if place is None:
-                raise self._unanswered(before, asking[0])
-            found += each[place]
-            known.append(asking.pop(place))
-        return found
+                raise self._unanswered(before, demanding[0])
+            demanded_calls += each[place]
+            known_literals.append(demanding.pop(place))
+        return demanded_calls
 
     def _unanswered(self, before: Clause, literal: Literal) -> Unsafe:
         """The error for a formula of which too little is given to ask it; of the rule, if nothing is missing here."""
         terms = Terms(before.constants, literal.names)
-        for one in _arguments(literal.formula):
-            for missing in unknown(terms.part(one), before.body.bound):
+        for argument in _arguments(literal.formula):
+            for missing in unknown(terms.part(argument), before.body.bound):
                 return unsafe(missing, literal.formula.origin)
-        late = [one for key, clauses in self.late.items() if key == _key(before, literal.formula) for one in clauses]
+        late = [
+            argument
+            for key, clauses in self.late.items()
+            if key == _key(before, literal.formula)
+            for argument in clauses
+        ]
         errors = [error for clause in late for error in clause.errors if isinstance(error, Unsafe)]
         return errors[0] if errors else Unsafe("a rule for this cannot be asked", literal.formula.origin)
 
@@ -192,16 +203,18 @@ class _Asking:
         key, arguments = _key(before, literal.formula), _arguments(literal.formula)
         assert key is not None
         terms = Terms(before.constants, literal.names)
-        given = [place for place, one in enumerate(arguments) if not unknown(terms.part(one), before.body.bound)]
+        bound_places = [
+            place for place, argument in enumerate(arguments) if not unknown(terms.part(argument), before.body.bound)
+        ]
         each = (
-            [(_OF_TERMS.places, (arguments[place],)) for place in given]
+            [(_OF_TERMS.places, (arguments[place],)) for place in bound_places]
             if key == _EQUALITY
-            else [(tuple(given), arguments)]
+            else [(tuple(bound_places), arguments)]
         )
         calls = []
-        for places, asked in each:
+        for places, demanded in each:
             question = _Question(key, places)
-            conclusion = question.atom(asked)
+            conclusion = question.atom(demanded)
             name = f"rif:asked by {before.name}"
             if places and question not in self.failing:
                 clause = replace(before, name=name, conclusions=(conclusion,), names=literal.names)
@@ -213,24 +226,26 @@ class _Asking:
     def _answers(self, question: _Question) -> tuple[list[Clause], list[_Call]]:
         """The rules for what is asked, with the question in their conditions, and what they ask in turn. No rules if it
         cannot be asked of one of them."""
-        made: list[Clause] = []
+        new_clauses: list[Clause] = []
         calls: list[_Call] = []
         for clause in self.late[question.key]:
             versions = list(self._versions(clause, question))
             if not versions:
                 return [], []
-            for version, asked in versions:
-                made.append(version)
-                calls += asked
-        return made, calls
+            for version, demand in versions:
+                new_clauses.append(version)
+                calls += demand
+        return new_clauses, calls
 
     def _versions(self, clause: Clause, question: _Question) -> Iterator[tuple[Clause, list[_Call]]]:
         """The forms of a rule that answer a question, with what they ask: of an equation one for each side."""
         (conclusion,) = clause.conclusions
         arguments = _arguments(conclusion)
-        each = [(one,) for one in arguments if _members(one)] if question.key == _EQUALITY else [arguments]
-        for asked in each:
-            version = self._version(clause, question, asked)
+        each = (
+            [(argument,) for argument in arguments if _members(argument)] if question.key == _EQUALITY else [arguments]
+        )
+        for demanded in each:
+            version = self._version(clause, question, demanded)
             try:
                 calls = self._calls(version)
             except Unsafe:
@@ -251,7 +266,7 @@ class _Asking:
                 names[variable.name] = variable
                 simple.append(tree.Var(variable.name))
                 equations.append(tree.Equal(simple[-1], term, origin=term.origin))
-        more = tuple(Literal(one, names) for one in (question.atom(simple), *equations))
+        more = tuple(Literal(formula, names) for formula in (question.atom(simple), *equations))
         unless: tuple[Literal, ...] = ()
         if len(question.places) == question.key[1] and self._given(question.key):
             unless = (Literal(tree.Atom(_given(question.key), tuple(simple)), names),)
@@ -262,11 +277,16 @@ class _Asking:
         of them."""
         if self.equality:
             return []
-        facts = [(clause, one) for clause in self.forward if not clause.conjunction for one in clause.conclusions]
+        facts = [
+            (clause, conclusion)
+            for clause in self.forward
+            if not clause.conjunction
+            for conclusion in clause.conclusions
+        ]
         return [
-            replace(clause, conclusions=(tree.Atom(_given(key), _arguments(one)),), origin=None)
-            for clause, one in facts
-            if _key(clause, one) == key
+            replace(clause, conclusions=(tree.Atom(_given(key), _arguments(conclusion)),), origin=None)
+            for clause, conclusion in facts
+            if _key(clause, conclusion) == key
         ]
 
 
@@ -303,8 +323,8 @@ def _given(key: _Key) -> tree.Const:
 def _flat(clause: Clause) -> Clause:
     """The clause, with an error where it looks into terms within terms: there might be others that are equal to them,
     and have not been made."""
-    read = [one.formula for one in clause.conjunction if not isinstance(one.formula, tree.External)]
-    for formula in (*read, *(one for one in clause.conclusions if isinstance(one, tree.Equal))):
+    read = [literal.formula for literal in clause.conjunction if not isinstance(literal.formula, tree.External)]
+    for formula in (*read, *(literal for literal in clause.conclusions if isinstance(literal, tree.Equal))):
         for term in filter(_is_nested, tree.parts(formula, outside=False)):
             hint = "name the inner one: `And(p(f(?y)) ?y = g(?x))` instead of `p(f(g(?x)))`"
             message = "terms with variables within terms cannot be looked for where equations have to be asked for"
@@ -313,8 +333,8 @@ def _flat(clause: Clause) -> Clause:
 
 
 def _is_nested(term: tree.Node) -> bool:
-    inner = [one for one in _members(term) if _members(one)]
-    return any(isinstance(part, tree.Var) for one in inner for part in tree.parts(one, outside=False))
+    inner = [member for member in _members(term) if _members(member)]
+    return any(isinstance(part, tree.Var) for member in inner for part in tree.parts(member, outside=False))
 
 
 def _members(term: tree.Node) -> tuple[tree.Term, ...]:
@@ -354,9 +374,9 @@ def _is_endless(clause: Clause) -> bool:
 def _grows(old: tree.Term, new: tree.Term) -> bool:
     """Whether a term is built of another one, which is a variable."""
     built = isinstance(new, tree.Expr | tree.List) and not any(
-        isinstance(one, tree.External) for one in tree.parts(new)
+        isinstance(node, tree.External) for node in tree.parts(new)
     )
-    return isinstance(old, tree.Var) and built and any(one == old for one in tree.parts(new))
+    return isinstance(old, tree.Var) and built and any(node == old for node in tree.parts(new))
 
 
 _EXACT = (XSD + "integer", XSD + "decimal")

@@ -39,25 +39,27 @@ class Rules:
         self.errors = errors
         self.warnings: list[TranslatorWarning] = []
         self.rules = [rule for document in closure.documents for rule in _rules(document)]
-        conclusions = [one for rule in self.rules for one in rule.conclusions]
-        self.equality = closure.profile == DIRECT or any(isinstance(one, tree.Equal) for one in conclusions)
+        conclusions = [conclusion for rule in self.rules for conclusion in rule.conclusions]
+        self.equality = closure.profile == DIRECT or any(
+            isinstance(conclusion, tree.Equal) for conclusion in conclusions
+        )
 
     def systems(self) -> list[System]:
         """One system for each rule and alternative of its condition, and those by which rules are asked; errors and
         warnings are gathered."""
-        found, errors = self._asked(equations=False)
-        if found.equations:
-            found, errors = self._asked(equations=True)
+        transformed, errors = self._asked(equations=False)
+        if transformed.equations:
+            transformed, errors = self._asked(equations=True)
         self.errors += errors
-        self.errors += {str(error): error for one in found.clauses for error in one.errors}.values()
-        self.warnings += found.warnings
+        self.errors += {str(error): error for clause in transformed.clauses for error in clause.errors}.values()
+        self.warnings += transformed.warnings
         if self.errors:
             return []
-        made = [one.system() for one in found.clauses]
-        made += entailment.systems(self.closure.profile)
-        if any(SUBCLASS in _relations(one) for one in made):
-            made += entailment.subclasses()
-        return [*made, *equality.systems(made, found.equations)] if self.equality else made
+        systems = [clause.system() for clause in transformed.clauses]
+        systems += entailment.systems(self.closure.profile)
+        if any(SUBCLASS in _relations(clause) for clause in systems):
+            systems += entailment.subclasses()
+        return [*systems, *equality.systems(systems, transformed.equations)] if self.equality else systems
 
     def _asked(self, equations: bool) -> tuple[magic_sets.Asked, list[SquallError]]:
         """All clauses, and errors of which there are none. equations: whether rules are asked for equations."""
@@ -65,28 +67,31 @@ class Rules:
         errors: list[SquallError] = []
         for rule in self.rules:
             try:
-                found = (one for one in self._clauses(rule, equations) if one.body.possible)
-                clauses += map(of_individuals, found) if self.closure.profile == DIRECT else found
+                rule_clauses = (clause for clause in self._clauses(rule, equations) if clause.body.possible)
+                clauses += map(of_individuals, rule_clauses) if self.closure.profile == DIRECT else rule_clauses
             except SquallError as error:
                 errors += single_errors(error)
         return magic_sets.asked(clauses, self.equality), errors
 
     def _clauses(self, rule: _Rule, equations: bool) -> Iterator[Clause]:
-        names = {one.name: Variable(one.name) for one in rule.variables}
+        names = {variable.name: Variable(variable.name) for variable in rule.variables}
         fresh = Fresh()
-        found: list[tuple[Literal, ...]] = [()]
+        conjunctions: list[tuple[Literal, ...]] = [()]
         if rule.condition is not None:
-            found = alternatives(rule.condition, names, fresh, self.equality)
+            conjunctions = alternatives(rule.condition, names, fresh, self.equality)
         conclusions, names, computed = (
             lifted(rule.conclusions, names, fresh) if self.equality else (rule.conclusions, names, ())
         )
-        for conjunction in found:
+        for conjunction in conjunctions:
             clause = Clause(
                 rule.name, conclusions, (*conjunction, *computed), names, rule.constants, fresh, rule.origin
             )
             if self.equality:
-                asked = clause.unbound if equations else None
-                yield from (replace(clause, conjunction=one) for one in replacements(clause.conjunction, fresh, asked))
+                demanded = clause.unbound if equations else None
+                yield from (
+                    replace(clause, conjunction=variable)
+                    for variable in replacements(clause.conjunction, fresh, demanded)
+                )
             else:
                 yield clause
 
@@ -94,7 +99,7 @@ class Rules:
 def _relations(system: System) -> set[str]:
     parts = [
         *system.joinables,
-        *(fact for one in system.consequences if isinstance(one, Construct) for fact in one.template),
+        *(fact for construct in system.consequences if isinstance(construct, Construct) for fact in construct.template),
     ]
     inner = [joinable for part in parts if isinstance(part, System) for joinable in part.joinables]
     return {part.relation for part in (*parts, *inner) if isinstance(part, AtomPattern)}

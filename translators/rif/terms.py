@@ -53,11 +53,11 @@ class Constants:
         if space == tree.LOCAL:
             return iri(f"urn:x-squall:local:{self.key}:{quote(lexical)}")
         if space == tree.PLAIN:
-            found = plain(literal(lexical, space))
-            if found is None:
+            plain_form = plain(literal(lexical, space))
+            if plain_form is None:
                 hint = "after its text an `@` and a language, or nothing"
                 raise TranslatorError(f"`{lexical}` is no rdf:PlainLiteral", constant.origin, hint)
-            return plain_literal(found)
+            return plain_literal(plain_form)
         term = literal(lexical, space)
         if not is_well_formed(term) or (space in SPACES and value(term) is None):
             raise TranslatorError(f"`{lexical}` is not in the lexical space of <{space}>", constant.origin)
@@ -76,8 +76,8 @@ def named(relation: Term, names: Sequence[str]) -> Term:
     """The relation or function with named arguments: another one for each set of names."""
     if not names:
         return relation
-    listed = ",".join(quote(name, safe="") for name in sorted(names))
-    return iri(f"{OWN}named:{listed}:{relation[1:-1]}")
+    name_list = ",".join(quote(name, safe="") for name in sorted(names))
+    return iri(f"{OWN}named:{name_list}:{relation[1:-1]}")
 
 
 def ordered(part: tree.Atom | tree.Expr) -> tuple[tree.Term, ...]:
@@ -157,20 +157,20 @@ def short(name: str) -> str:
 
 
 def _found(content: tree.Atom | tree.Expr, name: Term, truth: bool) -> Function:
-    known = functions.builtins(LANGUAGE)
-    spelled = known.get(name[1:-1])
+    builtins = functions.builtins(LANGUAGE)
+    spelled = builtins.get(name[1:-1])
     target = name[1:-1] if spelled is None else (spelled.test if truth else None) or name[1:-1]
     if is_literal(name) or content.names:
         raise TranslatorError("what is external is called by an IRI, its arguments without names", content.origin)
     try:
         function = functions.lookup(target)
     except PluginError as error:
-        hint = did_you_mean(short(name[1:-1]), [short(one) for one in known]) or error.hint
+        hint = did_you_mean(short(name[1:-1]), [short(builtin_iri) for builtin_iri in builtins]) or error.hint
         kind = "predicate" if truth else "function"
         raise TranslatorError(f"there is no external {kind} {name}", content.origin, hint) from error
     if function.truth != truth:
-        said, is_ = ("a formula", "a function") if truth else ("a term", "a predicate")
-        raise TranslatorError(f"{name} is {is_}: it cannot be {said}", content.origin)
+        expected_kind, is_ = ("a formula", "a function") if truth else ("a term", "a predicate")
+        raise TranslatorError(f"{name} is {is_}: it cannot be {expected_kind}", content.origin)
     count = len(content.arguments)
     if count < function.least or (function.most is not None and count > function.most):
         raise TranslatorError(f"{name} does not take {count} argument{'s' if count != 1 else ''}", content.origin)

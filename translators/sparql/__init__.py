@@ -27,14 +27,14 @@ def translator(program: q.Program) -> System:
     notes = Notes()
     if not program.statements:
         notes.warn("there is no query and no update in the program", Origin(program.name, "", 1, 1))
-    found: dict[System, None] = {}
+    systems: dict[System, None] = {}
     for place, statement in enumerate(program.statements, 1):
-        found.update(dict.fromkeys(_translated(statement, _name(program, statement, place), notes)))
+        systems.update(dict.fromkeys(_translated(statement, _name(program, statement, place), notes)))
     raise_all(notes.errors)
     return System(
         PurePath(program.name).stem,
-        subsystems=tuple(found),
-        documents=_documents(program, found),
+        subsystems=tuple(systems),
+        documents=_documents(program, systems),
         streams=_streams(program),
         warnings=tuple(notes.warnings),
     )
@@ -48,10 +48,12 @@ def _translated(statement: q.Statement, name: str, notes: Notes) -> list[System]
     if isinstance(body, q.Operation):
         rules = updates.operation(body, name)
         return [*_relations(state), *rules]
-    made = updates.query(body, name, of_query(body, notes))
-    said = told(statement)
-    stream = name if said.is_stream else ""
-    return [System(name, subsystems=(*_relations(state), *made), output=said.output, report=said.report, stream=stream)]
+    systems = updates.query(body, name, of_query(body, notes))
+    spec = told(statement)
+    stream = name if spec.is_stream else ""
+    return [
+        System(name, subsystems=(*_relations(state), *systems), output=spec.output, report=spec.report, stream=stream)
+    ]
 
 
 def _relations(state: State) -> Iterator[System]:
@@ -61,27 +63,29 @@ def _relations(state: State) -> Iterator[System]:
 def _documents(program: q.Program, rules: Iterable[System]) -> tuple[Document, ...]:
     """The graphs that the data sets of queries name, but for those that updates write. Updates name those that are
     there."""
-    written = {one.graph for rule in rules for one in rule.consequences if isinstance(one, Insert)}
+    written_graphs = {
+        consequence.graph for rule in rules for consequence in rule.consequences if isinstance(consequence, Insert)
+    }
     queries = (statement for statement in program.statements if not isinstance(statement.body, q.Operation))
-    found: list[Document] = []
+    documents: list[Document] = []
     for statement in queries:
         for clause in clauses(statement):
-            if isinstance(clause, q.From | q.FromNamed) and clause.graph not in written:
-                found.append(Document(iri_text(clause.graph), clause.origin))
-    return tuple(dict.fromkeys(found))
+            if isinstance(clause, q.From | q.FromNamed) and clause.graph not in written_graphs:
+                documents.append(Document(iri_text(clause.graph), clause.origin))
+    return tuple(dict.fromkeys(documents))
 
 
 def _streams(program: q.Program) -> tuple[Stream, ...]:
     """The streams over which queries are."""
-    found: dict[Stream, None] = {}
+    streams: dict[Stream, None] = {}
     for statement in program.statements:
         for clause in clauses(statement):
             if isinstance(clause, q.FromStream | q.FromWindow):
-                found[Stream(iri_text(clause.stream), clause.origin)] = None
-        for one in q.stream_windows(statement.body):
-            if isinstance(one.name, str):
-                found[Stream(iri_text(one.name), one.origin)] = None
-    return tuple(found)
+                streams[Stream(iri_text(clause.stream), clause.origin)] = None
+        for stream_window in q.stream_windows(statement.body):
+            if isinstance(stream_window.name, str):
+                streams[Stream(iri_text(stream_window.name), stream_window.origin)] = None
+    return tuple(streams)
 
 
 def _name(program: q.Program, statement: q.Statement, place: int) -> str:

@@ -91,9 +91,9 @@ class Body:
     def solution(self) -> tuple[Variable, ...]:
         """The variables that tell one solution from another: what is computed from others does not, nor do names that
         the translation made up."""
-        kept = tuple(part for part in self.predicates if not isinstance(part, Bind))
-        found = visible(replace(self.system(), predicates=kept))
-        return tuple(name for name in found if " " not in name.name or name in self.reads.place)
+        other_predicates = tuple(part for part in self.predicates if not isinstance(part, Bind))
+        names = visible(replace(self.system(), predicates=other_predicates))
+        return tuple(name for name in names if " " not in name.name or name in self.reads.place)
 
     def system(self, consequences: Iterable[Consequence] = (), name: str = "", origin: Origin | None = None) -> System:
         """What is there so far, as a system."""
@@ -124,7 +124,7 @@ def sure(part: Joinable) -> frozenset[Variable]:
 
 def _has_patterns(part: System) -> bool:
     """Whether patterns read the sources of this part itself."""
-    absent = [one for predicate in part.predicates if isinstance(predicate, Without) for one in predicate.joinables]
+    absent = [inner_joinable for predicate in part.predicates if isinstance(predicate, Without) for inner_joinable in predicate.joinables]
     return any(isinstance(joinable, FactPattern) for joinable in (*part.joinables, *absent))
 
 

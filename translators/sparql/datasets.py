@@ -58,12 +58,16 @@ class Reads:
             return self.of(Graph(name))
         if graph in self.graphs:
             return self.of(self.graphs[graph])
-        return self.of(*(Graph(name, one.window, within=one.iri) for one in self.holding)) if self.holding else None
+        return (
+            self.of(*(Graph(name, source.window, within=source.iri) for source in self.holding))
+            if self.holding
+            else None
+        )
 
     @property
     def every_graph(self) -> tuple[Source, ...]:
         """All graphs that there are, but for those that the data set names."""
-        inside = tuple(Graphs(one.iri, one.window, only="graphs") for one in self.holding)
+        inside = tuple(Graphs(source.iri, source.window, only="graphs") for source in self.holding)
         return (Graphs(),) if self.graphs is None else inside
 
     def of_each(self, graph: Variable, graphs: tuple[Source, ...]) -> Reads:
@@ -98,9 +102,12 @@ class Reads:
     @property
     def is_stepped(self) -> bool:
         """Whether a window moves by steps."""
-        named = [*(self.graphs or {}).values(), *(self.windows or {}).values()]
-        windows = [window for source in (*self.sources, *named) for window in source.all_windows]
-        return any(isinstance(one, HoppingWindow) or (isinstance(one, CountWindow) and one.step > 1) for one in windows)
+        named_sources = [*(self.graphs or {}).values(), *(self.windows or {}).values()]
+        windows = [window for source in (*self.sources, *named_sources) for window in source.all_windows]
+        return any(
+            isinstance(read_window, HoppingWindow) or (isinstance(read_window, CountWindow) and read_window.step > 1)
+            for read_window in windows
+        )
 
 
 ALL = Reads()
@@ -156,8 +163,8 @@ def dataset(clauses: Iterable[q.DatasetClause], notes: Notes) -> Reads:
 
 
 def _stream(clause: q.FromStream, notes: Notes) -> Source:
-    made = LANDMARK if clause.range is None else window(clause.range, clause, notes)
-    return Source(iri_text(clause.stream), made)
+    read_window = LANDMARK if clause.range is None else window(clause.range, clause, notes)
+    return Source(iri_text(clause.stream), read_window)
 
 
 def window(range: q.Range, clause: Windowing, notes: Notes) -> Window:

@@ -37,13 +37,13 @@ class Expressions:
 
     def filter(self, expression: q.Expression, body: Body) -> None:
         """Keeps the body's solutions for which the expression is true. A conjunction is several filters."""
-        for one in conjuncts(expression):
-            wanted = _existence(one)
-            if wanted is None:
-                body.add(Filter(self.condition(one, body)))
+        for conjunct in conjuncts(expression):
+            existence = _existence(conjunct)
+            if existence is None:
+                body.add(Filter(self.condition(conjunct, body)))
             else:
-                group, is_wanted = wanted
-                body.add(Exists(None, self._inside(group, body), is_wanted, origin_of(one)))
+                group, is_wanted = existence
+                body.add(Exists(None, self._inside(group, body), is_wanted, origin_of(conjunct)))
 
     def condition(self, expression: q.Expression, body: Body) -> Call:
         """An expression of which it only matters whether it is true."""
@@ -77,14 +77,14 @@ class Expressions:
     ) -> tuple[Call | None, tuple[Exists, ...]]:
         """The condition of an optional part: all of the expressions, and what they ask of patterns, for pairs of a
         solution of the body and one of the part. What can be told before there are pairs is added to these."""
-        both = Body(body.reads, [body.system(), optional.system()], (body, optional))
+        pair_body = Body(body.reads, [body.system(), optional.system()], (body, optional))
         tests = [
-            calls.condition(self.untimed(self.value(part, both), body))
-            for whole in expressions
-            for part in conjuncts(whole)
+            calls.condition(self.untimed(self.value(part, pair_body), body))
+            for expression in expressions
+            for part in conjuncts(expression)
         ]
-        tests += (one.expression for one in both.predicates if isinstance(one, Filter))
-        exists = tuple(one for one in both.predicates if isinstance(one, Exists))
+        tests += (predicate.expression for predicate in pair_body.predicates if isinstance(predicate, Filter))
+        exists = tuple(predicate for predicate in pair_body.predicates if isinstance(predicate, Exists))
         return calls.all_of(tests), exists
 
     def untimed(self, expression: Expression, body: Body) -> Expression:
@@ -109,7 +109,7 @@ class Expressions:
             case (_, _, _):
                 triple = [self.value(argument, body) for argument in call.arguments]
                 if body.sides:
-                    triple = [self.untimed(one, body.sides[0]) for one in triple]
+                    triple = [self.untimed(slot, body.sides[0]) for slot in triple]
                 return self.times.of_triple(triple, body, call.origin)
             case (Variable() as variable,):
                 return self.times.of_variable(variable, body, None, call.origin)
@@ -145,14 +145,16 @@ class Expressions:
             hint = "only SPARQL's own aggregates take DISTINCT: leave it out"
             return self._refused(f"`DISTINCT` in {call.function} is not supported", call.origin, hint)
         try:
-            found = functions.lookup(name)
+            function = functions.lookup(name)
         except PluginError as error:
             hint = error.hint or "`squall list` shows the functions that there are; others come as plug-ins"
             self.state.notes.fail(error.message, call.origin, hint)
             return _UNKNOWN
-        if len(arguments) < found.least or (found.most is not None and len(arguments) > found.most):
-            most = "or more" if found.most is None else f"to {found.most}"
-            hint = f"it takes {found.least}" if found.least == found.most else f"it takes {found.least} {most}"
+        if len(arguments) < function.least or (function.most is not None and len(arguments) > function.most):
+            most = "or more" if function.most is None else f"to {function.most}"
+            hint = (
+                f"it takes {function.least}" if function.least == function.most else f"it takes {function.least} {most}"
+            )
             return self._refused(f"{call.function} does not take {len(arguments)} arguments", call.origin, hint)
         return calls.by_iri(name, arguments, origin=call.origin)
 
@@ -184,8 +186,8 @@ def _existence(expression: q.Expression) -> tuple[q.Group, bool] | None:
         case q.NotExists(group=group):
             return group, False
         case q.Call(function="!", arguments=(inner,)):
-            found = _existence(inner)
-            return None if found is None else (found[0], not found[1])
+            existence = _existence(inner)
+            return None if existence is None else (existence[0], not existence[1])
         case _:
             return None
 

@@ -41,30 +41,30 @@ class Forms(Modifiers):
 
     def query(self, query: q.Query, name: str, reads: Reads) -> tuple[System, ...]:
         """The rules that answer a query, under its name."""
-        made = self._made(query, name, reads)
-        return tuple(replace(rule, name=rule.name or name, origin=rule.origin or query.origin) for rule in made)
+        systems = self._made(query, name, reads)
+        return tuple(replace(rule, name=rule.name or name, origin=rule.origin or query.origin) for rule in systems)
 
     def _made(self, query: q.Query, name: str, reads: Reads) -> tuple[System, ...]:
-        body, chosen = self.solutions(query, reads)
+        body, slice = self.solutions(query, reads)
         match query:
             case q.SelectQuery():
                 self._check(query)
-                return (replace(self.select(query, body), slice=chosen, reentrant=False),)
+                return (replace(self.select(query, body), slice=slice, reentrant=False),)
             case q.AskQuery():
-                return (replace(body.system([Ask()]), slice=_choice(chosen), reentrant=False),)
+                return (replace(body.system([Ask()]), slice=_choice(slice), reentrant=False),)
             case q.ConstructQuery(template=template):
                 rule = body.system([Construct(self.template(template, body))])
-                return (replace(rule, slice=_choice(chosen), reentrant=False),)
+                return (replace(rule, slice=_choice(slice), reentrant=False),)
             case q.DescribeQuery():
-                return self._describe(query, body, _choice(chosen))
+                return self._describe(query, body, _choice(slice))
 
     def _check(self, query: q.SelectQuery) -> None:
         """Warns of variables that no solution has."""
-        named = [condition.variable or condition.expression for condition in query.modifiers.group]
-        known = {*q.shown(replace(query, items=None)), *named}
+        group_keys = [condition.variable or condition.expression for condition in query.modifiers.group]
+        visible_names = {*q.shown(replace(query, items=None)), *group_keys}
         for item in query.items or ():
-            if item.expression is None and item.variable not in known:
-                hint = did_you_mean(str(item.variable), [str(name) for name in known])
+            if item.expression is None and item.variable not in visible_names:
+                hint = did_you_mean(str(item.variable), [str(name) for name in visible_names])
                 self.state.notes.warn(f"`{item.variable}` is selected, but nothing binds it", item.origin, hint)
 
     # Templates
@@ -80,18 +80,20 @@ class Forms(Modifiers):
     def quads(self, quads: Sequence[q.QuadPattern], body: Body, default: Term | None = None) -> Quads:
         """The triples that are made of each solution, by their graphs; `default` is that of those in none. Blank nodes
         are new for each solution (section 16.2.1); what has a variable that nothing binds never is made."""
-        known, solution = body.variables, body.solution
+        bound_names, solution = body.variables, body.solution
         nodes: dict[Term, Variable] = {}
-        made: Quads = {}
+        quads_by_graph: Quads = {}
         for quad in quads:
-            subject, predicate, object = (self._node(one, nodes) for one in (quad.subject, quad.predicate, quad.object))
+            subject, predicate, object = (
+                self._node(term, nodes) for term in (quad.subject, quad.predicate, quad.object)
+            )
             triple = Pattern(subject, predicate, object, origin=quad.origin)
             graph = default if quad.graph is None else quad.graph
-            if self._is_bound((*triple.slots, graph), {*known, *nodes.values()}, quad.origin):
-                made[graph] = (*made.get(graph, ()), triple)
+            if self._is_bound((*triple.slots, graph), {*bound_names, *nodes.values()}, quad.origin):
+                quads_by_graph[graph] = (*quads_by_graph.get(graph, ()), triple)
         for node, variable in nodes.items():
             body.add(Bind(variable, self._new(node, solution)))
-        return made
+        return quads_by_graph
 
     def _node(self, slot: Slot, nodes: dict[Term, Variable]) -> Slot:
         if isinstance(slot, Variable) or not is_blank(slot):
@@ -103,8 +105,8 @@ class Forms(Modifiers):
         scope = calls.scope(f"{self.state.key} template", solution)
         return calls.call("BNODE", (literal(node),), scope=scope)
 
-    def _is_bound(self, slots: Iterable[Slot | None], known: set[Variable], origin: Origin | None) -> bool:
-        absent = [slot for slot in slots if isinstance(slot, Variable) and slot not in known]
+    def _is_bound(self, slots: Iterable[Slot | None], bound_names: set[Variable], origin: Origin | None) -> bool:
+        absent = [slot for slot in slots if isinstance(slot, Variable) and slot not in bound_names]
         for variable in absent:
             hint = "bind it in the pattern, or leave the triple out"
             self.state.notes.warn(f"`{variable}` is in the template, but nothing binds it", origin, hint)
@@ -112,22 +114,24 @@ class Forms(Modifiers):
 
     # DESCRIBE
 
-    def _describe(self, query: q.DescribeQuery, body: Body, chosen: Slice | None) -> tuple[System, ...]:
+    def _describe(self, query: q.DescribeQuery, body: Body, slice: Slice | None) -> tuple[System, ...]:
         """Relations of what is described: what the query names, and blank nodes that are reached from it."""
         resources = q.in_scope(query.where) if query.resources is None and query.where else query.resources or ()
         described = iri(f"urn:x-squall:described:{self.state.key}")
-        known = body.variables
-        named = tuple(
-            AtomPattern(described, (slot,)) for slot in resources if not isinstance(slot, Variable) or slot in known
+        bound_names = body.variables
+        named_resources = tuple(
+            AtomPattern(described, (slot,))
+            for slot in resources
+            if not isinstance(slot, Variable) or slot in bound_names
         )
         triple = Pattern(_SUBJECT, _PREDICATE, _OBJECT, exact=True)
-        reached = Body(body.reads, [_atom(described, body), triple])
-        reached.add(Filter(calls.condition(calls.call("ISBLANK", (_OBJECT,)))))
-        shown = Body(body.reads, [_atom(described, body), triple]).system([Construct((triple,))])
+        reachable = Body(body.reads, [_atom(described, body), triple])
+        reachable.add(Filter(calls.condition(calls.call("ISBLANK", (_OBJECT,)))))
+        described_system = Body(body.reads, [_atom(described, body), triple]).system([Construct((triple,))])
         return (
-            replace(body.system([Construct(named, internal=True)]), slice=chosen),
-            reached.system([Construct((AtomPattern(described, (_OBJECT,)),), internal=True)]),
-            replace(shown, reentrant=False),
+            replace(body.system([Construct(named_resources, internal=True)]), slice=slice),
+            reachable.system([Construct((AtomPattern(described, (_OBJECT,)),), internal=True)]),
+            replace(described_system, reentrant=False),
         )
 
 
@@ -135,6 +139,6 @@ def _atom(relation: Term, body: Body) -> System:
     return System(sources=(body.reads.derived,), joinables=(AtomPattern(relation, (_SUBJECT,), exact=True),))
 
 
-def _choice(chosen: Slice | None) -> Slice | None:
+def _choice(slice: Slice | None) -> Slice | None:
     """The slice, if it leaves something out: where no solutions are shown, their order does not matter."""
-    return chosen if chosen is not None and (chosen.offset or chosen.limit is not None) else None
+    return slice if slice is not None and (slice.offset or slice.limit is not None) else None

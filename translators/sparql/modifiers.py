@@ -41,15 +41,15 @@ class Modifiers(Patterns):
     """Translates what is done to the solutions of a query's pattern."""
 
     def sub_select(self, query: q.SelectQuery, reads: Reads) -> System:
-        body, chosen = self.solutions(query, reads.alone)
-        if chosen is not None and chosen.limit is None and not chosen.offset:
-            chosen = None  # an order alone chooses nothing
-        return replace(self.select(query, body), slice=chosen, origin=query.origin)
+        body, slice = self.solutions(query, reads.alone)
+        if slice is not None and slice.limit is None and not slice.offset:
+            slice = None  # an order alone chooses nothing
+        return replace(self.select(query, body), slice=slice, origin=query.origin)
 
     def select(self, query: q.SelectQuery, body: Body) -> System:
         """The solutions of a query as far as they are shown."""
-        seen = (*q.shown(query), *body.reads.place)
-        return replace(body.system([Select(seen)]), distinct=query.quantifier == "DISTINCT")
+        selected = (*q.shown(query), *body.reads.place)
+        return replace(body.system([Select(selected)]), distinct=query.quantifier == "DISTINCT")
 
     def solutions(self, query: q.Query, reads: Reads) -> Solutions:
         """What a query binds: by its pattern, its groups, what it computes (section 18.2.4)."""
@@ -58,12 +58,14 @@ class Modifiers(Patterns):
             self._add(clause, body)
         columns = _Columns(self, body)
         items = [columns.item(item) for item in _items(query)]
-        having = [columns.out(one) for one in query.modifiers.having]
-        order = [replace(one, expression=columns.out(one.expression)) for one in query.modifiers.order]
+        having = [columns.out(condition) for condition in query.modifiers.having]
+        order = [
+            replace(condition, expression=columns.out(condition.expression)) for condition in query.modifiers.order
+        ]
         if columns.made or query.modifiers.group:
             body = self._grouped(query.modifiers.group, columns.made, body)
-        for one in having:
-            self.expressions.filter(one, body)
+        for condition in having:
+            self.expressions.filter(condition, body)
         if query.values is not None:
             body.join(values(query.values))
         for item in items:
@@ -75,9 +77,9 @@ class Modifiers(Patterns):
     def _slice(self, order: Sequence[q.OrderCondition], modifiers: q.Modifiers, body: Body) -> Slice | None:
         if not order and modifiers.limit is None and not modifiers.offset:
             return None
-        for one in order:
-            self.check_bound(one.expression, one.origin, body)
-        by = tuple(Order(self.untimed(one.expression, body), one.descending) for one in order)
+        for order_key in order:
+            self.check_bound(order_key.expression, order_key.origin, body)
+        by = tuple(Order(self.untimed(order_key.expression, body), order_key.descending) for order_key in order)
         return Slice(by, modifiers.offset or 0, modifiers.limit, body.reads.place)
 
     def untimed(self, expression: q.Expression, body: Body) -> Expression:
@@ -86,13 +88,13 @@ class Modifiers(Patterns):
 
     # Groups
 
-    def _grouped(self, conditions: Sequence[q.GroupCondition], made: Sequence[Aggregate], body: Body) -> Body:
+    def _grouped(self, conditions: Sequence[q.GroupCondition], aggregates: Sequence[Aggregate], body: Body) -> Body:
         keys = tuple(self._key(condition, body) for condition in conditions)
         place = body.reads.place
-        part = replace(body.system(), grouping=Grouping((*keys, *place), tuple(made)))
+        part = replace(body.system(), grouping=Grouping((*keys, *place), tuple(aggregates)))
         ways = [Body(body.reads, [part])]
         if place and not keys:
-            ways.append(_of_nothing(body, made))
+            ways.append(_of_nothing(body, aggregates))
         return ways[0] if len(ways) == 1 else Body(body.reads, [Union(tuple(way.system() for way in ways))])
 
     def _key(self, condition: q.GroupCondition, body: Body) -> Variable:
@@ -104,23 +106,23 @@ class Modifiers(Patterns):
         body.add(self.bind(variable, condition.expression, body))
         return variable
 
-    def aggregate(self, variable: Variable, written: q.Aggregate, body: Body) -> Aggregate:
+    def aggregate(self, variable: Variable, parsed: q.Aggregate, body: Body) -> Aggregate:
         """An aggregate of the body's solutions under a name."""
-        kind = written.kind.lower()
-        if written.expression is not None:
-            self.check_bound(written.expression, written.origin, body)
-            expression: Expression | None = self.untimed(written.expression, body)
+        kind = parsed.kind.lower()
+        if parsed.expression is not None:
+            self.check_bound(parsed.expression, parsed.origin, body)
+            expression: Expression | None = self.untimed(parsed.expression, body)
         else:
-            expression = calls.solution(body.solution) if written.distinct else None
-        separator = " " if written.separator is None else written.separator
-        return Aggregate(variable, kind, expression, written.distinct, separator)
+            expression = calls.solution(body.solution) if parsed.distinct else None
+        separator = " " if parsed.separator is None else parsed.separator
+        return Aggregate(variable, kind, expression, parsed.distinct, separator)
 
     def _add(self, clause: q.AggregateClause, body: Body) -> None:
         """C-SPARQL's AGGREGATE: columns beside the solutions, and tests of them."""
         for addition in clause.additions:
             inner = Body(body.reads, [body.system()])
-            made = self.aggregate(addition.variable, addition.aggregate, inner)
-            part = replace(inner.system(), grouping=Grouping((*addition.keys, *body.reads.place), (made,)))
+            aggregate = self.aggregate(addition.variable, addition.aggregate, inner)
+            part = replace(inner.system(), grouping=Grouping((*addition.keys, *body.reads.place), (aggregate,)))
             body.join(part)
         for filter in clause.filters:
             self.expressions.filter(filter.expression, body)
@@ -149,26 +151,32 @@ class _Columns:
         """The expression over groups."""
         match expression:
             case q.Aggregate():
-                known = self.names.get(expression)
-                return known or self._name(expression, self.modifiers.state.fresh("aggregate"))
+                variable = self.names.get(expression)
+                return variable or self._name(expression, self.modifiers.state.fresh("aggregate"))
             case q.Call(arguments=arguments):
                 return replace(expression, arguments=tuple(map(self.out, arguments)))
             case _:
                 return expression
 
-    def _name(self, written: q.Aggregate, variable: Variable) -> Variable:
-        self.names[written] = variable
-        self.made.append(self.modifiers.aggregate(variable, written, self.body))
+    def _name(self, parsed: q.Aggregate, variable: Variable) -> Variable:
+        self.names[parsed] = variable
+        self.made.append(self.modifiers.aggregate(variable, parsed, self.body))
         return variable
 
 
-def _of_nothing(body: Body, made: Sequence[Aggregate]) -> Body:
+def _of_nothing(body: Body, aggregates: Sequence[Aggregate]) -> Body:
     """The aggregates of each graph in which a body has no solutions (section 18.5.1)."""
-    found = Body(body.reads)
-    found.ground()
-    found.add(Without((body.system(),)))
-    found.add(*(Bind(one.variable, OF_NOTHING[one.kind]) for one in made if one.kind in OF_NOTHING))
-    return found
+    result = Body(body.reads)
+    result.ground()
+    result.add(Without((body.system(),)))
+    result.add(
+        *(
+            Bind(aggregate.variable, OF_NOTHING[aggregate.kind])
+            for aggregate in aggregates
+            if aggregate.kind in OF_NOTHING
+        )
+    )
+    return result
 
 
 _ZERO = literal("0", XSD + "integer")

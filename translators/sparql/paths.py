@@ -53,7 +53,7 @@ class Paths:
             case q.Steps(paths=steps):
                 return self._steps(start, steps, end, reads, origin)
             case q.Alternative(paths=paths):
-                ways = [self.path(start, one, end, reads, origin) for one in paths]
+                ways = [self.path(start, alternative, end, reads, origin) for alternative in paths]
                 return [either([Body(reads, way) for way in ways], (start, end), reads)]
             case q.Negated():
                 return [self._negated(start, path, end, reads, origin)]
@@ -96,14 +96,14 @@ class Paths:
         if start == end:
             return []
         ways = [Body(reads, self._some(start, path, end, reads, origin))]
-        here = Body(reads)
-        here.ground()
+        zero_length = Body(reads)
+        zero_length.ground()
         if isinstance(start, Variable):
-            here.add(Bind(start, end))
+            zero_length.add(Bind(start, end))
         elif isinstance(end, Variable):
-            here.add(Bind(end, start))
-        if here.predicates:
-            ways.append(here)
+            zero_length.add(Bind(end, start))
+        if zero_length.predicates:
+            ways.append(zero_length)
         names = _variables((start, end, *reads.place))
         return [replace(Body(reads, [either(ways, names, reads)]).branch(names), distinct=True)]
 
@@ -121,11 +121,11 @@ class Paths:
         def rules(relation: Term) -> tuple[System, ...]:
             first = Body(reads, self.path(START, path, END, reads, origin))
             first.ground()
-            further = Body(
+            step_body = Body(
                 reads.of(reads.derived),
                 [AtomPattern(relation, (*place, START, MIDDLE)), AtomPattern(relation, (*place, MIDDLE, END))],
             )
-            return tuple(_rule(body, relation, (*place, START, END), f"{path}+") for body in (first, further))
+            return tuple(_rule(body, relation, (*place, START, END), f"{path}+") for body in (first, step_body))
 
         return self.state.relation(f"+ {path} {reads.sources}", rules)
 
@@ -134,10 +134,14 @@ class Paths:
         reads = _anywhere(reads)
 
         def rules(relation: Term) -> tuple[System, ...]:
-            some = Body(reads, self._some(START, path, END, reads, origin))
-            some.ground()
+            path_body = Body(reads, self._some(START, path, END, reads, origin))
+            path_body.ground()
             triple = reads.pattern(START, MIDDLE, END, origin)
-            ends = [(some, (START, END)), (Body(reads, [triple]), (START, START)), (Body(reads, [triple]), (END, END))]
+            ends = [
+                (path_body, (START, END)),
+                (Body(reads, [triple]), (START, START)),
+                (Body(reads, [triple]), (END, END)),
+            ]
             return tuple(_rule(body, relation, (*reads.place, *pair), str(path)) for body, pair in ends)
 
         return self.state.relation(f"{path.mark} {path.path} {reads.sources}", rules)
@@ -161,11 +165,11 @@ def _variables(slots: Sequence[Slot]) -> tuple[Variable, ...]:
     return tuple(dict.fromkeys(slot for slot in slots if isinstance(slot, Variable)))
 
 
-def either(ways: Sequence[Body], seen: Sequence[Slot], reads: Reads) -> Joinable:
+def either(ways: Sequence[Body], visible_slots: Sequence[Slot], reads: Reads) -> Joinable:
     """The solutions of bodies beside each other, of which these variables are seen, and in which graph they are."""
     for way in ways:
         way.ground()
-    branches = tuple(way.branch(_variables((*seen, *reads.place))) for way in ways)
+    branches = tuple(way.branch(_variables((*visible_slots, *reads.place))) for way in ways)
     return branches[0] if len(branches) == 1 else Union(branches)
 
 

@@ -108,10 +108,13 @@ class Patterns:
 
     def check_bound(self, expression: q.Expression, origin: Origin | None, *bodies: Body) -> None:
         """Warns of variables of an expression that have no value in any solution of the bodies."""
-        known = {name for body in bodies for name in (*body.variables, *body.reads.known)}
+        bound_names = {name for body in bodies for name in (*body.variables, *body.reads.known)}
         for name, place in asked(expression, origin):
-            if name not in known:
-                hint = did_you_mean(str(name), [str(one) for one in known]) or "bind it by a pattern, BIND or VALUES before"
+            if name not in bound_names:
+                hint = (
+                    did_you_mean(str(name), [str(bound_name) for bound_name in bound_names])
+                    or "bind it by a pattern, BIND or VALUES before"
+                )
                 self.state.notes.warn(f"`{name}` never has a value here: nothing binds it", place, hint)
 
     def bind(self, variable: Variable, expression: q.Expression, body: Body) -> Bind:
@@ -124,7 +127,7 @@ class Patterns:
         inner, filters = self._elements(group, body.reads)
         for filter in filters:
             self.check_bound(filter.expression, filter.origin, body, inner)
-        condition, exists = self.expressions.pair([one.expression for one in filters], body, inner)
+        condition, exists = self.expressions.pair([filter_.expression for filter_ in filters], body, inner)
         body.add(Optional(inner.system(origin=group.origin), condition, exists))
 
     # Graphs and windows
@@ -132,19 +135,19 @@ class Patterns:
     def _graph(self, graph: q.Graph, reads: Reads) -> System | Union:
         if isinstance(graph.name, Variable):
             return self._any_graph(graph, graph.name, reads)
-        found = reads.of_graph(graph.name)
-        return empty(q.in_scope(graph)) if found is None else self.group(graph.group, found)
+        graph_reads = reads.of_graph(graph.name)
+        return empty(q.in_scope(graph)) if graph_reads is None else self.group(graph.group, graph_reads)
 
     def _any_graph(self, graph: q.Graph, name: Variable, reads: Reads) -> System | Union:
         """A pattern over each graph: those that the data set names, then the others that there are."""
         if reads.graphs is None:
             return self._each(graph.group, name, reads, reads.every_graph)
-        parts = [self._at(graph, one, reads.of(source)) for one, source in reads.graphs.items()]
+        parts = [self._at(graph, name_iri, reads.of(source)) for name_iri, source in reads.graphs.items()]
         if reads.holding:
-            others = Body(reads, [self._each(graph.group, name, reads, reads.every_graph)])
+            other_graphs = Body(reads, [self._each(graph.group, name, reads, reads.every_graph)])
             if reads.graphs:
-                others.add(Filter(calls.condition(calls.call("NOT IN", (name, *reads.graphs)))))
-            parts.append(others.system(origin=graph.origin))
+                other_graphs.add(Filter(calls.condition(calls.call("NOT IN", (name, *reads.graphs)))))
+            parts.append(other_graphs.system(origin=graph.origin))
         return _together(parts, graph)
 
     def _each(self, group: q.Group, name: Variable, reads: Reads, graphs: tuple[Source, ...]) -> System:
@@ -160,19 +163,19 @@ class Patterns:
         return Body(within, [part, own.system()]).system(origin=group.origin)
 
     def _window(self, window: q.Window, reads: Reads) -> System | Union:
-        known = reads.windows or {}
-        if isinstance(window.name, str) and window.name not in known:
+        windows = reads.windows or {}
+        if isinstance(window.name, str) and window.name not in windows:
             hint = f"add `FROM NAMED WINDOW {window.name} ON <stream> [RANGE PT10S]`"
             self.state.notes.fail(f"there is no window {window.name}", window.origin, hint)
-        names = [name for name in known if isinstance(window.name, Variable) or name == window.name]
-        return _together([self._at(window, name, reads.of_window(known[name])) for name in names], window)
+        names = [name for name in windows if isinstance(window.name, Variable) or name == window.name]
+        return _together([self._at(window, name, reads.of_window(windows[name])) for name in names], window)
 
     def _stream_window(self, element: q.StreamWindow, reads: Reads) -> System:
         """A pattern over a stream; a variable may be any of those that there are (CQELS-QL)."""
-        seen = LANDMARK if element.range is None else window(element.range, element, self.state.notes)
+        read_window = LANDMARK if element.range is None else window(element.range, element, self.state.notes)
         if isinstance(element.name, Variable):
-            return self._each(element.group, element.name, reads, (Graphs(window=seen, only="streams"),))
-        return self.group(element.group, reads.of_window(Source(iri_text(element.name), seen)))
+            return self._each(element.group, element.name, reads, (Graphs(window=read_window, only="streams"),))
+        return self.group(element.group, reads.of_window(Source(iri_text(element.name), read_window)))
 
     def _at(self, element: q.Graph | q.Window, name: Term, reads: Reads) -> System:
         """A pattern over one of the named sources; a variable is bound to its name (section 18.6)."""
@@ -203,9 +206,9 @@ def values(element: q.Values) -> System | Union:
         bound = [(name, term) for name, term in zip(element.variables, row, strict=True) if term is not None]
         names = tuple(name for name, _ in bound)
         tables.setdefault(names, []).append(tuple(term for _, term in bound))
-    made = [predicates for names, rows in tables.items() for predicates in _tables(names, rows)]
-    seen = (Select(element.variables),)
-    parts = [System(predicates=predicates, consequences=seen, origin=element.origin) for predicates in made]
+    tables_of = [predicates for names, rows in tables.items() for predicates in _tables(names, rows)]
+    selected = (Select(element.variables),)
+    parts = [System(predicates=predicates, consequences=selected, origin=element.origin) for predicates in tables_of]
     if not parts:
         return empty(element.variables)
     return parts[0] if len(parts) == 1 else Union(tuple(parts))

@@ -25,7 +25,7 @@ class Notes:
     def warn(self, message: str, origin: Origin | None, hint: str | None = None) -> None:
         """Notes a warning, once: what is in a group may be translated for each of several graphs."""
         warning = TranslatorWarning(message, origin, hint)
-        if all(warning.args != one.args for one in self.warnings):
+        if all(warning.args != previous.args for previous in self.warnings):
             self.warnings.append(warning)
 
 

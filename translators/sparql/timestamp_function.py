@@ -83,9 +83,9 @@ class Home:
 
     def hold(self, value: Call) -> Variable:
         """A variable that has a value, under which times are found."""
-        held = self.state.fresh("held")
-        self.body.add(Bind(held, value))
-        return held
+        variable = self.state.fresh("held")
+        self.body.add(Bind(variable, value))
+        return variable
 
     def tell(self, times: System, time: Variable, when: Call | None) -> None:
         """Adds the time of those that agree on the variables by which they are found. when: on this condition."""
@@ -109,9 +109,9 @@ class Pairs(Home):
         return self.inner.sure
 
     def hold(self, value: Call) -> Variable:
-        held = self.state.fresh("held")
-        self.values[held] = value
-        return held
+        variable = self.state.fresh("held")
+        self.values[variable] = value
+        return variable
 
     def tell(self, times: System, time: Variable, when: Call | None) -> None:
         own = {name: value for name, value in self.values.items() if name in visible(times)}
@@ -121,15 +121,15 @@ class Pairs(Home):
             self.inner.add(Optional(times))
             return
         is_told = calls.call("BOUND", (time,))
-        told = System(joinables=(times,), predicates=(Filter(calls.condition(is_told)),))
-        self.inner.join(Union((told, System())))
-        asked = Body(self.body.reads)
-        asked.add(*(Bind(name, value) for name, value in own.items()))
-        asked.join(told)
+        system = System(joinables=(times,), predicates=(Filter(calls.condition(is_told)),))
+        self.inner.join(Union((system, System())))
+        body = Body(self.body.reads)
+        body.add(*(Bind(name, value) for name, value in own.items()))
+        body.join(system)
         if when is not None:
-            asked.add(Filter(when))
+            body.add(Filter(when))
         exists = self.state.fresh("exists")
-        self.body.add(Exists(exists, asked.system()))
+        self.body.add(Exists(exists, body.system()))
         self.body.add(Filter(calls.condition(calls.call("IF", (is_told, is_own, calls.call("!", (exists,)))))))
 
 
@@ -141,54 +141,59 @@ class Times:
 
     def of_triple(self, triple: Sequence[Expression], body: Body, origin: Origin | None) -> Expression:
         """The time of the latest arrival of a triple."""
-        home = self._home(body, [name for one in triple for name in q.mentioned(one)])
+        home = self._home(body, [name for slot in triple for name in q.mentioned(slot)])
         slots = tuple(map(home.slot, triple))
         return self._latest([Found(slots, body.reads.graph, body.reads.sources)], home, origin)
 
     def of_variable(self, variable: Variable, body: Body, stream: Term | None, origin: Origin | None) -> Expression:
         """The time of the latest arrival of what patterns bind a variable to. stream: on that stream."""
-        found = [one for side in body.sides or (body,) for one in _found(side.system()) if variable in one.variables]
-        if not found:
+        patterns = [
+            pattern
+            for side in body.sides or (body,)
+            for pattern in _found(side.system())
+            if variable in pattern.variables
+        ]
+        if not patterns:
             self._fail(f"no triple pattern has `{variable}` where `timestamp({variable})` stands", origin)
             return NOBODY
         if stream is not None:
-            found = [one._replace(sources=_on(one.sources, iri_text(stream))) for one in found]
-            found = [one for one in found if one.sources]
-        if not found:
+            patterns = [pattern._replace(sources=_on(pattern.sources, iri_text(stream))) for pattern in patterns]
+            patterns = [pattern for pattern in patterns if pattern.sources]
+        if not patterns:
             self._fail(f"what binds `{variable}` does not read the stream {stream}", origin)
             return NOBODY
-        home = self._home(body, [name for one in found for name in one.variables])
-        slots = {name: home.slot(name) for one in found for name in one.variables}
-        return self._latest([_renamed(one, slots) for one in dict.fromkeys(found)], home, origin)
+        home = self._home(body, [name for pattern in patterns for name in pattern.variables])
+        slots = {name: home.slot(name) for pattern in patterns for name in pattern.variables}
+        return self._latest([_renamed(pattern, slots) for pattern in dict.fromkeys(patterns)], home, origin)
 
     def of_pattern(self, variable: Variable, inner: System, body: Body, origin: Origin | None) -> Expression:
         """The time of the latest arrival of what the patterns of a group bind a variable to, in those of the group's
         solutions that agree with that of the body. The group is evaluated by itself, as a sub-query is."""
-        found = [one for one in _found(inner) if variable in one.variables]
-        if not found:
+        patterns = [pattern for pattern in _found(inner) if variable in pattern.variables]
+        if not patterns:
             self._fail(f"no triple pattern in the group of `timestamp` has `{variable}`", origin)
             return NOBODY
         around = body.reads.known.union(body.variables)
         shared = tuple(name for name in visible(inner) if name in around)
         home = self._home(body, shared)
         ways = [[*_agreeing(name, sure(inner), home)] for name in shared]
-        return _last_of([self._of_agreeing(agreed, found, inner, home, origin) for agreed in product(*ways)])
+        return _last_of([self._of_agreeing(agreed, patterns, inner, home, origin) for agreed in product(*ways)])
 
     def _of_agreeing(
-        self, agreed: Sequence[Agreeing], found: Sequence[Found], inner: System, home: Home, origin: Origin | None
+        self, agreed: Sequence[Agreeing], patterns: Sequence[Found], inner: System, home: Home, origin: Origin | None
     ) -> Variable:
         """The time of the latest arrival of any of some patterns of a group, in solutions that agree in these ways."""
-        keys = tuple(one.key for one in agreed if one.key is not None)
+        keys = tuple(agreement.key for agreement in agreed if agreement.key is not None)
         at = self.state.fresh("at")
         parts = []
-        for one in found:
+        for agreement in patterns:
             way = Home(self.state, Body(home.body.reads, [inner]))
-            way.body.add(*(predicate for one in agreed for predicate in one.inside))
-            slots = {name: way.slot(name) for name in one.variables}
-            way.body.join(self._arrivals(_renamed(one, slots), at, origin))
+            way.body.add(*(predicate for agreement in agreed for predicate in agreement.inside))
+            slots = {name: way.slot(name) for name in agreement.variables}
+            way.body.join(self._arrivals(_renamed(agreement, slots), at, origin))
             parts.append(way.body.branch((*keys, at)))
         part = System(joinables=(parts[0] if len(parts) == 1 else Union(tuple(parts)),))
-        conditions = [one.when for one in agreed if one.when is not None]
+        conditions = [agreement.when for agreement in agreed if agreement.when is not None]
         return self._told(part, keys, at, home, calls.all_of(conditions))
 
     def _fail(self, message: str, origin: Origin | None) -> None:
@@ -200,19 +205,19 @@ class Times:
         if body.sides is None:
             return Home(self.state, body)
         outer, inner = body.sides
-        wanted, there = {*names}, {*outer.variables}
-        own = {*inner.variables} - there | inner.sure
-        if wanted.isdisjoint(there.union(body.variables) - own):
+        needed_names, outer_names = {*names}, {*outer.variables}
+        own = {*inner.variables} - outer_names | inner.sure
+        if needed_names.isdisjoint(outer_names.union(body.variables) - own):
             return Home(self.state, inner)
-        if wanted <= there - ({*inner.variables} - outer.sure):
+        if needed_names <= outer_names - ({*inner.variables} - outer.sure):
             return Home(self.state, outer)
         return Pairs(self.state, body, inner)
 
-    def _latest(self, found: Sequence[Found], home: Home, origin: Origin | None) -> Expression:
+    def _latest(self, patterns: Sequence[Found], home: Home, origin: Origin | None) -> Expression:
         times = []
-        for one in found:
+        for pattern in patterns:
             at = self.state.fresh("at")
-            times.append(self._told(self._arrivals(one, at, origin), one.variables, at, home))
+            times.append(self._told(self._arrivals(pattern, at, origin), pattern.variables, at, home))
         return _last_of(times)
 
     def _told(
@@ -224,26 +229,26 @@ class Times:
         home.tell(System(part.name, part.sources, part.joinables, grouping=grouping), time, when)
         return time
 
-    def _arrivals(self, found: Found, at: Variable, origin: Origin | None) -> System:
+    def _arrivals(self, pattern: Found, at: Variable, origin: Origin | None) -> System:
         """The times at which the triples of a pattern came."""
-        graph = self.state.fresh("graph") if found.graph is None else found.graph
+        graph = self.state.fresh("graph") if pattern.graph is None else pattern.graph
         read: dict[Slot, list[Arrivals]] = {}
-        for source in found.sources:
+        for source in pattern.sources:
             if source != BACKGROUND:
                 name: Slot = iri(source.iri) if isinstance(source, Graph) else graph
                 read.setdefault(name, []).append(_coming(source))
         ways = [
             System(
                 sources=tuple(dict.fromkeys(sources)),
-                joinables=(AtomPattern(ARRIVAL, (name, at, *found.triple), exact=True, origin=origin),),
+                joinables=(AtomPattern(ARRIVAL, (name, at, *pattern.triple), exact=True, origin=origin),),
             )
             for name, sources in (read or {graph: [Arrivals("", BACKGROUND.window)]}).items()
         ]
         if len(ways) == 1:
             return ways[0]
-        seen = (*(slot for slot in found.triple if isinstance(slot, Variable)), at)
-        shown = (Select(tuple(dict.fromkeys(seen))),)
-        return System(joinables=(Union(tuple(replace(way, consequences=shown) for way in ways)),))
+        variables = (*(slot for slot in pattern.triple if isinstance(slot, Variable)), at)
+        selection = (Select(tuple(dict.fromkeys(variables))),)
+        return System(joinables=(Union(tuple(replace(way, consequences=selection) for way in ways)),))
 
 
 class Agreeing(NamedTuple):
@@ -286,11 +291,11 @@ def _on(sources: Iterable[Source], stream: str) -> tuple[Source, ...]:
     return tuple(source.for_stream(stream) for source in sources if may_read(source, stream, None))
 
 
-def _renamed(found: Found, slots: dict[Variable, Slot]) -> Found:
-    def slot(one: Slot) -> Slot:
-        return slots[one] if isinstance(one, Variable) else one
+def _renamed(pattern: Found, slots: dict[Variable, Slot]) -> Found:
+    def slot(original: Slot) -> Slot:
+        return slots[original] if isinstance(original, Variable) else original
 
-    return Found(tuple(map(slot, found.triple)), found.graph and slot(found.graph), found.sources)
+    return Found(tuple(map(slot, pattern.triple)), pattern.graph and slot(pattern.graph), pattern.sources)
 
 
 def _found(part: System) -> Iterator[Found]:
@@ -298,10 +303,12 @@ def _found(part: System) -> Iterator[Found]:
     exists, or is absent, bind nothing. In a set of solutions none is that of a single triple."""
     if part.distinct:
         return
-    seen = {*visible(part)}
-    optional = [one.system for one in part.predicates if isinstance(one, Optional)]
+    visible_names = {*visible(part)}
+    optional = [predicate.system for predicate in part.predicates if isinstance(predicate, Optional)]
     for joinable in (*part.joinables, *optional):
-        yield from (one for one in _of(joinable, part.sources) if seen.issuperset(one.variables))
+        yield from (
+            predicate for predicate in _of(joinable, part.sources) if visible_names.issuperset(predicate.variables)
+        )
 
 
 def _of(joinable: Joinable, sources: tuple[Source, ...]) -> Iterator[Found]:

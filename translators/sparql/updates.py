@@ -53,16 +53,16 @@ class Updates(Forms):
         body = self.body(operation.where, dataset(operation.using, self.state.notes) if operation.using else reads)
         deleted = self.quads(operation.delete, body, operation.graph)
         inserted = self.quads(operation.insert, body, operation.graph)
-        made = [Delete(template, graph) for graph, template in deleted.items()]
-        return body.system([*made, *_inserted(inserted)], name, operation.origin)
+        consequences = [Delete(template, graph) for graph, template in deleted.items()]
+        return body.system([*consequences, *_inserted(inserted)], name, operation.origin)
 
     def _data(self, quads: Sequence[q.QuadPattern]) -> list[Insert]:
         """The triples of data by their graphs. Their blank nodes are what they are."""
-        found: Quads = {}
+        quads_by_graph: Quads = {}
         for quad in quads:
             triple = Pattern(quad.subject, quad.predicate, quad.object, origin=quad.origin)
-            found[quad.graph] = (*found.get(quad.graph, ()), triple)
-        return _inserted(found)
+            quads_by_graph[quad.graph] = (*quads_by_graph.get(quad.graph, ()), triple)
+        return _inserted(quads_by_graph)
 
     def _refuse(self, what: str, origin: Origin | None, hint: str) -> None:
         self.state.notes.fail(f"`{what}` is no standing rule", origin, hint)

@@ -36,14 +36,14 @@ class Call:
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        first, *others = [expressed(argument) for argument in self.arguments] or [""]
+        first, *other_arguments = [expressed(argument) for argument in self.arguments] or [""]
         if self.function in MEMBERSHIP:
-            return f"({first} {self.function} ({', '.join(others)}))"
-        if self.function in OPERATORS and others:
-            return f"({f' {self.function} '.join([first, *others])})"
+            return f"({first} {self.function} ({', '.join(other_arguments)}))"
+        if self.function in OPERATORS and other_arguments:
+            return f"({f' {self.function} '.join([first, *other_arguments])})"
         if self.function in OPERATORS or self.function == "!":
             return f"({self.function} {first})"
-        return f"{self.function}({'DISTINCT ' if self.distinct else ''}{', '.join([first, *others])})"
+        return f"{self.function}({'DISTINCT ' if self.distinct else ''}{', '.join([first, *other_arguments])})"
 
 
 @dataclass(frozen=True)

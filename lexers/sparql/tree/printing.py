@@ -28,16 +28,16 @@ def is_unnamed(variable: Variable) -> bool:
     return variable.name.startswith("_:")
 
 
-def slot(one: Slot) -> str:
+def slot(value: Slot) -> str:
     """A term or variable as text. A number or truth value is printed without its datatype where that says the same."""
-    if isinstance(one, Variable):
-        return one.name if is_unnamed(one) else str(one)
-    if is_literal(one) and one.endswith(">"):
-        lexical, datatype, _ = parts(one)
+    if isinstance(value, Variable):
+        return value.name if is_unnamed(value) else str(value)
+    if is_literal(value) and value.endswith(">"):
+        lexical, datatype, _ = parts(value)
         shape = _SHORT.get(datatype)
         if shape and shape.fullmatch(lexical):
             return lexical
-    return one
+    return value
 
 
 def expressed(expression: Expression) -> str:

@@ -116,8 +116,8 @@ class SelectQuery:
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        shown = "*" if self.items is None else " ".join(map(str, self.items))
-        head = " ".join(word for word in ("SELECT", self.quantifier, shown) if word)
+        selection = "*" if self.items is None else " ".join(map(str, self.items))
+        head = " ".join(word for word in ("SELECT", self.quantifier, selection) if word)
         return _query(head, self.dataset, self.where, self.modifiers, self.values)
 
 
@@ -163,8 +163,8 @@ class DescribeQuery:
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        shown = "*" if self.resources is None else " ".join(map(slot, self.resources))
-        return _query(f"DESCRIBE {shown}", self.dataset, self.where, self.modifiers, self.values)
+        selection = "*" if self.resources is None else " ".join(map(slot, self.resources))
+        return _query(f"DESCRIBE {selection}", self.dataset, self.where, self.modifiers, self.values)
 
 
 Query = SelectQuery | ConstructQuery | AskQuery | DescribeQuery

@@ -46,11 +46,11 @@ def _inside(part: object, kind: type[_Part]) -> Iterator[_Part]:
     if isinstance(part, kind):
         yield part
     if isinstance(part, tuple):
-        for one in part:
-            yield from _inside(one, kind)
+        for child in part:
+            yield from _inside(child, kind)
     elif is_dataclass(part):
-        for one in fields(part):
-            yield from _inside(getattr(part, one.name), kind)
+        for child in fields(part):
+            yield from _inside(getattr(part, child.name), kind)
 
 
 def in_scope(element: Element) -> tuple[Variable, ...]:
@@ -62,8 +62,8 @@ def in_scope(element: Element) -> tuple[Variable, ...]:
 def _bound(element: Element) -> Iterable[Variable]:
     match element:
         case TriplesBlock(triples=triples):
-            slots = [one for triple in triples for one in (triple.subject, triple.predicate, triple.object)]
-            return [one for one in slots if isinstance(one, Variable) and not is_unnamed(one)]
+            slots = [slot for triple in triples for slot in (triple.subject, triple.predicate, triple.object)]
+            return [slot for slot in slots if isinstance(slot, Variable) and not is_unnamed(slot)]
         case Group(elements=elements):
             return [name for inner in elements for name in _bound(inner)]
         case Union(branches=branches):
@@ -87,6 +87,6 @@ def shown(query: SelectQuery) -> tuple[Variable, ...]:
     """The variables of a query's solutions, in the order in which they are selected."""
     if query.items is not None:
         return tuple(item.variable for item in query.items)
-    added = [one.variable for clause in query.modifiers.aggregates for one in clause.additions]
+    added = [addition.variable for clause in query.modifiers.aggregates for addition in clause.additions]
     after = query.values.variables if query.values else ()
     return tuple(dict.fromkeys([*in_scope(query.where), *added, *after]))
