@@ -41,11 +41,11 @@ def _rank(joinable: Joinable, bound: set[Variable]) -> tuple[bool, int]:
 
 def _numbering() -> Identity:
     counter = itertools.count(1)
-    reads: dict[Operator, str] = {}
+    scans: dict[Operator, str] = {}
 
     def identity(op: Operator, inputs: tuple[str, ...]) -> str:
         if isinstance(op, Scan):
-            return reads.setdefault(op, f"read{len(reads) + 1}")
+            return scans.setdefault(op, f"scan{len(scans) + 1}")
         return f"{type(op).__name__.lower()}{next(counter)}"
 
     return identity

@@ -54,7 +54,9 @@ def test_all_errors_of_all_programs_are_reported_at_once(tmp_path: Path) -> None
     second.write_text("[c: (?x rdf:type ?y) sum(?y ?v ?w) -> (?x rdf:type ?w)]\n")
     with pytest.raises(Errors) as caught:
         squall.compile(first, second)
-    found = [(error.origin.name, error.origin.line, error.stage) for error in single_errors(caught.value) if error.origin]
+    found = [
+        (error.origin.name, error.origin.line, error.stage) for error in single_errors(caught.value) if error.origin
+    ]
     assert found == [(str(first), 1, "translation"), (str(first), 2, "syntax"), (str(second), 1, "translation")]
 
 

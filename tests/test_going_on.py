@@ -43,7 +43,20 @@ from squall.builders.runtime.state import State, compacted, lasting
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.functions.jena import function_iri
-from squall.model import Bind, Call, Delete, Insert, Optional, Report, Select, Source, System, Variable, Without, with_windows
+from squall.model import (
+    Bind,
+    Call,
+    Delete,
+    Insert,
+    Optional,
+    Report,
+    Select,
+    Source,
+    System,
+    Variable,
+    Without,
+    with_windows,
+)
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Triple, iri

@@ -424,7 +424,9 @@ def test_where_columns_are_behind_an_operator_without_memory() -> None:
 def test_what_goes_to_all_tasks_waits_once(tasks: tuple[int, int]) -> None:
     """Also where the last level and the end are one step; a run goes on with another number of tasks."""
     query = "SELECT ?x ?y ?z { ?x :p ?y . ?y :q ?z }"
-    system = apply_profile(squall.compile(PREFIX + query, lexer="sparql"), window=HoppingWindow(10, 10), output="istream")
+    system = apply_profile(
+        squall.compile(PREFIX + query, lexer="sparql"), window=HoppingWindow(10, 10), output="istream"
+    )
     plan = squall.plan(system)
     spread = frozenset(address for address in spreadable(plan) if address[1] == 1)
     assert spread

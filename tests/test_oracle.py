@@ -348,7 +348,9 @@ def test_without_agrees_on_shared_variables() -> None:
 
 
 def test_without_shared_variables_anything_counts() -> None:
-    system = with_windows(part("?x :p ?y", predicates=(Without(patterns(":k :r ?z")),), **makes("?x :q ?y")), SlidingWindow(5))
+    system = with_windows(
+        part("?x :p ?y", predicates=(Without(patterns(":k :r ?z")),), **makes("?x :q ?y")), SlidingWindow(5)
+    )
     events = "1 :a :p :b\n2 :k :r :c"
     assert lines(system, events, output="dstream") == ["2 :a :q :b"]
     assert lines(system, "1 :k :r :c\n2 :a :p :b") == ["6 :a :q :b"], "it begins when what stood against it ends"

@@ -478,7 +478,7 @@ def test_rete_merges_the_rules_and_keeps_their_order() -> None:
 
 def test_greedy_names_nodes_in_the_order_of_the_text() -> None:
     made = plan("[a: (?x :p ?y) -> (?x :q ?y)]", "greedy")
-    assert [node.id for node in made.nodes] == ["read1", "match1", "emit2", "distinct3", "deliver4"]
+    assert [node.id for node in made.nodes] == ["scan1", "match1", "construct2", "distinct3", "sink4"]
     assert made.nodes[1].inputs == (Input("read1"),)
 
 

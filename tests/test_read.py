@@ -15,7 +15,7 @@ from squall.builders.runtime.operators.state import SWEPT
 from squall.builders.runtime.zset import Delta, fact_row
 from squall.errors import SourceError
 from squall.model import ARRIVAL, GRAPH, Arrivals, Graphs, Source
-from squall.model.windows import LANDMARK, EMPTY, CountWindow, HoppingWindow, SlidingWindow, Window
+from squall.model.windows import EMPTY, LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.rdf import ALWAYS, FOREVER, WORKING, XSD, Atom, Columns, Event, Fact, Term, Triple, heartbeat, iri, literal
 from tests.laws import examples_of
 from tests.snapshots import ONE, A, B, Bag, C, at

@@ -125,7 +125,11 @@ def oracle(store: pyoxigraph.Store, request: str) -> Dataset | None:
 
 
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
-@settings(max_examples=examples_of(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(
+    max_examples=examples_of(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
 @given(text=data, request_=requests)
 def test_requests_do_what_those_of_another_store_do(planner: str, text: str, request_: str) -> None:
     store = given_data(text)

@@ -378,7 +378,12 @@ def test_arrivals_have_a_stream_and_a_time() -> None:
 
 def test_sources_that_tell_more_than_triples_are_of_their_own_kind() -> None:
     assert len({Source(), Graphs(), Arrivals(), Source("s"), Graphs("s"), Arrivals("s")}) == 6
-    assert [source.reads_derived_facts for source in (Source(), Source("s"), Graphs(), Arrivals())] == [True, False, False, False]
+    assert [source.reads_derived_facts for source in (Source(), Source("s"), Graphs(), Arrivals())] == [
+        True,
+        False,
+        False,
+        False,
+    ]
     assert [source.reads("") for source in (Source(), Source("s"), Graphs(), Arrivals())] == [True, False, False, True]
     assert not Arrivals("", EmptyWindow()).reads("s")
 

@@ -131,7 +131,7 @@ def as_rules(part: Any) -> Any:
     if not is_dataclass(part) or isinstance(part, type):
         return part
     told: dict[type, dict[str, bool]] = {
-        Source: {"apart": False}, Pattern: {"exact": False}, System: {"reentrant": True}
+        Source: {"sparql_dataset": False}, Pattern: {"exact": False}, System: {"reentrant": True}
     }  # fmt: skip
     changed = {one.name: as_rules(getattr(part, one.name)) for one in fields(part)}
     return replace(part, **changed | told.get(type(part), {}))

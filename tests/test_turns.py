@@ -326,7 +326,9 @@ def test_what_begins_later_in_a_stream_that_is_made_is_told_then(
 
 QUERY = PREFIX + "SELECT ?what (COUNT(*) AS ?often) { ?room :says ?what } GROUP BY ?what ORDER BY ?what"
 PROGRAMS = {
-    "the last three triples": apply_profile(squall.compile(QUERY, lexer="sparql"), window=CountWindow(3), output="rstream"),
+    "the last three triples": apply_profile(
+        squall.compile(QUERY, lexer="sparql"), window=CountWindow(3), output="rstream"
+    ),
     "a stream that is read again": stream_of_triples(CountWindow(4), "dstream"),
     "a stream that is read by steps": stream_of_triples(CountWindow(4, 3), "rstream"),
     "a stream that is read later": read_later(HoppingWindow(4, 2, delay=3), SAYS),

@@ -290,7 +290,9 @@ def _check_streams(system: System, sources: Sources, given: Sequence[str], stati
     if all(place.scheme in ("file", "stdin") for place in places):  # a plug-in's streams are not known beforehand
         check_streams(system, {place.get("stream") for place in places})
     goes_on = [source.live or source.earliest == ALWAYS for source in sources.sources]
-    for warning in unbounded_state_warnings(system, {place.get("stream") for place, on in zip(places, goes_on, strict=False) if on}):
+    for warning in unbounded_state_warnings(
+        system, {place.get("stream") for place, on in zip(places, goes_on, strict=False) if on}
+    ):
         click.echo(str(warning), err=True)
 
 

@@ -174,7 +174,8 @@ def _check_format(stage: str, format: str) -> None:
         raise UsageError(f"`--format {format}` draws plans: it goes with `--stage pps`")
     if format not in DRAWINGS and stage != "tree":
         raise UsageError(
-            f"`--format {format}` does not go with `--stage {stage}`", hint=did_you_mean(format, ("text", "json", *DRAWINGS))
+            f"`--format {format}` does not go with `--stage {stage}`",
+            hint=did_you_mean(format, ("text", "json", *DRAWINGS)),
         )
 
 

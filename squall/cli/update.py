@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from squall.cli.shared import FAILED
-from squall.errors import SquallError, UsageError, single_errors, raise_all
+from squall.errors import SquallError, UsageError, raise_all, single_errors
 
 if TYPE_CHECKING:
     from squall.lexers.sparql.tree import Program

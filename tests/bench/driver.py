@@ -24,13 +24,13 @@ from tests.bench.works import Q3, write_parts
 
 
 def main(given: Iterable[str] | None = None) -> int:
-    from squall.builders.spark import FILES_PER_BATCH, session
+    from squall.builders.spark import MAX_FILES_PER_TRIGGER, session
 
     parser = argparse.ArgumentParser("python -m tests.bench.driver", description="Memory of the driver over time.")
     parser.add_argument("--triples", type=int, default=1_000_000, help="of the stream (1,000,000)")
     parser.add_argument("--batch", type=int, default=10_000, help="triples of a micro-batch (10,000)")
     arguments = parser.parse_args(None if given is None else list(given))
-    spark = session([(FILES_PER_BATCH, "1")])
+    spark = session([(MAX_FILES_PER_TRIGGER, "1")])
     java = spark._jvm.java.lang  # type: ignore[union-attr]
     python, heap = [], []
 

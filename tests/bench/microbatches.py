@@ -121,7 +121,7 @@ def length(facts: int) -> str:
 
 
 def main(given: Iterable[str] | None = None) -> int:
-    from squall.builders.spark import FILES_PER_BATCH, session
+    from squall.builders.spark import MAX_FILES_PER_TRIGGER, session
 
     parser = argparse.ArgumentParser("python -m tests.bench.microbatches", description="Seconds per micro-batch.")
     parser.add_argument("--rule", choices=RULES, default="q3")
@@ -130,7 +130,7 @@ def main(given: Iterable[str] | None = None) -> int:
     parser.add_argument("--live", type=int, action="append", help="live facts of a continuous window (50,000)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write an SVG there")
     arguments = parser.parse_args(None if given is None else list(given))
-    spark = session([(FILES_PER_BATCH, "1")])
+    spark = session([(MAX_FILES_PER_TRIGGER, "1")])
     rule = RULES[arguments.rule]
     panels: list[tuple[str, dict[str, float]]] = []
     with tempfile.TemporaryDirectory() as place:

@@ -2,7 +2,8 @@
 
     python -m tests.bench.skew spark-q4-skewed-streams --size 80000
 
-With skewed keys split as they are sampled at the beginning of the stream, and without. Buckets are dealt out to tasks in turns;
+With skewed keys split as they are sampled at the beginning of the stream, and without. Buckets are dealt out
+to tasks in turns;
 a row that goes to all tasks is one of each. No engine is started.
 """
 

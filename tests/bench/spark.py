@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 
 def start(work: Work) -> SparkSession:
     """The session. Of a folder each file is a micro-batch of its own."""
-    from squall.builders.spark import FILES_PER_BATCH, session
+    from squall.builders.spark import MAX_FILES_PER_TRIGGER, session
 
-    return session([(FILES_PER_BATCH, "1")] if work.fed == "folder" else [])
+    return session([(MAX_FILES_PER_TRIGGER, "1")] if work.fed == "folder" else [])

@@ -135,6 +135,6 @@ def _keep_looking(usage: Usage, stop: threading.Event) -> None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Ends what is left of the command when it takes too long or the harness is interrupted."""
+    """SinkCommitter what is left of the command when it takes too long or the harness is interrupted."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGTERM)

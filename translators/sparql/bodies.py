@@ -124,7 +124,12 @@ def sure(part: Joinable) -> frozenset[Variable]:
 
 def _has_patterns(part: System) -> bool:
     """Whether patterns read the sources of this part itself."""
-    absent = [inner_joinable for predicate in part.predicates if isinstance(predicate, Without) for inner_joinable in predicate.joinables]
+    absent = [
+        inner_joinable
+        for predicate in part.predicates
+        if isinstance(predicate, Without)
+        for inner_joinable in predicate.joinables
+    ]
     return any(isinstance(joinable, FactPattern) for joinable in (*part.joinables, *absent))
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from squall.plan import Node, Plan, partitioning
 from squall.plan.operators import DerivedStream, Group, Join, LeftJoin, TransitiveClosure, is_stateful
-from squall.plan.partitioning import Columns, positions, derived_stream_columns, template_of
+from squall.plan.partitioning import Columns, derived_stream_columns, positions, template_of
 
 Address = tuple[str, int]
 """A node, and the number of one of its inputs."""
@@ -106,7 +106,10 @@ def grouped(plan: Plan, node: Node, keys: Keys) -> Grouping | None:
 def _read_again(plan: Plan, node: Node, op: DerivedStream, found: Sequence[Grouping | None]) -> Grouping | None:
     """By what the rows lie as which a stream that is made is read, if those of all its inputs lie alike."""
     templates = (template_of(edge.node, plan.by_id) for edge in node.inputs)
-    read = {_moved(key, partial(derived_stream_columns, op, template)) for key, template in zip(found, templates, strict=True)}
+    read = {
+        _moved(key, partial(derived_stream_columns, op, template))
+        for key, template in zip(found, templates, strict=True)
+    }
     return read.pop() if len(read) == 1 else None
 
 

@@ -40,7 +40,7 @@ from squall.plan.operators import (
     Update,
     is_stateful,
 )
-from squall.plan.partitioning import inputs_by_kind, derived_stream_columns, template_of
+from squall.plan.partitioning import derived_stream_columns, inputs_by_kind, template_of
 from squall.rdf import Atom, Fact
 from squall.rdf.row_tags import relation_tag_of
 

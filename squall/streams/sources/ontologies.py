@@ -77,7 +77,9 @@ def assertions(parts: Sequence[Part]) -> list[Event]:
         hint = "only what follows from ontologies in OWL 2 RL can be had by rules: mend it, or import it under RDFS"
         raise SourceError(f"the ontology <{names}> is not in OWL 2 RL: {wrong}", parts[0][2], hint)
     annotations = _annotations(triples)
-    return [event._replace(facts=tuple(fact for fact in event.facts if fact not in annotations)) for event in static_events]
+    return [
+        event._replace(facts=tuple(fact for fact in event.facts if fact not in annotations)) for event in static_events
+    ]
 
 
 def _triples(events: Iterable[Event]) -> list[Triple]:
