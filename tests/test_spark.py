@@ -221,7 +221,7 @@ def test_a_restart_resumes_from_the_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"no archive", gzip.compress(b"1 <urn:a> <urn:b> <urn:c> .")[:15] + b"nonsense" * 9]
+    "content", [b"", b"no archive", gzip.compress(b"1 <urn:a> <urn:b> <urn:c> .", mtime=0)[:15] + b"nonsense" * 9]
 )
 def test_of_a_file_that_cannot_be_read_nothing_is_seen(tmp_path: Path, content: bytes) -> None:
     """That it cannot is said where the run reads it."""

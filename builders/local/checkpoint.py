@@ -98,11 +98,11 @@ class Checkpoint:
             self._file.seek(self._size)
         return state.entries
 
-    def save(self, step: Step, kept: Iterable[Kept], memories: Mapping[str, Stateful]) -> None:
+    def save(self, step: Step, changelog: Iterable[Kept], memories: Mapping[str, Stateful]) -> None:
         """A checkpoint: what went into memories since the last one, and where the run is. It is on disk when this comes
         back. Raises BuilderError where it cannot be: the one before it counts."""
         try:
-            self._save(step, kept, memories)
+            self._save(step, changelog, memories)
         except OSError as error:
             file, self._file = self._file, None
             with suppress(OSError):  # what is left to be written cannot be either
@@ -111,12 +111,14 @@ class Checkpoint:
             raise BuilderError(f"the checkpoint `{self.folder}` cannot be saved: {error.strerror}") from error
         self.last = step
 
-    def _save(self, step: Step, kept: Iterable[Kept], memories: Mapping[str, Stateful]) -> None:
-        kept = ((id, slot, lasting(entries, step.passed, memories[id].together(slot))) for id, slot, entries in kept)
+    def _save(self, step: Step, changelog: Iterable[Kept], memories: Mapping[str, Stateful]) -> None:
+        changelog = (
+            (id, slot, lasting(entries, step.passed, memories[id].together(slot))) for id, slot, entries in changelog
+        )
         if self._file is None or self._size > 2 * self._base + _LEAST:
-            self._write_anew(step, kept, memories)
+            self._write_anew(step, changelog, memories)
         else:
-            self._append(self._file, step, kept)
+            self._append(self._file, step, changelog)
 
     def close(self) -> None:
         if self._file is not None:
@@ -125,23 +127,23 @@ class Checkpoint:
 
     # The file
 
-    def _append(self, file: IO[bytes], step: Step, kept: Iterable[Kept]) -> None:
+    def _append(self, file: IO[bytes], step: Step, changelog: Iterable[Kept]) -> None:
         sum_ = 0
-        for line in (*_lines(kept), _line(step._asdict())):
+        for line in (*_lines(changelog), _line(step._asdict())):
             sum_ = zlib.crc32(line, sum_)
             self._size += file.write(line)
         self._size += file.write(_line(sum_))
         file.flush()
         os.fsync(file.fileno())
 
-    def _write_anew(self, step: Step, kept: Iterable[Kept], memories: Mapping[str, Stateful]) -> None:
+    def _write_anew(self, step: Step, changelog: Iterable[Kept], memories: Mapping[str, Stateful]) -> None:
         state = State()
         if self._file is not None:
             self._read(state)
             self._file.close()
         state.add((id, slot, entries) for (id, slot), entries in self._carried.items())
         self._carried = {}
-        state.add(kept)
+        state.add(changelog)
         state.compact(memories, step.passed)
         draft = self.path.with_name(f"{NAME}.tmp")
         self._file = draft.open("wb")
@@ -186,25 +188,25 @@ class Checkpoint:
 
     def _check(self, head: bytes) -> None:
         """Raises BuilderError where the file is not ours, or that of another program."""
-        known = _value(head)
-        if not isinstance(known, dict) or "format" not in known:
+        stored = _value(head)
+        if not isinstance(stored, dict) or "format" not in stored:
             raise self._damaged()
-        if known["format"] != FORMAT:
+        if stored["format"] != FORMAT:
             raise BuilderError(
-                f"the checkpoint `{self.folder}` has the format {known['format']}, and this version of squall {FORMAT}",
+                f"the checkpoint `{self.folder}` has the format {stored['format']}, and this version of squall {FORMAT}",
                 hint=f"go on with the version that wrote it, or {_OTHER}",
             )
-        changes = list(differences(known["belongs"], self.head.belongs))
+        changes = list(differences(stored["belongs"], self.head.belongs))
         if not changes:
-            if known["memories"] == self.head.memories:
+            if stored["memories"] == self.head.memories:
                 return
             changes = ["what its nodes keep"]
         has_less = all(change.startswith(LESS) for change in changes)
         if not has_less or self._migrate is None:
-            found = "; ".join(changes)
+            difference_text = "; ".join(changes)
             hint = f"`--migrate` goes on without them; or {_OTHER}" if has_less else _OTHER
-            raise BuilderError(f"the checkpoint `{self.folder}` is that of another run: {found}", hint=hint)
-        self._before = known["memories"]
+            raise BuilderError(f"the checkpoint `{self.folder}` is that of another run: {difference_text}", hint=hint)
+        self._before = stored["memories"]
 
     def _damaged(self) -> BuilderError:
         return BuilderError(f"`{self.path}` holds no whole checkpoint", hint=_OTHER)
@@ -225,15 +227,17 @@ def _locked(folder: Path) -> int:
     except BlockingIOError:
         os.close(descriptor)
         raise BuilderError(f"the checkpoint `{folder}` is that of a run which is going on") from None
-    others = {entry.name for entry in folder.iterdir()} - {NAME, f"{NAME}.tmp"}
-    if others:
+    other_names = {entry.name for entry in folder.iterdir()} - {NAME, f"{NAME}.tmp"}
+    if other_names:
         os.close(descriptor)
-        raise BuilderError(f"the folder `{folder}` holds something else: `{min(others)}`", hint="name another folder")
+        raise BuilderError(
+            f"the folder `{folder}` holds something else: `{min(other_names)}`", hint="name another folder"
+        )
     return descriptor
 
 
-def _lines(kept: Iterable[Kept]) -> Iterator[bytes]:
-    for id, slot, entries in kept:
+def _lines(changelog: Iterable[Kept]) -> Iterator[bytes]:
+    for id, slot, entries in changelog:
         for *row, start, end, weight in entries:
             yield _line([id, slot, serde.pack(row), start, end, weight])
 

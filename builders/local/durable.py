@@ -65,18 +65,21 @@ class Durable:
     def _resumed(self, begin: int) -> bool:
         """Whether the run has worked off static data before."""
         state, running = self.checkpoint.load(), self.running
-        known = self.checkpoint.last
-        self.begin = known.begin if known is not None else begin
-        if known is not None and known.begun:
-            running.restore(known.passed, known.begin, state)
-        self.inputs.keep(known.sources if known is not None else (), PULSE)
-        for part, saved in ((self.ledger, known and known.ledger), (self.sink, known and known.sink)):
-            if isinstance(part, CheckpointedSink) and saved is not None:
-                part.recover(saved)
+        last_step = self.checkpoint.last
+        self.begin = last_step.begin if last_step is not None else begin
+        if last_step is not None and last_step.begun:
+            running.restore(last_step.passed, last_step.begin, state)
+        self.inputs.keep(last_step.sources if last_step is not None else (), PULSE)
+        for part, saved_state in (
+            (self.ledger, last_step and last_step.ledger),
+            (self.sink, last_step and last_step.sink),
+        ):
+            if isinstance(part, CheckpointedSink) and saved_state is not None:
+                part.recover(saved_state)
         running.keep()
-        if known is None:
+        if last_step is None:
             self._save(begun=False)
-        return known is not None and known.begun
+        return last_step is not None and last_step.begun
 
     def _taken(self, parts: Iterable[Outputs]) -> Iterator[Output]:
         for outputs in parts:
@@ -91,9 +94,9 @@ class Durable:
             self._save()
 
     def _is_due(self, every: Interval) -> bool:
-        passed = (time.monotonic() - self._saved) * 1000
+        elapsed_ms = (time.monotonic() - self._saved) * 1000
         return (every.statements is not None and self._statements >= every.statements) or (
-            every.milliseconds is not None and passed >= every.milliseconds
+            every.milliseconds is not None and elapsed_ms >= every.milliseconds
         )
 
     def _save(self, begun: bool = True, last: bool = False) -> None:
@@ -118,19 +121,19 @@ def _statements(batch: Sequence[Event]) -> int:
 
 def _belongs(running: Running, batches: Iterable[Sequence[Event]]) -> dict[str, dict[str, str]]:
     """What a checkpoint belongs to (`Head`)."""
-    found = {"rules": rules(running.plan), "options": {"measure": str(running.options.measure)}}
+    identity = {"rules": rules(running.plan), "options": {"measure": str(running.options.measure)}}
     if isinstance(batches, Sources):
-        found["options"]["clock"] = type(batches.clock).__name__
-        found["sources"] = _numbered((source.uri, type(source).__name__) for source in batches.sources)
+        identity["options"]["clock"] = type(batches.clock).__name__
+        identity["sources"] = _numbered((source.uri, type(source).__name__) for source in batches.sources)
     uri = getattr(running.options.sink, "uri", "")
-    return found | {"sinks": {uri: type(running.options.sink).__name__}}
+    return identity | {"sinks": {uri: type(running.options.sink).__name__}}
 
 
 def _numbered(kinds: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The kinds of sources by their addresses, in their order; an address that is there again has a number."""
-    found: dict[str, str] = {}
+    numbered: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for uri, kind in kinds:
         counts[uri] += 1
-        found[uri if counts[uri] == 1 else f"{uri} #{counts[uri]}"] = kind
-    return found
+        numbered[uri if counts[uri] == 1 else f"{uri} #{counts[uri]}"] = kind
+    return numbered

@@ -111,24 +111,24 @@ class Running:
 
     def end(self) -> Iterator[Outputs]:
         """Nothing more comes: every instant is complete."""
-        held, self.held = self.held, []
-        yield from self._work(held)
+        buffered, self.held = self.held, []
+        yield from self._work(buffered)
         if not self.bulk:
             yield from self._advance(FOREVER - 1)
 
     def drain(self) -> Iterator[Outputs]:
         """Nothing more comes for the time being: every instant is complete, up to the last one at which what has come
         changes anything. Other than after `end`, what is later than that may still follow."""
-        held, self.held = self.held, []
-        yield from self._work(held)
-        while (due := self.due) < FOREVER:
-            yield from self._advance(due)
+        buffered, self.held = self.held, []
+        yield from self._work(buffered)
+        while (next_time := self.due) < FOREVER:
+            yield from self._advance(next_time)
 
     @property
     def due(self) -> int:
         """The time of the first thing that is left to do (integer ms); FOREVER: there is none."""
-        held = self.held[0].time if self.held else FOREVER
-        return min(held, self.machine.due(), self.updating.due if self.updating else FOREVER)
+        next_buffered = self.held[0].time if self.held else FOREVER
+        return min(next_buffered, self.machine.due(), self.updating.due if self.updating else FOREVER)
 
     @property
     def earliest(self) -> int:
@@ -172,9 +172,9 @@ class Running:
             return events
         waiting = [*self.held, *events]
         last = waiting[-1].time if waiting else ALWAYS
-        due = [event for event in waiting if event.time < last]
-        self.held = waiting[len(due) :]
-        return due
+        ready = [event for event in waiting if event.time < last]
+        self.held = waiting[len(ready) :]
+        return ready
 
     def _work(self, events: Sequence[Event]) -> Iterator[Outputs]:
         """Works events off, and time up to those that are held back."""
@@ -202,9 +202,9 @@ class Running:
             bulk.read(event)
         bulk.run()
         self.passed = time
-        found = bulk.flush(time)
-        self.outputs += len(found)
-        return found
+        outputs = bulk.flush(time)
+        self.outputs += len(outputs)
+        return outputs
 
     def _advance(self, now: int) -> Iterator[Outputs]:
         """Lets time go on to `now`: all that begins then or before has been read."""
@@ -216,15 +216,15 @@ class Running:
     def _pass(self, now: int) -> Iterator[Outputs]:
         self.machine.run(now)
         self.passed = now
-        found = self.delivers[0].flush(now)
+        outputs = self.delivers[0].flush(now)
         for other in self.delivers[1:]:
-            found += other.flush(now)
+            outputs += other.flush(now)
         if len(self.delivers) > 1:
-            found.sort(key=_TIME)
-        self.outputs += len(found)
+            outputs.sort(key=_TIME)
+        self.outputs += len(outputs)
         self.machine.expire(now)
-        if found:
-            yield found
+        if outputs:
+            yield outputs
 
     # Updates: what they do at an instant is seen at the next one
 
@@ -241,8 +241,8 @@ class Running:
 
     def _step_by_step(self, updating: Updating, now: int) -> Iterator[Outputs]:
         """Lets time go on to `now`, stopping wherever something begins or ends."""
-        while (due := min(self.machine.due(), updating.due)) <= now:
-            yield from self._one_instant(updating, due)
+        while (next_time := min(self.machine.due(), updating.due)) <= now:
+            yield from self._one_instant(updating, next_time)
         if now > self.passed:
             yield from self._one_instant(updating, now)
 
@@ -256,8 +256,8 @@ class Running:
     @cached_property
     def memories(self) -> Mapping[str, Stateful]:
         """All that has to be known to go on elsewhere, apart from the time that has passed."""
-        found = {**self.machine.memories, HELD: Whole(_Held(self))}
-        return found | {UPDATES: Whole(self.updating)} if self.updating else found
+        memories = {**self.machine.memories, HELD: Whole(_Held(self))}
+        return memories | {UPDATES: Whole(self.updating)} if self.updating else memories
 
     def keep(self) -> None:
         """From now on, `kept` tells what goes into memories. Of one without `bulk`."""
@@ -270,15 +270,15 @@ class Running:
         for id, memory in self.memories.items():
             yield from ((id, slot, entries) for slot, entries in memory.kept())
 
-    def restore(self, passed: int, begin: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
+    def restore(self, watermark: int, begin: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
         """Takes back all that another one of this plan ever kept, and goes on where that was, in the place of `start`.
         passed: the time that it had worked off; begin: as it was started with (both integer ms)."""
         self.machine.begin(begin)
         for memory in self.memories.values():
-            memory.resume(passed)
+            memory.resume(watermark)
         for (id, slot), entries in sorted(state.items()):
             self.memories[id].restore(slot, entries)
-        self.passed = passed
+        self.passed = watermark
 
 
 class _Held:
@@ -302,8 +302,8 @@ class _Held:
         self.running.held = []
         for _, parts in groupby(cells, key=itemgetter(0)):
             (_, _, time, stream, graph, *_), *facts = parts
-            came = {kind: tuple(_fact(row) for row in facts if row[5] == kind) for kind in ("fact", "removed")}
-            self.running.held.append(Event(int(time), came["fact"], stream, came["removed"], graph))
+            facts_by_kind = {kind: tuple(_fact(row) for row in facts if row[5] == kind) for kind in ("fact", "removed")}
+            self.running.held.append(Event(int(time), facts_by_kind["fact"], stream, facts_by_kind["removed"], graph))
 
 
 def _fact(row: Sequence[str]) -> Fact:

@@ -17,12 +17,12 @@ LESS = "without rules "
 
 def rules(plan: Plan) -> dict[str, str]:
     """A digest of the nodes that work for each rule."""
-    found: dict[str, list[str]] = {}
+    names_by_node: dict[str, list[str]] = {}
     by_node = rules_by_node(plan)
     for node in plan.nodes:
         for rule in by_node[node.id] or ("",):
-            found.setdefault(rule, []).append(described(node))
-    return {rule: hashlib.sha256("\n".join(nodes).encode()).hexdigest() for rule, nodes in found.items()}
+            names_by_node.setdefault(rule, []).append(described(node))
+    return {rule: hashlib.sha256("\n".join(nodes).encode()).hexdigest() for rule, nodes in names_by_node.items()}
 
 
 def differences(before: Names, now: Names) -> Iterator[str]:

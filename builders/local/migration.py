@@ -31,16 +31,18 @@ _FORGETS = " forgets"  # behind the kind of an end that need not know what it ha
 def kinds(running: Running) -> dict[str, str]:
     """Those of a run."""
     nodes = running.plan.by_id
-    found = {id: type(memory).__name__ for id, memory in running.memories.items()}
-    found |= {id: f"Star {memory.shape}" for id, memory in running.memories.items() if isinstance(memory, MultiwayJoin)}
-    found[HELD] = "whole instants" if running.whole_instants else ""
+    class_names = {id: type(memory).__name__ for id, memory in running.memories.items()}
+    class_names |= {
+        id: f"Star {memory.shape}" for id, memory in running.memories.items() if isinstance(memory, MultiwayJoin)
+    }
+    class_names[HELD] = "whole instants" if running.whole_instants else ""
     for node, op in running.plan.sinks:
         memory = running.memories[node.id]
         forgets = _FORGETS if isinstance(memory, AppendOnlyOutput) and not memory.remembers else ""
-        found[node.id] = f"{_END}{type(memory).__name__} {end(op)}{forgets}"
-        if f"{node.id}{INSTANTS_OF}" in found:
-            found[f"{node.id}{INSTANTS_OF}"] += f" of {end(op)}"
-    return {id: kind for id, kind in found.items() if id in nodes or kind}
+        class_names[node.id] = f"{_END}{type(memory).__name__} {end(op)}{forgets}"
+        if f"{node.id}{INSTANTS_OF}" in class_names:
+            class_names[f"{node.id}{INSTANTS_OF}"] += f" of {end(op)}"
+    return {id: kind for id, kind in class_names.items() if id in nodes or kind}
 
 
 def end(op: Sink) -> str:
@@ -60,24 +62,24 @@ def carried(
         raise _refused("updates have changed its data, and it is not known which rules did")
     names = _names(before, now)
     for id, kind in now.items():
-        known = names.get(id)
-        if known is None or before[known] not in (kind, kind.removesuffix(_FORGETS)):
+        old_name = names.get(id)
+        if old_name is None or before[old_name] not in (kind, kind.removesuffix(_FORGETS)):
             raise _refused(f"what `{id}` has to know is not in it")
-    found: dict[Slot, list[Delta]] = {}
-    for id, known in names.items():
-        for slot in (slot for name, slot in entries if name == known):
-            found[id, slot] = _left(entries[known, slot], id, slot, now[id], rules)
-    return found
+    deltas: dict[Slot, list[Delta]] = {}
+    for id, old_name in names.items():
+        for slot in (slot for name, slot in entries if name == old_name):
+            deltas[id, slot] = _left(entries[old_name, slot], id, slot, now[id], rules)
+    return deltas
 
 
 def _names(before: Kinds, now: Kinds) -> dict[str, str]:
     """For each memory that is left the name it had: the ends of plans have others when rules are taken away."""
-    found = {id: id for id in now if id in before}
+    names = {id: id for id in now if id in before}
     for id, kind in now.items():
         same = [name for name, of in before.items() if of.removesuffix(_FORGETS) == kind.removesuffix(_FORGETS)]
         if id not in before and len(same) == 1 and (kind.startswith(_END) or id.endswith(INSTANTS_OF)):
-            found[id] = same[0]
-    return found
+            names[id] = same[0]
+    return names
 
 
 def _left(entries: Sequence[Delta], id: str, slot: int, kind: str, rules: Collection[str]) -> list[Delta]:

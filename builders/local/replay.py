@@ -19,8 +19,8 @@ class Given:
         self._count = 0
         """How many events have been handed on."""
 
-    def keep(self, told: Sequence[Any], pulse: int) -> None:
-        self._count = sum(told)
+    def keep(self, states: Sequence[Any], pulse: int) -> None:
+        self._count = sum(states)
 
     def standings(self) -> list[Any]:
         return [self._count]
@@ -41,9 +41,9 @@ class Given:
         return iter(self)
 
     def __iter__(self) -> Iterator[Sequence[Event]]:
-        known = self._count
+        start = self._count
         for batch in self._batches:
-            new = batch[known:]
-            known -= len(batch) - len(new)
+            new = batch[start:]
+            start -= len(batch) - len(new)
             self._count += len(new)
             yield new

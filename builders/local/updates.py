@@ -57,26 +57,26 @@ class Updating:
 
     def collect(self, now: int) -> bool:
         """Takes down what is demanded at an instant; whether anything is. What comes of it is an evaluation instant."""
-        found = self.machine.demanded(now)
-        for since, id, demand in found:
+        demands = self.machine.demanded(now)
+        for since, id, demand in demands:
             time = ALWAYS if since == ALWAYS else since + 1
             _note(self.demands.setdefault(time, {}), id, demand)
-        for instants in self.machine.instants if found else ():
+        for instants in self.machine.instants if demands else ():
             instants.add_instant(self.due)
-        return bool(found)
+        return bool(demands)
 
     def apply(self, time: int) -> None:
         """Does what is to be done at this time. Raises BuilderError if it goes on like this for too long."""
-        due = self.demands.pop(time, {})
-        if not due:
+        ready = self.demands.pop(time, {})
+        if not ready:
             return
         while self.coming and self.coming[0] <= time:
             self.coming.popleft()
             self.rest()
         self.steps += 1
         if self.steps > self.limit:
-            raise self._endless(due)
-        self._do(due, time)
+            raise self._endless(ready)
+        self._do(ready, time)
 
     def _do(self, demands: Demands, time: int) -> None:
         for demand in sorted(demands, key=_insertions_last):
@@ -109,11 +109,11 @@ class Updating:
             demand = Demand(what == "insert", row[4], triple(row[5:]))
             _note(self.demands.setdefault(int(time), {}), id, demand)
 
-    def _endless(self, due: Demands) -> BuilderError:
-        names = dict.fromkeys(self.machine.updates[id].rule for ids in due.values() for id in ids)
-        named = ", ".join(f"`{name}`" for name in names)
+    def _endless(self, ready: Demands) -> BuilderError:
+        names = dict.fromkeys(self.machine.updates[id].rule for ids in ready.values() for id in ids)
+        rule_names = ", ".join(f"`{name}`" for name in names)
         return BuilderError(
-            f"after {self.limit} steps without an event there is still something to do for {named}",
+            f"after {self.limit} steps without an event there is still something to do for {rule_names}",
             hint="let an update delete what it acts on, or test for what it has inserted; `steps` in the options "
             "allows more",
         )
@@ -121,10 +121,10 @@ class Updating:
 
 def _together(demanded: Iterable[tuple[str, Demand]]) -> Demands:
     """What is demanded, with all that demand it."""
-    found: Demands = {}
+    demands: Demands = {}
     for id, demand in demanded:
-        _note(found, id, demand)
-    return found
+        _note(demands, id, demand)
+    return demands
 
 
 def _note(demands: Demands, id: str, demand: Demand) -> None:

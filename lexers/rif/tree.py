@@ -208,9 +208,9 @@ def parts(node: Node | None, outside: bool = True) -> Iterator[Node]:
     yield node
     if isinstance(node, External) and not outside:
         return
-    for field in fields(node):
-        if field.name not in ("meta", "origin"):
-            for inner in _nodes(getattr(node, field.name)):
+    for node_field in fields(node):
+        if node_field.name not in ("meta", "origin"):
+            for inner in _nodes(getattr(node, node_field.name)):
                 yield from parts(inner, outside)
 
 

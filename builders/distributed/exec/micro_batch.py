@@ -146,10 +146,10 @@ class MicroBatches:
             if str(number) in self.progress.instants:
                 instants.take(self.progress.instants[str(number)])
         self.base = max(self.store.numbers("base"), default=-1)
-        known: list[Folder] = [("base", self.base)] if self.base >= 0 else []
+        state_folders: list[Folder] = [("base", self.base)] if self.base >= 0 else []
         for batch in range(self.base + 1, self.done):
-            known += [("runs", batch, step) for step in self.store.names("runs", batch)]
-        self.lineage = StateVersions(store, known, exchange.reader(), most)
+            state_folders += [("runs", batch, step) for step in self.store.names("runs", batch)]
+        self.lineage = StateVersions(store, state_folders, exchange.reader(), most)
         self.steps: list[str] = []
         self.sources: list[Folder] = []
         """The step of the batch that holds what came from the sources."""
@@ -171,8 +171,8 @@ class MicroBatches:
     @property
     def earliest(self) -> int:
         """The time (integer ms) before which an event is late."""
-        passed = self.progress.passed
-        return passed + 1 if self.whole_instants and ALWAYS < passed <= self.progress.worked else passed
+        watermark = self.progress.passed
+        return watermark + 1 if self.whole_instants and ALWAYS < watermark <= self.progress.worked else watermark
 
     @property
     def unfinished(self) -> bool:
@@ -257,18 +257,22 @@ class MicroBatches:
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
         before = self.progress
-        passed, ends = max(before.passed, self.told.latest), max(before.ends, self.ends)
+        watermark, ends = max(before.passed, self.told.latest), max(before.ends, self.ends)
         is_last = self.span.now == FOREVER - 1
-        worked = self._end_of_all(max(passed, ends)) if is_last else self.span.now
-        held = [] if is_last or not self.whole_instants else [one for one in before.held if one[1] > worked]
-        if self.whole_instants and self.told.starts > worked:
-            held += [(list(folder), self.told.starts, self.told.rows) for folder in self.sources]
+        processed_until = self._end_of_all(max(watermark, ends)) if is_last else self.span.now
+        buffered = (
+            []
+            if is_last or not self.whole_instants
+            else [waiting for waiting in before.held if waiting[1] > processed_until]
+        )
+        if self.whole_instants and self.told.starts > processed_until:
+            buffered += [(list(folder), self.told.starts, self.told.rows) for folder in self.sources]
         self.progress = Progress(
-            passed=max(passed, worked) if is_last else passed,
-            worked=worked,
+            passed=max(watermark, processed_until) if is_last else watermark,
+            worked=processed_until,
             ends=ends,
             number=before.number if number is None else number,
-            held=held,
+            held=buffered,
             rows=before.rows + self.kept if self.held is None else self.held,
             instants={str(number): list(instants.rows()) for number, instants in self.instants.items()},
         )
@@ -286,7 +290,7 @@ class MicroBatches:
     def _evaluated(self, numbers: Collection[int]) -> ReportTimes:
         """When what these nodes make is evaluated in this batch, if it is told whole."""
         return ReportTimes.upto(
-            {number: one for number, one in self.instants.items() if number in numbers}, self.span.now
+            {number: instants for number, instants in self.instants.items() if number in numbers}, self.span.now
         )
 
     def _now(self, last: bool) -> int:
@@ -311,17 +315,17 @@ class MicroBatches:
         """Runs a job, which stores what it leaves as the next step of this batch. Answers with what it tells."""
         return self._done(self.exchange.told(messages))
 
-    def _done(self, told: TaskReport) -> TaskReport:
+    def _done(self, report: TaskReport) -> TaskReport:
         """A job has stored what it leaves as the next step of this batch."""
         folder = self._next_step()
-        task_output.note(self.store, folder, told.files)
+        task_output.note(self.store, folder, report.files)
         self.steps.append(str(folder[-1]))
-        self.lineage.add(folder, told)
-        self.kept += told.kept
-        self.ends = max(self.ends, told.ends)
-        self.tally.add(told)
-        self.answered += told.answers
-        return told
+        self.lineage.add(folder, report)
+        self.kept += report.kept
+        self.ends = max(self.ends, report.ends)
+        self.tally.add(report)
+        self.answered += report.answers
+        return report
 
     def _outputs(self) -> Folder:
         """The folder of the batch in which answers are."""
@@ -366,8 +370,8 @@ class MicroBatches:
         rows = self.exchange.union(self.exchange.stored(kind, level, folders) for kind in self.comes)
         if rows is not None and self.whole_instants:
             rows = self.exchange.of_kind(DUE, rows)
-        others = [folder for folder in self._of_batch(self.steps) if folder not in self.sources]
-        return self.exchange.union([rows, self.exchange.stored(ROW, level, others)])
+        state_folders = [folder for folder in self._of_batch(self.steps) if folder not in self.sources]
+        return self.exchange.union([rows, self.exchange.stored(ROW, level, state_folders)])
 
     def _passes(self) -> bool:
         """Whether there are instants to be worked off, whatever comes."""
@@ -400,9 +404,9 @@ class MicroBatches:
         before = self.progress.worked
         return Span(before, self._now(last) if self.whole_instants else before)
 
-    def _whole_done(self, told: TaskReport, last: bool) -> None:
+    def _whole_done(self, report: TaskReport, last: bool) -> None:
         """The job is done that is all of the batch."""
-        self.told = self._done(told)
+        self.told = self._done(report)
         self.sources = self._of_batch(self.steps)
         self.span = Span(self.progress.worked, self._now(last))
 
@@ -478,9 +482,9 @@ class MicroBatches:
     def _end_job(self, flow: Frame | None, makes: bool = False) -> None:
         """What is on its way is stored. makes: streams have been made on the way."""
         if flow is not None:
-            told = self._run(self.exchange.passed(flow, self.exchange.storing(same, self._next_step())))
+            report = self._run(self.exchange.passed(flow, self.exchange.storing(same, self._next_step())))
             if makes:
-                note(self.instants, told.instants)
+                note(self.instants, report.instants)
 
     def _rounds(self, level: Stage, phases: Sequence[str]) -> None:
         """Works a level off, in rounds. Time passes in the first of them."""
@@ -494,9 +498,9 @@ class MicroBatches:
                 rows = self.exchange.union([rows, self._wakes([level.number], self.exchange.owners)])
             while rows is not None:
                 step = self.exchange.storing(self._superstep(level, phase, span, keep=True), self._next_step())
-                told = self._run(self._worked(rows, step, [level.number], self.exchange.owners))
+                report = self._run(self._worked(rows, step, [level.number], self.exchange.owners))
                 if level.number in self.making:
-                    note(self.instants, told.instants)
+                    note(self.instants, report.instants)
                 span, timely = Span(span.now, span.now), False
                 rows = self.exchange.stored(ROW, level.number, self._of_batch(self.steps[-1:]))
 
@@ -519,8 +523,8 @@ class MicroBatches:
         told."""
         rows = self.exchange.union([self._due(DELIVER), self._wakes([DELIVER], self.exchange.owners)])
         step = changing(self.program, self.span, evaluations, self._end_state())
-        told = self._run(self.exchange.worked(rows, step, self.exchange.partitions))
-        return self._reported(evaluations, told)
+        report = self._run(self.exchange.worked(rows, step, self.exchange.partitions))
+        return self._reported(evaluations, report)
 
     def _delivered(self, flow: Frame | None, evaluations: ReportTimes) -> Frame | None:
         """The answers, behind what is on its way; None: there are none."""
@@ -537,8 +541,8 @@ class MicroBatches:
             step = last_levels(self.program, self.ending, self.span, evaluations, state, self._end_state())
         return self._worked(rows, self._ending(step), numbers, self.exchange.owners)
 
-    def _reported(self, evaluations: ReportTimes, told: TaskReport) -> ReportTimes:
-        return evaluations.reported(self.program.plan, {(number, time) for _, number, time in told.instants})
+    def _reported(self, evaluations: ReportTimes, report: TaskReport) -> ReportTimes:
+        return evaluations.reported(self.program.plan, {(number, time) for _, number, time in report.instants})
 
     def _added_up(self, folder: Folder) -> TaskReport | None:
         """What the job tells that adds the state of all batches so far up into a folder: of one task, if few rows have
@@ -561,11 +565,11 @@ class MicroBatches:
         number = self.done - 1
         draft = ("base", f"_{number}")
         self.store.delete(*draft)
-        told = self._added_up(draft)
-        if told is None:
+        report = self._added_up(draft)
+        if report is None:
             return
-        task_output.note(self.store, draft, told.files)
-        self.progress.rows = told.kept
+        task_output.note(self.store, draft, report.files)
+        self.progress.rows = report.kept
         self.added = 0
         self.store.rename(draft, ("base", number))
         for old in self.store.numbers("runs"):

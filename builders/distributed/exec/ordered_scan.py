@@ -109,8 +109,8 @@ _What = tuple[int, str, str, str]
 """When something came, its stream and graph, and what happened."""
 
 
-def _what(said: tuple[_What, Sequence[str]]) -> _What:
-    return said[0]
+def _what(reason: tuple[_What, Sequence[str]]) -> _What:
+    return reason[0]
 
 
 def _said(message: Record) -> tuple[_What, Sequence[str]]:

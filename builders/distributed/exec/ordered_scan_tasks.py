@@ -34,24 +34,26 @@ def taking(program: PhysicalPlan, state: State) -> Step:
 
 
 def taken(
-    program: PhysicalPlan, state: State, given: Sequence[Record], outbox: Outbox = addressed
+    program: PhysicalPlan, state: State, records: Sequence[Record], outbox: Outbox = addressed
 ) -> Iterator[Record | RowBatch]:
     """What comes of the facts of a partition. outbox: takes the rows out of a machine."""
-    if not given:
+    if not records:
         return
-    (partition,) = {state.owners[message.bucket] for message in given}
-    events = in_turn(given)
+    (partition,) = {state.owners[message.bucket] for message in records}
+    events = in_turn(records)
     addressing = program.addressing()
     machine, since = state.take(partition)
     if machine is None:
         machine = machine_of(program, program.turns.sources)
-    kept = state.entries(since, partition)
-    machine.restore(state.passed, {(addressing.ids[number], slot): part for (number, slot), part in kept.items()})
+    state_deltas = state.entries(since, partition)
+    machine.restore(
+        state.passed, {(addressing.ids[number], slot): part for (number, slot), part in state_deltas.items()}
+    )
     if state.keep:
         machine.keep()
-    told = tellers(program.plan)
+    reporters = tellers(program.plan)
     for reader in machine.readers.values():
-        yield from moved_on(told, reader.source, reader.came, events)
+        yield from moved_on(reporters, reader.source, reader.came, events)
     machine.read(events)
     machine.run()
     yield from outbox(machine, addressing)

@@ -76,62 +76,62 @@ def worked_and_told(
     evaluations: ReportTimes,
     state: State,
     end: State,
-    given: Iterable[RowBatch],
+    row_batches: Iterable[RowBatch],
 ) -> Iterator[Made]:
     """What messages of a partition lead to on these levels, and what is told of it, which lies there. Messages whose
     time has not come are handed on as they are."""
-    told: list[RowBatch] = []
-    rest: list[RowBatch] = []
+    output_batches: list[RowBatch] = []
+    stage_batches: list[RowBatch] = []
     outbox = here if len({*state.owners}) == 1 else None
-    span, now, later = in_time(given, span)
-    yield from waiting(program, later)
+    span, now, later_batches = in_time(row_batches, span)
+    yield from waiting(program, later_batches)
     for parcel in now:
-        (told if parcel.level == DELIVER else rest).append(parcel)
-    for made in worked_off(program, levels, PLAIN, span, state, rest, outbox=outbox):
-        if isinstance(made, RowBatch) and made.kind == ROW:
-            told.append(made)
+        (output_batches if parcel.level == DELIVER else stage_batches).append(parcel)
+    for record in worked_off(program, levels, PLAIN, span, state, stage_batches, outbox=outbox):
+        if isinstance(record, RowBatch) and record.kind == ROW:
+            output_batches.append(record)
         else:
-            yield made
-    changed = list(_changes(program, span, evaluations, end, told))
-    yield from changed
-    reported = evaluations.reported(program.plan, {(message.node, message.start) for message in changed})
-    yield from _delivered(program, span, reported, end, told)
+            yield record
+    changes = list(_changes(program, span, evaluations, end, output_batches))
+    yield from changes
+    reported = evaluations.reported(program.plan, {(message.node, message.start) for message in changes})
+    yield from _delivered(program, span, reported, end, output_batches)
 
 
 def _delivered(
-    program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State, given: Iterable[RowBatch]
+    program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State, row_batches: Iterable[RowBatch]
 ) -> Iterator[Made]:
-    span, now, later = in_time(given, span)
-    yield from later
+    span, now, later_batches = in_time(row_batches, span)
+    yield from later_batches
     partition, fresh = gathered(now, state.owners)
     if partition is None:
         return
     addressing = program.addressing()
-    known, since = state.take(partition)
-    operators: dict[int, AtWork] = known or _operators(program)
-    kept = state.entries(since, partition)
+    cached, since = state.take(partition)
+    operators: dict[int, AtWork] = cached or _operators(program)
+    state_deltas = state.entries(since, partition)
     upto = span.now if program.whole_instants else FOREVER - 1
     for node, _ in program.plan.sinks:
         number = addressing.numbers[node.id]
         at_work = operators[number]
         at_work.log = None
         for slot in (0, 1):
-            at_work.restore(slot, kept.get((number, slot), []))
+            at_work.restore(slot, state_deltas.get((number, slot), []))
         at_work.flush(span.before, ())
         if state.keep and at_work.remembers:
             at_work.keep()
-        if came := fresh.get((number, 0)):
-            at_work.apply(0, came)
+        if arrived := fresh.get((number, 0)):
+            at_work.apply(0, arrived)
         outputs = _told(at_work, upto, evaluations.instants.get(number, ()))
         if program.measure:
             yield from figure_messages(program, {node.id: NodeMetric(rows=len(outputs))})
         if outputs:
-            places, made = zip(*outputs, strict=True)
-            yield Answers(DELIVER, number, pack_outputs(made), [one.time for one in made], places)
-        passed = behind(span, state)
+            places, outputs_only = zip(*outputs, strict=True)
+            yield Answers(DELIVER, number, pack_outputs(outputs_only), [output.time for output in outputs_only], places)
+        watermark = behind(span, state)
         for slot, entries in at_work.kept():
-            yield from addressing.state(node.id, slot, lasting(entries, passed, at_work.together(slot)))
-        at_work.expire(passed)
+            yield from addressing.state(node.id, slot, lasting(entries, watermark, at_work.together(slot)))
+        at_work.expire(watermark)
     if state.keep:
         yield state.put(partition, operators, sum(at_work.size() for at_work in operators.values()))
 
@@ -156,19 +156,19 @@ def _operators(program: PhysicalPlan) -> dict[int, AtWork]:
 
 
 def _changes(
-    program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State, given: Iterable[RowBatch]
+    program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State, row_batches: Iterable[RowBatch]
 ) -> Iterator[Record]:
-    asked = [(node, op) for node, op in program.plan.sinks if changes_only(op)]
-    partition, fresh = gathered(in_time(given, span).now, state.owners) if asked else (None, {})
+    changing_sinks = [(node, op) for node, op in program.plan.sinks if changes_only(op)]
+    partition, fresh = gathered(in_time(row_batches, span).now, state.owners) if changing_sinks else (None, {})
     if partition is None:
         return
     numbers = program.addressing().numbers
-    kept = state.entries(state.versions, partition)
-    for node, op in asked:
+    state_deltas = state.entries(state.versions, partition)
+    for node, op in changing_sinks:
         number = numbers[node.id]
         at_work = output_operator(node, op, program.plan)
         assert isinstance(at_work, OutputOperator)
-        at_work.restore(0, kept.get((number, 0), []))
+        at_work.restore(0, state_deltas.get((number, 0), []))
         last = evaluations.last.get(number, ALWAYS - 1)
         at_work.flush(span.before, (last,) if last >= ALWAYS else ())
         at_work.apply(0, fresh.get((number, 0), []))
@@ -201,10 +201,12 @@ def told_whole(
         yield from _complete(evaluation, deliveries, evaluation == last)
 
 
-def _complete(evaluation: tuple[int, int], deliveries: Mapping[int, DeliverNode], told: bool) -> Iterator[Output]:
+def _complete(
+    evaluation: tuple[int, int], deliveries: Mapping[int, DeliverNode], is_reported: bool
+) -> Iterator[Output]:
     """That all of an evaluation has been told. told: there was something to tell."""
     time, number = evaluation
     op = deliveries[number]
-    if told or op.report.policy != "nonempty":
+    if is_reported or op.report.policy != "nonempty":
         for query, names in op.queries:
             yield Output(Evaluated(names), time, query)

@@ -54,15 +54,15 @@ class Noting:
     windows have steps, the first of each step. (When a window of triples moves on, `moved_on` says.)"""
 
     def __init__(self, plan: Plan) -> None:
-        told = tellers(plan)
-        self.whole = {number: op.sources for number, op in told.items()}
+        reporters = tellers(plan)
+        self.whole = {number: op.sources for number, op in reporters.items()}
         self.sources = tuple(dict.fromkeys(source for sources in self.whole.values() for source in sources))
         self.windows: dict[tuple[str, str], tuple[Window, ...]] = {}
         """Those through which what a stream brings in a graph is read."""
         self.first: dict[tuple[Hashable, ...], tuple[str, str, int]] = {}
         self.removed: dict[tuple[int, int], None] = {}
         """The numbers of nodes of which removals say that what they tell is to be evaluated, each with the time."""
-        self.has_periods = any(op.report.policy == "periodic" for op in told.values())
+        self.has_periods = any(op.report.policy == "periodic" for op in reporters.values())
 
     def add(self, events: Iterable[Event]) -> None:
         """Takes note of events."""
@@ -75,8 +75,8 @@ class Noting:
                 read = (source for source in self.sources if source.is_affected_by(event))
                 windows = self.windows[place] = tuple(source.window_of(event.stream) for source in read)
             spans = tuple(span for window in windows if (span := _span(window, event.time)) is not None)
-            known = self.first.get((*place, spans))
-            if windows and (known is None or event.time < known[2]):
+            first_time = self.first.get((*place, spans))
+            if windows and (first_time is None or event.time < first_time[2]):
                 self.first[*place, spans] = (*place, event.time)
             for number, sources in self.whole.items() if event.removed else ():
                 if any(source.is_affected_by(event) for source in sources):
@@ -88,7 +88,7 @@ class Noting:
         if self.has_periods and latest > ALWAYS:
             yield brought(HEARTBEAT, "", latest)
         yield from (brought(*first) for first in self.first.values())
-        yield from (evaluated(*removed) for removed in self.removed)
+        yield from (evaluated(*removal) for removal in self.removed)
 
 
 def _span(window: Window, time: int) -> Hashable:
@@ -99,27 +99,30 @@ def _span(window: Window, time: int) -> Hashable:
 
 
 def moved_on(
-    told: Mapping[int, Sink | DerivedStream], source: Source, came: Mapping[str, int], events: Iterable[Event]
+    reporters: Mapping[int, Sink | DerivedStream],
+    source: Source,
+    triple_counts: Mapping[str, int],
+    events: Iterable[Event],
 ) -> Iterator[Record]:
     """What is to be evaluated since windows of triples have moved on by a step with events. told: what may be
     (`tellers`). source: as what the events are read. came: how many triples had come before them, by the stream
     (`Reader.came`)."""
-    for stream, time in _steps(source, came, events) if told else ():
-        for number, op in told.items():
-            if any(source.counts_as(one, stream) for one in op.sources):
+    for stream, time in _steps(source, triple_counts, events) if reporters else ():
+        for number, op in reporters.items():
+            if any(source.counts_as(reader, stream) for reader in op.sources):
                 yield evaluated(number, time)
 
 
-def _steps(source: Source, known: Mapping[str, int], events: Iterable[Event]) -> Iterator[tuple[str, int]]:
+def _steps(source: Source, triple_counts: Mapping[str, int], events: Iterable[Event]) -> Iterator[tuple[str, int]]:
     """The streams whose windows of triples move on by a step with events, each with the time."""
-    came = dict(known)
+    counts = dict(triple_counts)
     for event in events:
         step = 0 if event.is_static else source.step_of(event.stream)
         if step <= 1:
             continue
-        before = came.get(event.stream, 0)
-        came[event.stream] = before + len(event.facts)
-        if came[event.stream] // step > before // step:
+        before = counts.get(event.stream, 0)
+        counts[event.stream] = before + len(event.facts)
+        if counts[event.stream] // step > before // step:
             yield event.stream, event.time
 
 
@@ -137,32 +140,32 @@ class ReportTimes:
     instants: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @staticmethod
-    def upto(known: Mapping[int, Instants], now: int) -> ReportTimes:
+    def upto(instants_by_node: Mapping[int, Instants], now: int) -> ReportTimes:
         """Those up to `now` (integer ms) that have not been given yet. known: what is known of them, by number of the
         operation node; it goes on."""
-        last = {number: instants.passed for number, instants in known.items()}
-        return ReportTimes(last, {number: tuple(instants.upto(now)) for number, instants in known.items()})
+        last = {number: instants.passed for number, instants in instants_by_node.items()}
+        return ReportTimes(last, {number: tuple(instants.upto(now)) for number, instants in instants_by_node.items()})
 
-    def reported(self, plan: Plan, changed: Collection[tuple[int, int]]) -> ReportTimes:
+    def reported(self, plan: Plan, changed_queries: Collection[tuple[int, int]]) -> ReportTimes:
         """Only those at which something is told. changed: (number of the operation node, instant) where an answer has
         changed."""
         changing = {number for number, node in enumerate(plan.nodes) if changes_only(node.op)}
         instants = {
-            number: tuple(time for time in times if number not in changing or (number, time) in changed)
+            number: tuple(time for time in times if number not in changing or (number, time) in changed_queries)
             for number, times in self.instants.items()
         }
         return ReportTimes(self.last, instants)
 
 
-def note(known: Mapping[int, Instants], came: Iterable[tuple[str, int, int]]) -> None:
+def note(instants_by_node: Mapping[int, Instants], rows: Iterable[tuple[str, int, int]]) -> None:
     """Takes note of what workers have said (`brought`, `evaluated`): the row, the number of the node, and the time of
     each message."""
-    for place, of, time in sorted(came, key=itemgetter(2)):
+    for place, of, time in sorted(rows, key=itemgetter(2)):
         if not place:
-            known[of].add_instant(time)
+            instants_by_node[of].add_instant(time)
             continue
         stream, graph = map(str, unpack(place))
-        for instants in known.values():
+        for instants in instants_by_node.values():
             if stream == HEARTBEAT:
                 instants.go_on(time)
             else:

@@ -91,7 +91,7 @@ class PhysicalPlan:
     def whole_instants(self) -> bool:
         """Whether an instant can be worked off only when all of it is there: something looks at instants as a whole, or
         what comes now may begin to be valid later."""
-        told = (output_operator(node, op, self.plan) for node, op in self.plan.sinks)
+        output_operators = (output_operator(node, op, self.plan) for node, op in self.plan.sinks)
         windows = (window for node in self.plan.nodes for window in windows_of(node.op))
         at_once = all(
             isinstance(window, Landmark | EmptyWindow) or (isinstance(window, SlidingWindow) and not window.delay)
@@ -99,7 +99,10 @@ class PhysicalPlan:
         )
         feeds = any(isinstance(node.op, DerivedStream) for node in self.plan.nodes)
         return (
-            bool(self.plan.retractable) or not at_once or feeds or any(isinstance(op, EventTimeOperator) for op in told)
+            bool(self.plan.retractable)
+            or not at_once
+            or feeds
+            or any(isinstance(op, EventTimeOperator) for op in output_operators)
         )
 
     @cached_property
@@ -168,8 +171,8 @@ class Router:
         self.kept = {(id, slot): partial(of_turns, slot) for id in program.turns.sources for slot in (0, 1)}
         """What tells where that lies which is kept of facts that are taken in turn, by its slot."""
         self.levels |= dict.fromkeys(program.turns.sources, TURNS)
-        made = (((node.id, 0), _combiner(plan, node)) for node in plan.nodes)
-        self.combiners = {address: combined for address, combined in made if combined is not None}
+        combiners = (((node.id, 0), _combiner(plan, node)) for node in plan.nodes)
+        self.combiners = {address: combined for address, combined in combiners if combined is not None}
         """What adds up the rows that move, or leaves out those that make no difference, by where they go."""
 
     def _told(self, plan: Plan, node: Node) -> Key:
@@ -227,8 +230,8 @@ class Router:
     def _by_bucket(self, address: Address, entries: Iterable[Delta]) -> Iterator[tuple[int, list[Delta]]]:
         key = self.keys.get(address)
         if key is None:
-            whole = list(entries)
-            return iter([(EVERY, whole)] if whole else [])
+            all_entries = list(entries)
+            return iter([(EVERY, all_entries)] if all_entries else [])
         if address in self.apart:
             parts: dict[int, list[Delta]] = {}
             for entry in entries:
@@ -258,10 +261,10 @@ def bucket_of(text: str, many: int = BUCKETS) -> int:
 
 def _by_bucket(key: Key, entries: Iterable[Delta]) -> Iterator[tuple[int, list[Delta]]]:
     """Entries by the bucket of their key."""
-    found: tuple[list[Delta], ...] = tuple([] for _ in range(BUCKETS))
+    buckets: tuple[list[Delta], ...] = tuple([] for _ in range(BUCKETS))
     for entry in entries:
-        found[zlib.crc32(key(entry).encode()) % BUCKETS].append(entry)  # as `bucket_of`, for each row that moves
-    return ((bucket, part) for bucket, part in enumerate(found) if part)
+        buckets[zlib.crc32(key(entry).encode()) % BUCKETS].append(entry)  # as `bucket_of`, for each row that moves
+    return ((bucket, part) for bucket, part in enumerate(buckets) if part)
 
 
 def _columns(key: Grouping | None) -> Columns:

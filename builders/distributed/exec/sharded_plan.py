@@ -87,8 +87,8 @@ class Shards:
         self.steps = steps
         self.few = few
         self.done = len(store.numbers("commits"))
-        known = store.read("commits", f"{self.done - 1}.json")
-        self.progress = Progress(**known) if known else Progress(shares=self._shares())
+        last_commit = store.read("commits", f"{self.done - 1}.json")
+        self.progress = Progress(**last_commit) if last_commit else Progress(shares=self._shares())
         self.next = self.progress
         folders = [("runs", batch, "work") for batch in range(self.progress.base, self.done)]
         self.lineage = state_cache.StateVersions(store, folders, exchange.reader(), most)
@@ -155,7 +155,7 @@ class Shards:
         folders = [self._folder("facts")]
         files = [task_output.files(self.store, ROW, share, folders) for share in range(self.progress.shares)]
         if any(files) or self.lineage.files():
-            self._work([Unread(files=tuple(one)) for one in files], last, keep)
+            self._work([Unread(files=tuple(shard_files)) for shard_files in files], last, keep)
 
     def _begin(self) -> None:
         """A batch is worked off, for the first time or once more."""
@@ -168,10 +168,10 @@ class Shards:
         """Runs the tasks. unread: what each has to read, by number of its share."""
         base = self.done if self.done - self.progress.base >= COMPACT else self.progress.base
         steps: list[Step] = []
-        for share, one in enumerate(unread):
+        for share, unread_files in enumerate(unread):
             task = Task(
                 self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=base == self.done,
-                sharing=Sharing(len(unread), share), unread=one,
+                sharing=Sharing(len(unread), share), unread=unread_files,
                 state=self.lineage.state([share], TOGETHER, keep, self.progress.passed),
             )  # fmt: skip
             steps.append(self.exchange.storing(self.exchange.answering(task, self._outputs()), self._folder("work")))
@@ -195,7 +195,7 @@ class Shards:
         self.next.number = self.progress.number if number is None else number
         self.progress = self.next
         self.store.write(asdict(self.progress), "commits", f"{self.done}.json")
-        self.lineage.commit(whole=self.progress.base == self.done)
+        self.lineage.commit(is_full=self.progress.base == self.done)
         for step in ("facts", "work"):
             for kind in OF_A_BATCH:
                 self.store.delete(*self._folder(step), kind)
@@ -217,12 +217,12 @@ class Shards:
         return ("outputs", self.done)
 
 
-def _times(told: TaskReport) -> dict[str, int]:
+def _times(report: TaskReport) -> dict[str, int]:
     """How far the tasks have come, all together."""
-    found: dict[str, list[int]] = {}
-    for name, _, time in told.instants:
-        found.setdefault(name, []).append(time)
-    return {name: (min if name == "due" else max)(times) for name, times in found.items()}
+    times_by_source: dict[str, list[int]] = {}
+    for name, _, time in report.instants:
+        times_by_source.setdefault(name, []).append(time)
+    return {name: (min if name == "due" else max)(times) for name, times in times_by_source.items()}
 
 
 # What workers do
@@ -264,28 +264,28 @@ def facts(
     of its share, and when events came. earliest: the time (integer ms) before which they are late. steps: how often
     updates may act without an event in between. sharing: for whom messages are made; what else is to be told of sources
     is made for all or the first."""
-    predicates, whole = wanted(plan), is_told_whole(plan)
+    predicates, is_snapshot = wanted(plan), is_told_whole(plan)
     numbers, tells = sharing.numbers, sharing.own in (None, 0)
     placings = {share: Placing(share) for share in numbers}
     counts: Counter[int] = Counter()
-    came = _Came(steps)
-    for source, events, lost, _, file, block in parsed:
-        yield from (lost_message(one, source) for one in lost if tells)
+    arrivals = _Came(steps)
+    for source, events, dead_letters, _, file, block in parsed:
+        yield from (lost_message(dead_letter, source) for dead_letter in dead_letters if tells)
         for event in events:
             counts[source] += 0 if event.is_static else len(event.facts) + len(event.removed)
             if event.time < earliest:
                 lost_facts = (*event.facts, *event.removed) if tells else ()
                 yield from (lost_message(late(event.stream, event.time, fact)) for fact in lost_facts)
                 continue
-            came.add(event.time)
-            for kind, fact in _parts(event, predicates, whole):
+            arrivals.add(event.time)
+            for kind, fact in _parts(event, predicates, is_snapshot):
                 if (placing := placings.get(sharing.of(fact))) is not None:
                     yield placing.message((source, file, block), event, kind, fact)
-    if came.latest > ALWAYS:
-        times = " ".join(map(str, came.times))
+    if arrivals.latest > ALWAYS:
+        times = " ".join(map(str, arrivals.times))
         for share in numbers:
-            yield _event_alone(heartbeat(came.latest), share)
-            yield Record(ROW, share, 0, 0, _TIMES, times, came.latest, 0, 0)
+            yield _event_alone(heartbeat(arrivals.latest), share)
+            yield Record(ROW, share, 0, 0, _TIMES, times, arrivals.latest, 0, 0)
     for source, count in (+counts).items() if tells else ():
         yield Record(COUNT, 0, 0, source, 0, "", count, 0, 0)
 
@@ -309,11 +309,11 @@ class _Came:
             times.append(time)
 
 
-def _parts(event: Event, predicates: Collection[Term] | None, whole: bool) -> Iterator[tuple[str, Fact | None]]:
+def _parts(event: Event, predicates: Collection[Term] | None, is_snapshot: bool) -> Iterator[tuple[str, Fact | None]]:
     """The facts of an event that are of use; if there are none, the event by itself where it is an instant."""
-    came = [fact for fact in event.facts if predicates is None or _is_wanted(fact, predicates)]
-    yield from facts_of(event._replace(facts=tuple(came)))
-    if whole and not came and not event.removed:
+    event_facts = [fact for fact in event.facts if predicates is None or _is_wanted(fact, predicates)]
+    yield from facts_of(event._replace(facts=tuple(event_facts)))
+    if is_snapshot and not event_facts and not event.removed:
         yield "event", None
 
 
@@ -361,25 +361,25 @@ class Task:
         self.program.prepare()
         return to_arrow(self._messages(from_arrow(batches)))
 
-    def _messages(self, given: Iterable[Record]) -> Iterator[Record | RowBatch]:
-        came: list[Record] = []
+    def _messages(self, records: Iterable[Record]) -> Iterator[Record | RowBatch]:
+        arrived: list[Record] = []
         times: list[int] = []
-        for one in chain(given, self._unread()):
-            if one.kind != ROW:
-                yield one
-            elif one.port == _TIMES:
-                times += map(int, one.row.split())
+        for record in chain(records, self._unread()):
+            if record.kind != ROW:
+                yield record
+            elif record.port == _TIMES:
+                times += map(int, record.row.split())
             else:
-                came.append(one)
-        running, known = self._running()
+                arrived.append(record)
+        running, previous_state = self._running()
         names = list(running.memories)
         if running.updating:
             running.updating.expect(times)
-        for number, output in enumerate(self._outputs(running, in_turn(came))):
+        for number, output in enumerate(self._outputs(running, in_turn(arrived))):
             place = number.to_bytes(_PLACE, "big")
             yield Record(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, 0, spans=place)
         if self.state.keep:
-            for id, slot, entries in self._kept(running, known):
+            for id, slot, entries in self._kept(running, previous_state):
                 for first in range(0, len(entries), CHUNK):
                     yield RowBatch(STATE, self.share, 0, names.index(id), slot, entries[first : first + CHUNK])
             for name, time in (("passed", running.passed), ("earliest", running.earliest), ("due", running.due)):
@@ -397,7 +397,7 @@ class Task:
     def _unread(self) -> Iterator[Record]:
         """The facts, as messages, and what else is to be told of the sources."""
         parse, first, files = self.unread
-        yield from (one.message() if isinstance(one, RowBatch) else one for one in first)
+        yield from (record.message() if isinstance(record, RowBatch) else record for record in first)
         if parse is not None:
             earliest = self.progress.earliest
             parsed = parse(iter(()), None, earliest)
@@ -415,22 +415,22 @@ class Task:
         for update in running.machine.updates.values():
             update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.share]
         names = list(running.memories)
-        found = self.state.entries(self.state.versions, 0)
-        state.entries = {(names[node], slot): entries for (node, slot), entries in found.items()}
+        state_deltas = self.state.entries(self.state.versions, 0)
+        state.entries = {(names[node], slot): entries for (node, slot), entries in state_deltas.items()}
         if not self.first:
             running.restore(self.progress.passed, self.program.begin, state.entries)
         if self.state.keep:
             running.keep()
         return running, state
 
-    def _kept(self, running: Running, known: State) -> Iterator[tuple[str, int, list[Delta]]]:
+    def _kept(self, running: Running, previous_state: State) -> Iterator[tuple[str, int, list[Delta]]]:
         """What is to be written of the state."""
         if not self.whole:
             yield from running.kept()
             return
-        known.add(running.kept())
-        known.compact(running.memories, running.passed)
-        yield from ((id, slot, entries) for (id, slot), entries in known.entries.items())
+        previous_state.add(running.kept())
+        previous_state.compact(running.memories, running.passed)
+        yield from ((id, slot, entries) for (id, slot), entries in previous_state.entries.items())
 
     def _outputs(self, running: Running, events: list[Event]) -> Iterator[Output]:
         static = [event for event in events if event.is_static]

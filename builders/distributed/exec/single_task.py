@@ -69,13 +69,13 @@ class SingleTask:
     def _messages(self) -> Iterator[Made]:
         rows: list[RowBatch] = []
         latest = ALWAYS
-        for made in self._coming():
-            if isinstance(made, RowBatch) and made.kind == ROW:
-                rows.append(made._replace(kind=HELD) if self.program.whole_instants else made)
-            elif isinstance(made, Record) and made.kind == TIME:
-                latest = max(latest, made.start)
+        for record in self._coming():
+            if isinstance(record, RowBatch) and record.kind == ROW:
+                rows.append(record._replace(kind=HELD) if self.program.whole_instants else record)
+            elif isinstance(record, Record) and record.kind == TIME:
+                latest = max(latest, record.start)
             else:
-                yield made
+                yield record
         yield Record(TIME, 0, 0, 0, 0, "", latest, _ends(rows) if self.program.whole_instants else ALWAYS, 0)
         rows += self._waited()
         if self.program.whole_instants and latest > ALWAYS:
@@ -83,19 +83,23 @@ class SingleTask:
         rows += (RowBatch(ROW, level, HERE, 0, WAKE, [UNIT]) for level in (0, DELIVER))
         addressing = self.program.addressing()
         program, states = self.program, (self.state, self.end)
-        for one in worked_and_told(program, program.levels, self.span, ReportTimes(), *states, rows):
-            yield from _to_wait(one, addressing) if isinstance(one, RowBatch) and one.kind == HELD else (one,)
+        for output_record in worked_and_told(program, program.levels, self.span, ReportTimes(), *states, rows):
+            yield from (
+                _to_wait(output_record, addressing)
+                if isinstance(output_record, RowBatch) and output_record.kind == HELD
+                else (output_record,)
+            )
 
     def _coming(self) -> Iterator[Record | RowBatch]:
         """What the program starts with, and what sources hold."""
         yield from self.first
         facts: list[Record] = []
         parsed = self.parse(iter(()), wanted(self.program), self.earliest)
-        for made in source_messages(self.program, self.earliest, parsed, here):
-            if isinstance(made, Record) and made.level == TURNS:
-                facts.append(made)
+        for record in source_messages(self.program, self.earliest, parsed, here):
+            if isinstance(record, Record) and record.level == TURNS:
+                facts.append(record)
             else:
-                yield made
+                yield record
         yield from taken(self.program, self.turns, facts, here)
 
     def _waited(self) -> Iterable[RowBatch]:
@@ -106,14 +110,14 @@ class SingleTask:
 
 def _to_wait(parcel: RowBatch, addressing: Router) -> Iterator[RowBatch]:
     """Rows that wait, by where they are to be worked off: another batch may be larger."""
-    for made in addressing.rows((addressing.ids[parcel.node], parcel.port), parcel.entries):
-        yield made._replace(kind=HELD)
+    for row_batch in addressing.rows((addressing.ids[parcel.node], parcel.port), parcel.entries):
+        yield row_batch._replace(kind=HELD)
 
 
 def _ends(rows: Iterable[RowBatch]) -> int:
     """The latest time at which any of the rows begins or ends, if it does."""
-    found = ALWAYS
+    latest = ALWAYS
     for parcel in rows:
         ends = filter(FOREVER.__gt__, map(_END, parcel.entries))
-        found = max(found, max(map(_START, parcel.entries), default=ALWAYS), max(ends, default=ALWAYS))
-    return found
+        latest = max(latest, max(map(_START, parcel.entries), default=ALWAYS), max(ends, default=ALWAYS))
+    return latest

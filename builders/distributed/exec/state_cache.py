@@ -70,19 +70,19 @@ class StateVersions:
         """A batch begins, for the first time or once more."""
         self.fresh = []
 
-    def add(self, folder: Folder, told: TaskReport) -> None:
+    def add(self, folder: Folder, report: TaskReport) -> None:
         """A step of the batch has been stored."""
-        if not told.kept and not told.tokens:
+        if not report.kept and not report.tokens:
             return
         tokens: dict[Group, dict[int, str]] = {}
-        for text, partition in told.tokens:
+        for text, partition in report.tokens:
             group, token = text.split(" ")
             tokens.setdefault(group, {})[partition] = token
         self.fresh.append(self._version(folder, tokens))
 
-    def commit(self, whole: bool = False) -> None:
+    def commit(self, is_full: bool = False) -> None:
         """The batch counts. whole: what it has added is all there is."""
-        self.versions = [*([] if whole else self.versions), *self.fresh]
+        self.versions = [*([] if is_full else self.versions), *self.fresh]
         self.fresh = []
 
     def compacted(self, base: Folder) -> None:
@@ -98,22 +98,22 @@ class StateVersions:
             for name in names
         ]
 
-    def state(self, levels: Iterable[int], owners: Owners, keep: bool, passed: int) -> State:
+    def state(self, levels: Iterable[int], owners: Owners, keep: bool, watermark: int) -> State:
         """What some levels keep, that of the batch at work included. keep, passed: see `State`."""
         versions = (*self.versions, *self.fresh)
-        return State(tuple(levels), owners, keep, self.job, versions, self.read, passed, self.most)
+        return State(tuple(levels), owners, keep, self.job, versions, self.read, watermark, self.most)
 
 
 def _latest(versions: Sequence[Version]) -> dict[Group, dict[int, str]]:
     """The tokens of the operators that hold all that there is in some versions."""
-    found: dict[Group, dict[int, str]] = {}
+    handles: dict[Group, dict[int, str]] = {}
     for version in versions:
-        for group in list(found):
+        for group in list(handles):
             if group not in version.tokens and version.files.keys() & _levels(group):
-                del found[group]  # others have worked on these levels
+                del handles[group]  # others have worked on these levels
         for group, tokens in version.tokens.items():
-            found.setdefault(group, {}).update(tokens)
-    return found
+            handles.setdefault(group, {}).update(tokens)
+    return handles
 
 
 def _levels(group: Group) -> set[int]:
@@ -157,10 +157,10 @@ class State:
 
     def entries(self, versions: Iterable[Version], partition: int) -> dict[tuple[int, int], list[Delta]]:
         """What some versions have added of a partition, by number of the node and slot."""
-        found: dict[tuple[int, int], list[Delta]] = {}
+        deltas: dict[tuple[int, int], list[Delta]] = {}
         for parcel in parcels(self._batches(versions, partition)):
-            found.setdefault((parcel.node, parcel.port), []).extend(parcel.entries)
-        return found
+            deltas.setdefault((parcel.node, parcel.port), []).extend(parcel.entries)
+        return deltas
 
     def _batches(self, versions: Iterable[Version], partition: int) -> Iterator[pyarrow.RecordBatch]:
         buckets = [EVERY, *(bucket for bucket, owner in enumerate(self.owners) if owner == partition)]
@@ -196,11 +196,11 @@ class StateCache:
 
     def take(self, key: Key) -> tuple[str, Any]:
         """The token and the operators, which are taken out; ("", None) if there are none."""
-        found = self.held.pop(key, None)
-        if found is None:
+        cached = self.held.pop(key, None)
+        if cached is None:
             return "", None
-        self.size -= found.size
-        return found.token, found.operators
+        self.size -= cached.size
+        return cached.token, cached.operators
 
     def put(self, key: Key, token: str, operators: Any, size: int, most: int) -> None:
         """Keeps operators of so many rows. most: how many rows there may be in all."""

@@ -58,14 +58,14 @@ _ROWS = 50_000
 # Sources
 
 
-def source_step(program: PhysicalPlan, passed: int, parse: Parse) -> Step:
+def source_step(program: PhysicalPlan, watermark: int, parse: Parse) -> Step:
     """The worker's function from lines to messages for the first nodes that keep rows. passed: the time (ms) before
     which events are late."""
     predicates = wanted(program)
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
-        return to_arrow(source_messages(program, passed, parse(batches, predicates, passed)))
+        return to_arrow(source_messages(program, watermark, parse(batches, predicates, watermark)))
 
     step.__name__ = SOURCES
     return step
@@ -77,7 +77,7 @@ def wanted(program: PhysicalPlan) -> Collection[Term] | None:
 
 
 def source_messages(
-    program: PhysicalPlan, passed: int, parsed: Iterable[Parsed], outbox: Outbox | None = None
+    program: PhysicalPlan, watermark: int, parsed: Iterable[Parsed], outbox: Outbox | None = None
 ) -> Iterator[Record | RowBatch]:
     """The messages that come of what sources held. outbox: takes the rows out of a machine; those that are worked off
     elsewhere if nothing else is said."""
@@ -90,11 +90,11 @@ def source_messages(
     latest = ALWAYS
     for part in parsed:
         counts[part.source] += part.statements
-        yield from (lost_message(lost, part.source) for lost in part.lost)
+        yield from (lost_message(dead_letter, part.source) for dead_letter in part.lost)
         timely: Sequence[Event] = part.events
-        if not (isinstance(timely, Columns) and timely.times[0] >= passed):
-            timely = [event for event in part.events if event.time >= passed]
-            tardy = (event for event in part.events if event.time < passed)
+        if not (isinstance(timely, Columns) and timely.times[0] >= watermark):
+            timely = [event for event in part.events if event.time >= watermark]
+            tardy = (event for event in part.events if event.time < watermark)
             parts = ((event, fact) for event in tardy for _, fact in facts_of(event))
             yield from (lost_message(late(event.stream, event.time, fact)) for event, fact in parts)
         for event in filter(turns.reads, timely) if turns.sources else ():
@@ -131,8 +131,8 @@ def timed(step: Step, places: Sequence[tuple[int, int]]) -> Step:
         latest = ends = ALWAYS
         for batch in step(batches):
             rows = compute.equal(batch["kind"], ROW)
-            ended = compute.and_(rows, compute.less(batch["end"], FOREVER))
-            ends = max(ends, _latest(batch["start"].filter(rows)), _latest(batch["end"].filter(ended)))
+            is_bounded = compute.and_(rows, compute.less(batch["end"], FOREVER))
+            ends = max(ends, _latest(batch["start"].filter(rows)), _latest(batch["end"].filter(is_bounded)))
             latest = max(latest, _latest(batch["start"].filter(compute.equal(batch["kind"], TIME))))
             yield batch.set_column(0, ARROW.field("kind"), compute.if_else(rows, HELD, batch["kind"]))
         clocks = (RowBatch(CLOCK, *place, 0, WAKE, [(latest - 1, FOREVER, 1)]) for place in places)
@@ -148,8 +148,8 @@ def _latest(times: pyarrow.Array) -> int:
 
 def machine_of(program: PhysicalPlan, reading: Collection[str] | None = None) -> Dataflow:
     """What reads facts, and leaves all nodes that keep rows to others. reading: the nodes that do (None: all)."""
-    made = ProfiledDataflow if program.measure else Dataflow
-    return made(program.plan, hosted=(), reading=reading)
+    dataflow_class = ProfiledDataflow if program.measure else Dataflow
+    return dataflow_class(program.plan, hosted=(), reading=reading)
 
 
 def figures_of(program: PhysicalPlan, machine: Dataflow) -> Iterator[Record]:
@@ -220,13 +220,13 @@ class Work(NamedTuple):
     later: list[RowBatch]
 
 
-def in_time(given: Iterable[RowBatch], span: Span) -> Work:
+def in_time(row_batches: Iterable[RowBatch], span: Span) -> Work:
     """What is at work now: rows that have their time only if that is in the span. Time may have come further than the
     span says: as far as is told with the rows."""
-    parcels = list(given)
-    told = (entry[-3] for parcel in parcels if parcel.kind == CLOCK for entry in parcel.entries)
-    span = Span(span.before, max([span.now, *told]))
-    now, later = [], []
+    parcels = list(row_batches)
+    clock_times = (entry[-3] for parcel in parcels if parcel.kind == CLOCK for entry in parcel.entries)
+    span = Span(span.before, max([span.now, *clock_times]))
+    now, later_batches = [], []
     for parcel in parcels:
         if parcel.kind not in (DUE, HELD):
             now.append(parcel)
@@ -234,8 +234,8 @@ def in_time(given: Iterable[RowBatch], span: Span) -> Work:
         if entries := [entry for entry in parcel.entries if span.before < entry[-3] <= span.now]:
             now.append(parcel._replace(kind=ROW, entries=entries))
         if parcel.kind == HELD and (entries := [entry for entry in parcel.entries if entry[-3] > span.now]):
-            later.append(parcel._replace(entries=entries))
-    return Work(span, now, later)
+            later_batches.append(parcel._replace(entries=entries))
+    return Work(span, now, later_batches)
 
 
 def superstep(
@@ -264,25 +264,27 @@ def worked_off(
     phase: str,
     span: Span,
     state: State,
-    given: Iterable[RowBatch],
+    row_batches: Iterable[RowBatch],
     instants: Times = NEVER,
     outbox: Outbox | None = None,
 ) -> Iterator[Record | RowBatch]:
     """What one round of some levels makes of the messages of a partition. outbox: takes the rows for other levels out
     of a machine; each by its bucket if nothing else is said."""
-    span, now, later = in_time(given, span)
-    yield from waiting(program, later)
+    span, now, later_batches = in_time(row_batches, span)
+    yield from waiting(program, later_batches)
     partition, fresh = gathered(now, state.owners)
     if partition is None:
         return
     machine, since = state.take(partition)
     if machine is None:
-        made = _MeasuredPartition if program.measure else _FusedPartition
-        machine = made(program, levels, state.owners, partition)
+        partition_class = _MeasuredPartition if program.measure else _FusedPartition
+        machine = partition_class(program, levels, state.owners, partition)
         machine.begin(program.begin)
     addressing: Router = machine.addressing
-    kept = state.entries(since, partition)
-    machine.restore(span.before, {(addressing.ids[number], slot): part for (number, slot), part in kept.items()})
+    state_deltas = state.entries(since, partition)
+    machine.restore(
+        span.before, {(addressing.ids[number], slot): part for (number, slot), part in state_deltas.items()}
+    )
     if state.keep:
         machine.keep()
     for (number, port), entries in fresh.items():
@@ -291,14 +293,14 @@ def worked_off(
     machine.work(phase, span.now)
     yield from _of_streams(machine)
     is_first = state.owners[0] == partition
-    passed = state.passed if any(level.recursive for level in levels) else behind(span, state)
-    told = (addressing.state(id, slot, entries) for (id, slot), entries in machine.lasting(passed))
-    for parcel in chain((outbox or addressed)(machine, addressing), chain.from_iterable(told)):
+    watermark = state.passed if any(level.recursive for level in levels) else behind(span, state)
+    state_records = (addressing.state(id, slot, entries) for (id, slot), entries in machine.lasting(watermark))
+    for parcel in chain((outbox or addressed)(machine, addressing), chain.from_iterable(state_records)):
         if is_first or not addressing.is_everywhere(parcel):  # what every task makes for itself, one of them tells of
             yield parcel
     yield from figures_of(program, machine)
     if state.keep:
-        machine.expire(passed)
+        machine.expire(watermark)
         yield state.put(partition, machine, sum(machine.state().values()))
 
 
@@ -317,25 +319,25 @@ def behind(span: Span, state: State) -> int:
     return state.passed if span.now == FOREVER - 1 else max(state.passed, span.now)
 
 
-def waiting(program: PhysicalPlan, later: Sequence[RowBatch]) -> Iterable[RowBatch]:
+def waiting(program: PhysicalPlan, later_batches: Sequence[RowBatch]) -> Iterable[RowBatch]:
     """Messages that wait for their time as they are kept, whichever tasks they have come to."""
-    if not later or not (program.spread or program.hot):
-        return later
-    return chain.from_iterable(map(program.addressing().at_rest, later))
+    if not later_batches or not (program.spread or program.hot):
+        return later_batches
+    return chain.from_iterable(map(program.addressing().at_rest, later_batches))
 
 
-def gathered(given: Iterable[RowBatch], owners: Owners) -> tuple[int | None, dict[tuple[int, int], list[Delta]]]:
+def gathered(row_batches: Iterable[RowBatch], owners: Owners) -> tuple[int | None, dict[tuple[int, int], list[Delta]]]:
     """The partition that parcels are of (None: there are none), and their entries by number of the node and input.
     Raises AssertionError if they are of several."""
-    found: dict[tuple[int, int], list[Delta]] = {}
-    here: set[int] = set()
-    for _, _, bucket, node, port, entries in given:
-        here.add(owners[bucket])
+    deltas: dict[tuple[int, int], list[Delta]] = {}
+    buckets: set[int] = set()
+    for _, _, bucket, node, port, entries in row_batches:
+        buckets.add(owners[bucket])
         if port != WAKE:
-            found.setdefault((node, port), []).extend(entries)
-    if len(here) > 1:
-        raise AssertionError(f"rows of the partitions {sorted(here)} in one task")
-    return next(iter(here), None), found
+            deltas.setdefault((node, port), []).extend(entries)
+    if len(buckets) > 1:
+        raise AssertionError(f"rows of the partitions {sorted(buckets)} in one task")
+    return next(iter(buckets), None), deltas
 
 
 class _Partition(Dataflow):
@@ -403,17 +405,17 @@ class _Partition(Dataflow):
         if not (self.tellers and isinstance(op, DerivedStreamOperator)):
             super()._advance(id, op, now)
             return
-        came = op.reader.came
+        triple_counts = op.reader.came
         super()._advance(id, op, now)
         events = op.events if id in self.heralds else ()
         self.notes |= dict.fromkeys(brought(event.stream, event.graph, event.time) for event in events)
-        self.notes |= dict.fromkeys(moved_on(self.tellers, op.reader.source, came, op.events))
+        self.notes |= dict.fromkeys(moved_on(self.tellers, op.reader.source, triple_counts, op.events))
 
-    def lasting(self, passed: int) -> Iterator[tuple[Address, list[Delta]]]:
+    def lasting(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
         """What has gone into memories since this was asked last, and may matter from the time `passed` on (integer
         ms)."""
         for id, slot, entries in self.kept():
-            yield (id, slot), lasting(entries, passed, self.memories[id].together(slot))
+            yield (id, slot), lasting(entries, watermark, self.memories[id].together(slot))
 
     def put(self, address: Address, entries: Sequence[Delta]) -> None:
         if not self.moves or address in self.addressing.alike or address[0] not in self.operators:
@@ -422,12 +424,12 @@ class _Partition(Dataflow):
         if address not in self.addressing.keys:  # it goes to all tasks, this one included
             self.outbox.setdefault(address, []).extend(entries)
             return
-        here: list[Delta] = []
+        local_deltas: list[Delta] = []
         for entry in entries:
             local = self._is_here(address, entry[:-3])
-            (here if local else self.outbox.setdefault(address, [])).append(entry)
-        if here:
-            self.receive(address, here)
+            (local_deltas if local else self.outbox.setdefault(address, [])).append(entry)
+        if local_deltas:
+            self.receive(address, local_deltas)
 
     def work(self, phase: str, now: int) -> None:
         """One phase of every component, until nothing is left to do here."""
@@ -459,12 +461,12 @@ class _FusedPartition(_Partition):
     def come(self, address: Address, entries: Sequence[Delta]) -> None:
         super().come(self.moved.get(address, address), entries)
 
-    def lasting(self, passed: int) -> Iterator[tuple[Address, list[Delta]]]:
-        for address, entries in super().lasting(passed):
+    def lasting(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
+        for address, entries in super().lasting(watermark):
             yield self.came_as.get(address, address), entries
 
-    def restore(self, passed: int, state: Mapping[Address, Sequence[Delta]]) -> None:
-        super().restore(passed, {self.moved.get(address, address): entries for address, entries in state.items()})
+    def restore(self, watermark: int, state: Mapping[Address, Sequence[Delta]]) -> None:
+        super().restore(watermark, {self.moved.get(address, address): entries for address, entries in state.items()})
 
 
 class _MeasuredPartition(_Partition, ProfiledDataflow):
@@ -475,39 +477,39 @@ class _MeasuredPartition(_Partition, ProfiledDataflow):
         self.inner = {id: self.plan.consumers[id][0] for star in program.fused.values() for id in star.joins[:0:-1]}
         """Of joins that others do as one those whose rows others read, and where these come; what is read is first."""
 
-    def lasting(self, passed: int) -> Iterator[tuple[Address, list[Delta]]]:
+    def lasting(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
         between = {*self.inner.values()}
-        yield from (kept for kept in super().lasting(passed) if kept[0] not in between)
+        yield from (slot_deltas for slot_deltas in super().lasting(watermark) if slot_deltas[0] not in between)
 
-    def restore(self, passed: int, state: Mapping[Address, Sequence[Delta]]) -> None:
+    def restore(self, watermark: int, state: Mapping[Address, Sequence[Delta]]) -> None:
         """What joins hand on to each other is made anew."""
-        whole = {address: list(entries) for address, entries in state.items()}
+        full_state = {address: list(entries) for address, entries in state.items()}
         for id, address in self.inner.items():
             if id in self.operators:
-                whole.setdefault(address, []).extend(self._made_anew(id, whole))
-        super().restore(passed, whole)
+                full_state.setdefault(address, []).extend(self._made_anew(id, full_state))
+        super().restore(watermark, full_state)
 
     def _made_anew(self, id: str, state: dict[Address, list[Delta]]) -> list[Delta]:
         """What a join makes of its rows, which are taken out of the state, and kept by it."""
         join = self.operators[id]
-        return [made for port in (0, 1) for made in join.apply(port, singly(state.pop((id, port), [])))]
+        return [delta for port in (0, 1) for delta in join.apply(port, singly(state.pop((id, port), [])))]
 
 
 # State
 
 
-def compaction(program: PhysicalPlan, passed: int) -> Step:
+def compaction(program: PhysicalPlan, watermark: int) -> Step:
     """The worker's function that adds up what nodes keep, and forgets what has ended. passed: the time (integer ms)
     that has been worked off: everything to come begins there or later."""
-    return program.step("compaction", partial(_compacted, program, passed))
+    return program.step("compaction", partial(_compacted, program, watermark))
 
 
-def _compacted(program: PhysicalPlan, passed: int, given: Iterable[RowBatch]) -> Iterator[RowBatch]:
+def _compacted(program: PhysicalPlan, watermark: int, row_batches: Iterable[RowBatch]) -> Iterator[RowBatch]:
     slots: dict[tuple[int, int], list[Delta]] = {}
-    for parcel in given:
+    for parcel in row_batches:
         slots.setdefault((parcel.node, parcel.port), []).extend(parcel.entries)
     addressing = program.addressing()
     memories = Dataflow(program.plan).memories
     for (number, slot), entries in slots.items():
         id = addressing.ids[number]
-        yield from addressing.state(id, slot, compacted(entries, passed, memories[id].together(slot)))
+        yield from addressing.state(id, slot, compacted(entries, watermark, memories[id].together(slot)))

@@ -66,23 +66,23 @@ class TaskReport(NamedTuple):
         by_kind: dict[str, list[Record]] = {}
         for message in messages:
             by_kind.setdefault(message.kind, []).append(message)
-        files = [(one.row.partition(" "), one) for one in by_kind.get(FILE, ())]
-        rows = [one for (kind, _, _), one in files if kind in (ROW, HELD)]
+        files = [(record.row.partition(" "), record) for record in by_kind.get(FILE, ())]
+        rows = [record for (kind, _, _), record in files if kind in (ROW, HELD)]
         times = by_kind.get(TIME, ())
-        starts = max((one.start for one in rows), default=ALWAYS)
+        starts = max((record.start for record in rows), default=ALWAYS)
         return TaskReport(
-            latest=max((one.start for one in times), default=ALWAYS),
-            instants=tuple(sorted({(one.row, one.node, one.start) for one in by_kind.get(INSTANT, ())})),
-            counts=tuple((one.node, one.start) for one in by_kind.get(COUNT, ())),
-            rows=sum(one.many for one in rows),
+            latest=max((record.start for record in times), default=ALWAYS),
+            instants=tuple(sorted({(record.row, record.node, record.start) for record in by_kind.get(INSTANT, ())})),
+            counts=tuple((record.node, record.start) for record in by_kind.get(COUNT, ())),
+            rows=sum(record.many for record in rows),
             starts=starts,
-            ends=max([starts, *(one.end for one in (*rows, *times) if one.end != FOREVER)]),
-            kept=sum(one.many for (kind, _, _), one in files if kind == STATE),
-            figures=tuple((one.node, one.start, one.end) for one in by_kind.get(FIGURE, ())),
-            tokens=tuple((one.row, one.node) for one in by_kind.get(TOKEN, ())),
-            held=sum(one.start for one in by_kind.get(TOKEN, ())),
-            files=tuple((kind, one.level, name) for (kind, _, name), one in files),
-            answers=tuple(one.row for one in by_kind.get(ANSWERS, ())),
+            ends=max([starts, *(record.end for record in (*rows, *times) if record.end != FOREVER)]),
+            kept=sum(record.many for (kind, _, _), record in files if kind == STATE),
+            figures=tuple((record.node, record.start, record.end) for record in by_kind.get(FIGURE, ())),
+            tokens=tuple((record.row, record.node) for record in by_kind.get(TOKEN, ())),
+            held=sum(record.start for record in by_kind.get(TOKEN, ())),
+            files=tuple((kind, record.level, name) for (kind, _, name), record in files),
+            answers=tuple(record.row for record in by_kind.get(ANSWERS, ())),
         )
 
 
@@ -94,17 +94,17 @@ class NodeMetrics:
         self.rows: Counter[str] = Counter()
         self.micros: Counter[str] = Counter()
 
-    def add(self, told: TaskReport) -> None:
+    def add(self, report: TaskReport) -> None:
         """Takes note of what workers tell."""
-        for number, rows, micros in told.figures:
+        for number, rows, micros in report.figures:
             self.rows[self.ids[number]] += rows
             if micros >= 0:
                 self.micros[self.ids[number]] += micros
 
     def figures(self) -> dict[str, NodeMetric]:
         """By the node's id."""
-        known = {id: self.micros[id] / 1_000_000 for id in self.micros}
-        return {id: NodeMetric(rows=rows, seconds=known.get(id)) for id, rows in self.rows.items()}
+        seconds = {id: self.micros[id] / 1_000_000 for id in self.micros}
+        return {id: NodeMetric(rows=rows, seconds=seconds.get(id)) for id, rows in self.rows.items()}
 
 
 class Engine(Protocol):

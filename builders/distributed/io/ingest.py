@@ -58,32 +58,36 @@ def timely(
     """The batches without what comes after something later, of which `lose` is told. latest: the time (integer ms) of
     what has come before."""
     for batch in batches:
-        found = []
+        in_order = []
         for event in batch:
             if event.time < latest:
                 for fact in (*event.facts, *event.removed):
                     lose(late(event.stream, event.time, fact))
             else:
                 latest = event.time
-                found.append(event)
-        yield found
+                in_order.append(event)
+        yield in_order
 
 
-def lose(lost: Lost, ledger: Ledger | None, sources: Sequence[Source | None] = ()) -> None:
+def lose(dead_letter: Lost, ledger: Ledger | None, sources: Sequence[Source | None] = ()) -> None:
     """Has what is lost kept in the ledger of its source, by its number, or else in that of the run. Raises BuilderError
     if there is neither."""
-    ledger = ledger_of(sources[lost.number], ledger) if 0 <= lost.number < len(sources) else ledger
+    ledger = ledger_of(sources[dead_letter.number], ledger) if 0 <= dead_letter.number < len(sources) else ledger
     if ledger is None:
-        place = f"{lost.source}:{lost.line}" if lost.line else lost.source
-        raise BuilderError(f"{lost.cause}: {place}: {lost.reason}", hint="give a `ledger` to keep what is lost")
-    ledger.record(lost.cause, lost.source, _line_number(lost), lost.reason, lost.text)
+        place = f"{dead_letter.source}:{dead_letter.line}" if dead_letter.line else dead_letter.source
+        raise BuilderError(
+            f"{dead_letter.cause}: {place}: {dead_letter.reason}", hint="give a `ledger` to keep what is lost"
+        )
+    ledger.record(
+        dead_letter.cause, dead_letter.source, _line_number(dead_letter), dead_letter.reason, dead_letter.text
+    )
 
 
-def _line_number(lost: Lost) -> int | None:
+def _line_number(dead_letter: Lost) -> int | None:
     """The number of a lost statement's line in its file, from 1. A later block of a file begins behind the line that
     its first byte lies in."""
-    if not lost.line or not lost.block:
-        return lost.line or None
-    with open(lost.source, "rb") as file:
-        before = file.read(lost.block).count(b"\n")
-    return before + 1 + lost.line
+    if not dead_letter.line or not dead_letter.block:
+        return dead_letter.line or None
+    with open(dead_letter.source, "rb") as file:
+        before = file.read(dead_letter.block).count(b"\n")
+    return before + 1 + dead_letter.line

@@ -60,7 +60,7 @@ class Parse(Protocol):
     """From lines, with the places that they are from, to what they hold."""
 
     def __call__(
-        self, batches: Iterable[pyarrow.RecordBatch], wanted: Collection[Term] | None, passed: int
+        self, batches: Iterable[pyarrow.RecordBatch], predicates: Collection[Term] | None, watermark: int
     ) -> Iterator[Parsed]:
         """wanted: the predicates of triples that are of use; others may be left out, unless they are late: earlier than
         `passed` (integer ms). None: all are."""
@@ -75,16 +75,18 @@ def spool_lines(event: Event) -> Iterator[str]:
         yield json.dumps(line, ensure_ascii=False)
 
 
-def lost_line(lost: Lost) -> str:
+def lost_line(dead_letter: Lost) -> str:
     """A lost statement as a line of a spool file."""
-    return json.dumps(lost._asdict(), ensure_ascii=False)
+    return json.dumps(dead_letter._asdict(), ensure_ascii=False)
 
 
 def lines_parser(documents: Sequence[Document]) -> Parse:
     """The function from batches of lines (columns value, file, block, source) to what they hold. `source` numbers the
     documents; `file` and `block` say where a line is from: the lines of a block come in order."""
 
-    def parse(batches: Iterable[pyarrow.RecordBatch], wanted: Collection[Term] | None, passed: int) -> Iterator[Parsed]:
+    def parse(
+        batches: Iterable[pyarrow.RecordBatch], predicates: Collection[Term] | None, watermark: int
+    ) -> Iterator[Parsed]:
         counts: dict[tuple[str, int], int] = {}
         for batch in batches:
             for (file, block, source), lines in _runs(batch):
@@ -95,9 +97,9 @@ def lines_parser(documents: Sequence[Document]) -> Parse:
                 before = counts.get((file, block), 0)
                 counts[file, block] = before + len(lines)
                 path = unquote(urlsplit(file).path)
-                choice = None if wanted is None else Choice(wanted, passed)
-                found = parsed(documents[source], path, block, before, joined(lines), choice)
-                yield Parsed(source, *found, file, block)
+                choice = None if predicates is None else Choice(predicates, watermark)
+                block_parsed = parsed(documents[source], path, block, before, joined(lines), choice)
+                yield Parsed(source, *block_parsed, file, block)
 
     return parse
 
@@ -121,8 +123,8 @@ def parsed(
     """The events of lines, those that are lost, and how many statements could be used. block: where the part of the
     file begins that they are of; before: how many lines of that come before them."""
     if document.spooled:
-        given, losses, count = _unspooled(text.split(b"\n"))
-        return given, losses, 0 if document.static else count
+        spooled_events, losses, count = _unspooled(text.split(b"\n"))
+        return spooled_events, losses, 0 if document.static else count
     name = document.of(path)
     if path.endswith(".tmp"):  # a file that is still being written
         return [], [], 0
@@ -134,10 +136,12 @@ def parsed(
         plain = events(text, suffix(name), document.stream, choice)
         if plain is not None:
             return plain[0], [], plain[1]
-    found, bad = parse_lines(text.split(b"\n"), name, format.timed, format.name, document.time)
+    timed_facts, bad = parse_lines(text.split(b"\n"), name, format.timed, format.name, document.time)
     first = before + 1 if path else 0  # rows of a table have no places
-    lost = [Lost("malformed", name, block, first and first + index, reason, text) for index, reason, text in bad]
-    return _counted(grouped(found, document.stream) if found else [], lost)
+    dead_letters = [
+        Lost("malformed", name, block, first and first + index, reason, text) for index, reason, text in bad
+    ]
+    return _counted(grouped(timed_facts, document.stream) if timed_facts else [], dead_letters)
 
 
 def _message(document: Document, place: str, number: int, data: str | bytes) -> tuple[Sequence[Event], list[Lost], int]:
@@ -161,28 +165,28 @@ class Losses:
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
         self.add(Lost(cause, source, 0, line or 0, reason, text))
 
-    def add(self, lost: Lost) -> None:
-        self._found.append(lost)
+    def add(self, dead_letter: Lost) -> None:
+        self._found.append(dead_letter)
 
     def take(self) -> list[Lost]:
-        taken, self._found = self._found, []
-        return taken
+        dead_letters, self._found = self._found, []
+        return dead_letters
 
 
-def _counted(events: list[Event], lost: list[Lost]) -> tuple[list[Event], list[Lost], int]:
-    return events, lost, sum(len(event.facts) for event in events)
+def _counted(events: list[Event], dead_letters: list[Lost]) -> tuple[list[Event], list[Lost], int]:
+    return events, dead_letters, sum(len(event.facts) for event in events)
 
 
 def _unspooled(lines: Sequence[bytes]) -> tuple[Sequence[Event], list[Lost], int]:
     events: list[Event] = []
-    lost: list[Lost] = []
-    for said in json.loads(b"[%b]" % b",".join(lines)):  # in one call, which takes half the time
-        if isinstance(said, list):
-            time, stream, graph, kind, *cells = said
+    dead_letters: list[Lost] = []
+    for entry in json.loads(b"[%b]" % b",".join(lines)):  # in one call, which takes half the time
+        if isinstance(entry, list):
+            time, stream, graph, kind, *cells = entry
             events.append(event_of(time, stream, graph, kind, [cells]))
         else:
-            lost.append(Lost(**said))
-    return _counted(events, lost)
+            dead_letters.append(Lost(**entry))
+    return _counted(events, dead_letters)
 
 
 def unspool(text: bytes) -> Sequence[Event]:
@@ -210,9 +214,9 @@ class Lost(NamedTuple):
     number: int = -1
 
 
-def lost_message(lost: Lost, number: int = -1) -> Record:
+def lost_message(dead_letter: Lost, number: int = -1) -> Record:
     """A lost statement as a message."""
-    return Record(LOST, 0, 0, 0, 0, json.dumps(lost._replace(number=number)), 0, 0, 0)
+    return Record(LOST, 0, 0, 0, 0, json.dumps(dead_letter._replace(number=number)), 0, 0, 0)
 
 
 def late(stream: str, time: int, fact: Fact) -> Lost:

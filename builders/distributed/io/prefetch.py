@@ -38,10 +38,10 @@ class Ended(NamedTuple):
     error: BaseException | None = None
 
 
-def split(came: Sequence[Part | Ended]) -> tuple[list[Part], Ended | None]:
+def split(items: Sequence[Part | Ended]) -> tuple[list[Part], Ended | None]:
     """The parts of what has come, and the end, if that has."""
-    parts = [one for one in came if isinstance(one, Part)]
-    return parts, next((one for one in came if isinstance(one, Ended)), None)
+    parts = [item for item in items if isinstance(item, Part)]
+    return parts, next((item for item in items if isinstance(item, Ended)), None)
 
 
 class Intake:
@@ -64,12 +64,12 @@ class Intake:
     def take(self, seconds: float | None) -> list[Part | Ended]:
         """What is at hand, but for what comes meanwhile; waits for something for so long at most, None: until it is
         there. Nothing comes behind an `Ended`."""
-        found: list[Part | Ended] = []
+        items: list[Part | Ended] = []
         with suppress(queue.Empty):
-            found.append(self._arrived.get(timeout=seconds))
-            while len(found) < AHEAD:
-                found.append(self._arrived.get_nowait())
-        return found
+            items.append(self._arrived.get(timeout=seconds))
+            while len(items) < AHEAD:
+                items.append(self._arrived.get_nowait())
+        return items
 
     def parts(self) -> Iterator[Part]:
         """All parts, read by who takes them. The last one has no events: sources may have gone on without a word."""
@@ -93,9 +93,9 @@ class Intake:
         self.inputs.close()
 
     def _part(self, events: Sequence[Event]) -> Part:
-        lost = tuple(self.lost)
+        dead_letters = tuple(self.lost)
         self.lost.clear()
-        return Part(events, lost, self.inputs.standings() if self._keeps else (), self.inputs.positions())
+        return Part(events, dead_letters, self.inputs.standings() if self._keeps else (), self.inputs.positions())
 
     def _read(self) -> None:
         try:

@@ -99,10 +99,10 @@ class Answers(NamedTuple):
         alike = Record(ROW, self.level, 0, self.node, 0, "", 0, FOREVER, 0)
         of_each = {"row": self.texts, "start": self.times, "spans": [place.encode() for place in self.places]}
         for first in range(0, len(self.texts), CHUNK):
-            here = slice(first, first + CHUNK)
-            size = len(self.texts[here])
+            chunk = slice(first, first + CHUNK)
+            size = len(self.texts[chunk])
             columns = [
-                column(of_each[field.name][here], field.type)
+                column(of_each[field.name][chunk], field.type)
                 if field.name in of_each
                 else pyarrow.repeat(pyarrow.scalar(getattr(alike, field.name), field.type), size)
                 for field in ARROW
@@ -130,11 +130,11 @@ def to_arrow(messages: Iterable[Made]) -> Iterator[pyarrow.RecordBatch]:
     chunk: list[Record] = []
     size = 0
     try:
-        for one in messages:
-            if isinstance(one, Answers):
-                yield from one.batches()
+        for record in messages:
+            if isinstance(record, Answers):
+                yield from record.batches()
                 continue
-            message = one.message() if isinstance(one, RowBatch) else one
+            message = record.message() if isinstance(record, RowBatch) else record
             chunk.append(message)
             size += message.many
             if size >= CHUNK:
@@ -173,9 +173,9 @@ class Failed(Exception):
     @classmethod
     def text(cls, error: SquallError) -> str:
         """What an engine's error is to hold: for who sees it there, and for `retold`."""
-        told = json.dumps([error.message, error.hint])
+        payload = json.dumps([error.message, error.hint])
         hint = f" ({error.hint})" if error.hint else ""
-        return f"{error.message}{hint} {cls.MARK}{b64encode(told.encode()).decode()}>"
+        return f"{error.message}{hint} {cls.MARK}{b64encode(payload.encode()).decode()}>"
 
     @classmethod
     @contextmanager
@@ -184,10 +184,10 @@ class Failed(Exception):
         try:
             yield
         except Exception as error:
-            told = re.findall(f"{cls.MARK}([A-Za-z0-9+/=]+)>", str(error))
-            if not told:
+            payloads = re.findall(f"{cls.MARK}([A-Za-z0-9+/=]+)>", str(error))
+            if not payloads:
                 raise
-            message, hint = json.loads(b64decode(told[-1]))
+            message, hint = json.loads(b64decode(payloads[-1]))
             raise BuilderError(message, hint=hint) from None
 
 

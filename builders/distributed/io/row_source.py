@@ -48,10 +48,14 @@ def statements(source: Splittable, part: str, losses: Losses) -> Iterator[Iterat
         yield _rows(events, losses.take())
 
 
-def _rows(events: Iterable[Event], lost: Iterable[Lost]) -> Iterator[Statement]:
+def _rows(events: Iterable[Event], dead_letters: Iterable[Lost]) -> Iterator[Statement]:
     for event in events:
         for fact in event.facts:
             subject, predicate, object = map(str, fact)
             yield Statement(event.time, subject, predicate, object, event.graph or None)
-    for one in lost:
-        yield Statement(lost=" ".join(f"{one.cause}: {one.source}: {one.reason}: {one.text}".split()))
+    for dead_letter in dead_letters:
+        yield Statement(
+            lost=" ".join(
+                f"{dead_letter.cause}: {dead_letter.source}: {dead_letter.reason}: {dead_letter.text}".split()
+            )
+        )

@@ -39,17 +39,17 @@ def shares(sizes: Iterable[tuple[int, str, int]], tasks: int, least: int, most: 
     or more than `most`."""
     files = list(sizes)
     share = max(least, min(most, -(-sum(max(size, least) for _, _, size in files) // tasks)))
-    found: list[list[Part]] = [[]]
+    groups: list[list[Part]] = [[]]
     room = share
     for source, path, size in files:
         for part in parts(source, path, size, share):
             takes = max(least, (size if part[3] < 0 else part[3]) - part[2])
-            if found[-1] and takes > room:
-                found.append([])
+            if groups[-1] and takes > room:
+                groups.append([])
                 room = share
-            found[-1].append(part)
+            groups[-1].append(part)
             room -= takes
-    return found
+    return groups
 
 
 def weight(part: Part) -> int:
@@ -67,11 +67,13 @@ def parts_parser(documents: Sequence[Document], shares: Sequence[Sequence[Part]]
     """The function from batches of numbers (column id) of shares to what these hold. Raises BuilderError where a file
     cannot be read."""
 
-    def parse(batches: Iterable[pyarrow.RecordBatch], wanted: Collection[Term] | None, passed: int) -> Iterator[Parsed]:
+    def parse(
+        batches: Iterable[pyarrow.RecordBatch], predicates: Collection[Term] | None, watermark: int
+    ) -> Iterator[Parsed]:
         for batch in batches:
             for number in batch["id"].to_pylist():
                 for part in shares[number]:
-                    yield from _read(part, documents[part[0]], wanted, passed)
+                    yield from _read(part, documents[part[0]], predicates, watermark)
 
     return parse
 
@@ -79,18 +81,20 @@ def parts_parser(documents: Sequence[Document], shares: Sequence[Sequence[Part]]
 def all_parser(documents: Sequence[Document], parts: Sequence[Part]) -> Parse:
     """The function from nothing to what all of some parts hold. Raises BuilderError where a file cannot be read."""
 
-    def parse(batches: Iterable[pyarrow.RecordBatch], wanted: Collection[Term] | None, passed: int) -> Iterator[Parsed]:
+    def parse(
+        batches: Iterable[pyarrow.RecordBatch], predicates: Collection[Term] | None, watermark: int
+    ) -> Iterator[Parsed]:
         for part in parts:
-            yield from _read(part, documents[part[0]], wanted, passed)
+            yield from _read(part, documents[part[0]], predicates, watermark)
 
     return parse
 
 
-def _read(part: Part, document: Document, wanted: Collection[Term] | None, passed: int) -> Iterator[Parsed]:
+def _read(part: Part, document: Document, predicates: Collection[Term] | None, watermark: int) -> Iterator[Parsed]:
     source, path, begin, _ = part
     before = 0
     for block in blocks(part):
-        choice = None if wanted is None else Choice(wanted, passed)
+        choice = None if predicates is None else Choice(predicates, watermark)
         yield Parsed(source, *parsed(document, path, begin, before, block, choice), path, begin)
         before += block.count(b"\n") + 1
 

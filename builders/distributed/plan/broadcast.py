@@ -41,18 +41,21 @@ Entries = Mapping[str, frozenset[Address]]
 _REPLICABLE = Distinct | Join | LeftJoin | AntiJoin
 
 
-def spread_out(plan: Plan, keys: Keys, spread: Collection[Address]) -> dict[Address, Grouping | None]:
+def spread_out(plan: Plan, keys: Keys, broadcast_inputs: Collection[Address]) -> dict[Address, Grouping | None]:
     """The groupings of a plan where some inputs are spread: what is joined with their rows stays where it is. keys:
     where none is."""
     makers = makers_of(plan)
-    joined = frozenset(spread) - closures(plan)
-    replicated = _replicated(plan, makers, joined, _entries_of(plan, makers))
-    found = {**keys, **{address: EVERYWHERE for address in keys if address in spread or address[0] in replicated}}
+    joined_inputs = frozenset(broadcast_inputs) - closures(plan)
+    replicated = _replicated(plan, makers, joined_inputs, _entries_of(plan, makers))
+    groupings = {
+        **keys,
+        **{address: EVERYWHERE for address in keys if address in broadcast_inputs or address[0] in replicated},
+    }
     for node in plan.nodes:
         for port, other in ((0, 1), (1, 0)):
-            if (node.id, port) in joined and found[node.id, other] != EVERYWHERE:
-                found |= _in_place(plan, found, makers, (node.id, other))
-    return found
+            if (node.id, port) in joined_inputs and groupings[node.id, other] != EVERYWHERE:
+                groupings |= _in_place(plan, groupings, makers, (node.id, other))
+    return groupings
 
 
 def _in_place(plan: Plan, keys: Keys, makers: Makers, address: Address) -> dict[Address, Grouping | None]:
@@ -61,20 +64,20 @@ def _in_place(plan: Plan, keys: Keys, makers: Makers, address: Address) -> dict[
     lie by any of its columns, unless it is better off as it is."""
     id, port = address
     before = [plan.by_id[maker] for maker in makers.get(address, ())]
-    tried: list[dict[Address, Grouping | None]] = []
+    attempts: list[dict[Address, Grouping | None]] = []
     near = [id]
     if len(before) == 1 and isinstance(op := before[0].op, Distinct) and not goes_everywhere(keys[before[0].id, 0]):
         maker = before[0].id
         ports = [(maker, number) for number in range(len(before[0].inputs))]
-        near += [maker, *dict.fromkeys(one for place in ports for one in makers.get(place, ()))]
+        near += [maker, *dict.fromkeys(neighbour for place in ports for neighbour in makers.get(place, ()))]
         sets = (_set_in_place(plan, keys, address, ports, key) for key in _parts(range(op.by)))
-        tried += [one for one in sets if one[address] is not None]
-    known = lying(plan, makers, keys, address)
-    if known is not None and known != EVERYWHERE:
-        tried.append({address: known})
-    if len(tried) != 1:
-        tried += [{address: key} for key in _parts(range(plan.widths[plan.by_id[id].inputs[port].node]))]
-    return min(tried, key=lambda one: _moving(plan, {**keys, **one}, *near))
+        attempts += [neighbour for neighbour in sets if neighbour[address] is not None]
+    partitioning = lying(plan, makers, keys, address)
+    if partitioning is not None and partitioning != EVERYWHERE:
+        attempts.append({address: partitioning})
+    if len(attempts) != 1:
+        attempts += [{address: key} for key in _parts(range(plan.widths[plan.by_id[id].inputs[port].node]))]
+    return min(attempts, key=lambda neighbour: _moving(plan, {**keys, **neighbour}, *near))
 
 
 def _parts(columns: Sequence[int]) -> list[Columns]:
@@ -85,9 +88,9 @@ def _set_in_place(
     plan: Plan, keys: Keys, address: Address, ports: Sequence[Address], key: Columns
 ) -> dict[Address, Grouping | None]:
     """A set's inputs grouped by some columns, and an input that it feeds as its rows lie there then."""
-    found: dict[Address, Grouping | None] = dict.fromkeys(ports, key)
-    (way, *_) = ways_to(plan, plan.by_id[ports[0][0]], {**keys, **found}, address)
-    return {**found, address: way.key}
+    groupings: dict[Address, Grouping | None] = dict.fromkeys(ports, key)
+    (way, *_) = ways_to(plan, plan.by_id[ports[0][0]], {**keys, **groupings}, address)
+    return {**groupings, address: way.key}
 
 
 def _moving(plan: Plan, keys: Keys, *nodes: str) -> int:
@@ -117,25 +120,25 @@ def spreadable(plan: Plan) -> dict[Address, frozenset[Address]]:
 def _entries_of(plan: Plan, makers: Makers) -> dict[str, frozenset[Address]]:
     """The nodes that are fed by sources alone, and can be worked off by every task, each with the inputs at which that
     comes from these."""
-    found: dict[str, frozenset[Address]] = {}
+    entries: dict[str, frozenset[Address]] = {}
     for node in plan.nodes:
         if isinstance(node.op, _REPLICABLE):
-            ports = [_entries((node.id, port), makers, found, plan) for port in range(len(node.inputs))]
+            ports = [_entries((node.id, port), makers, entries, plan) for port in range(len(node.inputs))]
             if all(ports):
-                found[node.id] = frozenset().union(*ports)
-    return found
+                entries[node.id] = frozenset().union(*ports)
+    return entries
 
 
 def _fed_by_sources(plan: Plan, makers: Makers, own: Entries) -> dict[Address, frozenset[Address]]:
     """The inputs that can be spread and are fed by sources alone."""
-    found = {address: _entries(address, makers, own, plan) for address in _inputs_of_joins(plan)}
-    return {address: entries for address, entries in found.items() if entries}
+    entries_by_input = {address: _entries(address, makers, own, plan) for address in _inputs_of_joins(plan)}
+    return {address: entries for address, entries in entries_by_input.items() if entries}
 
 
 def _grown(plan: Plan, makers: Makers, own: Entries) -> dict[Address, frozenset[Address]]:
     """The inputs that can be spread behind a set to which derived facts come as well, of which nothing is ever taken
     back."""
-    found: dict[Address, frozenset[Address]] = {}
+    grown: dict[Address, frozenset[Address]] = {}
     for address in _inputs_of_joins(plan):
         before = [plan.by_id[id] for id in makers.get(address, ())]
         if len(before) != 1 or not isinstance(before[0].op, Distinct) or before[0].id in own:
@@ -144,8 +147,8 @@ def _grown(plan: Plan, makers: Makers, own: Entries) -> dict[Address, frozenset[
         ports = ((node.id, port) for port in range(len(node.inputs)))
         entries = frozenset(port for port in ports if any(not plan.by_id[id].inputs for id in makers.get(port, ())))
         if entries and not {node.id, address[0]} & plan.retractable:
-            found[address] = entries
-    return found
+            grown[address] = entries
+    return grown
 
 
 def _inputs_of_joins(plan: Plan) -> Iterator[Address]:
@@ -160,15 +163,15 @@ def vocabularies(plan: Plan) -> frozenset[Address]:
     the types of anything: what is joined with these, of a predicate of its own, is about predicates and classes, of
     which there are few."""
     makers = makers_of(plan)
-    whole = general(plan)
+    general_nodes = general(plan)
 
     def fits_any(address: Address) -> bool:
         before = [plan.by_id[id] for id in makers.get(address, ())]
         ports = ((node.id, port) for node in before if isinstance(node.op, Distinct) for port in (0, 1))
-        return address in whole or any(port in whole for port in ports)
+        return address in general_nodes or any(port in general_nodes for port in ports)
 
-    found = _grown(plan, makers, _entries_of(plan, makers))
-    return frozenset((id, port) for id, port in found if fits_any((id, 1 - port)) and not fits_any((id, port)))
+    entries = _grown(plan, makers, _entries_of(plan, makers))
+    return frozenset((id, port) for id, port in entries if fits_any((id, 1 - port)) and not fits_any((id, port)))
 
 
 def general(plan: Plan) -> frozenset[Address]:
@@ -188,15 +191,15 @@ def _is_general(cells: Sequence[Cell]) -> bool:
 
 def _entries(address: Address, makers: Makers, own: Entries, plan: Plan) -> frozenset[Address]:
     """The inputs at which what comes to an input enters from the sources; none if it does not come from them alone."""
-    found: set[Address] = set()
+    entries: set[Address] = set()
     for id in makers.get(address, ()):
         if not plan.by_id[id].inputs:
-            found.add(address)
+            entries.add(address)
         elif id in own:
-            found |= own[id]
+            entries |= own[id]
         else:
             return frozenset()
-    return frozenset(found)
+    return frozenset(entries)
 
 
 def chosen(
@@ -215,43 +218,56 @@ def chosen(
     makers = makers_of(plan)
     own = _entries_of(plan, makers)
     grown = {address: entries for address, entries in _grown(plan, makers, own).items() if address in growing}
-    found = {
+    row_counts = {
         address: sum(rows.get(entry, 0) for entry in entries)
         for address, entries in (_fed_by_sources(plan, makers, own) | grown).items()
         if all(rows.get(entry) and entry not in streamed for entry in entries)
     }
-    spread = {address for address, count in found.items() if count <= most}
+    broadcast_inputs = {address for address, count in row_counts.items() if count <= most}
     while True:
-        replicated = _replicated(plan, makers, spread, own)
-        both = {(id, 1) for id, port in spread if port == 0 and (id, 1) in spread and id not in replicated}
-        wanted = {id for id in replicated if not _alone(plan, id, spread, replicated)}
-        wanted |= {id for id in replicated - own.keys() if _is_mixed(plan, makers, id, replicated)}
-        shared = {one for one in spread if _replicated(plan, makers, [one], own) & wanted} if wanted else set()
-        if not both and not shared:
-            return frozenset(address for address in spread if address[0] not in replicated)
-        spread -= both | shared
+        replicated = _replicated(plan, makers, broadcast_inputs, own)
+        both_sides = {
+            (id, 1)
+            for id, port in broadcast_inputs
+            if port == 0 and (id, 1) in broadcast_inputs and id not in replicated
+        }
+        unneeded = {id for id in replicated if not _alone(plan, id, broadcast_inputs, replicated)}
+        unneeded |= {id for id in replicated - own.keys() if _is_mixed(plan, makers, id, replicated)}
+        shared = (
+            {candidate for candidate in broadcast_inputs if _replicated(plan, makers, [candidate], own) & unneeded}
+            if unneeded
+            else set()
+        )
+        if not both_sides and not shared:
+            return frozenset(address for address in broadcast_inputs if address[0] not in replicated)
+        broadcast_inputs -= both_sides | shared
 
 
-def _replicated(plan: Plan, makers: Makers, spread: Collection[Address], own: Entries) -> frozenset[str]:
+def _replicated(plan: Plan, makers: Makers, broadcast_inputs: Collection[Address], own: Entries) -> frozenset[str]:
     """The nodes that every task works off for itself: those that keep rows in front of what is spread; in front of a
     set to which derived facts come, none."""
-    waiting = list(spread)
-    found: set[str] = set()
+    waiting = list(broadcast_inputs)
+    replicated: set[str] = set()
     while waiting:
         for id in makers.get(waiting.pop(), ()):
             node = plan.by_id[id]
-            if node.inputs and id not in found:
-                found.add(id)
+            if node.inputs and id not in replicated:
+                replicated.add(id)
                 waiting += [(id, port) for port in range(len(node.inputs))] if id in own else []
-    return frozenset(found)
+    return frozenset(replicated)
 
 
 def _is_mixed(plan: Plan, makers: Makers, id: str, replicated: Collection[str]) -> bool:
     """Whether an input of a node gets rows that every task makes, and such that one makes: nobody could tell which."""
     before = (makers.get((id, port), ()) for port in range(len(plan.by_id[id].inputs)))
-    return any(len({maker in replicated for maker in found if plan.by_id[maker].inputs}) > 1 for found in before)
+    return any(
+        len({maker in replicated for maker in makers_before if plan.by_id[maker].inputs}) > 1
+        for makers_before in before
+    )
 
 
-def _alone(plan: Plan, id: str, spread: Collection[Address], replicated: Collection[str]) -> bool:
+def _alone(plan: Plan, id: str, broadcast_inputs: Collection[Address], replicated: Collection[str]) -> bool:
     """Whether nobody else wants what every task makes of a node."""
-    return all(way.consumer in replicated or (way.consumer, way.port) in spread for way in ways(plan, id, None))
+    return all(
+        way.consumer in replicated or (way.consumer, way.port) in broadcast_inputs for way in ways(plan, id, None)
+    )

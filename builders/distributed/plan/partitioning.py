@@ -32,7 +32,9 @@ class Apart:
     def mapped(self, positions: Callable[[Columns], Columns | None]) -> Apart | None:
         """The same of rows whose columns are elsewhere; None where some are lost."""
         columns = positions(self.columns)
-        hot = tuple((key, found) for key, by in self.hot if (found := by if by == EVERYWHERE else positions(by)))
+        hot = tuple(
+            (key, mapped_by) for key, by in self.hot if (mapped_by := by if by == EVERYWHERE else positions(by))
+        )
         return None if columns is None or len(hot) < len(self.hot) else Apart(columns, hot)
 
 
@@ -75,51 +77,51 @@ def ways(plan: Plan, start: str, key: Grouping | None) -> Iterator[Way]:
     return _ways(plan, start, key, set())
 
 
-def _ways(plan: Plan, at: str, key: Grouping | None, seen: set[str]) -> Iterator[Way]:
+def _ways(plan: Plan, at: str, key: Grouping | None, visited: set[str]) -> Iterator[Way]:
     for id, port in plan.consumers[at]:
         node = plan.by_id[id]
         if is_stateful(node.op):
             yield Way(id, port, key)
-        elif id not in seen:
-            yield from _ways(plan, id, through(node, key), seen | {id})
+        elif id not in visited:
+            yield from _ways(plan, id, through(node, key), visited | {id})
 
 
 def grouped(plan: Plan, node: Node, keys: Keys) -> Grouping | None:
     """By which of their columns the rows that a node makes lie together; None: by none."""
     if not is_stateful(node.op) or not node.inputs:
         return None
-    found = [keys[node.id, port] for port in range(len(node.inputs))]
+    groupings = [keys[node.id, port] for port in range(len(node.inputs))]
     if isinstance(node.op, TransitiveClosure):
-        return SOURCES if found[0] == EVERYWHERE else found[0]
-    if all(key == EVERYWHERE for key in found):
+        return SOURCES if groupings[0] == EVERYWHERE else groupings[0]
+    if all(key == EVERYWHERE for key in groupings):
         return EVERYWHERE
     match node.op:
         case Join(keep=columns) | LeftJoin(keep=columns):
-            return _paired(columns, plan.widths[node.inputs[0].node], found)
+            return _paired(columns, plan.widths[node.inputs[0].node], groupings)
         case Group(keys=columns):
-            return _moved(found[0], lambda key: positions(columns, key))
+            return _moved(groupings[0], lambda key: positions(columns, key))
         case DerivedStream():
-            return _read_again(plan, node, node.op, found)
-    return found[0]
+            return _read_again(plan, node, node.op, groupings)
+    return groupings[0]
 
 
-def _read_again(plan: Plan, node: Node, op: DerivedStream, found: Sequence[Grouping | None]) -> Grouping | None:
+def _read_again(plan: Plan, node: Node, op: DerivedStream, groupings: Sequence[Grouping | None]) -> Grouping | None:
     """By what the rows lie as which a stream that is made is read, if those of all its inputs lie alike."""
     templates = (template_of(edge.node, plan.by_id) for edge in node.inputs)
     read = {
         _moved(key, partial(derived_stream_columns, op, template))
-        for key, template in zip(found, templates, strict=True)
+        for key, template in zip(groupings, templates, strict=True)
     }
     return read.pop() if len(read) == 1 else None
 
 
-def _paired(keep: Columns, width: int, found: Sequence[Grouping | None]) -> Grouping | None:
+def _paired(keep: Columns, width: int, groupings: Sequence[Grouping | None]) -> Grouping | None:
     """By what pairs lie: as that row of them of which one is in one task only. width: of the first one's rows."""
 
     def kept(columns: Columns) -> Columns | None:
         return positions(keep, columns)
 
-    left, right = found[0], _moved(found[1], lambda columns: tuple(column + width for column in columns))
+    left, right = groupings[0], _moved(groupings[1], lambda columns: tuple(column + width for column in columns))
     if left == EVERYWHERE:
         return _moved(right, kept)
     if isinstance(left, Apart) and isinstance(right, Apart):
@@ -142,12 +144,12 @@ def _moved(key: Grouping | None, positions: Callable[[Columns], Columns | None])
 
 def makers_of(plan: Plan) -> Makers:
     """For each input of a node that keeps rows the nodes that its rows come from, through others that keep none."""
-    found: dict[Address, list[str]] = {}
+    makers: dict[Address, list[str]] = {}
     for node in plan.nodes:
         if is_stateful(node.op) or not node.inputs:
             for way in ways(plan, node.id, None):
-                found.setdefault((way.consumer, way.port), []).append(node.id)
-    return found
+                makers.setdefault((way.consumer, way.port), []).append(node.id)
+    return makers
 
 
 def ways_to(plan: Plan, node: Node, keys: Keys, address: Address) -> list[Way]:
@@ -160,8 +162,8 @@ def ways_to(plan: Plan, node: Node, keys: Keys, address: Address) -> list[Way]:
 def lying(plan: Plan, makers: Makers, keys: Keys, address: Address) -> Grouping | None:
     """By what the rows for an input lie before they get there, if all lie alike; None: by none."""
     nodes = {*makers.get(address, ())}
-    found = {way.key for id in nodes for way in ways_to(plan, plan.by_id[id], keys, address)}
-    return next(iter(found)) if len(found) == 1 else None
+    groupings = {way.key for id in nodes for way in ways_to(plan, plan.by_id[id], keys, address)}
+    return next(iter(groupings)) if len(groupings) == 1 else None
 
 
 def from_sources(plan: Plan, node: Node, makers: Makers) -> bool:

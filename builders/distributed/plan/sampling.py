@@ -30,11 +30,11 @@ class Arriving:
     many rows have a key, with the columns of that; keys: so far. They may be behind joins as well: what counts there
     are the rows that bring the key."""
 
-    def __init__(self, plan: Plan, wanted: Mapping[Address, Columns] = MappingProxyType({})) -> None:
+    def __init__(self, plan: Plan, columns_by_input: Mapping[Address, Columns] = MappingProxyType({})) -> None:
         self.rows: Counter[Address] = Counter()
         self.keys: dict[Address, Counter[str]] = {}
         self._plan = plan
-        self._wanted = wanted
+        self._wanted = columns_by_input
 
     @cached_property
     def _counting(self) -> tuple[Dataflow, dict[str, _End]]:
@@ -45,9 +45,9 @@ class Arriving:
     def seen(self, events: Iterable[Event]) -> Iterator[Event]:
         """The events, which are counted when they are taken."""
         left = iter(events)
-        while some := list(islice(left, _TOGETHER)):
-            self.count(some)
-            yield from some
+        while block := list(islice(left, _TOGETHER)):
+            self.count(block)
+            yield from block
 
     def count(self, events: Sequence[Event]) -> None:
         """Counts what events bring."""
@@ -69,25 +69,25 @@ class _End(NamedTuple):
     deciding: dict[Address, Columns]
 
 
-def _entrances(plan: Plan, wanted: Mapping[Address, Columns]) -> tuple[Plan, dict[str, _End]]:
+def _entrances(plan: Plan, columns_by_input: Mapping[Address, Columns]) -> tuple[Plan, dict[str, _End]]:
     """The nodes of a plan that say which facts fit, each with an end where rows leave them; and what is known of these
     ends."""
-    kept: dict[str, Node] = {}
+    nodes: dict[str, Node] = {}
     for node in plan.nodes:
         if isinstance(node.op, _FITS):
-            inputs = tuple(edge for edge in node.inputs if edge.node in kept)
+            inputs = tuple(edge for edge in node.inputs if edge.node in nodes)
             if inputs or not node.inputs:
-                kept[node.id] = Node(node.id, node.op, inputs)
-    found: dict[str, _End] = {}
+                nodes[node.id] = Node(node.id, node.op, inputs)
+    end_nodes: dict[str, _End] = {}
     ends: list[Node] = []
-    for id in kept:
-        leaving = [address for address in plan.consumers[id] if address[0] not in kept]
+    for id in nodes:
+        leaving = [address for address in plan.consumers[id] if address[0] not in nodes]
         if leaving:
             ends.append(Node(f"{id} ends", Distinct(plan.widths[id]), (Input(id, ()),)))
-            behind = [one for address in leaving for one in _inputs(plan, address)]
-            keys = deciding(plan, wanted, plan.widths[id], leaving) if wanted else {}
-            found[ends[-1].id] = _End(behind, keys)
-    return Plan((*kept.values(), *ends)), found
+            behind = [input_address for address in leaving for input_address in _inputs(plan, address)]
+            keys = deciding(plan, columns_by_input, plan.widths[id], leaving) if columns_by_input else {}
+            end_nodes[ends[-1].id] = _End(behind, keys)
+    return Plan((*nodes.values(), *ends)), end_nodes
 
 
 def _inputs(plan: Plan, address: Address) -> list[Address]:

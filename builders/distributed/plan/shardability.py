@@ -58,8 +58,8 @@ def share_of(fact: Fact, shares: int) -> int:
 def why_together(plan: Plan) -> Reason | None:
     """Why one task has to have the facts of all subjects; None: it need not."""
     subjects = _Subjects(plan)
-    found = (Reason(node, what) for node in plan.nodes if (what := subjects.mixes(node)) is not None)
-    return next(found, None)
+    reasons = (Reason(node, what) for node in plan.nodes if (what := subjects.mixes(node)) is not None)
+    return next(reasons, None)
 
 
 class _Subjects:
@@ -72,63 +72,63 @@ class _Subjects:
     def known(self) -> Mapping[str, Places]:
         """By the node. (The greatest fixpoint: facts that are read again are made of others, in the end of those that
         sources bring.)"""
-        known = {node.id: frozenset(range(self.plan.widths[node.id])) for node in self.plan.nodes}
-        changed = True
-        while changed:
-            changed = False
+        subject_columns = {node.id: frozenset(range(self.plan.widths[node.id])) for node in self.plan.nodes}
+        has_changed = True
+        while has_changed:
+            has_changed = False
             for node in self.plan.nodes:
-                places = known[node.id] & self._made(node, known)
-                changed |= places != known[node.id]
-                known[node.id] = places
-        return known
+                places = subject_columns[node.id] & self._made(node, subject_columns)
+                has_changed |= places != subject_columns[node.id]
+                subject_columns[node.id] = places
+        return subject_columns
 
-    def _made(self, node: Node, known: Mapping[str, Places]) -> Places:
+    def _made(self, node: Node, subject_columns: Mapping[str, Places]) -> Places:
         """Where the subject is in what a node makes. known: the same of others, as far as it is known."""
         op = node.op
-        came = [known[edge.node] for edge in node.inputs]
+        input_columns = [subject_columns[edge.node] for edge in node.inputs]
         match op:
             case Scan(source=source):
                 return frozenset([source.prefix_width])
             case Match(cells=cells):
-                return _all(self._matched(cells, edge.node, known) for edge in node.inputs)
+                return _all(self._matched(cells, edge.node, subject_columns) for edge in node.inputs)
             case Join(on=on, keep=keep):
-                right = frozenset(self.plan.widths[node.inputs[0].node] + place for place in came[1])
-                return _among(keep, came[0] | right) if _agree(on, *came) else _NONE
+                right = frozenset(self.plan.widths[node.inputs[0].node] + place for place in input_columns[1])
+                return _among(keep, input_columns[0] | right) if _agree(on, *input_columns) else _NONE
             case LeftJoin(on=on, keep=keep):
-                return _among(keep, came[0]) if _agree(on, *came) else _NONE
+                return _among(keep, input_columns[0]) if _agree(on, *input_columns) else _NONE
             case AntiJoin(on=on):
-                return came[0] if _agree(on, *came) else _NONE
+                return input_columns[0] if _agree(on, *input_columns) else _NONE
             case Union():
-                return _all(came)
+                return _all(input_columns)
             case Distinct(by=by):
-                return _all(came) & frozenset(range(by))
+                return _all(input_columns) & frozenset(range(by))
             case Project(columns=cells) | Construct(template=cells) | Group(keys=cells):
-                return _among(cells, came[0])
+                return _among(cells, input_columns[0])
             case Select(columns=columns):
-                return _among((None, *columns), came[0])
+                return _among((None, *columns), input_columns[0])
             case Slice(keys=keys):
-                return came[0] if came[0] & {*keys} else _NONE
+                return input_columns[0] if input_columns[0] & {*keys} else _NONE
             case ConstantFilter() | Filter() | Extend() | TableFunction():
-                return came[0]
+                return input_columns[0]
             case Update():
                 return frozenset([0])
             case DerivedStream():
-                return _all(self._read_again(op, edge.node, known) for edge in node.inputs)
+                return _all(self._read_again(op, edge.node, subject_columns) for edge in node.inputs)
         return _NONE
 
-    def _matched(self, cells: Sequence[Cell], id: str, known: Mapping[str, Places]) -> Places:
-        places: Collection[int] = known[id]
+    def _matched(self, cells: Sequence[Cell], id: str, subject_columns: Mapping[str, Places]) -> Places:
+        places: Collection[int] = subject_columns[id]
         read = self.plan.by_id[id].op
         if isinstance(read, Scan) and not read.source.prefix_width and relation_tag_of(cells) is not None:
             places = [1]  # an atom's first argument
-        found = (cells[place] for place in places if place < len(cells))
-        return frozenset(cell for cell in found if isinstance(cell, int))
+        matched_cells = (cells[place] for place in places if place < len(cells))
+        return frozenset(cell for cell in matched_cells if isinstance(cell, int))
 
-    def _read_again(self, op: DerivedStream, id: str, known: Mapping[str, Places]) -> Places:
+    def _read_again(self, op: DerivedStream, id: str, subject_columns: Mapping[str, Places]) -> Places:
         """Where the subject is of facts that are told, as a stream that the program makes is read."""
         template = template_of(id, self.plan.by_id)
-        found = (derived_stream_columns(op, template, (place,)) for place in known[id])
-        return frozenset(place for places in found if places is not None for place in places)
+        derived_columns = (derived_stream_columns(op, template, (place,)) for place in subject_columns[id])
+        return frozenset(place for places in derived_columns if places is not None for place in places)
 
     def mixes(self, node: Node) -> str | None:
         """For which reason a node needs facts of several subjects; None: it does not."""
@@ -137,11 +137,15 @@ class _Subjects:
             case Scan(source=source) if any(isinstance(window, CountWindow) for window in source.all_windows):
                 return "reads through a window of triples"
             case Unit():
-                given = (self.plan.by_id[id].op for id, _ in self.plan.consumers[node.id])
-                return None if all(map(_is_ground, given)) else "holds for all subjects"
+                consumers = (self.plan.by_id[id].op for id, _ in self.plan.consumers[node.id])
+                return None if all(map(_is_ground, consumers)) else "holds for all subjects"
             case Update():
-                came = _all(self.known[edge.node] for edge in node.inputs)
-                return None if _is_ground(op) or _are_in(op, came) else "acts on other subjects than that of its row"
+                input_columns = _all(self.known[edge.node] for edge in node.inputs)
+                return (
+                    None
+                    if _is_ground(op) or _are_in(op, input_columns)
+                    else "acts on other subjects than that of its row"
+                )
             case Sink(output="rstream") | DerivedStream(output="rstream"):
                 return "is told whole"
             case DerivedStream() if (
@@ -160,8 +164,8 @@ class _Subjects:
 
 def _all(places: Iterable[Places]) -> Places:
     """Those in which it is in all rows of some inputs."""
-    found = list(places)
-    return frozenset.intersection(*found) if found else _NONE
+    place_sets = list(places)
+    return frozenset.intersection(*place_sets) if place_sets else _NONE
 
 
 def _among(cells: Sequence[object], places: Places) -> Places:
@@ -170,7 +174,7 @@ def _among(cells: Sequence[object], places: Places) -> Places:
 
 def _agree(on: Iterable[tuple[int, int]], left: Places, right: Places) -> bool:
     """Whether rows that are joined are of one subject."""
-    return any(one in left and other in right for one, other in on)
+    return any(left_column in left and right_column in right for left_column, right_column in on)
 
 
 def _is_ground(op: Operator) -> bool:

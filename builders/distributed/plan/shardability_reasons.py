@@ -48,5 +48,5 @@ def _needs_order(op: Operator) -> str | None:
 
 
 def _first(plan: Plan, why: Callable[[Operator], str | None]) -> Reason | None:
-    found = (Reason(node, what) for node in plan.nodes if (what := why(node.op)) is not None)
-    return next(found, None)
+    reasons = (Reason(node, what) for node in plan.nodes if (what := why(node.op)) is not None)
+    return next(reasons, None)

@@ -46,15 +46,15 @@ def scatterable(plan: Plan, keys: Keys) -> dict[Address, Columns]:
     """The inputs whose rows with hot keys can be scattered, with the columns of these keys: of joins that are in no
     recursion, where rows hold more than their key. keys: the groupings, where no key is hot."""
     apart = _in_rounds(plan)
-    found: dict[Address, Columns] = {}
+    columns_by_input: dict[Address, Columns] = {}
     for node in plan.nodes:
         for address in _ports(node) if node.id not in apart else ():
             key, other = keys[address], keys[node.id, 1 - address[1]]
             width = plan.widths[node.inputs[address[1]].node]
             alone = not key or not other or EVERYWHERE in (key, other)
             if isinstance(key, tuple) and not alone and len({*key}) < width:
-                found[address] = key
-    return found
+                columns_by_input[address] = key
+    return columns_by_input
 
 
 def _ports(node: Node) -> list[Address]:
@@ -76,78 +76,89 @@ def scattered(plan: Plan, keys: Keys, hot: Hot) -> dict[Address, Grouping | None
     """The groupings of a plan where some keys are hot. keys: where none is."""
     makers = makers_of(plan)
     can_be = scatterable(plan, keys)
-    chosen = {address: texts for address, texts in hot.items() if texts and address in can_be}
+    split_inputs = {address: texts for address, texts in hot.items() if texts and address in can_be}
     in_rounds = _in_rounds(plan)
-    found = dict(keys)
+    groupings = dict(keys)
     for node in plan.nodes:
         ports = _ports(node) if node.id not in in_rounds else []
-        apart = _as_they_lie(plan, makers, found, ports) or _parted(plan, node, found, chosen)
-        found |= apart
+        apart = _as_they_lie(plan, makers, groupings, ports) or _parted(plan, node, groupings, split_inputs)
+        groupings |= apart
         for address in apart:
-            found |= _in_front(plan, makers, found, address)
+            groupings |= _in_front(plan, makers, groupings, address)
     for node, _ in plan.sinks:
-        found |= _told(plan, makers, found, node)
-    return found
+        groupings |= _told(plan, makers, groupings, node)
+    return groupings
 
 
 def _as_they_lie(plan: Plan, makers: Makers, keys: Keys, ports: Sequence[Address]) -> dict[Address, Grouping | None]:
     """The groupings of a join to one side of which rows come that have been scattered by the same key: they stay, and
     the other side's go to them."""
     for id, port in ports:
-        here = lying(plan, makers, keys, (id, port))
+        partitioning = lying(plan, makers, keys, (id, port))
         other = keys[id, 1 - port]
-        if isinstance(here, Apart) and here.columns == keys[id, port] and isinstance(other, tuple):
+        if isinstance(partitioning, Apart) and partitioning.columns == keys[id, port] and isinstance(other, tuple):
             if other == EVERYWHERE:
-                return {(id, port): here}
-            return {(id, port): here, (id, 1 - port): Apart(other, tuple((key, EVERYWHERE) for key, _ in here.hot))}
+                return {(id, port): partitioning}
+            return {
+                (id, port): partitioning,
+                (id, 1 - port): Apart(other, tuple((key, EVERYWHERE) for key, _ in partitioning.hot)),
+            }
     return {}
 
 
 def _parted(plan: Plan, node: Node, keys: Keys, hot: Hot) -> dict[Address, Grouping | None]:
     """The groupings of a join that has hot keys of its own."""
-    found: dict[Address, Grouping | None] = {}
+    groupings: dict[Address, Grouping | None] = {}
     by_port = [hot.get((node.id, port), ()) for port in (0, 1)]
     for port in (0, 1) if any(by_port) else ():
         columns = keys[node.id, port]
         assert isinstance(columns, tuple)
-        others = tuple(column for column in range(plan.widths[node.inputs[port].node]) if column not in columns)
-        by = {**dict.fromkeys(by_port[1 - port], EVERYWHERE), **dict.fromkeys(by_port[port], others)}
-        found[node.id, port] = Apart(columns, tuple(sorted(by.items())))
-    return found
+        other_columns = tuple(column for column in range(plan.widths[node.inputs[port].node]) if column not in columns)
+        by = {**dict.fromkeys(by_port[1 - port], EVERYWHERE), **dict.fromkeys(by_port[port], other_columns)}
+        groupings[node.id, port] = Apart(columns, tuple(sorted(by.items())))
+    return groupings
 
 
 def _told(plan: Plan, makers: Makers, keys: Keys, node: Node) -> dict[Address, Grouping | None]:
     """The groupings of what is told where some of it has been scattered: what is of the same kind goes by all of its
     values then, if it need not be in one place."""
-    found: dict[Address, Grouping | None] = {}
+    groupings: dict[Address, Grouping | None] = {}
     for kind, ports in inputs_by_kind(node, plan.by_id).items():
         addresses = [(node.id, port) for port in ports]
-        moved = any(isinstance(lying(plan, makers, keys, address), Apart) for address in addresses)
-        if moved and all(keys[address] for address in addresses):
+        has_moved = any(isinstance(lying(plan, makers, keys, address), Apart) for address in addresses)
+        if has_moved and all(keys[address] for address in addresses):
             narrowest = min(plan.widths[node.inputs[port].node] for port in ports)  # a relation may be of several
             columns = tuple(range(1 if kind else 0, narrowest - 1))  # behind the mark, without the name of the rule
-            found |= dict.fromkeys(addresses, columns)
-    return found
+            groupings |= dict.fromkeys(addresses, columns)
+    return groupings
 
 
 def _in_front(plan: Plan, makers: Makers, keys: Keys, address: Address) -> dict[Address, Grouping | None]:
     """The groupings of a set of what sources bring, in front of an input, so that rows need not move between them: its
     rows are scattered as well; or all tasks have them, if nobody else wants what all of them would make."""
-    wanted = keys[address]
+    grouping_key = keys[address]
     before = [plan.by_id[id] for id in makers.get(address, ())]
     if len(before) != 1 or not isinstance(op := before[0].op, Distinct) or not from_sources(plan, before[0], makers):
         return {}
     (node,) = before
     ports = [(node.id, port) for port in range(len(node.inputs))]
     origins = _origins(plan, node, address)
-    there = wanted.mapped(lambda columns: _all(origins, columns)) if isinstance(wanted, Apart) else None
-    if there is None or any(keys[port] != there.columns for port in ports) or not _tells_apart(op, there):
+    mapped_key = (
+        grouping_key.mapped(lambda columns: _all(origins, columns)) if isinstance(grouping_key, Apart) else None
+    )
+    if (
+        mapped_key is None
+        or any(keys[port] != mapped_key.columns for port in ports)
+        or not _tells_apart(op, mapped_key)
+    ):
         return {}
-    found: dict[Address, Grouping | None] = dict.fromkeys(ports, there)
-    known = {**keys, **found}
-    (way,) = ways_to(plan, node, known, address)
-    alone = all(known[one.consumer, one.port] == one.key for one in ways(plan, node.id, there))
-    return found if way.key == wanted and (alone or not goes_everywhere(there)) else {}
+    groupings: dict[Address, Grouping | None] = dict.fromkeys(ports, mapped_key)
+    all_groupings = {**keys, **groupings}
+    (way,) = ways_to(plan, node, all_groupings, address)
+    alone = all(
+        all_groupings[next_way.consumer, next_way.port] == next_way.key for next_way in ways(plan, node.id, mapped_key)
+    )
+    return groupings if way.key == grouping_key and (alone or not goes_everywhere(mapped_key)) else {}
 
 
 def _tells_apart(op: Distinct, key: Apart) -> bool:
@@ -157,12 +168,12 @@ def _tells_apart(op: Distinct, key: Apart) -> bool:
 
 def _origins(plan: Plan, node: Node, address: Address) -> dict[int, int]:
     """Where the columns of the rows for an input are in those of a node that makes them."""
-    found: dict[int, int] = {}
+    origins: dict[int, int] = {}
     for column in range(plan.widths[node.id]):
         for way in ways(plan, node.id, (column,)):
             if (way.consumer, way.port) == address and isinstance(way.key, tuple):
-                found.setdefault(way.key[0], column)
-    return found
+                origins.setdefault(way.key[0], column)
+    return origins
 
 
 def _all(origins: Mapping[int, int], columns: Columns) -> Columns | None:
@@ -173,55 +184,57 @@ def _all(origins: Mapping[int, int], columns: Columns) -> Columns | None:
 
 
 def deciding(
-    plan: Plan, wanted: Mapping[Address, Columns], width: int, begin: Sequence[Address]
+    plan: Plan, columns_by_input: Mapping[Address, Columns], width: int, begin: Sequence[Address]
 ) -> dict[Address, Columns]:
     """Of some inputs those whose keys certain rows decide, also behind joins: each with the columns of these rows that
     are the key there. wanted: the inputs, with the columns of their keys; width: of the rows; begin: the inputs of
     nodes that they go to."""
     flows = [_flow(plan, begin, column) for column in range(width)]
-    found: dict[Address, Columns] = {}
-    for address, key in wanted.items():
+    columns_found: dict[Address, Columns] = {}
+    for address, key in columns_by_input.items():
         columns = [[column for column, flow in enumerate(flows) if (address, place) in flow] for place in key]
         if all(columns):
-            found[address] = tuple(column for column, *_ in columns)
-    return found
+            columns_found[address] = tuple(column for column, *_ in columns)
+    return columns_found
 
 
 def _flow(plan: Plan, begin: Sequence[Address], column: int) -> set[tuple[Address, int]]:
     """The inputs that a column of rows comes to, and which column it is there. begin: as in `deciding`."""
     waiting: list[tuple[Address, Columns]] = [(address, (column,)) for address in begin]
-    found: set[tuple[Address, int]] = set()
+    visited: set[tuple[Address, int]] = set()
     while waiting:
         (id, port), key = waiting.pop()
         node = plan.by_id[id]
         if is_stateful(node.op):
-            if ((id, port), key[0]) in found:
+            if ((id, port), key[0]) in visited:
                 continue
-            found.add(((id, port), key[0]))
-        waiting += [(address, there) for there in _behind(plan, node, port, key) for address in plan.consumers[id]]
-    return found
+            visited.add(((id, port), key[0]))
+        waiting += [
+            (address, column_after) for column_after in _behind(plan, node, port, key) for address in plan.consumers[id]
+        ]
+    return visited
 
 
 def _behind(plan: Plan, node: Node, port: int, key: Columns) -> list[Columns]:
     """Where a column of an input is in the rows that a node makes, if it is."""
     match node.op:
         case Join(keep=keep) | LeftJoin(keep=keep):
-            there = positions(keep, (key[0] + (plan.widths[node.inputs[0].node] if port else 0),))
+            place_after = positions(keep, (key[0] + (plan.widths[node.inputs[0].node] if port else 0),))
         case Distinct() | AntiJoin():
-            there = key if port == 0 or isinstance(node.op, Distinct) else None
+            place_after = key if port == 0 or isinstance(node.op, Distinct) else None
         case _:
-            moved = None if is_stateful(node.op) else through(node, key)
-            there = moved if isinstance(moved, tuple) else None
-    return [] if there is None else [there]
+            columns_after = None if is_stateful(node.op) else through(node, key)
+            place_after = columns_after if isinstance(columns_after, tuple) else None
+    return [] if place_after is None else [place_after]
 
 
 def hottest(counts: Mapping[Address, Counter[str]], share: float) -> dict[Address, tuple[str, ...]]:
     """The keys that more than a share of the rows of an input have, of those that have been seen. Of the inputs of a
     join, it is that with more such rows whose rows are scattered. counts: how many rows have a key, by input."""
-    found: dict[Address, set[str]] = {}
-    for (id, _), counted in counts.items():
-        least = max(LEAST, share * counted.total())
+    keys_by_input: dict[Address, set[str]] = {}
+    for (id, _), counter in counts.items():
+        least = max(LEAST, share * counter.total())
         ports = [(id, port) for port in (0, 1) if (id, port) in counts]
-        for key in (key for key, count in counted.items() if count > least):
-            found.setdefault(max(ports, key=lambda port, key=key: counts[port][key]), set()).add(key)  # type: ignore[misc]
-    return {address: tuple(sorted(keys)) for address, keys in found.items()}
+        for key in (key for key, count in counter.items() if count > least):
+            keys_by_input.setdefault(max(ports, key=lambda port, key=key: counts[port][key]), set()).add(key)  # type: ignore[misc]
+    return {address: tuple(sorted(keys)) for address, keys in keys_by_input.items()}

@@ -77,7 +77,9 @@ class Stage:
     timely: bool
 
 
-def groupings(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> dict[Address, Grouping | None]:
+def groupings(
+    plan: Plan, broadcast_inputs: Collection[Address] = (), hot: Hot = NONE
+) -> dict[Address, Grouping | None]:
     """By which of their columns the rows of each input of a node that keeps rows are grouped. spread, hot: as
     `levels` takes them."""
     keys: dict[Address, Grouping | None] = {
@@ -85,33 +87,35 @@ def groupings(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> 
         for node in plan.nodes if is_stateful(node.op)
         for port, edge in enumerate(node.inputs)
     }  # fmt: skip
-    keys = spread_out(plan, keys, spread) if spread else keys
+    keys = spread_out(plan, keys, broadcast_inputs) if broadcast_inputs else keys
     return scattered(plan, keys, hot) if hot else keys
 
 
-def levels(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> tuple[Stage, ...]:
+def levels(plan: Plan, broadcast_inputs: Collection[Address] = (), hot: Hot = NONE) -> tuple[Stage, ...]:
     """The levels in the order in which they are worked off, numbered from 1. `Sink` is in none: it ends a batch.
 
     spread: the inputs whose rows go to all tasks (`squall.builders.distributed.plan.broadcast`). hot: the keys that many rows
     have (`squall.builders.distributed.plan.skew`)."""
     into: dict[str, list[Hop]] = {}
-    for hop in hops(plan, spread, hot):
+    for hop in hops(plan, broadcast_inputs, hot):
         into.setdefault(hop.consumer, []).append(hop)
     numbers = _numbers(plan, into)
     return tuple(_level(plan, into, numbers, number) for number in sorted(set(numbers.values())))
 
 
-def hops(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> Iterator[Hop]:
+def hops(plan: Plan, broadcast_inputs: Collection[Address] = (), hot: Hot = NONE) -> Iterator[Hop]:
     """Every way between nodes that keep rows, and from the sources to them."""
-    keys = groupings(plan, spread, hot)
+    keys = groupings(plan, broadcast_inputs, hot)
     for node in plan.nodes:
         if is_stateful(node.op) or not node.inputs:
             for way in ways(plan, node.id, grouped(plan, node, keys)):
-                wanted = keys[way.consumer, way.port]
-                yield Hop(node.id, way.consumer, way.port, way.key is None or way.key != wanted)
+                grouping_key = keys[way.consumer, way.port]
+                yield Hop(node.id, way.consumer, way.port, way.key is None or way.key != grouping_key)
 
 
-def ending(plan: Plan, levels: Sequence[Stage], spread: Collection[Address] = (), hot: Hot = NONE) -> tuple[Stage, ...]:
+def ending(
+    plan: Plan, levels: Sequence[Stage], broadcast_inputs: Collection[Address] = (), hot: Hot = NONE
+) -> tuple[Stage, ...]:
     """The level that is worked off together with the end, if there is one: the last, where it takes no rounds, what it
     makes is told where it lies, and the driver has to hear of nothing in between: at which instants something that is
     told whole has changed, or is evaluated, since a stream is made there."""
@@ -119,22 +123,24 @@ def ending(plan: Plan, levels: Sequence[Stage], spread: Collection[Address] = ()
         return ()
     ends, last = {node.id for node, _ in plan.sinks}, levels[-1].nodes
     makes = any(isinstance(plan.by_id[id].op, DerivedStream) for id in last)
-    moving = any(hop.moves and hop.consumer in ends and hop.producer in last for hop in hops(plan, spread, hot))
+    moving = any(
+        hop.moves and hop.consumer in ends and hop.producer in last for hop in hops(plan, broadcast_inputs, hot)
+    )
     return () if moving or (makes and tellers(plan)) else tuple(levels[-1:])
 
 
 def fused(
-    plan: Plan, levels: Sequence[Stage], spread: Collection[Address] = (), hot: Hot = NONE
+    plan: Plan, levels: Sequence[Stage], broadcast_inputs: Collection[Address] = (), hot: Hot = NONE
 ) -> dict[str, FusedJoin]:
     """The joins that are done as one (`squall.builders.runtime.multiway_join`): inside of a level without rounds, between which no rows
     move."""
     place = {id: level.number for level in levels if not level.recursive for id in level.nodes}
-    lying = {
+    partitionings = {
         hop.producer
-        for hop in hops(plan, spread, hot)
+        for hop in hops(plan, broadcast_inputs, hot)
         if not hop.moves and hop.producer in place and place[hop.producer] == place.get(hop.consumer)
     }
-    return stars(plan, apart=plan.by_id.keys() - lying)
+    return stars(plan, apart=plan.by_id.keys() - partitionings)
 
 
 def _numbers(plan: Plan, into: dict[str, list[Hop]]) -> dict[str, int]:
@@ -143,7 +149,7 @@ def _numbers(plan: Plan, into: dict[str, list[Hop]]) -> dict[str, int]:
     heard = _heard(plan)
     while True:
         numbers = _numbers_from(plan, into, least)
-        early = [(id, numbers[one]) for one, id in heard if numbers[id] <= numbers[one]]
+        early = [(id, numbers[emitter]) for emitter, id in heard if numbers[id] <= numbers[emitter]]
         if not early:
             return numbers
         least |= {id: max(number for other, number in early if other == id) + 1 for id, _ in early}
@@ -155,11 +161,11 @@ def _heard(plan: Plan) -> list[tuple[str, str]]:
     """Nodes that make a stream, each with one that makes another which is told whole at times that the first one's
     events say."""
     feeds = [(node.id, node.op) for node in plan.nodes if isinstance(node.op, DerivedStream)]
-    told = [(id, op) for id, op in feeds if op.output == "rstream"]
+    reporters = [(id, op) for id, op in feeds if op.output == "rstream"]
     return [
-        (one, id)
-        for one, made in feeds
-        for id, op in told if any(may_affect(source, made.source.stream) for source in op.sources)
+        (feed_id, id)
+        for feed_id, feed in feeds
+        for id, op in reporters if any(may_affect(source, feed.source.stream) for source in op.sources)
     ]  # fmt: skip
 
 
@@ -206,23 +212,23 @@ def _level(plan: Plan, into: dict[str, list[Hop]], numbers: dict[str, int], numb
 def chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
     """The nodes without memory that rows of these go through, in the order of the plan."""
     waiting = list(starts)
-    found = {id for id in waiting if not is_stateful(plan.by_id[id].op)}
+    node_ids = {id for id in waiting if not is_stateful(plan.by_id[id].op)}
     while waiting:
         after = {id for id, _ in plan.consumers[waiting.pop()] if not is_stateful(plan.by_id[id].op)}
-        waiting += after - found
-        found |= after
-    return tuple(node.id for node in plan.nodes if node.id in found)
+        waiting += after - node_ids
+        node_ids |= after
+    return tuple(node.id for node in plan.nodes if node.id in node_ids)
 
 
-def describe(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> str:
+def describe(plan: Plan, broadcast_inputs: Collection[Address] = (), hot: Hot = NONE) -> str:
     """What runs where, as text: the nodes behind the sources, the levels with their stages, and the ends."""
-    keys = groupings(plan, spread, hot)
+    keys = groupings(plan, broadcast_inputs, hot)
     ends = [node.id for node, _ in plan.sinks]
     lines = ["sources", "  lines are parsed where they are read"]
     in_turn = turns(plan)
     lines += [f"  {line}" for line in in_turn.describe()]
     lines += _row_by_row(plan, [node.id for node in plan.nodes if not node.inputs], in_turn.sources)
-    cut = levels(plan, spread, hot)
+    cut = levels(plan, broadcast_inputs, hot)
     for level in cut:
         rounds = ", in rounds until nothing moves" if level.recursive else ""
         phases = ", deleting first and rederiving then" if level.deletes else ""
@@ -230,37 +236,37 @@ def describe(plan: Plan, spread: Collection[Address] = (), hot: Hot = NONE) -> s
         for stage in level.stages:
             lines += [f"  stage of {len(stage)}", *(f"    {id}{grouping(plan.by_id[id], keys)}" for id in stage)]
         lines += _row_by_row(plan, level.nodes)
-    where = "".join(f", in the tasks of level {level.number}" for level in ending(plan, cut, spread, hot))
+    where = "".join(f", in the tasks of level {level.number}" for level in ending(plan, cut, broadcast_inputs, hot))
     lines += [f"end{where}", *(f"    {id}{grouping(plan.by_id[id], keys)}" for id in ends)]
     return "\n".join(lines)
 
 
-def _row_by_row(plan: Plan, starts: Sequence[str], shown: Collection[str] = ()) -> list[str]:
+def _row_by_row(plan: Plan, starts: Sequence[str], excluded: Collection[str] = ()) -> list[str]:
     """What is done where rows are made, since it needs no other rows. shown: is said already."""
-    found = [id for id in chain(plan, starts) if id not in shown]
-    return [f"  then, row by row: {', '.join(found)}"] if found else []
+    node_ids = [id for id in chain(plan, starts) if id not in excluded]
+    return [f"  then, row by row: {', '.join(node_ids)}"] if node_ids else []
 
 
 def grouping(node: Node, keys: Keys) -> str:
     """By which columns the rows of a node are grouped, as text."""
-    wanted = [keys[node.id, port] for port in range(len(node.inputs))]
-    if isinstance(node.op, TransitiveClosure) and wanted == [EVERYWHERE]:
+    grouping_keys = [keys[node.id, port] for port in range(len(node.inputs))]
+    if isinstance(node.op, TransitiveClosure) and grouping_keys == [EVERYWHERE]:
         return f" with all steps in every task, the pairs by {_shown(SOURCES)}"
-    if wanted and all(columns == EVERYWHERE for columns in wanted):
+    if grouping_keys and all(columns == EVERYWHERE for columns in grouping_keys):
         return " in every task, for itself"
-    if EVERYWHERE in wanted:
-        port = wanted.index(EVERYWHERE)
-        return f" with all rows of input {port + 1} in every task, the others by {_shown(wanted[1 - port])}"
-    if wanted and all(columns == () for columns in wanted):
+    if EVERYWHERE in grouping_keys:
+        port = grouping_keys.index(EVERYWHERE)
+        return f" with all rows of input {port + 1} in every task, the others by {_shown(grouping_keys[1 - port])}"
+    if grouping_keys and all(columns == () for columns in grouping_keys):
         return " (a single task: all its rows have to meet)"
     match node.op:
         case Join() | LeftJoin() | AntiJoin():
-            return f" grouped by {' = '.join(map(_shown, wanted))}{_but_for(wanted)}"
-        case Distinct() | Group() | Sink() | DerivedStream() if wanted:
-            shown = dict.fromkeys(_shown(columns) for columns in wanted if columns != ())
-            meeting = ", ".join(str(port) for port, columns in enumerate(wanted, 1) if columns == ())
+            return f" grouped by {' = '.join(map(_shown, grouping_keys))}{_but_for(grouping_keys)}"
+        case Distinct() | Group() | Sink() | DerivedStream() if grouping_keys:
+            descriptions = dict.fromkeys(_shown(columns) for columns in grouping_keys if columns != ())
+            meeting = ", ".join(str(port) for port, columns in enumerate(grouping_keys, 1) if columns == ())
             apart = f"; a single task has all rows of input {meeting}" if meeting else ""
-            return f" grouped by {' and '.join(shown)}{_but_for(wanted[:1])}{apart}"
+            return f" grouped by {' and '.join(descriptions)}{_but_for(grouping_keys[:1])}{apart}"
     return ""
 
 
@@ -268,12 +274,12 @@ def _shown(key: Grouping | None) -> str:
     return str(list((key.columns if isinstance(key, Apart) else key) or ()))
 
 
-def _but_for(wanted: Sequence[Grouping | None]) -> str:
+def _but_for(grouping_keys: Sequence[Grouping | None]) -> str:
     """How the rows of hot keys lie, as text: many keys of the same kind are counted."""
-    by = [dict(key.hot) if isinstance(key, Apart) else {} for key in wanted]
+    by = [dict(key.hot) if isinstance(key, Apart) else {} for key in grouping_keys]
     alike: dict[str, list[str]] = {}
     for key in by[0]:
-        ways = (f"input {port + 1} {_placed(one[key])}" for port, one in enumerate(by) if key in one)
+        ways = (f"input {port + 1} {_placed(placement[key])}" for port, placement in enumerate(by) if key in placement)
         alike.setdefault(", ".join(ways), []).append(key.replace("\n", " "))
     return "".join(f"; of the hot {_few(keys)}: {how}" for how, keys in alike.items())
 
