@@ -5,9 +5,8 @@ on the same variables then need no data moved between them. The same goes for th
 for all columns where an expression takes the time. Facts are grouped by their subject where it varies, also those of
 streams that the program makes. What is told stays where it lies, if that tells rows that are alike to one place: else
 facts go by their subject, and solutions by all of their values. What looks at all rows of an instant (a `Slice` without
-keys, `Update`, a `DerivedStream` that is read by triples, a query whose solutions are told in order) or follows paths through
-them (`TransitiveClosure`) has them all in one place.
-"""
+keys, `Update`, a `DerivedStream` that is read by triples, a query whose solutions are told in order) or follows paths
+through them (`TransitiveClosure`) has them all in one place."""
 
 from __future__ import annotations
 

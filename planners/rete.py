@@ -3,10 +3,9 @@
 A node is named by a digest of its operator and its inputs, so that sharing is equality. For equal work to be equal
 nodes, whatever the order of a body and the names of its variables, the body is brought into a canonical order: the
 patterns that most rules have come first (long shared prefixes), and among the orders that this leaves, the one whose
-joins, predicates and consequences have the least code (`squall.planners.canonical_order`). For the same reason a part of a body
-(a sub-query, a union) has not one result but several: one node, and each way in which its variables may lie in the
-columns without making a difference.
-"""
+joins, predicates and consequences have the least code (`squall.planners.canonical_order`). For the same reason a part
+of a body (a sub-query, a union) has not one result but several: one node, and each way in which its variables may lie
+in the columns without making a difference."""
 
 from __future__ import annotations
 

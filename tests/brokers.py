@@ -24,9 +24,9 @@ _LIBRARIES = FOLDER / "usr" / "lib" / str(sysconfig.get_config_var("MULTIARCH"))
 
 def program(name: str) -> str:
     """The path of a broker; skips the test if there is none."""
-    if (found := shutil.which(name, path=environment()["PATH"])) is None:
+    if (result := shutil.which(name, path=environment()["PATH"])) is None:
         pytest.skip(f"there is no {name}: `make brokers` fetches it")
-    return found
+    return result
 
 
 def environment() -> dict[str, str]:

@@ -74,20 +74,20 @@ def spark_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Spark's physical plans of the jobs of micro-batches that are run, of those of one task as there would be one."""
     from squall.builders.spark.engine import SparkEngine
 
-    found: list[str] = []
-    told, each = SparkEngine.told, SparkEngine.each
+    texts: list[str] = []
+    outputs, each = SparkEngine.told, SparkEngine.each
 
     def noted(self: SparkEngine, messages: Any) -> Any:
-        found.append(messages._jdf.queryExecution().executedPlan().toString())
-        return told(self, messages)
+        texts.append(messages._jdf.queryExecution().executedPlan().toString())
+        return outputs(self, messages)
 
     def noted_each(self: SparkEngine, steps: Any) -> Any:
-        found.append(f"MapInArrow {steps[0].__name__}()")
+        texts.append(f"MapInArrow {steps[0].__name__}()")
         return each(self, steps)
 
     monkeypatch.setattr(SparkEngine, "told", noted)
     monkeypatch.setattr(SparkEngine, "each", noted_each)
-    return found
+    return texts
 
 
 @pytest.fixture

@@ -30,13 +30,13 @@ def file_by_file(plan: Plan, folder: Path) -> tuple[Told, Told]:
 
     options = Options(checkpoint=folder / "checkpoint")
     session().conf.set(MAX_FILES_PER_TRIGGER, "1")
-    found: Told = []
+    result: Told = []
     for numbers in ((0, 1), (2,)):
         for number in numbers:
             _write(folder / "in", number)
-        found += _run(plan, folder / "in", "spark", options)
+        result += _run(plan, folder / "in", "spark", options)
     session().conf.unset(MAX_FILES_PER_TRIGGER)
-    return sorted(found), _run(plan, folder / "in", "iterator", Options())
+    return sorted(result), _run(plan, folder / "in", "iterator", Options())
 
 
 def _write(folder: Path, number: int) -> None:

@@ -43,25 +43,25 @@ class MemoryFiles:
 
     def _under(self, parts: Sequence[object]) -> list[tuple[str, ...]]:
         path = tuple(map(str, parts))
-        return [known for known in self.values if known[: len(path)] == path]
+        return [existing for existing in self.values if existing[: len(path)] == path]
 
     def exists(self, *parts: object) -> bool:
         return bool(self._under(parts))
 
     def names(self, *parts: object) -> list[str]:
-        return sorted({known[len(parts)] for known in self._under(parts)})
+        return sorted({existing[len(parts)] for existing in self._under(parts)})
 
     def numbers(self, *parts: object) -> list[int]:
         return sorted(int(name) for name in (name.partition(".")[0] for name in self.names(*parts)) if name.isdigit())
 
     def delete(self, *parts: object) -> None:
-        for known in self._under(parts):
-            del self.values[known]
+        for existing in self._under(parts):
+            del self.values[existing]
 
     def rename(self, old: Sequence[object], new: Sequence[object]) -> None:
         self.delete(*new)
-        for known in self._under(old):
-            self.values[(*map(str, new), *known[len(old) :])] = self.values.pop(known)
+        for existing in self._under(old):
+            self.values[(*map(str, new), *existing[len(old) :])] = self.values.pop(existing)
 
     def write(self, value: object, *parts: object) -> None:
         self.values[tuple(map(str, parts))] = value
@@ -98,8 +98,8 @@ class Workers:
             self.held[number] = StateCache()
         before, state_cache.REPLICAS = state_cache.REPLICAS, self.held[number]
         try:
-            made = step(iter(given))
-            return list(from_arrow(islice(made, most)))
+            result = step(iter(given))
+            return list(from_arrow(islice(result, most)))
         finally:
             state_cache.REPLICAS = before
 
@@ -114,18 +114,18 @@ class MemoryExchange:
         self.owners = tuple(bucket * 7 % partitions for bucket in range(BUCKETS))
 
     def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> Messages | None:
-        found = [self.files.read(*part) for part in task_output.files(self.files, kind, level, folders)]
-        return [message for messages in found for message in messages] if found else None
+        events = [self.files.read(*part) for part in task_output.files(self.files, kind, level, folders)]
+        return [message for messages in events for message in messages] if events else None
 
     def reader(self) -> Read:
         return self._read
 
     def _read(self, file: Folder, buckets: Collection[int] | None) -> Iterable[pyarrow.RecordBatch]:
-        found = [message for message in self.files.read(*file) if buckets is None or message.bucket in buckets]
-        if self.workers is not None and found and buckets is not None:
+        messages = [message for message in self.files.read(*file) if buckets is None or message.bucket in buckets]
+        if self.workers is not None and messages and buckets is not None:
             number = self.workers.held.index(state_cache.REPLICAS)
-            self.workers.reads.append((number, file[:-2], found[0].level, min(set(buckets) - {EVERY})))
-        return to_arrow(found)
+            self.workers.reads.append((number, file[:-2], messages[0].level, min(set(buckets) - {EVERY})))
+        return to_arrow(messages)
 
     def waking(self, places: Sequence[tuple[int, int]]) -> Messages:
         return [waking(*place) for place in places]
@@ -134,15 +134,15 @@ class MemoryExchange:
         return [message._replace(kind=kind) for message in messages]
 
     def union(self, frames: Iterable[Messages | None]) -> Messages | None:
-        found = [frame for frame in frames if frame is not None]
-        return [message for messages in found for message in messages] if found else None
+        results = [frame for frame in frames if frame is not None]
+        return [message for messages in results for message in messages] if results else None
 
     def repeated(self, messages: Messages, levels: Collection[int], buckets: Sequence[int]) -> Messages:
-        found = []
+        results = []
         for message in messages:
             goes = message.bucket == EVERY and message.level in levels
-            found += [message._replace(bucket=bucket) for bucket in (buckets if goes else [message.bucket])]
-        return found
+            results += [message._replace(bucket=bucket) for bucket in (buckets if goes else [message.bucket])]
+        return results
 
     def worked(self, messages: Messages, step: Step, partitions: int) -> Messages:
         parts: list[Messages] = [[] for _ in range(partitions)]
@@ -178,9 +178,9 @@ class MemoryExchange:
         return task_output.answering(step, lambda _, answers: self._put(folder, answers))
 
     def answers(self, folder: Folder, names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-        found = self.answered(folder, names) or []
-        ordered = sorted(found, key=attrgetter(*task_output.ORDER))
-        return ((one.start, one.node, one.row) for one in ordered)
+        result = self.answered(folder, names) or []
+        ordered = sorted(result, key=attrgetter(*task_output.ORDER))
+        return ((item.start, item.node, item.row) for item in ordered)
 
     def answered(self, folder: Folder, names: Sequence[str]) -> Messages | None:
         return [message for name in names for message in self.files.read(*folder, name)] or None
@@ -211,7 +211,7 @@ def run(
     tally."""
     files = MemoryFiles()
     program = PhysicalPlan(plan, levels(plan, spread, hot), spread=spread, hot=dict(hot))
-    found: list[Output] = []
+    outputs: list[Output] = []
     most = workers.most if workers is not None else 0
     at_work: list[MicroBatches | Shards] = []
 
@@ -227,15 +227,15 @@ def run(
             at_work[:] = [anew()]
         return at_work[0]
 
-    def work(given: Sequence[Parsed], first: bool = False, last: bool = False, keep: bool = True) -> None:
+    def work(parseds: Sequence[Parsed], first: bool = False, last: bool = False, keep: bool = True) -> None:
         job = going_on()
         job.tally = tally or job.tally
-        if job.fits(sum(len(part.events) for part in given)):
-            job.work_straight(lambda *_: iter(given), job.first() if first else (), last, keep)
+        if job.fits(sum(len(part.events) for part in parseds)):
+            job.work_straight(lambda *_: iter(parseds), job.first() if first else (), last, keep)
         else:
-            messages = chain(start(job) if first else (), read(job, given))
-            job.work(messages if first or given else None, last, keep)
-        found.extend(job.outputs())
+            messages = chain(start(job) if first else (), read(job, parseds))
+            job.work(messages if first or parseds else None, last, keep)
+        outputs.extend(job.outputs())
         if not keep and not any(level.recursive for level in program.levels):
             assert not any(STATE in path for path in files.values)
         assert not list(job.losses())
@@ -245,13 +245,13 @@ def run(
     batches = list(batches)
     if len(batches) == 1:
         work([*facts, *in_files(batches[0])], first=True, last=True, keep=False)
-        return found
+        return outputs
     work(facts, first=True)
     for batch in batches:
         work(in_files(batch))
     if anew().unfinished:
         work([], last=True)
-    return found
+    return outputs
 
 
 def run_anyhow(plan: Plan, batches: Iterable[Sequence[Event]], static: Sequence[Event], seed: int) -> list[Output]:

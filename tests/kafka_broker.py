@@ -142,13 +142,13 @@ class KafkaBroker:
 
         def partition(topic: str) -> None:
             number, offset, _ = read.take("iqi")
-            found = self.topics[topic][number]
-            end = found.stable if committed else found.behind
-            write.add("ihqq", number, 0, found.behind, found.stable)
-            aborted = [one for one in found.aborted if committed and one[2] >= offset]
-            write.each(aborted, lambda one: write.add("qq", *one[:2]))
-            behind = [*(first for first, _ in found.batches[1:]), found.behind]
-            batches = zip(found.batches, behind, strict=False)
+            result = self.topics[topic][number]
+            end = result.stable if committed else result.behind
+            write.add("ihqq", number, 0, result.behind, result.stable)
+            aborted = [item for item in result.aborted if committed and item[2] >= offset]
+            write.each(aborted, lambda item: write.add("qq", *item[:2]))
+            behind = [*(first for first, _ in result.batches[1:]), result.behind]
+            batches = zip(result.batches, behind, strict=False)
             write.block(b"".join(data for (first, data), last in batches if last > offset and first < end))
 
         self._by_partition(read, write, partition)
@@ -226,8 +226,8 @@ class KafkaBroker:
     # What they have in common
 
     def _fenced(self, name: str, producer: int, epoch: int) -> int:
-        known = self.producers[name]
-        return 0 if (known.id, known.epoch) == (producer, epoch) else FENCED
+        existing = self.producers[name]
+        return 0 if (existing.id, existing.epoch) == (producer, epoch) else FENCED
 
     def _end(self, producer: Producing, how: int) -> None:
         for partitions in self.topics.values():
@@ -253,9 +253,9 @@ class Reader:
         self.place = place
 
     def take(self, format: str) -> tuple[int, ...]:
-        found = struct.unpack_from(f">{format}", self.data, self.place)
+        result = struct.unpack_from(f">{format}", self.data, self.place)
         self.place += struct.calcsize(f">{format}")
-        return found
+        return result
 
     def text(self) -> str:
         (length,) = self.take("h")
@@ -302,12 +302,12 @@ def _mark(producer: int, epoch: int, how: int) -> bytes:
     """The batch of one record that says how a transaction ended."""
     key, value = struct.pack(">hh", 0, how), struct.pack(">hi", 0, 0)
     record = b"\0\0\0" + _small(len(key)) + key + _small(len(value)) + value + b"\0"
-    rest = (
+    remainder = (
         struct.pack(">hiqqqhii", _TRANSACTIONAL | _CONTROL, 0, 0, 0, producer, epoch, -1, 1)
         + _small(len(record))
         + record
     )
-    return struct.pack(">qiibI", 0, len(rest) + 9, 0, 2, 0) + rest
+    return struct.pack(">qiibI", 0, len(remainder) + 9, 0, 2, 0) + remainder
 
 
 def _small(number: int) -> bytes:

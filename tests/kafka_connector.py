@@ -40,8 +40,8 @@ class Part(InputPartition):
 
 class Reader(DataSourceStreamReader):
     def __init__(self, options: dict[str, str]) -> None:
-        known = {name.lower(): name for name in OPTIONS}
-        self.options = {known[name.lower()]: value for name, value in options.items()}
+        existing = {name.lower(): name for name in OPTIONS}
+        self.options = {existing[name.lower()]: value for name, value in options.items()}
         assert self.options["kafka.isolation.level"] == "read_committed"
 
     def initialOffset(self) -> dict[str, int]:
@@ -54,14 +54,14 @@ class Reader(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         left = limit.max_rows if isinstance(limit, ReadMaxRows) else 1 << 60
-        found = {}
+        result = {}
         for number, (_, end) in self._watermarks().items():
-            found[number] = min(end, start[number] + left)
-            left -= found[number] - start[number]
-        return found
+            result[number] = min(end, start[number] + left)
+            left -= result[number] - start[number]
+        return result
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return [Part(int(one), start[one], end[one]) for one in end if end[one] > start[one]]
+        return [Part(int(item), start[item], end[item]) for item in end if end[item] > start[item]]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         number, begin, end = partition.value

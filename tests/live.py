@@ -33,12 +33,12 @@ def output(time: int) -> Output:
 def ended(plan: Plan, builder: str, address: str, count: int, options: Options) -> list[tuple[int, str]]:
     """The outputs of a run that is ended when there are so many."""
     sources = Sources([open_source(address, options.ledger)])
-    found = []
+    results = []
     for output in squall.build(plan, builder, options).run(sources):
-        found.append((output.time, str(output.fact)))
-        if len(found) == count:
+        results.append((output.time, str(output.fact)))
+        if len(results) == count:
             sources.stop()
-    return sorted(found)
+    return sorted(results)
 
 
 def line(time: int) -> bytes:
@@ -75,15 +75,15 @@ def example(
 
     replaced: what stands for servers at their usual places, by what it stands for.
     """
-    found = list(blocks((ROOT / "docs" / page).read_text()))
-    (text,) = (block.text for block in found if block.rest == program)
-    (number,) = (number for number, block in enumerate(found) if block.rest == name)
+    results = list(blocks((ROOT / "docs" / page).read_text()))
+    (text,) = (block.text for block in results if block.rest == program)
+    (number,) = (number for number, block in enumerate(results) if block.rest == name)
     (folder / program).parent.mkdir(exist_ok=True)
     (folder / program).write_text(text)
-    script = found[number].text
-    for there, here in replaced.items():
-        assert there in script
-        script = script.replace(there, here)
+    script = results[number].text
+    for existing_items, here in replaced.items():
+        assert existing_items in script
+        script = script.replace(existing_items, here)
     (folder / "bin").mkdir()
     command = folder / "bin" / "squall"
     command.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m squall \"$@\"\n")
@@ -104,7 +104,7 @@ def example(
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 0, err
-    expect(found[number + 1].text, out, name)
+    expect(results[number + 1].text, out, name)
 
 
 class Run:
@@ -133,17 +133,17 @@ class Run:
         if error[0] is None and not self.failed:
             self._done.result(PATIENCE)
 
-    def until(self, *wanted: int) -> list[int]:
+    def until(self, *number: int) -> list[int]:
         """Waits until all of these times have been seen."""
-        return self.when(lambda: {*wanted} <= {*self.seen})
+        return self.when(lambda: {*number} <= {*self.seen})
 
     def when(self, found: Callable[[], bool]) -> list[int]:
         """Waits until something holds; it is looked at whenever a batch has come."""
         with self._changed:
-            done = self._changed.wait_for(lambda: found() or self._done.done(), PATIENCE)
+            process = self._changed.wait_for(lambda: found() or self._done.done(), PATIENCE)
             if self._done.done():
                 self._done.result()
-            assert done, f"only {self.seen} came"
+            assert process, f"only {self.seen} came"
             return list(self.seen)
 
     def end(self) -> list[int]:

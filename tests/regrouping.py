@@ -55,18 +55,18 @@ def _keys(draw: Random, node: Node, plan: Plan) -> list[Columns]:
 
 
 def _told(draw: Random, node: Node, op: DerivedStream | Sink, plan: Plan) -> list[Columns]:
-    found: list[Columns] = [()] * len(node.inputs)
+    columns: list[Columns] = [()] * len(node.inputs)
     for ports in inputs_by_kind(node, plan.by_id).values():
-        made = [plan.by_id[node.inputs[port].node] for port in ports]
-        whole = (isinstance(op, DerivedStream) and is_whole(op)) or is_sequence(op, (one.op for one in made))
-        cells = range(min(plan.widths[one.id] for one in made) - 1)
-        key = () if whole else _some(draw, cells)
+        results = [plan.by_id[node.inputs[port].node] for port in ports]
+        full_result = (isinstance(op, DerivedStream) and is_whole(op)) or is_sequence(op, (item.op for item in results))
+        cells = range(min(plan.widths[item.id] for item in results) - 1)
+        key = () if full_result else _some(draw, cells)
         for port in ports:
-            found[port] = key
-    return found
+            columns[port] = key
+    return columns
 
 
 def _some(draw: Random, items: Iterable[Any]) -> tuple[Any, ...]:
     """Some of them, in any order."""
-    known = sorted({*items})
-    return tuple(draw.sample(known, draw.randrange(len(known) + 1)))
+    existing = sorted({*items})
+    return tuple(draw.sample(existing, draw.randrange(len(existing) + 1)))

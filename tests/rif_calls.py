@@ -34,7 +34,7 @@ def call(name: str, *arguments: Term | None) -> Any:
     prefixed = {"xs": XSD, "rdf": RDF}
     prefix, _, local = name.rpartition(":")
     iris = [prefixed[prefix] + local] if prefix else [FUNC + name, PRED + name]
-    (builtin,) = (SPELLED[one] for one in iris if one in SPELLED)
+    (builtin,) = (SPELLED[item] for item in iris if item in SPELLED)
     assert builtin.least <= len(arguments) <= (len(arguments) if builtin.most is None else builtin.most)
     return functions.lookup(builtin.test or builtin.modes[0].function).evaluate(*arguments)
 
@@ -44,9 +44,9 @@ Result = Term | bool | None
 
 def check(name: str, given: tuple[Term, ...], result: Result) -> None:
     """Asserts that a built-in comes to this."""
-    found = call(name, *given)
-    assert found == result
-    assert type(found) is type(result) or isinstance(result, str)
+    value = call(name, *given)
+    assert value == result
+    assert type(value) is type(result) or isinstance(result, str)
 
 
 def assert_total_order(kind: str, one: Term, two: Term, equalities: str | None = None) -> None:

@@ -55,12 +55,12 @@ def _said(made: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 def _arguments(kind: type, terms: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     plain = st.builds(kind, CONSTANTS, st.lists(terms, max_size=3).map(tuple))
-    named = st.builds(
+    names = st.builds(
         lambda op, pairs: kind(op, tuple(pairs.values()), tuple(pairs)),
         CONSTANTS,
         st.dictionaries(_NAMES, terms, min_size=1, max_size=2),
     )
-    return st.one_of(plain, named)
+    return st.one_of(plain, names)
 
 
 def _built(terms: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

@@ -34,11 +34,11 @@ Step = tuple[int, list[Delta]]
 
 def at(entries: Iterable[Delta], instant: int) -> Bag:
     """The bag of rows that is valid at an instant."""
-    found: Bag = Counter()
+    bag: Bag = Counter()
     for *row, start, end, weight in entries:
         if start <= instant < end:
-            found[tuple(row)] += weight
-    return nonzero(found)
+            bag[tuple(row)] += weight
+    return nonzero(bag)
 
 
 def nonzero(bag: Bag) -> Bag:
@@ -58,7 +58,7 @@ def ready(op: ops.Operator, *widths: int, grows: bool = False) -> Operator:
     back on its inputs."""
     read = Node("read", ops.Scan(Source(removals=not grows)))
     inputs = [Node(f"in{port}", ops.Match(tuple(range(width))), (Input("read"),)) for port, width in enumerate(widths)]
-    node = Node("op", op, tuple(Input(one.id) for one in inputs))
+    node = Node("op", op, tuple(Input(input.id) for input in inputs))
     return operator(node, Plan((read, *inputs, node, Node("end", ops.Sink()))))
 
 
@@ -70,8 +70,8 @@ def forget(op: Stateful, now: int) -> None:
 
 def _be_eager(part: Any) -> None:
     part.limit = part.full = 0
-    for found in vars(part).values():
-        for inner in found if isinstance(found, tuple) else (found,):
+    for result in vars(part).values():
+        for inner in result if isinstance(result, tuple) else (result,):
             if isinstance(inner, Stateful | Index | Waiting):
                 _be_eager(inner)
 
@@ -90,11 +90,11 @@ def entries(
     kinds = [*[cells] * width, SPANS, signs]
 
     def entry(number: int) -> Delta:
-        chosen: list[Any] = []
+        anys: list[Any] = []
         for kind in kinds:
             number, place = divmod(number, len(kind))
-            chosen.append(kind[place])
-        *row, (start, end), weight = chosen
+            anys.append(kind[place])
+        *row, (start, end), weight = anys
         return (*row, start, FOREVER if end > max(INSTANTS) else end, weight)
 
     return st.lists(st.integers(0, prod(map(len, kinds)) - 1).map(entry), max_size=most)
@@ -124,11 +124,11 @@ class Case:
         """What came adds up, at each instant, to what should."""
         assert all(start < end and weight for *_, start, end, weight in came)
         sides = [[entry for at_port, batch in taken if at_port == port for entry in batch] for port in (0, 1)]
-        shown = [(*one[:-3][: self.columns], *one[-3:]) for one in came]
+        text = [(*item[:-3][: self.columns], *item[-3:]) for item in came]
         for instant in instants:
             left, right = (at(side, instant) for side in sides)
             if not self.proper or (is_proper(left) and is_proper(right)):
-                assert at(shown, instant) == self.expected(left, right), instant
+                assert at(text, instant) == self.expected(left, right), instant
 
 
 # Entries in the order of time, for operators that look at whole instants
@@ -153,37 +153,37 @@ def courses(draw: st.DrawFn, width: int, cells: Sequence[str | None], always: bo
         start = ALWAYS if always and since == 0 else since
         coming += draw(_told(cells_of, start, max(since, 0) + length, weight))
     times = [ALWAYS, *sorted(draw(st.sets(st.sampled_from(INSTANTS)))), max(INSTANTS) + 5]
-    done: list[Advance] = []
+    advances: list[Advance] = []
     for now in times:
-        batch = [entry for due, entry in coming if due <= now]
-        coming = [(due, entry) for due, entry in coming if due > now]
-        done.append(Advance(now, draw(st.permutations(batch))))
-    return done
+        batch = [entry for expected, entry in coming if expected <= now]
+        coming = [(expected, entry) for expected, entry in coming if expected > now]
+        advances.append(Advance(now, draw(st.permutations(batch))))
+    return advances
 
 
 def _told(row: Row, start: int, end: int, weight: int) -> st.SearchStrategy[list[tuple[int, Delta]]]:
     """The ways to say that a row is valid over [start, end), each entry with the time until which it has to come."""
-    whole, back = (start, (*row, start, FOREVER, weight)), (*row, start, FOREVER, -weight)
+    full_result, back = (start, (*row, start, FOREVER, weight)), (*row, start, FOREVER, -weight)
     gap = max(0, start)
     return st.sampled_from(
         [
             [(start, (*row, start, end, weight))],
             [(ALWAYS, (*row, start, end, weight))],
-            [whole, (end, (*row, end, FOREVER, -weight))],
-            [whole, (end, back), (end, (*row, start, end, weight))],
-            [whole, (start, back), (start, (*row, start, end, weight))],
-            [whole, (gap, (*row, gap, gap + 1, -weight)), (end + 1, (*row, end + 1, FOREVER, -weight))],
-            [whole, (start, back)],
+            [full_result, (end, (*row, end, FOREVER, -weight))],
+            [full_result, (end, back), (end, (*row, start, end, weight))],
+            [full_result, (start, back), (start, (*row, start, end, weight))],
+            [full_result, (gap, (*row, gap, gap + 1, -weight)), (end + 1, (*row, end + 1, FOREVER, -weight))],
+            [full_result, (start, back)],
         ]
     )
 
 
 def driven(op: Any, course: Sequence[Advance]) -> Iterator[tuple[int, list[Delta], list[Delta]]]:
     """Time goes on: (now, what the operator has been told, what it has answered), all up to then."""
-    taken: list[Delta] = []
-    came: list[Delta] = []
+    deltas: list[Delta] = []
+    actual: list[Delta] = []
     for step in course:
-        taken += step.batch
-        came += op.apply(0, step.batch)
-        came += op.advance(step.now)
-        yield step.now, taken, came
+        deltas += step.batch
+        actual += op.apply(0, step.batch)
+        actual += op.advance(step.now)
+        yield step.now, deltas, actual

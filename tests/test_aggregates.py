@@ -28,10 +28,10 @@ def of(lexical: str, datatype: str) -> Term:
 
 
 def filled(kind: str, *bag: Term | None, distinct: bool = False) -> Accumulator:
-    found = accumulator(Aggregate(kind, OF, distinct, ", "))
+    result = accumulator(Aggregate(kind, OF, distinct, ", "))
     for value in bag:
-        found.add(value, 1)
-    return found
+        result.add(value, 1)
+    return result
 
 
 ONE, TWO, THREE = (of(str(n), "integer") for n in (1, 2, 3))
@@ -99,16 +99,16 @@ def test_the_value_of_a_bag(kind: str, bag: list[Term | None], expected: Term | 
     ],
 )
 def test_distinct_is_by_term(kind: str, expected: Term) -> None:
-    found = filled(kind, ONE, TWO, ONE, of("1.0", "decimal"), TWO, distinct=True).value()
-    assert found is not None
-    assert values.same(found, expected)
+    result = filled(kind, ONE, TWO, ONE, of("1.0", "decimal"), TWO, distinct=True).value()
+    assert result is not None
+    assert values.same(result, expected)
 
 
 def test_solutions_are_counted_whatever_their_values() -> None:
-    found = accumulator(Aggregate("count"))
-    found.add(None, 2)
-    found.add(ONE, 1)
-    assert found.value() == of("3", "integer")
+    result = accumulator(Aggregate("count"))
+    result.add(None, 2)
+    result.add(ONE, 1)
+    assert result.value() == of("3", "integer")
 
 
 @pytest.mark.parametrize("aggregate", [Aggregate("median", OF), Aggregate("count", distinct=True)])
@@ -118,10 +118,10 @@ def test_what_is_no_aggregate_is_refused(aggregate: Aggregate) -> None:
 
 
 def test_the_type_is_that_of_what_is_left() -> None:
-    found = filled("sum", ONE, DOUBLE, INF, TEXT)
-    for gone, expected in ((TEXT, of("INF", "double")), (INF, of("1.1", "double")), (DOUBLE, ONE)):
-        found.add(gone, -1)
-        left = found.value()
+    result = filled("sum", ONE, DOUBLE, INF, TEXT)
+    for removals, expected in ((TEXT, of("INF", "double")), (INF, of("1.1", "double")), (DOUBLE, ONE)):
+        result.add(removals, -1)
+        left = result.value()
         assert left is not None
         assert values.same(left, expected)
 
@@ -132,27 +132,27 @@ def test_the_type_is_that_of_what_is_left() -> None:
 def naive(aggregate: Aggregate, bag: Sequence[Term | None]) -> Term | None:
     """The aggregate as it is defined, from the list of all values."""
     bag = list(dict.fromkeys(bag)) if aggregate.distinct else bag
-    there = sorted((value for value in bag if value is not None), key=key)
+    existing_items = sorted((value for value in bag if value is not None), key=key)
     match aggregate.kind:
         case "count":
-            return values.integer(len(there) if aggregate.expression else len(bag))
+            return values.integer(len(existing_items) if aggregate.expression else len(bag))
         case "sample":
-            return there[0] if there else None
+            return existing_items[0] if existing_items else None
     if None in bag:
         return None
     match aggregate.kind:
         case "min":
-            return there[0] if there else None
+            return existing_items[0] if existing_items else None
         case "max":
-            return there[-1] if there else None
+            return existing_items[-1] if existing_items else None
         case "group_concat":
-            if any(map(is_blank, there)):
+            if any(map(is_blank, existing_items)):
                 return None
-            return literal(aggregate.separator.join(values.text(value) for value in there))
-    numbers = [values.number(value) for value in there]
+            return literal(aggregate.separator.join(values.text(value) for value in existing_items))
+    numbers = [values.number(value) for value in existing_items]
     if None in numbers:
         return None
-    return naive_sum([found for found in numbers if found], aggregate.kind == "avg")
+    return naive_sum([number for number in numbers if number], aggregate.kind == "avg")
 
 
 def naive_sum(numbers: Sequence[values.Number], average: bool) -> Term:
@@ -190,17 +190,17 @@ shapes = st.builds(Aggregate, st.sampled_from(KINDS), st.just(OF), st.booleans()
 def test_it_is_what_the_definition_says_after_each_change(
     aggregate: Aggregate, pool: list[Term | None], data: st.DataObject
 ) -> None:
-    found = accumulator(aggregate)
+    result = accumulator(aggregate)
     bag: list[Term | None] = []
     for _ in range(data.draw(st.integers(1, 12))):
         value = data.draw(st.sampled_from(bag or pool) | st.sampled_from(pool))
         weight = data.draw(st.integers(-bag.count(value), 2))
-        found.add(value, weight)
+        result.add(value, weight)
         bag += [value] * weight
         for _ in range(-weight):
             bag.remove(value)
-        assert found.value() == naive(aggregate, bag)
-        assert found.empty() == (not bag)
+        assert result.value() == naive(aggregate, bag)
+        assert result.empty() == (not bag)
 
 
 @given(shapes, st.lists(some, max_size=6), st.lists(some, max_size=3), st.data())
@@ -208,27 +208,27 @@ def test_changes_add_up_in_any_order(
     aggregate: Aggregate, bag: list[Term | None], gone: list[Term | None], data: st.DataObject
 ) -> None:
     """Within an instant something may be taken back before it has come."""
-    found = accumulator(aggregate)
+    result = accumulator(aggregate)
     changes = [(value, 1) for value in bag + gone] + [(value, -1) for value in gone]
     for value, weight in data.draw(st.permutations(changes)):
-        found.add(value, weight)
-    assert found.value() == naive(aggregate, bag)
+        result.add(value, weight)
+    assert result.value() == naive(aggregate, bag)
 
 
 @pytest.mark.parametrize("kind", ["min", "max"])
 def test_a_heap_is_no_longer_than_what_is_there(kind: str) -> None:
-    found = accumulator(Aggregate(kind, OF))
+    result = accumulator(Aggregate(kind, OF))
     edge = of("0" if kind == "min" else "5000", "integer")
-    found.add(edge, 1)
+    result.add(edge, 1)
     for n in range(1, 1000):
-        found.add(of(str(n), "integer"), 1)
+        result.add(of(str(n), "integer"), 1)
         if n > 5:
-            found.add(of(str(n - 5), "integer"), -1)
-    assert isinstance(found, aggregate._First)
-    assert found.value() == edge
-    assert len(found.heap) <= 40
-    found.add(edge, -1)
-    assert found.value() == of("995" if kind == "min" else "999", "integer")
+            result.add(of(str(n - 5), "integer"), -1)
+    assert isinstance(result, aggregate._First)
+    assert result.value() == edge
+    assert len(result.heap) <= 40
+    result.add(edge, -1)
+    assert result.value() == of("995" if kind == "min" else "999", "integer")
 
 
 # Rounding
@@ -239,16 +239,16 @@ def test_a_heap_is_no_longer_than_what_is_there(kind: str) -> None:
 @example(1e-45)
 @example(3.4028235677973366e38)
 def test_a_sum_of_floats_is_rounded_as_the_machine_does(value: float) -> None:
-    found = values.number(aggregate.number(Fraction(value), aggregate.FLOAT))
+    result = values.number(aggregate.number(Fraction(value), aggregate.FLOAT))
     try:
         (expected,) = struct.unpack("<f", struct.pack("<f", value))
     except OverflowError:
         expected = math.copysign(math.inf, value)
-    assert found is not None
-    assert found == (expected, "float")
+    assert result is not None
+    assert result == (expected, "float")
 
 
 def test_it_is_rounded_once() -> None:
     """By way of a double 16777217.000...1 would lose its last digit, be half-way, and go to 16777216."""
-    found = filled("sum", of("16777216", "float"), of("1." + "0" * 30 + "1", "decimal"))
-    assert found.value() == of("1.6777218E7", "float")
+    result = filled("sum", of("16777216", "float"), of("1." + "0" * 30 + "1", "decimal"))
+    assert result.value() == of("1.6777218E7", "float")

@@ -48,20 +48,20 @@ def text(kinds: Sequence[int]) -> str:
 @pytest.fixture(autouse=True)
 def others(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The processes that are made. Every file is long, has many blocks, and what reads it is waited for."""
-    made: list[Any] = []
+    anys: list[Any] = []
 
     def noted(arguments: list[str], **options: Any) -> Any:
         *interpreter, code = arguments
         code = f"from squall.streams.formats import reading; reading._CHUNK = {CHUNK}; {code}"
-        made.append(subprocess.Popen([*interpreter, code], **options))
-        return made[-1]
+        anys.append(subprocess.Popen([*interpreter, code], **options))
+        return anys[-1]
 
     monkeypatch.setattr(reader_process, "Popen", noted)
     monkeypatch.setattr(reader_process, "LONG", 0)
     monkeypatch.setattr(reader_process, "_PATIENCE", 60.0)
     monkeypatch.setattr(reader_process, "_cores", lambda: 2)
     monkeypatch.setattr(reading, "_CHUNK", CHUNK)
-    return made
+    return anys
 
 
 class Losses(list[Any]):
@@ -99,29 +99,29 @@ def said(source: FileSource | FolderSource, losses: Losses) -> tuple[list[Any], 
 
 def compare(path: Path, wanted: Any = None, standing: Any = None) -> list[Any]:
     """How far a source is after each batch. All that it says is the same whoever reads it."""
-    found = []
+    results = []
     for mode in ("no", "yes"):
         losses = Losses()
         source = opened(path, mode, losses, wanted)
         if standing is not None:
             source.resume(standing)
-        found.append(said(source, losses))
-    (due, _), (got, places) = found
-    assert got == due
+        results.append(said(source, losses))
+    (expected, _), (got, places) = results
+    assert got == expected
     return places
 
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What is read in this process, in whole or in part."""
-    made: list[Any] = []
+    anys: list[Any] = []
 
-    def noted(task: reader_process.Task, *others: Any) -> Any:
-        made.append(task.place.offset)
-        return read_here(task, *others)
+    def noted(task: reader_process.Task, *other_items: Any) -> Any:
+        anys.append(task.place.offset)
+        return read_here(task, *other_items)
 
     monkeypatch.setattr(files, "read_here", noted)
-    return made
+    return anys
 
 
 @pytest.mark.parametrize("kinds", [[0] * 6, [0, 1, 2, 3, 4] * 2, [0, 4, 4, 0, 3]])
@@ -165,18 +165,18 @@ def test_what_is_compressed(tmp_path: Path) -> None:
 def test_a_process_that_is_killed_makes_no_difference(tmp_path: Path, others: list[Any], here: list[Any]) -> None:
     path = tmp_path / "a.ntt"
     path.write_text(text([0, 1, 2, 3] + [4] * 100))
-    wanted, losses = {iri(E + "q")}, Losses()
-    due, _ = said(opened(path, "no", losses, wanted), losses)
+    expected, losses = {iri(E + "q")}, Losses()
+    expectation, _ = said(opened(path, "no", losses, expected), losses)
     losses = Losses()
-    source = opened(path, "yes", losses, wanted)
+    source = opened(path, "yes", losses, expected)
     batches = source.batches()
     facts = []
     for number, batch in enumerate(batches):
-        facts += of_use(batch, wanted)
+        facts += of_use(batch, expected)
         if number == 20:
             others[0].kill()
             others[0].wait()
-    assert [facts, losses, source.standing(), source.reading] == due
+    assert [facts, losses, source.standing(), source.reading] == expectation
     assert here[:2] == [0, 0]
     assert here[2] > 0
 
@@ -188,7 +188,7 @@ def test_nor_one_that_is_killed_in_the_middle_of_what_it_sends(
     monkeypatch.setattr(sys.modules[__name__], "CHUNK", 1 << 20)
     path = tmp_path / "a.ntt"
     path.write_text("".join(f"{n} <{E}s{n}> <{E}p> <{E}o> .\n" for n in range(100_000)))
-    due, _ = said(opened(path, "no", Losses()), Losses())
+    expected, _ = said(opened(path, "no", Losses()), Losses())
     source = opened(path, "yes", Losses())
     facts = []
     for number, batch in enumerate(source.batches()):
@@ -197,7 +197,7 @@ def test_nor_one_that_is_killed_in_the_middle_of_what_it_sends(
             time.sleep(1)
             others[0].kill()
             others[0].wait()
-    assert [facts, [], source.standing(), source.reading] == due
+    assert [facts, [], source.standing(), source.reading] == expected
 
 
 def test_a_file_that_goes_is_an_error_as_ever(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

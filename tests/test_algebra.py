@@ -76,13 +76,13 @@ def query(*names: Variable, of: tuple[Any, ...] = (XPY,), then: tuple[Predicate,
 def answers(system: System, data: str = DATA) -> Counter[tuple[Term | None, ...]]:
     """The values of the solutions, the same on both planners and by the oracle."""
     events = stream(f"1 {data}")
-    found: list[Counter[tuple[Term | None, ...]]] = []
+    results: list[Counter[tuple[Term | None, ...]]] = []
     for planner in PLANNERS:
         outputs = list(squall.run(squall.plan(system, planner), events))
         assert_as_oracle(system, outputs, events)
-        found.append(Counter(out.fact.values for out in outputs if isinstance(out.fact, Solution)))
-    assert found[0] == found[1]
-    return found[0]
+        results.append(Counter(out.fact.values for out in outputs if isinstance(out.fact, Solution)))
+    assert results[0] == results[1]
+    return results[0]
 
 
 def once(*rows: tuple[Term | None, ...]) -> Counter[tuple[Term | None, ...]]:
@@ -90,10 +90,10 @@ def once(*rows: tuple[Term | None, ...]) -> Counter[tuple[Term | None, ...]]:
 
 
 def test_a_literal_matches_by_value_or_exactly() -> None:
-    one, other = term("1"), term('"01"^^xsd:integer')
+    item, other = term("1"), term('"01"^^xsd:integer')
     data = ':a :p 1 . :b :p "01"^^xsd:integer .'
-    assert answers(query(X, of=(Pattern(X, P, one),)), data) == once((A,), (B,))
-    assert answers(query(X, of=(Pattern(X, P, one, exact=True),)), data) == once((A,))
+    assert answers(query(X, of=(Pattern(X, P, item),)), data) == once((A,), (B,))
+    assert answers(query(X, of=(Pattern(X, P, item, exact=True),)), data) == once((A,))
     assert answers(query(X, of=(Pattern(X, P, other, exact=True),)), data) == once((B,))
 
 
@@ -129,8 +129,8 @@ def test_a_second_optional_part_binds_what_the_first_left_unbound() -> None:
 
 def test_what_is_unbound_is_compatible_with_anything() -> None:
     values = Union((part(Pattern(X, Q, V)), part(Pattern(X, R, W))))
-    found = answers(query(X, V, W, of=(values, Pattern(X, R, V))))
-    assert found == once((C, D, None), (B, C, C), (C, D, D))
+    result = answers(query(X, V, W, of=(values, Pattern(X, R, V))))
+    assert result == once((C, D, None), (B, C, C), (C, D, D))
 
 
 def test_a_bag_stays_a_bag() -> None:
@@ -143,17 +143,17 @@ def test_any_number_of_variables_may_be_unbound(many: int) -> None:
     """Beyond some, all pairs are made and tested."""
     names = [Variable(f"v{number}") for number in range(many)]
     sides = [
-        Union(tuple(part(Pattern(A, predicate, name)) for name in names for predicate in chosen))
-        for chosen in ((P, Q), (Q, R))
+        Union(tuple(part(Pattern(A, predicate, name)) for name in names for predicate in choice))
+        for choice in ((P, Q), (Q, R))
     ]
-    found = answers(query(*names, of=tuple(sides)), ":a :p :b; :q :c, :d; :r :e .")
-    assert found.total() == 9 * many * many - many * 7
+    result = answers(query(*names, of=tuple(sides)), ":a :p :b; :q :c, :d; :r :e .")
+    assert result.total() == 9 * many * many - many * 7
 
 
 def test_the_condition_of_an_optional_part_is_one_of_pairs() -> None:
     unlike = Call(function_iri("notEqual"), (Y, V))
-    found = answers(query(X, V, then=(QV, Optional(part(Pattern(X, R, V)), unlike))))
-    assert found == once((A, C), (B, None), (C, D))
+    result = answers(query(X, V, then=(QV, Optional(part(Pattern(X, R, V)), unlike))))
+    assert result == once((A, C), (B, None), (C, D))
 
 
 def test_minus_asks_for_something_in_common() -> None:
@@ -218,45 +218,47 @@ ASKED: dict[str, tuple[System, set[Term]]] = {
 
 @pytest.mark.parametrize(("asked", "expected"), ASKED.values(), ids=ASKED.keys())
 def test_whether_there_is_a_solution_for_a_solution(asked: System, expected: set[Term]) -> None:
-    assert set(answers(query(X, then=(Exists(None, asked, True),)))) == {(one,) for one in expected}
-    assert set(answers(query(X, then=(Exists(None, asked, False),)))) == {(one,) for one in {A, B, C} - expected}
-    told = {(one, term(str(one in expected).lower())) for one in (A, B, C)}
-    assert set(answers(query(X, Variable("told"), then=(Exists(Variable("told"), asked),)))) == told
+    assert set(answers(query(X, then=(Exists(None, asked, True),)))) == {(item,) for item in expected}
+    assert set(answers(query(X, then=(Exists(None, asked, False),)))) == {(item,) for item in {A, B, C} - expected}
+    results = {(item, term(str(item in expected).lower())) for item in (A, B, C)}
+    assert set(answers(query(X, Variable("told"), then=(Exists(Variable("told"), asked),)))) == results
 
 
 def test_an_unbound_variable_is_free_inside() -> None:
-    asked = exists(Pattern(V, P, C))
-    assert answers(query(X, then=(QV, Exists(None, asked, True)))) == once((B,))
+    request = exists(Pattern(V, P, C))
+    assert answers(query(X, then=(QV, Exists(None, request, True)))) == once((B,))
 
 
 def test_what_is_kept_may_be_told_as_well() -> None:
     assert answers(query(X, V, then=(Exists(V, exists(Pattern(X, R, C)), True),))) == once((B, term("true")))
-    found = answers(query(X, V, then=(Exists(V, exists(Pattern(X, R, C)), False),)))
-    assert found == once((A, term("false")), (C, term("false")))
+    result = answers(query(X, V, then=(Exists(V, exists(Pattern(X, R, C)), False),)))
+    assert result == once((A, term("false")), (C, term("false")))
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_filter_that_asks_is_as_cheap_as_a_join(planner: str) -> None:
-    for wanted, kind in ((True, Join), (False, AntiJoin)):
-        plan = squall.plan(query(X, then=(Exists(None, exists(Pattern(X, Q, Z)), wanted),)), planner)
+    for expected, kind in ((True, Join), (False, AntiJoin)):
+        plan = squall.plan(query(X, then=(Exists(None, exists(Pattern(X, Q, Z)), expected),)), planner)
         assert [
             type(node.op) for node in plan.nodes if isinstance(node.op, Join | AntiJoin | LeftJoin | ops.Union)
         ] == [kind]
 
 
 def test_the_condition_of_an_optional_part_may_ask() -> None:
-    known = Exists(W, exists(Pattern(Y, R, V)))
+    existing = Exists(W, exists(Pattern(Y, R, V)))
     condition = calls.condition(W)
-    found = answers(query(X, V, then=(Optional(part(Pattern(X, Q, V)), condition, (known,)),)))
-    assert found == once((A, C), (B, None), (C, None))
+    result = answers(query(X, V, then=(Optional(part(Pattern(X, Q, V)), condition, (existing,)),)))
+    assert result == once((A, C), (B, None), (C, None))
 
 
 def test_a_rule_may_ask_for_what_it_makes_but_not_for_its_absence() -> None:
     head, body = Pattern(X, R, Y), (Pattern(X, P, Y),)
-    asked = exists(Pattern(Y, R, Z))
+    request = exists(Pattern(Y, R, Z))
 
-    def rule(wanted: bool | None) -> System:
-        return System("r", joinables=body, predicates=(Exists(V, asked, wanted),), consequences=(Construct((head,)),))
+    def rule(expected: bool | None) -> System:
+        return System(
+            "r", joinables=body, predicates=(Exists(V, request, expected),), consequences=(Construct((head,)),)
+        )
 
     stratify(rule(True))
     data = stream("1 :a :p :b\n2 :c :p :a\n3 :b :r :d")
@@ -264,9 +266,9 @@ def test_a_rule_may_ask_for_what_it_makes_but_not_for_its_absence() -> None:
         outputs = list(squall.run(squall.plan(rule(True), planner), data))
         assert_as_oracle(rule(True), outputs, data)
         assert len(outputs) == 2
-    for wanted in (False, None):
+    for expected in (False, None):
         with pytest.raises(TranslatorError, match="asks for what depends on it"):
-            stratify(rule(wanted))
+            stratify(rule(expected))
 
 
 @pytest.mark.parametrize(
@@ -329,11 +331,11 @@ def test_a_relation_is_closed_as_a_predicate_is() -> None:
 
 def test_other_atoms_are_no_relation() -> None:
     """Three arguments, and a triple that says it the other way round."""
-    for head, one, two in (
+    for head, item, two in (
         (AtomPattern(P, (X, A, Z)), AtomPattern(P, (X, A, Y)), AtomPattern(P, (Y, A, Z))),
         (Pattern(X, Z, P), Pattern(X, Y, P), Pattern(Y, Z, P)),
     ):
-        plan = squall.plan(System("r", joinables=(one, two), consequences=(Construct((head,)),)))
+        plan = squall.plan(System("r", joinables=(item, two), consequences=(Construct((head,)),)))
         assert kinds(plan)["TransitiveClosure"] == 0
 
 
@@ -343,22 +345,22 @@ def test_other_atoms_are_no_relation() -> None:
 def test_asking_has_one_answer_at_each_instant() -> None:
     system = with_windows(System("q", joinables=(XPY,), consequences=(Ask(),)), SlidingWindow(5))
     events = stream("1 :a :p :b\n3 :b :p :c\n20 :a :q :c")
-    told = {
+    emitted = {
         "istream": [(ALWAYS, False), (1, True), (8, False)],
         "dstream": [(1, False), (8, True)],
         "rstream": [(ALWAYS, False), (1, True), (3, True), (6, True), (8, False), (20, False), (25, False)],
     }
-    for output, expected in told.items():
-        asked = replace(system, output=output)
+    for output, expected in emitted.items():
+        request = replace(system, output=output)
         for planner in PLANNERS:
-            outputs = list(squall.run(squall.plan(asked, planner), events))
-            assert_as_oracle(asked, outputs, events)
+            outputs = list(squall.run(squall.plan(request, planner), events))
+            assert_as_oracle(request, outputs, events)
             assert [(out.time, out.fact) for out in outputs] == [(time, Boolean(value)) for time, value in expected]
 
 
 def test_two_queries_that_answer_the_same_each_answer() -> None:
-    one, two = query(X), replace(query(X), name="p")
-    both, events = System(subsystems=(one, two)), stream("1 :a :p :b")
+    item, two = query(X), replace(query(X), name="p")
+    both, events = System(subsystems=(item, two)), stream("1 :a :p :b")
     for output in ("istream", "rstream"):
         for planner in PLANNERS:
             outputs = list(squall.run(squall.plan(replace(both, output=output), planner), events))
@@ -375,9 +377,9 @@ def test_evaluations_are_told_even_if_they_are_empty() -> None:
     for planner in PLANNERS:
         outputs = list(squall.run(squall.plan(system, planner), events))
         assert_as_oracle(system, outputs, events)
-        done = [(out.time, out.rule, out.fact) for out in outputs if isinstance(out.fact, Evaluated)]
+        process = [(out.time, out.rule, out.fact) for out in outputs if isinstance(out.fact, Evaluated)]
         each = [("asks", Evaluated(())), ("makes", Evaluated(())), ("q", Evaluated(("x",)))]
-        assert done == [(time, *one) for time in (ALWAYS, 1, 6) for one in each]
+        assert process == [(time, *item) for time in (ALWAYS, 1, 6) for item in each]
         assert [out.time for out in outputs if isinstance(out.fact, Solution)] == [1]
 
 
@@ -424,8 +426,8 @@ def test_it_is_shown() -> None:
         Optional(inner, calls.condition(W), (Exists(W, inner),)),
     )
     ask = System("a", joinables=(XPY,), consequences=(Ask(),))
-    shown = explain.text(System(subsystems=(query(X, then=then), ask, *STEPS), report=Report(empty=True)))
-    assert shown.splitlines()[3:] == _SHOWN.splitlines()
+    text = explain.text(System(subsystems=(query(X, then=then), ask, *STEPS), report=Report(empty=True)))
+    assert text.splitlines()[3:] == _SHOWN.splitlines()
 
 
 _SHOWN = """\

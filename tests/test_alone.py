@@ -89,6 +89,6 @@ def test_one_task_does_on_spark_what_the_iterator_builder_does(tmp_path: Path, m
     monkeypatch.setattr("squall.builders.distributed.exec.sharded_plan.COMPACT", 2)
     plan = squall.plan(squall.compile(UPDATES, lexer="sparql"))
     assert as_a_whole(plan) is not None
-    found, expected = file_by_file(plan, tmp_path)
-    assert found
-    assert found == expected
+    result, expected = file_by_file(plan, tmp_path)
+    assert result
+    assert result == expected

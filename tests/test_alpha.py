@@ -113,14 +113,14 @@ def test_facts_may_come_in_boxes(matches: list[tuple[Cell, ...]], facts: list[tu
     """As `squall.builders.runtime.operators.scan.Facts` has them."""
     alpha = Alpha(plan(matches), "read")
     boxes: dict[Term, list[Delta]] = {}
-    whole = [entry(*fact) for fact in facts if fact[0][0] != "@"]
-    for one in whole:
-        boxes.setdefault(one[1], []).append((one[0], one[2], *one[4:]))
-    found = list(alpha.triples(boxes, whole))
+    full_result = [entry(*fact) for fact in facts if fact[0][0] != "@"]
+    for item in full_result:
+        boxes.setdefault(item[1], []).append((item[0], item[2], *item[4:]))
+    results = list(alpha.triples(boxes, full_result))
     for fact in facts:
         if fact[0][0] == "@":
-            found += alpha.atoms_rows(kind(entry(*fact)), [entry(*fact)])
-    assert told(iter(found)) == expected(matches, facts)
+            results += alpha.atoms_rows(kind(entry(*fact)), [entry(*fact)])
+    assert told(iter(results)) == expected(matches, facts)
 
 
 TEMPLATES: tuple[tuple[int | Term, ...], ...] = (
@@ -142,7 +142,7 @@ def test_what_rules_make_reaches_the_same_matches(
 ) -> None:
     """Where it is known what a node makes, facts are not looked at one by one."""
     start = Node("read", ops.Scan(Source())), Node("match", ops.Match((0, 1)), (Input("read"),))
-    emits = [Node(f"emit{n}", ops.Construct(one), (Input("match"),)) for n, one in enumerate(templates)]
+    emits = [Node(f"emit{n}", ops.Construct(item), (Input("match"),)) for n, item in enumerate(templates)]
     if unique:
         ends = [Node("set", ops.Distinct(3), tuple(Input(emit.id) for emit in emits))]
     else:
@@ -171,8 +171,8 @@ def test_a_fact_meets_only_what_it_fits_however_many_rules_there_are(many: int) 
     matches += [(0, A, Term(f"<urn:o{n}>")) for n in range(many)]
     matches += [(0, B, Value(Term(f'"{n}"'))) for n in range(many)]
     alpha = Alpha(plan(matches), "read")
-    found = list(alpha.rows([entry(A, "<urn:p7>", C), entry(C, A, "<urn:o7>"), entry(C, B, '"7"')]))
-    assert dict(found) == {
+    rows = list(alpha.rows([entry(A, "<urn:p7>", C), entry(C, A, "<urn:o7>"), entry(C, B, '"7"')]))
+    assert dict(rows) == {
         "7": [(A, C, 3, FOREVER, 1)], str(many + 7): [(C, 3, FOREVER, 1)], str(2 * many + 7): [(C, 3, FOREVER, 1)]
     }  # fmt: skip
-    assert len(found) == 3
+    assert len(rows) == 3

@@ -54,10 +54,10 @@ def test_all_errors_of_all_programs_are_reported_at_once(tmp_path: Path) -> None
     second.write_text("[c: (?x rdf:type ?y) sum(?y ?v ?w) -> (?x rdf:type ?w)]\n")
     with pytest.raises(Errors) as caught:
         squall.compile(first, second)
-    found = [
+    results = [
         (error.origin.name, error.origin.line, error.stage) for error in single_errors(caught.value) if error.origin
     ]
-    assert found == [(str(first), 1, "translation"), (str(first), 2, "syntax"), (str(second), 1, "translation")]
+    assert results == [(str(first), 1, "translation"), (str(first), 2, "syntax"), (str(second), 1, "translation")]
 
 
 def test_a_rule_that_cannot_be_read_is_not_judged_further() -> None:
@@ -76,16 +76,16 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_a_generator_is_answered_event_by_event() -> None:
-    seen: list[int] = []
+    numbers: list[int] = []
 
     def events() -> Iterator[Event]:
         for time in range(3):
-            seen.append(time)
+            numbers.append(time)
             yield Event(time, (fact(f"p{time}", "parent", f"p{time + 1}"),))
 
     outputs = squall.run(squall.plan(squall.compile(FAMILY, lexer="jena")), events())
     assert next(outputs).time == 0
-    assert seen == [0]
+    assert numbers == [0]
 
 
 def test_columns_are_taken_as_a_whole() -> None:
@@ -94,13 +94,13 @@ def test_columns_are_taken_as_a_whole() -> None:
     batches: list[Sequence[Event]] = []
 
     class Noted(IteratorJob):
-        def run(self, given: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
-            batches.extend(given)
+        def run(self, inputs: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
+            batches.extend(inputs)
             return super().run(batches, static)
 
-    came = list(squall.run(plan, columns := Columns.of(events), builder=Noted))
+    outputs = list(squall.run(plan, columns := Columns.of(events), builder=Noted))
     assert batches == [columns]
-    assert came == list(squall.run(plan, events))
+    assert outputs == list(squall.run(plan, events))
 
 
 def test_a_late_event_needs_a_ledger() -> None:

@@ -48,7 +48,7 @@ def triple(subject: str, predicate: str, object: str) -> Triple:
 def parents(count: int) -> list[Event]:
     draw = random.Random(count)
     pairs = [(draw.randrange(count), draw.randrange(count)) for _ in range(count)]
-    return [Event(n // 2, (triple(f"p{one}", "parent", f"p{other}"),)) for n, (one, other) in enumerate(pairs)]
+    return [Event(n // 2, (triple(f"p{item}", "parent", f"p{other}"),)) for n, (item, other) in enumerate(pairs)]
 
 
 def planned(program: str) -> Plan:
@@ -79,30 +79,30 @@ SLOW = pytest.mark.slow
 @pytest.mark.parametrize("program", [GRANDPARENTS, pytest.param(REACH, marks=SLOW)], ids=["keys", "one"])
 def test_every_runner_gives_the_same(program: str, name: str) -> None:
     events = parents(40)
-    found = run(program, [events], *RUNNERS[name])
-    assert found == run(program, [events], builder="iterator")
-    assert len(found) > 10
+    outputs = run(program, [events], *RUNNERS[name])
+    assert outputs == run(program, [events], builder="iterator")
+    assert len(outputs) > 10
 
 
 def test_a_repeated_bundle_outputs_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker is lost just before what it has written gets its name, then just after; its bundle is done again."""
     from squall.builders.beam import files
 
-    rename, lost = files._FILES.rename, list[list[str]]()
+    rename, dead_letters = files._FILES.rename, list[list[str]]()
 
     def shaky(sources: list[str], destinations: list[str]) -> None:
-        fails = "answers" in destinations[0] and len(lost) < 2
-        if not fails or lost:
+        fails = "answers" in destinations[0] and len(dead_letters) < 2
+        if not fails or dead_letters:
             rename(sources, destinations)
         if fails:
-            lost.append(sources)
+            dead_letters.append(sources)
             raise OSError("the worker was lost")
 
     monkeypatch.setattr(files._FILES, "rename", shaky)
     events = parents(40)
-    found = run(GRANDPARENTS, [events], ("runner", "BundleBasedDirectRunner"))
-    assert found == run(GRANDPARENTS, [events], builder="iterator")
-    assert len(lost) == 2
+    outputs = run(GRANDPARENTS, [events], ("runner", "BundleBasedDirectRunner"))
+    assert outputs == run(GRANDPARENTS, [events], builder="iterator")
+    assert len(dead_letters) == 2
 
 
 def test_rows_are_processed_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,31 +121,31 @@ def test_rows_are_processed_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_does_not_recur_is_apart_from_a_recursion_beside_it() -> None:
     events = parents(30)
-    found = run(REACH + GRAND, [events])
-    assert found == run(REACH + GRAND, [events], builder="iterator")
-    assert {fact.split()[1] for _, fact in found} == {
+    outputs = run(REACH + GRAND, [events])
+    assert outputs == run(REACH + GRAND, [events], builder="iterator")
+    assert {fact.split()[1] for _, fact in outputs} == {
         f"<http://example.org/{name}>" for name in ("link", "grandparent")
     }
 
 
 def test_what_a_worker_finds_wrong_is_an_error_as_in_process() -> None:
     program = PREFIX + "[grows: (?x :parent ?y) -> (?x :parent child(?y)) (?x :is :parent)]"
-    said = []
+    message = []
     for builder in ("iterator", "beam"):
         with pytest.raises(BuilderError, match="grows") as caught:
             list(squall.build(planned(program), builder, Options(max_depth=3)).run([parents(2)]))
-        said.append(str(caught.value))
-    assert said[0] == said[1]
+        message.append(str(caught.value))
+    assert message[0] == message[1]
 
 
 def test_an_error_of_a_worker_is_reported_alone(tmp_path: Path) -> None:
     (tmp_path / "family.nt").write_text(f"{triple('ann', 'parent', 'bob')}\n")
     (tmp_path / "grows.jena").write_text(PREFIX + "[grows: (?x :parent ?y) -> (?x :parent child(?y)) (?x :is :parent)]")
     command = [sys.executable, "-m", "squall", "build", "grows.jena", "--source", "family.nt", "--builder", "beam"]
-    done = subprocess.run(command, cwd=tmp_path, env=IMPORTING, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stderr.startswith("build error: ")
-    assert "Traceback" not in done.stderr
+    outputs = subprocess.run(command, cwd=tmp_path, env=IMPORTING, capture_output=True, text=True)
+    assert outputs.returncode == 1
+    assert outputs.stderr.startswith("build error: ")
+    assert "Traceback" not in outputs.stderr
 
 
 def test_a_users_function_runs_in_the_workers() -> None:
@@ -154,8 +154,8 @@ def test_a_users_function_runs_in_the_workers() -> None:
         return Term(name.upper())
 
     program = PREFIX + "(?a :says ?b) cry(?b, ?c) -> (?a :cries ?c)."
-    said = Triple(iri("http://example.org/a"), iri("http://example.org/says"), Term('"hello"'))
-    ((_, fact),) = run(program, [[Event(1, (said,))]])
+    message = Triple(iri("http://example.org/a"), iri("http://example.org/says"), Term('"hello"'))
+    ((_, fact),) = run(program, [[Event(1, (message,))]])
     assert fact.endswith('"HELLO" .')
 
 
@@ -164,8 +164,8 @@ def test_the_root_logger_keeps_its_handlers() -> None:
     run(GRANDPARENTS, [parents(4)], ("runner", "BundleBasedDirectRunner"))
     assert logging.getLogger().handlers == before
     code = "import logging, squall.builders.beam; print(logging.getLogger().handlers)"
-    done = subprocess.run([sys.executable, "-c", code], env=IMPORTING, capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("[]\n", "")
+    outputs = subprocess.run([sys.executable, "-c", code], env=IMPORTING, capture_output=True, text=True, check=True)
+    assert (outputs.stdout, outputs.stderr) == ("[]\n", "")
 
 
 # Sources
@@ -186,10 +186,10 @@ def test_a_file_is_read_in_splits_and_dead_letters_have_their_line(
             outputs = squall.build(planned(GRANDPARENTS), "beam", Options(ledger=ledger)).run(Sources([source]))
             assert len(list(outputs)) == 299 - 4
             assert source.reading.statements == 298
-        kept = (tmp_path / f"lost{size}.ndjson").read_text()
-        assert '"line": 8,' in kept
-        assert '"line": 251,' in kept
-        assert kept.count("\n") == 2
+        text = (tmp_path / f"lost{size}.ndjson").read_text()
+        assert '"line": 8,' in text
+        assert '"line": 251,' in text
+        assert text.count("\n") == 2
 
 
 def test_workers_read_what_they_can_and_the_rest_is_spooled(tmp_path: Path) -> None:
@@ -199,20 +199,20 @@ def test_workers_read_what_they_can_and_the_rest_is_spooled(tmp_path: Path) -> N
     (tmp_path / "in" / "a.nt").write_text(f"{triple('bob', 'parent', 'cat')}\n_:x <http://example.org/parent> _:y .\n")
     with gzip.open(tmp_path / "in" / "b.nt.gz", "wt") as file:
         file.write(f"{triple('eve', 'parent', 'ann')}\n")
-    found = []
+    results = []
     for builder in ("iterator", "beam"):
         sources = Sources([open_source(str(tmp_path / name)) for name in ("family.ttl", "in")])
         static = open_static(str(tmp_path / "known.ttl"))
         outputs = squall.build(planned(GRANDPARENTS + LAST), builder).run(sources, static)
-        found.append((plain(outputs), [source.reading.statements for source in sources.sources]))
-    assert found[0] == found[1]
-    assert len(found[0][0]) == 3 + 6
-    assert found[0][1] == [2, 3]
+        results.append((plain(outputs), [source.reading.statements for source in sources.sources]))
+    assert results[0] == results[1]
+    assert len(results[0][0]) == 3 + 6
+    assert results[0][1] == [2, 3]
 
 
 def test_a_file_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
-    whole = gzip.compress("".join(f"{triple(f'p{n}', 'parent', 'x')}\n" for n in range(1000)).encode())
-    (tmp_path / "cut.nt.gz").write_bytes(whole[: len(whole) // 2])
+    full_result = gzip.compress("".join(f"{triple(f'p{n}', 'parent', 'x')}\n" for n in range(1000)).encode())
+    (tmp_path / "cut.nt.gz").write_bytes(full_result[: len(full_result) // 2])
     sources = Sources([open_source(str(tmp_path / "cut.nt.gz"))])
     with pytest.raises(BuilderError, match=r"cut\.nt\.gz` cannot be read: Compressed file ended"):
         list(squall.build(planned(GRANDPARENTS), "beam").run(sources))
@@ -255,17 +255,17 @@ def test_options_that_are_wrong(conf: tuple[str, str], message: str) -> None:
 def test_options_of_the_command_line(squall: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     (tmp_path / "rule.jena").write_text(GRANDPARENTS)
     command = ("build", str(tmp_path / "rule.jena"), "--builder", "beam")
-    code, _, said = squall(*command, "--beam-option", "direct_num_worker=2")
-    assert (code, said.splitlines()[0]) == (2, "build error: Beam has no option `direct_num_worker`")
-    code, _, said = squall(*command, "--beam-option", "runner=BundleBasedDirectRunner", "--conf", "streaming=true")
-    assert (code, said.splitlines()[0].partition(",")[0]) == (0, "0 statements read")
+    code, _, result = squall(*command, "--beam-option", "direct_num_worker=2")
+    assert (code, result.splitlines()[0]) == (2, "build error: Beam has no option `direct_num_worker`")
+    code, _, result = squall(*command, "--beam-option", "runner=BundleBasedDirectRunner", "--conf", "streaming=true")
+    assert (code, result.splitlines()[0].partition(",")[0]) == (0, "0 statements read")
 
 
 def test_a_folder_is_no_sink(squall: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     (tmp_path / "rule.jena").write_text(GRANDPARENTS)
     sink = f"{tmp_path / 'out'}/?format=parquet"
-    code, _, said = squall("build", str(tmp_path / "rule.jena"), "--builder", "beam", "--sink", sink)
-    assert (code, said.splitlines()[0]) == (2, "build error: the beam builder writes no folder")
+    code, _, result = squall("build", str(tmp_path / "rule.jena"), "--builder", "beam", "--sink", sink)
+    assert (code, result.splitlines()[0]) == (2, "build error: the beam builder writes no folder")
 
 
 def test_a_runner_elsewhere_knows_its_options_itself() -> None:
@@ -281,9 +281,9 @@ def test_there_is_no_checkpoint(tmp_path: Path) -> None:
 def test_without_beam_it_says_what_to_install() -> None:
     code = "import sys; sys.modules['apache_beam'] = None\nfrom squall.__main__ import main\nmain()"
     command = [sys.executable, "-c", code, "build", "--builder", "beam", "--rules", "rdfs"]
-    done = subprocess.run(command, env=IMPORTING, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr == (
+    outputs = subprocess.run(command, env=IMPORTING, capture_output=True, text=True)
+    assert outputs.returncode == 2
+    assert outputs.stderr == (
         "plug-in error: the builder `beam` needs `apache_beam`, which is not installed\n"
         "hint: pip install 'squall[beam]'\n"
     )
@@ -301,8 +301,8 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_steps_are_shown(name: str) -> None:
-    shown = squall.build(planned(PROGRAMS[name]), "beam").describe()  # type: ignore[attr-defined]
-    assert shown + "\n" == (GOLDEN / f"{name}.txt").read_text()
+    description = squall.build(planned(PROGRAMS[name]), "beam").describe()  # type: ignore[attr-defined]
+    assert description + "\n" == (GOLDEN / f"{name}.txt").read_text()
 
 
 def test_the_steps_of_the_pipeline_have_the_names_that_are_shown() -> None:
@@ -317,11 +317,11 @@ def test_the_steps_of_the_pipeline_have_the_names_that_are_shown() -> None:
     plan = planned(GRANDPARENTS)
     pipeline = apache_beam.Pipeline(runner="FnApiRunner")
     KeyedPipeline(pipeline, graph(plan), PhysicalPlan(plan, levels(plan)), Input([], lines_parser(()), "")).build()
-    shown = squall.build(plan, "beam").describe().partition("where a source is live")[0]  # type: ignore[attr-defined]
+    text = squall.build(plan, "beam").describe().partition("where a source is live")[0]  # type: ignore[attr-defined]
     names = {name.partition("/")[0] for name in pipeline.applied_labels}
     ours = [rows.element_type for rows in _groupings(pipeline) if rows.producer.full_label.endswith(": rows")]
     assert ours == [apache_beam.typehints.Tuple[int, bytes]] * 4
-    assert {line for line in shown.splitlines() if not line.startswith(" ")} <= names
+    assert {line for line in text.splitlines() if not line.startswith(" ")} <= names
     assert any("join-" in name for name in names)
 
 
@@ -330,12 +330,12 @@ def _groupings(pipeline: Any) -> list[Any]:
     from apache_beam import GroupByKey
     from apache_beam.pipeline import PipelineVisitor
 
-    found: list[Any] = []
+    anys: list[Any] = []
 
     class Visitor(PipelineVisitor):  # type: ignore[misc]
         def visit_transform(self, node: Any) -> None:
             if isinstance(node.transform, GroupByKey):
-                found.extend(node.inputs)
+                anys.extend(node.inputs)
 
     pipeline.visit(Visitor())
-    return found
+    return anys

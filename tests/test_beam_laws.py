@@ -74,8 +74,8 @@ def test_any_program(run: Run, features: frozenset[str], many: int) -> None:
     def law(system: System, events: list[Event], facts: list[Event], cuts: list[int]) -> None:
         if run is from_files:
             events = [event for event in events if event.facts]  # a file has no events without
-        came = run(squall.plan(system), events, facts, cuts)
-        assert_as_oracle(system, came, events, facts)
+        outputs = run(squall.plan(system), events, facts, cuts)
+        assert_as_oracle(system, outputs, events, facts)
 
     data: dict[str, Any] = {
         "system": systems(features=features),

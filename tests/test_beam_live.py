@@ -70,19 +70,19 @@ def test_outputs_come_while_the_sources_are_open_out_of_one_pipeline(monkeypatch
 
     pipelines: list[Any] = []
     make = apache_beam.Pipeline.__init__
-    monkeypatch.setattr(apache_beam.Pipeline, "__init__", lambda self, **given: pipelines.append(make(self, **given)))
-    came = threading.Semaphore(0)
+    monkeypatch.setattr(apache_beam.Pipeline, "__init__", lambda self, **inputs: pipelines.append(make(self, **inputs)))
+    actual = threading.Semaphore(0)
 
     def batches() -> Iterator[list[Event]]:
         yield chain(0)
         for at in range(1, 9):
             yield chain(at)
-            assert came.acquire(timeout=60)
+            assert actual.acquire(timeout=60)
 
     times = []
     for output in squall.build(planned(GRANDPARENTS), "beam").run(batches()):
         times.append(output.time)
-        came.release()
+        actual.release()
     assert times == [*range(1, 9)]
     assert len(pipelines) == 1
 
@@ -93,14 +93,14 @@ def test_the_steps_of_the_pipeline_have_the_names_that_are_shown(monkeypatch: py
     names: set[str] = set()
     go = apache_beam.Pipeline.run
 
-    def noted(self: Any, *given: Any) -> Any:
+    def noted(self: Any, *inputs: Any) -> Any:
         names.update(label.partition("/")[0] for label in self.applied_labels)
-        return go(self, *given)
+        return go(self, *inputs)
 
     monkeypatch.setattr(apache_beam.Pipeline, "run", noted)
     run(GRANDPARENTS, iter([chain(0)]))
-    shown = squall.build(planned(GRANDPARENTS), "beam").describe()  # type: ignore[attr-defined]
-    live = shown.partition("where a source is live:\n")[2].splitlines()
+    description = squall.build(planned(GRANDPARENTS), "beam").describe()  # type: ignore[attr-defined]
+    live = description.partition("where a source is live:\n")[2].splitlines()
     steps = [line for line in live if not line.startswith(" ")]
     assert len(steps) == 2
     assert names >= set(steps)
@@ -192,8 +192,8 @@ def test_the_plan_stays_in_memory_or_is_restored_from_files(
     plan = squall.plan(squall.compile(program, lexer=lexer))
     batches = [[event] for event in parents(12)] + [[Event(12, (triple("p1", "closed", "yes"),))]]
     conf = (("temp_location", str(tmp_path)),)
-    found = plain(squall.build(plan, "beam", Options(now=0, conf=conf)).run(iter(batches)))
-    assert found == plain(squall.build(plan, options=Options(now=0)).run(batches))
+    result = plain(squall.build(plan, "beam", Options(now=0, conf=conf)).run(iter(batches)))
+    assert result == plain(squall.build(plan, options=Options(now=0)).run(batches))
     assert begun == [0] if stays else len(begun) > 8
     assert not list(tmp_path.iterdir())
 
@@ -258,12 +258,12 @@ def test_the_watermark_follows_the_events(tmp_path: Path) -> None:
         write_batch(str(tmp_path), number, events)
     watermark = ManualWatermarkEstimator(None)
     tracker = ThreadsafeRestrictionTracker(_Tracker(OffsetRange(0, 1 << 60)))
-    seen = []
+    history = []
     for _, number, _ in Read(60).process(str(tmp_path), RestrictionTrackerView(tracker), watermark):
-        seen.append((number, watermark.current_watermark()))
+        history.append((number, watermark.current_watermark()))
         if number == 2:
             write_end(str(tmp_path))
-    assert seen == [(0, None), (1, None), (2, 0.007)]
+    assert history == [(0, None), (1, None), (2, 0.007)]
     assert watermark.current_watermark() == 5
 
 
@@ -290,9 +290,9 @@ def test_a_producer_that_is_fast_waits(tmp_path: Path, monkeypatch: pytest.Monke
             next(outputs)
         assert len(handed) < 100 + 6 * MAX_BATCHES_IN_FLIGHT
     wait(lambda: not at_work())
-    given = len(handed)
+    inputs = len(handed)
     time.sleep(0.2)
-    assert len(handed) == given
+    assert len(handed) == inputs
 
 
 def test_a_run_that_is_closed_early_ends_its_pipeline(tmp_path: Path) -> None:
@@ -322,8 +322,8 @@ outputs = squall.build(planned(GRANDPARENTS), "beam").run(map(chain, itertools.c
 print(next(outputs).time)
 """
     root = Path(__file__).parent.parent
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+    outputs = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=60)
+    assert (outputs.returncode, outputs.stdout) == (0, "1\n"), outputs.stderr
 
 
 def test_an_error_of_the_stream_reaches_the_caller_behind_what_came_before(tmp_path: Path) -> None:
@@ -342,18 +342,18 @@ def test_an_error_of_the_stream_reaches_the_caller_behind_what_came_before(tmp_p
 
 def test_an_error_in_a_micro_batch_fails_the_run(tmp_path: Path) -> None:
     program = GRANDPARENTS + "[grows: (?x :grows ?y) -> (?x :grows child(?y)) (?x :is :grown)]"
-    came, hold = threading.Event(), threading.Event()
+    actual, hold = threading.Event(), threading.Event()
 
     def batches() -> Iterator[list[Event]]:
         yield chain(0)
         yield chain(1)
-        assert came.wait(60)
+        assert actual.wait(60)
         yield [Event(2, (triple("ann", "grows", "bob"),))]
         hold.wait(60)  # it does not wait for what comes then
 
     outputs = squall.build(planned(program), "beam", _in(tmp_path, max_depth=3)).run(batches())
     assert next(outputs).time == 1
-    came.set()
+    actual.set()
     with pytest.raises(BuilderError, match="grows"):
         next(outputs)
     assert not list(tmp_path.iterdir())
@@ -407,17 +407,17 @@ def test_a_folder_that_grows_is_followed_until_a_signal(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "squall", "build", "rule.jena", *options]
     process = subprocess.Popen(command, cwd=tmp_path, env=IMPORTING, stderr=subprocess.PIPE, text=True)
     try:
-        for at, (one, other) in enumerate([("ann", "bob"), ("bob", "cat"), ("cat", "dan")]):
+        for at, (item, other) in enumerate([("ann", "bob"), ("bob", "cat"), ("cat", "dan")]):
             draft = tmp_path / "in" / "part.tmp"
-            draft.write_text(f"{at} {triple(one, 'parent', other)}\n")
+            draft.write_text(f"{at} {triple(item, 'parent', other)}\n")
             draft.rename(tmp_path / "in" / f"part{at}.ntt")
             wait(lambda: sink.exists() and sink.read_text().count("\n") == at)  # noqa: B023
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=60)
+        _, streams = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == 0, said
-    assert "3 statements read, 2 outputs" in said
+    assert process.returncode == 0, streams
+    assert "3 statements read, 2 outputs" in streams
 
 
 def test_micro_batches_have_only_events_that_rules_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -455,8 +455,8 @@ def test_redis_gets_acknowledgements_of_handed_on_outputs(broker: brokers.Broker
     say(1)
     outputs = squall.build(planned(GRANDPARENTS), "beam").run(sources)
     assert next(outputs).time == 1
-    held = pending()
-    assert held >= 1
+    buffer = pending()
+    assert buffer >= 1
     say(2)
     assert next(outputs).time == 2
     assert pending() == 1

@@ -41,7 +41,7 @@ class Found:
         cls.rows.append((row, float(at)))
 
 
-def go(uri: str, last: int | None, **given: Any) -> list[tuple[Any, float]]:
+def go(uri: str, last: int | None, **inputs: Any) -> list[tuple[Any, float]]:
     """The rows of a source, up to the one of a time; None: all there are."""
     import apache_beam as beam
 
@@ -56,7 +56,7 @@ def go(uri: str, last: int | None, **given: Any) -> list[tuple[Any, float]]:
                 raise Enough
 
     pipeline = beam.Pipeline(runner="FnApiRunner")
-    read = pipeline | ReadEvents(uri, **given)
+    read = pipeline | ReadEvents(uri, **inputs)
     if last is None:
         read = read | beam.Reshuffle()  # where rows are encoded, and live ones would not come through
     _ = read | beam.ParDo(Take())
@@ -71,12 +71,12 @@ def rows(*times: int) -> list[tuple[Any, ...]]:
 
 def test_what_is_there_now(broker: brokers.Broker, redis: Any) -> None:
     say(redis, line(1) + line(2), b"nonsense\n", line(3))
-    found = go(at(broker), None, now=True)
-    assert [tuple(row) for row, _ in found if row.lost is None] == rows(1, 2, 3)
-    assert [time for row, time in found if row.lost is None] == [0.001, 0.002, 0.003]
-    (lost,) = [row for row, _ in found if row.lost is not None]
-    assert lost[:5] == (None,) * 5
-    assert lost.lost.startswith(f"malformed: {at(broker, '')}: entry ")
+    result = go(at(broker), None, now=True)
+    assert [tuple(row) for row, _ in result if row.lost is None] == rows(1, 2, 3)
+    assert [time for row, time in result if row.lost is None] == [0.001, 0.002, 0.003]
+    (dead_letters,) = [row for row, _ in result if row.lost is not None]
+    assert dead_letters[:5] == (None,) * 5
+    assert dead_letters.lost.startswith(f"malformed: {at(broker, '')}: entry ")
 
 
 def test_what_comes_is_read_as_it_comes(broker: brokers.Broker, redis: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,11 +95,11 @@ def test_what_comes_is_read_as_it_comes(broker: brokers.Broker, redis: Any, monk
     feeder = threading.Thread(target=more)
     feeder.start()
     try:
-        found = go(at(broker), 5)
+        result = go(at(broker), 5)
     finally:
         ended.set()
         feeder.join()
-    assert [tuple(row) for row, _ in found] == rows(1, 2, 3, 4, 5)
+    assert [tuple(row) for row, _ in result] == rows(1, 2, 3, 4, 5)
 
 
 def test_topics_have_their_partitions_read_apart() -> None:

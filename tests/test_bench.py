@@ -86,12 +86,12 @@ def test_a_stream_in_memory_is_given_as_columns_or_as_events(name: str, tmp_path
     work = WORKS[name]
     work.write(tmp_path, 4000)
     task = Task(work, work.files(tmp_path), work.slide)
-    given, as_events = (list(ours.batched(task, columns)) for columns in (True, False))
-    assert {isinstance(batch, Columns) for batch in given} == {work.timed}
-    assert list(map(list, given)) == list(map(list, as_events))
-    found = [digest(answer(run, work, tmp_path).facts) for run in (OURS, ours.GIVEN_EVENTS)]
-    assert found[0] == found[1]
-    assert found[0]["outputs"] > 0
+    inputs, as_events = (list(ours.batched(task, columns)) for columns in (True, False))
+    assert {isinstance(batch, Columns) for batch in inputs} == {work.timed}
+    assert list(map(list, inputs)) == list(map(list, as_events))
+    digests = [digest(answer(run, work, tmp_path).facts) for run in (OURS, ours.GIVEN_EVENTS)]
+    assert digests[0] == digests[1]
+    assert digests[0]["outputs"] > 0
 
 
 @pytest.mark.parametrize("form", ["columns", "events"])
@@ -115,8 +115,8 @@ def test_the_form_of_a_run_says_what_it_is_given(form: str, tmp_path: Path, monk
 @pytest.mark.parametrize("name", AGREEING)
 def test_planners_agree(name: str, tmp_path: Path) -> None:
     WORKS[name].write(tmp_path, SIZES.get(name, 400))
-    found = [digest(answer(run, WORKS[name], tmp_path).facts) for run in (OURS, "greedy:iterator")]
-    assert found[0] == found[1]
+    digests = [digest(answer(run, WORKS[name], tmp_path).facts) for run in (OURS, "greedy:iterator")]
+    assert digests[0] == digests[1]
 
 
 WINDOW = 160
@@ -157,28 +157,28 @@ def reads(size: int) -> Iterator[tuple[int, str]]:
 
 def test_each_event_is_timed(tmp_path: Path) -> None:
     WORKS["latency"].write(tmp_path, 400)
-    found = answer(OURS, WORKS["latency"], tmp_path)
-    assert len(found.latencies) == len(list(found.facts)) == len(list(reads(400)))
-    assert 0 < min(found.latencies) <= max(found.latencies) < 5
+    result = answer(OURS, WORKS["latency"], tmp_path)
+    assert len(result.latencies) == len(list(result.facts)) == len(list(reads(400)))
+    assert 0 < min(result.latencies) <= max(result.latencies) < 5
 
 
 def test_waits_are_in_microseconds() -> None:
-    found = waits(tuple(number / 1e6 for number in range(1, 100)))
-    assert found == {"median_us": pytest.approx(50), "p99_us": pytest.approx(99)}
+    result = waits(tuple(number / 1e6 for number in range(1, 100)))
+    assert result == {"median_us": pytest.approx(50), "p99_us": pytest.approx(99)}
     assert waits(()) == {}
 
 
 def test_why_a_peer_is_left_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(peers.PEERS, "absent", replace(peers.PEERS["rdflib"], needs="no_such_package"))
     monkeypatch.setitem(peers.PEERS, "toolless", replace(peers.PEERS["rdflib"], tools=("no-such-tool",)))
-    asked = ["reasonable", "rdflib-tumbling", "absent", "toolless", "pyoxigraph"]
-    assert bench.able(asked, "rdfs")[-1:] == ["pyoxigraph"]
-    assert bench.able(asked, "q3") == ["rdflib-tumbling", "pyoxigraph"]
-    said = capsys.readouterr().err
-    assert "left out: rdflib-tumbling: does not do `rdfs`" in said
-    assert "left out: absent: the package `no_such_package` is not installed" in said
-    assert "left out: toolless: there is no `no-such-tool` on the path" in said
-    assert "left out: reasonable: does not do `q3`" in said
+    request = ["reasonable", "rdflib-tumbling", "absent", "toolless", "pyoxigraph"]
+    assert bench.able(request, "rdfs")[-1:] == ["pyoxigraph"]
+    assert bench.able(request, "q3") == ["rdflib-tumbling", "pyoxigraph"]
+    message = capsys.readouterr().err
+    assert "left out: rdflib-tumbling: does not do `rdfs`" in message
+    assert "left out: absent: the package `no_such_package` is not installed" in message
+    assert "left out: toolless: there is no `no-such-tool` on the path" in message
+    assert "left out: reasonable: does not do `q3`" in message
 
 
 # -- measuring ---------------------------------------------------------------------------------------------------------
@@ -230,17 +230,17 @@ def test_a_failing_run_says_why(tmp_path: Path) -> None:
 
 @needs_proc
 def test_the_command_prints_and_keeps_its_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept = tmp_path / "figures.json"
-    command = ["tree", "plans", "--size", "20", "--repeat", "1", "--peer", "pyoxigraph", "--json", str(kept)]
+    state = tmp_path / "figures.json"
+    command = ["tree", "plans", "--size", "20", "--repeat", "1", "--peer", "pyoxigraph", "--json", str(state)]
     assert bench.main(command) == 0
-    rows = json.loads(kept.read_text())
+    rows = json.loads(state.read_text())
     assert [row.get("run", row.get("planner")) for row in rows] == [OURS, "pyoxigraph", "greedy", "rete"]
     assert rows[0]["outputs"] == rows[1]["outputs"] > 0
     assert rows[1]["same"] is True
     assert rows[2]["nodes"] > rows[3]["nodes"]
-    shown = capsys.readouterr().out
-    assert "same answer" in shown
-    assert OURS in shown
+    text = capsys.readouterr().out
+    assert "same answer" in text
+    assert OURS in text
 
 
 @needs_proc
@@ -372,15 +372,15 @@ def test_some_workloads_are_run_and_the_figures_of_others_stay(page: Path, monke
 
 def test_on_spark_what_takes_long_is_run_once(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    asked = []
+    request = []
 
     def compare(work: str, runs: list[str], size: int, repeat: int, *_: object) -> list[dict[str, object]]:
-        asked.append((work, runs[0], size, repeat))
+        request.append((work, runs[0], size, repeat))
         return [row("rete:spark", 3000) | {"repetitions": repeat}]
 
     monkeypatch.setattr(report, "compare", compare)
     assert report.main(["spark", "--repeat", "5", "--page", str(page)]) == 0
-    assert asked == [
+    assert request == [
         (part.work, "rete:spark", part.size, 1 if part.size > 1_000_000 or part.once else 5) for part in SPARK.parts
     ]
     assert "7 facts derived, medians of 5 runs." in page.read_text()
@@ -411,9 +411,9 @@ def test_parts_name_what_there_is() -> None:
 
 @needs_proc
 def test_a_soak_looks_at_memory_as_it_goes() -> None:
-    found = soak(1000, 125, "q3", OURS, looks=4)
-    assert [events for events, _, _ in found.samples] == [250, 500, 750, 1000]
-    assert all(used >= found.before * 0.9 for _, used, _ in found.samples)
+    result = soak(1000, 125, "q3", OURS, looks=4)
+    assert [events for events, _, _ in result.samples] == [250, 500, 750, 1000]
+    assert all(used >= result.before * 0.9 for _, used, _ in result.samples)
 
 
 def test_growth_and_state_are_told_from_samples() -> None:

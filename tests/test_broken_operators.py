@@ -143,7 +143,7 @@ def answering(change: Callable[[list[Delta]], list[Delta]]) -> Damage:
     def damage(op: Any) -> None:
         name = "step" if isinstance(op, Plain) else "apply"
         work = getattr(op, name)
-        setattr(op, name, lambda *given: change(work(*given)))
+        setattr(op, name, lambda *inputs: change(work(*inputs)))
 
     return damage
 
@@ -227,9 +227,9 @@ def _forgetful(op: Any) -> None:
     flush = op.flush
 
     def flushed(now: int, instants: Sequence[int] = ()) -> list[Output]:
-        found: list[Output] = flush(now, instants)
+        outputs: list[Output] = flush(now, instants)
         op.until.clear()
-        return found
+        return outputs
 
     op.flush = flushed
 
@@ -244,7 +244,7 @@ def _early(compute: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
 
 
 def _first_of(step: stateless.Step) -> stateless.Step:
-    return lambda entries: [made[0] for entry in entries if (made := step([entry]))]
+    return lambda entries: [result[0] for entry in entries if (result := step([entry]))]
 
 
 def _careless(entries: Sequence[Delta]) -> list[Delta]:
@@ -337,7 +337,9 @@ CASES = {
     ),
     "a table of its first row": Case(
         ops.TableFunction, lambda op: setattr(op, "step", _first_of(op.step)),
-        rule(P, predicates=(TableFunction((Z, Variable("w")), "urn:test:both", (Y,)),), then=Select((X, Variable("w")))),
+        rule(
+            P, predicates=(TableFunction((Z, Variable("w")), "urn:test:both", (Y,)),), then=Select((X, Variable("w")))
+        ),
     ),
     "a growing set that knows a row for good": Case(
         ops.Distinct, works_as(_Deaf), with_windows(rule(P), SlidingWindow(2))
@@ -450,10 +452,10 @@ def _nothing_removed(patch: pytest.MonkeyPatch) -> None:
 def _blind(patch: pytest.MonkeyPatch) -> None:
     """The second occurrence of a variable fits anything."""
 
-    def loosened(cells: Sequence[ops.Cell], known: Sequence[int] = (), *, rule: bool = True) -> stateless.Step:
-        seen = [isinstance(cell, int) and cell in cells[:place] for place, cell in enumerate(cells)]
-        loose = tuple(None if again else cell for again, cell in zip(seen, cells, strict=True))
-        return stateless.match(loose, known, rule=rule)
+    def loosened(cells: Sequence[ops.Cell], existing: Sequence[int] = (), *, rule: bool = True) -> stateless.Step:
+        history = [isinstance(cell, int) and cell in cells[:place] for place, cell in enumerate(cells)]
+        loose = tuple(None if again else cell for again, cell in zip(history, cells, strict=True))
+        return stateless.match(loose, existing, rule=rule)
 
     patch.setattr(alpha, "match", loosened)
 
@@ -463,15 +465,33 @@ def _since_the_epoch(patch: pytest.MonkeyPatch) -> None:
 
 
 PATCHES: dict[str, tuple[type, Callable[[pytest.MonkeyPatch], None], System, str]] = {
-    "a window that never ends": (ops.Scan, _endless, with_windows(replace(rule(P), output="dstream"), SlidingWindow(3)), CHAIN),
-    "a step that never ends": (ops.Scan, _endless, with_windows(replace(rule(P), output="rstream"), HoppingWindow(4, 2)), CHAIN),
-    "a count that lets go too late": (ops.Scan, _miscounted, with_windows(replace(rule(P), output="dstream"), CountWindow(2)), CHAIN),
+    "a window that never ends": (
+        ops.Scan,
+        _endless,
+        with_windows(replace(rule(P), output="dstream"), SlidingWindow(3)),
+        CHAIN,
+    ),
+    "a step that never ends": (
+        ops.Scan,
+        _endless,
+        with_windows(replace(rule(P), output="rstream"), HoppingWindow(4, 2)),
+        CHAIN,
+    ),
+    "a count that lets go too late": (
+        ops.Scan,
+        _miscounted,
+        with_windows(replace(rule(P), output="dstream"), CountWindow(2)),
+        CHAIN,
+    ),
     "a removal that removes nothing": (
-        ops.Scan, _nothing_removed, with_windows(replace(rule(P), output="dstream"), removals=True), "1 :a :p :b\n4 - :a :p :b",
+        ops.Scan,
+        _nothing_removed,
+        with_windows(replace(rule(P), output="dstream"), removals=True),
+        "1 :a :p :b\n4 - :a :p :b",
     ),
     "a match that compares nothing": (ops.Match, _blind, rule(pattern(X, "p", X), then=Select((X,))), CHAIN),
     "an axiom of yesterday": (ops.Unit, _since_the_epoch, rule(then=Construct((pattern("a", "p", "b"),))), CHAIN),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(autouse=True)

@@ -52,9 +52,9 @@ def plan(text: str, planner: str = "rete") -> Plan:
 
 
 def job(made: Plan) -> IteratorJob:
-    found = squall.build(made, "iterator")
-    assert isinstance(found, IteratorJob)
-    return found
+    result = squall.build(made, "iterator")
+    assert isinstance(result, IteratorJob)
+    return result
 
 
 @pytest.fixture
@@ -83,12 +83,12 @@ def test_a_program_of_any_kind(planner: str, wait: Callable[[int], None]) -> Non
     """And whenever a machine takes over."""
 
     def law(system: System, events: list[Event], facts: list[Event], instants: int, cuts: list[int]) -> None:
-        made = squall.plan(system, planner)
-        assume(fits(made))
+        query_plan = squall.plan(system, planner)
+        assume(fits(query_plan))
         wait(instants)
         places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
         batches = [events[begin:end] for begin, end in pairwise(places)]
-        assert_as_oracle(system, list(job(made).run(batches, facts)), events, facts)
+        assert_as_oracle(system, list(job(query_plan).run(batches, facts)), events, facts)
 
     data = {"events": event_streams(), "facts": static_data(), "cuts": st.lists(st.integers(0, 12), max_size=4)}
     hold(law, 60, system=systems(output="istream"), instants=st.integers(0, 9), **data)
@@ -111,9 +111,9 @@ def test_rules_about_predicates(
     """What is known of a predicate may come before its facts, with them, or after them."""
     wait(instants)
     system = squall.compile(f"@prefix : <{E}> .\n{SCHEMA}", lexer="jena")
-    made = squall.plan(system, planner)
+    query_plan = squall.plan(system, planner)
     given_facts = [Event(ALWAYS, tuple(facts))]
-    assert_as_oracle(system, list(job(made).run([events], given_facts)), events, given_facts)
+    assert_as_oracle(system, list(job(query_plan).run([events], given_facts)), events, given_facts)
 
 
 def read(*more: Node) -> Plan:
@@ -122,13 +122,13 @@ def read(*more: Node) -> Plan:
 
 
 def test_atoms_are_told_apart_by_their_relation_and_length() -> None:
-    made = read(
+    events = read(
         Node("match", ops.Match((Term("@r"), 0, 1)), (Input("read"),)),
         Node("emit", ops.Construct((1, Term("<urn:p>"), 0), ("rule",)), (Input("match"),)),
     )
     a, b = Term("<urn:a>"), Term("<urn:b>")
     facts = Atom(Term("r"), (a, b)), Atom(Term("r"), (a,)), Atom(Term("s"), (a, b)), Triple(a, b, a)
-    work = SnapshotDataflow(made)
+    work = SnapshotDataflow(events)
     work.read(Event(3, facts))
     work.run()
     assert [(out.fact, out.time, out.rule) for out in work.flush(3)] == [(Triple(b, Term("<urn:p>"), a), 3, "rule")]
@@ -157,13 +157,15 @@ def test_rows_of_predicates_of_which_nothing_is_known_are_not_even_looked_at(mon
 
 def test_a_test_waits_for_a_projection_that_leaves_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    known = lookup("urn:x-squall:jena:notLiteral")
+    function = lookup("urn:x-squall:jena:notLiteral")
 
     def body(term: Term) -> Any:
         calls.append(term)
-        return known.body(term)
+        return function.body(term)
 
-    monkeypatch.setattr(functions, "lookup", lambda iri: replace(known, body=body) if iri == known.iri else lookup(iri))
+    monkeypatch.setattr(
+        functions, "lookup", lambda iri: replace(function, body=body) if iri == function.iri else lookup(iri)
+    )
     domain = "[domain: (?x ?p ?y) (?p :domain ?c) -> (?x :type ?c)]"
     running = job(plan(f"{domain} [range: (?x ?p ?y) (?p :range ?c) notLiteral(?y) -> (?y :type ?c)]"))
     outputs = running.run([], static(":q :range :c . :a :q :b . :b :q :b . :c :q :b . :a :q 'x' . :b :q 'x' ."))
@@ -173,11 +175,11 @@ def test_a_test_waits_for_a_projection_that_leaves_few_rows(monkeypatch: pytest.
 
 def test_what_two_sets_make_is_told_once() -> None:
     """They are asked for what they have both made only when both have made something of that predicate."""
-    told = [str(out.fact) for out in job(plan(SCHEMA)).run([], static(
+    results = [str(out.fact) for out in job(plan(SCHEMA)).run([], static(
         ":a :p :b . :p :below :type . :a :type :c . :c :under :b ."
     ))]  # fmt: skip
-    assert told.count(f"<{E}a> <{E}type> <{E}b> .") == 1
-    assert len(set(told)) == len(told)
+    assert results.count(f"<{E}a> <{E}type> <{E}b> .") == 1
+    assert len(set(results)) == len(results)
 
 
 def test_rows_are_known_in_whatever_form_they_come() -> None:
@@ -185,14 +187,14 @@ def test_rows_are_known_in_whatever_form_they_come() -> None:
     a, b, c = "<a>", "<b>", "<c>"
     forms: list[Rows] = [[(a, b, c)], Factored((None, b, c), 0, {a: None}), Factored((a, b, None), 2, {c: None})]
     for first, second in permutations(forms, 2):
-        known = Known()
-        assert list(known.fresh(first)) == [(a, b, c)]
-        assert not known.fresh(second)
-        assert len(known) == 1
+        existing = Known()
+        assert list(existing.fresh(first)) == [(a, b, c)]
+        assert not existing.fresh(second)
+        assert len(existing) == 1
         more = Factored((None, b, c), 0, {b: None, a: None, c: None})
-        assert list(known.fresh(more)) == [(b, b, c), (c, b, c)]
-        assert not known.fresh(list(more))
-        assert sorted(chain.from_iterable(known.all())) == [(a, b, c), (b, b, c), (c, b, c)]
+        assert list(existing.fresh(more)) == [(b, b, c), (c, b, c)]
+        assert not existing.fresh(list(more))
+        assert sorted(chain.from_iterable(existing.all())) == [(a, b, c), (b, b, c), (c, b, c)]
 
 
 def test_rows_of_which_a_test_leaves_none_make_nothing() -> None:
@@ -213,8 +215,8 @@ def test_facts_that_come_twice_at_first_are_told_once(LEAST: int, monkeypatch: p
     text = "[r: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)] [s: (?x :p ?y) -> (?y :t ?x)]"
     twice = static(":a :p :b . :b :q :c . " * 2)
     running = job(plan(text))
-    told = Counter(str(out.fact) for out in running.run([stream("1 :b :q :d", "2 :a :p :b")], twice))
-    assert told == {f"<{E}a> <{E}r> <{E}c> .": 1, f"<{E}b> <{E}t> <{E}a> .": 1, f"<{E}a> <{E}r> <{E}d> .": 1}
+    outputs = Counter(str(out.fact) for out in running.run([stream("1 :b :q :d", "2 :a :p :b")], twice))
+    assert outputs == {f"<{E}a> <{E}r> <{E}c> .": 1, f"<{E}b> <{E}t> <{E}a> .": 1, f"<{E}a> <{E}r> <{E}d> .": 1}
 
 
 def test_facts_that_come_twice_are_kept_once() -> None:
@@ -238,11 +240,11 @@ def test_what_has_an_effect_sees_each_fact_once(caplog: pytest.LogCaptureFixture
 
 def test_classes_are_worked_off_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows of their members are made but to be told."""
-    made: list[Factored] = []
+    factoreds: list[Factored] = []
     iterate = Factored.__iter__
 
     def noted(self: Factored) -> Iterator[Row]:
-        made.append(self)
+        factoreds.append(self)
         return iterate(self)
 
     monkeypatch.setattr(Factored, "__iter__", noted)
@@ -253,9 +255,9 @@ def test_classes_are_worked_off_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> N
         [few: (?x :type :nothing) -> (?x :is :nothing)]"""
     members = tuple(Triple(iri(f"{E}{n}"), iri(E + "type"), iri(E + "a")) for n in range(1000))
     schema = static(":a :under :b . :b :under :c . :b :in :d .")[0].facts
-    told = list(job(plan(classes)).run([], [Event(ALWAYS, (*schema, *members))]))
-    assert len({out.fact for out in told}) == len(told) == 1 + 3 * len(members)
-    assert len(made) == 2 * 3, "whether there are literals, and then the facts"
+    outputs = list(job(plan(classes)).run([], [Event(ALWAYS, (*schema, *members))]))
+    assert len({out.fact for out in outputs}) == len(outputs) == 1 + 3 * len(members)
+    assert len(factoreds) == 2 * 3, "whether there are literals, and then the facts"
 
 
 def test_small_instants_are_for_the_machine_and_large_ones_are_not() -> None:
@@ -284,18 +286,18 @@ def test_what_ends_or_is_taken_back_is_for_the_machine(text: str, window: str) -
 
 
 def test_what_measures_is_a_machine() -> None:
-    made = squall.build(plan("[r: (?x :p ?y) -> (?y :q ?x)]"), "iterator", Options(measure=True))
-    list(made.run([stream("1 :a :p :b")]))
-    assert isinstance(made, IteratorJob)
-    assert {figures.rows for figures in made.figures().values()} == {1}
+    result = squall.build(plan("[r: (?x :p ?y) -> (?y :q ?x)]"), "iterator", Options(measure=True))
+    list(result.run([stream("1 :a :p :b")]))
+    assert isinstance(result, IteratorJob)
+    assert {figures.rows for figures in result.figures().values()} == {1}
 
 
 def test_figures_tell_what_is_kept() -> None:
     running = job(plan(SCHEMA))
     list(running.run([], static(":a :under :b . :b :under :c .")))
     assert running.bulk is not None
-    told = {running.plan.by_id[id].op.__class__: figures.state for id, figures in running.figures().items()}
-    assert told[ops.TransitiveClosure] == 3
+    results = {running.plan.by_id[id].op.__class__: figures.state for id, figures in running.figures().items()}
+    assert results[ops.TransitiveClosure] == 3
 
 
 def test_a_removal_is_refused_where_the_plan_is_not_prepared_for_it() -> None:

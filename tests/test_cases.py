@@ -66,8 +66,8 @@ def test_case(case: cases.Case, language: str, text: str, planner: str, builder:
 def test_the_oracle_agrees_with_the_case(case: cases.Case, language: str, text: str) -> None:
     program = prefixed(language, text)
     system = replace(squall.compile(program, lexer=language), output=case.output)
-    due = [(time, fact) for time, fact, _ in oracle.outputs(system, case.events, case.static)]
-    assert not difference(due, case.expected)
+    expected = [(time, fact) for time, fact, _ in oracle.outputs(system, case.events, case.static)]
+    assert not difference(expected, case.expected)
 
 
 def test_titles_are_unique() -> None:

@@ -33,9 +33,9 @@ PREFIX = {
 STREAM = "http://example.org/s"
 
 
-def findings_of(text: str, lexer: str = "jena", **given: object) -> list[Finding]:
+def findings_of(text: str, lexer: str = "jena", **inputs: object) -> list[Finding]:
     """What is said of a program, whose name is not told."""
-    return list(lint(PREFIX[lexer] + text, lexer=lexer, **given))  # type: ignore[arg-type]
+    return list(lint(PREFIX[lexer] + text, lexer=lexer, **inputs))  # type: ignore[arg-type]
 
 
 def codes(found: Sequence[Finding]) -> list[str]:
@@ -203,20 +203,20 @@ def test_facts_that_only_each_other_make() -> None:
     def rule(name: str, body: AtomPattern | Pattern, head: AtomPattern) -> System:
         return System(name, joinables=(body,), consequences=(Construct((head,)),))
 
-    one, two = (
+    item, two = (
         rule("one", AtomPattern(p, (x,)), AtomPattern(q, (x,))),
         rule("two", AtomPattern(q, (x,)), AtomPattern(p, (x,))),
     )
     start = rule("start", Pattern(x, p, x), AtomPattern(p, (x,)))
     find = checks()["never-fires"]
-    found = list(find(Program(System(subsystems=(one, two)))))
-    assert [finding.message for finding in found] == [
+    results = list(find(Program(System(subsystems=(item, two)))))
+    assert [finding.message for finding in results] == [
         "`one` never fires, for want of `?x`: streams and data bring triples only, and only rules that never fire make "
         "it: `two`",
         "`two` never fires, for want of `?x`: streams and data bring triples only, and only rules that never fire make "
         "it: `one`",
     ]
-    assert list(find(Program(System(subsystems=(one, two, start))))) == []
+    assert list(find(Program(System(subsystems=(item, two, start))))) == []
 
 
 MADE = """\
@@ -263,9 +263,9 @@ def test_graphs_that_a_source_may_bring_in_its_quads() -> None:
 
 @pytest.mark.parametrize(("graph", "found"), [(":g", []), (":h", ["never-fires"])])
 def test_graphs_that_a_stream_of_the_program_has(graph: str, found: list[str], tmp_path: Path) -> None:
-    made = "CONSTRUCT { GRAPH :g { ?x :q ?y } } FROM STREAM :s [RANGE 1s] { ?x :p ?y }"
+    result = "CONSTRUCT { GRAPH :g { ?x :q ?y } } FROM STREAM :s [RANGE 1s] { ?x :p ?y }"
     prefix, (first, second) = "PREFIX : <http://example.org/>", (tmp_path / "made.csparql", tmp_path / "read.rq")
-    first.write_text(f"{prefix} REGISTER STREAM :made AS {made}")
+    first.write_text(f"{prefix} REGISTER STREAM :made AS {result}")
     second.write_text(f"{prefix} SELECT ?x {{ GRAPH {graph} {{ ?x :q ?y }} }}")
     assert codes(lint(first, second, streams=["http://example.org/s"], graphs=False)) == found
 
@@ -438,10 +438,10 @@ def test_facts_that_may_have_functors_are_visible_where_they_have_none() -> None
 
 def test_queries_are_not_duplicates_where_each_has_an_answer_of_its_own(tmp_path: Path) -> None:
     query = "SELECT ?x FROM STREAM <urn:s> [RANGE 1s] { ?x <urn:p> ?y }"
-    one, two = tmp_path / "one.csparql", tmp_path / "two.csparql"
-    one.write_text(f"REGISTER QUERY one AS {query}")
+    item, two = tmp_path / "one.csparql", tmp_path / "two.csparql"
+    item.write_text(f"REGISTER QUERY one AS {query}")
     two.write_text(f"REGISTER QUERY two AS {query}")
-    assert lint(one, two) == ()
+    assert lint(item, two) == ()
 
 
 def test_several_values_of_one_call_are_used_if_one_is() -> None:
@@ -580,16 +580,16 @@ def test_other_names(name: str, other: str) -> None:
 
 
 def test_a_program_that_is_refused_has_all_its_errors(tmp_path: Path) -> None:
-    one, two = tmp_path / "one.jena", tmp_path / "two.jena"
-    one.write_text("[r: (?a <urn:p> ?b) -> ('x' <urn:r> ?b)]\n[s: (?a <urn:p>) -> (?a <urn:r> ?a)]")
+    item, two = tmp_path / "one.jena", tmp_path / "two.jena"
+    item.write_text("[r: (?a <urn:p> ?b) -> ('x' <urn:r> ?b)]\n[s: (?a <urn:p>) -> (?a <urn:r> ?a)]")
     two.write_text("[r: (?a <urn:p> ?b) (?x <urn:p> ?y) nothing(?a) -> (?a <urn:r> ?b)]")
-    found = lint(two, one)
-    assert [(Path(finding.origin.name).stem, finding.code) for finding in found if finding.origin] == [
+    findings = lint(two, item)
+    assert [(Path(finding.origin.name).stem, finding.code) for finding in findings if finding.origin] == [
         ("two", "translation"),
         ("one", "translation"),
         ("one", "syntax"),
     ]
-    assert {finding.severity for finding in found} == {ERROR}
+    assert {finding.severity for finding in findings} == {ERROR}
 
 
 def test_a_program_that_negates_what_depends_on_it() -> None:
@@ -612,7 +612,7 @@ def test_what_planners_refuse() -> None:
     wrong = System("wrong", joinables=(Pattern(x, p, x),), consequences=(Construct((Pattern(Variable("y"), p, x),)),))
     from squall.checking import _refused
 
-    assert [(one.code, one.message) for one in _refused(Program(System(subsystems=(wrong, wrong))))] == [
+    assert [(item.code, item.message) for item in _refused(Program(System(subsystems=(wrong, wrong))))] == [
         ("planning", "the head of rule `wrong` has `?y`, which its body never binds")
     ] * 2
 
@@ -623,30 +623,30 @@ def test_what_planners_refuse() -> None:
     "window", ["LANDMARK", "RANGE 4ms", "RANGE 4ms STEP 2ms", "RANGE 2ms STEP 2ms", "TRIPLES 2", "TRIPLES 2 STEP 2"]
 )
 def test_an_update_that_triggers_itself(window: str, told: str, update: str, tmp_path: Path) -> None:
-    first, second, made = tmp_path / "made.rspql", tmp_path / "act.ru", "http://example.org/made"
+    first, second, result = tmp_path / "made.rspql", tmp_path / "act.ru", "http://example.org/made"
     first.write_text(f"PREFIX : <http://example.org/> REGISTER {told} :made AS CONSTRUCT {{ ?x :q ?y }} {{ ?x :p ?y }}")
     second.write_text(f"PREFIX : <http://example.org/>\n{update} WHERE {{ ?x :q ?y }}")
-    found = lint(first, second, windows={made: window})
-    plan = squall.plan(squall.compile(first, second, windows={made: window}))
+    findings = lint(first, second, windows={result: window})
+    plan = squall.plan(squall.compile(first, second, windows={result: window}))
     events = [Event(time, (triple(f"<urn:{time}>", "<http://example.org/p>", "<urn:b>"),)) for time in range(1, 4)]
     try:
         list(squall.run(plan, events, options=Options(steps=30)))
-        assert found == ()
+        assert findings == ()
     except BuilderError:
-        assert codes(found) == ["endless-update"]
-        assert (found[0].origin.name, found[0].origin.line) == (str(second), 2)  # type: ignore[union-attr]
+        assert codes(findings) == ["endless-update"]
+        assert (findings[0].origin.name, findings[0].origin.line) == (str(second), 2)  # type: ignore[union-attr]
 
 
 def test_output_on_change_does_not_trigger_an_update_again() -> None:
     x, p, q = Variable("x"), iri("urn:p"), iri("urn:q")
-    made = System("made", joinables=(Pattern(x, p, x),), consequences=(Construct((Pattern(x, q, x),)),))
-    found = []
+    system = System("made", joinables=(Pattern(x, p, x),), consequences=(Construct((Pattern(x, q, x),)),))
+    results = []
     for report, read in ((Report("close"), q), (Report("change"), q), (Report("close"), p)):
-        maker = System(subsystems=(made,), stream="urn:made", output="rstream", report=report)
+        maker = System(subsystems=(system,), stream="urn:made", output="rstream", report=report)
         sources = (Source("urn:made", CountWindow(2, 2)),)
         update = System("act", sources, (Pattern(x, read, x),), consequences=(Delete((Pattern(x, p, x),)),))
-        found.append(codes(list(checks()["endless-updates"](Program(System(subsystems=(maker, update)))))))
-    assert found == [["endless-update"], [], []]
+        results.append(codes(list(checks()["endless-updates"](Program(System(subsystems=(maker, update)))))))
+    assert results == [["endless-update"], [], []]
 
 
 def test_no_program() -> None:
@@ -655,13 +655,13 @@ def test_no_program() -> None:
 
 
 def test_recursion_is_followed_past_facts_of_other_lengths() -> None:
-    found = findings_of("[r: (?x :p ?y) makeTemp(?t) hide(?t) -> (?y :p ?t)] [s: (?x :p ?y) -> (?y :q ?x)]")
-    assert codes(found) == ["endless-recursion"]
+    result = findings_of("[r: (?x :p ?y) makeTemp(?t) hide(?t) -> (?y :p ?t)] [s: (?x :p ?y) -> (?y :q ?x)]")
+    assert codes(result) == ["endless-recursion"]
 
 
 def test_a_compound_term_is_reported_by_its_name() -> None:
-    found = only(findings_of("[r: (?x :p ?y) -> (?x :p next(?y))]"))
-    assert found.message == "`next` makes new terms of what it made before, without end: `r` -> `r`"
+    result = only(findings_of("[r: (?x :p ?y) -> (?x :p next(?y))]"))
+    assert result.message == "`next` makes new terms of what it made before, without end: `r` -> `r`"
 
 
 # No false alarms
@@ -710,11 +710,11 @@ def test_golden(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_findings_are_in_the_order_of_the_text() -> None:
-    found = findings_of(
+    result = findings_of(
         "[r: (?a :p ?b) (?c :q ?d) lessThan(1, 2) sum(?b, 1, ?e) -> (?a :r ?c)] [s: (?a rdf:typ ?b) -> (?b :r ?a)]"
     )
-    assert codes(found) == ["cross-product", "constant-test", "unused-value", "unknown-term"]
-    assert all(finding.severity in SEVERITIES for finding in found)
+    assert codes(result) == ["cross-product", "constant-test", "unused-value", "unknown-term"]
+    assert all(finding.severity in SEVERITIES for finding in result)
 
 
 def test_every_check_comes_by_an_entry_point() -> None:
@@ -728,9 +728,9 @@ def test_every_check_comes_by_an_entry_point() -> None:
 def test_every_code_is_documented() -> None:
     """Those of other stages apart, whose names they have."""
     texts = [path.read_text(encoding="utf-8") for path in (HERE.parent / "squall" / "checking").glob("*.py")]
-    known = {code for text in texts for code in re.findall(r'(?:Finding|as_findings)\((?:\w+, )?"([a-z-]+)"', text)}
-    known |= {code for text in texts for code in re.findall(r'\("(not-[a-z]+)", lambda', text)}
+    existing = {code for text in texts for code in re.findall(r'(?:Finding|as_findings)\((?:\w+, )?"([a-z-]+)"', text)}
+    existing |= {code for text in texts for code in re.findall(r'\("(not-[a-z]+)", lambda', text)}
     page = (HERE.parent / "docs" / "check.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`[^|]*) \| (?:error|warning|info) \|", page, re.MULTILINE)
     documented = {code.strip("` ") for row in rows for code in row.split(",")}
-    assert documented - {"syntax", "translation", "planning"} == known
+    assert documented - {"syntax", "translation", "planning"} == existing

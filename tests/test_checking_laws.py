@@ -33,12 +33,12 @@ def accused(finding: Finding) -> str:
 
 def changes(system: System, events: Sequence[Event], static: Sequence[Event]) -> list[tuple[int, set[Fact | Quad]]]:
     """What follows, from each instant at which that changes. (One rule more may let answers be told more often.)"""
-    told: list[tuple[int, set[Fact | Quad]]] = []
+    outputs: list[tuple[int, set[Fact | Quad]]] = []
     for time, answer in oracle.answers(system, events, static).items():
         facts = set(answer.facts)
-        if facts != (told[-1][1] if told else set()):
-            told.append((time, facts))
-    return told
+        if facts != (outputs[-1][1] if outputs else set()):
+            outputs.append((time, facts))
+    return outputs
 
 
 def without(system: System, name: str) -> System:
@@ -52,10 +52,10 @@ def test_what_never_fires_answers_nothing(many: int) -> None:
     def law(system: System, events: list[Event], facts: list[Event]) -> None:
         streams = frozenset(event.stream for event in (*events, *facts))
         counted = Statistics.of(event for event in chain(events, facts))
-        never = {accused(one) for one in found("never-fires", Program(system, given=streams, statistics=counted))}
+        never = {accused(item) for item in found("never-fires", Program(system, given=streams, statistics=counted))}
         for answer in oracle.answers(system, events, facts).values():
             names = [*chain.from_iterable(answer.facts.values()), *(name for _, name in answer.solutions)]
-            asks = {rule.name for rule in rules(system) if any(isinstance(one, Ask) for one in rule.consequences)}
+            asks = {rule.name for rule in rules(system) if any(isinstance(item, Ask) for item in rule.consequences)}
             assert not never.intersection(names) - asks
 
     hold(law, many, system=systems(features=ALL), events=event_streams(features=ALL), facts=static_data(features=ALL))
@@ -67,8 +67,8 @@ def test_a_rule_in_other_words_is_a_duplicate_and_can_be_left_out(many: int) -> 
         rule = data.draw(st.sampled_from(system.subsystems))
         copy = replace(permuted(renamed(System(subsystems=(rule,))), data).subsystems[0], name="copy")
         both = replace(system, subsystems=(*system.subsystems, copy))
-        duplicates = {accused(one) for one in found("duplicates", Program(both)) if one.code == "duplicate-rule"}
-        answers = any(isinstance(one, Select | Ask) for one in rule.consequences)
+        duplicates = {accused(item) for item in found("duplicates", Program(both)) if item.code == "duplicate-rule"}
+        answers = any(isinstance(item, Select | Ask) for item in rule.consequences)
         ordered = rule.slice is not None and is_update(rule)  # at last by all variables, in the order of the body
         assert answers or ordered or "copy" in duplicates
         assert changes(both, events, facts) == changes(system, events, facts)

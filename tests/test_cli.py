@@ -197,17 +197,17 @@ def test_report_policies(squall: Squall) -> None:
         "--output",
         "rstream",
     )
-    found = []
+    results = []
     for policy in ("close", "change", "periodic:2s"):
         _, out, _ = squall(*command, "--report", policy)
-        found.append([line.split()[0] for line in out.splitlines()])
-    assert found == [["1000", "2000", "3000", "3000"], ["1000", "3000", "3000"], ["2000", "4000", "4000"]]
+        results.append([line.split()[0] for line in out.splitlines()])
+    assert results == [["1000", "2000", "3000", "3000"], ["1000", "3000", "3000"], ["2000", "4000", "4000"]]
 
 
 def test_a_profile(squall: Squall) -> None:
     window = ("--source", "readings.ntt", "--window", "RANGE 2s STEP 1s", "--static", "rooms.nt", "--timed")
-    shown = [line.split()[0] for line in squall("build", "alarm.jena", *window, "--profile", "csparql")[1].splitlines()]
-    assert shown == ["1000", "2000", "3000", "4000"]
+    words = [line.split()[0] for line in squall("build", "alarm.jena", *window, "--profile", "csparql")[1].splitlines()]
+    assert words == ["1000", "2000", "3000", "4000"]
 
 
 def test_the_time_of_arrival(squall: Squall) -> None:
@@ -225,9 +225,9 @@ def test_statistics_are_collected_and_used(squall: Squall) -> None:
     assert code == 0
     assert "http://example.org/in" in Path("counts.json").read_text()
     assert squall("build", "alarm.jena", *files, "--statistics", "counts.json")[:2] == (0, out)
-    code, shown, _ = squall("explain", "alarm.jena", "--statistics", "counts.json")
+    code, result, _ = squall("explain", "alarm.jena", "--statistics", "counts.json")
     assert code == 0
-    assert "~3 rows" in shown
+    assert "~3 rows" in result
 
 
 def test_a_run_keeps_the_collector_from_static_data() -> None:
@@ -374,7 +374,7 @@ def test_wrong_usage(squall: Squall, arguments: tuple[str, ...]) -> None:
 
 
 def test_a_checkpoint_goes_to_the_builder(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Options] = []
+    history: list[Options] = []
 
     class Job:
         def run(self, batches: Iterable[object], static: Iterable[Event]) -> Iterator[Output]:
@@ -382,7 +382,7 @@ def test_a_checkpoint_goes_to_the_builder(squall: Squall, monkeypatch: pytest.Mo
             yield Output(rooms.facts[0], ALWAYS, "r")
 
     def build(plan: Plan, options: Options) -> Job:
-        seen.append(options)
+        history.append(options)
         return Job()
 
     monkeypatch.setattr("squall.plugins.load", _instead("squall.builders", build))
@@ -392,9 +392,9 @@ def test_a_checkpoint_goes_to_the_builder(squall: Squall, monkeypatch: pytest.Mo
     arguments = ("--checkpoint", "state", "--conf", "a=b=c", "--static", "rooms.nt", "--sink", "out.nt")
     code, _, _ = squall("build", "family.jena", *arguments)
     assert code == 0
-    assert seen[0].checkpoint == Path("state")
-    assert seen[0].conf == (("a", "b=c"),)
-    assert seen[0].sink is not None
+    assert history[0].checkpoint == Path("state")
+    assert history[0].conf == (("a", "b=c"),)
+    assert history[0].sink is not None
     assert Path("out.nt").read_text() == "before\n" + ROOMS
 
 
@@ -422,15 +422,15 @@ def test_what_nodes_do_is_measured_and_shown(squall: Squall, monkeypatch: pytest
 
 @pytest.mark.parametrize("asked", [[], ["--batch"]])
 def test_one_batch_is_asked_of_the_builder(asked: list[str], squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Options] = []
+    history: list[Options] = []
 
     def build(plan: Plan, options: Options) -> Measured:
-        seen.append(options)
+        history.append(options)
         return Measured(plan)
 
     monkeypatch.setattr("squall.plugins.load", _instead("squall.builders", build))
     assert squall("build", "family.jena", *asked)[0] == 0
-    assert [options.batch for options in seen] == [bool(asked)]
+    assert [options.batch for options in history] == [bool(asked)]
 
 
 def test_a_builder_that_measures_nothing(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -550,18 +550,18 @@ def test_explain_the_job(squall: Squall) -> None:
 
 @pytest.mark.parametrize("builder", ["iterator", "spark", "beam"])
 def test_explain_shows_the_plan_and_the_job_of_a_builder_that_is_named(squall: Squall, builder: str) -> None:
-    named = "explain", "family.jena", "--builder", builder
-    plan, job = (squall(*named, "--stage", stage)[1] for stage in ("pps", "job"))
+    names = "explain", "family.jena", "--builder", builder
+    plan, job = (squall(*names, "--stage", stage)[1] for stage in ("pps", "job"))
     assert job
-    assert squall(*named) == (0, f"{plan}\njob for {builder}:\n\n{job}", "")
+    assert squall(*names) == (0, f"{plan}\njob for {builder}:\n\n{job}", "")
     drawn = squall("explain", "family.jena", "--format", "dot")
     assert squall("explain", "family.jena", "--format", "dot", "--builder", builder) == drawn
 
 
 def test_explain_shows_the_plan_alone_where_jobs_tell_nothing(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("squall.builders.local.job.IteratorJob.describe")
-    shown = squall("explain", "family.jena", "--builder", "iterator")
-    assert shown == squall("explain", "family.jena")
+    result = squall("explain", "family.jena", "--builder", "iterator")
+    assert result == squall("explain", "family.jena")
     assert squall("explain", "family.jena", "--builder", "iterator", "--stage", "job")[0] == 2
 
 
@@ -622,9 +622,9 @@ def test_forms_that_do_not_fit_are_refused(squall: Squall, arguments: tuple[str,
 def test_documents_that_programs_import_are_found_by_their_iris(squall: Squall) -> None:
     Path("main.rifps").write_text("Document(Import(<http://e.org/other>))", encoding="utf-8")
     Path("other.rifps").write_text("Document(Group(<urn:a>[<urn:p> -> <urn:b>]))", encoding="utf-8")
-    told = ("--graph", "http://e.org/other=other.rifps")
-    assert squall("build", "main.rifps", *told)[:2] == (0, "<urn:a> <urn:p> <urn:b> .\n")
-    assert "construct" in squall("explain", "main.rifps", *told)[1]
+    outputs = ("--graph", "http://e.org/other=other.rifps")
+    assert squall("build", "main.rifps", *outputs)[:2] == (0, "<urn:a> <urn:p> <urn:b> .\n")
+    assert "construct" in squall("explain", "main.rifps", *outputs)[1]
     assert "is not loaded from there" in squall("build", "main.rifps")[2]
 
 
@@ -635,8 +635,8 @@ def test_what_rules_print_goes_to_standard_error(squall: Squall) -> None:
     for _ in range(2):
         code, out, err = squall("build", "prints.jena", "--source", "people.ttl")
         assert (code, len(out.splitlines())) == (0, 2)
-        said = [line for line in err.splitlines() if line.startswith('"saw"')]
-        assert sorted(said) == ['"saw" <http://example.org/ann>', '"saw" <http://example.org/bob>']
+        message = [line for line in err.splitlines() if line.startswith('"saw"')]
+        assert sorted(message) == ['"saw" <http://example.org/ann>', '"saw" <http://example.org/bob>']
 
 
 def test_how_deep_rules_nest_terms_can_be_said(squall: Squall) -> None:

@@ -69,8 +69,8 @@ def test_exit_codes(squall: Squall) -> None:
 
 def test_all_errors_are_told(squall: Squall) -> None:
     _, out, err = squall("wrong.jena", "product.jena")
-    told = [line.partition(": ")[0] for line in out.splitlines() if "translation error" in line]
-    assert told == ["wrong.jena:2:20", "wrong.jena:3:16"]
+    results = [line.partition(": ")[0] for line in out.splitlines() if "translation error" in line]
+    assert results == ["wrong.jena:2:20", "wrong.jena:3:16"]
     assert err == "2 errors\n"
 
 
@@ -213,7 +213,7 @@ def test_sarif(squall: Squall) -> None:
     assert (code, log["version"]) == (0, "2.1.0")
     assert run["tool"]["driver"]["rules"] == [{"id": "window-gaps"}, {"id": "cross-product"}, {"id": "unused-value"}]
     gaps, product, idle = run["results"]
-    assert [one["level"] for one in (gaps, product, idle)] == ["warning", "warning", "note"]
+    assert [item["level"] for item in (gaps, product, idle)] == ["warning", "warning", "note"]
     assert "locations" not in gaps
     assert product["locations"] == [
         {

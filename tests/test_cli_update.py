@@ -60,8 +60,8 @@ def test_the_data_set_goes_to_standard_output_and_the_summary_to_standard_error(
 def test_requests_are_applied_one_after_the_other(squall: Squall) -> None:
     log = "<http://example.org/{}> <http://example.org/seen> <http://example.org/{}> <http://example.org/log> .\n"
     code, out, _ = squall("turn.ru", "log.ru", "--data", "people.ttl", "--data", "log.trig")
-    due = log.format("ann", "bob") + log.format("bob", "ann") + log.format("cat", "bob")
-    assert (code, out) == (0, TURNED + due)
+    expected = log.format("ann", "bob") + log.format("bob", "ann") + log.format("cat", "bob")
+    assert (code, out) == (0, TURNED + expected)
 
 
 def test_graphs_by_name_are_data_and_documents(squall: Squall) -> None:
@@ -95,10 +95,10 @@ def test_the_output_may_be_an_input(squall: Squall) -> None:
 def test_standard_input() -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "squall", "update", "turn.ru", "--data", "-?format=ttl.gz"]
-    found = subprocess.run(
+    outputs = subprocess.run(
         command, input=gzip.compress(PEOPLE.encode()), capture_output=True, env=environment, check=True
     )
-    assert found.stdout.decode() == TURNED
+    assert outputs.stdout.decode() == TURNED
 
 
 def test_empty_graphs_are_told(squall: Squall) -> None:

@@ -45,9 +45,9 @@ class Shared:
         return zlib.crc32(node.encode()) % 3 == number
 
     def add(self, entries: Sequence[Pair]) -> list[Pair]:
-        told = [part.add(entries) for part in self.parts]
-        assert all(self._is_own(number, x) for number, pairs in enumerate(told) for x, *_ in pairs)
-        return [pair for pairs in told for pair in pairs]
+        results = [part.add(entries) for part in self.parts]
+        assert all(self._is_own(number, x) for number, pairs in enumerate(results) for x, *_ in pairs)
+        return [pair for pairs in results for pair in pairs]
 
     def expire(self, now: int) -> None:
         for part in self.parts:
@@ -74,14 +74,14 @@ def made(request: pytest.FixtureRequest) -> Make:
 def check(batches: Sequence[Sequence[Pair]], found: ClosureIndex | Shared) -> None:
     """After each batch what has been told must be the closure of what has been added, nothing twice."""
     added: list[Pair] = []
-    told: list[Pair] = []
+    pairs: list[Pair] = []
     for batch in batches:
         added += batch
-        told += found.add(list(batch))
+        pairs += found.add(list(batch))
         for instant in INSTANTS:
-            assert Counter(at(told, instant)) == Counter(warshall(at(added, instant)))
-    assert found.size() == len({pair[:2] for pair in told})
-    assert all(start < end for _, _, start, end in told)
+            assert Counter(at(pairs, instant)) == Counter(warshall(at(added, instant)))
+    assert found.size() == len({pair[:2] for pair in pairs})
+    assert all(start < end for _, _, start, end in pairs)
 
 
 nodes = st.sampled_from("abcdefg")
@@ -107,8 +107,8 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 class TestGrowing:
     @given(batches_of_growing, st.integers(1, 14))
     def test_steps_that_never_end(self, made: Make, steps: list[Pair], size: int) -> None:
-        check(cut(steps, size), found := made())
-        assert found.growing
+        check(cut(steps, size), result := made())
+        assert result.growing
 
     @given(batches_of_growing, st.lists(st.lists(timed, max_size=4), max_size=3), st.integers(1, 14))
     def test_then_some_that_end(self, made: Make, steps: list[Pair], batches: list[list[Pair]], size: int) -> None:
@@ -125,27 +125,27 @@ def test_steps_of_all_kinds(made: Make, batches: list[list[Pair]]) -> None:
 def test_what_has_ended_is_forgotten(made: Make, steps: list[tuple[str, str, int, int]], size: int) -> None:
     """In windows: no step begins before the time up to which others have been forgotten."""
     now = 0
-    found = made()
-    told: list[Pair] = []
+    result = made()
+    pairs: list[Pair] = []
     added: list[Pair] = []
     for batch in cut(steps, size):
         now += batch[0][2]
         entries = [(x, y, now, now + length) for x, y, _, length in batch]
         added += entries
-        told += found.add(entries)
-        found.expire(now)
-        assert found.size() == len({(x, y) for x, y, _, end in told if end > now})
+        pairs += result.add(entries)
+        result.expire(now)
+        assert result.size() == len({(x, y) for x, y, _, end in pairs if end > now})
     for instant in range(now + 6):
-        assert Counter(at(told, instant)) == Counter(warshall(at(added, instant)))
-    found.expire(now + 6)
-    assert found.size() == 0
-    for part in [found] if isinstance(found, ClosureIndex) else found.parts:
-        kept = (
+        assert Counter(at(pairs, instant)) == Counter(warshall(at(added, instant)))
+    result.expire(now + 6)
+    assert result.size() == 0
+    for part in [result] if isinstance(result, ClosureIndex) else result.parts:
+        state = (
             [part.timed]
             if isinstance(part.timed, transitive_closure._Timed)
             else [part.timed.steps, part.timed.sources]
         )
-        assert not any(value for one in kept for value in vars(one).values())
+        assert not any(value for item in state for value in vars(item).values())
 
 
 def chain(length: int) -> list[Pair]:
@@ -156,39 +156,39 @@ def chain(length: int) -> list[Pair]:
 @pytest.mark.parametrize("turned", [1, -1])
 def test_a_long_chain(made: Make, size: int, turned: int) -> None:
     """Long enough for bits, and for recursion to overflow if there were any."""
-    found = made()
-    told = [pair for batch in cut(chain(200)[::turned], size) for pair in found.add(list(batch))]
+    result = made()
+    results = [pair for batch in cut(chain(200)[::turned], size) for pair in result.add(list(batch))]
     expected = {(str(x), str(y), ALWAYS, FOREVER) for x in range(201) for y in range(x + 1, 201)}
-    assert len(told) == len(expected)
-    assert set(told) == expected
-    for part in [found] if isinstance(found, ClosureIndex) else found.parts:
+    assert len(results) == len(expected)
+    assert set(results) == expected
+    for part in [result] if isinstance(result, ClosureIndex) else result.parts:
         assert part.growing
         assert part.growing.kind is transitive_closure._Bits
 
 
 def test_sets_are_chosen_again_where_pairs_are_few() -> None:
-    found = ClosureIndex()
-    found.add(chain(100))
-    bits = found.growing and found.growing.kind
+    result = ClosureIndex()
+    result.add(chain(100))
+    bits = result.growing and result.growing.kind
     pairs = [(f"x{n}", f"y{n}", ALWAYS, FOREVER) for n in range(2000)]
-    assert set(found.add(pairs)) == set(pairs)
-    assert len(found.add([("100", "x0", ALWAYS, FOREVER)])) == 202
-    assert found.growing
-    assert (bits, found.growing.kind) == (transitive_closure._Bits, transitive_closure._Sets)
+    assert set(result.add(pairs)) == set(pairs)
+    assert len(result.add([("100", "x0", ALWAYS, FOREVER)])) == 202
+    assert result.growing
+    assert (bits, result.growing.kind) == (transitive_closure._Bits, transitive_closure._Sets)
 
 
 def test_a_cycle_leads_everywhere(made: Make) -> None:
-    told = made().add([*chain(300), ("300", "0", ALWAYS, FOREVER)])
-    assert len(set(told)) == len(told) == 301**2
+    outputs = made().add([*chain(300), ("300", "0", ALWAYS, FOREVER)])
+    assert len(set(outputs)) == len(outputs) == 301**2
 
 
 def test_steps_that_are_known_are_not_kept_again() -> None:
     for is_own in (None, lambda _: True, lambda _: False):
-        found = ClosureIndex(is_own)
-        told = [found.add([("a", "b", time, FOREVER), ("b", "c", time, FOREVER)]) for time in range(5)]
-        assert not any(told[1:])
-        assert found.growing
-        assert len(found.growing.steps) == 2
+        result = ClosureIndex(is_own)
+        results = [result.add([("a", "b", time, FOREVER), ("b", "c", time, FOREVER)]) for time in range(5)]
+        assert not any(results[1:])
+        assert result.growing
+        assert len(result.growing.steps) == 2
 
 
 def test_the_widest_way_is_told_at_once() -> None:

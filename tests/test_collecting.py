@@ -26,5 +26,5 @@ gc.disable()
 seen = []
 print(*(task() for _ in range(33)))
 """
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert list(map(int, found.split())) == [*range(1, 16), 0, *range(1, 16), 0, 1]
+    text = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert list(map(int, text.split())) == [*range(1, 16), 0, *range(1, 16), 0, 1]

@@ -56,9 +56,9 @@ TAKEN_BACK = ("c", "k", "w", "1", 2, 5, -1)
 )
 def test_what_a_group_does_not_read_is_blank(group: Group, expected: list[Delta]) -> None:
     combined = combiner(group)
-    found = combined([ONE, OTHER, UNBOUND])
-    assert found == [entry for entry in expected if entry[-1]]
-    assert combined(found) == found
+    result = combined([ONE, OTHER, UNBOUND])
+    assert result == [entry for entry in expected if entry[-1]]
+    assert combined(result) == result
 
 
 def test_what_comes_to_nothing_is_left_out_and_times_are_kept_apart() -> None:
@@ -91,14 +91,14 @@ def test_what_is_left_out_is_in_no_slice(op: SliceNode, entries: list[Delta], cu
     """Wherever the entries are, and whenever they come."""
     least = sieve(op)
     assert least is not None
-    whole, some = Slice(op), Slice(op)
+    full_result, some = Slice(op), Slice(op)
     places = [0, *sorted(min(cut, len(entries)) for cut in cuts), len(entries)]
     for begin, end in pairwise(places):
         part = least(entries[begin:end])
         assert Counter(part) <= Counter(entries[begin:end])
-        whole.apply(0, entries[begin:end])
+        full_result.apply(0, entries[begin:end])
         some.apply(0, part)
-    assert Counter(some.advance(FOREVER - 1)) == Counter(whole.advance(FOREVER - 1))
+    assert Counter(some.advance(FOREVER - 1)) == Counter(full_result.advance(FOREVER - 1))
 
 
 def test_of_entries_that_end_together_as_many_are_left_as_there_are_places() -> None:
@@ -139,8 +139,8 @@ def events(draw: Random, many: int) -> list[Event]:
     for time in range(many):
         who = draw.randrange(8)
         about = {"p": f":c{draw.randrange(2)}", "v": str(draw.randrange(5)), "w": str(draw.randrange(3))}
-        said = draw.sample(["p", "p", "v", "v", "w"], 2)
-        lines += [f"{time // 3} :n{who} :{one} {about[one]}" for one in dict.fromkeys(said)]
+        message = draw.sample(["p", "p", "v", "v", "w"], 2)
+        lines += [f"{time // 3} :n{who} :{fromkey} {about[fromkey]}" for fromkey in dict.fromkeys(message)]
     return stream("\n".join(lines))
 
 
@@ -150,13 +150,13 @@ def test_it_comes_to_the_same(name: str, window: Window, monkeypatch: pytest.Mon
     monkeypatch.setattr(micro_batch, "COMPACT", 2)
     system = squall.compile(PREFIX + QUERIES[name], lexer="sparql")
     for seed, output in enumerate(("istream", "dstream", "rstream", "istream")):
-        told = apply_profile(system, window=window, output=output)
+        outputs = apply_profile(system, window=window, output=output)
         draw = Random(seed)
-        came = events(draw, 40)
-        cuts = [draw.randrange(len(came)) for _ in range(4)]
+        actual = events(draw, 40)
+        cuts = [draw.randrange(len(actual)) for _ in range(4)]
         workers = in_memory.Workers(draw, most=draw.choice([0, 1_000_000])) if seed % 2 else None
-        found = in_memory.run(squall.plan(told), in_memory.cut(came, cuts), workers=workers)
-        assert_as_oracle(told, found, came)
+        result = in_memory.run(squall.plan(outputs), in_memory.cut(actual, cuts), workers=workers)
+        assert_as_oracle(outputs, result, actual)
 
 
 class Counting(in_memory.MemoryExchange):
@@ -169,12 +169,16 @@ class Counting(in_memory.MemoryExchange):
 
     def worked(self, messages: Iterable[Record], step: Step, partitions: int) -> list[Record]:
         messages = list(messages)
-        self.came += sum(one.many for one in messages if one.kind == ROW and one.node == self.group and one.port == 0)
+        self.came += sum(
+            message.many
+            for message in messages
+            if message.kind == ROW and message.node == self.group and message.port == 0
+        )
         return super().worked(messages, step, partitions)
 
     def kept(self) -> int:
-        stored = [one for path, value in self.files.values.items() if STATE in path for one in value]
-        return sum(one.many for one in stored if one.node == self.group)
+        stored = [item for path, value in self.files.values.items() if STATE in path for item in value]
+        return sum(item.many for item in stored if item.node == self.group)
 
 
 @pytest.mark.parametrize(
@@ -197,14 +201,14 @@ def test_few_rows_move_and_few_are_kept(
     exchange = Counting(plan)
     job = micro_batch.MicroBatches(exchange, exchange.files, PhysicalPlan(plan, levels(plan)), 0, most=0)
     every = stream("".join(f"{time} :n{time} :p :c{time % 2}\n" for time in range(300)))
-    found: list[Output] = []
+    outputs: list[Output] = []
     for batch in ([], every[:100], every[100:200], every[200:]):
         job.work(chain(() if batch else in_memory.start(job), in_memory.read(job, in_memory.in_files(batch))))
-        found += job.outputs()
+        outputs += job.outputs()
         job.commit(None)
     job.work(None, last=True)
-    found += job.outputs()
+    outputs += job.outputs()
     job.commit(None)
-    assert_as_oracle(system, found, every)
+    assert_as_oracle(system, outputs, every)
     assert exchange.came == came
     assert exchange.kept() <= kept

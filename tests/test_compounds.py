@@ -55,8 +55,8 @@ def test_what_is_nested_is_escaped_once() -> None:
 @given(st.text('<urn:f>()" _:b1\\^@'))
 def test_other_forms_are_plain_literals(text: str) -> None:
     term = literal(text, DATATYPE)
-    found = parse_compound(term)
-    assert found is None or compound(found.name, found.arguments) == term
+    result = parse_compound(term)
+    assert result is None or compound(result.name, result.arguments) == term
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def matching(part: Built) -> System:
 
 def answers(rule: System, *terms: Term) -> set[tuple[Term, ...]]:
     event = Event(0, tuple(Atom(P, (term,)) for term in terms))
-    found = {out.fact for out in squall.run(squall.plan(rule), [event])}
-    assert found == {out[1] for out in outputs(rule, [event])}
-    return {fact.arguments for fact in found if isinstance(fact, Atom)}
+    results = {out.fact for out in squall.run(squall.plan(rule), [event])}
+    assert results == {out[1] for out in outputs(rule, [event])}
+    return {fact.arguments for fact in results if isinstance(fact, Atom)}
 
 
 @pytest.mark.parametrize(

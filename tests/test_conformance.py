@@ -73,10 +73,10 @@ def _iri(name: str) -> dict[str, str]:
 
 def _entail(name: str, rules: str, expected: list[str]) -> dict[str, object]:
     data = [[_iri(term) for term in line.split()] for line in ("a p b", "b p c")]
-    due = [[_iri(term) for term in line.split()] for line in expected]
+    expectation = [[_iri(term) for term in line.split()] for line in expected]
     return {
         "id": name, "kind": "entail", "rules": rules, "schema": None, "data": data,
-        "query": [None, _iri("q"), None], "expected": due,
+        "query": [None, _iri("q"), None], "expected": expectation,
     }  # fmt: skip
 
 
@@ -100,8 +100,8 @@ def small(tmp_path: Path) -> Path:
 
 
 def test_outcomes(small: Path) -> None:
-    found = {outcome.case: outcome.status for outcome in run("jena-rules", small, Stages())}
-    assert found == {
+    results = {outcome.case: outcome.status for outcome in run("jena-rules", small, Stages())}
+    assert results == {
         "right": "passed", "missing": "failed", "surplus": "failed", "unbound": "left out", "wrong": "failed",
         "nowhere": "left out",
     }  # fmt: skip
@@ -139,27 +139,27 @@ WINDOW = "FROM STREAM <urn:s> [RANGE {range_s}s STEP {step_s}s]"
 def counts(small: Path) -> Path:
     """The corpus with counts of windows: those at 1000, 2000 and 3000, of one case that is right and one that is not,
     and a case that is known to be wrong."""
-    found = [
+    results = [
         {
             "id": f"c.{number}",
             "timestamps_ms": [500, 1000, 1500, 3000],
             "range_s": 2,
             "step_s": 1,
-            "expected_counts": due,
+            "expected_counts": expected,
         }
-        for number, due in ((1, [1, 3, 2]), (2, [1, 3, 3]), (5, [1, 3, 3]))
+        for number, expected in ((1, [1, 3, 2]), (2, [1, 3, 3]), (5, [1, 3, 3]))
     ]
     folder = small / "csparql-engine"
     folder.mkdir()
     query = f"REGISTER QUERY q AS SELECT (COUNT(*) AS ?n) {WINDOW} WHERE {{ ?a ?b ?c }}"
-    text = json.dumps({"query_template": query, "cases": found})
+    text = json.dumps({"query_template": query, "cases": results})
     (folder / "external_timestamp_window_counts.json").write_text(text, encoding="utf-8")
     return small
 
 
 def test_counts_of_windows(counts: Path) -> None:
-    found = {outcome.case: outcome.status for outcome in run("csparql-engine", counts, Stages())}
-    assert found == {"c.1": "passed", "c.2": "failed", "c.5": "known bad"}
+    results = {outcome.case: outcome.status for outcome in run("csparql-engine", counts, Stages())}
+    assert results == {"c.1": "passed", "c.2": "failed", "c.5": "known bad"}
 
 
 def test_a_line_for_each_suite(counts: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,11 +172,11 @@ def test_a_line_for_each_suite(counts: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_evaluations_that_differ() -> None:
-    one, other = [(literal("1", XSD + "integer"),)], [(literal("01", XSD + "int"),)]
-    compare({1: one, 2: [*one, *one]}, {1: other, 2: [*other, *one]})
-    for came in ({1: one}, {1: one, 3: [*one, *one]}, {1: one, 2: one}, {1: [], 2: [*one, *one]}):
+    item, other = [(literal("1", XSD + "integer"),)], [(literal("01", XSD + "int"),)]
+    compare({1: item, 2: [*item, *item]}, {1: other, 2: [*other, *item]})
+    for actual in ({1: item}, {1: item, 3: [*item, *item]}, {1: item, 2: item}, {1: [], 2: [*item, *item]}):
         with pytest.raises(AssertionError):
-            compare(came, {1: one, 2: [*one, *one]})
+            compare(actual, {1: item, 2: [*item, *item]})
 
 
 def test_a_stream_with_times(tmp_path: Path) -> None:

@@ -23,16 +23,16 @@ ONE = Dataset(frozenset({Triple(A, P, B)}), {G: frozenset({Triple(B, P, A)})})
 
 
 def test_a_data_set_is_a_value() -> None:
-    given: dict[Term, Any] = {G: {Triple(B, P, A)}}
-    made = Dataset(frozenset({Triple(A, P, B)}), given)
-    assert made == ONE
-    assert hash(made) == hash(ONE)
-    given[G].add(Triple(A, P, A))
-    given[A] = frozenset()
-    assert made == ONE
-    assert made != Dataset(ONE.default, {G: frozenset()})
+    inputs: dict[Term, Any] = {G: {Triple(B, P, A)}}
+    result = Dataset(frozenset({Triple(A, P, B)}), inputs)
+    assert result == ONE
+    assert hash(result) == hash(ONE)
+    inputs[G].add(Triple(A, P, A))
+    inputs[A] = frozenset()
+    assert result == ONE
+    assert result != Dataset(ONE.default, {G: frozenset()})
     with pytest.raises(TypeError):
-        made.named[A] = frozenset()  # type: ignore[index]
+        result.named[A] = frozenset()  # type: ignore[index]
 
 
 def test_union() -> None:
@@ -61,12 +61,12 @@ def test_what_is_written_is_what_was_there(
 ) -> None:
     import tempfile
 
-    made = Dataset(default, named)
+    value = Dataset(default, named)
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/x.{format}"
-        write(encoded(made, writable(path)), path)
+        write(encoded(value, writable(path)), path)
         result = read(path)
-    assert isomorphic(result.quads(), made.quads())
+    assert isomorphic(result.quads(), value.quads())
 
 
 @pytest.mark.parametrize("format", WRITABLE_FORMATS)
@@ -77,13 +77,13 @@ def test_a_document_is_the_same_each_time(format: str) -> None:
         f"sys.stdout.buffer.write(encoded(Dataset(facts), writable('-', '{format}')))"
     )
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    seen = {
+    history = {
         run(
             [sys.executable, "-c", code], env=environment | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
         ).stdout
         for seed in ("1", "2")
     }
-    assert len(seen) == 1
+    assert len(history) == 1
 
 
 @pytest.mark.parametrize("format", ["nt", "ttl"])
@@ -94,15 +94,15 @@ def test_formats_of_one_graph(format: str) -> None:
 
 
 def test_blank_nodes_are_those_of_their_document(tmp_path: Path) -> None:
-    one, other = tmp_path / "one.trig", tmp_path / "other.trig"
-    one.write_text("_:x <urn:p> _:x . <urn:g> { _:x <urn:p> _:y }")
-    other.write_text(one.read_text())
-    result = read(str(one))
+    item, other = tmp_path / "one.trig", tmp_path / "other.trig"
+    item.write_text("_:x <urn:p> _:x . <urn:g> { _:x <urn:p> _:y }")
+    other.write_text(item.read_text())
+    result = read(str(item))
     ((subject, _, _),) = result.default
     assert subject in {triple.subject for triple in result.named[iri("urn:g")]}
-    assert read(str(one)) == result
+    assert read(str(item)) == result
     assert result.default.isdisjoint(read(str(other)).default)
-    assert result.default.isdisjoint(read(str(one), scope="again").default)
+    assert result.default.isdisjoint(read(str(item), scope="again").default)
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:

@@ -58,9 +58,9 @@ def test_each_path_is_found_by_one_task(window: Window) -> None:
     tally = NodeMetrics(plan)
     batches = [EVENTS[at : at + 16] for at in range(0, len(EVENTS), 16)]
     workers = in_memory.Workers(Random(1), trouble=0)
-    found = in_memory.run(plan, batches, tally=tally, workers=workers, spread=closures(plan))
+    outputs = in_memory.run(plan, batches, tally=tally, workers=workers, spread=closures(plan))
     job = squall.build(plan, options=Options(measure=True))
-    assert sorted(found) == sorted(job.run(batches))
+    assert sorted(outputs) == sorted(job.run(batches))
     ((closure, _),) = closures(plan)
     in_process = job.figures()[closure].rows  # type: ignore[attr-defined]
     assert tally.figures()[closure].rows == in_process > 50
@@ -69,8 +69,8 @@ def test_each_path_is_found_by_one_task(window: Window) -> None:
 @pytest.mark.parametrize("columns", [((1,), (0,)), ((), ())], ids=["moved", "in one place"])
 def test_paths_lie_by_where_they_begin(columns: tuple[tuple[int, ...], ...]) -> None:
     plan = by_hand(*columns)
-    found = in_memory.run(plan, [EVENTS[:30], EVENTS[30:]], spread=closures(plan))
-    assert sorted(found) == sorted(squall.build(plan).run([EVENTS]))
+    outputs = in_memory.run(plan, [EVENTS[:30], EVENTS[30:]], spread=closures(plan))
+    assert sorted(outputs) == sorted(squall.build(plan).run([EVENTS]))
     assert len(levels(plan, closures(plan))) == 3
 
 

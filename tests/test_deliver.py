@@ -32,25 +32,25 @@ def answer(taken: Iterable[Delta], instant: int) -> Counter[object]:
     counts: Counter[Row] = Counter()
     for row, count in at(taken, instant).items():
         counts[row[:-1]] += count
-    found: Counter[object] = Counter()
+    results: Counter[object] = Counter()
     for row, count in counts.items():
         if count > 0:
-            found[row_fact(row)] = count if isinstance(row_fact(row), Solution) else 1
-    return found
+            results[row_fact(row)] = count if isinstance(row_fact(row), Solution) else 1
+    return results
 
 
 def told(output: str, report: Report, taken: Sequence[Delta], now: int, instants: Sequence[int]) -> Counter[object]:
     """What is handed on up to a time: (time, fact)."""
     times = instants if output == "rstream" else _reported(report, TIMES)
-    found: Counter[object] = Counter()
+    results: Counter[object] = Counter()
     before: Counter[object] = Counter()
     for time in (time for time in times if time <= now):
         holds = answer(taken, time)
         changed = {"istream": holds - before, "dstream": before - holds, "rstream": holds}[output]
         if output != "rstream" or report.policy != "change" or holds != before:
-            found.update({(time, fact): count for fact, count in changed.items()})
+            results.update({(time, fact): count for fact, count in changed.items()})
         before = holds
-    return found
+    return results
 
 
 def _reported(report: Report, times: Sequence[int]) -> Sequence[int]:
@@ -59,10 +59,10 @@ def _reported(report: Report, times: Sequence[int]) -> Sequence[int]:
 
 def rows_of(entry: Delta, kind: str) -> Delta:
     """An entry of one term and a rule as one of a fact or a solution."""
-    term, rule, *rest = entry
+    term, rule, *remainder = entry
     if kind == "solutions":
-        return ("?x y", term, None, rule, *rest)
-    return (term, B, C, rule, *rest)
+        return ("?x y", term, None, rule, *remainder)
+    return (term, B, C, rule, *remainder)
 
 
 def course_of(course: Sequence[Advance], kind: str) -> list[Advance]:
@@ -93,21 +93,21 @@ def test_it_tells_the_answer_as_time_goes_on(
     """grid: the evaluation instants, of which only an answer told whole takes notice."""
     op = OutputOperator(ops.Sink(output, report=report))
     instants = _reported(report, sorted(grid))
-    taken: list[Delta] = []
-    came: list[Output] = []
+    deltas: list[Delta] = []
+    outputs: list[Output] = []
     passed = ALWAYS - 1
     for step in course_of(course, kind):
         op.apply(0, step.batch)
-        taken += step.batch
-        found = op.flush(step.now, [time for time in instants if passed < time <= step.now])
-        assert all(passed < out.time <= step.now for out in found)
-        came += found
+        deltas += step.batch
+        result = op.flush(step.now, [time for time in instants if passed < time <= step.now])
+        assert all(passed < out.time <= step.now for out in result)
+        outputs += result
         passed = step.now
-        assert Counter((out.time, out.fact) for out in came) == told(output, report, taken, passed, instants)
-    assert [out.time for out in came] == sorted(out.time for out in came)
+        assert Counter((out.time, out.fact) for out in outputs) == told(output, report, deltas, passed, instants)
+    assert [out.time for out in outputs] == sorted(out.time for out in outputs)
     # A solution that becomes more may name a rule since which it is one.
     at_once = kind == "facts" and output == "istream" and report.policy != "periodic"
-    _is_made_by_a_maker(came, taken, now=at_once)
+    _is_made_by_a_maker(outputs, deltas, now=at_once)
 
 
 def _is_made_by_a_maker(came: Iterable[Output], taken: Sequence[Delta], now: bool) -> None:
@@ -123,9 +123,9 @@ def _is_made_by_a_maker(came: Iterable[Output], taken: Sequence[Delta], now: boo
 @settings(max_examples=examples_of(15), deadline=None)
 def test_it_goes_on_elsewhere_from_what_it_kept(output: str, course: list[Advance]) -> None:
     op = OutputOperator(ops.Sink(output))
-    taken: list[Delta] = []
+    deltas: list[Delta] = []
     store: list[Delta] = []
-    came: list[Output] = []
+    outputs: list[Output] = []
     passed = ALWAYS - 1
     for step in course_of(course, "facts"):
         op = OutputOperator(ops.Sink(output))
@@ -133,11 +133,11 @@ def test_it_goes_on_elsewhere_from_what_it_kept(output: str, course: list[Advanc
         op.restore(0, store)
         op.keep()
         op.apply(0, step.batch)
-        taken += step.batch
-        came += op.flush(step.now, [time for time in TIMES if passed < time <= step.now])
-        store += [entry for _, kept in op.kept() for entry in kept]
+        deltas += step.batch
+        outputs += op.flush(step.now, [time for time in TIMES if passed < time <= step.now])
+        store += [entry for _, state in op.kept() for entry in state]
         passed = step.now
-    assert Counter((out.time, out.fact) for out in came) == told(output, Report(), taken, passed, TIMES)
+    assert Counter((out.time, out.fact) for out in outputs) == told(output, Report(), deltas, passed, TIMES)
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
@@ -239,7 +239,8 @@ def growing(spans: Iterable[tuple[str, int, int, int, str]], last: int) -> list[
         for subject, start, length, early, rule in spans
     ]
     return [
-        Advance(now, [entry for due, entry in coming if due == now or (now == 0 and due < 0)]) for now in range(last)
+        Advance(now, [entry for expected, entry in coming if expected == now or (now == 0 and expected < 0)])
+        for now in range(last)
     ]
 
 
@@ -250,19 +251,19 @@ def test_what_only_grows_is_told_when_it_comes_in(
 ) -> None:
     """twice: what begins at an instant comes in two batches."""
     op = AppendOnlyOutput(ops.Sink(), remembers=True)
-    taken: list[Delta] = []
-    came: list[Output] = []
+    deltas: list[Delta] = []
+    outputs: list[Output] = []
     for step in growing(spans, max(TIMES)):
         half = len(step.batch) // 2 if twice else 0
         for part in (step.batch[:half], step.batch[half:]):
             op.apply(0, part)
-            came += op.flush(step.now)
+            outputs += op.flush(step.now)
             if forgets:
                 forget(op, step.now)
-        taken += step.batch
-    assert Counter((out.time, out.fact) for out in came) == told("istream", Report(), taken, max(TIMES), ())
-    assert [out.time for out in came] == sorted(out.time for out in came)
-    _is_made_by_a_maker(came, taken, now=True)
+        deltas += step.batch
+    assert Counter((out.time, out.fact) for out in outputs) == told("istream", Report(), deltas, max(TIMES), ())
+    assert [out.time for out in outputs] == sorted(out.time for out in outputs)
+    _is_made_by_a_maker(outputs, deltas, now=True)
     forget(op, max(TIMES))
     assert op.size() == 0
 
@@ -272,17 +273,17 @@ def test_what_only_grows_is_told_when_it_comes_in(
 def test_what_only_grows_goes_on_elsewhere(spans: list[tuple[str, int, int, int, str]]) -> None:
     """Where nothing waits for its time: everything comes when it begins."""
     store: list[Delta] = []
-    taken: list[Delta] = []
-    came: list[Output] = []
+    deltas: list[Delta] = []
+    outputs: list[Output] = []
     for step in growing([(subject, start, length, 0, rule) for subject, start, length, _, rule in spans], max(TIMES)):
         op = AppendOnlyOutput(ops.Sink(), remembers=True)
         op.restore(0, store)
         op.keep()
         op.apply(0, step.batch)
-        came += op.flush(step.now)
-        store += [entry for _, kept in op.kept() for entry in kept]
-        taken += step.batch
-    assert Counter((out.time, out.fact) for out in came) == told("istream", Report(), taken, max(TIMES), ())
+        outputs += op.flush(step.now)
+        store += [entry for _, state in op.kept() for entry in state]
+        deltas += step.batch
+    assert Counter((out.time, out.fact) for out in outputs) == told("istream", Report(), deltas, max(TIMES), ())
 
 
 def test_it_forgets_where_nothing_comes_twice() -> None:

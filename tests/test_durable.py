@@ -79,8 +79,8 @@ def test_a_run_that_is_cut_off_goes_on(
                     sink.outputs.append(output)
                     if number == end:
                         break
-        whole = squall.build(plan, options=Options()).run(batches, facts)
-        assert Counter(out[:2] for out in sink.outputs) == Counter(out[:2] for out in whole)
+        full_result = squall.build(plan, options=Options()).run(batches, facts)
+        assert Counter(out[:2] for out in sink.outputs) == Counter(out[:2] for out in full_result)
         assert_as_oracle(system, sink.outputs, events, facts)
 
     data = {"events": event_streams(features=ALL), "facts": static_data(features=ALL)}
@@ -117,20 +117,20 @@ def described(count: int, seed: int) -> str:
     draw = random.Random(seed)
     text = "@prefix : <http://example.org/> .\n"
     for number in range(count):
-        subject, rest = statement(draw).split(" ", 1)
-        text += f"{subject} {rest[:-2]} ; :at {number * 10} ; :note [ :of _:n{number % 3} ] .\n"
+        subject, words = statement(draw).split(" ", 1)
+        text += f"{subject} {words[:-2]} ; :at {number * 10} ; :note [ :of _:n{number % 3} ] .\n"
         text += ":who :says <<( :this :is :not )>> .\n" * (number % 7 == 0)
     return text
 
 
 def patches(count: int, seed: int) -> str:
-    draw, lines, known = random.Random(seed), [], []
+    draw, lines, existing = random.Random(seed), [], []
     for n in range(count):
         lines += [f'H time "{n * 10}" .', "TX ."]
-        known.append(statement(draw))
-        lines.append(f"A {known[-1]}")
+        existing.append(statement(draw))
+        lines.append(f"A {existing[-1]}")
         if draw.random() < 0.4:
-            lines.append(f"D {known.pop(draw.randrange(len(known)))}")
+            lines.append(f"D {existing.pop(draw.randrange(len(existing)))}")
         lines += ["nonsense", draw.choice(("TA .", "TC ."))] if draw.random() < 0.3 else ["TC ."]
     return "\n".join((*lines, f"A {statement(draw)}"))
 
@@ -148,13 +148,13 @@ class Setting:
     def run(self, sink: Sink, ledger: Path, kept: Path | None, end: int | None = None, stops: bool = False) -> int:
         """How many outputs there were. end: after so many the run is left alone, or told to stop."""
         resume = kept is not None and kept.exists()
-        lost = LedgerFile(ledger, append=resume)
-        own = [Deferred(lost) for _ in self.addresses]
+        dead_letters = LedgerFile(ledger, append=resume)
+        own = [Deferred(dead_letters) for _ in self.addresses]
         opened = [open_source(uri, mine, self.lateness) for uri, mine in zip(self.addresses, own, strict=True)]
         sources = Sources(opened, ledgers=own)
-        options = Options(checkpoint=kept, ledger=lost, sink=sink, every=Interval(statements=40))  # type: ignore[arg-type]
+        options = Options(checkpoint=kept, ledger=dead_letters, sink=sink, every=Interval(statements=40))  # type: ignore[arg-type]
         outputs = squall.build(squall.plan(self.system), options=options).run(sources)
-        with closing(lost), closing(sink):
+        with closing(dead_letters), closing(sink):
             sink.start(resume)
             count = 0
             for output in outputs:
@@ -167,26 +167,26 @@ class Setting:
                     outputs.close()  # type: ignore[attr-defined]
                     break
         self.statements = sum(source.reading.statements for source in opened)
-        self.ledgers.append(lost)
+        self.ledgers.append(dead_letters)
         return count
 
     def holds(self, format: str = "ntt", seed: int = 1) -> None:
         """Runs that are left alone or stopped after some outputs, one after the other, write what one does that is
         not."""
         draw = random.Random(seed)
-        (whole, lost_of_whole), (sink, lost) = (
+        (full_result, lost_of_whole), (sink, dead_letters) = (
             (self.folder / a, self.folder / b) for a, b in (("w", "lw"), ("s", "ls"))
         )
-        count = self.run(open_sink(f"{whole}?format={format}"), lost_of_whole, self.folder / "kept-w")
+        count = self.run(open_sink(f"{full_result}?format={format}"), lost_of_whole, self.folder / "kept-w")
         statements = self.statements
         assert count > 100
         for end in (*(draw.randrange(1, count // 4) for _ in range(6)), None):
             stops = draw.random() < 0.5
-            found = self.run(open_sink(f"{sink}?format={format}"), lost, self.folder / "kept", end, stops)
-            assert found < count  # none of them comes to the end of what there is by itself
-        assert lines(sink) == lines(whole)
-        assert lines(lost) == lines(lost_of_whole)
-        assert lines(lost) or "?time=" in self.addresses[0] or "&time=" in self.addresses[0]
+            outputs = self.run(open_sink(f"{sink}?format={format}"), dead_letters, self.folder / "kept", end, stops)
+            assert outputs < count  # none of them comes to the end of what there is by itself
+        assert lines(sink) == lines(full_result)
+        assert lines(dead_letters) == lines(lost_of_whole)
+        assert lines(dead_letters) or "?time=" in self.addresses[0] or "&time=" in self.addresses[0]
         assert self.ledgers[-1].counts == self.ledgers[0].counts
         assert self.statements == statements
 
@@ -233,13 +233,13 @@ def test_a_sink_that_is_not_what_it_was_is_an_error(tmp_path: Path, ending: str)
 
 def test_a_ledger_that_was_put_aside_goes_on(tmp_path: Path) -> None:
     (tmp_path / "a.ntt").write_text("broken\n")
-    setting, lost = Setting(tmp_path, [f"{tmp_path}/a.ntt"]), tmp_path / "ls"
-    setting.run(open_sink(f"{tmp_path}/s.ntt"), lost, tmp_path / "kept")
-    lost.unlink()
+    setting, dead_letters = Setting(tmp_path, [f"{tmp_path}/a.ntt"]), tmp_path / "ls"
+    setting.run(open_sink(f"{tmp_path}/s.ntt"), dead_letters, tmp_path / "kept")
+    dead_letters.unlink()
     with (tmp_path / "a.ntt").open("a") as file:
         file.write("also\n")
-    setting.run(open_sink(f"{tmp_path}/s.ntt"), lost, tmp_path / "kept")
-    assert [json.loads(line)["text"] for line in lost.read_text().splitlines()] == ["also"]
+    setting.run(open_sink(f"{tmp_path}/s.ntt"), dead_letters, tmp_path / "kept")
+    assert [json.loads(line)["text"] for line in dead_letters.read_text().splitlines()] == ["also"]
 
 
 SOURCES = {
@@ -276,8 +276,8 @@ def test_a_folder_that_grows_goes_on(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     parts = [timed_lines(60, number, first=1000 * number) for number in range(6)]
     (tmp_path / "whole.ntt").write_text("".join(parts))
-    whole, grown = (Setting(tmp_path, [f"{tmp_path}/{name}"]) for name in ("whole.ntt", "in"))
-    whole.run(open_sink(f"{tmp_path}/w.ntt"), tmp_path / "lw", None)
+    full_result, grown = (Setting(tmp_path, [f"{tmp_path}/{name}"]) for name in ("whole.ntt", "in"))
+    full_result.run(open_sink(f"{tmp_path}/w.ntt"), tmp_path / "lw", None)
     for name, text in zip("fedcba", parts, strict=True):
         (tmp_path / "in" / f"{name}.ntt").write_text(text)
         grown.run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
@@ -336,7 +336,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_checkpoint_that_was_cut_off_does_not_count(folder: Path) -> None:
     """At each byte of the last one: the one before it does."""
-    whole = kept(folder)
+    full_result = kept(folder)
     path = folder / checkpoint.NAME
     data = path.read_bytes()
     ends = [
@@ -353,7 +353,7 @@ def test_a_checkpoint_that_was_cut_off_does_not_count(folder: Path) -> None:
             assert found.last is not None
             assert found.last.sources == json.loads(data[: ends[places[-1] - 1]].split(b"\n")[-2])["sources"]
         path.write_bytes(data[: length + 1])
-        assert {*kept(folder)} <= {*whole}
+        assert {*kept(folder)} <= {*full_result}
         path.write_bytes(data)
 
 
@@ -373,12 +373,12 @@ def test_where_there_is_no_room_the_checkpoint_before_counts(
 ) -> None:
     """Neither where lines are added, nor where the file is written anew."""
     monkeypatch.setattr(checkpoint, "_LEAST", least)
-    sink, whole = Kept(), kept(folder.with_name("whole"))
+    sink, full_result = Kept(), kept(folder.with_name("whole"))
     room = (folder.with_name("whole") / checkpoint.NAME).stat().st_size - 200
 
     def take() -> None:
-        for one in kept_by(folder, sink):
-            sink.outputs.append(one)
+        for item in kept_by(folder, sink):
+            sink.outputs.append(item)
 
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -390,7 +390,7 @@ def test_where_there_is_no_room_the_checkpoint_before_counts(
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
     take()
-    assert sorted(sink.outputs) == sorted(whole)
+    assert sorted(sink.outputs) == sorted(full_result)
 
 
 @pytest.mark.parametrize("least", [-1, 1 << 20])
@@ -419,7 +419,7 @@ def test_what_counts_is_on_disk_before(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(Sources, "acknowledge", acknowledged)
     monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 1000)
     Setting(tmp_path, [f"{tmp_path}/a.ntt"]).run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
-    *saved, end = [one.strip() for one in " ".join(steps).split("told")]
+    *saved, end = [item.strip() for item in " ".join(steps).split("told")]
     outputs = "s.ntt ls" if steps[0] == "s.ntt" else "ls s.ntt"
     anew, appended = f"{outputs} checkpoint.jsonl.tmp renamed kept", f"{outputs} checkpoint.jsonl"
     assert (saved[0], end) == (anew, "")
@@ -604,11 +604,11 @@ class Posted:
 
 
 def test_an_outbox_hands_on_what_a_checkpoint_has(folder: Path) -> None:
-    there: dict[str, Output] = {}
+    existing_items: dict[str, Output] = {}
     (folder.parent / "a.ntt").write_text(timed_lines(80, 1))
-    whole = kept(folder.parent / "whole")
+    full_result = kept(folder.parent / "whole")
     for fails in (0, 1, 3, 8, None):
-        sink = Posted(there, fails)
+        sink = Posted(existing_items, fails)
         outbox = Outbox(sink)
         outbox.start()
         try:
@@ -619,15 +619,15 @@ def test_an_outbox_hands_on_what_a_checkpoint_has(folder: Path) -> None:
         finally:
             outbox.close()
         assert sink.told[-3:] == ["finish", "flush", "close"]
-    assert Counter(there.values()) == Counter(whole)
-    again = Posted(there)
+    assert Counter(existing_items.values()) == Counter(full_result)
+    again = Posted(existing_items)
     assert list(kept_by(folder, Outbox(again))) == []
     assert {"finish", "flush"} >= {*again.told}
 
 
 def test_what_is_incomplete_waits_for_the_next_run(tmp_path: Path) -> None:
     """As long as the sources have not ended."""
-    path, first, *others = tmp_path / "out", *(output(1)._replace(rule=rule) for rule in "aba")
+    path, first, *other_items = tmp_path / "out", *(output(1)._replace(rule=rule) for rule in "aba")
 
     def opened() -> Outbox:
         box = Outbox(open_sink(f"{path}?format=ndjson-evaluations"))
@@ -642,12 +642,12 @@ def test_what_is_incomplete_waits_for_the_next_run(tmp_path: Path) -> None:
     assert path.read_text() == ""
     with closing(opened()) as box:
         box.recover(saved)
-        for other in others:
+        for other in other_items:
             box.write(other)
         box.save(last=True)
         box.deliver()
-    found = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [(one["query"], len(one["results"]["bindings"])) for one in found] == [("a", 2), ("b", 1)]
+    document = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(item["query"], len(item["results"]["bindings"])) for item in document] == [("a", 2), ("b", 1)]
 
 
 def kept_by(folder: Path, sink: Any) -> Any:

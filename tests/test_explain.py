@@ -224,8 +224,8 @@ def test_golden(name: str, shown: str) -> None:
 
 
 def test_every_operator_is_in_a_golden_plan() -> None:
-    shown = {type(node.op) for node in (*PLAN.nodes, *QUERY_PLAN.nodes)}
-    assert shown == set(get_args(pps.Operator))
+    text = {type(node.op) for node in (*PLAN.nodes, *QUERY_PLAN.nodes)}
+    assert text == set(get_args(pps.Operator))
 
 
 @pytest.mark.parametrize("plan", [PLAN, QUERY_PLAN])
@@ -378,9 +378,9 @@ class Scripts(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        named = dict(attrs)
+        names = dict(attrs)
         self.loads += [value or "" for name, value in attrs if name in ("src", "href", "data", "srcset")]
-        self.inside = (named.get("type") or "program") if tag == "script" else ""
+        self.inside = (names.get("type") or "program") if tag == "script" else ""
 
     def handle_endtag(self, tag: str) -> None:
         self.inside = ""
@@ -411,7 +411,7 @@ def test_a_page_holds_what_there_is_to_know_of_a_node() -> None:
 def test_nothing_in_a_plan_becomes_markup_of_the_page(text: str) -> None:
     plain, page = Scripts(explain.html(PLAN)), Scripts(explain.html(renamed(PLAN, text)))
     # The lines of a label and the list of prefixes depend on the text.
-    tags = [[tag for tag in one.tags if tag not in ("tspan", "dl", "dt", "dd", "h2")] for one in (plain, page)]
+    tags = [[tag for tag in item.tags if tag not in ("tspan", "dl", "dt", "dd", "h2")] for item in (plain, page)]
     assert tags[0] == tags[1]
     assert page.texts["program"] == plain.texts["program"]
     assert text in json.loads(page.texts["application/json"])["rules"]
@@ -430,8 +430,8 @@ def test_a_page_loads_nothing() -> None:
 def test_the_program_of_a_page_is_javascript(tmp_path: Path) -> None:
     path = tmp_path / "page.js"
     path.write_text(Scripts(explain.html(PLAN)).texts["program"])
-    done = subprocess.run(["node", "--check", str(path)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    outputs = subprocess.run(["node", "--check", str(path)], capture_output=True, text=True, check=False)
+    assert outputs.returncode == 0, outputs.stderr
 
 
 def many(rules: int) -> Plan:

@@ -156,18 +156,18 @@ def test_what_is_no_instant_has_no_order() -> None:
 
 @given(st.integers(-(10**14), 10**15))
 def test_a_time_is_printed_as_the_instant_that_it_is(milliseconds: int) -> None:
-    found = values.instant(values.date_time(milliseconds))
-    assert found is not None
-    assert found.seconds * 1000 + int(found.fraction.ljust(3, "0")) == milliseconds
+    result = values.instant(values.date_time(milliseconds))
+    assert result is not None
+    assert result.seconds * 1000 + int(result.fraction.ljust(3, "0")) == milliseconds
 
 
 @given(st.integers(), st.decimals(allow_nan=False, allow_infinity=False, places=5))
 def test_printed_numbers_are_terms(whole: int, exact: Decimal) -> None:
-    for made in (values.integer(whole), values.decimal(exact)):
-        assert any_term(made) == made
-    found = values.number(values.decimal(exact))
-    assert found is not None
-    assert found.value == exact
+    for result in (values.integer(whole), values.decimal(exact)):
+        assert any_term(result) == result
+    value = values.number(values.decimal(exact))
+    assert value is not None
+    assert value.value == exact
 
 
 # Jena's built-ins
@@ -271,19 +271,19 @@ def test_built_ins(name: str, arguments: tuple[Any, ...], result: object) -> Non
 
 
 def test_a_skolem_node_depends_on_its_arguments_alone() -> None:
-    made = call("makeSkolem", X, of(42))
-    assert made == call("makeSkolem", X, of(42))
-    others = [(of("urn:x"), of(42)), (X, of("42")), (X, of(42, "long")), (X,), (X, of(42), None)]
-    assert len({made, *(call("makeSkolem", *arguments) for arguments in others)}) == 6
+    result = call("makeSkolem", X, of(42))
+    assert result == call("makeSkolem", X, of(42))
+    other_items = [(of("urn:x"), of(42)), (X, of("42")), (X, of(42, "long")), (X,), (X, of(42), None)]
+    assert len({result, *(call("makeSkolem", *arguments) for arguments in other_items)}) == 6
     assert call("makeSkolem", of("foo")) != call("makeSkolem", Term('"foo"@en'))
 
 
 def test_a_temporary_node_depends_on_its_call_and_the_bindings() -> None:
-    made = call("makeTemp", of(1), of("key 1"), X, B)
-    assert made == call("makeTemp", of(1), of("key 1"), X, B)
-    others = [(of(2), of("key 1"), X, B), (of(1), of("key 2"), X, B), (of(1), of("key 1"), B, X)]
-    assert made not in {call("makeTemp", *arguments) for arguments in others}
-    assert any_term(made) == made
+    result = call("makeTemp", of(1), of("key 1"), X, B)
+    assert result == call("makeTemp", of(1), of("key 1"), X, B)
+    other_items = [(of(2), of("key 1"), X, B), (of(1), of("key 2"), X, B), (of(1), of("key 1"), B, X)]
+    assert result not in {call("makeTemp", *arguments) for arguments in other_items}
+    assert any_term(result) == result
 
 
 def test_print_logs(caplog: pytest.LogCaptureFixture) -> None:
@@ -323,20 +323,20 @@ def test_no_built_in_fails_whatever_the_terms(function: Function, data: st.DataO
 @pytest.fixture
 def clean() -> Iterator[None]:
     """A registry that forgets what the test registers, and knows afterwards what other tests have registered."""
-    others = functions.own()
+    other_items = functions.own()
     functions._registry.cache_clear()
     yield
     functions._registry.cache_clear()
-    functions.register(*others)
+    functions.register(*other_items)
 
 
 @pytest.mark.usefixtures("clean")
 def test_every_built_in_refers_to_functions_that_exist() -> None:
-    found = functions.builtins("jena")
-    for builtin in found.values():
+    result = functions.builtins("jena")
+    for builtin in result.values():
         for used in (builtin.test, builtin.same, *(mode.function for mode in builtin.modes)):
             assert used is None or functions.lookup(used).doc
-    assert {"sum", "noValue", "table"} <= set(found)
+    assert {"sum", "noValue", "table"} <= set(result)
     assert functions.builtins("no such language") == {}
 
 
@@ -350,50 +350,50 @@ def test_a_function_of_ones_own() -> None:
     @functions.function("half")
     def half(term: Term | None) -> Term | None:
         """half of an integer"""
-        found = None if term is None else values.number(term)
-        return of(int(found.value) // 2) if found else None
+        result = None if term is None else values.number(term)
+        return of(int(result.value) // 2) if result else None
 
-    found = functions.lookup(functions.OWN + "half")
-    assert (found.evaluate(of(4)), found.least, found.most, found.doc) == (of(2), 1, 1, "half of an integer")
+    result = functions.lookup(functions.OWN + "half")
+    assert (result.evaluate(of(4)), result.least, result.most, result.doc) == (of(2), 1, 1, "half of an integer")
     spelled = functions.builtins("jena")["half"]
-    assert (spelled.least, spelled.most, spelled.modes) == (2, 2, (Mode(-1, found.iri),))
-    assert set(functions.own()) == {found, spelled}
+    assert (spelled.least, spelled.most, spelled.modes) == (2, 2, (Mode(-1, result.iri),))
+    assert set(functions.own()) == {result, spelled}
 
 
 @pytest.mark.usefixtures("clean")
 def test_a_vectorised_function_is_called_for_many_solutions_at_once() -> None:
     """With the same arguments once; inside of another, of a query, that one is called with its results."""
-    asked: list[list[Term | None]] = []
+    terms: list[list[Term | None]] = []
 
     @functions.function("http://example.org/f#length", languages=("jena",), vectorised=True)
     def lengths(texts: list[Term | None]) -> list[Term | None]:
-        asked.append(texts)
-        found = [None if text is None else parts(text).lexical for text in texts]
-        return [None if text in (None, "none") else of(len(text)) for text in found]
+        terms.append(texts)
+        outputs = [None if text is None else parts(text).lexical for text in texts]
+        return [None if text in (None, "none") else of(len(text)) for text in outputs]
 
     @functions.function("http://example.org/f#even", truth=True, languages=("jena",), vectorised=True)
     def even(numbers: list[Term | None]) -> list[bool]:
         return [number is not None and int(parts(number).lexical) % 2 == 0 for number in numbers]
 
     rule = "@prefix : <http://example.org/>.\n[r: (?x :p ?t) length(?t ?n) even(?n) -> (?x :q ?n)]"
-    given = [("a", "ab"), ("b", "abc"), ("c", "none"), ("d", "ab"), ("e", "abcd")]
-    one = Event(
-        1, tuple(Triple(iri(f"urn:{name}"), iri("http://example.org/p"), literal(text)) for name, text in given)
+    inputs = [("a", "ab"), ("b", "abc"), ("c", "none"), ("d", "ab"), ("e", "abcd")]
+    event = Event(
+        1, tuple(Triple(iri(f"urn:{name}"), iri("http://example.org/p"), literal(text)) for name, text in inputs)
     )
     system = squall.compile(rule, lexer="jena")
-    found = list(squall.run(squall.plan(system), [one]))
-    assert {(out.fact.subject, out.fact.object) for out in found if isinstance(out.fact, Triple)} == {
+    outputs = list(squall.run(squall.plan(system), [event]))
+    assert {(out.fact.subject, out.fact.object) for out in outputs if isinstance(out.fact, Triple)} == {
         (iri("urn:a"), of(2)), (iri("urn:d"), of(2)), (iri("urn:e"), of(4)),
     }  # fmt: skip
-    assert [set(texts) for texts in asked] == [set(map(literal, ("ab", "abc", "abcd", "none")))]
-    assert len(asked[0]) == 4
-    assert_as_oracle(system, found, [one])
+    assert [set(texts) for texts in terms] == [set(map(literal, ("ab", "abc", "abcd", "none")))]
+    assert len(terms[0]) == 4
+    assert_as_oracle(system, outputs, [event])
     query = """PREFIX : <http://example.org/> PREFIX f: <http://example.org/f#>
         SELECT ?x { ?x :p ?t BIND (f:length(STR(f:length(?t))) AS ?n) FILTER (f:even(f:length(?t) + ?n)) }"""
     asking = squall.compile(query, lexer="sparql")
-    answers = list(squall.run(squall.plan(asking), [one]))
+    answers = list(squall.run(squall.plan(asking), [event]))
     assert len(answers) == 1
-    assert_as_oracle(asking, answers, [one])
+    assert_as_oracle(asking, answers, [event])
 
 
 @pytest.mark.usefixtures("clean")
@@ -407,22 +407,22 @@ def test_a_vectorised_function_is_called_for_many_solutions_at_once() -> None:
 )
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_what_is_aggregated_or_joined_is_computed_for_many_solutions_at_once(query: str, planner: str) -> None:
-    asked: list[list[Term | None]] = []
+    terms: list[list[Term | None]] = []
 
     @functions.function("http://example.org/f#length", vectorised=True)
     def lengths(texts: list[Term | None]) -> list[Term | None]:
-        asked.append(texts)
+        terms.append(texts)
         return [None if text is None else of(len(parts(text).lexical)) for text in texts]
 
-    given = [("a", "abc"), ("b", "d"), ("c", "abc"), ("c", "fg")]
-    one = Event(
-        1, tuple(Triple(iri(f"urn:{name}"), iri("http://example.org/p"), literal(text)) for name, text in given)
+    inputs = [("a", "abc"), ("b", "d"), ("c", "abc"), ("c", "fg")]
+    event = Event(
+        1, tuple(Triple(iri(f"urn:{name}"), iri("http://example.org/p"), literal(text)) for name, text in inputs)
     )
     prefixes = "PREFIX : <http://example.org/> PREFIX f: <http://example.org/f#> "
     system = squall.compile(prefixes + query, lexer="sparql")
-    found = list(squall.run(squall.plan(system, planner), [one]))
-    assert [set(texts) for texts in asked] == [set(map(literal, ("abc", "d", "fg")))] * query.count("f:length")
-    assert_as_oracle(system, found, [one])
+    outputs = list(squall.run(squall.plan(system, planner), [event]))
+    assert [set(texts) for texts in terms] == [set(map(literal, ("abc", "d", "fg")))] * query.count("f:length")
+    assert_as_oracle(system, outputs, [event])
 
 
 @pytest.mark.usefixtures("clean")
@@ -455,12 +455,12 @@ def test_a_function_of_ones_own_may_be_called_in_several_ways() -> None:
         return of(f"{parts(title).lexical} {parts(name).lexical}")
 
     @functions.mode("prefixed", 1)
-    def title_of(name: Term, whole: Term) -> Term | None:
-        return of(parts(whole).lexical.removesuffix(f" {parts(name).lexical}"))
+    def title_of(name: Term, term: Term) -> Term | None:
+        return of(parts(term).lexical.removesuffix(f" {parts(name).lexical}"))
 
     @functions.mode("prefixed", 0)
-    def name_of(title: Term, whole: Term) -> Term | None:
-        return of(parts(whole).lexical.removeprefix(f"{parts(title).lexical} "))
+    def name_of(title: Term, term: Term) -> Term | None:
+        return of(parts(term).lexical.removeprefix(f"{parts(title).lexical} "))
 
     rules = """@prefix : <http://example.org/> .
         [whole: (?x :name ?n) (?x :title ?t) prefixed(?n ?t ?w) -> (?x :whole ?w)]
@@ -486,9 +486,9 @@ def test_a_mode_that_does_not_fit_is_refused() -> None:
     with pytest.raises(PluginError, match="there is no function of one's own `twicce` in `jena`\nhint: did you mean"):
         functions.mode("twicce", 0)(lambda term: term)
     with pytest.raises(PluginError, match=r"a mode of `twice` takes all .*\nhint: `twice` has 2 arguments"):
-        functions.mode("twice", 0)(lambda one, other: one)
+        functions.mode("twice", 0)(lambda item, other: item)
     with pytest.raises(PluginError, match="there is no function of one's own `sum` in `jena`"):
-        functions.mode("sum", 0)(lambda one, other: one)
+        functions.mode("sum", 0)(lambda item, other: item)
 
 
 @pytest.mark.usefixtures("clean")
@@ -502,16 +502,16 @@ def test_a_function_of_ones_own_that_gives_no_term_is_a_defect(value: object) ->
 
 @pytest.mark.usefixtures("clean")
 def test_a_function_of_ones_own_in_a_head() -> None:
-    told: list[Term] = []
+    terms: list[Term] = []
 
     @functions.function("tell", truth=True, pure=False, where="head")
     def tell(term: Term) -> bool:
-        told.append(term)
+        terms.append(term)
         return True
 
     (out,) = run("[r: (?x <urn:p> ?y) -> (?x <urn:q> ?y) tell(?y)]", "1 :a <urn:p> :b")
     assert isinstance(out.fact, Triple)
-    assert told == [out.fact.object]
+    assert terms == [out.fact.object]
     with pytest.raises(TranslatorError, match="`tell` cannot be in the body of a rule"):
         squall.compile("[(?x <urn:p> ?y) tell(?y) -> (?x <urn:q> ?y)]", lexer="jena")
 
@@ -522,9 +522,9 @@ def test_a_test_of_ones_own_with_an_iri_for_a_language_of_ones_own() -> None:
     def near(time: int, *terms: Term | None) -> bool:
         return time > 0
 
-    found = functions.lookup("http://example.org/f#near")
-    assert (found.least, found.most, found.truth, found.timed, found.pure) == (0, None, True, True, False)
-    assert functions.builtins("mine")["near"].test == found.iri
+    result = functions.lookup("http://example.org/f#near")
+    assert (result.least, result.most, result.truth, result.timed, result.pure) == (0, None, True, True, False)
+    assert functions.builtins("mine")["near"].test == result.iri
     assert "near" not in functions.builtins("jena")
 
 

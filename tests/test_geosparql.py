@@ -21,8 +21,8 @@ def wkt(text: str) -> Term:
 
 
 def far(one: str, other: str, unit: str = OGC + "metre") -> float | None:
-    found = distance(wkt(one), wkt(other), iri(unit))
-    value = None if found is None else number(found)
+    result = distance(wkt(one), wkt(other), iri(unit))
+    value = None if result is None else number(result)
     return None if value is None else float(value.value)
 
 

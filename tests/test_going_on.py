@@ -113,8 +113,8 @@ class Moving:
         self._write(running.kept())
 
     def _write(self, kept: Iterator[tuple[str, int, list[Delta]]]) -> None:
-        for id, slot, found in kept:
-            self.texts += ((id, slot, serde.pack(row), start, end, n) for *row, start, end, n in found)
+        for id, slot, result in kept:
+            self.texts += ((id, slot, serde.pack(row), start, end, n) for *row, start, end, n in result)
 
     def _elsewhere(self) -> Running:
         running, state = Running(self.plan, Options()), State()
@@ -123,7 +123,7 @@ class Moving:
         if self.compacts:
             state.compact(running.memories, self.passed)
             self.texts = []
-            self._write((id, slot, found) for (id, slot), found in state.entries.items())
+            self._write((id, slot, result) for (id, slot), result in state.entries.items())
         running.restore(self.passed, self.begin, state.entries)
         running.keep()
         return running
@@ -140,11 +140,11 @@ def test_a_run_goes_on_elsewhere_from_what_it_kept(planner: str, many: int) -> N
         plan = squall.plan(system, planner)
         places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
         batches = [events[begin:end] for begin, end in pairwise(places)]
-        found = list(Moving(plan, compacts).outputs(batches, facts))
-        assert [out.time for out in found] == sorted(out.time for out in found)
-        whole = [out for part in undisturbed(plan, batches, facts) for out in part]
-        assert told(found) == told(whole)
-        assert_as_oracle(system, found, events, facts)
+        outputs = list(Moving(plan, compacts).outputs(batches, facts))
+        assert [out.time for out in outputs] == sorted(out.time for out in outputs)
+        full_result = [out for part in undisturbed(plan, batches, facts) for out in part]
+        assert told(outputs) == told(full_result)
+        assert_as_oracle(system, outputs, events, facts)
 
     data = {"events": event_streams(features=ALL), "facts": static_data(features=ALL)}
     cuts = st.lists(st.integers(0, 12), max_size=4)
@@ -203,9 +203,9 @@ def streamed(output: str, window: Window) -> System:
 
 def deleted() -> System:
     """A stream, what is in its window, and an update that deletes of it."""
-    told = replace(streamed("istream", LANDMARK), output="dstream")
+    outputs = replace(streamed("istream", LANDMARK), output="dstream")
     delete = replace(rule(pattern(X, "stop", Y), then=Delete((pattern(X, "k", Y),))), name="d")
-    return replace(told, subsystems=(*told.subsystems, delete))
+    return replace(outputs, subsystems=(*outputs.subsystems, delete))
 
 
 def without(cls: type, slot: int) -> Callable[[pytest.MonkeyPatch], None]:
@@ -214,9 +214,9 @@ def without(cls: type, slot: int) -> Callable[[pytest.MonkeyPatch], None]:
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
         restore = cls.restore  # type: ignore[attr-defined]
 
-        def partly(self: Stateful, number: int, found: Sequence[Delta]) -> None:
+        def partly(self: Stateful, number: int, deltas: Sequence[Delta]) -> None:
             if type(self) is not cls or number != slot:
-                restore(self, number, found)
+                restore(self, number, deltas)
 
         monkeypatch.setattr(cls, "restore", partly)
 
@@ -239,31 +239,67 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
     "the left of an optional part": (without(LeftJoin, 0), OPTIONAL, CHAIN),
     "the right of an optional part": (without(LeftJoin, 1), OPTIONAL, "1 :b :q :c\n3 :a :p :b"),
     "a set that grows": (without(AppendOnlyDistinct, 0), rule(P, then=Select((X,))), "1 :a :p :b\n2 :a :p :b"),
-    "a set that counts": (without(RetractableDistinct, 0), COUNTED_SET, "1 :a :p :b\n2 :a :p :b\n3 :a :p :c\n4 :c :p :d"),
-    "who made a fact": (without(RetractableDistinct, 2), TWO_MAKERS, "1 :a :p :b\n1 :a :q :b\n5 - :a :p :b\n90 :a :p :b"),
+    "a set that counts": (
+        without(RetractableDistinct, 0),
+        COUNTED_SET,
+        "1 :a :p :b\n2 :a :p :b\n3 :a :p :c\n4 :c :p :d",
+    ),
+    "who made a fact": (
+        without(RetractableDistinct, 2),
+        TWO_MAKERS,
+        "1 :a :p :b\n1 :a :q :b\n5 - :a :p :b\n90 :a :p :b",
+    ),
     "the counts of a recursive set": (without(DRedDistinct, 0), replace(OPEN, output="dstream"), SHUT),
     "what a recursive set has told": (without(DRedDistinct, 1), replace(OPEN, output="dstream"), SHUT),
-    "since when a row holds": (without(TimedDistinct, 0), with_windows(NOW, SlidingWindow(4)), "1 :a :p :b\n3 :a :p :b"),
+    "since when a row holds": (
+        without(TimedDistinct, 0),
+        with_windows(NOW, SlidingWindow(4)),
+        "1 :a :p :b\n3 :a :p :b",
+    ),
     "the time of what always holds": (idle(Dataflow, "begin"), NOW_UNLESS, "3 :a :q :b\n5 :a :p :b"),
     "a closure": (without(TransitiveClosureOperator, 0), PATHS, CHAIN),
     "a group": (without(Group, 0), COUNTED, "1 :a :p :b\n2 :a :p :c"),
     "a slice": (without(Slice, 0), replace(FIRST, output="dstream"), "1 :a :p :b\n2 :c :p :c\n3 :b :p :b"),
     "the time that has passed": (idle(EventTimeOperator, "resume"), COUNTED, "1 :a :p :b\n2 :a :p :c"),
-    "an answer": (without(OutputOperator, 0), replace(with_windows(rule(P), SlidingWindow(4)), output="dstream"), CHAIN),
+    "an answer": (
+        without(OutputOperator, 0),
+        replace(with_windows(rule(P), SlidingWindow(4)), output="dstream"),
+        CHAIN,
+    ),
     "an answer that was reported": (without(OutputOperator, 1), ON_CHANGE, "1 :a :p :b\n2 :a :p :b\n3 :a :q :b"),
-    "an answer that grows": (without(AppendOnlyOutput, 0), with_windows(rule(P), SlidingWindow(4)), "1 :a :p :b\n5 :a :p :b"),
+    "an answer that grows": (
+        without(AppendOnlyOutput, 0),
+        with_windows(rule(P), SlidingWindow(4)),
+        "1 :a :p :b\n5 :a :p :b",
+    ),
     "an answer that waits": (without(AppendOnlyOutput, 1), with_windows(rule(P), STEPS), "1 :a :p :b\n2 :a :p :c"),
-    "what a stream has told": (without(DerivedStreamOperator, 0), streamed("rstream", SlidingWindow(2)), "1 :a :p :b\n5 :c :p :d\n9 :e :p :f"),
+    "what a stream has told": (
+        without(DerivedStreamOperator, 0),
+        streamed("rstream", SlidingWindow(2)),
+        "1 :a :p :b\n5 :c :p :d\n9 :e :p :f",
+    ),
     "what is in a stream's window": (without(DerivedStreamOperator, 3), streamed("istream", CountWindow(2)), CHAIN),
-    "what may be deleted of a stream": (without(DerivedStreamOperator, 2), deleted(), "1 :a :p :b\n5 :a :stop :b\n6 :b :stop :a"),
+    "what may be deleted of a stream": (
+        without(DerivedStreamOperator, 2),
+        deleted(),
+        "1 :a :p :b\n5 :a :stop :b\n6 :b :stop :a",
+    ),
     "what an update has seen": (without(Update, 0), with_windows(INSERTS, STEPS), "1 :a :p :b\n2 :a :p :c"),
     "what was inserted": (without(Working, 0), STAYS, "1 :a :p :b\n5 :b :stop :a\n9 :a :p :b"),
     "what is to be inserted": (idle(Updating, "take"), INSERTS, "1 :a :p :b\n2 :c :p :d"),
     "what may be removed": (without(ScanOperator, 0), REMOVED, "1 :a :p :b\n4 - :a :p :b"),
-    "what is counted": (without(ScanOperator, 1), COUNTED_SET, "1 :a :p :b\n2 :a :p :b\n3 :a :p :c\n4 :c :p :d\n5 :e :p :f"),
-    "evaluation instants": (idle(Instants, "take"), replace(with_windows(rule(P), SlidingWindow(4)), output="rstream"), CHAIN),
+    "what is counted": (
+        without(ScanOperator, 1),
+        COUNTED_SET,
+        "1 :a :p :b\n2 :a :p :b\n3 :a :p :c\n4 :c :p :d\n5 :e :p :f",
+    ),
+    "evaluation instants": (
+        idle(Instants, "take"),
+        replace(with_windows(rule(P), SlidingWindow(4)), output="rstream"),
+        CHAIN,
+    ),
     "events that are held back": (idle(_Held, "take"), rule(P, predicates=(NOT_Q,)), SHUT),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("compacts", [False, True], ids=["", "compacted"])
@@ -278,11 +314,11 @@ def test_each_part_of_the_state_is_needed(
     plan = program if isinstance(program, Plan) else squall.plan(program, "greedy")
     batches = [[event] for event in stream(text)]
     static = [Event(ALWAYS, (Triple(iri(E + "a"), iri(E + "p"), iri(E + "b")),))] if program is NOW_UNLESS else []
-    whole = Counter(out for part in undisturbed(plan, batches, static, BEGIN) for out in part)
-    assert Counter(Moving(plan, compacts, BEGIN).outputs(batches, static)) == whole
+    full_result = Counter(out for part in undisturbed(plan, batches, static, BEGIN) for out in part)
+    assert Counter(Moving(plan, compacts, BEGIN).outputs(batches, static)) == full_result
     patch(monkeypatch)
     with suppress(AssertionError, KeyError, ValueError):
-        assert Counter(Moving(plan, compacts, BEGIN).outputs(batches, static)) == whole
+        assert Counter(Moving(plan, compacts, BEGIN).outputs(batches, static)) == full_result
         pytest.fail("nothing is amiss")
 
 
@@ -296,21 +332,21 @@ def test_what_is_compacted_is_the_same_from_then_on(
     together: int | None, known: list[Delta], more: list[Delta], passed: int
 ) -> None:
     """Also if more comes."""
-    found = compacted(known, passed, together)
-    assert all(start < end and weight and end >= passed for *_, start, end, weight in found)
-    assert len(found) <= 2 * len(known)
+    deltas = compacted(known, passed, together)
+    assert all(start < end and weight and end >= passed for *_, start, end, weight in deltas)
+    assert len(deltas) <= 2 * len(known)
     for instant in INSTANTS:
         if instant >= passed:
-            assert at(found, instant) == at(known, instant)
-            assert at(found + more, instant) == at(known + more, instant)
+            assert at(deltas, instant) == at(known, instant)
+            assert at(deltas + more, instant) == at(known + more, instant)
 
 
 @given(known=entries(2, (1, 1, 2), most=9), passed=st.sampled_from(INSTANTS))
 @settings(max_examples=examples_of(100), deadline=None)
 def test_what_is_compacted_has_held_since_then(known: list[Delta], passed: int) -> None:
     """Rows that agree in the first column: since any of them has held without a gap."""
-    found = compacted(known, passed, 1)
-    assert _holding(found, passed) == {
+    deltas = compacted(known, passed, 1)
+    assert _holding(deltas, passed) == {
         (key, since, end) for key, since, end in _holding(known, passed) if end > passed
     } | {(key, since, end) for key, since, end in _holding(known, passed) if end == passed}
 

@@ -78,53 +78,53 @@ def _columns(node: Node) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None
 
 
 def test_a_star_on_one_variable_moves_nothing() -> None:
-    made = plan("[r: (?x :p ?a) (?x :q ?b) (?x :r ?c) -> (?x :s ?c)]")
-    assert joins(made) == [("stays", "stays", (0,), (0,))] * 2
-    assert len(levels(made)) == 1
+    query_plan = plan("[r: (?x :p ?a) (?x :q ?b) (?x :r ?c) -> (?x :s ?c)]")
+    assert joins(query_plan) == [("stays", "stays", (0,), (0,))] * 2
+    assert len(levels(query_plan)) == 1
 
 
 def test_a_chain_moves_once_for_each_variable() -> None:
-    made = plan("[r: (?x :p ?y) (?y :q ?z) (?z :r ?w) -> (?x :s ?w)]")
-    assert joins(made) == [("stays", "stays", (1,), (0,)), ("moves", "stays", (2,), (0,))]
+    query_plan = plan("[r: (?x :p ?y) (?y :q ?z) (?z :r ?w) -> (?x :s ?w)]")
+    assert joins(query_plan) == [("stays", "stays", (1,), (0,)), ("moves", "stays", (2,), (0,))]
 
 
 def test_the_key_of_a_join_is_that_by_which_an_input_lies_already() -> None:
     """The second join is on two columns; the first has grouped its rows by one of them, and that is enough."""
-    made = plan("[r: (?x :p ?y) (?x :q ?z) (?x :r ?z) -> (?y :s ?z)]")
-    (_, second) = (node for node in made.nodes if isinstance(node.op, Join))
+    query_plan = plan("[r: (?x :p ?y) (?x :q ?z) (?x :r ?z) -> (?y :s ?z)]")
+    (_, second) = (node for node in query_plan.nodes if isinstance(node.op, Join))
     assert isinstance(second.op, Join)
     assert len(second.op.on) == 2
-    assert joins(made)[1] == ("stays", "stays", (0,), (0,))
+    assert joins(query_plan)[1] == ("stays", "stays", (0,), (0,))
 
 
 def test_all_columns_where_no_input_lies_by_a_part_of_them() -> None:
-    made = plan("[r: (?x :p ?y) (?y :q ?x) -> (?x :r ?y)]")
-    assert joins(made) == [("stays", "stays", (1, 0), (0, 1))]
+    query_plan = plan("[r: (?x :p ?y) (?y :q ?x) -> (?x :r ?y)]")
+    assert joins(query_plan) == [("stays", "stays", (1, 0), (0, 1))]
 
 
 def test_the_rows_of_a_match_lie_as_the_first_join_wants_them() -> None:
     """What a second join wants of them is grouped anew."""
-    made = plan("[a: (?x :p ?y) (?y :q ?z) -> (?x :s ?z)] [b: (?x :p ?y) (?x :r ?z) -> (?y :t ?z)]", "rete")
-    moved = [hop for hop in hops(made) if isinstance(made.by_id[hop.consumer].op, Join) and hop.moves]
+    query_plan = plan("[a: (?x :p ?y) (?y :q ?z) -> (?x :s ?z)] [b: (?x :p ?y) (?x :r ?z) -> (?y :t ?z)]", "rete")
+    moved = [hop for hop in hops(query_plan) if isinstance(query_plan.by_id[hop.consumer].op, Join) and hop.moves]
     assert len(moved) == 1
 
 
 def test_facts_lie_by_their_subject_or_the_first_column_that_varies() -> None:
-    made = plan("[r: (?x :p ?y) -> (?y :q ?x) (:k :q ?x) (:k ?x :k) (:k :q :k)]")
-    columns = sorted(wanted(made, Distinct))
+    query_plan = plan("[r: (?x :p ?y) -> (?y :q ?x) (:k :q ?x) (:k ?x :k) (:k :q :k)]")
+    columns = sorted(wanted(query_plan, Distinct))
     assert columns == [((0,),), ((0,),), ((1,),), ((2,),)]
-    assert wanted(made, Sink) == [((0,),) * 4]
+    assert wanted(query_plan, Sink) == [((0,),) * 4]
 
 
 def test_a_product_meets_in_one_place() -> None:
-    made = plan("[r: (?x :p ?y) (?z :q ?w) -> (?x :r ?w)]")
-    assert wanted(made, Join) == [((), ())]
-    assert "a single task" in describe(made)
+    query_plan = plan("[r: (?x :p ?y) (?z :q ?w) -> (?x :r ?w)]")
+    assert wanted(query_plan, Join) == [((), ())]
+    assert "a single task" in describe(query_plan)
 
 
 def test_a_join_after_a_product_is_grouped_by_its_own_columns() -> None:
-    made = plan("[a: (?x :p ?y) (?z :q ?w) -> (?x :r ?w)] [b: (?x :p ?y) (?y :s ?z) -> (?x :t ?z)]", "rete")
-    assert sorted(wanted(made, Join)) == [((), ()), ((1,), (0,))]
+    query_plan = plan("[a: (?x :p ?y) (?z :q ?w) -> (?x :r ?w)] [b: (?x :p ?y) (?y :s ?z) -> (?x :t ?z)]", "rete")
+    assert sorted(wanted(query_plan, Join)) == [((), ()), ((1,), (0,))]
 
 
 def test_a_negation_without_shared_variables_meets_in_one_place() -> None:
@@ -136,17 +136,17 @@ def test_a_negation_is_grouped_by_what_it_compares() -> None:
 
 
 def test_a_function_of_time_looks_at_each_row_by_itself() -> None:
-    made = plan("[r: (?x :p ?y) now(?t) -> (?x :at ?t)]")
-    assert [node.inputs[0].columns for node in made.nodes if is_time_dependent(node.op)] == [(0, 1)]
-    made = plan("[r: (?x :p ?y) (?y :q ?z) now(?t) -> (?x :at ?t)]")
-    (columns,) = [node.inputs[0].columns for node in made.nodes if is_time_dependent(node.op)]
+    query_plan = plan("[r: (?x :p ?y) now(?t) -> (?x :at ?t)]")
+    assert [node.inputs[0].columns for node in query_plan.nodes if is_time_dependent(node.op)] == [(0, 1)]
+    query_plan = plan("[r: (?x :p ?y) (?y :q ?z) now(?t) -> (?x :at ?t)]")
+    (columns,) = [node.inputs[0].columns for node in query_plan.nodes if is_time_dependent(node.op)]
     assert columns is not None
     assert len(columns) == 1, "where the join has put it"
 
 
 def test_operators_without_memory_are_not_grouped() -> None:
-    made = plan("[r: (?x :p ?y) lessThan(?y 5) sum(?y 1 ?z) -> (?x :q ?z)]")
-    assert all(edge.columns is None for node in made.nodes if not is_stateful(node.op) for edge in node.inputs)
+    query_plan = plan("[r: (?x :p ?y) lessThan(?y 5) sum(?y 1 ?z) -> (?x :q ?z)]")
+    assert all(edge.columns is None for node in query_plan.nodes if not is_stateful(node.op) for edge in node.inputs)
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -154,8 +154,8 @@ def test_operators_without_memory_are_not_grouped() -> None:
 @settings(max_examples=examples_of(40), deadline=None)
 def test_rows_that_have_to_meet_are_grouped_alike(planner: str, system: squall.System) -> None:
     """What a distributed builder relies on, for every operator that keeps rows."""
-    made = squall.plan(system, planner)
-    for node in made.nodes:
+    query_plan = squall.plan(system, planner)
+    for node in query_plan.nodes:
         columns = [edge.columns for edge in node.inputs]
         match node.op:
             case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
@@ -175,11 +175,11 @@ def test_rows_that_have_to_meet_are_grouped_alike(planner: str, system: squall.S
             case Slice() | Update():
                 assert columns == [()]
             case Sink():
-                alike = {(kind_of(edge.node, made.by_id), edge.columns) for edge in node.inputs}
+                alike = {(kind_of(edge.node, query_plan.by_id), edge.columns) for edge in node.inputs}
                 assert len(alike) == len({kind for kind, _ in alike})
                 for edge in node.inputs:
                     assert edge.columns is not None
-                    assert all(column < made.widths[edge.node] - 1 for column in edge.columns), (
+                    assert all(column < query_plan.widths[edge.node] - 1 for column in edge.columns), (
                         "rules are no part of it"
                     )
             case op:
@@ -199,9 +199,11 @@ def of_rule(rule: System, planner: str) -> Plan:
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_an_optional_part_is_grouped_as_a_join(planner: str) -> None:
     rule = System(
-        "r", joinables=(Pattern(X, P, Y), Pattern(Y, Q, Z)), predicates=(Optional(System(joinables=(Pattern(Y, R, W),))),),
+        "r",
+        joinables=(Pattern(X, P, Y), Pattern(Y, Q, Z)),
+        predicates=(Optional(System(joinables=(Pattern(Y, R, W),))),),
         consequences=(Select((X, W)),),
-    )  # fmt: skip
+    )
     ((left, right),) = wanted(of_rule(rule, planner), LeftJoin)
     ((first, _),) = wanted(of_rule(rule, planner), Join)
     assert left == first
@@ -223,16 +225,16 @@ def test_a_group_takes_its_keys_or_what_rows_lie_by_already(
     planner: str, body: tuple[Pattern, ...], keys: tuple[Variable, ...], columns: tuple[int, ...]
 ) -> None:
     grouping = Grouping(keys, (Aggregate(W, "count"),))
-    made = of_rule(System("r", joinables=body, grouping=grouping, consequences=(Select((W,)),)), planner)
-    assert wanted(made, Group) == [(columns,)]
+    result = of_rule(System("r", joinables=body, grouping=grouping, consequences=(Select((W,)),)), planner)
+    assert wanted(result, Group) == [(columns,)]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_rows_behind_a_group_lie_by_its_keys(planner: str) -> None:
     inner = System(joinables=(Pattern(X, P, Y),), grouping=Grouping((X,), (Aggregate(W, "count"),)))
-    made = of_rule(System("r", joinables=(inner, Pattern(X, Q, W)), consequences=HEAD), planner)
-    assert wanted(made, Join) == [((0,), (0,))]
-    assert wanted(made, Group) == [((0,),)]
+    result = of_rule(System("r", joinables=(inner, Pattern(X, Q, W)), consequences=HEAD), planner)
+    assert wanted(result, Join) == [((0,), (0,))]
+    assert wanted(result, Group) == [((0,),)]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -245,8 +247,8 @@ def test_branches_lie_by_what_all_of_them_lie_by(planner: str) -> None:
 
     for branch, moves in ((star, "stays"), (chain, "moves")):
         either = Union((star(P), branch(Q)))
-        made = of_rule(System("r", joinables=(either, Pattern(X, P, Y)), consequences=HEAD), planner)
-        assert moves in joins(made)[-1][:2]
+        result = of_rule(System("r", joinables=(either, Pattern(X, P, Y)), consequences=HEAD), planner)
+        assert moves in joins(result)[-1][:2]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -259,8 +261,8 @@ def test_a_slice_is_grouped_by_its_keys(planner: str) -> None:
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_slice_and_an_update_are_in_one_place(planner: str) -> None:
     rule = System("r", joinables=(Pattern(X, P, Y),), slice=Part(limit=1), consequences=(Delete((Pattern(X, P, Y),)),))
-    made = of_rule(rule, planner)
-    assert wanted(made, Slice) == wanted(made, Update) == [((),)]
+    result = of_rule(rule, planner)
+    assert wanted(result, Slice) == wanted(result, Update) == [((),)]
 
 
 # Levels and stages
@@ -298,26 +300,26 @@ def test_no_rules_have_no_levels() -> None:
 
 
 def test_a_level_ends_where_rows_move() -> None:
-    made = plan("[r: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)]")
-    assert cut(made) == [(["Distinct", "Distinct", "Join"], False, False), (["Distinct"], False, False)]
+    query_plan = plan("[r: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)]")
+    assert cut(query_plan) == [(["Distinct", "Distinct", "Join"], False, False), (["Distinct"], False, False)]
 
 
 def test_what_lies_together_already_stays_in_its_level() -> None:
-    made = plan("[r: (?x :p ?y) (?x :q ?z) -> (?x :r ?z)]")
-    assert cut(made) == [(["Distinct", "Distinct", "Join", "Distinct"], False, False)]
-    assert [len(stage) for stage in levels(made)[0].stages] == [4]
+    query_plan = plan("[r: (?x :p ?y) (?x :q ?z) -> (?x :r ?z)]")
+    assert cut(query_plan) == [(["Distinct", "Distinct", "Join", "Distinct"], False, False)]
+    assert [len(stage) for stage in levels(query_plan)[0].stages] == [4]
 
 
 def test_rules_that_exchange_nothing_are_stages_of_one_level() -> None:
-    made = plan("[a: (?x :p ?y) -> (?x :q ?y)] [b: (?x :r ?y) -> (?x :s ?y)]")
-    (level,) = levels(made)
+    query_plan = plan("[a: (?x :p ?y) -> (?x :q ?y)] [b: (?x :r ?y) -> (?x :s ?y)]")
+    (level,) = levels(query_plan)
     assert [len(stage) for stage in level.stages] == [1, 1]
 
 
 def test_a_recursion_in_which_nothing_moves_takes_no_rounds() -> None:
     """``?x`` stays where it is all the way round: a linear recursion by its subject."""
-    made = plan("[r: (?x :p ?y) (?x :q ?z) -> (?x :p ?z)]")
-    assert [(recursive, deletes) for _, recursive, deletes in cut(made)] == [(False, False)]
+    query_plan = plan("[r: (?x :p ?y) (?x :q ?z) -> (?x :p ?z)]")
+    assert [(recursive, deletes) for _, recursive, deletes in cut(query_plan)] == [(False, False)]
 
 
 @pytest.mark.parametrize("text", [CLOSURE, REACH])
@@ -326,14 +328,14 @@ def test_a_recursion_in_which_rows_move_takes_rounds(text: str) -> None:
 
 
 def test_a_recursion_above_a_negation_deletes_first_and_has_a_level_of_its_own() -> None:
-    made = plan("[a: (?x :edge ?y) noValue(?y :shut ?z) -> (?x :reach ?y)]" + REACH)
-    assert [flags for _, *flags in cut(made)][-1] == [True, True]
-    assert not any(deletes for *_, deletes in cut(made)[:-1])
+    query_plan = plan("[a: (?x :edge ?y) noValue(?y :shut ?z) -> (?x :reach ?y)]" + REACH)
+    assert [flags for _, *flags in cut(query_plan)][-1] == [True, True]
+    assert not any(deletes for *_, deletes in cut(query_plan)[:-1])
 
 
 def test_a_stage_is_a_part_of_a_level_that_exchanges_nothing() -> None:
-    made = plan(CLOSURE)
-    (level,) = levels(made)
+    query_plan = plan(CLOSURE)
+    (level,) = levels(query_plan)
     assert sorted(id for stage in level.stages for id in stage) == sorted(level.nodes)
 
 
@@ -341,21 +343,21 @@ def test_a_stage_is_a_part_of_a_level_that_exchanges_nothing() -> None:
 @given(system=systems())
 @settings(max_examples=examples_of(40), deadline=None)
 def test_levels_keep_what_is_said_of_them(planner: str, system: squall.System) -> None:
-    made = squall.plan(system, planner)
-    cuts = levels(made)
+    query_plan = squall.plan(system, planner)
+    cuts = levels(query_plan)
     number_of = {id: level.number for level in cuts for id in level.nodes}
     stage_of = {id: stage for level in cuts for stage in level.stages for id in stage}
     assert [level.number for level in cuts] == list(range(1, len(cuts) + 1))
-    keeping = [node.id for node in made.nodes if is_stateful(node.op) and not isinstance(node.op, Sink)]
+    keeping = [node.id for node in query_plan.nodes if is_stateful(node.op) and not isinstance(node.op, Sink)]
     assert sorted(number_of) == sorted(stage_of) == sorted(keeping)
-    assert all(len({number_of[id] for id in part if id in number_of}) <= 1 for part in made.components)
-    for hop in hops(made):
+    assert all(len({number_of[id] for id in part if id in number_of}) <= 1 for part in query_plan.components)
+    for hop in hops(query_plan):
         if hop.producer not in number_of or hop.consumer not in number_of:
             continue
         before, after = number_of[hop.producer], number_of[hop.consumer]
         assert before <= after, "a row goes to its own level or to a later one"
-        component = next(part for part in made.components if hop.consumer in part)
-        if len(component) > 1 and hop.consumer in made.retractable and hop.producer not in component:
+        component = next(part for part in query_plan.components if hop.consumer in part)
+        if len(component) > 1 and hop.consumer in query_plan.retractable and hop.producer not in component:
             assert before < after, "what is to be deleted in phases is complete before"
         if before == after and hop.moves:
             assert cuts[before - 1].recursive, "rows that move inside a level take rounds"
@@ -364,8 +366,8 @@ def test_levels_keep_what_is_said_of_them(planner: str, system: squall.System) -
 
 
 def test_describe() -> None:
-    made = plan("[a: (?x :p ?y) noValue(?x :q ?y) -> (?x :r ?y)] [b: (?x :r ?y) (?y :r ?z) -> (?x :r ?z)]")
-    lines = describe(made).splitlines()
+    query_plan = plan("[a: (?x :p ?y) noValue(?x :q ?y) -> (?x :r ?y)] [b: (?x :r ?y) (?y :r ?z) -> (?x :r ?z)]")
+    lines = describe(query_plan).splitlines()
     assert lines[0] == "sources"
     assert lines[3] == "level 1"
     assert lines[-2] == "end"
@@ -373,4 +375,4 @@ def test_describe() -> None:
         "level 2, in rounds until nothing moves, deleting first and rederiving then"
     )
     assert any("grouped by [0, 1] = [0, 1]" in line for line in lines), lines
-    assert all(node.id in describe(made) for node in made.nodes), "it is told of each node where it runs"
+    assert all(node.id in describe(query_plan) for node in query_plan.nodes), "it is told of each node where it runs"

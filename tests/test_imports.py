@@ -62,15 +62,15 @@ KNOWN_CYCLES = (
 @cache
 def modules() -> dict[str, Path]:
     """Returns the files of the package by module name."""
-    found = {}
+    result = {}
     for top in ("squall", *STAGES):
         for path in (ROOT / top).rglob("*.py"):
             parts = path.relative_to(ROOT).with_suffix("").parts
             if parts[0] == "squall" and len(parts) > 1 and parts[1] in STAGES:
                 continue  # the same files behind a link
             name = ".".join(parts if parts[0] == "squall" else ("squall", *parts)).removesuffix(".__init__")
-            found[name] = path
-    return found
+            result[name] = path
+    return result
 
 
 @cache

@@ -20,8 +20,17 @@ S, T = "urn:s", "urn:t"
 FACT = Triple(*[iri("urn:a")] * 3)
 PERIODIC = Report("periodic", 4)
 WINDOWS = (
-    LANDMARK, SlidingWindow(3), SlidingWindow(7), HoppingWindow(4, 2), HoppingWindow(4, 2, closed=True), HoppingWindow(6, 4), HoppingWindow(3, 3, origin=1),
-    HoppingWindow(2, 5), CountWindow(2), CountWindow(3, 3), CountWindow(3, 2),
+    LANDMARK,
+    SlidingWindow(3),
+    SlidingWindow(7),
+    HoppingWindow(4, 2),
+    HoppingWindow(4, 2, closed=True),
+    HoppingWindow(6, 4),
+    HoppingWindow(3, 3, origin=1),
+    HoppingWindow(2, 5),
+    CountWindow(2),
+    CountWindow(3, 3),
+    CountWindow(3, 2),
 )  # fmt: skip
 END = FOREVER - 1
 
@@ -31,18 +40,18 @@ def instants_of(sources: Sequence[Source], report: Report = CLOSE) -> Instants:
 
 
 def defined(sources: Sequence[Source], events: Sequence[Event]) -> set[int]:
-    found = {ALWAYS}
+    result = {ALWAYS}
     for source in sources:
-        came: Counter[str] = Counter()
+        actual: Counter[str] = Counter()
         for event in events:
             if source.iri in ("", event.stream):
                 window = source.window_of(event.stream)
-                before = came[event.stream]
-                came[event.stream] += len(event.facts)
-                if not isinstance(window, CountWindow) or _changes(window, before, came[event.stream]):
-                    found |= _of(window, event.time)
-                found |= {event.time} if event.removed else set()
-    return found
+                before = actual[event.stream]
+                actual[event.stream] += len(event.facts)
+                if not isinstance(window, CountWindow) or _changes(window, before, actual[event.stream]):
+                    result |= _of(window, event.time)
+                result |= {event.time} if event.removed else set()
+    return result
 
 
 def _changes(window: CountWindow, before: int, after: int) -> bool:
@@ -84,12 +93,12 @@ STREAMS = st.lists(
 
 
 def events_of(pauses: Sequence[tuple[int, str, int, bool]]) -> list[Event]:
-    found: list[Event] = []
+    events: list[Event] = []
     time = 0
     for pause, stream, brings, removes in pauses:
         time += pause
-        found.append(Event(time, (FACT,) * brings, stream, (FACT,) * removes))
-    return found
+        events.append(Event(time, (FACT,) * brings, stream, (FACT,) * removes))
+    return events
 
 
 @pytest.mark.parametrize("report", [CLOSE, PERIODIC], ids=["close", "periodic"])
@@ -100,17 +109,17 @@ def test_they_are_given_in_order_once_as_time_goes_on(
 ) -> None:
     """stops: time stops just before each event too, as it does where the next one is known."""
     events = events_of(pauses)
-    made = instants_of(sources, report)
-    found = made.upto(ALWAYS)
-    assert found == [ALWAYS]
+    result = instants_of(sources, report)
+    value = result.upto(ALWAYS)
+    assert value == [ALWAYS]
     for time in sorted({event.time for event in events}):
-        found += made.upto(time - 1) if stops else []
-        made.add([event for event in events if event.time == time])
-        found += made.upto(time)
-        assert all(one <= time for one in found)
-    found += made.upto(END)
+        value += result.upto(time - 1) if stops else []
+        result.add([event for event in events if event.time == time])
+        value += result.upto(time)
+        assert all(item <= time for item in value)
+    value += result.upto(END)
     expected = periodic(sources, events, report.period) if report.period else defined(sources, events)
-    assert found == sorted(expected)
+    assert value == sorted(expected)
 
 
 @given(sources=SOURCES, pauses=STREAMS)
@@ -119,57 +128,57 @@ def test_how_events_are_cut_makes_no_difference(
     sources: list[Source], pauses: list[tuple[int, str, int, bool]]
 ) -> None:
     events = events_of(pauses)
-    whole, parts = instants_of(sources), instants_of(sources)
-    whole.add(events)
-    found: list[int] = []
+    full_result, parts = instants_of(sources), instants_of(sources)
+    full_result.add(events)
+    numbers: list[int] = []
     for event in events:
-        found += parts.upto(event.time - 1)
+        numbers += parts.upto(event.time - 1)
         parts.add([event])
-    assert found + parts.upto(END) == whole.upto(END)
+    assert numbers + parts.upto(END) == full_result.upto(END)
 
 
 @pytest.mark.parametrize("report", [CLOSE, PERIODIC], ids=["close", "periodic"])
 def test_a_heartbeat_is_no_instant(report: Report) -> None:
-    made = instants_of([Source()], report)
-    made.add([heartbeat(3)])
-    assert made.upto(END) == [ALWAYS]
+    result = instants_of([Source()], report)
+    result.add([heartbeat(3)])
+    assert result.upto(END) == [ALWAYS]
 
 
 def test_multiples_of_a_period_are_told_up_to_where_time_has_come() -> None:
-    made = instants_of([Source(S, SlidingWindow(3))], PERIODIC)
-    made.go_on(2)
-    assert made.upto(2) == [ALWAYS]
-    made.add([Event(3, (FACT,), S)])
-    made.go_on(13)
-    assert made.upto(13) == [4, 8, 12]
-    assert made.due == 16
-    assert made.upto(END) == [16]
-    assert made.due == FOREVER
+    result = instants_of([Source(S, SlidingWindow(3))], PERIODIC)
+    result.go_on(2)
+    assert result.upto(2) == [ALWAYS]
+    result.add([Event(3, (FACT,), S)])
+    result.go_on(13)
+    assert result.upto(13) == [4, 8, 12]
+    assert result.due == 16
+    assert result.upto(END) == [16]
+    assert result.due == FOREVER
 
 
 def test_time_goes_on_without_instants_of_windows() -> None:
-    made = instants_of([Source(S, SlidingWindow(3))])
-    made.add([Event(3, (FACT,), S)])
-    made.go_on(13)
-    assert made.upto(END) == [ALWAYS, 3, 6]
+    result = instants_of([Source(S, SlidingWindow(3))])
+    result.add([Event(3, (FACT,), S)])
+    result.go_on(13)
+    assert result.upto(END) == [ALWAYS, 3, 6]
 
 
 def test_an_instant_of_its_own() -> None:
-    made = instants_of([Source()])
-    made.add_instant(7)
-    made.add_instant(7)
-    assert made.upto(6) == [ALWAYS]
-    assert made.upto(7) == [7]
-    assert made.upto(END) == []
+    result = instants_of([Source()])
+    result.add_instant(7)
+    result.add_instant(7)
+    assert result.upto(6) == [ALWAYS]
+    assert result.upto(7) == [7]
+    assert result.upto(END) == []
 
 
 def test_a_fine_grid_in_a_long_gap_is_not_gone_through() -> None:
     """What nothing is valid at has no instants, however far apart two events are."""
-    made = instants_of([Source("", HoppingWindow(10, 1))])
-    made.add([Event(0, (FACT,))])
-    assert len(made.upto(10**15)) == 12
-    made.add([Event(10**15 + 1, (FACT,))])
-    assert len(made.upto(END)) == 11
+    result = instants_of([Source("", HoppingWindow(10, 1))])
+    result.add([Event(0, (FACT,))])
+    assert len(result.upto(10**15)) == 12
+    result.add([Event(10**15 + 1, (FACT,))])
+    assert len(result.upto(END)) == 11
 
 
 @pytest.mark.parametrize("report", [CLOSE, PERIODIC], ids=["close", "periodic"])
@@ -177,8 +186,8 @@ def test_a_fine_grid_in_a_long_gap_is_not_gone_through() -> None:
     "window", [LANDMARK, SlidingWindow(50), HoppingWindow(50, 5), HoppingWindow(1000, 500)], ids=repr
 )
 def test_what_has_passed_is_forgotten(report: Report, window: Window) -> None:
-    made = instants_of([Source("", window)], report)
+    result = instants_of([Source("", window)], report)
     for time in range(2000):
-        made.add([Event(time, (FACT,))])
-        made.upto(time)
-        assert len(made.single) + len(made.grids) + len(made.until) < 60
+        result.add([Event(time, (FACT,))])
+        result.upto(time)
+        assert len(result.single) + len(result.grids) + len(result.until) < 60

@@ -39,16 +39,16 @@ class Ended:
 def heard() -> Iterator[Callable[[], None]]:
     """Gives what sends a signal to the thread that calls it, while the main one waits, and waits until it is heard."""
     sources = Ended()
-    told: list[bool] = []
+    outputs: list[bool] = []
 
     def send() -> None:
         time.sleep(0.5)
         signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
-        told.append(sources.stopped.wait(10))
+        outputs.append(sources.stopped.wait(10))
 
     with endable(cast(Sources, sources)):
         yield send
-    assert told == [True]
+    assert outputs == [True]
 
 
 def test_who_waits_for_sources() -> None:
@@ -118,5 +118,5 @@ def test_nothing_is_left_behind() -> None:
     before = found()
     with endable(cast(Sources, Ended())):
         during = found()
-    assert [one != other for one, other in zip(during, before, strict=True)] == [True, True, True]
+    assert [item != other for item, other in zip(during, before, strict=True)] == [True, True, True]
     assert found() == before

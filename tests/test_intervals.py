@@ -49,11 +49,11 @@ def steps_of(weighted: list[tuple[Interval, int]]) -> Steps:
 
 
 def counts(weighted: list[tuple[Interval, int]]) -> Counter[int]:
-    found: Counter[int] = Counter()
+    results: Counter[int] = Counter()
     for (start, end), weight in weighted:
         for instant in range(start, end):
-            found[instant] += weight
-    return found
+            results[instant] += weight
+    return results
 
 
 @given(st.lists(st.tuples(SPANS, st.integers(-2, 2).filter(bool)), max_size=30), st.integers(0, 14))
@@ -61,31 +61,31 @@ def test_what_is_forgotten_lies_in_the_past(weighted: list[tuple[Interval, int]]
     """The counts from then on, and since when what goes on has held, are as they were; little else is left."""
     steps = steps_of(weighted)
     before = [(start, end, count) for start, end, count in levels(steps) if end >= passed]
-    whole = unended(positive(steps), passed)
+    full_result = unended(positive(steps), passed)
     many = len(steps) > FEW
     forget(steps, passed)
     assert [level for level in levels(steps) if level[1] >= passed] == before
-    assert unended(positive(steps), passed) == whole
+    assert unended(positive(steps), passed) == full_result
     assert 0 not in steps.values()
     assert not many or sum(instant < passed for instant in steps) <= 2
 
 
 @given(WEIGHTED, st.integers(0, 14))
 def test_what_has_not_ended(weighted: list[tuple[Interval, int]], passed: int) -> None:
-    whole = positive(steps_of(weighted))
-    assert unended(whole, passed) == tuple(one for one in whole if one[1] >= passed)
+    full_result = positive(steps_of(weighted))
+    assert unended(full_result, passed) == tuple(item for item in full_result if item[1] >= passed)
 
 
 @given(WEIGHTED)
 def test_levels_are_the_counts(weighted: list[tuple[Interval, int]]) -> None:
-    found: Counter[int] = Counter()
+    results: Counter[int] = Counter()
     for start, end, count in levels(steps_of(weighted)):
         assert start < end
         assert count != 0
         for instant in range(start, end):
-            assert instant not in found
-            found[instant] = count
-    assert found == Counter({instant: count for instant, count in counts(weighted).items() if count})
+            assert instant not in results
+            results[instant] = count
+    assert results == Counter({instant: count for instant, count in counts(weighted).items() if count})
 
 
 @given(WEIGHTED)
@@ -102,26 +102,26 @@ def test_the_order_of_changes_does_not_matter(weighted: list[tuple[Interval, int
 
 @given(WEIGHTED)
 def test_positive(weighted: list[tuple[Interval, int]]) -> None:
-    found = positive(steps_of(weighted))
-    assert is_normal(found)
-    assert instants(found) == {instant for instant, count in counts(weighted).items() if count > 0}
+    result = positive(steps_of(weighted))
+    assert is_normal(result)
+    assert instants(result) == {instant for instant, count in counts(weighted).items() if count > 0}
 
 
 @given(LISTS)
 def test_union(spans: list[Interval]) -> None:
-    found = union(spans)
-    assert is_normal(found)
-    assert instants(found) == instants(spans)
+    result = union(spans)
+    assert is_normal(result)
+    assert instants(result) == instants(spans)
 
 
 @given(LISTS, LISTS)
 def test_changes(before: list[Interval], after: list[Interval]) -> None:
     old, new = union(before), union(after)
-    found = list(changes(old, new))
-    assert {sign for _, _, sign in found} <= {1, -1}
-    assert instants([(start, end) for start, end, sign in found if sign > 0]) == instants(new) - instants(old)
-    assert instants([(start, end) for start, end, sign in found if sign < 0]) == instants(old) - instants(new)
-    assert sum(end - start for start, end, _ in found) == len(instants(old) ^ instants(new))
+    results = list(changes(old, new))
+    assert {sign for _, _, sign in results} <= {1, -1}
+    assert instants([(start, end) for start, end, sign in results if sign > 0]) == instants(new) - instants(old)
+    assert instants([(start, end) for start, end, sign in results if sign < 0]) == instants(old) - instants(new)
+    assert sum(end - start for start, end, _ in results) == len(instants(old) ^ instants(new))
 
 
 @given(SPANS, LISTS)

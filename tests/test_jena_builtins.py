@@ -108,7 +108,7 @@ def test_a_built_in_of_jena(name: str) -> None:
 def registered(library: str) -> set[str]:
     """The names of the built-ins of Jena rules that a library brings."""
     members = plugins.load(plugins.FUNCTIONS, library)
-    return {one.name for one in members if isinstance(one, Builtin) and one.language == "jena"}
+    return {member.name for member in members if isinstance(member, Builtin) and member.language == "jena"}
 
 
 def test_there_are_those_of_jena_and_no_others() -> None:
@@ -118,20 +118,20 @@ def test_there_are_those_of_jena_and_no_others() -> None:
 
 def test_the_page_lists_each() -> None:
     section = PAGE.read_text(encoding="utf-8").partition("## Built-ins\n")[2].partition("\n## ")[0]
-    known, _, own = section.partition("Of squall's own")
-    for table, names in ((known, set(EXAMPLES)), (own, registered("datatypes"))):
+    existing, _, own = section.partition("Of squall's own")
+    for table, names in ((existing, set(EXAMPLES)), (own, registered("datatypes"))):
         cells = [line.partition(" | ")[0] for line in table.splitlines()]
         assert {name for cell in cells for name in re.findall(r"`(\w+)\(", cell)} == names
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_wrong_number_of_arguments_is_refused(name: str) -> None:
-    found = functions.builtins("jena")[name]
-    wrong = [count for count in (found.least - 1, (found.most or 0) + 1) if not _takes(found, count) and count >= 0]
+    result = functions.builtins("jena")[name]
+    wrong = [count for count in (result.least - 1, (result.most or 0) + 1) if not _takes(result, count) and count >= 0]
     for count in wrong:
         call = f"{name}({' '.join(['?n'] * count)})"
         text = (
-            f"[(?x <urn:p> ?n) -> {call}]" if found.where == "head" else f"[(?x <urn:p> ?n) {call} -> (?x <urn:q> 1)]"
+            f"[(?x <urn:p> ?n) -> {call}]" if result.where == "head" else f"[(?x <urn:p> ?n) {call} -> (?x <urn:q> 1)]"
         )
         with pytest.raises(TranslatorError, match=f"`{name}` takes .*, not {count}"):
             squall.compile(text, lexer="jena")

@@ -25,8 +25,8 @@ from tests.laws import examples_of
 
 
 def rule(text: str) -> Rule:
-    (found,) = lexer(text, "test").rules
-    return found
+    (result,) = lexer(text, "test").rules
+    return result
 
 
 def node(text: str) -> object:
@@ -95,7 +95,7 @@ def test_nodes(text: str, term: Term) -> None:
 
 
 def test_variables_may_have_any_name() -> None:
-    first, second, third = (found.value for found in _pattern("(?_ ?0 ?a-b)").nodes)
+    first, second, third = (result.value for result in _pattern("(?_ ?0 ?a-b)").nodes)
     assert (first, second, third) == (Variable("_"), Variable("0"), Variable("a-b"))
 
 
@@ -106,8 +106,8 @@ def _pattern(text: str) -> Pattern:
 
 
 def test_functors_and_nested_rules_are_in_the_tree() -> None:
-    found = rule("[(?a <urn:p> f(?a 1)) -> [inner: (?b <urn:q> ?a) <- g(?b)]]")
-    pattern, nested = found.body[0], found.head[0]
+    result = rule("[(?a <urn:p> f(?a 1)) -> [inner: (?b <urn:q> ?a) <- g(?b)]]")
+    pattern, nested = result.body[0], result.head[0]
     assert isinstance(pattern, Pattern)
     assert pattern.object.value == Functor("f", (Node(Variable("a")), Node(literal("1", XSD + "int"))))
     assert isinstance(nested, Rule)
@@ -181,15 +181,15 @@ def names(program: Program) -> list[str | None]:
 def test_what_is_included_comes_first_and_keeps_its_prefixes(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "c.rules").write_text("c: -> (:a :b :c) .\n@prefix : <urn:c:>", encoding="utf-8")
-    found = included(
+    result = included(
         tmp_path,
         "@prefix : <urn:main:>\nm: -> (:a :b :c) .\n@include <b.rules>.\n@include deep/c.rules",
         b="@include <file:deep/c.rules> .\nb: -> (<urn:a> <urn:b> <urn:c>) .",
     )
-    assert names(found) == ["c", "b", "m"]
-    assert "(<urn:c:a> <urn:c:b> <urn:c:c>)" in str(found.rules[0])
-    assert "(<urn:main:a> <urn:main:b> <urn:main:c>)" in str(found.rules[2])
-    origin = found.rules[0].origin
+    assert names(result) == ["c", "b", "m"]
+    assert "(<urn:c:a> <urn:c:b> <urn:c:c>)" in str(result.rules[0])
+    assert "(<urn:main:a> <urn:main:b> <urn:main:c>)" in str(result.rules[2])
+    origin = result.rules[0].origin
     assert origin is not None
     assert origin.name == str(tmp_path / "deep" / "c.rules")
     with pytest.raises(LexerError, match="the prefix `:` is not declared"):
@@ -198,10 +198,10 @@ def test_what_is_included_comes_first_and_keeps_its_prefixes(tmp_path: Path) -> 
 
 def test_files_that_include_each_other_are_read_once(tmp_path: Path) -> None:
     rule = "-> (<urn:a> <urn:b> <urn:c>) ."
-    found = included(
+    result = included(
         tmp_path, f"@include <b.rules>\nm: {rule}", b=f"@include <main.rules>\n@include <./b.rules>\nb: {rule}"
     )
-    assert names(found) == ["b", "m"]
+    assert names(result) == ["b", "m"]
     files = {f"f{number}": f"@include <f{number + 1}.rules>\n" for number in range(200)}
     with pytest.raises(LexerError, match=r"f99.rules:1:1: syntax error: files include each other more than 100 deep"):
         included(tmp_path, "@include <f0.rules>", **files)
@@ -321,11 +321,11 @@ _BLANK_LINES = st.text("a \n\r\t\\#/\x0b", max_size=10)
 @given(_BLANK_LINES)
 def test_a_text_of_many_lines_is_trimmed_line_by_line(text: str) -> None:
     """By regular expressions, which say it in short, but take long where there are many blanks."""
-    kept = [line for line in lines(text) if not line.lstrip(" \t\x0b").startswith("//")]
-    ended = "".join(re.sub(r"[\x00-\x20]*(\r\n|\r|\n)$", "\n", line) for line in kept)
-    due = re.sub(r"\\([\s\S])", r"\1", re.sub(r"(?<=\n)[\x00-\x20]+", "", ended))
+    state = [line for line in lines(text) if not line.lstrip(" \t\x0b").startswith("//")]
+    ended = "".join(re.sub(r"[\x00-\x20]*(\r\n|\r|\n)$", "\n", line) for line in state)
+    expected = re.sub(r"\\([\s\S])", r"\1", re.sub(r"(?<=\n)[\x00-\x20]+", "", ended))
     assume("//" not in text and "\n#" not in text and "\r#" not in text and not text.endswith("\\"))
-    assert node(f"'{text}'") == literal(due)
+    assert node(f"'{text}'") == literal(expected)
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_words_are_the_tokens_of_the_grammar(parts: list[tuple[str, str]]) -> No
     origins = [words.origin(word) for word in range(len(words))]
     tokens = list(grammar().lex(text))
     assert words.kinds == [token.type for token in tokens]
-    assert [(one.line, one.column, one.length) for one in origins] == [
+    assert [(origin.line, origin.column, origin.length) for origin in origins] == [
         (token.line, token.column, len(token)) for token in tokens
     ]
 

@@ -58,7 +58,7 @@ def messages(text: str) -> list[str]:
     with pytest.raises((TranslatorError, Errors)) as caught:
         translated(text)
     error = caught.value
-    return [one.message for one in error.errors] if isinstance(error, Errors) else [error.message]
+    return [item.message for item in error.errors] if isinstance(error, Errors) else [error.message]
 
 
 def test_it_is_a_translator() -> None:
@@ -89,7 +89,7 @@ def test_both_arrows_run_forward_with_all_heads() -> None:
 
 def test_rules_keep_their_names_and_get_one_by_position() -> None:
     rule = "(?a <urn:p> ?b) -> (?a <urn:q> ?b)"
-    assert [one.name for one in translated(f"[x: {rule}] [{rule}] [x: {rule}] {rule} .")] == [
+    assert [item.name for item in translated(f"[x: {rule}] [{rule}] [x: {rule}] {rule} .")] == [
         "x",
         "rule2",
         "x",
@@ -160,24 +160,24 @@ def test_what_no_value_leaves_open_may_be_bound_later() -> None:
 def _temporary(text: str) -> list[Call]:
     """The calls that make temporary nodes, without the limit around them."""
     limits = [part.expression for rule in translated(text) for part in rule.predicates if isinstance(part, Bind)]
-    found = [limit.arguments[1] for limit in limits if isinstance(limit, Call) and limit.function == LIMIT]
-    return [call for call in found if isinstance(call, Call)]
+    results = [limit.arguments[1] for limit in limits if isinstance(limit, Call) and limit.function == LIMIT]
+    return [call for call in results if isinstance(call, Call)]
 
 
 def test_a_temporary_node_gets_the_rule_the_call_and_all_that_is_bound() -> None:
     first, second, third = _temporary("[(?a <urn:p> ?b) makeTemp(?c ?d) makeTemp(?e) -> (?c ?d ?e)]")
-    assert [found.arguments[2:] for found in (first, second, third)] == [(A, B), (A, B, C), (A, B, C, D)]
-    assert [found.arguments[0] for found in (first, second)] == [ONE, literal("2", XSD + "int")]
+    assert [result.arguments[2:] for result in (first, second, third)] == [(A, B), (A, B, C), (A, B, C, D)]
+    assert [result.arguments[0] for result in (first, second)] == [ONE, literal("2", XSD + "int")]
     assert first.arguments[1] == second.arguments[1]
     assert first.arguments[1] != third.arguments[1]
 
 
 def test_a_temporary_node_does_not_depend_on_the_names_of_variables() -> None:
-    (one,) = _temporary("[x: (?a <urn:p> ?b) makeTemp(?c) -> (?a <urn:q> ?c)]")
+    (item,) = _temporary("[x: (?a <urn:p> ?b) makeTemp(?c) -> (?a <urn:q> ?c)]")
     (two,) = _temporary("[y: (?d <urn:q> ?e) <- (?d <urn:p> ?b) makeTemp(?e)]")
     (other,) = _temporary("[x: (?a <urn:p> ?b) makeTemp(?c) -> (?b <urn:q> ?c)]")
-    assert one.arguments[:2] == two.arguments[:2]
-    assert one.arguments[:2] != other.arguments[:2]
+    assert item.arguments[:2] == two.arguments[:2]
+    assert item.arguments[:2] != other.arguments[:2]
 
 
 def test_a_head_may_print() -> None:
@@ -203,7 +203,7 @@ def test_a_body_of_built_ins_is_an_axiom() -> None:
 def test_a_head_variable_that_nothing_binds_is_named_once() -> None:
     text = "[(?a <urn:p> ?b) lessThan(?d 1) -> (?c <urn:q> ?c) (?a <urn:q> f(?c)) (?a <urn:q> ?b)]"
     system = translator(lexer(text, "test"))
-    assert [(one.message, str(one.origin)) for one in warnings(system)] == [
+    assert [(warning.message, str(warning.origin)) for warning in warnings(system)] == [
         ("`?c` is in the head, but nothing in the body binds it: this fact is never made", "test:1:37")
     ]
     assert system.subsystems[0].consequences == (Construct((Pattern(A, Q, B),)),)

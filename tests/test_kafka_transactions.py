@@ -75,8 +75,8 @@ def live(disk: Disk, parts: Sequence[Sequence[Output]], format: str) -> None:
         if disk.outbox:
             box.recover(json.loads(disk.outbox))
         while disk.done < len(parts):
-            for one in parts[disk.done]:
-                box.write(one)
+            for part in parts[disk.done]:
+                box.write(part)
             saved = box.save(last=disk.done == len(parts) - 1)
             disk.outbox, disk.done = json.dumps(saved), disk.done + 1
             box.deliver()
@@ -113,10 +113,10 @@ def check(cluster: Cluster) -> None:
 def outputs(counts: Sequence[int]) -> list[list[Output]]:
     """So many outputs in each part, each another one; some evaluations end within a part, others go on in the next."""
     numbers = iter(range(1000))
-    found = [[output(next(numbers)) for _ in range(count)] for count in counts]
-    for part in found[::2]:
+    results = [[output(next(numbers)) for _ in range(count)] for count in counts]
+    for part in results[::2]:
         part += [Output(Evaluated(()), part[-1].time, "rule")] if part else []
-    return found
+    return results
 
 
 @settings(deadline=None, max_examples=examples_of(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -129,9 +129,9 @@ def test_whatever_goes_wrong_each_output_is_there_once(
     connect: Connect, counts: list[int], faults: list[Fault], format: str
 ) -> None:
     parts = outputs(counts)
-    whole = lives(connect(Cluster()), parts, format)
-    assert len(whole) >= (sum(counts) if format == "ntt" else 0)
-    assert lives(connect(Cluster(faults)), parts, format) == whole
+    full_result = lives(connect(Cluster()), parts, format)
+    assert len(full_result) >= (sum(counts) if format == "ntt" else 0)
+    assert lives(connect(Cluster(faults)), parts, format) == full_result
 
 
 @pytest.mark.parametrize("death", DEATHS)
@@ -139,12 +139,14 @@ def test_a_run_that_dies_at_any_call(connect: Connect, tmp_path: Path, death: Fa
     """With the checkpoint of a run in process; for the next one the offset is not settled at once."""
     (tmp_path / "a.ntt").write_text(timed_lines(12, 1))
     cluster = connect(Cluster())
-    whole = runs(tmp_path / "whole", cluster)
-    found = sorted(f"{'-infinity' if out.time == ALWAYS else out.time} {out.fact}" for out in kept(tmp_path / "other"))
-    assert sorted(data.decode() for data in whole) == found
+    full_result = runs(tmp_path / "whole", cluster)
+    results = sorted(
+        f"{'-infinity' if out.time == ALWAYS else out.time} {out.fact}" for out in kept(tmp_path / "other")
+    )
+    assert sorted(data.decode() for data in full_result) == results
     for call in range(cluster.calls):
         dying = connect(Cluster(chain(repeat(Fault.NOTHING, call), [death, Fault.NOTHING, Fault.FULL])))
-        assert runs(tmp_path / f"kept-{call}", dying) == whole
+        assert runs(tmp_path / f"kept-{call}", dying) == full_result
 
 
 def runs(folder: Path, cluster: Cluster) -> list[bytes]:
@@ -152,8 +154,8 @@ def runs(folder: Path, cluster: Cluster) -> list[bytes]:
     for _ in range(2):
         box = opened()
         with suppress(Died):
-            for one in kept_by(folder, box):
-                box.write(one)
+            for item in kept_by(folder, box):
+                box.write(item)
             box.close()
             break
     return [data for data, _ in cluster.committed()]
@@ -242,9 +244,9 @@ def test_who_has_been_replaced_writes_nothing_over_the_wire() -> None:
         uri = f"kafka://127.0.0.1:{cluster.port}/t?format=ntt"
 
         def sink(number: int) -> Transactions:
-            made = Transactions(cast(KafkaSink, open_sink(uri)), cluster.settings(""), "name")
-            made.begin(number)
-            return made
+            result = Transactions(cast(KafkaSink, open_sink(uri)), cluster.settings(""), "name")
+            result.begin(number)
+            return result
 
         old = sink(1)
         old.send(b"1", None)
@@ -268,9 +270,9 @@ def test_who_has_been_replaced_writes_nothing_over_the_wire() -> None:
             sink(1)
         with closing(Consumer(cluster.settings("reader"))) as reader:
             reader.assign([TopicPartition("t", number, 0) for number in range(PARTITIONS)])
-            found = [one.value() for _ in range(2) for one in reader.consume(1, PATIENCE)]
-            found += [one.value() for one in reader.consume(1, 1)]
-        assert sorted(found) == [b"1", b"2"]
+            results = [item.value() for _ in range(2) for item in reader.consume(1, PATIENCE)]
+            results += [item.value() for item in reader.consume(1, 1)]
+        assert sorted(results) == [b"1", b"2"]
         assert sum(len(partition.aborted) for partition in cluster.topics["t"]) == 1
 
 

@@ -53,8 +53,8 @@ class Killed:
         self.written = written
         self.checkpoint = folder / "kept"
         (folder / "program.jena").write_text(PROGRAM)
-        kept = ["--checkpoint", str(self.checkpoint), *self.options, "--window", "RANGE 300ms"]
-        self.command = [sys.executable, "-m", "squall", "build", "program.jena", *arguments, *kept]
+        state = ["--checkpoint", str(self.checkpoint), *self.options, "--window", "RANGE 300ms"]
+        self.command = [sys.executable, "-m", "squall", "build", "program.jena", *arguments, *state]
 
     def holds(self, kills: int) -> None:
         """Its output is that of a run over all of the input which nobody kills."""
@@ -65,8 +65,8 @@ class Killed:
             self.kill(draw, list(islice(parts, PARTS)))
         self.end(list(parts))
         (self.folder / "all.ntt").write_text("".join((*texts, LAST)))
-        found, expected = Counter(self.written().splitlines()), Counter(undisturbed(self.folder))
-        assert (expected - found, found - expected) == (Counter(), Counter())
+        result, expected = Counter(self.written().splitlines()), Counter(undisturbed(self.folder))
+        assert (expected - result, result - expected) == (Counter(), Counter())
 
     def start(self) -> subprocess.Popen[bytes]:
         with (self.folder / "log").open("ab") as log:
@@ -110,8 +110,8 @@ class Killed:
     def _saved(self) -> Any:
         """What changes when the run is saved."""
         path = self.checkpoint / "checkpoint.jsonl"
-        found = path.stat() if path.exists() else None
-        return found and (found.st_ino, found.st_size)
+        result = path.stat() if path.exists() else None
+        return result and (result.st_ino, result.st_size)
 
     def _log(self) -> str:
         return (self.folder / "log").read_text()
@@ -155,8 +155,8 @@ def appearing(folder: Path) -> Callable[[int, str], None]:
 def test_from_a_folder_into_a_file(tmp_path: Path, kills: int) -> None:
     arguments = ["--source", "in?follow=yes&poll=10", "--sink", "out.ntt", "--ledger", "lost.ndjson"]
     Killed(tmp_path, arguments, appearing(tmp_path), lambda: (tmp_path / "out.ntt").read_text()).holds(kills)
-    lost = (tmp_path / "lost.ndjson").read_text().splitlines()
-    assert len(lost) == len({*lost}) == (tmp_path / "all.ntt").read_text().count("broken")
+    lines = (tmp_path / "lost.ndjson").read_text().splitlines()
+    assert len(lines) == len({*lines}) == (tmp_path / "all.ntt").read_text().count("broken")
 
 
 def entries(client: Any, key: str) -> str:
@@ -222,14 +222,14 @@ def test_from_a_file_that_grows_into_a_compressed_one(tmp_path: Path, kills: int
         data, text = (tmp_path / "out.ntt.gz").read_bytes(), b""
         while data:
             part = zlib.decompressobj(wbits=31)
-            found = part.decompress(data)
-            text, data = (text + found, part.unused_data) if part.eof else (text, b"")
+            result = part.decompress(data)
+            text, data = (text + result, part.unused_data) if part.eof else (text, b"")
         return text.decode()
 
     arguments = ["--source", "in.ntt?follow=yes&poll=10", "--sink", "out.ntt.gz", "--ledger", "lost.ndjson"]
     Killed(tmp_path, arguments, say, written).holds(kills)
-    lost = (tmp_path / "lost.ndjson").read_text().splitlines()
-    assert len(lost) == len({*lost}) == (tmp_path / "all.ntt").read_text().count("broken")
+    lines = (tmp_path / "lost.ndjson").read_text().splitlines()
+    assert len(lines) == len({*lines}) == (tmp_path / "all.ntt").read_text().count("broken")
 
 
 ON_SPARK = [("", "out.ntt", 50), ("&group=g&consumer=c", "out.ntt", 20), ("", "redis", 20), ("", "kafka", 20)]
@@ -253,12 +253,12 @@ def test_from_redis_on_spark(tmp_path: Path, broker: brokers.Broker, kills: int,
             "redis": (f"{place}/out?format=ntt", lambda: entries(client, "out")),
             "kafka": (topic, messages),
         }
-        to, found = ends[sink]
+        to, result = ends[sink]
 
         def written() -> str:
-            return "" if group and client.xpending("in", "g")["pending"] else found()
+            return "" if group and client.xpending("in", "g")["pending"] else result()
 
         arguments = ["--source", f"{place}/in?format=ntt&from=first{group}", "--sink", to]
         KilledOnSpark(tmp_path, arguments, entering(client), written).holds(kills)
-    lost = (tmp_path / "lost.ndjson").read_text().splitlines()
-    assert len(lost) == len({*lost}) == (tmp_path / "all.ntt").read_text().count("broken")
+    lines = (tmp_path / "lost.ndjson").read_text().splitlines()
+    assert len(lines) == len({*lines}) == (tmp_path / "all.ntt").read_text().count("broken")

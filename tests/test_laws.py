@@ -137,8 +137,8 @@ def test_names_of_variables_and_order_of_bodies_do_not_matter(planner: str, many
 
     def law(system: System, events: list[Event], facts: list[Event], data: st.DataObject) -> None:
         changed = shuffled(renamed(system), data)
-        found = [out._replace(fact=_named_as_before(out.fact)) for out in came(changed, planner, [events], facts)]
-        assert_as_oracle(system, found, events, facts)
+        results = [out._replace(fact=_named_as_before(out.fact)) for out in came(changed, planner, [events], facts)]
+        assert_as_oracle(system, results, events, facts)
 
     data = {"events": event_streams(features=ALL), "facts": static_data(features=ALL), "data": st.data()}
     hold(law, many, system=systems(features=ALL), **data)
@@ -147,7 +147,7 @@ def test_names_of_variables_and_order_of_bodies_do_not_matter(planner: str, many
 def shuffled(part: Any, data: st.DataObject) -> Any:
     """The program with its rules, its bodies, its unions and those of their parts in another order."""
     if isinstance(part, tuple):
-        return type(part)(shuffled(one, data) for one in part) if type(part) is tuple else part
+        return type(part)(shuffled(item, data) for item in part) if type(part) is tuple else part
     if not is_dataclass(part) or isinstance(part, type):
         return part
     inner = {field.name: shuffled(getattr(part, field.name), data) for field in fields(part) if field.name != "origin"}
@@ -183,11 +183,11 @@ def test_a_shift_in_time_shifts_the_answer(many: int) -> None:
 
     def law(system: System, events: list[Event], facts: list[Event], shift: int) -> None:
         later = [event._replace(time=event.time + 12 * shift) for event in events]
-        found = [
+        results = [
             out if out.time == squall.ALWAYS else out._replace(time=out.time - 12 * shift)
             for out in came(system, "rete", [later], facts)
         ]
-        assert_as_oracle(system, found, events, facts)
+        assert_as_oracle(system, results, events, facts)
 
     data = {"events": event_streams(features=features), "facts": static_data(features=features)}
     hold(law, many, system=systems(features=features), shift=st.integers(-(10**6), 10**11), **data)
@@ -252,11 +252,13 @@ SEEN = ALL - {"reports", "output specs"}
 @given(systems(features=SEEN), event_streams(features=SEEN), static_data(features=SEEN))
 def test_what_comes_and_goes_adds_up_to_what_there_is(system: System, events: list[Event], facts: list[Event]) -> None:
     """At each instant, the istream so far without the dstream so far is the rstream."""
-    come, gone, there = (_by_time(system, output, events, facts) for output in ("istream", "dstream", "rstream"))
-    held: Counter[Answered] = Counter()
-    for time in sorted({*come, *gone, *there}):
-        held = held - gone.get(time, Counter()) + come.get(time, Counter())
-        assert held == there.get(time, Counter())
+    come, removals, existing_items = (
+        _by_time(system, output, events, facts) for output in ("istream", "dstream", "rstream")
+    )
+    answereds: Counter[Answered] = Counter()
+    for time in sorted({*come, *removals, *existing_items}):
+        answereds = answereds - removals.get(time, Counter()) + come.get(time, Counter())
+        assert answereds == existing_items.get(time, Counter())
 
 
 def _by_time(
@@ -272,8 +274,8 @@ def _by_time(
 def test_the_oracle_keeps_the_laws_itself(system: System, events: list[Event], data: st.DataObject) -> None:
     changed = permuted(renamed(system), data)
     again = sorted(data.draw(st.permutations(events)), key=lambda event: event.time)
-    found = [(time, _named_as_before(item)) for time, item, _ in oracle.outputs(changed, [*again, *again[-1:]])]
-    assert Counter(found) == Counter((time, item) for time, item, _ in oracle.outputs(system, events))
+    results = [(time, _named_as_before(item)) for time, item, _ in oracle.outputs(changed, [*again, *again[-1:]])]
+    assert Counter(results) == Counter((time, item) for time, item, _ in oracle.outputs(system, events))
 
 
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
@@ -283,20 +285,20 @@ def test_one_event_after_the_other_is_as_good_as_all_at_once(planner: str) -> No
     plan = squall.plan(system, planner)
     events = [Event(time, (squall.Triple(*map(squall.Term, line.split())),)) for time, line in enumerate(_LINES)]
     assert list(squall.run(plan, iter(events))) == list(squall.run(plan, events))
-    taken = _taken_before_the_first_output(plan, events)
-    assert len(taken) == 3, "an output at 1 is certain, and has to be handed on, once an event is later than 1"
+    batch_items = _taken_before_the_first_output(plan, events)
+    assert len(batch_items) == 3, "an output at 1 is certain, and has to be handed on, once an event is later than 1"
 
 
 _LINES = ("<a> <p> <b>", "<b> <p> <c>", "<c> <p> <d>", "<d> <p> <e>")
 
 
 def _taken_before_the_first_output(plan: squall.Plan, events: Sequence[Event]) -> list[Event]:
-    taken: list[Event] = []
+    batch_items: list[Event] = []
 
     def source() -> Iterator[Event]:
         for event in events:
-            taken.append(event)
+            batch_items.append(event)
             yield event
 
     assert next(squall.run(plan, source())).time == 1
-    return taken
+    return batch_items

@@ -38,39 +38,39 @@ def parsed(given: pyarrow.RecordBatch, wanted: set[str] | None, passed: int = AL
 
 
 def test_plain_lines_are_read_by_column_and_what_nobody_reads_is_left_out() -> None:
-    (found,) = parsed(batch(("a.ntt", 0, [line(1, P), line(2, OTHER), line(3, OTHER)])), {P})
-    assert isinstance(found.events, Columns)
-    assert [(event.time, len(event.facts)) for event in found.events] == [(1, 1), (3, 0)]
-    assert (found.statements, found.lost, found.file, found.block) == (3, [], "file:/in/a.ntt", 0)
-    (found,) = parsed(batch(("a.ntt", 0, [line(1, P), line(2, OTHER)])), None)
-    assert [len(event.facts) for event in found.events] == [1, 1]
+    (tree,) = parsed(batch(("a.ntt", 0, [line(1, P), line(2, OTHER), line(3, OTHER)])), {P})
+    assert isinstance(tree.events, Columns)
+    assert [(event.time, len(event.facts)) for event in tree.events] == [(1, 1), (3, 0)]
+    assert (tree.statements, tree.lost, tree.file, tree.block) == (3, [], "file:/in/a.ntt", 0)
+    (tree,) = parsed(batch(("a.ntt", 0, [line(1, P), line(2, OTHER)])), None)
+    assert [len(event.facts) for event in tree.events] == [1, 1]
 
 
 def test_where_something_is_late_all_is_read() -> None:
-    (found,) = parsed(batch(("a.ntt", 0, [line(1, OTHER), line(5, P)])), {P}, passed=3)
-    assert [(event.time, len(event.facts)) for event in found.events] == [(1, 1), (5, 1)]
+    (tree,) = parsed(batch(("a.ntt", 0, [line(1, OTHER), line(5, P)])), {P}, passed=3)
+    assert [(event.time, len(event.facts)) for event in tree.events] == [(1, 1), (5, 1)]
 
 
 def test_lines_of_several_files_and_blocks_are_told_apart() -> None:
-    given = batch(("a.ntt", 0, [line(1, P)]), ("a.ntt", 70, ["oops"]), ("b.ntt", 0, [line(2, P)]))
-    found = parsed(given, {P})
-    assert [(one.file, one.block, one.statements) for one in found] == [
+    inputs = batch(("a.ntt", 0, [line(1, P)]), ("a.ntt", 70, ["oops"]), ("b.ntt", 0, [line(2, P)]))
+    tree = parsed(inputs, {P})
+    assert [(item.file, item.block, item.statements) for item in tree] == [
         ("file:/in/a.ntt", 0, 1), ("file:/in/a.ntt", 70, 0), ("file:/in/b.ntt", 0, 1),
     ]  # fmt: skip
-    assert [lost.cause for one in found for lost in one.lost] == ["malformed"]
+    assert [dead_letters.cause for item in tree for dead_letters in item.lost] == ["malformed"]
 
 
 def test_what_a_worker_tells_of_lines() -> None:
     plan = squall.plan(squall.compile(RULE, lexer="jena"))
     step = source_step(PhysicalPlan(plan, levels(plan)), 3, lines_parser((Document("/in", folder=True),)))
-    made: list[Record] = list(
+    records: list[Record] = list(
         from_arrow(step(iter([batch(("a.ntt", 0, [line(1, OTHER), line(5, P), line(6, OTHER)]))])))
     )
-    by_kind = {kind: [one for one in made if one.kind == kind] for kind in (ROW, LOST, TIME, COUNT)}
-    assert {one.start for one in by_kind[ROW]} == {5}
-    assert [json.loads(one.row)[0] for one in by_kind[LOST]] == ["late"]
-    assert [one.start for one in by_kind[TIME]] == [6]
-    assert [one.start for one in by_kind[COUNT]] == [3]
+    by_kind = {kind: [item for item in records if item.kind == kind] for kind in (ROW, LOST, TIME, COUNT)}
+    assert {item.start for item in by_kind[ROW]} == {5}
+    assert [json.loads(item.row)[0] for item in by_kind[LOST]] == ["late"]
+    assert [item.start for item in by_kind[TIME]] == [6]
+    assert [item.start for item in by_kind[COUNT]] == [3]
 
 
 def test_a_worker_tells_each_instant_of_what_is_told_whole() -> None:
@@ -78,5 +78,5 @@ def test_a_worker_tells_each_instant_of_what_is_told_whole() -> None:
     plan = squall.plan(system)
     step = source_step(PhysicalPlan(plan, levels(plan)), ALWAYS, lines_parser((Document("/in", folder=True),)))
     lines = [line(1, P), line(2, OTHER), line(3, OTHER), line(4, P)]
-    made: list[Record] = list(from_arrow(step(iter([batch(("a.ntt", 0, lines))]))))
-    assert {one.start for one in made if one.kind == INSTANT} == {1, 2, 3, 4}
+    records: list[Record] = list(from_arrow(step(iter([batch(("a.ntt", 0, lines))]))))
+    assert {item.start for item in records if item.kind == INSTANT} == {1, 2, 3, 4}

@@ -34,8 +34,8 @@ AT = iri("http://example.org/at")
 
 
 def event(time: int, name: str = "s") -> Event:
-    said = literal(str(time), XSD + "integer")
-    return Event(time, (triple(iri(f"http://example.org/{name}{time}"), AT, said),))
+    message = literal(str(time), XSD + "integer")
+    return Event(time, (triple(iri(f"http://example.org/{name}{time}"), AT, message),))
 
 
 class Acknowledged:
@@ -118,7 +118,7 @@ def covered(source: Acknowledged, seen: Sequence[Event]) -> None:
     """All up to what has been acknowledged has been seen."""
     upto = int(source.acknowledged[-1]) if source.acknowledged else 0
     facts = [fact for event in seen for fact in event.facts]
-    assert all(fact in facts for batch in source.given[:upto] for one in batch for fact in one.facts)
+    assert all(fact in facts for batch in source.given[:upto] for item in batch for fact in item.facts)
 
 
 @settings(deadline=None, max_examples=examples_of(60))
@@ -141,15 +141,15 @@ def test_what_is_acknowledged_has_been_handed_on(
         sources = [TimedByProperty(source, ledger, AT) for source in sources]
     late: list[Event] = []
     sources = [Kept(source, ledger, lateness, late) for source in sources]
-    seen = late
+    history = late
     for batch in Sources(sources, clock()):
         for source in originals:
-            covered(source, seen)
-        seen += batch
+            covered(source, history)
+        history += batch
     for source in originals:
-        covered(source, seen)
+        covered(source, history)
         assert source.acknowledged[-1:] == ([str(len(source.given))] if source.given else [])
-        assert all(int(one) < int(other) for one, other in pairwise(source.acknowledged))
+        assert all(int(item) < int(other) for item, other in pairwise(source.acknowledged))
 
 
 class Kept(Ordered):
@@ -168,15 +168,19 @@ class Kept(Ordered):
 @pytest.mark.parametrize("count", [1, 2])
 def test_stopping_hands_on_what_was_received(clock: type[EventClock], lateness: int, count: int) -> None:
     originals = [Acknowledged(timeline(*range(number, 20, count)), ends=False) for number in range(count)]
-    sources = Sources([Ordered(one, LedgerFile(), lateness) if lateness else one for one in originals], clock(), 50)
+    sources = Sources(
+        [Ordered(original, LedgerFile(), lateness) if lateness else original for original in originals], clock(), 50
+    )
     assert not bool(sources.endable)
-    seen = []
+    history = []
     for batch in sources:
-        seen += [fact for event in batch for fact in event.facts]
-        if len(seen) == 20 - lateness * (clock is EventClock) or all(one.handed >= 20 // count for one in originals):
+        history += [fact for event in batch for fact in event.facts]
+        if len(history) == 20 - lateness * (clock is EventClock) or all(
+            original.handed >= 20 // count for original in originals
+        ):
             assert bool(sources.endable)
             sources.stop()
-    assert len(seen) == 20
+    assert len(history) == 20
 
 
 class Endless:
@@ -269,15 +273,15 @@ def test_attempts_are_further_and_further_apart_and_last_as_long_as_is_said(
     takes: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long each of them takes."""
-    now, found = 1000.0, []
+    now, result = 1000.0, []
     monkeypatch.setattr("squall.streams.live.base.time.monotonic", lambda: now)
     for delay in delays(60):
-        found.append(delay)
+        result.append(delay)
         now += delay + takes
     assert 1060 <= now <= 1060.001 + takes
-    assert found[0] <= 0.1
-    assert max(found) <= 5
-    assert all(later > earlier for earlier, later in pairwise(found[:5]))
+    assert result[0] <= 0.1
+    assert max(result) <= 5
+    assert all(later > earlier for earlier, later in pairwise(result[:5]))
     assert list(delays(0)) == []
 
 
@@ -308,13 +312,13 @@ def test_a_signal_ends_what_goes_on_another_time(tmp_path: Path, monkeypatch: py
     sources.keep((), 100)
     with endable(sources):
         batches = iter(sources)
-        seen = [event.time for event in next(batches)]
+        history = [event.time for event in next(batches)]
         os.kill(os.getpid(), signal.SIGTERM)
         wait(lambda: sources.stopped)
         assert list(batches) == []
     again = Sources([open_source(str(path))])
     again.keep(sources.standings(), 100)
-    assert [*seen, *(event.time for batch in again for event in batch)] == list(range(1000))
+    assert [*history, *(event.time for batch in again for event in batch)] == list(range(1000))
 
 
 @pytest.mark.parametrize(
@@ -372,12 +376,12 @@ def test_whatever_messages_hold_is_read_or_counted(frames: list[bytes], format: 
     ledger = LedgerFile()
     source = Messages(parse(f"test:?format={format}", "stdin"), ledger)
     source.given = [*frames, good]
-    events = [one for batch in source.batches() for one in batch]
+    events = [item for batch in source.batches() for item in batch]
     assert source.reading.bytes == sum(map(len, source.given))
-    assert source.reading.statements == sum(len(one.facts) + len(one.removed) for one in events)
+    assert source.reading.statements == sum(len(item.facts) + len(item.removed) for item in events)
     assert ledger.counts.keys() <= {("malformed", "test")}
     if format not in ("rdfp", "rdf", "jsonld"):
-        assert iri("urn:a:b") in {fact[0] for one in events for fact in one.facts}
+        assert iri("urn:a:b") in {fact[0] for item in events for fact in item.facts}
 
 
 @pytest.mark.parametrize(

@@ -56,14 +56,14 @@ class Server:
 
 @contextmanager
 def serving(*answers: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
-    made = Server(*answers)
+    result = Server(*answers)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
-            made.answer(self)
+            result.answer(self)
 
         do_POST = do_GET
 
@@ -74,11 +74,11 @@ def serving(*answers: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Ser
         server.daemon_threads = True
         if tls is not None:
             server.socket = tls.wrap_socket(server.socket, server_side=True)
-        made.port = server.server_port
+        result.port = server.server_port
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
-            yield made
+            yield result
         finally:
             server.shutdown()
 
@@ -153,16 +153,16 @@ def test_it_can_be_read_again_behind_an_event() -> None:
 
 @pytest.mark.parametrize("answer", ["stream", "poll"])
 def test_stopping_ends_a_server_that_says_nothing(answer: str) -> None:
-    done = threading.Event()
+    process = threading.Event()
 
     def hold(request: BaseHTTPRequestHandler) -> None:
-        done.wait(PATIENCE)
+        process.wait(PATIENCE)
 
-    silent = stream(event(1), until=done) if answer == "stream" else status(200, line(1))
+    silent = stream(event(1), until=process) if answer == "stream" else status(200, line(1))
     with serving(silent, hold) as server:
         with Run(server.opened("?format=ntt&poll=0")) as run:
             run.until(1)
-        done.set()
+        process.set()
 
 
 def test_what_is_polled_is_a_message_each_time() -> None:
@@ -226,8 +226,8 @@ STREAM = (
 
 
 def whole(chunks: Sequence[bytes]) -> tuple[list[str], str]:
-    found = EventStream()
-    return [data for chunk in chunks for data in found.read(chunk)], found.id
+    result = EventStream()
+    return [data for chunk in chunks for data in result.read(chunk)], result.id
 
 
 @given(st.lists(st.integers(0, len(STREAM.encode()))))
@@ -278,22 +278,22 @@ def test_a_sink_connects_again() -> None:
 
 def test_a_request_that_is_not_answered_is_posted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "_LEAST", 0.1)
-    done = threading.Event()
+    process = threading.Event()
 
     def hold(request: BaseHTTPRequestHandler) -> None:
-        done.wait(PATIENCE)
+        process.wait(PATIENCE)
 
     with serving(hold, status(200)) as server, closing(open_sink(server.at("?format=ntt&retry=400"))) as sink:
         sink.start()
         sink.write(output(1))
-        done.set()
+        process.set()
         assert [body for _, _, body in server.asked] == [line(1).rstrip()] * 2
     with serving(hold) as server, closing(open_sink(server.at("?format=ntt&retry=0"))) as sink:
-        done.clear()
+        process.clear()
         sink.start()
         with pytest.raises(SinkError, match="timed out"):
             sink.write(output(1))
-        done.set()
+        process.set()
 
 
 @pytest.mark.parametrize(("number", "retry"), [(400, 60_000), (503, 50)])

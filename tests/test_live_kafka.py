@@ -55,9 +55,9 @@ class Cluster:
         """So many messages of the topic."""
         consumer = Consumer({"bootstrap.servers": self.server, "group.id": "g", "auto.offset.reset": "earliest"})
         consumer.subscribe(["t"])
-        found = [message for _ in range(count) for message in consumer.consume(1, PATIENCE)]
+        messages = [message for _ in range(count) for message in consumer.consume(1, PATIENCE)]
         consumer.close()
-        return found
+        return messages
 
     def committed(self, group: str, partition: int = 0) -> int:
         consumer = Consumer({"bootstrap.servers": self.server, "group.id": group})
@@ -89,11 +89,11 @@ def test_what_lies_between_two_positions_can_be_read_again(cluster: Cluster) -> 
     cluster.say(line(5))
 
     def read(begin: str, end: str) -> list[list[int]]:
-        found = []
+        results = []
         for part in cluster.opened("t?format=ntt").parts(begin, end):
             with closing(cluster.opened("t?format=ntt&buffer=2")) as one:
-                found.append([time for batch in one.part(part) for time in times(batch)])
-        return found
+                results.append([time for batch in one.part(part) for time in times(batch)])
+        return results
 
     assert read(begin, end) == read(begin, end) == [[1, 2, 3], [4]]
     with closing(cluster.opened("t?format=ntt")) as new:
@@ -114,15 +114,15 @@ def test_where_reading_begins(cluster: Cluster) -> None:
 def test_it_can_be_read_again_from_a_position(cluster: Cluster) -> None:
     cluster.say(*map(line, range(10)))
     source = cluster.opened("t?format=ntt&from=first&buffer=4")
-    found: list[int] = []
+    numbers: list[int] = []
     positions: dict[int, str] = {}
     for batch in source.batches():
-        found += times(list(batch))
-        positions[len(found)] = source.position()
-        if len(found) == 10:
+        numbers += times(list(batch))
+        positions[len(numbers)] = source.position()
+        if len(numbers) == 10:
             source.stop()
     source.close()
-    assert found == list(range(10))
+    assert numbers == list(range(10))
     for count, position in positions.items():
         again = cluster.opened("t?format=ntt")
         again.seek(position)
@@ -136,10 +136,10 @@ def test_a_group_is_given_again_what_was_not_worked_off(cluster: Cluster) -> Non
     # The emulation lets a member in again only when the session of the one before is over.
     address = "t?format=ntt&group=g&from=first&buffer=2&session.timeout.ms=4000&heartbeat.interval.ms=200"
     batches = iter(Sources([cluster.opened(address)]))
-    seen: list[int] = []
-    while len(seen) < 4:
-        before = len(seen)
-        seen += times(list(next(batches)))
+    numbers: list[int] = []
+    while len(numbers) < 4:
+        before = len(numbers)
+        numbers += times(list(next(batches)))
     batches.close()  # type: ignore[attr-defined]
     assert cluster.committed("g") == before
     with Run(cluster.opened(address)) as run:
@@ -183,7 +183,7 @@ def test_a_message_says_which_one_it_is(cluster: Cluster, transactional: str) ->
     with closing(open_sink(cluster.at("t?format=ntt"))) as sink:
         sink.start()
         sink.write(output(1))
-    assert {one.value().split()[0]: one.headers() for one in cluster.read(7)} == {
+    assert {item.value().split()[0]: item.headers() for item in cluster.read(7)} == {
         b"7": [("squall-id", b"n-7-1")],
         b"9": [("squall-id", b"n-9-1")],
         b"11": [("squall-id", b"n-9-2")],
@@ -200,10 +200,10 @@ def test_a_run_with_a_checkpoint_commits_transactions(cluster: Cluster, tmp_path
         with (tmp_path / "a.ntt").open("ab") as file:
             file.write(line(number))
         arguments = ["--source", f"{tmp_path}/a.ntt", "--sink", cluster.at("t?format=nt")]
-        code, _, said = squall("build", f"{tmp_path}/p.jena", *arguments, "--checkpoint", f"{tmp_path}/kept")
-        assert code == 0, said
-    found = sorted(one.value().split()[2] for one in cluster.read(2))  # they may be in several partitions
-    assert found == [b"<http://example.org/1>", b"<http://example.org/2>"]
+        code, _, result = squall("build", f"{tmp_path}/p.jena", *arguments, "--checkpoint", f"{tmp_path}/kept")
+        assert code == 0, result
+    results = sorted(item.value().split()[2] for item in cluster.read(2))  # they may be in several partitions
+    assert results == [b"<http://example.org/1>", b"<http://example.org/2>"]
 
 
 def test_a_message_that_is_too_large_is_an_error_in_a_transaction(cluster: Cluster) -> None:
@@ -217,20 +217,20 @@ def test_a_message_that_is_too_large_is_an_error_in_a_transaction(cluster: Clust
             cast(Flushable, sink).flush()
         cast(IdempotentSink, sink).deliver("n", 2)
         sink.write(output(2))
-    assert [one.headers() for one in cluster.read(1)] == [[("squall-id", b"n-2-1")]]
+    assert [item.headers() for item in cluster.read(1)] == [[("squall-id", b"n-2-1")]]
 
 
 def test_no_more_than_the_buffer_is_a_batch(cluster: Cluster) -> None:
     cluster.say(*map(line, range(50)))
     source = cluster.opened("t?format=ntt&from=first&buffer=7")
-    found: list[int] = []
+    numbers: list[int] = []
     for batch in source.batches():
         assert len(batch) <= 7
-        found += times(list(batch))
-        if len(found) == 50:
+        numbers += times(list(batch))
+        if len(numbers) == 50:
             source.stop()
     source.close()
-    assert found == list(range(50))
+    assert numbers == list(range(50))
 
 
 def test_no_broker_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

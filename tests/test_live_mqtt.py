@@ -120,7 +120,7 @@ def test_what_was_worked_off_is_acknowledged_however_much_is_still_to_be_read(mo
 
     worked_off, ending = threading.Event(), threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
-        said = pool.submit(answer)
+        message = pool.submit(answer)
         source = cast(MqttSource, open_source(f"mqtt://127.0.0.1:{server.getsockname()[1]}/t/1?format=ntt&client=c"))
         batches = iter(Sources([source]))
         assert times(next(batches)) == [1]
@@ -128,14 +128,14 @@ def test_what_was_worked_off_is_acknowledged_however_much_is_still_to_be_read(mo
         assert ending.wait(PATIENCE)
         next(batches)
         batches.close()  # type: ignore[attr-defined]
-        assert said.result(PATIENCE).endswith(b"\x40\x02\0\x07\xe0\0")
+        assert message.result(PATIENCE).endswith(b"\x40\x02\0\x07\xe0\0")
 
 
 def _published(kind: bytes, identifier: bytes, payload: bytes) -> bytes:
     """A message of a broker (section 3.3 of the specification)."""
-    rest = b"\0\x03t/1" + identifier + b"\0" + payload
-    assert len(rest) < 128
-    return kind + bytes([len(rest)]) + rest
+    remainder = b"\0\x03t/1" + identifier + b"\0" + payload
+    assert len(remainder) < 128
+    return kind + bytes([len(remainder)]) + remainder
 
 
 def test_a_broker_that_is_killed_is_connected_to_again(broker: brokers.Broker) -> None:
@@ -172,13 +172,13 @@ def pretending(*answers: bytes) -> Iterator[int]:
             for data in answers:
                 connection.recv(1000)
                 connection.sendall(data)
-            done.wait(PATIENCE)
+            event.wait(PATIENCE)
 
-    done = threading.Event()
+    event = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         pool.submit(answer)
         yield server.getsockname()[1]
-        done.set()
+        event.set()
 
 
 def test_what_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,13 +216,13 @@ def test_no_more_are_on_their_way_than_there_is_room_for(broker: brokers.Broker)
         first = pool.submit(next, batches)
         assert source.connected.wait(PATIENCE)
         say(broker, *(line(number) for number in range(100)))
-        found = times(first.result(PATIENCE))
-        while len(found) < 100:
+        result = times(first.result(PATIENCE))
+        while len(result) < 100:
             batch = times(next(batches))
             assert len(batch) <= 10  # the broker may be a step ahead of what it was told
-            found += batch
+            result += batch
         batches.close()  # type: ignore[attr-defined]
-    assert found == list(range(100))
+    assert result == list(range(100))
     assert not ledger.counts
 
 
@@ -234,12 +234,12 @@ def test_what_there_is_no_room_for_is_counted(broker: brokers.Broker) -> None:
         first = pool.submit(next, batches)
         assert source.connected.wait(PATIENCE)
         say(broker, line(0))
-        found = times(first.result(PATIENCE))
+        result = times(first.result(PATIENCE))
         say(broker, *(line(number) for number in range(1, 100)), qos=0)
-        while len(found) + ledger.total("dropped") < 100:
-            found += times(next(batches))
+        while len(result) + ledger.total("dropped") < 100:
+            result += times(next(batches))
         batches.close()  # type: ignore[attr-defined]
-    assert len(found) + ledger.total("dropped") == 100
+    assert len(result) + ledger.total("dropped") == 100
     assert ledger.counts.keys() <= {("dropped", f"mqtt://127.0.0.1:{broker.port}/t/1")}
 
 
@@ -282,8 +282,8 @@ def test_a_message_is_an_evaluation_in_formats_of_these(broker: brokers.Broker) 
     with ThreadPoolExecutor(1) as pool:
         with closing(open_sink(at(broker, "t/out?format=srj&retain=yes"))) as sink:
             sink.start()
-            for one in (output(1), output(1), output(2)):
-                sink.write(Output(*one))
+            for item in (output(1), output(1), output(2)):
+                sink.write(Output(*item))
         message = pool.submit(subscribe.simple, "t/out", 1, hostname="127.0.0.1", port=broker.port).result(PATIENCE)
     assert message.payload.count(b'"subject": {') == 1
 

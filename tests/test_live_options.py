@@ -149,8 +149,8 @@ def test_a_name_a_window_and_a_property_for_the_time(feed: Feed, tmp_path: Path)
         sources = Sources([source])
         system = squall.compile(PROGRAM, lexer="jena", windows=windows([uri]))
         job = squall.build(squall.plan(profiles.apply_profile(system, output="dstream")))
-        found: list[tuple[int, str]] = []
-        run = threading.Thread(target=lambda: found.extend((out.time, str(out.fact[0])) for out in job.run(sources)))
+        results: list[tuple[int, str]] = []
+        run = threading.Thread(target=lambda: results.extend((out.time, str(out.fact[0])) for out in job.run(sources)))
         run.start()
         connected = getattr(original(source), "connected", None)
         wait(lambda: connected is None or connected.is_set())
@@ -158,4 +158,4 @@ def test_a_name_a_window_and_a_property_for_the_time(feed: Feed, tmp_path: Path)
         wait(lambda: source.reading.statements == 2 * len(MESSAGES))
         sources.stop()
         run.join(20)
-    assert found == [(at + 2000, f"<{E}s{at}>") for at in (1000, 2000, 9000)]
+    assert results == [(at + 2000, f"<{E}s{at}>") for at in (1000, 2000, 9000)]

@@ -57,7 +57,7 @@ def test_what_lies_between_two_positions_can_be_read_again(broker: brokers.Broke
     (part,) = source.parts(source.beginning(), end)
     assert [times(batch) for batch in source.part(part)] == [[1, 2, 3]]
     assert [times(batch) for batch in opened(broker, "k?format=ntt&buffer=1").part(part)] == [[1], [2, 3]]
-    assert [times(batch) for one in source.parts(end, source.latest()) for batch in source.part(one)] == [[4]]
+    assert [times(batch) for item in source.parts(end, source.latest()) for batch in source.part(item)] == [[4]]
     new = opened(broker, "k?format=ntt")
     assert new.beginning() == new.latest() == source.latest()
     assert new.parts(new.beginning(), new.latest()) == []
@@ -68,9 +68,9 @@ def test_what_is_gone_of_a_part_is_lost(broker: brokers.Broker, redis: Any) -> N
     redis.xdel("k", second)
     ledger = LedgerFile()
     source = opened(broker, "k?format=ntt", ledger)
-    assert [times(batch) for one in source.parts(first, third) for batch in source.part(one)] == [[3]]
+    assert [times(batch) for part in source.parts(first, third) for batch in source.part(part)] == [[3]]
     assert ledger.counts == {("lost", at(broker, "k")): 1}
-    assert [times(batch) for one in source.parts(second, third) for batch in source.part(one)] == [[3]]
+    assert [times(batch) for part in source.parts(second, third) for batch in source.part(part)] == [[3]]
     assert ledger.total("lost") == 1
 
 
@@ -79,9 +79,9 @@ def test_a_part_is_waited_for_while_there_is_no_connection(broker: brokers.Broke
     source = opened(broker, "k?format=ntt&from=first")
     broker.kill()
     with ThreadPoolExecutor(1) as pool:
-        found = pool.submit(source.latest)
+        result = pool.submit(source.latest)
         broker.start()
-        assert found.result(PATIENCE) == entry
+        assert result.result(PATIENCE) == entry
     broker.kill()
     with pytest.raises(SourceError, match="cannot be read"):
         opened(broker, "k?format=ntt&retry=1").latest()
@@ -139,8 +139,8 @@ def test_a_group_is_given_again_what_was_not_worked_off(broker: brokers.Broker, 
 
 def test_consumers_of_a_group_share_its_entries(broker: brokers.Broker, redis: Any) -> None:
     address = "k?format=ntt&group=g&from=first&buffer=1&consumer="
-    one, other = (opened(broker, address + name) for name in "ab")
-    with Run(one) as first, Run(other) as second:
+    item, other = (opened(broker, address + name) for name in "ab")
+    with Run(item) as first, Run(other) as second:
         say(redis, *map(line, range(20)))
         with ThreadPoolExecutor(1) as pool:
             pool.submit(lambda: [first.when(lambda: len(first.seen) + len(second.seen) == 20)])
@@ -237,20 +237,20 @@ def test_a_delivery_that_comes_again_is_added_once(broker: brokers.Broker, redis
             cast(IdempotentSink, sink).deliver(name, number)
             for place in range(count):
                 sink.write(output(10 * number + place))
-    found = [int(entry[b"data"].split()[0]) for _, entry in redis.xrange("k")]
-    assert found == [10, 11, 12, 13, 14, 20, 21, 20]
+    results = [int(entry[b"data"].split()[0]) for _, entry in redis.xrange("k")]
+    assert results == [10, 11, 12, 13, 14, 20, 21, 20]
 
 
 def test_a_delivery_that_meets_a_lost_connection_is_added_once(
     broker: brokers.Broker, redis: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server has done what it was told, and its answer does not arrive."""
-    execute, lost = Pipeline.execute, [ConnectionError()]
+    execute, dead_letters = Pipeline.execute, [ConnectionError()]
 
     def executed(self: Any) -> Any:
         answer = execute(self)
-        if lost:
-            raise lost.pop()
+        if dead_letters:
+            raise dead_letters.pop()
         return answer
 
     monkeypatch.setattr(Pipeline, "execute", executed)
@@ -258,7 +258,7 @@ def test_a_delivery_that_meets_a_lost_connection_is_added_once(
         sink.start()
         cast(IdempotentSink, sink).deliver("n", 1)
         sink.write(output(1))
-    assert not lost
+    assert not dead_letters
     assert redis.xlen("k") == 1
 
 

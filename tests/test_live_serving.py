@@ -125,20 +125,20 @@ def many() -> Iterator[Output]:
 def test_who_takes_nothing_gets_nothing_more_and_it_is_counted(tmp_path: Path) -> None:
     ledger = LedgerFile(tmp_path / "lost")
     with listening("tcp://:0?listen=yes&format=ntt&buffer=100&wait=0", ledger) as sink, stalled(sink) as connection:
-        for one in many():
-            sink.write(one)
+        for item in many():
+            sink.write(item)
             if ledger.counts:
                 break
         connection.settimeout(PATIENCE)
-        taken = b""
+        batch_items = b""
         while data := connection.recv(1 << 20):
-            taken += data
+            batch_items += data
     ledger.close()
     ((cause, source),) = ledger.counts
     assert (cause, source) == ("dropped", sink.uri)
     counted = ledger.counts[cause, source]
     assert 100 < counted < 300
-    assert taken.count(b"\n") + counted >= one.time + 1
+    assert batch_items.count(b"\n") + counted >= item.time + 1
     assert "buffer=100" in (tmp_path / "lost").read_text().splitlines()[0]
 
 
@@ -148,22 +148,22 @@ def test_a_run_that_is_faster_waits() -> None:
 
         def write() -> None:
             nonlocal written
-            for one in many():
-                sink.write(one)
+            for item in many():
+                sink.write(item)
                 written += 1
 
         with ThreadPoolExecutor(1) as pool:
-            done = pool.submit(write)
+            process = pool.submit(write)
             waits, before = 0, -1
             while waits < 5:  # nothing goes on, since nobody takes anything
                 waits = waits + 1 if written == before else 0
                 before = written
                 threading.Event().wait(0.05)
-            assert not done.done()
+            assert not process.done()
             with connection.makefile("rb") as file:
                 for _ in range(200_000):
                     assert file.readline()
-            done.result(PATIENCE)
+            process.result(PATIENCE)
     assert not sink.ledger.counts  # type: ignore[attr-defined]
 
 
@@ -180,19 +180,19 @@ def test_what_a_connection_has_not_taken_that_breaks_is_counted() -> None:
 
 
 def test_a_reader_is_settled_when_all_has_been_sent() -> None:
-    one = Reader("", 2, lambda: None)
-    assert one.settle(0)
-    assert one.give(b"a", 0)
-    assert not one.settle(0)
-    assert one.take() == [b"a"]
-    assert not one.settle(0)  # it is being sent
+    item = Reader("", 2, lambda: None)
+    assert item.settle(0)
+    assert item.give(b"a", 0)
+    assert not item.settle(0)
+    assert item.take() == [b"a"]
+    assert not item.settle(0)  # it is being sent
     with ThreadPoolExecutor(1) as pool:
-        taken = pool.submit(one.take)
-        assert one.settle(PATIENCE)
-        one.end()
-        assert taken.result(PATIENCE) == []
-    assert one.give(b"b", 0)  # there is nobody who might want it
-    assert one.close() == []
+        batch_items = pool.submit(item.take)
+        assert item.settle(PATIENCE)
+        item.end()
+        assert batch_items.result(PATIENCE) == []
+    assert item.give(b"b", 0)  # there is nobody who might want it
+    assert item.close() == []
 
 
 def test_other_paths_have_nothing() -> None:
@@ -251,9 +251,9 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
         path = folder / f"{name}.pem"
         if not path.exists():
             new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-noenc", "-days", "2"]
-            told = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
+            results = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
             files = ["-keyout", f"{folder}/{name}.key", "-out", str(path)]
-            subprocess.run(["openssl", "req", "-x509", *new, *told, *files], check=True, capture_output=True)
+            subprocess.run(["openssl", "req", "-x509", *new, *results, *files], check=True, capture_output=True)
         return path
 
     return made
@@ -267,12 +267,12 @@ Certificates = Callable[[str], Path]
 
 
 def test_a_source_is_served_by_tls(certificates: Certificates) -> None:
-    mine, theirs = certificates("mine"), certificates("theirs")
+    mine, other_items = certificates("mine"), certificates("theirs")
     ledger = LedgerFile()
-    source: Any = open_source(f"tcp://127.0.0.1:0?listen=yes&tls=yes&format=ntt&ca={theirs}&{shown(mine)}", ledger)
+    source: Any = open_source(f"tcp://127.0.0.1:0?listen=yes&tls=yes&format=ntt&ca={other_items}&{shown(mine)}", ledger)
     with Run(source) as run:
         place = f"tcp://127.0.0.1:{source.port}?tls=yes&format=ntt&ca={mine}"
-        with closing(open_sink(f"{place}&{shown(theirs)}")) as sink:
+        with closing(open_sink(f"{place}&{shown(other_items)}")) as sink:
             sink.start()
             sink.write(output(1))
         run.until(1)

@@ -61,9 +61,9 @@ def serving(*scripts: Callable[[socket.socket], None]) -> Iterator[int]:
 
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         server.settimeout(20)
-        done = pool.submit(serve)
+        process = pool.submit(serve)
         yield server.getsockname()[1]
-        done.result(20)
+        process.result(20)
 
 
 def test_a_server_is_read_until_it_ends() -> None:
@@ -115,25 +115,25 @@ def test_a_connection_that_breaks_is_made_again_and_half_a_line_is_counted() -> 
 @pytest.mark.parametrize("stops", [False, True])
 def test_half_a_message_is_none(stops: bool) -> None:
     """Where the connection breaks, or is read no further; the end of a stream is that of its last message."""
-    statement, read, done = line(1)[2:], threading.Event(), threading.Event()
+    statement, read, process = line(1)[2:], threading.Event(), threading.Event()
 
     def breaks(connection: socket.socket) -> None:
         connection.sendall(statement + b"MESSAGE\n" + statement)
         read.wait(20)
-        done.wait(20) if stops else resets(connection)
+        process.wait(20) if stops else resets(connection)
 
     ledger = LedgerFile()
-    again = [] if stops else [lambda one: one.sendall(statement + b"MESSAGE\n" + statement)]
+    again = [] if stops else [lambda item: item.sendall(statement + b"MESSAGE\n" + statement)]
     with serving(breaks, *again) as port:
         source = opened(f"tcp://127.0.0.1:{port}?format=nt-messages&time=1", ledger)
         batches = source.batches()
-        found = times(list(next(batches)))
+        result = times(list(next(batches)))
         if stops:
             source.stop()
         read.set()
-        found += [time for batch in batches for time in times(list(batch))]
-        done.set()
-    assert found == [1] * (1 if stops else 3)
+        result += [time for batch in batches for time in times(list(batch))]
+        process.set()
+    assert result == [1] * (1 if stops else 3)
     assert ledger.counts == {("malformed", f"{source.uri}#1"): 1}
 
 
@@ -148,7 +148,7 @@ def test_a_server_that_stays_away_is_an_error_in_the_end() -> None:
 
 
 def test_a_server_that_ends_is_connected_to_again_if_that_is_asked_for() -> None:
-    with serving(lambda one: one.sendall(line(1)), lambda one: one.sendall(line(2))) as port:
+    with serving(lambda item: item.sendall(line(1)), lambda item: item.sendall(line(2))) as port:
         source = opened(f"tcp://127.0.0.1:{port}?format=ntt&reconnect=yes")
         batches = source.batches()
         assert [times(list(next(batches))), times(list(next(batches)))] == [[1], [2]]
@@ -165,23 +165,23 @@ def test_a_server_that_ends_is_connected_to_again_if_that_is_asked_for() -> None
     ],
 )
 def test_a_message_is_handed_on_when_its_end_is_there(format: str, told: bytes) -> None:
-    seen = threading.Event()
+    history = threading.Event()
 
     def send(connection: socket.socket) -> None:
         connection.sendall(told)
-        seen.wait(20)
+        history.wait(20)
 
     with serving(send) as port:
         batches = (batch for batch in opened(f"tcp://127.0.0.1:{port}?format={format}&time=7").batches() if batch)
         (event,) = next(batches)
-        seen.set()
+        history.set()
         assert event.time == 7
         assert list(batches) == []
 
 
 def test_blank_nodes_are_those_of_a_connection() -> None:
     node = b"_:a <http://example.org/p> _:a .\n"
-    with serving(lambda one: one.sendall(node), lambda one: one.sendall(node + node)) as port:
+    with serving(lambda item: item.sendall(node), lambda item: item.sendall(node + node)) as port:
         source = opened(f"tcp://127.0.0.1:{port}?format=nt&reconnect=yes")
         batches = source.batches()
         subjects = {fact[0] for _ in range(2) for event in next(batches) for fact in event.facts}
@@ -197,9 +197,9 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 def reading(source: SocketSource, pool: ThreadPoolExecutor) -> Callable[[], list[Event]]:
     """Lets a source listen in a thread. What to call to wait for its end, and for its events."""
-    done = pool.submit(all_of, source)
+    process = pool.submit(all_of, source)
     assert source.bound.wait(20)
-    return lambda: done.result(20)
+    return lambda: process.result(20)
 
 
 @pytest.mark.parametrize("unix", [False, True])
@@ -208,10 +208,10 @@ def test_those_who_connect_are_listened_to(unix: bool, pool: ThreadPoolExecutor,
     source = opened(f"{place}?listen=yes&connections=2&format=ntt")
     events = reading(source, pool)
     connections = [connected(source.place.where if unix else ("127.0.0.1", source.port)) for _ in range(2)]
-    for number, one in enumerate(connections):
-        one.sendall(line(number))
-    for one in connections:
-        one.close()
+    for number, item in enumerate(connections):
+        item.sendall(line(number))
+    for item in connections:
+        item.close()
     assert sorted(times(events())) == [0, 1]
     assert not (tmp_path / "socket").exists()
 
@@ -279,15 +279,15 @@ def test_a_line_that_is_too_long_is_counted_and_reading_goes_on_behind_it(
     monkeypatch.setattr(sockets, "LONGEST", 100_000)
     first, last = (line(n) if format != "nt" else line(n)[2:] for n in (1, 2))
     ledger = LedgerFile(tmp_path / "ledger")
-    with serving(lambda one: one.sendall(first + b"<" * ENDLESS + b"\n\n" + last + b"nonsense\n")) as port:
+    with serving(lambda item: item.sendall(first + b"<" * ENDLESS + b"\n\n" + last + b"nonsense\n")) as port:
         source = opened(f"tcp://127.0.0.1:{port}?format={format}", ledger)
         assert [event.facts[0][0][-2] for event in all_of(source)] == ["1", "2"]
         assert source.reading.statements == 2
     ledger.close()
-    told, nonsense = map(json.loads, (tmp_path / "ledger").read_text().splitlines())
-    assert told["line"] == 2
-    assert told["reason"] == "the line is longer than 100000 bytes"
-    assert told["text"] == "<" * 500
+    emitted, nonsense = map(json.loads, (tmp_path / "ledger").read_text().splitlines())
+    assert emitted["line"] == 2
+    assert emitted["reason"] == "the line is longer than 100000 bytes"
+    assert emitted["text"] == "<" * 500
     assert nonsense["line"] == 5
 
 
@@ -325,11 +325,11 @@ def test_of_a_document_a_statement_is_handed_on_when_it_is_there_and_one_that_do
     format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sockets, "LONGEST", 100_000)
-    seen, (begin, endless) = threading.Event(), OPEN[format]
+    history, (begin, endless) = threading.Event(), OPEN[format]
 
     def send(connection: socket.socket) -> None:
         connection.sendall(begin)
-        seen.wait(20)
+        history.wait(20)
         with suppress(OSError):  # it is not read any further
             connection.sendall(endless + b"x" * ENDLESS)
 
@@ -338,7 +338,7 @@ def test_of_a_document_a_statement_is_handed_on_when_it_is_there_and_one_that_do
         source = opened(f"tcp://127.0.0.1:{port}?format={format}&time=7", ledger)
         batches = (batch for batch in source.batches() if batch)
         (event,) = next(batches)
-        seen.set()
+        history.set()
         assert [fact[0] for fact in event.facts] == ["<urn:a:s>"]
         assert list(batches) == []
     assert ledger.counts == {("malformed", f"{source.uri}#1"): 1}
@@ -369,7 +369,7 @@ def test_a_transaction_that_is_too_long_is_lost_as_a_whole(monkeypatch: pytest.M
     monkeypatch.setattr(sockets, "LONGEST", 10_000)
     rows = [b"A " + line(n % 10)[2:] for n in range(1000)]
     text = b"TX .\n" + b"".join(rows) + b"TC .\nTX .\n" + rows[0] + b"TC .\n" + rows[1] + b"".join(rows)
-    with serving(lambda one: one.sendall(text)) as port:
+    with serving(lambda item: item.sendall(text)) as port:
         ledger = LedgerFile()
         source = opened(f"tcp://127.0.0.1:{port}?format=rdfp", ledger)
         (event,) = all_of(source)
@@ -380,34 +380,34 @@ def test_a_transaction_that_is_too_long_is_lost_as_a_whole(monkeypatch: pytest.M
 def test_what_is_said_of_one_subject_for_ever_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reordering, "LONGEST", 1000)
     time = b'<urn:a:t> "1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n'
-    said = b'<urn:a:p> "x" .\n'
-    text = b"<urn:a:1> " + time + (b"<urn:a:2> " + said) * 1000 + b"<urn:a:2> " + time + b"<urn:a:3> " + time
-    with serving(lambda one: one.sendall(text)) as port:
+    message = b'<urn:a:p> "x" .\n'
+    text = b"<urn:a:1> " + time + (b"<urn:a:2> " + message) * 1000 + b"<urn:a:2> " + time + b"<urn:a:3> " + time
+    with serving(lambda item: item.sendall(text)) as port:
         ledger = LedgerFile()
         source = open_source(f"tcp://127.0.0.1:{port}?format=nt&time=urn:a:t", ledger)
-        found = [fact[0] for batch in source.batches() for event in batch for fact in event.facts]
-    assert found == ["<urn:a:1>", "<urn:a:3>"]
+        results = [fact[0] for batch in source.batches() for event in batch for fact in event.facts]
+    assert results == ["<urn:a:1>", "<urn:a:3>"]
     assert source.reading.statements == 2
     assert ledger.counts == {("malformed", source.uri): 1001}
 
 
 def test_what_cannot_be_used_is_counted_while_nothing_else_comes() -> None:
     """Also where a ledger of the source's own waits for the run to come to it."""
-    seen, total = threading.Event(), LedgerFile()
+    history, total = threading.Event(), LedgerFile()
 
     def send(connection: socket.socket) -> None:
         connection.sendall(b"nonsense\n" * 10)
-        seen.wait(20)
+        history.wait(20)
 
     with serving(send) as port:
         own = Deferred(total)
         sources = Sources([open_source(f"tcp://127.0.0.1:{port}?format=ntt", own, 1000)], ledgers=[own])
         batches = iter(sources)
         with ThreadPoolExecutor(1) as pool:
-            rest = pool.submit(list, batches)
+            remainder = pool.submit(list, batches)
             wait(lambda: total.total("malformed") == 10)
-            seen.set()
-            assert rest.result(20) == []
+            history.set()
+            assert remainder.result(20) == []
 
 
 @settings(max_examples=examples_of(50), deadline=None)
@@ -443,18 +443,18 @@ def test_a_sink_writes_to_whoever_listens(prompt: bool, pool: ThreadPoolExecutor
 @pytest.mark.parametrize("before", [0, 1])
 def test_a_sink_connects_again_and_writes_anew_what_was_refused(before: int) -> None:
     """What was sent before may be lost, and is counted."""
-    taken: list[bytes] = []
-    begun, gone = threading.Event(), threading.Event()
+    chunks: list[bytes] = []
+    begun, removals = threading.Event(), threading.Event()
 
     def refuse(connection: socket.socket) -> None:
         assert begun.wait(20)
         resets(connection)
         connection.close()
-        gone.set()
+        removals.set()
 
     def take(connection: socket.socket) -> None:
         with connection.makefile("rb") as file:
-            taken.append(file.read())
+            chunks.append(file.read())
 
     with serving(refuse, take) as port, closing(open_sink(f"tcp://127.0.0.1:{port}?format=ntt")) as sink:
         assert isinstance(sink, SocketSink)
@@ -463,12 +463,12 @@ def test_a_sink_connects_again_and_writes_anew_what_was_refused(before: int) -> 
         for output in outputs(*range(before)):
             sink.write(output)
         begun.set()
-        assert gone.wait(20)
+        assert removals.wait(20)
         for output in outputs(1, 2, 3):
             sink.write(output)
         sink.close()
-    assert taken[0].endswith(line(3))
-    assert ledger.counts == ({("lost", sink.uri): 1} if before or not taken[0].startswith(line(1)) else {})
+    assert chunks[0].endswith(line(3))
+    assert ledger.counts == ({("lost", sink.uri): 1} if before or not chunks[0].startswith(line(1)) else {})
 
 
 def test_a_sink_to_nobody_is_an_error() -> None:
@@ -500,8 +500,8 @@ def test_sockets_are_merged_in_the_order_of_time_with_windows_and_lateness_as_fi
     pool: ThreadPoolExecutor,
 ) -> None:
     with (
-        serving(lambda one: one.sendall(line(3) + line(1) + line(9))) as first,
-        serving(lambda one: one.sendall(line(2) + line(4))) as second,
+        serving(lambda item: item.sendall(line(3) + line(1) + line(9))) as first,
+        serving(lambda item: item.sendall(line(2) + line(4))) as second,
     ):
         uris = [f"a=tcp://127.0.0.1:{first}?format=ntt&lateness=5ms", f"b=tcp://127.0.0.1:{second}?format=ntt"]
         events = [event for batch in Sources([open_source(uri) for uri in uris]) for event in batch]

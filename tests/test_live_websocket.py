@@ -117,16 +117,16 @@ def test_no_server_is_an_error_at_once() -> None:
 @pytest.mark.parametrize("takes_leave", [True, False])
 def test_a_sink_sends_what_a_server_takes_and_connects_again(takes_leave: bool) -> None:
     """What may not have arrived, since the server was gone without a word, is counted."""
-    taken: list[str | bytes] = []
+    batch_items: list[str | bytes] = []
     closed = threading.Event()
 
     def once(connection: ServerConnection) -> None:
-        taken.append(connection.recv())
+        batch_items.append(connection.recv())
         connection.close() if takes_leave else connection.socket.shutdown(socket.SHUT_RDWR)
         closed.set()
 
     def take(connection: ServerConnection) -> None:
-        taken.extend(connection)
+        batch_items.extend(connection)
 
     with serving(once, take) as port, closing(open_sink(f"ws://127.0.0.1:{port}/?format=ntt")) as sink:
         assert isinstance(sink, ReportsDeadLetters)
@@ -136,22 +136,22 @@ def test_a_sink_sends_what_a_server_takes_and_connects_again(takes_leave: bool) 
         assert closed.wait(PATIENCE)
         sink.write(output(2))
         sink.write(output(3))
-    whole = [line(number).decode().rstrip() for number in (1, 2, 3)]
-    assert taken == whole or (ledger.counts and set(taken) <= set(whole))
+    full_result = [line(number).decode().rstrip() for number in (1, 2, 3)]
+    assert batch_items == full_result or (ledger.counts and set(batch_items) <= set(full_result))
     assert ledger.counts == ({} if takes_leave else {("lost", sink.uri): 1})
 
 
 def test_what_is_no_text_is_sent_as_it_is() -> None:
     pytest.importorskip("pyjelly")
-    taken: list[str | bytes] = []
+    batch_items: list[str | bytes] = []
 
     def take(connection: ServerConnection) -> None:
-        taken.extend(connection)
+        batch_items.extend(connection)
 
     with serving(take) as port, closing(open_sink(f"ws://127.0.0.1:{port}/?format=jelly")) as sink:
         sink.start()
         sink.write(output(1))
-    (message,) = taken
+    (message,) = batch_items
     with serving(lambda connection: connection.send(message)) as port, Run(opened(port, "?format=jelly&time=7")) as run:
         assert run.end() == [7]
 

@@ -51,10 +51,10 @@ class Whole(io.BytesIO):
 
 def parsed(text: str, format: str = "ttl-messages", size: int = 1 << 17) -> list[list[str] | None]:
     """The statements of each message, None for one that is broken."""
-    found = messages(Whole(text.encode(), size), BY_NAME[format], None, "x")
+    result = messages(Whole(text.encode(), size), BY_NAME[format], None, "x")
     return [
-        [" ".join(one) for one in message.statements] if isinstance(message, Message) else None
-        for message in found
+        [" ".join(statement) for statement in message.statements] if isinstance(message, Message) else None
+        for message in result
         if message is not None
     ]
 
@@ -102,10 +102,10 @@ STRINGS = [
 @pytest.mark.parametrize("value", STRINGS)
 def test_what_looks_like_a_delimiter_and_is_none(value: str, size: int) -> None:
     prefix = f"PREFIX e: <{E}> BASE <{E}> "
-    found = parsed(f"{prefix}e:s e:p {value} . MESSAGE e:s e:p 2 .", size=size)
-    assert len(found) == 2
-    assert found[0]
-    assert found[1] == TWO
+    tree = parsed(f"{prefix}e:s e:p {value} . MESSAGE e:s e:p 2 .", size=size)
+    assert len(tree) == 2
+    assert tree[0]
+    assert tree[1] == TWO
 
 
 def test_a_delimiter_inside_of_a_graph_is_an_error() -> None:
@@ -115,15 +115,15 @@ def test_a_delimiter_inside_of_a_graph_is_an_error() -> None:
 def test_messages_of_lines() -> None:
     quad = f'<{E}s> <{E}p> "MESSAGE" <{E}g> .'
     text = f'VERSION "1.2-messages" # now\n{quad}\nMESSAGE\nVERSION "1.1-messages"\nMESSAGE\n{quad}\nnonsense\n'
-    said = [quad.removesuffix(" .")]
-    assert parsed(f"{text}MESSAGE\n{quad}", "nq-messages") == [said, [], None, said]
-    said, text = ([said[0].replace(f" <{E}g>", "")], text.replace(f" <{E}g>", ""))
-    assert parsed(text, "nt-messages") == [said, [], None]
+    message = [quad.removesuffix(" .")]
+    assert parsed(f"{text}MESSAGE\n{quad}", "nq-messages") == [message, [], None, message]
+    message, text = ([message[0].replace(f" <{E}g>", "")], text.replace(f" <{E}g>", ""))
+    assert parsed(text, "nt-messages") == [message, [], None]
 
 
 def test_blank_nodes_are_those_of_a_message() -> None:
-    found = parsed(f"_:a <{E}p> _:a . MESSAGE _:a <{E}p> 1 .")
-    (first,), (second,) = ([*filter(None, one or [])] for one in found)
+    tree = parsed(f"_:a <{E}p> _:a . MESSAGE _:a <{E}p> 1 .")
+    (first,), (second,) = ([*filter(None, item or [])] for item in tree)
     assert first.split(" ")[0] == first.split(" ")[2] != second.split(" ")[0]
 
 
@@ -214,10 +214,10 @@ def test_an_evaluation_is_a_message(tmp_path: Path, format: str) -> None:
     write(tmp_path / "x", format, *OUTPUTS[3:], resume=True)
     times = [1000, 1000, 2000, 4000] if format in ("rdfp", "jelly-messages") else [7] * 4
     facts = [[t(1), t(2)], [t(3)], [t(4)], [t(5)]]
-    found = told(path, f"format={format}&time=7")
-    assert [one for one in found if one[1]] == [(time, one, []) for time, one in zip(times, facts, strict=True)]
+    outputs = told(path, f"format={format}&time=7")
+    assert [item for item in outputs if item[1]] == [(time, item, []) for time, item in zip(times, facts, strict=True)]
     if format == "jelly-messages":
-        assert (3000, [], []) in found  # how far time has come
+        assert (3000, [], []) in outputs  # how far time has come
     if format.startswith("n"):
         assert path.read_text().count("VERSION") == 1
         assert len(parsed(path.read_text(), format)) == 5
@@ -226,9 +226,9 @@ def test_an_evaluation_is_a_message(tmp_path: Path, format: str) -> None:
 def test_graphs_say_when_they_were_generated(tmp_path: Path) -> None:
     path = write(tmp_path / "x", "trig-messages", *OUTPUTS, Output(QUAD, 5000, "c"))
     uri = f"{path}?format=trig-messages&time=http://www.w3.org/ns/prov%23generatedAtTime"
-    found = [(event.time, event.graph) for event in read(uri) if event.graph]
-    assert [time for time, _ in found] == [1000, 1000, 2000, 4000, 5000]
-    assert found[-1][1] == QUAD.graph
+    results = [(event.time, event.graph) for event in read(uri) if event.graph]
+    assert [time for time, _ in results] == [1000, 1000, 2000, 4000, 5000]
+    assert results[-1][1] == QUAD.graph
     assert read(uri)[1].facts == (t(1), t(2))
 
 
@@ -339,6 +339,8 @@ def test_a_time_that_is_none_is_counted(tmp_path: Path) -> None:
 
 
 def test_malformed_says_where() -> None:
-    (found,) = [one for one in messages(io.BytesIO(b"\n\nx"), BY_NAME["nt-messages"], None, "") if one is not None]
-    assert isinstance(found, Malformed)
-    assert found.line == 3
+    (results,) = [
+        message for message in messages(io.BytesIO(b"\n\nx"), BY_NAME["nt-messages"], None, "") if message is not None
+    ]
+    assert isinstance(results, Malformed)
+    assert results.line == 3

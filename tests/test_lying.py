@@ -88,9 +88,9 @@ def test_answers_are_told_where_they_lie_or_by_all_of_their_values(
 ) -> None:
     plan = plan_of(query, output)
     assert told_by(plan) == [columns]
-    found = ending(plan, levels(plan))
-    assert bool(found) == stays
-    assert (f"end, in the tasks of level {found[0].number}" if found else "\nend\n") in describe(plan)
+    result = ending(plan, levels(plan))
+    assert bool(result) == stays
+    assert (f"end, in the tasks of level {result[0].number}" if result else "\nend\n") in describe(plan)
 
 
 def test_facts_that_may_be_alike_go_by_their_subject() -> None:
@@ -232,8 +232,8 @@ def test_all_tasks_tell(shown: str, output: str) -> None:
     query = f"{PREFIX}SELECT {shown} {{ ?x :p ?y . ?y :q ?z }}{grouping}"
     system = apply_profile(squall.compile(query, lexer="sparql"), output=output)
     events = stream(PEOPLE)
-    found, by = told(squall.plan(system), events)
-    assert_as_oracle(system, found, events)
+    outputs, by = told(squall.plan(system), events)
+    assert_as_oracle(system, outputs, events)
     assert len(by) == 3
     assert max(by) < 0.6 * sum(by)
 
@@ -253,9 +253,9 @@ def test_what_has_an_order_all_tasks_tell_in_it(query: str, report: Report) -> N
     system = apply_profile(squall.compile(PREFIX + query, lexer="sparql"), output="rstream", report=report)
     plan = squall.plan(system)
     events = stream(PEOPLE)
-    found, by = told(plan, events)
-    assert found == list(squall.build(plan, "iterator").run([events]))
-    assert_as_oracle(system, found, events)
+    outputs, by = told(plan, events)
+    assert outputs == list(squall.build(plan, "iterator").run([events]))
+    assert_as_oracle(system, outputs, events)
     together = told_by(plan) == [()]
     assert together == (report.policy == "change" and "?z " not in query.partition("{")[0])
     assert len(by) == (1 if together or "1 AS" in query else 3)
@@ -265,16 +265,16 @@ def test_what_has_an_order_all_tasks_tell_in_it(query: str, report: Report) -> N
 @pytest.mark.parametrize("report", [Report(), Report("change"), Report("nonempty")])
 def test_queries_of_one_name_may_have_different_orders(report: Report, others: str) -> None:
     """What they select is told side by side, each in its own order; as one sequence, whether that has changed."""
-    asked = ("{ ?x :p ?y . ?y :q ?z } ORDER BY ?x", f"{{ ?x :p ?y . FILTER(STR(?x) > STR(?y)) }} {others}")
-    queries = [squall.compile(f"{PREFIX}SELECT ?x {body}", lexer="sparql") for body in asked]
+    request = ("{ ?x :p ?y . ?y :q ?z } ORDER BY ?x", f"{{ ?x :p ?y . FILTER(STR(?x) > STR(?y)) }} {others}")
+    queries = [squall.compile(f"{PREFIX}SELECT ?x {body}", lexer="sparql") for body in request]
     alike = [replace(rule, name="q") for query in queries for rule in rules(query)]
     system = apply_profile(System(subsystems=tuple(alike)), output="rstream", report=report)
     plan = squall.plan(system)
     events = stream(PEOPLE)
-    found, by = told(plan, events)
+    outputs, by = told(plan, events)
     if others:
-        assert found == list(squall.build(plan, "iterator").run([events]))
-    assert_as_oracle(system, found, events)
+        assert outputs == list(squall.build(plan, "iterator").run([events]))
+    assert_as_oracle(system, outputs, events)
     assert len(by) == (1 if report.policy == "change" else 3)
 
 
@@ -291,8 +291,8 @@ def test_answers_of_a_hot_key_are_told_by_all_tasks(query: str) -> None:
     assert len(told(plan, events)[1]) == 1
     most = 0
     for port in (0, 1):
-        found, by = told(plan, events, {(join.id, port): (key,)})
-        assert_as_oracle(system, found, events)
+        outputs, by = told(plan, events, {(join.id, port): (key,)})
+        assert_as_oracle(system, outputs, events)
         most = max(most, len(by))
     assert most == 3
 
@@ -302,19 +302,19 @@ def test_rows_of_several_kinds_are_told_by_one_node() -> None:
     template = (AtomPattern(QUAD, (Y, X, R, Z)), AtomPattern(iri("urn:rel"), (Z, X)), Pattern(X, S, Z))
     body = (Pattern(X, P, Y), Pattern(Y, Q, Z))
     makes = System("m", (Source(),), body, consequences=(Construct(template),))
-    asked = ("SELECT ?y ?z { ?y :q ?z }", "SELECT ?x { ?x :p ?y . ?y :q ?z }", "ASK { ?x :p ?y }")
-    queries = (squall.compile(PREFIX + query, lexer="sparql") for query in asked)
+    request = ("SELECT ?y ?z { ?y :q ?z }", "SELECT ?x { ?x :p ?y . ?y :q ?z }", "ASK { ?x :p ?y }")
+    queries = (squall.compile(PREFIX + query, lexer="sparql") for query in request)
     system = System(subsystems=(makes, *queries))
     events = stream(PEOPLE)
-    found, by = told(squall.plan(system), events)
-    assert_as_oracle(system, found, events)
+    outputs, by = told(squall.plan(system), events)
+    assert_as_oracle(system, outputs, events)
     assert len(by) == 3
-    assert len({type(output.fact) for output in found}) == 5
+    assert len({type(output.fact) for output in outputs}) == 5
 
 
 def test_kinds_that_lie_by_different_columns_are_told_where_they_lie() -> None:
-    asked = ("SELECT ?x ?y { ?x :p ?y . ?y :q ?z }", "SELECT ?y ?z { ?x :p ?y . ?y :q ?z }")
-    system = System(subsystems=tuple(squall.compile(PREFIX + query, lexer="sparql") for query in asked))
+    request = ("SELECT ?x ?y { ?x :p ?y . ?y :q ?z }", "SELECT ?y ?z { ?x :p ?y . ?y :q ?z }")
+    system = System(subsystems=tuple(squall.compile(PREFIX + query, lexer="sparql") for query in request))
     plan = squall.plan(system)
     assert ending(plan, levels(plan))
     assert {*told_by(plan)} == {(1,), (2,)}
@@ -326,10 +326,10 @@ def test_kinds_that_lie_by_different_columns_are_told_where_they_lie() -> None:
 def test_one_relation_may_have_several_numbers_of_arguments(swapped: bool, key: str | None) -> None:
     """What has no argument can only lie by its relation, not by the rule that makes it."""
     rel, body = iri("urn:rel"), (Pattern(X, P, Y), Pattern(Y, Q, Z))
-    made = [AtomPattern(rel, ()), AtomPattern(rel, (Y,)), AtomPattern(rel, ()), AtomPattern(rel, (X, Y))]
+    results = [AtomPattern(rel, ()), AtomPattern(rel, (Y,)), AtomPattern(rel, ()), AtomPattern(rel, (X, Y))]
     rules = [
-        System(f"r{number}", (Source(),), body, consequences=(Construct((one,)),), reentrant=False)
-        for number, one in enumerate(made)
+        System(f"r{number}", (Source(),), body, consequences=(Construct((item,)),), reentrant=False)
+        for number, item in enumerate(results)
     ]
     system = System(subsystems=tuple(reversed(rules) if swapped else rules))
     plan = squall.plan(system, "greedy")
@@ -380,14 +380,14 @@ def test_quads_that_are_read_again_are_spread_by_their_subject(
     program = PhysicalPlan(plan, levels(plan))
     buckets = {program.addressing().bucket((feed.id, 0), row) for row in quads(events)}
     assert len(buckets) > 15
-    found = in_memory.run(plan, in_memory.cut(events, [30, 70]))
-    assert_as_oracle(system, found, events)
-    assert any(output.rule == "r" for output in found)
+    outputs = in_memory.run(plan, in_memory.cut(events, [30, 70]))
+    assert_as_oracle(system, outputs, events)
+    assert any(output.rule == "r" for output in outputs)
 
 
 def quads(events: Iterable[Event]) -> Iterable[tuple[str, ...]]:
     triples = [fact for event in events for fact in event.facts if isinstance(fact, Triple)]
-    return [(QUAD_TAG, one.subject, one.object, S, one.subject) for one in triples if one.predicate == P]
+    return [(QUAD_TAG, triple.subject, triple.object, S, triple.subject) for triple in triples if triple.predicate == P]
 
 
 def test_where_subjects_are() -> None:
@@ -433,17 +433,17 @@ def test_what_goes_to_all_tasks_waits_once(tasks: tuple[int, int]) -> None:
     lines = [f"1 :n{number} :p :m{number % 3}\n1 :m{number % 3} :q :o{number}\n" for number in range(12)]
     events = stream("".join([*lines, "12 :n0 :p :k\n"]))
     files = in_memory.MemoryFiles()
-    found: list[Output] = []
+    outputs: list[Output] = []
     for number, time in zip(tasks, (1, 12), strict=True):
         program = PhysicalPlan(plan, levels(plan, spread), spread=spread)
         assert program.ending
         exchange = in_memory.MemoryExchange(files, number)
         job = micro_batch.MicroBatches(exchange, files, program, 0, most=0)
-        came = in_memory.in_files([event for event in events if event.time == time])
-        job.work(chain(() if job.done else in_memory.start(job), in_memory.read(job, came)))
-        found += job.outputs()
+        actual = in_memory.in_files([event for event in events if event.time == time])
+        job.work(chain(() if job.done else in_memory.start(job), in_memory.read(job, actual)))
+        outputs += job.outputs()
         job.commit(None)
     job.work(None, last=True)
-    found += job.outputs()
-    assert_as_oracle(system, found, events)
-    assert len(found) == 48
+    outputs += job.outputs()
+    assert_as_oracle(system, outputs, events)
+    assert len(outputs) == 48

@@ -50,9 +50,9 @@ def plan(text: str, planner: str = "rete") -> Plan:
 
 
 def job(text: str, ledger: Losses | None = None) -> IteratorJob:
-    made = squall.build(plan(text), "iterator", Options(ledger=ledger))
-    assert isinstance(made, IteratorJob)
-    return made
+    result = squall.build(plan(text), "iterator", Options(ledger=ledger))
+    assert isinstance(result, IteratorJob)
+    return result
 
 
 def told(outputs: Iterable[Output]) -> list[tuple[int, str]]:
@@ -75,12 +75,12 @@ CHANGES = st.tuples(st.booleans(), st.sampled_from(NODES), st.sampled_from(NODES
 def reachable(edges: set[tuple[str, str]], shut: set[tuple[str, str]], within: bool) -> set[tuple[str, str]]:
     """What the programs mean, computed anew."""
     steps = edges if within else edges - shut
-    found = set(steps)
+    results = set(steps)
     while True:
-        further = {(x, z) for x, y in found for w, z in steps if y == w and not (within and (x, z) in shut)}
-        if further <= found:
-            return found
-        found |= further
+        further = {(x, z) for x, y in results for w, z in steps if y == w and not (within and (x, z) in shut)}
+        if further <= results:
+            return results
+        results |= further
 
 
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
@@ -89,9 +89,9 @@ def reachable(edges: set[tuple[str, str]], shut: set[tuple[str, str]], within: b
 @settings(max_examples=examples_of(25), deadline=None)
 def test_deletions_lead_to_what_would_be_computed_anew(planner: str, rules: str, batches: list[list[Change]]) -> None:
     """A graph grows and is shut edge by edge; after each batch, what is valid is what follows from what is there."""
-    made = plan(rules, planner)
-    machine = Dataflow(made)
-    deliver = machine.operators[made.sink[0].id]
+    query_plan = plan(rules, planner)
+    machine = Dataflow(query_plan)
+    deliver = machine.operators[query_plan.sink[0].id]
     assert isinstance(deliver, OutputOperator)
     machine.start()
     edges: set[tuple[str, str]] = set()
@@ -111,20 +111,20 @@ def test_deletions_lead_to_what_would_be_computed_anew(planner: str, rules: str,
 def test_two_facts_do_not_hold_each_other_up(rules: str) -> None:
     """A cycle of derivations goes when its only reason goes."""
     events = stream("1 :a :edge :b\n1 :b :edge :c\n1 :c :edge :b\n2 :a :shut :b\n3 :d :edge :d")
-    made = squall.plan(
+    query_plan = squall.plan(
         squall.System(
             subsystems=squall.compile(f"@prefix : <{E}> .\n{rules}", lexer="jena").subsystems, output="dstream"
         )
     )
-    gone = [line for line in told(squall.run(made, events)) if "reach" in line[1]]
-    assert sorted(gone) == sorted(expected("2 :a :reach :b\n2 :a :reach :c"))
+    removals = [line for line in told(squall.run(query_plan, events)) if "reach" in line[1]]
+    assert sorted(removals) == sorted(expected("2 :a :reach :b\n2 :a :reach :c"))
 
 
 def test_what_has_another_reason_comes_back_and_is_not_said_again() -> None:
     events = stream("1 :a :edge :b\n1 :a :edge :c\n1 :c :edge :b\n1 :b :edge :d\n2 :a :shut :b\n3 :x :edge :y")
-    came = told(job(OPEN + REACHES).run([events]))
-    assert [line for line in came if line[0] == 2] == []
-    assert expected("1 :a :reach :d")[0] in came
+    outputs = told(job(OPEN + REACHES).run([events]))
+    assert [line for line in outputs if line[0] == 2] == []
+    assert expected("1 :a :reach :d")[0] in outputs
 
 
 # When things are handed on
@@ -148,19 +148,19 @@ class Taps:
 
 def test_what_nothing_can_take_back_is_handed_on_at_once() -> None:
     taps = Taps([stream("1 :a :edge :b"), stream("1 :c :edge :d\n2 :a :edge :d")])
-    came = job(CONTINUOUS).run(taps)
-    assert told([next(came)]) == expected("1 :a :path :b")
+    outputs = job(CONTINUOUS).run(taps)
+    assert told([next(outputs)]) == expected("1 :a :path :b")
     assert taps.asked == [0]
-    assert told(came) == expected("1 :c :path :d\n2 :a :path :d")
+    assert told(outputs) == expected("1 :c :path :d\n2 :a :path :d")
 
 
 def test_an_instant_with_negation_is_held_back_until_time_has_passed_it() -> None:
     """An edge that is shut at the same instant, in a later batch, was never open."""
     taps = Taps([stream("1 :a :edge :b\n1 :c :edge :d"), stream("1 :a :shut :b"), stream("2 :x :edge :y")])
-    came = job(OPEN).run(taps)
-    assert told([next(came)]) == expected("1 :c :path :d")
+    outputs = job(OPEN).run(taps)
+    assert told([next(outputs)]) == expected("1 :c :path :d")
     assert taps.asked == [0, 1, 2], "the instant is whole when a later event has come"
-    assert told(came) == expected("2 :x :path :y")
+    assert told(outputs) == expected("2 :x :path :y")
 
 
 def test_the_end_of_the_input_completes_the_last_instant() -> None:
@@ -171,8 +171,8 @@ def test_the_end_of_the_input_completes_the_last_instant() -> None:
 @pytest.mark.parametrize("output", ["dstream", "rstream"])
 def test_an_answer_by_instants_is_held_back_as_well(output: str) -> None:
     system = squall.compile(f"@prefix : <{E}> .\n{CONTINUOUS}", lexer="jena")
-    made = IteratorJob(squall.plan(squall.System(subsystems=system.subsystems, output=output)), Options())
-    assert made.whole_instants
+    result = IteratorJob(squall.plan(squall.System(subsystems=system.subsystems, output=output)), Options())
+    assert result.whole_instants
     assert not job(CONTINUOUS).whole_instants
 
 
@@ -197,18 +197,18 @@ def test_outputs_are_in_the_order_of_time_however_the_stream_is_cut(
 ) -> None:
     bounds = [0, *sorted(cut for cut in cuts if cut < len(events)), len(events)]
     batches = [events[start:end] for start, end in pairwise(bounds)]
-    came = told(job(rules).run(batches))
-    assert [time for time, _ in came] == sorted(time for time, _ in came)
-    assert sorted(came) == sorted(told(job(rules).run([events])))
+    outputs = told(job(rules).run(batches))
+    assert [time for time, _ in outputs] == sorted(time for time, _ in outputs)
+    assert sorted(outputs) == sorted(told(job(rules).run([events])))
 
 
 def test_what_follows_from_static_data_alone_comes_first() -> None:
     rules = "[axiom: -> (:a :edge :b)]" + CONTINUOUS
-    came = told(job(rules).run([stream("5 :c :edge :d")], static(":x :edge :y")))
+    outputs = told(job(rules).run([stream("5 :c :edge :d")], static(":x :edge :y")))
     always = expected("always :a :edge :b\nalways :a :path :b\nalways :x :path :y")
     assert {time for time, _ in always} == {ALWAYS}
-    assert sorted(came[:3]) == sorted(always)
-    assert came[3:] == expected("5 :c :path :d")
+    assert sorted(outputs[:3]) == sorted(always)
+    assert outputs[3:] == expected("5 :c :path :d")
 
 
 # Late events
@@ -219,17 +219,17 @@ def test_what_follows_from_static_data_alone_comes_first() -> None:
 def test_an_event_before_the_latest_is_late_wherever_batches_are_cut(rules: str, cut: int) -> None:
     events = stream("5 :a :edge :b\n3 :c :edge :d, :a\n5 :c :edge :b\n6 :b :edge :b")
     losses = Losses()
-    came = told(job(rules, losses).run([events[:cut], events[cut:]]))
-    assert sorted(came) == sorted(expected("5 :a :path :b\n5 :c :path :b\n6 :b :path :b"))
+    outputs = told(job(rules, losses).run([events[:cut], events[cut:]]))
+    assert sorted(outputs) == sorted(expected("5 :a :path :b\n5 :c :path :b\n6 :b :path :b"))
     assert [cause for cause, _ in losses.found] == ["late", "late"]
     assert all(text.startswith("3 ") for _, text in losses.found)
 
 
 def test_an_event_of_an_instant_that_is_complete_is_late() -> None:
     losses = Losses()
-    made = job(OPEN, losses)
-    came = made.run([stream("1 :a :edge :b\n2 :b :edge :c"), stream("1 :a :shut :b\n2 :b :shut :c")])
-    assert told(came) == expected("1 :a :path :b")
+    result = job(OPEN, losses)
+    outputs = result.run([stream("1 :a :edge :b\n2 :b :edge :c"), stream("1 :a :shut :b\n2 :b :shut :c")])
+    assert told(outputs) == expected("1 :a :path :b")
     assert [text.partition(" ")[0] for _, text in losses.found] == ["1"]
 
 
@@ -254,11 +254,11 @@ def entry(*row: str) -> Delta:
 
 def test_a_source_is_read_by_those_that_name_it_and_by_the_default() -> None:
     rule = squall.compile(f"@prefix : <{E}> .\n{CONTINUOUS}", lexer="jena").subsystems[0]
-    named = replace(rule, sources=(Source("urn:named"),), consequences=(Construct((Pattern(X, SHUT, Y),)),))
-    made = IteratorJob(squall.plan(squall.System(subsystems=(rule, named))), Options())
+    names = replace(rule, sources=(Source("urn:named"),), consequences=(Construct((Pattern(X, SHUT, Y),)),))
+    result = IteratorJob(squall.plan(squall.System(subsystems=(rule, names))), Options())
     texts = {"urn:named": "1 :a :edge :b", "urn:other": "2 :a :edge :c", "": "3 :a :edge :d"}
-    came = made.run([[event._replace(stream=name) for event in stream(text)] for name, text in texts.items()])
-    assert sorted(told(came)) == sorted(expected("1 :a :path :b\n1 :a :shut :b\n2 :a :path :c\n3 :a :path :d"))
+    outputs = result.run([[event._replace(stream=name) for event in stream(text)] for name, text in texts.items()])
+    assert sorted(told(outputs)) == sorted(expected("1 :a :path :b\n1 :a :shut :b\n2 :a :path :c\n3 :a :path :d"))
 
 
 # Machines that host a part of a plan
@@ -268,20 +268,20 @@ JOINING = "[r: (?x :edge ?y) (?y :edge ?z) -> (?x :path ?z)]"
 
 
 def test_what_is_meant_for_others_is_left_in_the_outbox() -> None:
-    made = plan(JOINING)
-    machine = Dataflow(made, hosted=())
+    query_plan = plan(JOINING)
+    machine = Dataflow(query_plan, hosted=())
     machine.read([Event(0, (Triple(NODES[0], EDGE, NODES[1]), Triple(NODES[0], SHUT, NODES[1])))])
     machine.run()
     ((address, entries),) = machine.outbox.items()
-    assert is_stateful(made.by_id[address[0]].op)
+    assert is_stateful(query_plan.by_id[address[0]].op)
     assert entries == [entry(NODES[0], NODES[1])]
-    assert not any(is_stateful(made.by_id[id].op) for id in machine.operators)
+    assert not any(is_stateful(query_plan.by_id[id].op) for id in machine.operators)
 
 
 def test_a_part_works_off_what_is_its_own() -> None:
-    made = plan(JOINING, "greedy")
-    own = [node.id for node in made.nodes if isinstance(node.op, Join)]
-    machine = Dataflow(made, hosted=own)
+    query_plan = plan(JOINING, "greedy")
+    own = [node.id for node in query_plan.nodes if isinstance(node.op, Join)]
+    machine = Dataflow(query_plan, hosted=own)
     machine.receive((own[0], 0), [entry(NODES[0], NODES[1])])
     machine.receive((own[0], 1), [entry(NODES[1], NODES[2])])
     machine.run()
@@ -294,26 +294,26 @@ def test_a_part_works_off_what_is_its_own() -> None:
 @settings(max_examples=examples_of(25), deadline=None)
 def test_two_machines_that_exchange_their_outboxes_do_the_same_as_one(events: list[Event]) -> None:
     """A recursion stays in one machine: across machines, deletion and rederivation take phases of all of them."""
-    made = plan(OPEN + REACHES)
-    keeping = [node.id for node in made.nodes if is_stateful(node.op)]
-    units = [[id for id in component if id in keeping] for component in made.components]
+    query_plan = plan(OPEN + REACHES)
+    keeping = [node.id for node in query_plan.nodes if is_stateful(node.op)]
+    units = [[id for id in component if id in keeping] for component in query_plan.components]
     units = [unit for unit in units if unit]
     for hosted in ([id for unit in units[::2] for id in unit], [id for unit in units[:-1] for id in unit]):
-        whole = Dataflow(made)
-        parts = [Dataflow(made, hosted), Dataflow(made, [id for id in keeping if id not in hosted])]
-        whole.read(events)
-        whole.run()
+        full_result = Dataflow(query_plan)
+        parts = [Dataflow(query_plan, hosted), Dataflow(query_plan, [id for id in keeping if id not in hosted])]
+        full_result.read(events)
+        full_result.run()
         parts[0].read(events)
         for _ in range(200):
-            for one, other in (parts, parts[::-1]):
-                one.run()
-                sent, one.outbox = one.outbox, {}
+            for item, other in (parts, parts[::-1]):
+                item.run()
+                sent, item.outbox = item.outbox, {}
                 for address, rows in sent.items():
                     other.receive(address, rows)
-        deliver = made.sink[0].id
+        deliver = query_plan.sink[0].id
         assert not any(part.inbox or part.outbox for part in parts)
         last = next(part.operators[deliver] for part in parts if deliver in part.operators)
-        assert _counts(last) == _counts(whole.operators[deliver])
+        assert _counts(last) == _counts(full_result.operators[deliver])
 
 
 def _counts(op: object) -> Mapping[Row, int]:
@@ -323,8 +323,8 @@ def _counts(op: object) -> Mapping[Row, int]:
 
 
 def test_what_is_kept_is_told_once_and_restores_a_machine() -> None:
-    made = plan(OPEN + REACHES)
-    first, second, whole = Dataflow(made), Dataflow(made), Dataflow(made)
+    query_plan = plan(OPEN + REACHES)
+    first, second, full_result = Dataflow(query_plan), Dataflow(query_plan), Dataflow(query_plan)
     first.keep()
     before, after = stream("0 :a :edge :b\n0 :b :edge :c"), stream("0 :c :edge :d\n0 :a :shut :b")
     first.read(before)
@@ -339,25 +339,25 @@ def test_what_is_kept_is_told_once_and_restores_a_machine() -> None:
         op.restore(slot, entries)
     second.read(after)
     second.run()
-    whole.read(before)
-    whole.run()
-    whole.read(after)
-    whole.run()
-    assert _counts(second.operators[made.sink[0].id]) == _counts(whole.operators[made.sink[0].id])
+    full_result.read(before)
+    full_result.run()
+    full_result.read(after)
+    full_result.run()
+    assert _counts(second.operators[query_plan.sink[0].id]) == _counts(full_result.operators[query_plan.sink[0].id])
 
 
 def test_the_right_side_of_a_negation_is_worked_off_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what is not there from the start is never said and taken back."""
-    made = plan(OPEN)
-    (anti,) = (node.id for node in made.nodes if isinstance(node.op, AntiJoin))
-    machine = Dataflow(made)
-    said: dict[str, list[Delta]] = {}
-    monkeypatch.setattr(machine, "answer", lambda id, entries: said.setdefault(id, []).extend(entries))
+    query_plan = plan(OPEN)
+    (anti,) = (node.id for node in query_plan.nodes if isinstance(node.op, AntiJoin))
+    machine = Dataflow(query_plan)
+    deltas: dict[str, list[Delta]] = {}
+    monkeypatch.setattr(machine, "answer", lambda id, entries: deltas.setdefault(id, []).extend(entries))
     a, b, c, _ = NODES
     machine.receive((anti, 0), [entry(a, b), entry(a, c)])
     machine.receive((anti, 1), [entry(a, b)])
     machine.run()
-    assert said == {anti: [entry(a, c)]}
+    assert deltas == {anti: [entry(a, c)]}
 
 
 def test_rows_that_a_constant_tells_apart_go_where_it_says() -> None:
@@ -365,13 +365,13 @@ def test_rows_that_a_constant_tells_apart_go_where_it_says() -> None:
     a, b, c, _ = NODES
     wheres = [(1, b), (1, c), (0, a), (0, SHUT)]
     nodes = [Node("read", ops.Scan(Source())), Node("match", ops.Match((0, EDGE, 1)), (Input("read"),))]
-    nodes += [Node(f"where{n}", ops.ConstantFilter(*one), (Input("match"),)) for n, one in enumerate(wheres)]
+    nodes += [Node(f"where{n}", ops.ConstantFilter(*item), (Input("match"),)) for n, item in enumerate(wheres)]
     nodes += [
         Node(f"emit{n}", ops.Construct((0, iri(f"{E}{n}"), 1)), (Input(f"where{n}"),)) for n in range(len(wheres))
     ]
-    made = check(Plan((*nodes, Node("end", ops.Sink(), tuple(Input(f"emit{n}") for n in range(len(wheres)))))))
-    came = told(IteratorJob(made, Options()).run([stream("1 :a :edge :b\n2 :b :edge :c\n3 :c :edge :a")]))
-    assert sorted(came) == sorted(expected("1 :a :0 :b\n1 :a :2 :b\n2 :b :1 :c"))
+    result = check(Plan((*nodes, Node("end", ops.Sink(), tuple(Input(f"emit{n}") for n in range(len(wheres)))))))
+    outputs = told(IteratorJob(result, Options()).run([stream("1 :a :edge :b\n2 :b :edge :c\n3 :c :edge :a")]))
+    assert sorted(outputs) == sorted(expected("1 :a :0 :b\n1 :a :2 :b\n2 :b :1 :c"))
 
 
 # What is forgotten
@@ -397,26 +397,26 @@ def test_memories_are_empty_when_the_last_window_has_closed(
     output: str, removals: bool, rules: str, events: list[Event]
 ) -> None:
     """Law 6 (docs/semantics.md, section 6)."""
-    made = IteratorJob(windowed(rules, output, removals), Options())
-    list(made.run([events]))
-    for op in made.machine.keeping.values():
+    result = IteratorJob(windowed(rules, output, removals), Options())
+    list(result.run([events]))
+    for op in result.machine.keeping.values():
         forget(op, FOREVER - 1)
-    for reader in made.machine.readers.values():
+    for reader in result.machine.readers.values():
         reader.limit = 0
         reader.expire(FOREVER - 1)
-    assert not any(made.machine.state().values())
+    assert not any(result.machine.state().values())
 
 
 @pytest.mark.parametrize("rules", WINDOWED, ids=["continuous", "open", "reaches", "join", "join without"])
 def test_memories_stay_small_however_long_the_stream_is(rules: str) -> None:
     """A few times what is valid at a time."""
-    made = IteratorJob(windowed(rules, "istream"), Options())
+    result = IteratorJob(windowed(rules, "istream"), Options())
     ends = [iri(f"{E}{name}") for name in range(2000)]
     events = [Event(time, (Triple(ends[time], EDGE, ends[time - 1]),)) for time in range(2000)]
     largest: list[int] = []
-    for number, _ in enumerate(made.run(events[start : start + 50] for start in range(0, len(events), 50))):
+    for number, _ in enumerate(result.run(events[start : start + 50] for start in range(0, len(events), 50))):
         if number % 50 == 0:
-            largest.append(max(made.machine.state().values()))
+            largest.append(max(result.machine.state().values()))
     assert len(largest) > 30
     assert max(largest) < 1200
 
@@ -425,14 +425,14 @@ def test_memories_stay_small_however_long_the_stream_is(rules: str) -> None:
 @pytest.mark.parametrize("rules", WINDOWED, ids=["continuous", "open", "reaches", "join", "join without"])
 def test_memories_stay_small_where_the_same_comes_again_and_again(rules: str, every: int) -> None:
     """With and without a gap: what is kept of each row is what is still to come, not how it was."""
-    made = IteratorJob(windowed(rules, "dstream"), Options())
+    result = IteratorJob(windowed(rules, "dstream"), Options())
     facts = [Triple(iri(f"{E}a"), EDGE, iri(f"{E}b")), Triple(iri(f"{E}b"), EDGE, iri(f"{E}a"))]
     events = [Event(every * time, (facts[time % 2],)) for time in range(4000)]
     largest = 0
-    list(made.start([], 0))
+    list(result.start([], 0))
     for start in range(0, len(events), 50):
-        list(made.take(events[start : start + 50]))
-        largest = max(largest, *map(_held, made.machine.keeping.values()))
+        list(result.take(events[start : start + 50]))
+        largest = max(largest, *map(_held, result.machine.keeping.values()))
     assert largest < 4000
 
 
@@ -471,25 +471,25 @@ def deleting(*templates: Pattern, output: str = "dstream") -> System:
     Z = Variable("z")
     copy = System(name="copy", joinables=(Pattern(X, EDGE, Y),), consequences=(Construct((Pattern(X, PATH, Y),)),))
     cut = System(name="cut", joinables=(Pattern(X, EDGE, Y), Pattern(Y, SHUT, Z)), consequences=(Delete(templates),))
-    return System(subsystems=tuple(replace(one, sources=(Source(),)) for one in (copy, cut)), output=output)
+    return System(subsystems=tuple(replace(item, sources=(Source(),)) for item in (copy, cut)), output=output)
 
 
 def test_what_a_rule_deletes_ends_at_the_next_instant() -> None:
-    made = squall.plan(deleting(Pattern(X, EDGE, Y)))
+    query_plan = squall.plan(deleting(Pattern(X, EDGE, Y)))
     events = stream("1 :a :edge :b\n1 :c :edge :d\n5 :b :shut :b\n9 :x :edge :y")
-    assert told(squall.run(made, events)) == expected("6 :a :path :b")
+    assert told(squall.run(query_plan, events)) == expected("6 :a :path :b")
 
 
 def test_what_comes_again_is_deleted_again() -> None:
-    made = squall.plan(deleting(Pattern(X, EDGE, Y)))
+    query_plan = squall.plan(deleting(Pattern(X, EDGE, Y)))
     events = stream("1 :b :shut :b\n3 :a :edge :b\n6 :a :edge :b\n9 :x :edge :y")
-    assert told(squall.run(made, iter(events))) == expected("4 :a :path :b\n7 :a :path :b")
+    assert told(squall.run(query_plan, iter(events))) == expected("4 :a :path :b\n7 :a :path :b")
 
 
 def test_static_facts_are_deleted() -> None:
-    made = squall.plan(deleting(Pattern(X, EDGE, Y)))
-    came = told(squall.run(made, stream("5 :b :shut :b\n9 :x :edge :y"), static=static(":a :edge :b")))
-    assert came == expected("6 :a :path :b")
+    query_plan = squall.plan(deleting(Pattern(X, EDGE, Y)))
+    outputs = told(squall.run(query_plan, stream("5 :b :shut :b\n9 :x :edge :y"), static=static(":a :edge :b")))
+    assert outputs == expected("6 :a :path :b")
 
 
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
@@ -499,10 +499,10 @@ def test_deleting_is_as_the_oracle_says_however_the_stream_is_cut(
     output: str, events: list[Event], cuts: set[int]
 ) -> None:
     system = deleting(Pattern(X, EDGE, Y), Pattern(Y, SHUT, X), output=output)
-    made = IteratorJob(squall.plan(system), Options())
+    result = IteratorJob(squall.plan(system), Options())
     bounds = [0, *sorted(cut for cut in cuts if cut < len(events)), len(events)]
-    came = list(made.run([events[start:end] for start, end in pairwise(bounds)]))
-    assert_as_oracle(system, came, events)
+    outputs = list(result.run([events[start:end] for start, end in pairwise(bounds)]))
+    assert_as_oracle(system, outputs, events)
 
 
 def test_what_is_demanded_before_every_event_is_no_instant() -> None:
@@ -510,9 +510,9 @@ def test_what_is_demanded_before_every_event_is_no_instant() -> None:
     axiom = System(name="axiom", consequences=(Delete((Pattern(a, EDGE, b),)), Construct((Pattern(a, SHUT, a),))))
     path = Construct((Pattern(X, PATH, Y),))
     copy = System(name="copy", sources=(Source(),), joinables=(Pattern(X, EDGE, Y),), consequences=(path,))
-    made = squall.plan(System(subsystems=(axiom, copy), output="rstream"))
-    came = told(squall.run(made, stream("5 :a :edge :b")))
-    assert sorted(came) == sorted(expected("always :a :shut :a\n5 :a :shut :a\n5 :a :path :b"))
+    query_plan = squall.plan(System(subsystems=(axiom, copy), output="rstream"))
+    outputs = told(squall.run(query_plan, stream("5 :a :edge :b")))
+    assert sorted(outputs) == sorted(expected("always :a :shut :a\n5 :a :shut :a\n5 :a :path :b"))
 
 
 # Large batches
@@ -520,14 +520,14 @@ def test_what_is_demanded_before_every_event_is_no_instant() -> None:
 
 def test_a_large_batch_is_worked_off_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [Event(time, (Triple(NODES[time % 4], EDGE, NODES[time % 3]),)) for time in range(40)]
-    whole = told(job(OPEN + REACHES).run([events]))
+    outputs = told(job(OPEN + REACHES).run([events]))
     monkeypatch.setattr(event_loop, "TOGETHER", 7)
-    assert told(job(OPEN + REACHES).run([events])) == whole
+    assert told(job(OPEN + REACHES).run([events])) == outputs
 
 
 def test_large_columns_are_worked_off_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [Event(time, (Triple(NODES[time % 4], EDGE, NODES[time % 3]),)) for time in range(40)]
-    whole = told(job(OPEN + REACHES).run([events]))
+    outputs = told(job(OPEN + REACHES).run([events]))
     monkeypatch.setattr(event_loop, "TOGETHER", 7)
     reading, lots = Dataflow.read, list[int]()
 
@@ -536,6 +536,6 @@ def test_large_columns_are_worked_off_in_parts(monkeypatch: pytest.MonkeyPatch) 
         reading(machine, batch)
 
     monkeypatch.setattr(Dataflow, "read", read)
-    assert told(job(OPEN + REACHES).run([Columns.of(events)])) == whole
+    assert told(job(OPEN + REACHES).run([Columns.of(events)])) == outputs
     assert sum(lots) == 40
     assert max(lots) == 7

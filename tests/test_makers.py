@@ -63,7 +63,7 @@ def _rules(draw: st.DrawFn, name: str, of_first: bool, makers: Counter[str], las
     if draw(st.booleans()):
         sources.append(draw(_sources(["", ONE], makers)))
     paths = PATHS[: draw(st.integers(1, 2))]
-    body = tuple(Pattern(one, draw(st.sampled_from(predicates)), other) for one, other in paths)
+    body = tuple(Pattern(path, draw(st.sampled_from(predicates)), other) for path, other in paths)
     head = U if last else S if of_first else R
     ends = draw(st.permutations([paths[0][0], paths[-1][1]]))
     makes = (Construct((Pattern(ends[0], head, ends[1]),)),)
@@ -92,8 +92,8 @@ def comings(draw: st.DrawFn) -> list[Event]:
 @examples(150)
 def test_what_several_queries_make_is_as_the_oracle_says(many: int) -> None:
     def law(system: System, events: list[Event], cuts: list[int], planner: str) -> None:
-        found = outputs(squall.plan(system, planner), in_memory.cut(events, cuts), (), "iterator")
-        assert_as_oracle(system, found, events)
+        result = outputs(squall.plan(system, planner), in_memory.cut(events, cuts), (), "iterator")
+        assert_as_oracle(system, result, events)
 
     hold(law, many, **_made_up())
 
@@ -103,8 +103,8 @@ def test_it_is_so_in_micro_batches(many: int) -> None:
     """Whatever workers hold, whichever task fails, and however few tasks work."""
 
     def law(system: System, events: list[Event], cuts: list[int], planner: str, seed: int) -> None:
-        found = in_memory.run_anyhow(squall.plan(system, planner), in_memory.cut(events, cuts), (), seed)
-        assert_as_oracle(system, found, events)
+        result = in_memory.run_anyhow(squall.plan(system, planner), in_memory.cut(events, cuts), (), seed)
+        assert_as_oracle(system, result, events)
 
     hold(law, many, seed=st.integers(0, 1 << 32), **_made_up())
 
@@ -127,14 +127,16 @@ def test_what_is_told_of_the_same_in_two_ways_says_both_times_when_something_is_
         return System(subsystems=(_rule(name, ONE, P, R),), stream=FIRST, output=output, report=report)
 
     rules = (_rule("r", FIRST, R, U, internal=not read), *(() if read else (_rule("o", SECOND, P, U),)))
-    told = System(subsystems=rules, output="rstream")
-    system = System(subsystems=(told, maker("m", "istream", None), maker("n", "rstream", Report("periodic", 3))))
+    program_system = System(subsystems=rules, output="rstream")
+    system = System(
+        subsystems=(program_system, maker("m", "istream", None), maker("n", "rstream", Report("periodic", 3)))
+    )
     events = [Event(time, (Triple(NODES[0], P, NODES[time % 3]),), ONE) for time in (0, 1, 5)]
     events.insert(0, Event(0, events[0].facts, SECOND))
     plan, batches = squall.plan(system, planner), [events[:2], events[2:]]
-    found = outputs(plan, batches, (), "iterator") if few is None else in_memory.run(plan, batches, few=few)
-    assert {output.time for output in found if output.rule in "ro"} == {0, 1, 3, 5, 6}
-    assert_as_oracle(system, found, events)
+    result = outputs(plan, batches, (), "iterator") if few is None else in_memory.run(plan, batches, few=few)
+    assert {output.time for output in result if output.rule in "ro"} == {0, 1, 3, 5, 6}
+    assert_as_oracle(system, result, events)
 
 
 def _rule(name: str, stream: str, reads: Term, makes: Term, internal: bool = False) -> System:

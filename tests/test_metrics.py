@@ -43,11 +43,11 @@ def asked(address: str) -> Found:
     """The values of each metric, by its labels in the order of their names."""
     with urlopen(address) as answer:
         families = text_string_to_metric_families(answer.read().decode())
-    found: Found = {}
+    result: Found = {}
     for sample in (sample for family in families for sample in family.samples):
         labels = tuple(value for _, value in sorted(sample.labels.items()))
-        found.setdefault(sample.name, {})[labels] = sample.value
-    return found
+        result.setdefault(sample.name, {})[labels] = sample.value
+    return result
 
 
 @contextmanager
@@ -69,17 +69,17 @@ def test_a_run_is_asked_while_it_goes_on(tmp_path: Path, measure: bool) -> None:
         outputs = job.run(sources)
         next(outputs)
         tally.outputs += 1
-        found = asked(address)
+        result = asked(address)
         uri = f"{tmp_path}/a.ntt"
-        assert found["squall_statements_total"] == {(uri,): 3}
-        assert found["squall_bytes_total"] == {(uri,): len(LINES)}
-        assert found["squall_outputs_total"] == {(): 1}
-        assert found["squall_lost_total"] == {("malformed", uri): 1}
-        assert found["squall_watermark_seconds"] == {(): 2}
-        assert found["squall_lag_seconds"][()] > 1_000_000_000
-        assert sum(found["squall_node_state"].values()) > 0
-        assert {id for (id,) in found["squall_node_state"]} <= {node.id for node in plan.nodes}
-        assert ("squall_node_rows_total" in found) == ("squall_node_seconds_total" in found) == measure
+        assert result["squall_statements_total"] == {(uri,): 3}
+        assert result["squall_bytes_total"] == {(uri,): len(LINES)}
+        assert result["squall_outputs_total"] == {(): 1}
+        assert result["squall_lost_total"] == {("malformed", uri): 1}
+        assert result["squall_watermark_seconds"] == {(): 2}
+        assert result["squall_lag_seconds"][()] > 1_000_000_000
+        assert sum(result["squall_node_state"].values()) > 0
+        assert {id for (id,) in result["squall_node_state"]} <= {node.id for node in plan.nodes}
+        assert ("squall_node_rows_total" in result) == ("squall_node_seconds_total" in result) == measure
         assert len(list(outputs)) == 2
         assert "squall_watermark_seconds" not in asked(address)
     with pytest.raises(OSError, match="refused"):

@@ -91,13 +91,13 @@ def test_what_is_left_of_a_program_goes_on(
     migrated = refused = 0
 
     def law(
-        names: list[str], gone: int, told: tuple[str, str, Report], events: list[Event], facts: list[Event],
+        names: list[str], number: int, emitted: tuple[str, str, Report], events: list[Event], facts: list[Event],
         cuts: list[int], share: int, least: int,
     ) -> None:  # fmt: skip
         nonlocal migrated, refused
         monkeypatch.setattr(checkpoint, "_LEAST", least)
-        left = names[: max(1, len(names) - gone)]
-        before, after = (squall.plan(system_of(some, *told)) for some in (sorted(names), sorted(left)))
+        left = names[: max(1, len(names) - number)]
+        before, after = (squall.plan(system_of(some, *emitted)) for some in (sorted(names), sorted(left)))
         folder, sink = tmp_path_factory.mktemp("run"), Kept()
         places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
         batches = [events[begin:end] for begin, end in pairwise(places) if begin < end]
@@ -106,7 +106,7 @@ def test_what_is_left_of_a_program_goes_on(
         until_killed(before, options, batches, count, facts)
         try:
             with closing(squall.build(after, options=replace(options, migrate=True)).run(batches, facts)) as outputs:  # type: ignore[type-var]
-                found = list(outputs)
+                results = list(outputs)
         except BuilderError as error:
             if not re.search("another run|cannot be gone on with", error.message):
                 raise
@@ -115,19 +115,19 @@ def test_what_is_left_of_a_program_goes_on(
         migrated += 1
         while count and not any(event.facts for event in batches[count - 1]):
             count -= 1  # a checkpoint is written when statements have come
-        known = until_killed(after, Options(), batches, count, facts)
-        whole = list(squall.build(after, options=Options()).run(batches, facts))
-        rest = Counter(out[:2] for out in whole)
-        rest.subtract(Counter(out[:2] for out in known))
-        assert Counter(out[:2] for out in found) == +rest
+        existing = until_killed(after, Options(), batches, count, facts)
+        full_result = list(squall.build(after, options=Options()).run(batches, facts))
+        remainder = Counter(out[:2] for out in full_result)
+        remainder.subtract(Counter(out[:2] for out in existing))
+        assert Counter(out[:2] for out in results) == +remainder
 
     names = st.lists(st.sampled_from(sorted(POOL)), min_size=2, max_size=5, unique=True)
     ways = [("istream", CLOSE), ("dstream", CLOSE), ("rstream", CLOSE), ("rstream", Report("change"))]
-    told = st.builds(lambda window, way: (window, *way), st.sampled_from(WINDOWS), st.sampled_from(ways))
+    emitted = st.builds(lambda window, way: (window, *way), st.sampled_from(WINDOWS), st.sampled_from(ways))
     cuts, share = st.lists(st.integers(0, 12), max_size=4), st.integers(0, 9)
     least, features = st.sampled_from([-1, 1 << 20]), frozenset[str]()
     data = {"events": event_streams(features=features), "facts": static_data(features=features)}
-    hold(law, many, names=names, gone=st.integers(1, 3), told=told, cuts=cuts, share=share, least=least, **data)
+    hold(law, many, names=names, gone=st.integers(1, 3), told=emitted, cuts=cuts, share=share, least=least, **data)
     assert migrated > many / 4
     assert refused > many / 10
 
@@ -170,9 +170,9 @@ def test_a_rule_is_taken_away(folder: Path) -> None:
         run(folder, *LESS)
     assert caught.value.hint is not None
     assert "`--migrate`" in caught.value.hint
-    found = run(folder, *LESS, migrate=True)
-    assert found
-    assert Counter(found) == Counter(run(folder / "other", *LESS))
+    outputs = run(folder, *LESS, migrate=True)
+    assert outputs
+    assert Counter(outputs) == Counter(run(folder / "other", *LESS))
     for number in (2, 3):
         say(folder, number)
         assert Counter(run(folder, *LESS)) == Counter(run(folder / "other", *LESS))
@@ -184,7 +184,7 @@ def test_a_rule_is_taken_away(folder: Path) -> None:
 def test_a_migration_that_was_killed_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(folder, *PROGRAM)
     say(folder, 1)
-    known = (folder / "kept" / checkpoint.NAME).read_bytes()
+    existing = (folder / "kept" / checkpoint.NAME).read_bytes()
 
     def fail(*_: Any) -> None:
         raise Killed
@@ -193,7 +193,7 @@ def test_a_migration_that_was_killed_is_made_again(folder: Path, monkeypatch: py
         patch.setattr(checkpoint.Checkpoint, "_append", fail)
         with pytest.raises(Killed):
             run(folder, *LESS, migrate=True)
-    assert (folder / "kept" / checkpoint.NAME).read_bytes() == known
+    assert (folder / "kept" / checkpoint.NAME).read_bytes() == existing
     assert run(folder, *LESS, migrate=True)
 
 
@@ -230,8 +230,8 @@ def test_a_plan_that_keeps_other_things_is_another_one(folder: Path) -> None:
     """As one of another version might."""
     run(folder, *LESS)
     path = folder / "kept" / checkpoint.NAME
-    head, rest = path.read_text().split("\n", 1)
-    path.write_text(head.replace('"AntiJoin"', '"Other"') + "\n" + rest)
+    head, words = path.read_text().split("\n", 1)
+    path.write_text(head.replace('"AntiJoin"', '"Other"') + "\n" + words)
     for migrate in (False, True):
         with pytest.raises(BuilderError, match="another run: what its nodes keep"):
             run(folder, *LESS, migrate=migrate)

@@ -46,14 +46,14 @@ def answers(
     text: str, events: Sequence[Event], static: Sequence[Event] = (), lexer: str = "sparql", **windows: str
 ) -> list[tuple[object, ...]]:
     """What a query answers, as both planners and the oracle find it: the time, and the names of its values."""
-    system = squall.compile(PREFIX + text, lexer=lexer, windows={E + name: one for name, one in windows.items()})
+    system = squall.compile(PREFIX + text, lexer=lexer, windows={E + name: item for name, item in windows.items()})
     return found_by(system, events, static)
 
 
 def falling(query: str) -> System:
     """A query that tells which of its solutions end."""
     system = squall.compile(PREFIX + query, lexer="sparql")
-    return replace(system, subsystems=tuple(replace(one, output="dstream") for one in system.subsystems))
+    return replace(system, subsystems=tuple(replace(subsystem, output="dstream") for subsystem in system.subsystems))
 
 
 def found_by(system: System, events: Sequence[Event], static: Sequence[Event] = ()) -> list[tuple[object, ...]]:
@@ -88,14 +88,14 @@ def came(uri: str) -> list[Event]:
 
 
 def test_timed_quads_come_in_their_graphs() -> None:
-    found = came("timed.nqt")
-    assert found[:4] == [
+    result = came("timed.nqt")
+    assert result[:4] == [
         event(1, "a p b", graph="one"),
         event(1, "a p c"),
         event(2, "b p c", graph="two"),
         event(2, "b p c", graph="one"),
     ]
-    assert found[4].graph.startswith("_:g.")
+    assert result[4].graph.startswith("_:g.")
 
 
 def test_documents_have_graphs() -> None:
@@ -123,8 +123,8 @@ def test_a_graph_has_the_time_that_is_said_of_its_name(folder: Path) -> None:
     )
     ledger = LedgerFile()
     source = open_source("graphs.trig?time=http://www.w3.org/ns/prov%23generatedAtTime", ledger)
-    found = [event for batch in source.batches() for event in batch]
-    assert [(event.time, len(event.facts), _name(event.graph) if event.graph else "") for event in found] == [
+    results = [event for batch in source.batches() for event in batch]
+    assert [(event.time, len(event.facts), _name(event.graph) if event.graph else "") for event in results] == [
         (1000, 1, ""), (1000, 2, "one"), (2000, 1, ""), (2000, 1, "two"), (3000, 2, "three"),
     ]  # fmt: skip
     assert sum(ledger.counts.values()) == 1
@@ -283,10 +283,10 @@ def test_updates_delete_from_graphs(template: str, expected: list[tuple[object, 
     ],
 )
 def test_what_a_program_streams_in_graphs_is_in_these(graph: str, expected: list[tuple[object, ...]]) -> None:
-    made = """REGISTER STREAM :made AS CONSTRUCT { GRAPH ?x { ?x :q ?y } ?y :q ?x }
+    result = """REGISTER STREAM :made AS CONSTRUCT { GRAPH ?x { ?x :q ?y } ?y :q ?x }
     FROM STREAM :s [RANGE 1ms] { ?x :p ?y }"""
-    asked = f"REGISTER QUERY Asked AS SELECT ?g ?z {{ GRAPH {graph} {{ ?u :q ?z }} }}"
-    parts = [squall.compile(PREFIX + text, lexer="csparql") for text in (made, asked)]
+    request = f"REGISTER QUERY Asked AS SELECT ?g ?z {{ GRAPH {graph} {{ ?u :q ?z }} }}"
+    parts = [squall.compile(PREFIX + text, lexer="csparql") for text in (result, request)]
     system = System(subsystems=(*parts,))
     expected_of = Counter((time, str(item)) for time, item, _ in oracle.outputs(system, STREAM[:1]))
     for planner in PLANNERS:
@@ -312,13 +312,13 @@ def test_what_a_program_streams_in_graphs_is_in_these(graph: str, expected: list
 )
 def test_what_a_program_streams_of_static_data_is_read_as_all_that_it_streams(query: str, expected: list[str]) -> None:
     """A stream that a program makes is no data set: what is in a named graph at `ALWAYS` is in the stream, too."""
-    made = """REGISTER STREAM :made AS CONSTRUCT { GRAPH ?x { ?x :q ?y } ?y :q ?x } { ?x :p ?y }"""
-    asked = query.replace("SELECT", "REGISTER QUERY Asked AS SELECT")
+    result = """REGISTER STREAM :made AS CONSTRUCT { GRAPH ?x { ?x :q ?y } ?y :q ?x } { ?x :p ?y }"""
+    request = query.replace("SELECT", "REGISTER QUERY Asked AS SELECT")
     prefix = PREFIX + "PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#>\n"
-    parts = [squall.compile(prefix + text, lexer="csparql") for text in (made, asked)]
+    parts = [squall.compile(prefix + text, lexer="csparql") for text in (result, request)]
     system = System(subsystems=(*parts,))
-    found = found_by(system, [], [event(ALWAYS, "a p b")])
-    assert [row[1] for row in found if len(row) == 2] == expected
+    value = found_by(system, [], [event(ALWAYS, "a p b")])
+    assert [row[1] for row in value if len(row) == 2] == expected
 
 
 def test_a_stream_of_what_is_in_a_graph_that_it_tells_is_made_of_itself() -> None:

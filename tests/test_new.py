@@ -36,9 +36,9 @@ def test_all_that_the_readme_says_works(squall: Squall, monkeypatch: pytest.Monk
         assert code == 0, err
         assert command[1] != "build" or len(out.splitlines()) == 3
         assert command[1] != "check" or "warning" not in out + err
-    done = outcome()
-    assert done.returncode == 0, done.stdout
-    assert "2 passed" in done.stdout
+    process = outcome()
+    assert process.returncode == 0, process.stdout
+    assert "2 passed" in process.stdout
     rules = Path("rules.jena").read_text()
     Path("rules.jena").write_text(rules.replace("30", "40"))
     assert outcome().returncode == 1

@@ -92,9 +92,9 @@ def test_what_is_not_in_the_profile_is_refused(text: str, message: str) -> None:
 
 
 def test_annotations_and_headers_are_not_read() -> None:
-    said = ':a rdfs:label "A" ; :note "b" . :note a owl:AnnotationProperty ; rdfs:range :C .'
+    message = ':a rdfs:label "A" ; :note "b" . :note a owl:AnnotationProperty ; rdfs:range :C .'
     about = "[] a owl:Axiom ; owl:annotatedSource :a . :o a owl:Ontology ; owl:versionInfo 1 ."
-    assert facts(f"{said} {about} :a :p :b .") == facts(":a :p :b .")
+    assert facts(f"{message} {about} :a :p :b .") == facts(":a :p :b .")
     assert facts(":a :note :b .", ":note a owl:AnnotationProperty .") == []
 
 

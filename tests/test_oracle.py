@@ -57,10 +57,10 @@ def names(text: str) -> tuple[Variable, ...]:
     return tuple(map(Variable, text.split()))
 
 
-def part(*body: str | Joinable, **rest: Any) -> System:
+def part(*body: str | Joinable, **remainder: Any) -> System:
     """A system whose body is given as texts of patterns, and as joinables."""
-    joinables = [one for item in body for one in (patterns(item) if isinstance(item, str) else (item,))]
-    return System(joinables=tuple(joinables), **rest)
+    joinables = [element for item in body for element in (patterns(item) if isinstance(item, str) else (item,))]
+    return System(joinables=tuple(joinables), **remainder)
 
 
 def makes(head: str) -> dict[str, tuple[Consequence, ...]]:
@@ -77,16 +77,16 @@ def call(name: str, *arguments: Expression) -> Call:
 
 def lines(system: System, events: str, facts: str = "", output: str | None = None) -> list[str]:
     """What comes out, line by line."""
-    told = replace(system, output=output) if output else system
-    return [show(time, item) for time, item, _ in oracle.outputs(told, stream(events), static(facts))]
+    outputs = replace(system, output=output) if output else system
+    return [show(time, item) for time, item, _ in oracle.outputs(outputs, stream(events), static(facts))]
 
 
 COPY = part("?x :p ?y", **makes("?x :q ?y"))
 
 
-def through(window: Window, **rest: Any) -> System:
+def through(window: Window, **remainder: Any) -> System:
     """A copy of what a window shows."""
-    return with_windows(replace(COPY, **rest), window)
+    return with_windows(replace(COPY, **remainder), window)
 
 
 X, Y, Z = names("x y z")
@@ -133,8 +133,8 @@ def test_the_whole_answer_at_every_evaluation_instant(window: Window, expected: 
 
 
 def test_the_instants_of_a_stepped_window_are_those_at_which_it_has_content_or_has_just_lost_it() -> None:
-    found = oracle.answers(through(HoppingWindow(4, 2)), stream("1 :a :p :b\n12 :a :p :b"))
-    assert list(found) == [-(2**63), 2, 4, 6, 14, 16, 18]
+    answers = oracle.answers(through(HoppingWindow(4, 2)), stream("1 :a :p :b\n12 :a :p :b"))
+    assert list(answers) == [-(2**63), 2, 4, 6, 14, 16, 18]
 
 
 def test_events_without_facts_are_instants_too() -> None:
@@ -228,8 +228,8 @@ def test_what_rules_make_is_read_through_the_default_graph_alone() -> None:
     ):
         system = System(subsystems=(first, replace(COPY, sources=(source,))))
         assert lines(system, "1 @:s :a :r :b") == expected
-    gone = System(subsystems=(first, with_windows(COPY, SlidingWindow(1))), output="dstream")
-    assert lines(gone, "1 @:s :a :r :b") == ["4 :a :p :b", "4 :a :q :b"]
+    program_system = System(subsystems=(first, with_windows(COPY, SlidingWindow(1))), output="dstream")
+    assert lines(program_system, "1 @:s :a :r :b") == ["4 :a :p :b", "4 :a :q :b"]
 
 
 def test_recursion_over_a_window_holds_as_long_as_its_weakest_step() -> None:
@@ -384,8 +384,8 @@ def test_now_is_since_when_a_solution_holds() -> None:
 # Aggregates
 
 
-def aggregate(kind: str, expression: Expression | None = Y, **rest: Any) -> System:
-    grouping = Grouping((X,), (Aggregate(Z, kind, expression, **rest),))
+def aggregate(kind: str, expression: Expression | None = Y, **remainder: Any) -> System:
+    grouping = Grouping((X,), (Aggregate(Z, kind, expression, **remainder),))
     return part("?x :p ?y", grouping=grouping, **selects("z"))
 
 
@@ -450,28 +450,28 @@ def test_distinct_aggregates(kind: str, distinct: bool, expected: str) -> None:
 def test_without_keys_there_is_one_group_of_nothing_too() -> None:
     many = Grouping((), (Aggregate(Y, "count"), Aggregate(Z, "min", X), Aggregate(Variable("s"), "avg", X)))
     system = with_windows(part("?x :p ?o", grouping=many, **selects("y z s")), SlidingWindow(5))
-    zero, one = (f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' for number in (0, 1))
+    zero, item = (f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' for number in (0, 1))
     nothing = f"?y={zero} ?z= ?s={zero}"
-    assert lines(system, "1 :a :p :b") == [f"always {nothing}", f"1 ?y={one} ?z=:a ?s=", f"6 {nothing}"]
+    assert lines(system, "1 :a :p :b") == [f"always {nothing}", f"1 ?y={item} ?z=:a ?s=", f"6 {nothing}"]
 
 
 def test_with_keys_there_is_no_group_of_nothing() -> None:
     counted = Grouping((X,), (Aggregate(Z, "count"),))
     system = with_windows(part("?x :p ?y", grouping=counted, **makes("?x :n ?z")), SlidingWindow(5))
-    one = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    item = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
     assert lines(system, "1 :a :p :b\n2 :a :p :c") == [
-        f"1 :a :n {one}",
+        f"1 :a :n {item}",
         '2 :a :n "2"^^<http://www.w3.org/2001/XMLSchema#integer>',
-        f"6 :a :n {one}",
+        f"6 :a :n {item}",
     ]
-    assert lines(system, "1 :a :p :b", output="dstream") == [f"6 :a :n {one}"]
+    assert lines(system, "1 :a :p :b", output="dstream") == [f"6 :a :n {item}"]
 
 
 def test_what_is_unbound_is_a_key_like_others() -> None:
     counted = Grouping((Z,), (Aggregate(Y, "count"),))
     system = part("?x :p :b", predicates=(Optional(part("?x :r ?z")),), grouping=counted, **selects("z y"))
-    one, two = (f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' for number in (1, 2))
-    assert lines(system, "1 :a :p :b\n1 :c :p :b\n1 :d :p :b ; :r :e") == [f"1 ?z= ?y={two}", f"1 ?z=:e ?y={one}"]
+    item, two = (f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' for number in (1, 2))
+    assert lines(system, "1 :a :p :b\n1 :c :p :b\n1 :d :p :b ; :r :e") == [f"1 ?z= ?y={two}", f"1 ?z=:e ?y={item}"]
 
 
 # Distinct and slice
@@ -494,8 +494,8 @@ def test_order_offset_and_limit() -> None:
 
     def chosen(offset: int, limit: int | None, descending: bool) -> str:
         cut = Slice((Order(Y, descending),), offset, limit)
-        found = lines(part("?x :p ?y", slice=cut, **selects("y"), output="rstream"), events)
-        return " ".join(line.partition('"')[2][0] for line in found)
+        result = lines(part("?x :p ?y", slice=cut, **selects("y"), output="rstream"), events)
+        return " ".join(line.partition('"')[2][0] for line in result)
 
     assert chosen(0, None, False) == "1 2 3 4 5"
     assert chosen(1, 2, False) == "2 3"
@@ -529,8 +529,8 @@ def test_a_slice_of_a_rule_slices_its_solutions() -> None:
 
 
 def test_delete_ends_a_fact_at_the_next_instant() -> None:
-    done = part("?x :done ?y. ?x :p ?z", name="done", consequences=(Delete(patterns("?x :p ?z")),))
-    system = System(subsystems=(COPY, done))
+    process = part("?x :done ?y. ?x :p ?z", name="done", consequences=(Delete(patterns("?x :p ?z")),))
+    system = System(subsystems=(COPY, process))
     events = "1 :a :p :b\n5 :a :done :c"
     assert lines(system, events, output="dstream") == ["6 :a :q :b"]
     assert lines(system, events, output="rstream") == ["1 :a :q :b", "5 :a :q :b"]
@@ -538,38 +538,38 @@ def test_delete_ends_a_fact_at_the_next_instant() -> None:
 
 def test_delete_acts_when_its_solution_begins() -> None:
     """What comes while the fact is asked away anyhow stays; asked away anew, it goes."""
-    done = with_windows(part(":k :done ?y", consequences=(Delete(patterns(":a :p :b")),)), SlidingWindow(4))
-    system = System(subsystems=(COPY, done))
+    process = with_windows(part(":k :done ?y", consequences=(Delete(patterns(":a :p :b")),)), SlidingWindow(4))
+    system = System(subsystems=(COPY, process))
     events = "1 :k :done :c\n3 :a :p :b\n10 :k :done :c"
     assert lines(system, events) == ["3 :a :q :b"]
     assert lines(system, events, output="dstream") == ["11 :a :q :b"]
 
 
 def test_delete_takes_what_comes_at_the_same_instant_in_all_streams() -> None:
-    done = part(":k :done ?y", consequences=(Delete(patterns(":a :p :b")),))
+    process = part(":k :done ?y", consequences=(Delete(patterns(":a :p :b")),))
     events = "1 :k :done :c\n1 :a :p :b\n1 @:s :a :p :b"
-    assert lines(System(subsystems=(COPY, done)), events, output="dstream") == ["2 :a :q :b"]
+    assert lines(System(subsystems=(COPY, process)), events, output="dstream") == ["2 :a :q :b"]
 
 
 def test_delete_takes_static_data_and_leaves_what_is_derived() -> None:
-    done = part(":k :done ?y", consequences=(Delete(patterns(":a :p :b. :c :q :d")),))
-    system = System(subsystems=(COPY, done))
+    process = part(":k :done ?y", consequences=(Delete(patterns(":a :p :b. :c :q :d")),))
+    system = System(subsystems=(COPY, process))
     assert lines(system, "1 :k :done :c", ":a :p :b. :c :p :d", output="dstream") == ["2 :a :q :b"]
 
 
 def test_delete_acts_on_each_solution_that_begins() -> None:
     """Each time somebody is done, what has come since the last time ends."""
-    done = part("?x :done ?y", consequences=(Delete(patterns(":a :p :b")),))
-    system = System(subsystems=(COPY, done))
+    process = part("?x :done ?y", consequences=(Delete(patterns(":a :p :b")),))
+    system = System(subsystems=(COPY, process))
     events = "1 :k :done :c\n3 :a :p :b\n5 :l :done :c"
     assert lines(system, events, output="dstream") == ["6 :a :q :b"]
 
 
 def test_delete_in_a_graph_takes_what_that_stream_brought() -> None:
-    done = part(":k :done ?y", consequences=(Delete(patterns(":a :p :b"), term(":s")),))
+    process = part(":k :done ?y", consequences=(Delete(patterns(":a :p :b"), term(":s")),))
     own = part("?x :p ?y", sources=(Source(iri_text(term(":s"))),), **makes("?x :r ?y"))
     events = "1 @:s :a :p :b\n1 :a :p :b\n5 :k :done :c"
-    assert lines(System(subsystems=(COPY, own, done)), events, output="dstream") == ["6 :a :r :b"]
+    assert lines(System(subsystems=(COPY, own, process)), events, output="dstream") == ["6 :a :r :b"]
 
 
 def inserting(*rules: System, where: str = "?x :p ?y", **fields: Any) -> System:
@@ -579,8 +579,8 @@ def inserting(*rules: System, where: str = "?x :p ?y", **fields: Any) -> System:
 
 def test_insert_puts_facts_there_until_they_are_deleted() -> None:
     """Whatever becomes of the solution; and what is inserted again goes as a whole."""
-    done = part(":k :done ?y. ?x :q ?z", name="done", consequences=(Delete(patterns("?x :q ?z")),))
-    system = with_windows(inserting(done), SlidingWindow(4))
+    process = part(":k :done ?y. ?x :q ?z", name="done", consequences=(Delete(patterns("?x :q ?z")),))
+    system = with_windows(inserting(process), SlidingWindow(4))
     events = "1 :a :p :b\n7 :a :p :b\n20 :k :done :c"
     assert lines(system, events) == ["2 :a :q :b"]
     assert lines(system, events, output="dstream") == ["21 :a :q :b"]
@@ -715,6 +715,6 @@ def test_aggregates_are_taken_of_all_that_rules_make() -> None:
     total = Grouping((), (Aggregate(Z, "count"),))
     count = part("?x :q ?y", grouping=total, **makes(":all :count ?z"))
     twice = part("?x :p ?y", **makes("?x :q ?y. ?y :q ?x"))
-    found = lines(System(subsystems=(count, twice)), "1 :a :p :b")
+    result = lines(System(subsystems=(count, twice)), "1 :a :p :b")
     two = '"2"^^<http://www.w3.org/2001/XMLSchema#integer>'
-    assert found[1:] == ["1 :a :q :b", f"1 :all :count {two}", "1 :b :q :a"]
+    assert result[1:] == ["1 :a :q :b", f"1 :all :count {two}", "1 :b :q :a"]

@@ -63,7 +63,7 @@ def _true(test: Condition) -> Condition:
 
 
 def _counting(group: Group) -> Group:
-    return replace(group, aggregates=tuple(replace(one, kind="count") for one in group.aggregates))
+    return replace(group, aggregates=tuple(replace(aggregate, kind="count") for aggregate in group.aggregates))
 
 
 def _turned(template: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -133,12 +133,12 @@ def test_a_closure_of_one_step_is_found_out() -> None:
 
 def test_a_stream_through_another_window_is_found_out() -> None:
     x, y, p, q = Variable("x"), Variable("y"), term(":p"), term(":q")
-    made = System(
+    program_system = System(
         "made", joinables=(Pattern(x, p, y),), consequences=(Construct((Pattern(x, q, y),)),), reentrant=False
     )
     both, head = (Pattern(x, q, y), Pattern(y, q, x)), Construct((Pattern(y, term(":r"), y),))
     read = System("read", (Source("urn:s", SlidingWindow(3)),), both, consequences=(head,))
-    system = System(subsystems=(System(subsystems=(made,), stream="urn:s"), read))
+    system = System(subsystems=(System(subsystems=(program_system,), stream="urn:s"), read))
     events = stream("1 :a :p :b\n5 :b :p :a")
     _is_found_out_by_hand(system, events, DerivedStream, lambda op: replace(op, source=Source("urn:s")))
 

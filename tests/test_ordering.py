@@ -112,8 +112,8 @@ def test_it_is_transitive(one: Term, two: Term, three: Term) -> None:
 
 @given(st.lists(terms | st.none()).flatmap(lambda bag: st.tuples(st.just(bag), st.permutations(bag))))
 def test_the_order_does_not_depend_on_the_order_before(bags: tuple[list[Term | None], list[Term | None]]) -> None:
-    one, other = bags
-    assert sorted(one, key=key) == sorted(other, key=key)
+    item, other = bags
+    assert sorted(item, key=key) == sorted(other, key=key)
 
 
 # As text
@@ -151,10 +151,10 @@ def test_of_several_the_first_that_differs_decides(
         parts = zip(map(sortable, row), falls, strict=True)
         return "".join(descending(part) if down else part for part, down in parts)
 
-    one, other = rows
-    place = 0 if one[0] != other[0] else 1
-    less = key(one[place]) > key(other[place]) if falls[place] else key(one[place]) < key(other[place])
-    assert (text(one) < text(other)) == less
+    item, other = rows
+    place = 0 if item[0] != other[0] else 1
+    less = key(item[place]) > key(other[place]) if falls[place] else key(item[place]) < key(other[place])
+    assert (text(item) < text(other)) == less
 
 
 @given(st.text(), st.text())

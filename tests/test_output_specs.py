@@ -59,8 +59,8 @@ READINGS = [
 ]  # fmt: skip
 
 
-def rule(body: tuple[Pattern, ...], *made: Pattern, name: str = "", source: Source | None = None) -> System:
-    return System(name, (source or Source(),), body, consequences=(Construct(made),))
+def rule(body: tuple[Pattern, ...], *pattern: Pattern, name: str = "", source: Source | None = None) -> System:
+    return System(name, (source or Source(),), body, consequences=(Construct(pattern),))
 
 
 def output_rows(system: System, planner: str = "rete", events: list[Event] = READINGS) -> list[tuple[int, str, str]]:
@@ -92,8 +92,8 @@ def test_a_system_inherits_its_output_specification() -> None:
     a, b, c = (rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name=name) for name in "abc")
     inner = System(subsystems=(b, System(subsystems=(c,))), report=Report("change"))
     results = output_specs(System(subsystems=(a, inner), output="rstream"))
-    said = [([one.name for one in each.rules], each.output, each.report.policy) for each in results]
-    assert said == [(["a"], "rstream", "close"), (["b", "c"], "rstream", "change")]
+    message = [([item.name for item in each.rules], each.output, each.report.policy) for each in results]
+    assert message == [(["a"], "rstream", "close"), (["b", "c"], "rstream", "change")]
 
 
 def test_a_snapshot_is_output_at_events_that_no_rule_reads_in_a_file_too(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_snapshot_is_output_at_events_that_no_rule_reads_in_a_file_too(tmp_pat
 def test_facts_of_a_query_have_its_name() -> None:
     query = System("query", subsystems=(rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="query"),), output="istream")
     several = System("several", subsystems=(*query.subsystems, replace(query.subsystems[0], name="b")), stream=EX)
-    assert [one.name for one in output_specs(System(subsystems=(query, several)))] == ["", "query", ""]
+    assert [spec.name for spec in output_specs(System(subsystems=(query, several)))] == ["", "query", ""]
     assert derived_streams(System(subsystems=(query, several))) == (EX,)
 
 
@@ -205,8 +205,8 @@ def test_a_derived_stream_has_the_window_that_is_given_for_it(tmp_path: Path) ->
     )
     both = (tmp_path / "hot.csparql", tmp_path / "warn.jena")
     system = squall.compile(*both, windows={EX + "hot": "RANGE 2s"})
-    gone = replace(system, output="dstream")
-    assert [time for time, rule, _ in output_rows(gone) if rule == "warn"] == [7000, 12000, 12000, 17000]
+    removals = replace(system, output="dstream")
+    assert [time for time, rule, _ in output_rows(removals) if rule == "warn"] == [7000, 12000, 12000, 17000]
     assert [
         time for time, rule, _ in output_rows(replace(squall.compile(*both), output="dstream")) if rule == "warn"
     ] == []
@@ -214,10 +214,10 @@ def test_a_derived_stream_has_the_window_that_is_given_for_it(tmp_path: Path) ->
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_stream_of_a_stream(planner: str) -> None:
-    one, two = Source(EX + "one", SlidingWindow(3)), Source(EX + "two", CountWindow(2))
-    first = System(subsystems=(rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="first"),), stream=one.iri)
+    item, two = Source(EX + "one", SlidingWindow(3)), Source(EX + "two", CountWindow(2))
+    first = System(subsystems=(rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="first"),), stream=item.iri)
     second = System(
-        subsystems=(rule((Pattern(X, Q, Y),), Pattern(Y, R, X), name="second", source=one),), stream=two.iri
+        subsystems=(rule((Pattern(X, Q, Y),), Pattern(Y, R, X), name="second", source=item),), stream=two.iri
     )
     third = rule((Pattern(X, R, Y),), Pattern(Y, S, Y), name="third", source=two)
     # What is made is read as a stream only.
@@ -227,25 +227,25 @@ def test_a_stream_of_a_stream(planner: str) -> None:
     results = output_rows(system, planner, events)
     assert [(time, text[-4]) for time, rule, text in results if rule == "third"] == [(1, "a"), (2, "b"), (5, "c")]
     last = System(subsystems=(third,), output="dstream")
-    gone = output_rows(replace(system, subsystems=(*system.subsystems[:2], last)), planner, events)
-    assert [(time, text[-4]) for time, rule, text in gone if rule == "third"] == [(5, "a")]
+    removals = output_rows(replace(system, subsystems=(*system.subsystems[:2], last)), planner, events)
+    assert [(time, text[-4]) for time, rule, text in removals if rule == "third"] == [(5, "a")]
 
 
 def _unread(system: System) -> System:
-    return replace(system, subsystems=tuple(replace(one, reentrant=False) for one in system.subsystems))
+    return replace(system, subsystems=tuple(replace(subsystem, reentrant=False) for subsystem in system.subsystems))
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("together", [1, 4])
 def test_a_stream_is_output_at_each_event_of_another_that_changes_nothing(planner: str, together: int) -> None:
     """The second query answers the same at each event of the first one's stream: no row reaches it, an instant does."""
-    arguments, one, two = Source(EX + "in"), Source(EX + "one"), Source(EX + "two", SlidingWindow(1))
+    arguments, item, two = Source(EX + "in"), Source(EX + "one"), Source(EX + "two", SlidingWindow(1))
     first = rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="first", source=arguments)
-    second = rule((Pattern(X, Q, Y), Pattern(X, Q, X)), Pattern(Y, R, X), name="second", source=one)
+    second = rule((Pattern(X, Q, Y), Pattern(X, Q, X)), Pattern(Y, R, X), name="second", source=item)
     third = rule((Pattern(X, R, Y),), Pattern(Y, S, Y), name="third", source=two)
-    made = [System(subsystems=(first,), output="rstream", stream=one.iri),
+    program_system = [System(subsystems=(first,), output="rstream", stream=item.iri),
             System(subsystems=(second,), output="rstream", stream=two.iri)]  # fmt: skip
-    system = System(subsystems=(*map(_unread, made), System(subsystems=(third,), output="rstream")))
+    system = System(subsystems=(*map(_unread, program_system), System(subsystems=(third,), output="rstream")))
     fact = Triple(iri(EX + "a"), P, iri(EX + "a"))
     events = [Event(time, (fact,), arguments.iri) for time in (10, 11, 12, 13)]
     batches = [events[place : place + together] for place in range(0, len(events), together)]
@@ -256,11 +256,11 @@ def test_a_stream_is_output_at_each_event_of_another_that_changes_nothing(planne
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_retraction_at_an_instant_shows_in_all_answers(planner: str) -> None:
-    gone = System("gone", joinables=(Pattern(X, Q, Y),), consequences=(Delete((Pattern(X, P, Y),)),))
+    system = System("gone", joinables=(Pattern(X, Q, Y),), consequences=(Delete((Pattern(X, P, Y),)),))
     all_there = System(subsystems=(rule((Pattern(X, P, Y),), Pattern(X, R, Y), name="there"),), output="rstream")
     a, b = iri(EX + "a"), iri(EX + "b")
     events = [Event(10, (Triple(a, P, b),)), Event(20, (Triple(a, Q, b),)), Event(30, (Triple(b, Q, b),))]
-    results = output_rows(System(subsystems=(gone, all_there)), planner, events)
+    results = output_rows(System(subsystems=(system, all_there)), planner, events)
     assert [time for time, _, _ in results] == [10, 20]
 
 
@@ -322,8 +322,8 @@ def test_what_a_query_constructs_is_no_stream_unless_it_is_registered_as_one(tmp
 
 
 def test_facts_of_a_stream_are_output_once_where_two_rules_derive_them() -> None:
-    made = Pattern(X, Q, Y)
-    parts = tuple(replace(rule((Pattern(X, P, Y),), made, name=name), reentrant=False) for name in ("one", "two"))
+    result = Pattern(X, Q, Y)
+    parts = tuple(replace(rule((Pattern(X, P, Y),), result, name=name), reentrant=False) for name in ("one", "two"))
     system = System(subsystems=(System(subsystems=parts, stream=EX + "s"),))
     a = iri(EX + "a")
     assert len(output_rows(system, events=[Event(1, (Triple(a, P, a),))])) == 1
@@ -331,10 +331,12 @@ def test_facts_of_a_stream_are_output_once_where_two_rules_derive_them() -> None
 
 
 def test_the_background_has_no_derived_stream() -> None:
-    made = System(subsystems=(replace(rule((Pattern(X, P, Y),), Pattern(X, Q, Y)), reentrant=False),), stream=EX + "s")
+    program_system = System(
+        subsystems=(replace(rule((Pattern(X, P, Y),), Pattern(X, Q, Y)), reentrant=False),), stream=EX + "s"
+    )
     reader = rule((Pattern(X, Q, Y),), Pattern(X, R, Y), name="reader", source=Source("", EMPTY))
     a = iri(EX + "a")
-    system = System(subsystems=(made, reader))
+    system = System(subsystems=(program_system, reader))
     assert [rule for _, rule, _ in output_rows(system, events=[Event(1, (Triple(a, P, a),))])] == [""]
 
 
@@ -396,7 +398,7 @@ def test_a_derived_stream_is_a_named_graph_and_has_times(planner: str, tmp_path:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_stepped_count_window_over_a_derived_stream(planner: str, tmp_path: Path) -> None:
-    made = HOT.replace("[RANGE 10s STEP 5s]", "[RANGE 1s]")
+    result = HOT.replace("[RANGE 10s STEP 5s]", "[RANGE 1s]")
     pairs = (
         "REGISTER QUERY pairs AS SELECT (COUNT(*) AS ?n) FROM STREAM <http://example.org/hot> [RANGE TRIPLES 2 STEP 2] "
         "WHERE { ?r ?p ?t }"
@@ -405,9 +407,9 @@ def test_a_stepped_count_window_over_a_derived_stream(planner: str, tmp_path: Pa
         Event(time, (Triple(iri(f"{EX}{time}"), iri(EX + "t"), literal("30", XSD + "integer")),), EX + "in")
         for time in (1000, 2000, 3000, 4000, 5000)
     ]
-    others = pairs.replace("pairs", "others").replace("TRIPLES 2 STEP 2", "3s")
+    other_items = pairs.replace("pairs", "others").replace("TRIPLES 2 STEP 2", "3s")
     results = output_rows(
-        programs(tmp_path, csparql_hot=made, csparql_pairs=pairs, csparql_others=others), planner, readings
+        programs(tmp_path, csparql_hot=result, csparql_pairs=pairs, csparql_others=other_items), planner, readings
     )
     assert [(time, text[4:5]) for time, rule, text in results if rule == "pairs"][1:] == [(2000, "2"), (4000, "2")]
 
@@ -434,8 +436,8 @@ def test_a_stream_at_the_steps_of_a_stream(planner: str, tmp_path: Path) -> None
 def test_a_stream_that_only_what_nobody_reads_reads_says_when_answers_are_evaluated(planner: str, builder: str) -> None:
     """The second rule is no part of a plan, but its pattern is one of the query's."""
 
-    def rule(name: str, source: Source, read: Term, made: Term, internal: bool = False) -> System:
-        heads = (Construct((Pattern(X, made, Y),), internal),)
+    def rule(name: str, source: Source, read: Term, term: Term, internal: bool = False) -> System:
+        heads = (Construct((Pattern(X, term, Y),), internal),)
         return System(name, (source,), (Pattern(X, read, Y),), consequences=heads, reentrant=False)
 
     making = System(
@@ -455,7 +457,7 @@ def test_each_query_is_output_when_its_own_answer_has_changed(planner: str) -> N
     """Also where both are told in the same way."""
     texts = ("SELECT ?r { ?r ex:t ?t }", "ASK { ?r ex:cold ?t }")
     compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=SlidingWindow(100_000)) for text in texts]
-    queries = [replace(query, output="rstream", report=None) for one in compiled for query in one.subsystems]
+    queries = [replace(query, output="rstream", report=None) for item in compiled for query in item.subsystems]
     both = System(subsystems=tuple(queries), output="rstream", report=Report("change"))
     results = output_rows(both, planner)
     assert [time for time, _, fact in results if "false" in fact] == [ALWAYS]
@@ -512,7 +514,7 @@ def test_each_query_has_an_end_marker_of_its_own_unless_its_answer_is_empty(plan
     """Also where another one that is told in the same way is not."""
     texts = ("SELECT ?r { ?r ex:t ?t }", "ASK { ?r ex:cold ?t }")
     compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=SlidingWindow(100_000)) for text in texts]
-    queries = [replace(query, output="rstream", report=None) for one in compiled for query in one.subsystems]
+    queries = [replace(query, output="rstream", report=None) for item in compiled for query in item.subsystems]
     both = System(subsystems=tuple(queries), output="rstream", report=Report("nonempty", empty=True))
     complete = [time for time, _, fact in output_rows(both, planner) if fact == str(Evaluated(()))]
     assert complete[:3] == [ALWAYS, 1000, 1000]
@@ -523,8 +525,8 @@ def test_each_query_has_an_end_marker_of_its_own_unless_its_answer_is_empty(plan
 def test_periodic_output_is_in_order_with_other_output(planner: str, says: str) -> None:
     """Other streams tell that time passes, too, and so do heartbeats: others tell then what has ended."""
 
-    def telling(source: Source, made: Term, output: str, report: Report | None) -> System:
-        rule = System("r", (source,), (Pattern(X, P, Y),), consequences=(Construct((Pattern(X, made, Y),)),))
+    def telling(source: Source, term: Term, output: str, report: Report | None) -> System:
+        rule = System("r", (source,), (Pattern(X, P, Y),), consequences=(Construct((Pattern(X, term, Y),)),))
         return System(subsystems=(replace(rule, reentrant=False),), output=output, report=report)
 
     periodic = telling(Source("urn:a"), Q, "rstream", Report("periodic", 4))
@@ -581,4 +583,4 @@ def test_with_a_period_a_fact_goes_on_from_one_multiple_to_the_next(builder: str
     events = [Event(0, (Triple(x, P, x),)), Event(2, (Triple(x, Q, x),)), Event(7, ())]
     results = run(squall.plan(system), [events], builder)
     assert_as_oracle(system, results, events)
-    assert [one.time for one in results] == {"istream": [0], "dstream": [4], "rstream": [0, 2]}[output]
+    assert [result.time for result in results] == {"istream": [0], "dstream": [4], "rstream": [0, 2]}[output]

@@ -29,11 +29,11 @@ class Rdd:
 
 @pytest.mark.parametrize(("local", "pools"), [(True, ["0", "1"]), (False, ["0", "0"])])
 def test_the_environment_that_other_threads_may_be_reading_is_left_as_it_is(local: bool, pools: list[str]) -> None:
-    known = dict.fromkeys(["PYTHONHASHSEED", "one", "two"], "0")
-    context = SimpleNamespace(environment=known, seen=[], reading=iter(known))
-    context.union = lambda made: made[0]
+    names = dict.fromkeys(["PYTHONHASHSEED", "one", "two"], "0")
+    context = SimpleNamespace(environment=names, seen=[], reading=iter(names))
+    context.union = lambda result: result[0]
     nothing: Any = Rdd(context)
     by_own_workers(nothing, [making([]), same], local)
-    assert [one["SQUALL_WORKER"] for one in context.seen[:2]] == pools
-    assert context.environment is known
-    assert [*known] == ["PYTHONHASHSEED", "one", "two"]
+    assert [item["SQUALL_WORKER"] for item in context.seen[:2]] == pools
+    assert context.environment is names
+    assert [*names] == ["PYTHONHASHSEED", "one", "two"]

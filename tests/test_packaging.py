@@ -78,12 +78,12 @@ def folders() -> Iterator[Path]:
 
 def packaged() -> set[str]:
     """The files that a distribution has to hold, by their place under ``squall/``."""
-    found = set()
+    results = set()
     for folder in set(folders()):
         inside = folder.relative_to(ROOT)
         place = inside if inside.parts[0] == "squall" else Path("squall") / inside
-        found |= {str(place / file.name) for file in folder.iterdir() if file.suffix in PACKAGED}
-    return found
+        results |= {str(place / file.name) for file in folder.iterdir() if file.suffix in PACKAGED}
+    return results
 
 
 def test_every_package_is_listed() -> None:
@@ -143,8 +143,8 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(distributions: Path) -> Path:
-    (found,) = distributions.glob("*.whl")
-    return found
+    (result,) = distributions.glob("*.whl")
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -163,9 +163,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(*command: str, cwd: Path | None = None) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    outputs = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert outputs.returncode == 0, outputs.stdout + outputs.stderr
+    return outputs.stdout
 
 
 def test_the_sdist_holds_each_file_once(distributions: Path) -> None:
@@ -193,11 +193,11 @@ def test_the_installed_package_is_used(installed: Path, tmp_path: Path) -> None:
 
 
 def test_the_installed_package_finds_its_stages(installed: Path, tmp_path: Path) -> None:
-    shown = run(str(installed / "squall"), "list", cwd=tmp_path)
+    outputs = run(str(installed / "squall"), "list", cwd=tmp_path)
     groups = setup_cfg()["options.entry_points"]
     for stage in STAGES:
         for line in groups[f"squall.{stage}"].split("\n"):
-            assert line.partition(" = ")[0] in shown
+            assert line.partition(" = ")[0] in outputs
 
 
 def test_the_installed_package_runs_a_program(installed: Path, tmp_path: Path) -> None:
@@ -229,10 +229,10 @@ def test_the_wheel_goes_with_a_job_that_is_submitted(archive: Path) -> None:
     submit = str(Path(pyspark.__file__).with_name("bin") / "spark-submit")
     conf = ["--conf", f"spark.pyspark.python={sys.executable}", "--conf", "spark.squall.maxSingleTaskRows=0"]
     master = ["--master", "local-cluster[2,1,1024]", "--conf", "spark.ui.enabled=false"]
-    said = run(submit, *master, *conf, "--py-files", str(archive), "job.py", cwd=archive.parent).splitlines()
-    assert set(said[:-2]) == DERIVED
-    assert said[-2] == f"{archive}/squall/__init__.py"
-    assert said[-1] == "./squall.zip/squall/__init__.py", "of executors in processes of their own"
+    lines = run(submit, *master, *conf, "--py-files", str(archive), "job.py", cwd=archive.parent).splitlines()
+    assert set(lines[:-2]) == DERIVED
+    assert lines[-2] == f"{archive}/squall/__init__.py"
+    assert lines[-1] == "./squall.zip/squall/__init__.py", "of executors in processes of their own"
 
 
 def test_the_installed_package_finds_its_rule_sets(installed: Path, tmp_path: Path) -> None:

@@ -112,10 +112,10 @@ def test_outputs_come_back_together_as_they_were(outputs: list[Output], times: i
     texts = pack_outputs(outputs)
     assert texts == list(map(pack_output, outputs))
     answers = [(output.time, 0, text) for output, text in zip(outputs, texts, strict=True)]
-    found = list(unpack_outputs(answers))
-    assert found == outputs == [unpack_output(text, time) for time, _, text in answers]
-    for one, output in zip(found, outputs, strict=True):
-        assert (type(one), type(one.fact)) == (Output, type(output.fact))
+    results = list(unpack_outputs(answers))
+    assert results == outputs == [unpack_output(text, time) for time, _, text in answers]
+    for item, output in zip(results, outputs, strict=True):
+        assert (type(item), type(item.fact)) == (Output, type(output.fact))
 
 
 def test_that_an_evaluation_is_complete_is_no_row() -> None:

@@ -25,7 +25,7 @@ def read(path: Path, shared: Sequence[Sequence[Part]]) -> list[Parsed]:
 
 
 def times(found: Sequence[Parsed]) -> list[int]:
-    return [event.time for one in found for event in one.events for _ in event.facts]
+    return [event.time for item in found for event in item.events for _ in event.facts]
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
@@ -39,10 +39,10 @@ def test_wherever_a_file_is_cut_each_line_is_read_once(
     size = path.stat().st_size
     length = len(LINES[0]) + len(end or "\n")
     for most in (1, 7, length - 1, length, length + 1, 3 * length, size - 1, size, size + 1):
-        found = read(path, [[part] for part in parts(0, str(path), size, most)])
-        assert times(found) == list(range(30)), most
-        assert sum(one.statements for one in found) == 30
-        assert not any(one.lost for one in found)
+        events = read(path, [[part] for part in parts(0, str(path), size, most)])
+        assert times(events) == list(range(30)), most
+        assert sum(item.statements for item in events) == 30
+        assert not any(item.lost for item in events)
 
 
 def test_what_is_malformed_is_told_by_its_place_in_the_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,10 +51,13 @@ def test_what_is_malformed_is_told_by_its_place_in_the_part(tmp_path: Path, monk
     text = "\n".join([*LINES[:5], "broken", *LINES[5:9], "broken", LINES[9]])
     path.write_text(text)
     middle = text.index(LINES[7]) + 3
-    found = read(path, [[(0, str(path), 0, middle), (0, str(path), middle, -1)]])
-    assert [(lost.block, lost.line) for one in found for lost in one.lost] == [(0, 6), (middle, 2)]
+    events = read(path, [[(0, str(path), 0, middle), (0, str(path), middle, -1)]])
+    assert [(dead_letters.block, dead_letters.line) for item in events for dead_letters in item.lost] == [
+        (0, 6),
+        (middle, 2),
+    ]
     assert text[:middle].count("\n") + 1 + 2 == 11, "how the driver finds the line's number"
-    assert times(found) == list(range(10))
+    assert times(events) == list(range(10))
 
 
 def test_a_compressed_file_is_one_part(tmp_path: Path) -> None:

@@ -94,8 +94,8 @@ def _as_oracle(passes: tuple[rete.Pass, ...], data: st.DataObject) -> None:
     system = data.draw(systems(features=ALL))
     events, facts = data.draw(event_streams(features=ALL)), data.draw(static_data(features=ALL))
     statistics = data.draw(st.sampled_from([None, Statistics.of([*events, *facts])]))
-    made = squall.plan(system, partial(rete.plan, passes=passes, statistics=statistics))
-    assert_as_oracle(system, list(squall.run(made, events, static=facts)), events, facts)
+    query_plan = squall.plan(system, partial(rete.plan, passes=passes, statistics=statistics))
+    assert_as_oracle(system, list(squall.run(query_plan, events, static=facts)), events, facts)
 
 
 @pytest.mark.parametrize("name", CHOICES)
@@ -149,8 +149,8 @@ PROGRAMS: dict[str, tuple[Sequence[rete.Pass], str, Window]] = {
 
 def numbered(text: str) -> str:
     """The text with numbers for the digests of nodes, which every new field of an operator changes."""
-    found = dict.fromkeys(re.findall(r"-[0-9a-f]{10}\b", text))
-    for number, digest in enumerate(found, 1):
+    names = dict.fromkeys(re.findall(r"-[0-9a-f]{10}\b", text))
+    for number, digest in enumerate(names, 1):
         text = text.replace(digest, f"-{number}")
     return text
 
@@ -159,9 +159,9 @@ def numbered(text: str) -> str:
 def test_golden(name: str) -> None:
     """To write the texts anew: delete them, and run this test twice."""
     passes, text, window = PROGRAMS[name]
-    for when, chosen in (("before", ()), ("after", passes)):
+    for when, choice in (("before", ()), ("after", passes)):
         path = GOLDEN / f"{name}.{when}.txt"
-        printed = numbered(explain.text(plan(text, *chosen, window=window))) + "\n"
+        printed = numbered(explain.text(plan(text, *choice, window=window))) + "\n"
         if not path.exists():
             path.write_text(printed, encoding="utf-8")
             pytest.fail(f"{path} was missing, and is written now")
@@ -179,9 +179,9 @@ def loops(of: Plan) -> list[int]:
 
 
 def test_a_transitive_rule_is_no_recursion() -> None:
-    made = plan(TRANSITIVE, close)
-    assert kinds(made)["TransitiveClosure"] == 1
-    assert not loops(made)
+    query_plan = plan(TRANSITIVE, close)
+    assert kinds(query_plan)["TransitiveClosure"] == 1
+    assert not loops(query_plan)
     assert loops(plan(TRANSITIVE))
 
 
@@ -197,8 +197,8 @@ def test_a_step_that_was_given_is_derived_only_if_there_is_another_way() -> None
             Event(time, (Triple(iri(E + edge[0]), P, iri(E + edge[1])),))
             for time, edge in enumerate(("ab", "bc", "ac", "da", "cd"))
         ]
-        made = squall.plan(system, partial(rete.plan, passes=passes))
-        assert_as_oracle(system, list(squall.run(made, events)), events)
+        query_plan = squall.plan(system, partial(rete.plan, passes=passes))
+        assert_as_oracle(system, list(squall.run(query_plan, events)), events)
 
 
 @pytest.mark.parametrize("window", [LANDMARK, SlidingWindow(3)], ids=str)
@@ -210,9 +210,9 @@ def test_a_step_that_was_given_is_derived_only_if_there_is_another_way() -> None
 @given(event_streams())
 def test_with_what_other_rules_make(other: str, window: Window, events: list[Event]) -> None:
     system = with_windows(program(f"{TRANSITIVE} {other}"), window)
-    made = squall.plan(system, partial(rete.plan, passes=(close,)))
-    assert kinds(made)["TransitiveClosure"] == 1 + ("t2" in other)
-    assert_as_oracle(system, list(squall.run(made, events)), events)
+    query_plan = squall.plan(system, partial(rete.plan, passes=(close,)))
+    assert kinds(query_plan)["TransitiveClosure"] == 1 + ("t2" in other)
+    assert_as_oracle(system, list(squall.run(query_plan, events)), events)
 
 
 STEPS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["urn:one", "urn:two"]), *2 * [st.sampled_from("abcde")]))
@@ -231,9 +231,9 @@ def test_what_a_transitive_rule_makes_is_a_step_for_another(
 ) -> None:
     """Each of them sees a stream of its own."""
     (rule,) = program(TRANSITIVE).subsystems
-    one, two = windows
+    item, two = windows
     sources = (
-        Source(windows=(("urn:one", one),), window=EmptyWindow()),
+        Source(windows=(("urn:one", item),), window=EmptyWindow()),
         Source(windows=(("urn:two", two),), window=EmptyWindow()),
     )
     system = System(subsystems=tuple(replace(rule, name=str(source), sources=(source,)) for source in sources))
@@ -242,9 +242,9 @@ def test_what_a_transitive_rule_makes_is_a_step_for_another(
         Event(time, (Triple(iri(E + x), P, iri(E + y)),), stream)
         for time, (_, stream, x, y) in zip(times, steps, strict=True)
     ]
-    made = squall.plan(system, partial(rete.plan, passes=(close,)))
-    assert kinds(made)["TransitiveClosure"] == 2
-    assert_as_oracle(system, list(squall.run(made, events)), events)
+    query_plan = squall.plan(system, partial(rete.plan, passes=(close,)))
+    assert kinds(query_plan)["TransitiveClosure"] == 2
+    assert_as_oracle(system, list(squall.run(query_plan, events)), events)
 
 
 @pytest.mark.parametrize(
@@ -284,20 +284,22 @@ def joined(of: Plan) -> list[set[str]]:
 
 
 def test_constants_make_a_pattern_selective() -> None:
-    made = plan("[r: (?x :p ?y) (?x :q ?z) (?x :r :k) -> (?y :s ?z)]", order_joins)
-    assert "r" in joined(made)[0]
+    query_plan = plan("[r: (?x :p ?y) (?x :q ?z) (?x :r :k) -> (?y :s ?z)]", order_joins)
+    assert "r" in joined(query_plan)[0]
 
 
 def test_types_are_joined_last() -> None:
-    made = plan("[r: (?x rdf:type :C) (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]", order_joins)
-    assert joined(made)[0] == {"p", "q"}
+    query_plan = plan("[r: (?x rdf:type :C) (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]", order_joins)
+    assert joined(query_plan)[0] == {"p", "q"}
 
 
 def test_what_is_said_to_be_functional_is_joined_first() -> None:
     axiom = "[a: -> (:{} rdf:type <http://www.w3.org/2002/07/owl#FunctionalProperty>)]"
     for name in "pq":
-        made = plan(f"{axiom.format(name)} [r: (?x :p ?y) (?x :q ?z) (?x :r ?w) (?x :t ?v) -> (?y :s ?z)]", order_joins)
-        assert name in joined(made)[0]
+        query_plan = plan(
+            f"{axiom.format(name)} [r: (?x :p ?y) (?x :q ?z) (?x :r ?w) (?x :t ?v) -> (?y :s ?z)]", order_joins
+        )
+        assert name in joined(query_plan)[0]
 
 
 def data(**counts: int) -> Statistics:
@@ -320,18 +322,18 @@ def data(**counts: int) -> Statistics:
 )
 def test_statistics_turn_the_order(counts: dict[str, int], first: set[str]) -> None:
     text = "[r: (?x :p ?y) (?x :q ?z) (?x :r ?w) -> (?y :s ?z)]"
-    made = plan(text, order_joins, statistics=data(**counts))
-    assert joined(made) == [first, {"p", "q", "r"}]
+    query_plan = plan(text, order_joins, statistics=data(**counts))
+    assert joined(query_plan) == [first, {"p", "q", "r"}]
 
 
 def test_a_chain_is_joined_from_both_ends() -> None:
-    made = plan("[r: (?a :p ?b) (?b :q ?c) (?c :r ?d) (?d :t ?e) -> (?a :s ?e)]", order_joins)
-    assert sorted(map(len, joined(made))) == [2, 2, 4]
+    query_plan = plan("[r: (?a :p ?b) (?b :q ?c) (?c :r ?d) (?d :t ?e) -> (?a :s ?e)]", order_joins)
+    assert sorted(map(len, joined(query_plan))) == [2, 2, 4]
 
 
 def test_what_has_nothing_in_common_is_joined_last() -> None:
-    made = plan("[r: (?a :p ?b) (?c :q ?d) (?b :r ?e) -> (?a :s ?d)]", order_joins)
-    assert joined(made) == [{"p", "r"}, {"p", "q", "r"}]
+    query_plan = plan("[r: (?a :p ?b) (?c :q ?d) (?b :r ?e) -> (?a :s ?d)]", order_joins)
+    assert joined(query_plan) == [{"p", "r"}, {"p", "q", "r"}]
 
 
 @pytest.mark.parametrize("own", ["(?o :by :s{})", "(?o :own{} ?w)"])
@@ -341,31 +343,34 @@ def test_a_hundred_rules_share_the_prefix_that_they_have_in_common(own: str) -> 
         f"[r{n}: (?o rdf:type :Output) (?o :hasValue ?v) (?v :numericValue ?n) {own.format(n)} -> (?o :made{n} ?n)]"
         for n in range(100)
     )
-    made = kinds(plan(rules, order_joins))
-    assert made["Join"] == 2 + 100
-    assert made["Match"] == 3 + 100
+    counts = kinds(plan(rules, order_joins))
+    assert counts["Join"] == 2 + 100
+    assert counts["Match"] == 3 + 100
 
 
 # Tests
 
 
 def test_a_test_is_made_before_the_join() -> None:
-    made = plan("[r: (?x :p ?y) (?x :q ?z) lessThan(?y, 5) -> (?x :s ?z)]", push_tests)
-    assert found(made, Condition) == [
+    query_plan = plan("[r: (?x :p ?y) (?x :q ?z) lessThan(?y, 5) -> (?x :s ?z)]", push_tests)
+    assert found(query_plan, Condition) == [
         Condition(Invoke(JENA + "lessThan", (Column(1), squall.Term(f'"5"^^<{XSD_INT}>'))))
     ]
-    (test,) = (node for node in made.nodes if isinstance(node.op, Condition))
-    assert isinstance(made.by_id[test.inputs[0].node].op, Match)
+    (test,) = (node for node in query_plan.nodes if isinstance(node.op, Condition))
+    assert isinstance(query_plan.by_id[test.inputs[0].node].op, Match)
 
 
 XSD_INT = "http://www.w3.org/2001/XMLSchema#int"
 
 
 def test_a_test_of_what_is_joined_on_is_made_on_both_sides() -> None:
-    made = plan("[r: (?x :p ?y) (?x :q ?z) notEqual(?x, :k) -> (?x :s ?z)]", push_tests)
-    assert kinds(made)["Filter"] == 2
+    query_plan = plan("[r: (?x :p ?y) (?x :q ?z) notEqual(?x, :k) -> (?x :s ?z)]", push_tests)
+    assert kinds(query_plan)["Filter"] == 2
     assert not {
-        type(made.by_id[edge.node].op) for node in made.nodes if isinstance(node.op, Construct) for edge in node.inputs
+        type(query_plan.by_id[edge.node].op)
+        for node in query_plan.nodes
+        if isinstance(node.op, Construct)
+        for edge in node.inputs
     } - {Join}
 
 
@@ -395,21 +400,21 @@ def test_a_function_of_time_is_not_moved() -> None:
 
 
 def test_columns_that_nothing_reads_are_not_kept() -> None:
-    made = plan("[r: (?x :p ?y) (?y :q ?z) (?z :r ?w) -> (?x :s :k)]", drop_columns)
-    assert Match((0, iri(E + "r"), None)) in found(made, Match)
-    assert found(made, Distinct).count(Distinct(1)) == 1
-    assert max(len(op.keep) for op in found(made, Join) if isinstance(op, Join)) == 2
+    query_plan = plan("[r: (?x :p ?y) (?y :q ?z) (?z :r ?w) -> (?x :s :k)]", drop_columns)
+    assert Match((0, iri(E + "r"), None)) in found(query_plan, Match)
+    assert found(query_plan, Distinct).count(Distinct(1)) == 1
+    assert max(len(op.keep) for op in found(query_plan, Join) if isinstance(op, Join)) == 2
 
 
 def test_a_repeated_variable_is_compared_even_if_nothing_reads_it() -> None:
-    made = plan("[r: (?y :p ?y) -> (:k :s :k)]", drop_columns)
-    assert found(made, Match) == [Match((0, P, 0))]
+    query_plan = plan("[r: (?y :p ?y) -> (:k :s :k)]", drop_columns)
+    assert found(query_plan, Match) == [Match((0, P, 0))]
 
 
 def test_what_is_negated_keeps_what_is_compared_alone() -> None:
-    made = plan("[r: (?x :p ?y) noValue(?x :q ?any) -> (?x :s ?y)]", drop_columns)
-    assert Match((0, iri(E + "q"), None)) in found(made, Match)
-    assert found(made, AntiJoin) == [AntiJoin(((0, 0),))]
+    query_plan = plan("[r: (?x :p ?y) noValue(?x :q ?any) -> (?x :s ?y)]", drop_columns)
+    assert Match((0, iri(E + "q"), None)) in found(query_plan, Match)
+    assert found(query_plan, AntiJoin) == [AntiJoin(((0, 0),))]
 
 
 def test_a_count_sees_all_columns_of_a_set() -> None:
@@ -420,9 +425,9 @@ def test_a_count_sees_all_columns_of_a_set() -> None:
         "q", joinables=(Pattern(x, P, y),), grouping=Grouping((x,), (Aggregate(n, "count"),)),
         consequences=(Select((x, n)),),
     )  # fmt: skip
-    made = squall.plan(rule, partial(rete.plan, passes=(drop_columns,)))
-    assert found(made, Match) == [Match((0, P, 1))]
-    assert found(made, Distinct) == [Distinct(2)]
+    query_plan = squall.plan(rule, partial(rete.plan, passes=(drop_columns,)))
+    assert found(query_plan, Match) == [Match((0, P, 1))]
+    assert found(query_plan, Distinct) == [Distinct(2)]
 
 
 def test_what_orders_columns_anew_is_not_needed() -> None:
@@ -441,15 +446,15 @@ def test_a_window_that_forgets_needs_no_check_before_a_join() -> None:
 
 
 def test_the_end_checks_facts_that_nothing_else_reads() -> None:
-    made = plan("[a: (?x :p ?y) -> (?x :s ?y)] [b: (?x :q ?y) -> (?x :s ?y)]", drop_checks)
-    assert kinds(made)["Distinct"] == 0
-    assert found(made, Sink) == [Sink("istream", distinct=True)]
+    query_plan = plan("[a: (?x :p ?y) -> (?x :s ?y)] [b: (?x :q ?y) -> (?x :s ?y)]", drop_checks)
+    assert kinds(query_plan)["Distinct"] == 0
+    assert found(query_plan, Sink) == [Sink("istream", distinct=True)]
 
 
 def test_facts_that_are_read_again_are_checked_where_they_are() -> None:
-    made = plan("[a: (?x :p ?y) -> (?x :s ?y)] [b: (?x :s ?y) -> (?x :t ?y)]", drop_checks)
-    assert found(made, Distinct) == [Distinct(3), Distinct(3)]
-    assert found(made, Sink) == [Sink("istream", distinct=False)]
+    query_plan = plan("[a: (?x :p ?y) -> (?x :s ?y)] [b: (?x :s ?y) -> (?x :t ?y)]", drop_checks)
+    assert found(query_plan, Distinct) == [Distinct(3), Distinct(3)]
+    assert found(query_plan, Sink) == [Sink("istream", distinct=False)]
 
 
 def test_solutions_are_counted() -> None:
@@ -457,9 +462,9 @@ def test_solutions_are_counted() -> None:
 
     x, y = map(Variable, "xy")
     rule = with_windows(System("q", joinables=(Pattern(x, P, y),), consequences=(Select((x,)),)), SlidingWindow(10))
-    made = squall.plan(rule, partial(rete.plan, passes=(drop_checks,)))
-    assert found(made, Distinct) == [Distinct(2)]
-    assert found(made, ops.Select) == [ops.Select(("x",), (0,))]
+    query_plan = squall.plan(rule, partial(rete.plan, passes=(drop_checks,)))
+    assert found(query_plan, Distinct) == [Distinct(2)]
+    assert found(query_plan, ops.Select) == [ops.Select(("x",), (0,))]
 
 
 def test_a_whole_program() -> None:

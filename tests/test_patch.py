@@ -37,17 +37,17 @@ def read(tmp_path: Path, *rows: str, options: str = "") -> tuple[list[Event], li
 
 def test_a_transaction_is_an_event(tmp_path: Path) -> None:
     rows = ["TX .", f"A {A}", f"D {B}", "TC .", "", "# and another", "TX . # here", f"  A\t{C} # c", "TC ."]
-    events, lost = read(tmp_path, *rows, options="?time=7&stream=urn:s")
+    events, dead_letters = read(tmp_path, *rows, options="?time=7&stream=urn:s")
     assert events == [Event(7, (A,), "urn:s", (B,)), Event(7, (C,), "urn:s")]
-    assert not lost
+    assert not dead_letters
 
 
 def test_a_header_says_the_time_of_what_follows(tmp_path: Path) -> None:
     stamp = '"1970-01-01T00:00:02Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
     rows = ["H id <uuid:1> .", "TX .", f"A {A}", "TC .", 'H time "1000" .', f"A {B}", f"H time {stamp} .", f"D {B}"]
-    events, lost = read(tmp_path, *rows)
+    events, dead_letters = read(tmp_path, *rows)
     assert [event.time for event in events] == [0, 1000, 2000]
-    assert not lost
+    assert not dead_letters
 
 
 def test_what_a_transaction_has_at_its_end_counts(tmp_path: Path) -> None:
@@ -60,10 +60,10 @@ def test_what_is_aborted_has_not_been(tmp_path: Path) -> None:
 
 
 def test_what_is_not_committed_is_lost(tmp_path: Path) -> None:
-    events, lost = read(tmp_path, f"A {A}", "TX .", f"D {B}", f"A {C}")
+    events, dead_letters = read(tmp_path, f"A {A}", "TX .", f"D {B}", f"A {C}")
     assert events == [Event(0, (A,))]
     reason = "its transaction is not committed"
-    assert lost == [(3, reason, f"D {B}"), (4, reason, f"A {C}")]
+    assert dead_letters == [(3, reason, f"D {B}"), (4, reason, f"A {C}")]
 
 
 def test_prefixes_are_passed_over(tmp_path: Path) -> None:
@@ -89,13 +89,13 @@ def test_a_transaction_is_an_event_for_each_graph(tmp_path: Path) -> None:
 
 
 def test_blank_nodes_by_label(tmp_path: Path) -> None:
-    events, lost = read(tmp_path, f'A <_:b1> <{E}p> "<_:b1>" .', f'A _:b1 <{E}p> "<_:b1>" .')
+    events, dead_letters = read(tmp_path, f'A <_:b1> <{E}p> "<_:b1>" .', f'A _:b1 <{E}p> "<_:b1>" .')
     (fact,), removed = events[0].facts, events[0].removed
     assert isinstance(fact, Triple)
     assert fact.subject.startswith("_:b1.")
     assert fact.object == '"<_:b1>"'
     assert not removed
-    assert not lost
+    assert not dead_letters
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_blank_nodes_by_label(tmp_path: Path) -> None:
     ],
 )
 def test_a_malformed_row_costs_itself_only(row: str, reason: str, tmp_path: Path) -> None:
-    events, lost = read(tmp_path, f"A {A}", row, f"A {B}")
+    events, dead_letters = read(tmp_path, f"A {A}", row, f"A {B}")
     assert [fact for event in events for fact in event.facts] == [A, B]
-    ((line, why, text),) = lost
+    ((line, why, text),) = dead_letters
     assert (line, text) == (2, row)
     assert reason in why
 
@@ -134,10 +134,10 @@ def test_rows_that_do_not_belong_into_a_transaction(row: str, reason: str, tmp_p
 
 def test_cutting_into_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ["TX .", f"A {A}", f"D {B}", "TC .", f"A {C}", "bad"]
-    whole = read(tmp_path, *rows)
+    events = read(tmp_path, *rows)
     monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 10)
-    assert read(tmp_path, *rows) == whole
-    assert whole[1] == [(6, "not a row of an RDF Patch here", "bad")]
+    assert read(tmp_path, *rows) == events
+    assert events[1] == [(6, "not a row of an RDF Patch here", "bad")]
 
 
 def test_a_patch_says_that_it_has_removals(tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ def read(path: Path, wanted: Sequence[Term] | None) -> tuple[list[Event], Kept, 
     sources = Sources([open_source(str(path), ledger)])
     if wanted is not None:
         sources.want(wanted)
-    found = [event for batch in sources for event in batch]
-    return found, ledger, sources.sources[0].reading.statements
+    results = [event for batch in sources for event in batch]
+    return results, ledger, sources.sources[0].reading.statements
 
 
 def pairs(events: Sequence[Event]) -> Iterator[tuple[int, Triple]]:
@@ -64,12 +64,12 @@ def pairs(events: Sequence[Event]) -> Iterator[tuple[int, Triple]]:
 
 def late(events: Sequence[Event]) -> list[tuple[int, Triple]]:
     """The facts that come after a later event, as a job sees it."""
-    latest, found = ALWAYS, []
+    latest, result = ALWAYS, []
     for event in events:
         if event.time < latest:
-            found += list(pairs([event]))
+            result += list(pairs([event]))
         latest = max(latest, event.time)
-    return found
+    return result
 
 
 @given(LINES | ORDERED | PLAIN)
@@ -79,22 +79,22 @@ def late(events: Sequence[Event]) -> list[tuple[int, Triple]]:
 @example(["1 <urn:x:a> <urn:x:p> <urn:x:b> xx5 <urn:x:a> <urn:x:p> <urn:x:b> ."])
 @example(["1 <urn:x:a> <urn:x:p> <urn:x:b>\n<urn:x:c> .", "2 <urn:x:a> <urn:x:p> <urn:x:b> ."])
 def test_events_are_those_of_the_pairs(lines: list[str]) -> None:
-    found = fast_ntriples.events("\n".join(lines).encode(), ".d", "urn:s")
+    result = fast_ntriples.events("\n".join(lines).encode(), ".d", "urn:s")
     split = [part for line in lines for part in line.split("\n")]
     with patch.multiple("squall.streams.formats", suffix=lambda _: ".d", statements=lambda *_, **__: None):
         timed, bad = parse_lines(split, "d", timed=True)  # by the parser alone
-    if found is not None:
+    if result is not None:
         assert not bad
-        assert (list(found[0]), found[1]) == (grouped(timed, "urn:s"), len(timed))
+        assert (list(result[0]), result[1]) == (grouped(timed, "urn:s"), len(timed))
 
 
 @given(ORDERED)
 def test_plain_lines_in_order_need_no_parser(lines: list[str]) -> None:
     canonical = [line for line in lines if "string>" not in line]
     if canonical:
-        found = fast_ntriples.events("\n".join(canonical).encode(), ".d", "")
-        assert found is not None
-        assert found[1] == len(canonical)
+        result = fast_ntriples.events("\n".join(canonical).encode(), ".d", "")
+        assert result is not None
+        assert result[1] == len(canonical)
 
 
 @pytest.mark.parametrize("block", ["1 {}\n2 {}", '1 {}\n2 <urn:x:a> <urn:x:p> "a b" .\n3 {}'])
@@ -116,24 +116,24 @@ def test_what_is_of_no_use_may_be_left_out_and_nothing_else(
     path = tmp_path_factory.getbasetemp() / "chosen.ntt"
     path.write_text("\n".join(lines))
     with patch("squall.streams.formats.reading._CHUNK", chunk):
-        every, lost, statements = read(path, None)
-        chosen, lost_too, statements_too = read(path, WANTED)
-    assert (lost.entries, statements) == (lost_too.entries, statements_too)
+        every, events, statements = read(path, None)
+        choice, lost_too, statements_too = read(path, WANTED)
+    assert (events.entries, statements) == (lost_too.entries, statements_too)
     assert [pair for pair in pairs(every) if pair[1].predicate in WANTED] == [
-        pair for pair in pairs(chosen) if pair[1].predicate in WANTED
+        pair for pair in pairs(choice) if pair[1].predicate in WANTED
     ]
-    assert late(every) == late(chosen)
-    assert [event.time for event in every[-1:]] == [event.time for event in chosen[-1:]]
+    assert late(every) == late(choice)
+    assert [event.time for event in every[-1:]] == [event.time for event in choice[-1:]]
 
 
 def test_what_is_of_no_use_is_checked_and_counted_and_gone(tmp_path: Path) -> None:
     path = tmp_path / "x.ntt"
     path.write_text(f"1 <{E}a> <{E}q> _:b .\n2 <{E}a> <{E}p> _:c .\n3 <{E}a> <{E}q> _:b .\n4 <{E}a> <{E}q> _:b .\n")
-    found, ledger, statements = read(path, WANTED)
-    assert [(event.time, len(event.facts)) for event in found] == [(2, 1), (4, 0)]
+    events, ledger, statements = read(path, WANTED)
+    assert [(event.time, len(event.facts)) for event in events] == [(2, 1), (4, 0)]
     assert (statements, ledger.entries) == (4, [])
     path.write_text(f"1 <{E}a> <{E}q> _:b .\n2 <{E}a> <{E}q> b .\n")
-    found, ledger, statements = read(path, WANTED)
+    events, ledger, statements = read(path, WANTED)
     assert (statements, [(cause, line) for cause, line, *_ in ledger.entries]) == (1, [("malformed", 2)])
 
 
@@ -160,31 +160,31 @@ def test_outputs_are_those_of_all_there_is(
     path = tmp_path_factory.getbasetemp() / "run.ntt"
     path.write_text("\n".join(lines))
     job = squall.plan(squall.compile(RULES, lexer="jena", window=window))
-    found = []
-    for wanted in (None, WANTED):
+    results = []
+    for expected in (None, WANTED):
         ledger = Kept()
         sources = Sources([open_source(str(path), ledger)])
-        if wanted is not None:
-            sources.want(wanted)
+        if expected is not None:
+            sources.want(expected)
         with patch("squall.streams.formats.reading._CHUNK", chunk):
             outputs = list(squall.build(job, options=Options(ledger=ledger)).run(sources))
-        found.append((sorted(outputs), ledger.entries))
-    assert found[0] == found[1]
+        results.append((sorted(outputs), ledger.entries))
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("times", [(10, 9), (5, 6, 5), (2, 1)])
 def test_what_is_late_is_there_though_of_no_use(times: tuple[int, ...], tmp_path: Path) -> None:
     path = tmp_path / "x.ntt"
     path.write_text("".join(f"{time} <{E}a> <{E}q> _:b .\n" for time in times))
-    found, _, _ = read(path, WANTED)
-    assert [time for time, _ in late(found)] == [times[-1]]
+    events, _, _ = read(path, WANTED)
+    assert [time for time, _ in late(events)] == [times[-1]]
 
 
 def test_a_folder_goes_on_in_time_from_file_to_file(tmp_path: Path) -> None:
     (tmp_path / "1.ntt").write_text(f"5 <{E}a> <{E}q> _:b .\n")
     (tmp_path / "2.ntt").write_text(f"4 <{E}a> <{E}q> _:c .\n")
-    found, _, _ = read(tmp_path, WANTED)
-    assert [(event.time, len(event.facts)) for event in found] == [(5, 0), (4, 1)]
+    events, _, _ = read(tmp_path, WANTED)
+    assert [(event.time, len(event.facts)) for event in events] == [(5, 0), (4, 1)]
 
 
 def source(path: Path, lateness: int = 0) -> squall.streams.Source:
@@ -209,7 +209,7 @@ def test_all_is_read_where_what_is_late_is_found_out_later(tmp_path: Path) -> No
 
 
 def test_all_is_read_where_it_is_watched(tmp_path: Path) -> None:
-    seen: list[Event] = []
-    assert count(Watched(Sources([source(tmp_path / "x.ntt")]), lambda: None, seen.extend)) == 1
-    assert len(seen) == 1
+    events: list[Event] = []
+    assert count(Watched(Sources([source(tmp_path / "x.ntt")]), lambda: None, events.extend)) == 1
+    assert len(events) == 1
     assert count(Watched(Sources([source(tmp_path / "x.ntt")]), lambda: None)) == 0

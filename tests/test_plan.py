@@ -361,9 +361,9 @@ def test_rule_6_no_cycle_through_a_negation() -> None:
 
 
 def test_rule_6_a_recursion_may_pass_the_left_side_of_a_negation() -> None:
-    gone = node("gone", Match((0, Q, 1)), "read")
+    removals = node("gone", Match((0, Q, 1)), "read")
     anti = Node("anti", AntiJoin(((0, 0),)), (Input("join", (0,)), Input("gone", (0,))))
-    check(Plan((READ, MATCH, gone, JOIN, anti, replace(EMIT, inputs=(Input("anti"),)), UNIQUE, END)))
+    check(Plan((READ, MATCH, removals, JOIN, anti, replace(EMIT, inputs=(Input("anti"),)), UNIQUE, END)))
 
 
 def test_rule_6_no_cycle_through_a_timed_node() -> None:
@@ -449,10 +449,10 @@ def test_rule_9_rows_that_have_to_meet_are_not_parted(
         assert problems.startswith(f"`it` {expected_problem}")
 
 
-def telling(end: Operator, *made: tuple[Operator, tuple[int, ...] | None]) -> tuple[Node, ...]:
+def telling(end: Operator, *results: tuple[Operator, tuple[int, ...] | None]) -> tuple[Node, ...]:
     """A plan that tells what operators make of pairs, or reads it as a stream. made: with their grouping columns."""
-    nodes = [node(f"made{number}", op, "match") for number, (op, _) in enumerate(made)]
-    inputs = tuple(Input(one.id, columns) for one, (_, columns) in zip(nodes, made, strict=True))
+    nodes = [node(f"made{number}", op, "match") for number, (op, _) in enumerate(results)]
+    inputs = tuple(Input(item.id, columns) for item, (_, columns) in zip(nodes, results, strict=True))
     last = () if isinstance(end, Sink) else (node("end", Sink()),)
     return (READ, MATCH_ALONE, *nodes, Node("it", end, inputs), *last)
 
@@ -497,8 +497,8 @@ def test_rule_9_a_sequence_is_output_in_a_single_partition() -> None:
 
 def test_rule_10_those_that_count_a_stream_count_the_same() -> None:
     counted, timed = DerivedStream(Source("urn:s", CountWindow(3))), DerivedStream(Source("urn:s", SlidingWindow(3)))
-    made = (node("emit", Construct((0, P, 1)), "match"), node("unique", Distinct(3), "emit"))
-    nodes = (READ, MATCH_ALONE, *made, node("other", Distinct(4), "emit"), node("one", counted, "unique"))
+    result = (node("emit", Construct((0, P, 1)), "match"), node("unique", Distinct(3), "emit"))
+    nodes = (READ, MATCH_ALONE, *result, node("other", Distinct(4), "emit"), node("one", counted, "unique"))
     check(Plan((*nodes, node("two", timed, "other"), END)))
     check(Plan((*nodes, node("two", counted, "unique"), END)))
     problems = complaints(*nodes, node("two", counted, "other"), END)
@@ -518,7 +518,7 @@ def test_all_violations_are_given_at_once() -> None:
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=20))
 def test_components_come_in_topological_order_and_else_in_that_of_the_plan(edges: list[tuple[int, int]]) -> None:
     def reads(number: int) -> tuple[Input, ...]:
-        return tuple(Input(str(other), feedback=other >= number) for other, one in edges if one == number)
+        return tuple(Input(str(other), feedback=other >= number) for other, edge in edges if edge == number)
 
     plan = Plan(tuple(Node(str(number), Distinct(1), reads(number)) for number in range(10)))
     parts = networkx.condensation(plan.graph)

@@ -55,9 +55,9 @@ def test_nodes_lie_in_the_picture_and_do_not_overlap(case: tuple[Plan, dict[str,
         assert top >= -1e-6
         assert right <= layout_result.size[0] + 1e-6
         assert bottom <= layout_result.size[1] + 1e-6
-    for one, other in combinations(boxes, 2):
-        beside = one[2] < other[0] or other[2] < one[0]
-        above = one[3] + NODE_GAP <= other[1] + 1e-6 or other[3] + NODE_GAP <= one[1] + 1e-6
+    for combination, other in combinations(boxes, 2):
+        beside = combination[2] < other[0] or other[2] < combination[0]
+        above = combination[3] + NODE_GAP <= other[1] + 1e-6 or other[3] + NODE_GAP <= combination[1] + 1e-6
         assert beside or above
 
 
@@ -71,7 +71,7 @@ def test_an_edge_leads_to_the_right_from_its_node_to_its_node(case: tuple[Plan, 
     for (id, port), route in layout_result.routes.items():
         assert route[0][0] == box(layout_result, sizes, forward[id, port])[2]
         assert route[-1][0] == layout_result.corners[id][0]
-        assert all(one[0] <= other[0] for one, other in pairwise(route))
+        assert all(item[0] <= other[0] for item, other in pairwise(route))
 
 
 @settings(max_examples=examples_of(25))
@@ -109,15 +109,17 @@ def test_sweeps_undo_crossings() -> None:
 @given(st.lists(st.tuples(st.floats(-500, 500), st.floats(0, 90)), min_size=1, max_size=8))
 def test_places_settle_where_they_are_wanted_if_they_can(wishes: list[tuple[float, float]]) -> None:
     places: list[LayerPoint] = [f"p{number}" for number in range(len(wishes))]
-    wanted = dict(zip(places, (wish for wish, _ in wishes), strict=True))
+    expected = dict(zip(places, (wish for wish, _ in wishes), strict=True))
     heights = dict(zip(places, (height for _, height in wishes), strict=True))
-    needed = [(heights[one] + heights[other]) / 2 + NODE_GAP for one, other in pairwise(places)]
-    settled = dict(layout._settled(places, heights, wanted.__getitem__))
-    for (one, other), gap in zip(pairwise(places), needed, strict=True):
-        assert settled[other] - settled[one] >= gap - 1e-6
-    assert sum(settled.values()) == pytest.approx(sum(wanted.values()), abs=1e-6)
-    if all(wanted[other] - wanted[one] >= gap for (one, other), gap in zip(pairwise(places), needed, strict=True)):
-        assert settled == pytest.approx(wanted)
+    needed = [(heights[item] + heights[other]) / 2 + NODE_GAP for item, other in pairwise(places)]
+    settled = dict(layout._settled(places, heights, expected.__getitem__))
+    for (item, other), gap in zip(pairwise(places), needed, strict=True):
+        assert settled[other] - settled[item] >= gap - 1e-6
+    assert sum(settled.values()) == pytest.approx(sum(expected.values()), abs=1e-6)
+    if all(
+        expected[other] - expected[item] >= gap for (item, other), gap in zip(pairwise(places), needed, strict=True)
+    ):
+        assert settled == pytest.approx(expected)
 
 
 def test_a_simple_layout_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

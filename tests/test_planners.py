@@ -111,12 +111,12 @@ def found(of: Plan, kind: type[Operator]) -> list[Operator]:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_variables_become_columns_and_literals_match_by_value(planner: str) -> None:
-    made = plan("[r: (?who :p '5'^^xsd:int) (?who :q ?what) sum(?what 1 ?more) -> (?more :r ?who)]", planner)
+    query_plan = plan("[r: (?who :p '5'^^xsd:int) (?who :q ?what) sum(?what 1 ?more) -> (?more :r ?who)]", planner)
     five = literal("5", XSD + "int")
-    assert set(found(made, Match)) == {Match((0, P, Value(five))), Match((0, Q, 1))}
-    assert found(made, Join) == [Join(((0, 0),), (0, 2))]
-    assert found(made, Extend) == [Extend(Invoke(JENA + "sum", (Column(1), literal("1", XSD + "int"))))]
-    assert found(made, ops.Construct) == [ops.Construct((2, R, 0))]
+    assert set(found(query_plan, Match)) == {Match((0, P, Value(five))), Match((0, Q, 1))}
+    assert found(query_plan, Join) == [Join(((0, 0),), (0, 2))]
+    assert found(query_plan, Extend) == [Extend(Invoke(JENA + "sum", (Column(1), literal("1", XSD + "int"))))]
+    assert found(query_plan, ops.Construct) == [ops.Construct((2, R, 0))]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -126,8 +126,8 @@ def test_a_repeated_variable_is_a_repeated_column(planner: str) -> None:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_an_unbound_variable_of_a_test_is_no_column(planner: str) -> None:
-    made = plan("[r: (?a :p ?b) unbound(?c) -> (?a :q ?b)]", planner)
-    assert found(made, Condition) == [Condition(Invoke(JENA + "unbound", (None,)))]
+    query_plan = plan("[r: (?a :p ?b) unbound(?c) -> (?a :q ?b)]", planner)
+    assert found(query_plan, Condition) == [Condition(Invoke(JENA + "unbound", (None,)))]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -139,9 +139,9 @@ def test_no_name_of_a_variable_is_in_a_plan(planner: str) -> None:
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_an_atom_is_matched_by_its_relation_first(planner: str) -> None:
     rule = System("r", joinables=(AtomPattern(P, (X, Y)),), consequences=(Construct((AtomPattern(Q, (Y,)),)),))
-    made = planned(System(subsystems=(rule,)), planner)
-    assert found(made, Match) == [Match((relation_tag(P), 0, 1))]
-    assert found(made, ops.Construct) == [ops.Construct((relation_tag(Q), 1))]
+    result = planned(System(subsystems=(rule,)), planner)
+    assert found(result, Match) == [Match((relation_tag(P), 0, 1))]
+    assert found(result, ops.Construct) == [ops.Construct((relation_tag(Q), 1))]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -152,8 +152,8 @@ def test_all_shared_variables_are_joined_on_and_each_is_kept_once(planner: str) 
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_negation_agrees_on_the_variables_that_the_body_has(planner: str) -> None:
-    made = plan("[r: (?a :p ?b) noValue(?b :q ?own) -> (?a :r ?b)]", planner)
-    assert found(made, AntiJoin) == [AntiJoin(((1, 0),))]
+    query_plan = plan("[r: (?a :p ?b) noValue(?b :q ?own) -> (?a :r ?b)]", planner)
+    assert found(query_plan, AntiJoin) == [AntiJoin(((1, 0),))]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -166,14 +166,19 @@ def test_a_join_holds_unique_rows_and_a_single_pattern_needs_no_memory(planner: 
 
 
 def test_greedy_takes_the_most_selective_pattern_and_stays_connected() -> None:
-    made = plan("[r: (?x ?p ?y) (?c :q ?d) (?x :r ?c) (?d :p :k) -> (?x :s ?y)]", "greedy")
-    assert found(made, Match) == [Match((0, P, iri(E + "k"))), Match((0, Q, 1)), Match((0, R, 1)), Match((0, 1, 2))]
-    assert all(isinstance(op, Join) and op.on for op in found(made, Join))
+    query_plan = plan("[r: (?x ?p ?y) (?c :q ?d) (?x :r ?c) (?d :p :k) -> (?x :s ?y)]", "greedy")
+    assert found(query_plan, Match) == [
+        Match((0, P, iri(E + "k"))),
+        Match((0, Q, 1)),
+        Match((0, R, 1)),
+        Match((0, 1, 2)),
+    ]
+    assert all(isinstance(op, Join) and op.on for op in found(query_plan, Join))
 
 
 def test_greedy_shares_reading_alone() -> None:
-    made = kinds(plan("[a: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)] [b: (?x :p ?y) (?y :p ?z) -> (?x :r ?z)]", "greedy"))
-    assert (made["Scan"], made["Match"], made["Join"]) == (1, 4, 2)
+    counts = kinds(plan("[a: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)] [b: (?x :p ?y) (?y :p ?z) -> (?x :r ?z)]", "greedy"))
+    assert (counts["Scan"], counts["Match"], counts["Join"]) == (1, 4, 2)
 
 
 def test_a_product_comes_last_but_comes() -> None:
@@ -186,39 +191,39 @@ def test_a_product_comes_last_but_comes() -> None:
 
 
 def test_matches_and_joins_are_shared_whatever_the_names_and_the_order() -> None:
-    made = kinds(plan("[a: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)] [b: (?m :q ?k) (?n :p ?m) -> (?k :s ?n)]"))
-    assert (made["Match"], made["Join"], made["Construct"]) == (2, 1, 2)
+    counts = kinds(plan("[a: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)] [b: (?m :q ?k) (?n :p ?m) -> (?k :s ?n)]"))
+    assert (counts["Match"], counts["Join"], counts["Construct"]) == (2, 1, 2)
 
 
 def test_tests_extends_and_emits_are_shared() -> None:
-    made = plan(
+    query_plan = plan(
         "[a: (?x :p ?y) lessThan(?y 5) sum(?y 1 ?z) -> (?x :q ?z)]"
         "[b: (?v :p ?w) sum(?w 1 ?u) lessThan(?w 5) -> (?v :q ?u)]"
     )
-    assert kinds(made) == Counter(Scan=1, Match=1, Filter=1, Extend=1, Construct=1, Distinct=1, Sink=1)
-    assert [op.rules for op in found(made, ops.Construct) if isinstance(op, ops.Construct)] == [("a", "b")]
+    assert kinds(query_plan) == Counter(Scan=1, Match=1, Filter=1, Extend=1, Construct=1, Distinct=1, Sink=1)
+    assert [op.rules for op in found(query_plan, ops.Construct) if isinstance(op, ops.Construct)] == [("a", "b")]
 
 
 def test_what_is_negated_is_shared() -> None:
-    made = kinds(
+    counts = kinds(
         plan("[a: (?x :p ?y) noValue(?x :q ?y) -> (?x :r ?y)] [b: (?a :p ?b) noValue(?a :q ?b) -> (?b :r ?a)]")
     )
-    assert (made["Match"], made["AntiJoin"], made["Construct"]) == (2, 1, 2)
+    assert (counts["Match"], counts["AntiJoin"], counts["Construct"]) == (2, 1, 2)
 
 
 def test_a_literal_of_another_form_is_another_match() -> None:
     """They match the same facts, but a plan does not know the values of literals."""
-    made = kinds(plan("[a: (?x :p 1) -> (?x :q :k)] [b: (?x :p '1') -> (?x :q :k)]"))
-    assert (made["Match"], made["Construct"]) == (2, 2)
+    counts = kinds(plan("[a: (?x :p 1) -> (?x :q :k)] [b: (?x :p '1') -> (?x :q :k)]"))
+    assert (counts["Match"], counts["Construct"]) == (2, 2)
 
 
 def test_rules_of_one_meaning_are_one_chain() -> None:
     rules = " ".join(f"[r{n}: (?x{n} :p ?y{n}) (?y{n} :q ?z) -> (?z :r ?x{n})]" for n in range(20))
-    made = plan(rules)
-    (emit,) = found(made, ops.Construct)
+    query_plan = plan(rules)
+    (emit,) = found(query_plan, ops.Construct)
     assert isinstance(emit, ops.Construct)
     assert emit.rules == tuple(f"r{n}" for n in range(20))
-    assert kinds(made)["Join"] == 1
+    assert kinds(query_plan)["Join"] == 1
 
 
 def test_a_hundred_rules_with_a_shared_prefix() -> None:
@@ -229,29 +234,29 @@ def test_a_hundred_rules_with_a_shared_prefix() -> None:
         "(?y :q ?z) (?z :own{n} ?w) (?x :p ?y)",
     )
     rules = " ".join(f"[r{n}: {bodies[n % 3].format(n=n)} -> (?x :made{n} ?w)]" for n in range(100))
-    made = kinds(plan(rules))
-    assert made["Match"] == 2 + 100
-    assert made["Join"] == 1 + 100
-    assert made["Construct"] == 100
+    counts = kinds(plan(rules))
+    assert counts["Match"] == 2 + 100
+    assert counts["Join"] == 1 + 100
+    assert counts["Construct"] == 100
     assert kinds(plan(rules, "greedy"))["Join"] == 200
 
 
 def test_sources_are_not_mixed() -> None:
-    one, other = (
+    item, other = (
         System(name, (Source(stream),), (Pattern(X, P, Y),), consequences=(Construct((Pattern(X, Q, Y),)),))
         for name, stream in (("one", "urn:one"), ("other", "urn:other"))
     )
-    made = kinds(planned(System(subsystems=(one, other))))
-    assert (made["Scan"], made["Match"], made["Construct"]) == (2, 2, 2)
+    counts = kinds(planned(System(subsystems=(item, other))))
+    assert (counts["Scan"], counts["Match"], counts["Construct"]) == (2, 2, 2)
 
 
 # What Rete must not share (traps 1 to 4)
 
 
 def test_grandparent_and_sibling_are_two_joins() -> None:
-    made = plan("[g: (?x :p ?y) (?y :p ?z) -> (?x :g ?z)] [s: (?z :p ?x) (?z :p ?y) -> (?x :s ?y)]")
-    assert kinds(made)["Match"] == 1
-    assert {op.on for op in found(made, Join) if isinstance(op, Join)} == {((0, 0),), ((0, 1),)}
+    query_plan = plan("[g: (?x :p ?y) (?y :p ?z) -> (?x :g ?z)] [s: (?z :p ?x) (?z :p ?y) -> (?x :s ?y)]")
+    assert kinds(query_plan)["Match"] == 1
+    assert {op.on for op in found(query_plan, Join) if isinstance(op, Join)} == {((0, 0),), ((0, 1),)}
 
 
 def test_a_symmetric_self_join_finds_its_pairs() -> None:
@@ -264,17 +269,17 @@ def test_a_symmetric_self_join_finds_its_pairs() -> None:
 
 def test_equal_patterns_are_told_apart_by_the_head() -> None:
     """Two orders of a symmetric body differ in what the head makes of them alone."""
-    made = plan("[a: (?x :p ?t) (?y :p ?t) -> (?x :q ?y)] [b: (?y :p ?t) (?x :p ?t) -> (?x :q ?y)]")
-    assert kinds(made)["Construct"] == 1
-    (join,) = (node for node in made.nodes if isinstance(node.op, Join))
+    query_plan = plan("[a: (?x :p ?t) (?y :p ?t) -> (?x :q ?y)] [b: (?y :p ?t) (?x :p ?t) -> (?x :q ?y)]")
+    assert kinds(query_plan)["Construct"] == 1
+    (join,) = (node for node in query_plan.nodes if isinstance(node.op, Join))
     assert join.inputs[0].node == join.inputs[1].node
 
 
 def test_a_chain_that_is_written_backwards_is_the_same_chain() -> None:
-    made = plan(
+    query_plan = plan(
         "[a: (?x :p ?y) (?y :p ?z) (?z :p ?w) -> (?x :q ?w)] [b: (?c :p ?d) (?b :p ?c) (?a :p ?b) -> (?a :q ?d)]"
     )
-    assert (kinds(made)["Join"], kinds(made)["Construct"]) == (2, 1)
+    assert (kinds(query_plan)["Join"], kinds(query_plan)["Construct"]) == (2, 1)
 
 
 def test_what_is_negated_has_ties_as_well() -> None:
@@ -288,8 +293,8 @@ def test_what_is_negated_has_ties_as_well() -> None:
         )
         for number, (first, second) in enumerate([(X, Y), (Y, X)])
     ]
-    one, other = (planned(System(subsystems=(rule,))) for rule in rules)
-    assert one == other
+    item, other = (planned(System(subsystems=(rule,))) for rule in rules)
+    assert item == other
     assert kinds(planned(System(subsystems=tuple(rules))))["AntiJoin"] == 1
 
 
@@ -355,17 +360,19 @@ def test_tests_change_places_and_a_print_does_not() -> None:
     less, greater, says = "lessThan(?y 5)", "greaterThan(?y 1)", "print(?y)"
     assert plan(f"[r: {body.format(less, greater, '')}]") == plan(f"[r: {body.format(greater, less, '')}]")
     for order in ((less, says, greater), (greater, less, says), (says, less, greater)):
-        made = plan(f"[r: {body.format(*order)}]")
-        called = [op.expression.function for op in found(made, Condition) if isinstance(op, Condition)]
+        query_plan = plan(f"[r: {body.format(*order)}]")
+        called = [op.expression.function for op in found(query_plan, Condition) if isinstance(op, Condition)]
         before = {part.partition("(")[0] for part in order[: order.index(says)]}
         assert {name.removeprefix(JENA) for name in called[: called.index(JENA + "print")]} == before
 
 
 def test_what_binds_comes_before_what_reads() -> None:
-    made = plan("[r: (?x :p ?y) sum(?y 1 ?a) sum(?a ?y ?b) lessThan(?b 5) -> (?x :q ?b)]")
-    order = [type(node.op).__name__ for node in made.nodes]
+    query_plan = plan("[r: (?x :p ?y) sum(?y 1 ?a) sum(?a ?y ?b) lessThan(?b 5) -> (?x :q ?b)]")
+    order = [type(node.op).__name__ for node in query_plan.nodes]
     assert [name for name in order if name in ("Extend", "Filter")] == ["Extend", "Extend", "Filter"]
-    assert found(made, Condition)[0] == Condition(Invoke(JENA + "lessThan", (Column(3), literal("5", XSD + "int"))))
+    assert found(query_plan, Condition)[0] == Condition(
+        Invoke(JENA + "lessThan", (Column(3), literal("5", XSD + "int")))
+    )
 
 
 SCRIPT = """
@@ -378,15 +385,15 @@ print([(node.id, [(edge.node, edge.columns) for edge in node.inputs]) for node i
 def test_ids_are_the_same_in_every_process() -> None:
     rules = "[a: (?x :p ?y) (?y :p ?z) lessThan(?x 5) -> (?x :p ?z)] [b: (?x :q ?y) noValue(?x :p ?y) -> (?x :r ?y)]"
     text = f"{PREFIX}\n{rules}"
-    seen = {
+    history = {
         subprocess.run(
             [sys.executable, "-c", SCRIPT, text],
             env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True, text=True,
         ).stdout
         for seed in ("1", "2")
     }  # fmt: skip
-    assert len(seen) == 1
-    assert "join-" in seen.pop()
+    assert len(history) == 1
+    assert "join-" in history.pop()
 
 
 # Heads, feedback and the end
@@ -394,9 +401,9 @@ def test_ids_are_the_same_in_every_process() -> None:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_facts_are_unique_per_shape(planner: str) -> None:
-    made = plan("[a: (?x :p ?y) -> (?x :q ?y) (?y :q ?x) (?x :r :k)] [b: (?x :s ?y) -> (?x :q ?y)]", planner)
-    last = next(node for node in made.nodes if isinstance(node.op, Sink))
-    sets = [made.by_id[edge.node] for edge in last.inputs]
+    query_plan = plan("[a: (?x :p ?y) -> (?x :q ?y) (?y :q ?x) (?x :r :k)] [b: (?x :s ?y) -> (?x :q ?y)]", planner)
+    last = next(node for node in query_plan.nodes if isinstance(node.op, Sink))
+    sets = [query_plan.by_id[edge.node] for edge in last.inputs]
     assert [node.op for node in sets] == [Distinct(3), Distinct(3)]
     assert sorted(len(node.inputs) for node in sets) == [1, 3]
     assert last.op == Sink("istream", distinct=False)
@@ -404,8 +411,8 @@ def test_facts_are_unique_per_shape(planner: str) -> None:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_facts_that_overlap_are_made_unique_at_the_end(planner: str) -> None:
-    made = plan("[a: (?x :p ?y) -> (?x :q ?y)] [b: (?x :p ?y) -> (?x :q :k)]", planner)
-    assert found(made, Sink) == [Sink("istream", distinct=True)]
+    query_plan = plan("[a: (?x :p ?y) -> (?x :q ?y)] [b: (?x :p ?y) -> (?x :q :k)]", planner)
+    assert found(query_plan, Sink) == [Sink("istream", distinct=True)]
 
 
 def again(made: Plan) -> set[tuple[str, str]]:
@@ -423,10 +430,10 @@ def again(made: Plan) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_what_is_made_is_read_again_where_it_fits(planner: str) -> None:
-    made = plan(
+    query_plan = plan(
         "[a: (?x :p ?y) -> (?x :q ?y)] [b: (?x :q ?y) (?y :p ?z) -> (?x :p ?z)] [c: (?x :r ?y) -> (?x :s ?y)]", planner
     )
-    assert again(made) == {("q", "q"), ("p", "p")}
+    assert again(query_plan) == {("q", "q"), ("p", "p")}
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -472,14 +479,14 @@ def test_a_head_with_a_variable_of_its_own_is_refused(planner: str) -> None:
 
 
 def test_rete_merges_the_rules_and_keeps_their_order() -> None:
-    made = plan("[z: (?x :p ?y) -> (?x :q ?y)] [a: (?m :p ?n) -> (?m :q ?n)] [z: (?y :p ?x) -> (?y :q ?x)]")
-    assert [op.rules for op in found(made, ops.Construct) if isinstance(op, ops.Construct)] == [("z", "a")]
+    query_plan = plan("[z: (?x :p ?y) -> (?x :q ?y)] [a: (?m :p ?n) -> (?m :q ?n)] [z: (?y :p ?x) -> (?y :q ?x)]")
+    assert [op.rules for op in found(query_plan, ops.Construct) if isinstance(op, ops.Construct)] == [("z", "a")]
 
 
 def test_greedy_names_nodes_in_the_order_of_the_text() -> None:
-    made = plan("[a: (?x :p ?y) -> (?x :q ?y)]", "greedy")
-    assert [node.id for node in made.nodes] == ["scan1", "match1", "construct2", "distinct3", "sink4"]
-    assert made.nodes[1].inputs == (Input("read1"),)
+    query_plan = plan("[a: (?x :p ?y) -> (?x :q ?y)]", "greedy")
+    assert [node.id for node in query_plan.nodes] == ["scan1", "match1", "construct2", "distinct3", "sink4"]
+    assert query_plan.nodes[1].inputs == (Input("read1"),)
 
 
 def test_many_equal_patterns_end() -> None:
@@ -507,10 +514,12 @@ def reads(of: Plan, node: str) -> set[str]:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_rule_reads_the_union_of_its_sources_as_a_set(planner: str) -> None:
-    made = made_of(System("r", (Source("urn:a"), Source("urn:b")), (Pattern(X, P, Y),), consequences=SELECTS), planner)
-    (match,) = (node for node in made.nodes if isinstance(node.op, Match))
-    assert reads(made, match.id) == {"urn:a", "urn:b"}
-    assert [type(made.by_id[id].op) for id, _ in made.consumers[match.id]] == [Distinct]
+    result = made_of(
+        System("r", (Source("urn:a"), Source("urn:b")), (Pattern(X, P, Y),), consequences=SELECTS), planner
+    )
+    (match,) = (node for node in result.nodes if isinstance(node.op, Match))
+    assert reads(result, match.id) == {"urn:a", "urn:b"}
+    assert [type(result.by_id[id].op) for id, _ in result.consumers[match.id]] == [Distinct]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -526,13 +535,13 @@ def test_derived_facts_are_read_with_the_default_graph_alone(
 ) -> None:
     reader = System("r", sources, (Pattern(X, R, Y),), consequences=(Construct((Pattern(X, S, Y),)),))
     maker = System("m", joinables=(Pattern(X, P, Y),), consequences=COPIES)
-    made = planned(System(subsystems=(maker, reader)), planner)
-    assert again(made) == ({("r", "r")} if fed else set())
+    result = planned(System(subsystems=(maker, reader)), planner)
+    assert again(result) == ({("r", "r")} if fed else set())
 
 
 def test_the_order_of_sources_does_not_matter() -> None:
-    one, other = (System("r", sources, (Pattern(X, P, Y),), consequences=COPIES) for sources in (BOTH, BOTH[::-1]))
-    assert made_of(one) == made_of(other)
+    item, other = (System("r", sources, (Pattern(X, P, Y),), consequences=COPIES) for sources in (BOTH, BOTH[::-1]))
+    assert made_of(item) == made_of(other)
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -553,13 +562,13 @@ def test_the_end_knows_the_sources_of_all_parts(planner: str) -> None:
 def test_branches_are_projected_to_the_same_columns(planner: str) -> None:
     """Each branch has its own numbers (trap 6)."""
     branches = (System(joinables=(Pattern(X, Q, Z),)), System(joinables=(Pattern(Z, R, X), Pattern(Z, S, U))))
-    made = made_of(System("r", joinables=(Pattern(X, P, Y), Union(branches)), consequences=COPIES), planner)
-    assert kinds(made)["Union"] == 1
+    result = made_of(System("r", joinables=(Pattern(X, P, Y), Union(branches)), consequences=COPIES), planner)
+    assert kinds(result)["Union"] == 1
     assert {
-        made.widths[edge.node] for node in made.nodes if isinstance(node.op, ops.Union) for edge in node.inputs
+        result.widths[edge.node] for node in result.nodes if isinstance(node.op, ops.Union) for edge in node.inputs
     } == {3}
-    assert Project((1, 0, 2)) in found(made, Project)
-    assert Project((0, 1, None)) in found(made, Project)
+    assert Project((1, 0, 2)) in found(result, Project)
+    assert Project((0, 1, None)) in found(result, Project)
     assert_as_oracle_all(made_rule=branches, planner=planner)
 
 
@@ -605,8 +614,8 @@ def test_what_may_be_unbound_is_joined_on_where_it_is_bound_in_both(
 ) -> None:
     """name: what is joined on, and may be unbound."""
     events = stream("1 :a :p :b\n2 :a :q :b\n3 :a :r :b\n3 :a :r :c\n4 :c :p :d\n5 :d :q :a\n6 :b :r :d\n7 :a :q 1")
-    chosen = tuple(Variable(one) for one in {"x", "z", name})
-    rule = System("r", joinables=joinables, predicates=predicates, consequences=(Select(chosen),))
+    choice = tuple(Variable(item) for item in {"x", "z", name})
+    rule = System("r", joinables=joinables, predicates=predicates, consequences=(Select(choice),))
     assert_as_oracle(rule, list(squall.run(planned(rule, planner), events)), events)
 
 
@@ -615,8 +624,8 @@ def test_what_surely_has_a_value_is_joined_on(planner: str) -> None:
     """The greatest of what a group has, and a number of rows."""
     aggregates = (AggregateOf(Y, "max", Z), AggregateOf(T, "count"))
     inner = System(joinables=(Pattern(X, Q, Z),), grouping=Grouping((X,), aggregates))
-    made = made_of(System("r", joinables=(Pattern(X, P, Y), Pattern(X, R, T), inner), consequences=COPIES), planner)
-    assert kinds(made)["Join"] == 2
+    result = made_of(System("r", joinables=(Pattern(X, P, Y), Pattern(X, R, T), inner), consequences=COPIES), planner)
+    assert kinds(result)["Join"] == 2
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -624,19 +633,23 @@ def test_an_optional_part_is_a_left_join_with_its_condition(planner: str) -> Non
     condition = Call(JENA + "lessThan", (Y, Z))
     inner = System(joinables=(Pattern(Z, Q, X),))
     rule = System("r", joinables=(Pattern(Y, P, X),), predicates=(Optional(inner, condition),), consequences=SELECTS)
-    made = made_of(rule, planner)
-    assert found(made, LeftJoin) == [LeftJoin(((1, 1),), (0, 1, 2), Invoke(JENA + "lessThan", (Column(0), Column(2))))]
-    assert found(made, ops.Select) == [ops.Select(("x", "y"), (1, 0))]
+    result = made_of(rule, planner)
+    assert found(result, LeftJoin) == [
+        LeftJoin(((1, 1),), (0, 1, 2), Invoke(JENA + "lessThan", (Column(0), Column(2))))
+    ]
+    assert found(result, ops.Select) == [ops.Select(("x", "y"), (1, 0))]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_group_has_its_keys_and_then_its_aggregates(planner: str) -> None:
     grouping = Grouping((Y, T), (AggregateOf(Z, "sum", X, distinct=True), AggregateOf(U, "count")))
     rule = System("r", joinables=(Pattern(X, P, Y),), grouping=grouping, consequences=(Select((Z, U, Y)),))
-    made = made_of(rule, planner)
-    assert found(made, Project) == [Project((0, 1, None))], "a key that nothing binds is unbound"
-    assert found(made, Group) == [Group((1, 2), (Aggregate("count", None), Aggregate("sum", Column(0), distinct=True)))]
-    assert found(made, ops.Select) == [ops.Select(("z", "u", "y"), (3, 2, 0))]
+    result = made_of(rule, planner)
+    assert found(result, Project) == [Project((0, 1, None))], "a key that nothing binds is unbound"
+    assert found(result, Group) == [
+        Group((1, 2), (Aggregate("count", None), Aggregate("sum", Column(0), distinct=True)))
+    ]
+    assert found(result, ops.Select) == [ops.Select(("z", "u", "y"), (3, 2, 0))]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -645,11 +658,11 @@ def test_rows_are_distinct_and_then_sliced_in_the_order_of_their_names(planner: 
         "r", joinables=(Pattern(X, P, Y), Pattern(Y, Q, Z)), distinct=True,
         slice=Slice((Order(Z, descending=True),), 1, 3), consequences=(Select((Z, X)),),
     )  # fmt: skip
-    made = made_of(rule, planner)
-    chain = [node.op for node in made.nodes if isinstance(node.op, Project | SliceOf | ops.Select)]
+    result = made_of(rule, planner)
+    chain = [node.op for node in result.nodes if isinstance(node.op, Project | SliceOf | ops.Select)]
     by = ((Column(0), True),)
     assert chain == [Project((0, 2)), Project((1, 0)), SliceOf(by, 1, 3), ops.Select(("z", "x"), (0, 1), order=by)]
-    assert found(made, Distinct).count(Distinct(2)) == 3
+    assert found(result, Distinct).count(Distinct(2)) == 3
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -657,25 +670,25 @@ def test_an_update_feeds_deliver_if_it_inserts(planner: str) -> None:
     rule = System("r", joinables=(Pattern(X, P, Y),), consequences=(Delete((Pattern(X, P, Y), Pattern(Y, P, T))),))
     with pytest.raises(PlannerError, match=r"the head of rule `r` has `\?t`"):
         made_of(rule, planner)
-    made = made_of(replace(rule, consequences=(Delete((Pattern(X, P, Y),)), *COPIES)), planner)
-    assert found(made, Update) == [Update(((None, 0, P, 1),), rules=("r",))]
-    assert all(not made.consumers[node.id] for node in made.nodes if isinstance(node.op, Update))
+    result = made_of(replace(rule, consequences=(Delete((Pattern(X, P, Y),)), *COPIES)), planner)
+    assert found(result, Update) == [Update(((None, 0, P, 1),), rules=("r",))]
+    assert all(not result.consumers[node.id] for node in result.nodes if isinstance(node.op, Update))
     graphs = (Insert((Pattern(X, Q, Y),), Y), Delete((Pattern(X, P, Y),), Z), Insert((Pattern(Y, Q, X),)))
     optional = Optional(System(joinables=(Pattern(Y, Q, Z),)))
-    made = made_of(replace(rule, predicates=(optional,), consequences=graphs), planner)
-    (update,) = found(made, Update)
+    result = made_of(replace(rule, predicates=(optional,), consequences=graphs), planner)
+    (update,) = found(result, Update)
     assert isinstance(update, Update)
     assert (len(update.deletes), len(update.inserts)) == (1, 2)
-    assert made.widths[made.nodes[-1].inputs[0].node] == 4
+    assert result.widths[result.nodes[-1].inputs[0].node] == 4
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_table_function_makes_columns(planner: str) -> None:
     split = TableFunction((Z, T), "urn:split", (Y, Variable("nowhere")))
     rule = System("r", joinables=(Pattern(X, P, Y),), predicates=(split,), consequences=(Select((T, Z)),))
-    made = made_of(rule, planner)
-    assert found(made, ops.TableFunction) == [ops.TableFunction("urn:split", (Column(1), None), 2)]
-    assert found(made, ops.Select) == [ops.Select(("t", "z"), (3, 2))]
+    result = made_of(rule, planner)
+    assert found(result, ops.TableFunction) == [ops.TableFunction("urn:split", (Column(1), None), 2)]
+    assert found(result, ops.Select) == [ops.Select(("t", "z"), (3, 2))]
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -706,19 +719,19 @@ def test_the_time_is_taken_in_tests_and_binds_alone(planner: str, change: dict[s
 def test_what_never_is_bound_makes_no_fact_and_an_unbound_answer(planner: str) -> None:
     inner = System(joinables=(Pattern(X, P, Y),), consequences=(Select((X, Z)),))
     heads = Construct((Pattern(X, Q, Z), Pattern(X, Q, X)))
-    made = made_of(System("r", joinables=(inner,), consequences=(heads,)), planner)
-    assert found(made, ops.Construct) == [ops.Construct((0, Q, 0))]
-    made = made_of(System("r", joinables=(inner,), consequences=(Select((Z, X)),)), planner)
-    assert found(made, ops.Select) == [ops.Select(("z", "x"), (0, 1))]
-    assert Project((None, 0)) in found(made, Project)
+    result = made_of(System("r", joinables=(inner,), consequences=(heads,)), planner)
+    assert found(result, ops.Construct) == [ops.Construct((0, Q, 0))]
+    result = made_of(System("r", joinables=(inner,), consequences=(Select((Z, X)),)), planner)
+    assert found(result, ops.Select) == [ops.Select(("z", "x"), (0, 1))]
+    assert Project((None, 0)) in found(result, Project)
 
 
 def test_each_query_has_an_answer_of_its_own_over_work_that_is_shared() -> None:
     queries = [
         System(name, joinables=(Pattern(X, P, Y), Pattern(Y, Q, Z)), consequences=(Select((X, Z)),)) for name in "ab"
     ]
-    made = kinds(planned(System(subsystems=tuple(queries))))
-    assert (made["Join"], made["Select"]) == (1, 2)
+    counts = kinds(planned(System(subsystems=tuple(queries))))
+    assert (counts["Join"], counts["Select"]) == (1, 2)
 
 
 def test_queries_that_look_alike_give_every_answer_twice() -> None:
@@ -739,11 +752,11 @@ def test_parts_are_shared_by_rules_and_queries() -> None:
         grouped = replace(grouped, grouping=Grouping(keys, (AggregateOf(c, "count"),)))
         return System(name, joinables=(Pattern(a, P, b), grouped), consequences=(consequence,))
 
-    one = rule("one", X, Y, Z, Construct((Pattern(X, MADE, Z),)), turned=False)
+    item = rule("one", X, Y, Z, Construct((Pattern(X, MADE, Z),)), turned=False)
     other = rule("other", Z, T, X, Select((X, Z)), turned=True)
-    made = kinds(planned(System(subsystems=(one, other))))
-    alone = kinds(made_of(one))
-    assert {kind: made[kind] for kind in ("Match", "Union", "Group", "Join")} == {
+    counts = kinds(planned(System(subsystems=(item, other))))
+    alone = kinds(made_of(item))
+    assert {kind: counts[kind] for kind in ("Match", "Union", "Group", "Join")} == {
         kind: alone[kind] for kind in ("Match", "Union", "Group", "Join")
     }
 
@@ -752,8 +765,10 @@ def test_branches_that_look_alike_are_told_apart_by_what_joins_them() -> None:
     """Which way round the two columns of the union are is seen in the rest of the body alone."""
     ways = [(Pattern(X, P, Y), Pattern(Y, P, X)), (Pattern(Y, P, X), Pattern(X, P, Y))]
     heads = (Construct((Pattern(Z, R, Y),)),)
-    one, other = (made_of(System("r", joinables=(_either(*way), Pattern(X, Q, Z)), consequences=heads)) for way in ways)
-    assert one == other
+    item, other = (
+        made_of(System("r", joinables=(_either(*way), Pattern(X, Q, Z)), consequences=heads)) for way in ways
+    )
+    assert item == other
 
 
 def _either(*patterns: Pattern) -> Union:
@@ -793,7 +808,7 @@ def _like(shape: str, size: int) -> list[Pattern]:
         "apart": lambda place: (f"x{place}", f"y{place}"),
     }[shape]
     pairs = [ends(place) for place in range(size)]
-    return [Pattern(Variable(one), iri("urn:p"), Variable(other)) for one, other in pairs]
+    return [Pattern(Variable(pair), iri("urn:p"), Variable(other)) for pair, other in pairs]
 
 
 def _of(patterns: list[Pattern]) -> System:
@@ -816,9 +831,9 @@ def test_patterns_that_look_alike_are_planned_in_steps_that_are_bounded(
     count = 0
     steps = canonical_order._steps
 
-    def counted(*given: Any) -> Iterator[Any]:
+    def counted(*inputs: Any) -> Iterator[Any]:
         nonlocal count
-        for step in steps(*given):
+        for step in steps(*inputs):
             count += 1
             yield step
 

@@ -68,8 +68,8 @@ def test_csparql_leaves_other_windows_as_they_are() -> None:
 
 def test_a_profile_reaches_every_window() -> None:
     """Those that a program names itself, in every part of it."""
-    named, closed = Source("urn:s", HoppingWindow(20, 10)), Source("urn:s", HoppingWindow(20, 10, closed=True))
-    part = System(sources=(named,), joinables=(Pattern(A, P, B),))
+    names, closed = Source("urn:s", HoppingWindow(20, 10)), Source("urn:s", HoppingWindow(20, 10, closed=True))
+    part = System(sources=(names,), joinables=(Pattern(A, P, B),))
     changed = System(sources=(closed,), joinables=(Pattern(A, P, B),))
 
     def program(part: System) -> System:
@@ -91,10 +91,10 @@ def test_cqels_outputs_what_is_new() -> None:
 def assert_told(text: str, arriving: str, expected: str, profile: str = "squall2013") -> None:
     """What a query in C-SPARQL over the stream <urn:s> tells, until its last event."""
     system = profiles.apply_profile(squall.compile(f"PREFIX : <http://example.org/>\n{text}", lexer="csparql"), profile)
-    made = [event._replace(stream="urn:s") for event in stream(arriving)]
-    result = run(system, made)
-    assert_as_oracle(system, result, made)
-    differs = difference(((out.time, out.fact) for out in result if out.time <= made[-1].time), timed(expected))
+    results = [event._replace(stream="urn:s") for event in stream(arriving)]
+    result = run(system, results)
+    assert_as_oracle(system, result, results)
+    differs = difference(((out.time, out.fact) for out in result if out.time <= results[-1].time), timed(expected))
     assert not differs, differs
 
 
@@ -168,7 +168,7 @@ def as_jena(program: str, events: str, **more: Any) -> list[str]:
     result = run(system, arriving)
     assert_as_oracle(system, result, arriving)
     assert_as_oracle(system, run(system, arriving, planner="greedy"), arriving)
-    return [show(time, fact) for time, fact in sorted((one.time, one.fact) for one in result)]
+    return [show(time, fact) for time, fact in sorted((item.time, item.fact) for item in result)]
 
 
 OPEN = "[r: (?x :p ?y) noValue(?x :done) -> (?x :open ?y)]"

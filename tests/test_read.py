@@ -25,10 +25,9 @@ P, Q = iri("urn:p"), iri("urn:q")
 FACTS: tuple[Fact, ...] = (Triple(A, P, B), Triple(A, Q, B), Triple(B, P, ONE), Atom(C, (A, ONE)))
 INSTANTS = (ALWAYS, *range(-2, 50))
 WINDOWS = (
-    LANDMARK, SlidingWindow(3), SlidingWindow(1), HoppingWindow(4, 2), HoppingWindow(4, 2, closed=True), HoppingWindow(3, 3, origin=1),
-    HoppingWindow(2, 4), HoppingWindow(5, 3, origin=-7, closed=True), CountWindow(1), CountWindow(3), CountWindow(2, 2),
-    CountWindow(5, 2), CountWindow(2, 5),
-)  # fmt: skip
+    LANDMARK, SlidingWindow(3), SlidingWindow(1), HoppingWindow(4, 2), HoppingWindow(4, 2, closed=True),
+    HoppingWindow(3, 3, origin=1), HoppingWindow(2, 4), HoppingWindow(5, 3, origin=-7, closed=True), CountWindow(1),
+    CountWindow(3), CountWindow(2, 2), CountWindow(5, 2), CountWindow(2, 5), )  # fmt: skip
 
 
 # The definition
@@ -47,15 +46,15 @@ class Stay:
 
 def stays(source: Source, events: Sequence[Event]) -> list[Stay]:
     """What a source makes of events in the order in which they come."""
-    found: list[Stay] = []
+    results: list[Stay] = []
     for stream in dict.fromkeys(event.stream for event in events):
         if source.iri in ("", stream):
-            found += _windowed(source.window_of(stream), [event for event in events if event.stream == stream])
+            results += _windowed(source.window_of(stream), [event for event in events if event.stream == stream])
     for event in events:
-        for stay in found:
+        for stay in results:
             if stay.fact in event.removed and stay.stream == event.stream and stay.came < event.time:
                 stay.end = min(stay.end, event.time)
-    return found
+    return results
 
 
 def _windowed(window: Window, events: Sequence[Event]) -> Iterator[Stay]:
@@ -73,10 +72,10 @@ def _windowed(window: Window, events: Sequence[Event]) -> Iterator[Stay]:
 def _counted(window: CountWindow, number: int, times: Sequence[int]) -> tuple[int, int]:
     """The validity of the fact of this number: when the content of the window changes, it is the last so many."""
     changes = range(window.step - 1, len(times), window.step)
-    held = [place for place in changes if place - window.size < number <= place]
-    if not held:
+    buffer = [place for place in changes if place - window.size < number <= place]
+    if not buffer:
         return FOREVER, FOREVER
-    return times[held[0]], _nth(times, held[-1] + window.step)
+    return times[buffer[0]], _nth(times, buffer[-1] + window.step)
 
 
 def _nth(times: Sequence[int], number: int) -> int:
@@ -84,11 +83,11 @@ def _nth(times: Sequence[int], number: int) -> int:
 
 
 def snapshot(known: Sequence[Stay], instant: int) -> Bag:
-    found: Bag = Bag()
+    bag: Bag = Bag()
     for stay in known:
         if stay.start <= instant < stay.end:
-            found[fact_row(stay.fact)] += 1
-    return found
+            bag[fact_row(stay.fact)] += 1
+    return bag
 
 
 # Streams
@@ -99,7 +98,7 @@ def streams(draw: st.DrawFn, removals: bool = True) -> list[Event]:
     """Static facts, then events in the order of time, many at one instant, some of which remove."""
     some = st.lists(st.sampled_from(FACTS), max_size=3).map(tuple)
     names = st.sampled_from(["", S, S, T])
-    found = [Event(ALWAYS, facts, name) for facts, name in draw(st.lists(st.tuples(some, names), max_size=1))]
+    event = [Event(ALWAYS, facts, name) for facts, name in draw(st.lists(st.tuples(some, names), max_size=1))]
     time = 0
     for pause, facts, name, gone in draw(
         st.lists(
@@ -107,8 +106,8 @@ def streams(draw: st.DrawFn, removals: bool = True) -> list[Event]:
         )
     ):
         time += pause
-        found.append(Event(time, facts, name, gone))
-    return found
+        event.append(Event(time, facts, name, gone))
+    return event
 
 
 def reader(source: Source, wanted: Sequence[str] = (), every: bool = True, atoms: bool = True) -> ScanOperator:
@@ -140,14 +139,14 @@ def test_facts_are_valid_as_their_window_says(
     source = Source("", SlidingWindow(4), ((S, window),), removals)
     events = data.draw(streams(removals))
     op = reader(source)
-    came: list[Delta] = []
+    deltas: list[Delta] = []
     for batch in cut(events, bounds):
         facts = op.read(batch)
-        came += facts.triples + facts.atoms
+        deltas += facts.triples + facts.atoms
         if batch:
             op.limit = 0
             op.expire(batch[-1].time)
-    holds(stays(source, events), came)
+    holds(stays(source, events), deltas)
 
 
 @pytest.mark.parametrize("window", [SlidingWindow(3), HoppingWindow(4, 2), CountWindow(2)], ids=repr)
@@ -165,11 +164,11 @@ def test_a_source_with_a_name_reads_that_stream_alone(window: Window, events: li
 @settings(max_examples=examples_of(12), deadline=None)
 def test_only_what_is_wanted_is_handed_on(window: Window, events: list[Event], every: bool, atoms: bool) -> None:
     facts = reader(Source("", window, removals=True), [P], every, atoms).read(events)
-    whole = reader(Source("", window, removals=True)).read(events)
-    assert facts.boxes.get(P, []) == [(s, o, *times) for s, p, o, _, *times in whole.triples if p == P]
+    full_result = reader(Source("", window, removals=True)).read(events)
+    assert facts.boxes.get(P, []) == [(s, o, *times) for s, p, o, _, *times in full_result.triples if p == P]
     assert set(facts.boxes) <= {P}
-    assert facts.triples == (whole.triples if every else [])
-    assert facts.atoms == (whole.atoms if atoms else [])
+    assert facts.triples == (full_result.triples if every else [])
+    assert facts.atoms == (full_result.atoms if atoms else [])
 
 
 @pytest.mark.parametrize("kind", [Graphs, Arrivals])
@@ -183,11 +182,11 @@ def test_triples_with_where_and_when_they_came(
     events = data.draw(streams(removals))
     op = reader(kind("", SlidingWindow(4), ((S, window),), removals))
     facts = op.read(events)
-    known = stays(Source("", SlidingWindow(4), ((S, window),), removals), events)
-    came = [*facts.triples, *facts.atoms]
+    existing = stays(Source("", SlidingWindow(4), ((S, window),), removals), events)
+    results = [*facts.triples, *facts.atoms]
     if removals:
-        came += op.remove(fact, 60)
-    holds([told for stay in known for told in _told(kind, stay)], came)
+        results += op.remove(fact, 60)
+    holds([outputs for stay in existing for outputs in _told(kind, stay)], results)
 
 
 def _told(kind: type[Source], stay: Stay) -> Iterator[Stay]:
@@ -226,23 +225,23 @@ def test_what_leaves_a_window_of_triples_in_the_batch_in_which_it_came_is_one_en
     op = reader(Source("", CountWindow(2)))
     facts = [Triple(A, B, literal(str(number))) for number in range(5)]
     first, second = ([(*fact, "") for fact in part] for part in (facts[:4], facts[4:]))
-    came = op.read([Event(1, (facts[0],)), Event(3, tuple(facts[1:4]))]).triples
-    assert came == [(*first[0], 1, 3, 1), (*first[2], 3, FOREVER, 1), (*first[3], 3, FOREVER, 1)]
+    actual = op.read([Event(1, (facts[0],)), Event(3, tuple(facts[1:4]))]).triples
+    assert actual == [(*first[0], 1, 3, 1), (*first[2], 3, FOREVER, 1), (*first[3], 3, FOREVER, 1)]
     assert op.read([Event(4, (facts[4],))]).triples == [(*first[2], 4, FOREVER, -1), (*second[0], 4, FOREVER, 1)]
 
 
 def test_what_comes_at_the_instant_of_its_removal_stays() -> None:
     fact = FACTS[0]
     events = [Event(1, (fact,)), Event(3, (fact,), removed=(fact,)), Event(5, ())]
-    came = reader(Source(removals=True)).read(events).triples
-    assert [entry[-3:] for entry in came] == [(1, FOREVER, 1), (3, FOREVER, -1), (3, FOREVER, 1)]
+    actual = reader(Source(removals=True)).read(events).triples
+    assert [entry[-3:] for entry in actual] == [(1, FOREVER, 1), (3, FOREVER, -1), (3, FOREVER, 1)]
 
 
 def test_what_has_not_begun_when_it_is_removed_never_does() -> None:
     fact = FACTS[0]
     events = [Event(1, (fact,)), Event(4, (), removed=(fact,))]
-    came = reader(Source("", HoppingWindow(5, 5), removals=True)).read(events).triples
-    assert [entry[-3:] for entry in came] == [(5, 10, 1), (5, 10, -1)]
+    actual = reader(Source("", HoppingWindow(5, 5), removals=True)).read(events).triples
+    assert [entry[-3:] for entry in actual] == [(5, 10, 1), (5, 10, -1)]
 
 
 def test_a_removal_on_one_stream_leaves_the_others_alone() -> None:
@@ -279,9 +278,9 @@ def test_a_rule_takes_a_fact_out_of_all_streams(window: Window, events: list[Eve
     op = reader(source)
     facts = op.read(events)
     time = max([event.time for event in events if event.time != ALWAYS], default=0) + wait
-    came = [*facts.triples, *facts.atoms, *op.remove(fact, time)]
+    results = [*facts.triples, *facts.atoms, *op.remove(fact, time)]
     ends = [Event(time, (), stream, (fact,)) for stream in ("", S, T)]
-    holds(stays(source, [*events, *ends]), came)
+    holds(stays(source, [*events, *ends]), results)
     assert op.remove(fact, time + 1) == []
 
 
@@ -303,14 +302,19 @@ def test_a_rule_takes_out_static_data_before_all_events() -> None:
 @pytest.mark.parametrize(
     ("source", "stream", "is_read"),
     [
-        (Source("", SlidingWindow(3)), S, True), (Source("", SlidingWindow(3)), WORKING, True), (Source(S, HoppingWindow(4, 2)), S, True),
-        (Source(S), T, False), (Source(S), WORKING, False), (Source("", EMPTY), S, False),
-        (Source("", EMPTY), WORKING, True), (Source("", EMPTY, ((S, CountWindow(2)),)), S, True),
+        (Source("", SlidingWindow(3)), S, True),
+        (Source("", SlidingWindow(3)), WORKING, True),
+        (Source(S, HoppingWindow(4, 2)), S, True),
+        (Source(S), T, False),
+        (Source(S), WORKING, False),
+        (Source("", EMPTY), S, False),
+        (Source("", EMPTY), WORKING, True),
+        (Source("", EMPTY, ((S, CountWindow(2)),)), S, True),
     ],
-)  # fmt: skip
+)
 def test_windows_do_not_end_what_rules_insert(source: Source, stream: str, is_read: bool) -> None:
-    found = reader(source).written(stream, FACTS[0], 5, 5, 1)
-    assert found == ([(*fact_row(FACTS[0]), 5, FOREVER, 1)] if is_read else [])
+    result = reader(source).written(stream, FACTS[0], 5, 5, 1)
+    assert result == ([(*fact_row(FACTS[0]), 5, FOREVER, 1)] if is_read else [])
 
 
 def test_what_rules_insert_is_read_with_where_and_when_it_came() -> None:
@@ -370,8 +374,8 @@ def test_columns_are_read_as_the_events_that_they_are(window: Window, events: li
     subjects, predicates, objects = ([fact[place] for _, fact in triples] for place in range(3))
     columns = Columns(list(sizes), list(sizes.values()), subjects, predicates, objects, S)
     source = Source("", window)
-    told = reader(source, [P], every, False).read_columns(columns)
-    assert in_order(told) == in_order(reader(source, [P], every, False).read(list(columns)))
+    outputs = reader(source, [P], every, False).read_columns(columns)
+    assert in_order(outputs) == in_order(reader(source, [P], every, False).read(list(columns)))
     assert [(event.time, fact) for event in columns for fact in event.facts] == triples
 
 
@@ -389,16 +393,16 @@ def test_events_with_the_same_predicates_are_read_as_others_are(
     size, inner = len(predicates), len(times) - 2
     first, last = (min(cut, size) for cut in cuts)
     sizes = [size - first, *[size] * inner, last] if inner >= 0 else [size]
-    told = (predicates * len(times))[first : first + sum(sizes)]
-    if stray is not None and stray < len(told):
-        told[stray] = C
-    subjects = [iri(f"urn:{number}") for number in range(len(told))]
-    columns = Columns(times, sizes, subjects, told, subjects[::-1], S)
-    alike = told[sizes[0] :][: size * max(inner, 0)]
+    outputs = (predicates * len(times))[first : first + sum(sizes)]
+    if stray is not None and stray < len(outputs):
+        outputs[stray] = C
+    subjects = [iri(f"urn:{number}") for number in range(len(outputs))]
+    columns = Columns(times, sizes, subjects, outputs, subjects[::-1], S)
+    alike = outputs[sizes[0] :][: size * max(inner, 0)]
     assert columns.period == (size if alike and alike == alike[:size] * inner else 0)
     source = Source("", window)
-    found = reader(source, [P], False, False).read_columns(columns)
-    assert in_order(found) == in_order(reader(source, [P], False, False).read(list(columns)))
+    result = reader(source, [P], False, False).read_columns(columns)
+    assert in_order(result) == in_order(reader(source, [P], False, False).read(list(columns)))
 
 
 @given(events=streams())
@@ -410,8 +414,8 @@ def test_columns_are_made_of_events(events: list[Event]) -> None:
     if not plain:
         return
     columns = Columns.of(plain)
-    told = [(event.time, fact) for event in plain for fact in event.facts]
-    assert [(event.time, fact) for event in columns for fact in event.facts] == told
+    results = [(event.time, fact) for event in plain for fact in event.facts]
+    assert [(event.time, fact) for event in columns for fact in event.facts] == results
     assert columns.times == sorted({event.time for event in plain})
     assert columns.stream == S
 

@@ -93,16 +93,16 @@ def rows(found: Evaluation) -> list[list[Term | None]]:
 
 
 def by_pyoxigraph(document: bytes, format: QueryResultsFormat) -> tuple[list[str], list[list[Term | None]]]:
-    found = pyoxigraph.parse_query_results(document, format)
-    assert isinstance(found, pyoxigraph.QuerySolutions)
-    values = [[None if value is None else term(value) for value in solution] for solution in found]
-    return [variable.value for variable in found.variables], values
+    result = pyoxigraph.parse_query_results(document, format)
+    assert isinstance(result, pyoxigraph.QuerySolutions)
+    values = [[None if value is None else term(value) for value in solution] for solution in result]
+    return [variable.value for variable in result.variables], values
 
 
 def by_rdflib(document: bytes, format: str) -> tuple[list[str], list[list[Term | None]]]:
-    found = rdflib.query.Result.parse(io.BytesIO(document), format=format)
-    names = [str(variable) for variable in found.vars or ()]
-    values = [[binding.get(rdflib.Variable(name)) for name in names] for binding in found.bindings]
+    tree = rdflib.query.Result.parse(io.BytesIO(document), format=format)
+    names = [str(variable) for variable in tree.vars or ()]
+    values = [[binding.get(rdflib.Variable(name)) for name in names] for binding in tree.bindings]
     # A term of rdflib's becomes canonical in a second step.
     return names, [[None if value is None else term(term(value)) for value in row] for row in values]
 
@@ -158,9 +158,9 @@ SAMPLE = evaluation(
 
 def test_rdflib_reads_tables() -> None:
     assert by_rdflib(srtsv(SAMPLE), "tsv") == (["a", "b"], rows(SAMPLE))
-    found = rdflib.query.Result.parse(io.BytesIO(srcsv(SAMPLE)), format="csv")
-    assert found.vars == [rdflib.Variable("a"), rdflib.Variable("b")]
-    (first, last) = found.bindings
+    tree = rdflib.query.Result.parse(io.BytesIO(srcsv(SAMPLE)), format="csv")
+    assert tree.vars == [rdflib.Variable("a"), rdflib.Variable("b")]
+    (first, last) = tree.bindings
     assert list(first.values()) == [rdflib.URIRef(E + "a"), rdflib.Literal('x\t"y"')]
     assert [type(value) for value in last.values()] == [rdflib.BNode]
 
@@ -181,11 +181,11 @@ def test_what_documents_look_like() -> None:
 
 @pytest.mark.parametrize("value", [True, False])
 def test_booleans(value: bool) -> None:
-    found = evaluation(5, "q", [Boolean(value)])
+    result = evaluation(5, "q", [Boolean(value)])
     for document, format, name in ((srj, QueryResultsFormat.JSON, "json"), (srx, QueryResultsFormat.XML, "xml")):
-        assert bool(pyoxigraph.parse_query_results(document(found), format)) is value
-        assert rdflib.query.Result.parse(io.BytesIO(document(found)), format=name).askAnswer is value
-    assert json.loads(json_line(found)) == {"time": 5, "query": "q", "head": {}, "boolean": value}
+        assert bool(pyoxigraph.parse_query_results(document(result), format)) is value
+        assert rdflib.query.Result.parse(io.BytesIO(document(result)), format=name).askAnswer is value
+    assert json.loads(json_line(result)) == {"time": 5, "query": "q", "head": {}, "boolean": value}
     assert bool(Boolean(value)) is value
     assert str(Boolean(value)) == str(value).lower()
 
@@ -217,21 +217,21 @@ OUTPUTS = st.builds(
 )
 
 
-@given(st.lists(OUTPUTS).map(lambda found: sorted(found, key=lambda one: one.time)))
+@given(st.lists(OUTPUTS).map(lambda result: sorted(result, key=lambda item: item.time)))
 @example([])
 def test_every_output_is_in_the_one_evaluation_of_its_time_and_query(outputs: list[Output]) -> None:
     gathering = Gathering()
-    found = [one for output in outputs for one in gathering.add(output)] + gathering.end()
-    assert [one.time for one in found] == sorted(one.time for one in found)
-    assert len({(one.time, one.query) for one in found}) == len(found)
-    for one in found:
+    result = [item for output in outputs for item in gathering.add(output)] + gathering.end()
+    assert [item.time for item in result] == sorted(item.time for item in result)
+    assert len({(item.time, item.query) for item in result}) == len(result)
+    for item in result:
         same = [
             output.fact
             for output in outputs
-            if (output.time, output.rule) == (one.time, one.query) and not isinstance(output.fact, Evaluated)
+            if (output.time, output.rule) == (item.time, item.query) and not isinstance(output.fact, Evaluated)
         ]
-        assert one == evaluation(one.time, one.query, same)
-    assert sum(len(one.bindings) for one in found) == len(outputs)
+        assert item == evaluation(item.time, item.query, same)
+    assert sum(len(item.bindings) for item in result) == len(outputs)
 
 
 def test_an_evaluation_is_complete_when_it_is_said_to_be() -> None:
@@ -245,9 +245,9 @@ def test_an_evaluation_is_complete_when_it_is_said_to_be() -> None:
 
 
 def test_facts_are_solutions_as_well() -> None:
-    found = evaluation(0, "r", [a_triple("s"), Atom(iri("urn:r"), (iri("urn:a"), literal("x")))])
-    assert found.names == ("subject", "predicate", "object", "relation", "argument1", "argument2")
-    assert [list(row) for row in found.bindings] == [list(found.names[:3]), list(found.names[3:])]
+    result = evaluation(0, "r", [a_triple("s"), Atom(iri("urn:r"), (iri("urn:a"), literal("x")))])
+    assert result.names == ("subject", "predicate", "object", "relation", "argument1", "argument2")
+    assert [list(row) for row in result.bindings] == [list(result.names[:3]), list(result.names[3:])]
 
 
 def test_a_line_for_each_evaluation(tmp_path: Path) -> None:
@@ -261,8 +261,8 @@ def test_a_line_for_each_evaluation(tmp_path: Path) -> None:
         out(Evaluated(("a",)), 7),
     )
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    shown = [(line["time"], line["query"], len(line["results"]["bindings"])) for line in lines]
-    assert shown == [(5, "q", 2), (5, "r", 1), (6, "q", 1), (7, "q", 0)]
+    text = [(line["time"], line["query"], len(line["results"]["bindings"])) for line in lines]
+    assert text == [(5, "q", 2), (5, "r", 1), (6, "q", 1), (7, "q", 0)]
     assert lines[3]["head"] == {"vars": ["a"]}
 
 
@@ -337,13 +337,13 @@ def encoded(format: str, outputs: Iterable[Output], folder: Path) -> bytes:
 @given(MADE)
 def test_timed_quads_are_read_back(made: list[Output]) -> None:
     lines = [timed_quad(output) for output in made]
-    plain = [Output(Triple(*(Term("_:") if is_blank(one) else one for one in output.fact)), *output[1:])
+    plain = [Output(Triple(*(Term("_:") if is_blank(item) else item for item in output.fact)), *output[1:])
              for output in made if isinstance(output.fact, Triple)]  # fmt: skip
-    found, bad = parse_lines(lines, "d", timed=True, format="nq")
+    result, bad = parse_lines(lines, "d", timed=True, format="nq")
     assert not bad
-    triples = [(time, Triple(*fact[:3])) for time, fact in found]
-    assert [(time, *unlabelled([fact])[0]) for time, fact in triples] == [(one.time, *one.fact) for one in plain]
-    graphs = [fact.graph for _, fact in found if isinstance(fact, Quad)]
+    triples = [(time, Triple(*fact[:3])) for time, fact in result]
+    assert [(time, *unlabelled([fact])[0]) for time, fact in triples] == [(item.time, *item.fact) for item in plain]
+    graphs = [fact.graph for _, fact in result if isinstance(fact, Quad)]
     assert graphs == [stream_iri(output.rule) for output in made]
     quads = pyoxigraph.parse(b"".join(line.split(b" ", 1)[1] for line in lines), format=RdfFormat.N_QUADS)
     assert [term(cast(Any, quad.graph_name)) for quad in quads] == [stream_iri(output.rule) for output in made]
@@ -365,15 +365,15 @@ def test_trig_has_a_graph_for_each_evaluation(made: list[Output]) -> None:
 
 
 def test_what_graphs_look_like(tmp_path: Path) -> None:
-    made = [out(a_triple("a"), ALWAYS, "r"), out(a_triple("b"), 1500, E + "out"), out(Atom(iri("urn:r"), ()), 1500)]
+    results = [out(a_triple("a"), ALWAYS, "r"), out(a_triple("b"), 1500, E + "out"), out(Atom(iri("urn:r"), ()), 1500)]
     body = '<http://example.org/p> "x"'
-    assert encoded("nqt", made, tmp_path).decode() == (
+    assert encoded("nqt", results, tmp_path).decode() == (
         f"-infinity <http://example.org/a> {body} <urn:x-squall:rule:r> .\n"
         f"1500 <http://example.org/b> {body} <http://example.org/out> .\n"
         "# 1500 <urn:r>() .\n"
     )
     name = "<urn:x-squall:evaluation:http%3A%2F%2Fexample.org%2Fout:1500>"
-    assert encoded("trig", made, tmp_path).decode() == (
+    assert encoded("trig", results, tmp_path).decode() == (
         "<urn:x-squall:evaluation:r:-infinity> {\n"
         f"<http://example.org/a> {body} .\n"
         "}\n"
@@ -418,7 +418,7 @@ def table(*outputs: Output, terminal: bool = False) -> str:
 
 
 def test_a_table_for_each_evaluation() -> None:
-    shown = table(
+    text = table(
         sol(time=ALWAYS, a=f"<{E}s>", b=None),
         sol(time=1500, a=f"<{E}s>", b=literal("[red]\x1b[1m", language="en")),
         sol(time=1500, a=f"<{E}s2>", b=literal("5", "http://www.w3.org/2001/XMLSchema#int")),
@@ -428,7 +428,7 @@ def test_a_table_for_each_evaluation() -> None:
         out(Boolean(False), 2000, "ask"),
         out(Evaluated(("a",)), 3000),
     )
-    assert shown == (
+    assert text == (
         "prefix : <http://example.org/>\n"
         "\n"
         "always  q\n"
@@ -464,8 +464,8 @@ def test_a_table_for_each_evaluation() -> None:
 
 
 def test_evaluations_with_the_same_columns_share_a_table() -> None:
-    shown = table(out(a_triple("a"), 0, "one"), out(a_triple("b"), 0, "two"), sol(time=0, a="<urn:a>"))
-    assert shown == (
+    text = table(out(a_triple("a"), 0, "one"), out(a_triple("b"), 0, "two"), sol(time=0, a="<urn:a>"))
+    assert text == (
         "prefix : <http://example.org/>\n"
         "\n"
         "0 (1970-01-01T00:00:00Z)\n"
@@ -488,10 +488,10 @@ def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     long = sol(a=literal("x" * 100))
     assert max(map(len, table(long).splitlines())) > 100
-    shown = table(long, terminal=True)
-    assert "\x1b[" in shown
-    assert shown.count("x") >= 100
-    assert not any("x" * 30 in line for line in shown.splitlines())
+    text = table(long, terminal=True)
+    assert "\x1b[" in text
+    assert text.count("x") >= 100
+    assert not any("x" * 30 in line for line in text.splitlines())
 
 
 def test_tables_begin_anew(tmp_path: Path) -> None:
@@ -523,11 +523,11 @@ def test_a_file_for_each_evaluation(tmp_path: Path) -> None:
 
 
 def test_a_file_for_each_time(tmp_path: Path) -> None:
-    made = (out(a_triple("a"), 5, "r"), out(a_triple("b"), 5, "s"), out(a_triple("c"), 6, "r"))
-    write(tmp_path / "{time}.nt.gz", *made)
+    result = (out(a_triple("a"), 5, "r"), out(a_triple("b"), 5, "s"), out(a_triple("c"), 6, "r"))
+    write(tmp_path / "{time}.nt.gz", *result)
     assert {path.name for path in tmp_path.iterdir()} == {"5.nt.gz", "6.nt.gz"}
     again = [gzip.decompress((tmp_path / name).read_bytes()).decode() for name in ("5.nt.gz", "6.nt.gz")]
-    assert again == [f"{made[0].fact}\n{made[1].fact}\n", f"{made[2].fact}\n"]
+    assert again == [f"{result[0].fact}\n{result[1].fact}\n", f"{result[2].fact}\n"]
 
 
 def test_two_queries_at_one_time_need_two_names(tmp_path: Path) -> None:
@@ -609,9 +609,9 @@ def test_timed_quads_have_their_own_graph_or_that_of_their_query(tmp_path: Path)
 
 def test_trig_has_quads_in_their_graph_and_says_when(tmp_path: Path) -> None:
     text = encoded("trig", QUADS, tmp_path)
-    found = [(str(quad.graph_name), quad.subject.value) for quad in pyoxigraph.parse(text, RdfFormat.TRIG)]
-    assert [subject for graph, subject in found if graph == f"<{E}g>"] == [E + "a", E + "c"]
-    assert [subject for graph, subject in found if graph == "DEFAULT"].count(E + "g") == 2
+    results = [(str(quad.graph_name), quad.subject.value) for quad in pyoxigraph.parse(text, RdfFormat.TRIG)]
+    assert [subject for graph, subject in results if graph == f"<{E}g>"] == [E + "a", E + "c"]
+    assert [subject for graph, subject in results if graph == "DEFAULT"].count(E + "g") == 2
 
 
 def test_rows_and_lines_of_quads_name_the_graph(tmp_path: Path) -> None:

@@ -105,8 +105,8 @@ def test_questions_go_with_the_stream_that_asks() -> None:
         "Forall ?a ?x ?y (?a[ex:double -> ?y] :- And(?a[ex:has -> ?x] ex:twice(?x ?y)))",
     )
     events = f"1 <{E}a> <{E}has> 3\n3 <{E}b> <{E}has> 4"
-    wanted = f"1 <{E}twice>(3, 6)\n1 <{E}a> <{E}double> 6\n3 <{E}twice>(4, 8)\n3 <{E}b> <{E}double> 8"
-    assert_outputs(program, events, wanted, lexer="rifps")
+    expected = f"1 <{E}twice>(3, 6)\n1 <{E}a> <{E}double> 6\n3 <{E}twice>(4, 8)\n3 <{E}b> <{E}double> 8"
+    assert_outputs(program, events, expected, lexer="rifps")
 
 
 def test_of_rules_that_are_asked_there_is_a_warning() -> None:
@@ -163,11 +163,11 @@ def test_what_cannot_be_asked_is_refused_with_its_place(sentences: Sequence[str]
     program = text(*sentences)
     with pytest.raises(SquallError) as caught:
         squall.compile(program, lexer="rifps")
-    wrong = [one for one in single_errors(caught.value) if f"gives a value to `?{variable}`" in one.message]
+    wrong = [error for error in single_errors(caught.value) if f"gives a value to `?{variable}`" in error.message]
     assert wrong
     origin = wrong[0].origin
     assert origin is not None
-    assert any(program[one.origin.column - 1 :].startswith(place) for one in wrong if one.origin)
+    assert any(program[error.origin.column - 1 :].startswith(place) for error in wrong if error.origin)
 
 
 def test_terms_within_terms_are_not_looked_for_where_equations_are_asked_for() -> None:

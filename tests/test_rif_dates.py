@@ -238,8 +238,8 @@ def months(count: int) -> Term:
 
 @given(SECONDS, SECONDS)
 def test_laws_of_durations(one: int, two: int) -> None:
-    for name, made in (("dayTimeDuration", seconds), ("yearMonthDuration", months)):
-        left, right = made(one), made(two)
+    for name, result in (("dayTimeDuration", seconds), ("yearMonthDuration", months)):
+        left, right = result(one), result(two)
         total = call(f"add-{name}s", left, right)
         assert total == call(f"add-{name}s", right, left)
         assert same(call(f"subtract-{name}s", total, right), left)
@@ -251,5 +251,5 @@ def test_laws_of_durations(one: int, two: int) -> None:
 
 def sum_of_parts(length: Term) -> int:
     sizes = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
-    found = (str(call(f"{unit}-from-duration", length)) for unit in sizes)
-    return sum(int(part.split('"')[1]) * size for part, size in zip(found, sizes.values(), strict=True))
+    result = (str(call(f"{unit}-from-duration", length)) for unit in sizes)
+    return sum(int(part.split('"')[1]) * size for part, size in zip(result, sizes.values(), strict=True))

@@ -92,18 +92,18 @@ def exact(value: int | Decimal) -> Term:
 
 
 def value_of(term: Any) -> Fraction:
-    found = number(term)
-    assert found is not None
-    return Fraction(found.value)
+    result = number(term)
+    assert result is not None
+    return Fraction(result.value)
 
 
 @given(st.one_of(INTEGERS, DECIMALS), st.one_of(INTEGERS, DECIMALS).filter(bool))
 def test_quotient_and_rest_make_up_the_dividend(one: int | Decimal, two: int | Decimal) -> None:
     quotient = value_of(call("numeric-integer-divide", exact(one), exact(two)))
-    rest = value_of(call("numeric-mod", exact(one), exact(two)))
-    assert quotient * Fraction(two) + rest == Fraction(one)
-    assert abs(rest) < abs(Fraction(two))
-    assert rest == 0 or (rest < 0) == (one < 0)
+    remainder = value_of(call("numeric-mod", exact(one), exact(two)))
+    assert quotient * Fraction(two) + remainder == Fraction(one)
+    assert abs(remainder) < abs(Fraction(two))
+    assert remainder == 0 or (remainder < 0) == (one < 0)
 
 
 @given(st.one_of(INTEGERS, DECIMALS), st.one_of(INTEGERS, DECIMALS))
@@ -248,21 +248,21 @@ WORDS = st.text("ab\u00e9\U0001d11e ", max_size=12)
 
 @given(WORDS, WORDS)
 def test_strings_before_and_after(one: str, two: str) -> None:
-    whole, sought = literal(one), literal(two)
-    if call("contains", whole, sought) and two:
-        pieces = call("substring-before", whole, sought), sought, call("substring-after", whole, sought)
-        assert call("concat", *pieces) == whole
-    assert call("starts-with", call("concat", whole, sought), whole) is True
-    assert call("ends-with", call("concat", whole, sought), sought) is True
-    assert call("compare", whole, sought) == of((one > two) - (one < two))
+    full_result, sought = literal(one), literal(two)
+    if call("contains", full_result, sought) and two:
+        pieces = call("substring-before", full_result, sought), sought, call("substring-after", full_result, sought)
+        assert call("concat", *pieces) == full_result
+    assert call("starts-with", call("concat", full_result, sought), full_result) is True
+    assert call("ends-with", call("concat", full_result, sought), sought) is True
+    assert call("compare", full_result, sought) == of((one > two) - (one < two))
 
 
 @given(WORDS, st.integers(-3, 15), st.integers(-3, 15))
 def test_substring_takes_the_places_from_start_to_start_and_length(characters: str, start: int, length: int) -> None:
-    expected = [one for place, one in enumerate(characters, 1) if start <= place < start + length]
+    expected = [item for place, item in enumerate(characters, 1) if start <= place < start + length]
     assert call("substring", literal(characters), of(start), of(length)) == literal("".join(expected))
-    rest = [one for place, one in enumerate(characters, 1) if start <= place]
-    assert call("substring", literal(characters), of(start)) == literal("".join(rest))
+    remainder = [item for place, item in enumerate(characters, 1) if start <= place]
+    assert call("substring", literal(characters), of(start)) == literal("".join(remainder))
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=12))
@@ -371,9 +371,9 @@ def test_extended_filtering_stops_at_single_letters(tag: str) -> None:
 
 @given(WORDS, st.sampled_from(["", "en", "de-at"]))
 def test_a_plain_literal_is_its_string_and_its_language(characters: str, language: str) -> None:
-    made = call("PlainLiteral-from-string-lang", literal(characters), literal(language))
-    assert call("string-from-PlainLiteral", made) == literal(characters)
-    assert same(call("lang-from-PlainLiteral", made), literal(language))
+    result = call("PlainLiteral-from-string-lang", literal(characters), literal(language))
+    assert call("string-from-PlainLiteral", result) == literal(characters)
+    assert same(call("lang-from-PlainLiteral", result), literal(language))
 
 
 def test_a_constant_range_that_is_none_is_refused_before_anything_runs() -> None:

@@ -77,10 +77,10 @@ def test_all_names_of_dtb_are_registered_and_no_others() -> None:
 @pytest.mark.parametrize("name", sorted(SPELLED))
 def test_a_built_in_is_a_function_of_the_same_iri(name: str) -> None:
     builtin = SPELLED[name]
-    made = functions.lookup(builtin.test or builtin.modes[0].function)
-    assert made.iri == name
-    assert made.truth == (builtin.test is not None) == name.startswith(PRED)
-    assert (made.least, made.most) == (builtin.least, builtin.most)
+    function = functions.lookup(builtin.test or builtin.modes[0].function)
+    assert function.iri == name
+    assert function.truth == (builtin.test is not None) == name.startswith(PRED)
+    assert (function.least, function.most) == (builtin.least, builtin.most)
     assert builtin.same == SAME
     assert builtin.doc
 
@@ -386,10 +386,10 @@ def test_the_page_lists_all_built_ins_but_guards_and_casts() -> None:
 def rows() -> list[str]:
     """The tables of docs/languages/rif-builtins.md."""
     prefixes = {FUNC: "func", PRED: "pred"}
-    found = []
+    results = []
     for name, builtin in SPELLED.items():
         space, _, local = name.rpartition("#")
         if f"{space}#" in prefixes and not local.startswith("is-literal-"):
-            arguments, _, said = builtin.doc.partition(") ")
-            found.append(f"| `{prefixes[space + '#']}:{local}{arguments})` | {said} |")
-    return found
+            arguments, _, message = builtin.doc.partition(") ")
+            results.append(f"| `{prefixes[space + '#']}:{local}{arguments})` | {message} |")
+    return results

@@ -99,8 +99,8 @@ def test_documents() -> None:
 
 
 def test_a_base_is_for_relative_iris() -> None:
-    found = presentation.lexer("Document(Base(<http://e.org/x/>) Prefix(ex <../>) Import(<i>) Group(ex:p(<a>)))", "t")
-    assert found == Document((Import("http://e.org/x/i"),), Group((Atom(P, (Const("http://e.org/x/a", tree.IRI),)),)))
+    result = presentation.lexer("Document(Base(<http://e.org/x/>) Prefix(ex <../>) Import(<i>) Group(ex:p(<a>)))", "t")
+    assert result == Document((Import("http://e.org/x/i"),), Group((Atom(P, (Const("http://e.org/x/a", tree.IRI),)),)))
 
 
 NAMED = Meta(A)
@@ -125,9 +125,9 @@ def test_meta_data_belong_to_the_outermost_first(text: str, expected: tree.Formu
 
 
 def test_meta_data_of_rules() -> None:
-    found = document("Group((* ex:a *) Forall ?x ((* *) (* ex:b *) ex:p(?x) :- ex:q(?x)))")
-    assert found.group is not None
-    (rule,) = found.group.sentences
+    result = document("Group((* ex:a *) Forall ?x ((* *) (* ex:b *) ex:p(?x) :- ex:q(?x)))")
+    assert result.group is not None
+    (rule,) = result.group.sentences
     assert rule == Forall((X,), Implies(Atom(P, (X,), meta=Meta(B)), Atom(Q, (X,))), meta=NAMED)
 
 
@@ -234,9 +234,9 @@ def test_a_prefix_is_declared_without_a_colon() -> None:
 
 def test_numbers_stand_apart() -> None:
     numbers = ["2024", "-1", "+5", "1.5", ".5", "1e3", "1.5e-3"]
-    found = presentation.condition(f"<p>({' '.join(numbers)})", "text")
-    assert isinstance(found, Atom)
-    assert [one.lexical for one in found.arguments if isinstance(one, Const)] == numbers
+    result = presentation.condition(f"<p>({' '.join(numbers)})", "text")
+    assert isinstance(result, Atom)
+    assert [argument.lexical for argument in result.arguments if isinstance(argument, Const)] == numbers
     for text in ("1-1", "1+1", "1.5.2", "1e3e", "12ab"):
         with pytest.raises(SquallError):
             presentation.condition(f"<p>({text})", "text")
@@ -290,8 +290,8 @@ def test_language_tags_and_bases_of_xml() -> None:
     constant = f'<Const xml:lang="en" type="{tree.PLAIN}">x</Const>'
     relative = f'<Const type="{tree.IRI}"> p </Const>'
     atom = f"<Atom><op>{relative}</op><args>{constant}</args></Atom>"
-    found = exchange.lexer(f'<Document xmlns="{tree.RIF}" xml:base="http://e.org/">{group(atom)}</Document>', "text")
-    assert found == Document((), Group((Atom(P, (Const("x@en", tree.PLAIN),)),)))
+    result = exchange.lexer(f'<Document xmlns="{tree.RIF}" xml:base="http://e.org/">{group(atom)}</Document>', "text")
+    assert result == Document((), Group((Atom(P, (Const("x@en", tree.PLAIN),)),)))
 
 
 @pytest.mark.parametrize(
@@ -386,6 +386,6 @@ class TestXmlLexer(LexerSuite):
     def test_a_tree_prints_as_text_of_the_language(self) -> None:
         """A tree of either syntax prints as presentation syntax; the lexer writes it as XML."""
         for text in self.good:
-            found = exchange.lexer(text, "good")
-            assert exchange.lexer(exchange.lexer.written(found), "printed") == found
-            assert presentation.lexer(str(found), "printed") == found
+            result = exchange.lexer(text, "good")
+            assert exchange.lexer(exchange.lexer.written(result), "printed") == result
+            assert presentation.lexer(str(result), "printed") == result

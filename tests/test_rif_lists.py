@@ -113,8 +113,8 @@ def test_a_call_computes_each_member_of_a_list_or_asks_for_one() -> None:
 
 
 def test_what_puts_a_term_into_a_list_nests_terms() -> None:
-    nesting = [name for name, one in SPELLED.items() if one.modes and functions.lookup(one.modes[0].function).nests]
+    nesting = [name for name, item in SPELLED.items() if item.modes and functions.lookup(item.modes[0].function).nests]
     assert sorted(nesting) == [FUNC + name for name in ("append", "insert-before", "make-list")]
     for name in nesting:
-        given = (FIVE, of(0), FIVE)[: 3 if name.endswith("before") else 2]
-        assert depth(call(name.removeprefix(FUNC), *given)) <= 2
+        inputs = (FIVE, of(0), FIVE)[: 3 if name.endswith("before") else 2]
+        assert depth(call(name.removeprefix(FUNC), *inputs)) <= 2

@@ -37,16 +37,16 @@ def derived(*sentences: str, facts: tuple[Fact, ...] = ()) -> set[Fact]:
     system = squall.compile(program, lexer="rifps")
     assert squall.compile(exchange.lexer.written(presentation.lexer(program, "t")), lexer="rif") == system
     events = [Event(0, facts)]
-    found = {out.fact for out in squall.run(squall.plan(system), events)}
-    assert found == {out.fact for out in squall.run(squall.plan(system, "greedy"), events)}
-    assert found == {one[1] for one in outputs(system, events)}
-    return {fact for fact in found if isinstance(fact, Atom | Triple)}
+    results = {out.fact for out in squall.run(squall.plan(system), events)}
+    assert results == {out.fact for out in squall.run(squall.plan(system, "greedy"), events)}
+    assert results == {output[1] for output in outputs(system, events)}
+    return {fact for fact in results if isinstance(fact, Atom | Triple)}
 
 
 def values(relation: str, *sentences: str, facts: tuple[Fact, ...] = ()) -> set[tuple[Term, ...]]:
     """The arguments of a relation that follow."""
-    found = derived(*sentences, facts=facts)
-    return {fact.arguments for fact in found if isinstance(fact, Atom) and fact.relation == iri(E + relation)}
+    result = derived(*sentences, facts=facts)
+    return {fact.arguments for fact in result if isinstance(fact, Atom) and fact.relation == iri(E + relation)}
 
 
 GIVEN = ("ex:p(1)", "ex:p(2)", "ex:q(2 3)", "ex:q(3 4)")
@@ -110,8 +110,8 @@ def test_functions_and_lists(rule: str, rows: set[tuple[Term, ...]]) -> None:
 
 
 def test_open_lists_in_conclusions_are_lists() -> None:
-    found = values("l", "ex:l(List(1 | List(2 3)))")
-    assert found == {(compound(LIST, [N1, N2, N3]),)}
+    result = values("l", "ex:l(List(1 | List(2 3)))")
+    assert result == {(compound(LIST, [N1, N2, N3]),)}
 
 
 def test_frames_are_triples_and_named_arguments_are_relations_of_their_own() -> None:
@@ -125,21 +125,21 @@ def test_frames_are_triples_and_named_arguments_are_relations_of_their_own() -> 
 
 
 def test_classes() -> None:
-    found = derived("ex:a # ex:b", "ex:b ## ex:c", "ex:c ## ex:d")
+    result = derived("ex:a # ex:b", "ex:b ## ex:c", "ex:c ## ex:d")
     d = iri(E + "d")
-    assert found == {
-        *(Triple(A, TYPE, one) for one in (B, C, d)),
+    assert result == {
+        *(Triple(A, TYPE, item) for item in (B, C, d)),
         Triple(B, SUBCLASS, C), Triple(C, SUBCLASS, d), Triple(B, SUBCLASS, d),
     }  # fmt: skip
-    known = (Triple(B, SUBCLASS, C), Triple(A, TYPE, B))
-    assert values("r", "Forall ?x ?y (ex:r(?x) :- ?x ## ?y)", facts=known) == set(), "data say nothing of `##`"
-    assert values("r", "ex:r(?x) :- ?x # ex:b".join(("Forall ?x (", ")")), facts=known) == {(A,)}
+    existing = (Triple(B, SUBCLASS, C), Triple(A, TYPE, B))
+    assert values("r", "Forall ?x ?y (ex:r(?x) :- ?x ## ?y)", facts=existing) == set(), "data say nothing of `##`"
+    assert values("r", "ex:r(?x) :- ?x # ex:b".join(("Forall ?x (", ")")), facts=existing) == {(A,)}
 
 
 def test_constants() -> None:
-    given = 'ex:c("x"^^xs:string "x@"^^rdf:PlainLiteral "x@en"^^rdf:PlainLiteral "x"@en "http://e.org/a"^^rif:iri)'
+    inputs = 'ex:c("x"^^xs:string "x@"^^rdf:PlainLiteral "x@en"^^rdf:PlainLiteral "x"@en "http://e.org/a"^^rif:iri)'
     x, tagged = literal("x"), literal("x", language="en")
-    assert values("c", given) == {(x, x, tagged, tagged, A)}
+    assert values("c", inputs) == {(x, x, tagged, tagged, A)}
     (first,) = values("c", "ex:c(_a)")
     (second,) = values("c", "ex:c(_a ) ex:d(1)")
     assert first != second, "local constants of two documents are apart"
@@ -292,8 +292,8 @@ def imported(folder: Path, main: str, **files: str) -> squall.System:
 def test_rules_are_imported_once_with_local_constants_of_their_own(tmp_path: Path) -> None:
     main = text("ex:p(_a)", before="Import(<other.rifps>) Import(<http://e.org/other>)")
     system = imported(tmp_path, main, other=text("ex:p(_a)", before="Import(<main.rifps>)"))
-    made = {out.fact for out in squall.run(squall.plan(system), [])}
-    assert len(made) == len(list(rules(system))) == 2
+    results = {out.fact for out in squall.run(squall.plan(system), [])}
+    assert len(results) == len(list(rules(system))) == 2
 
 
 def test_a_document_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -322,14 +322,14 @@ def data(folder: Path, profile: str, content: str, *sentences: str) -> set[Fact]
 
 
 def test_profiles_of_data(tmp_path: Path) -> None:
-    rule, given = "Forall ?x (ex:r(?x) :- ?x[rdf:type -> ex:b])", "ex:a a ex:c . ex:c <" + RDFS + "subClassOf> ex:b ."
-    assert data(tmp_path, "Simple", given, rule) == set()
-    assert Atom(iri(E + "r"), (A,)) in data(tmp_path, "RDFS", given, rule)
+    rule, inputs = "Forall ?x (ex:r(?x) :- ?x[rdf:type -> ex:b])", "ex:a a ex:c . ex:c <" + RDFS + "subClassOf> ex:b ."
+    assert data(tmp_path, "Simple", inputs, rule) == set()
+    assert Atom(iri(E + "r"), (A,)) in data(tmp_path, "RDFS", inputs, rule)
     properties = "Forall ?x (ex:r(?x) :- ?x[rdf:type -> rdf:Property])"
     assert Atom(iri(E + "r"), (P,)) in data(tmp_path, "RDF", "ex:a ex:p ex:b .", properties)
     subclasses = "Forall ?x ?y (ex:r(?x) :- ?x[rdfs:subClassOf -> ?y])"
-    assert data(tmp_path, "RDF", given, subclasses) == {Atom(iri(E + "r"), (iri(E + "c"),))}
-    assert Atom(iri(E + "r"), (iri(RDF + "Bag"),)) in data(tmp_path, "RDFS", given, subclasses)
+    assert data(tmp_path, "RDF", inputs, subclasses) == {Atom(iri(E + "r"), (iri(E + "c"),))}
+    assert Atom(iri(E + "r"), (iri(RDF + "Bag"),)) in data(tmp_path, "RDFS", inputs, subclasses)
 
 
 def test_what_follows_by_a_profile_is_read_and_not_told(tmp_path: Path) -> None:
@@ -339,11 +339,11 @@ def test_what_follows_by_a_profile_is_read_and_not_told(tmp_path: Path) -> None:
 
 def test_under_the_profile_d_literals_of_one_value_stand_for_each_other(tmp_path: Path) -> None:
     rule = "Forall ?x ?y ?z (ex:r(?x ?y) :- And(?x[ex:p -> ?z] ?y[ex:q -> ?z]))"
-    given = 'ex:a ex:p "01"^^<' + INT + "> . ex:b ex:q 1.0 ."
-    assert data(tmp_path, "RDFS", given, rule) == set()
-    assert data(tmp_path, "D", given, rule) == {Atom(iri(E + "r"), (A, B))}
+    inputs = 'ex:a ex:p "01"^^<' + INT + "> . ex:b ex:q 1.0 ."
+    assert data(tmp_path, "RDFS", inputs, rule) == set()
+    assert data(tmp_path, "D", inputs, rule) == {Atom(iri(E + "r"), (A, B))}
     typed = "Forall ?x (ex:r(?x) :- And(?x[ex:p -> ?y] ?y[rdf:type -> <" + XSD + "decimal>]))"
-    assert data(tmp_path, "D", given, typed.replace("?x (", "?x ?y (", 1)) == {Atom(iri(E + "r"), (A,))}
+    assert data(tmp_path, "D", inputs, typed.replace("?x (", "?x ?y (", 1)) == {Atom(iri(E + "r"), (A,))}
 
 
 ONTOLOGY = f"[] a <{OWL}Ontology> ."
@@ -351,17 +351,17 @@ OF_B = "Forall ?x (ex:r(?x) :- ?x[rdf:type -> ex:b])"
 
 
 def test_under_owl_direct_an_ontology_and_rules_read_each_other(tmp_path: Path) -> None:
-    given = f"{ONTOLOGY} ex:q <{OWL}propertyChainAxiom> (ex:p ex:p) . ex:q <{RDFS}domain> ex:b . ex:x ex:p ex:y ."
+    inputs = f"{ONTOLOGY} ex:q <{OWL}propertyChainAxiom> (ex:p ex:p) . ex:q <{RDFS}domain> ex:b . ex:x ex:p ex:y ."
     rules = "Forall ?x ?y (?y[ex:p -> ?x] :- ?x[ex:p -> ?y])"
-    assert data(tmp_path, "OWL-Direct", given, OF_B) == set()
-    found = data(tmp_path, "OWL-Direct", given, OF_B, rules)
-    assert {fact for fact in found if isinstance(fact, Atom)} == {Atom(iri(E + "r"), (iri(E + x),)) for x in "xy"}
+    assert data(tmp_path, "OWL-Direct", inputs, OF_B) == set()
+    result = data(tmp_path, "OWL-Direct", inputs, OF_B, rules)
+    assert {fact for fact in result if isinstance(fact, Atom)} == {Atom(iri(E + "r"), (iri(E + x),)) for x in "xy"}
 
 
 def test_under_owl_direct_what_is_the_same_is_equal_in_relations(tmp_path: Path) -> None:
-    given = f"{ONTOLOGY} ex:p a <{OWL}FunctionalProperty> . ex:x ex:p ex:a, ex:b ."
-    found = data(tmp_path, "OWL-Direct", given, "ex:r(ex:f(ex:a))", "ex:s(ex:b) :- ex:r(ex:f(ex:b))")
-    assert {A, B} <= {fact[1][0] for fact in found if fact[0] == iri(E + "s")}
+    inputs = f"{ONTOLOGY} ex:p a <{OWL}FunctionalProperty> . ex:x ex:p ex:a, ex:b ."
+    result = data(tmp_path, "OWL-Direct", inputs, "ex:r(ex:f(ex:a))", "ex:s(ex:b) :- ex:r(ex:f(ex:b))")
+    assert {A, B} <= {fact[1][0] for fact in result if fact[0] == iri(E + "s")}
     equal = data(tmp_path, "OWL-Direct", ONTOLOGY, "ex:a = ex:c", OF_B, "ex:c # ex:b")
     assert Atom(iri(E + "r"), (A,)) in equal
 
@@ -389,9 +389,9 @@ UNION = f"{ONTOLOGY} ex:p <{RDFS}range> [ <{OWL}unionOf> (ex:b ex:c) ] . ex:x ex
 
 @pytest.mark.parametrize("known", ["ex:y a ex:b .", f"ex:q <{RDFS}range> ex:b . ex:z ex:q ex:y ."])
 def test_what_is_in_a_union_and_in_a_class_of_it_is_read_by_rules(tmp_path: Path, known: str) -> None:
-    found = data(tmp_path, "OWL-Direct", f"{UNION} {known}", OF_B)
-    assert {fact for fact in found if isinstance(fact, Atom)} == {Atom(iri(E + "r"), (iri(E + "y"),))}
-    assert data(tmp_path, "OWL-Direct", UNION, OF_B, "ex:y # ex:b") == {*found, Triple(iri(E + "y"), TYPE, B)}
+    result = data(tmp_path, "OWL-Direct", f"{UNION} {known}", OF_B)
+    assert {fact for fact in result if isinstance(fact, Atom)} == {Atom(iri(E + "r"), (iri(E + "y"),))}
+    assert data(tmp_path, "OWL-Direct", UNION, OF_B, "ex:y # ex:b") == {*result, Triple(iri(E + "y"), TYPE, B)}
 
 
 @pytest.mark.parametrize("given", ["", "ex:x a ex:b .", f"ex:c <{RDFS}subClassOf> ex:b ."])
@@ -485,7 +485,7 @@ def test_a_built_in_that_is_not_external_is_warned_of() -> None:
         'Forall ?x (ex:p(func:concat("a" ?x)) :- And(ex:q(?x) pred:numeric-less-than(?x 5)))',
         "Forall ?x (ex:p(?x) :- And(ex:q(?x) External(pred:numeric-less-than(?x 5))))",
     )
-    assert [(str(one.origin), one.message) for one in warnings(squall.compile(program, lexer="rifps"))] == [
+    assert [(str(warning.origin), warning.message) for warning in warnings(squall.compile(program, lexer="rifps"))] == [
         ("<text>:1:60", "`func:concat` is a function of the program here, and not the built-in of this name"),
         (
             "<text>:1:97",

@@ -64,29 +64,29 @@ from tests.snapshots import (
 
 def linear(function: Callable[[Row], Row | None]) -> Snapshot:
     """Row by row."""
-    return each(lambda row: () if (made := function(row)) is None else (made,))
+    return each(lambda row: () if (result := function(row)) is None else (result,))
 
 
 def each(function: Callable[[Row], Iterable[Row]]) -> Snapshot:
     """Row by row, any number of each."""
 
     def snapshot(left: Bag, _: Bag) -> Bag:
-        made: Bag = Counter()
+        bag: Bag = Counter()
         for row, count in left.items():
             for result in function(row):
-                made[result] += count
-        return nonzero(made)
+                bag[result] += count
+        return nonzero(bag)
 
     return snapshot
 
 
 def joined(on: Sequence[tuple[int, int]], keep: Sequence[int]) -> Snapshot:
     def snapshot(left: Bag, right: Bag) -> Bag:
-        made: Bag = Counter()
-        for (one, count), (other, times) in product(left.items(), right.items()):
-            if all(one[i] == other[j] for i, j in on):
-                made[_kept(one + other, keep)] += count * times
-        return nonzero(made)
+        bag: Bag = Counter()
+        for (item, count), (other, times) in product(left.items(), right.items()):
+            if all(item[i] == other[j] for i, j in on):
+                bag[_kept(item + other, keep)] += count * times
+        return nonzero(bag)
 
     return snapshot
 
@@ -99,26 +99,26 @@ def left_joined(on: Sequence[tuple[int, int]], keep: Sequence[int], holds: Calla
     """holds: the condition, on the columns kept. Right rows have two columns."""
 
     def snapshot(left: Bag, right: Bag) -> Bag:
-        made: Bag = Counter()
-        for one, count in left.items():
+        bag: Bag = Counter()
+        for item, count in left.items():
             alone = True
             for other, times in right.items():
-                if all(one[i] == other[j] for i, j in on) and holds(_kept(one + other, keep)):
-                    made[_kept(one + other, keep)] += count * times
+                if all(item[i] == other[j] for i, j in on) and holds(_kept(item + other, keep)):
+                    bag[_kept(item + other, keep)] += count * times
                     alone = False
             if alone:
-                made[_kept((*one, None, None), keep)] += count
-        return nonzero(made)
+                bag[_kept((*item, None, None), keep)] += count
+        return nonzero(bag)
 
     return snapshot
 
 
 def without(on: Sequence[tuple[int, int]]) -> Snapshot:
     def snapshot(left: Bag, right: Bag) -> Bag:
-        held: Counter[Row] = Counter()
+        rows: Counter[Row] = Counter()
         for row, count in right.items():
-            held[tuple(row[j] for _, j in on)] += count
-        return Counter({row: count for row, count in left.items() if held[tuple(row[i] for i, _ in on)] <= 0})
+            rows[tuple(row[j] for _, j in on)] += count
+        return Counter({row: count for row, count in left.items() if rows[tuple(row[i] for i, _ in on)] <= 0})
 
     return snapshot
 
@@ -139,10 +139,10 @@ def added(left: Bag, right: Bag) -> Bag:
 
 def closed(left: Bag, _: Bag) -> Bag:
     """By Warshall's algorithm."""
-    found = {row for row, count in left.items() if count > 0}
+    results = {row for row, count in left.items() if count > 0}
     for middle in (A, B, C):
-        found |= {(x, z) for (x, y), (w, z) in product(found, found) if y == middle == w}
-    return Counter(dict.fromkeys(found, 1))
+        results |= {(x, z) for (x, y), (w, z) in product(results, results) if y == middle == w}
+    return Counter(dict.fromkeys(results, 1))
 
 
 def match_of(*cells: ops.Cell) -> Callable[[Row], Row | None]:
@@ -198,10 +198,10 @@ def _waiting_join(on: tuple[tuple[int, int], ...], keep: tuple[int, ...]) -> Cas
     """A join that lets rows of one side wait from the start."""
 
     def make() -> Join:
-        made = ready(ops.Join(on, keep), 2, 2, grows=True)
-        assert isinstance(made, Join)
-        made.patience = 0
-        return made
+        job = ready(ops.Join(on, keep), 2, 2, grows=True)
+        assert isinstance(job, Join)
+        job.patience = 0
+        return job
 
     return Case(make, (2, 2), joined(on, keep), signs=(1,))
 
@@ -271,7 +271,9 @@ CASES = {
         lambda: ready(ops.Construct((1, C, 0, 0), rules=("the rule", "another")), 2),
         (2,), linear(lambda row: (row[1], C, row[0], row[0], "the rule")),
     ),
-    "emit of constants": Case(lambda: ready(ops.Construct((A, C), rules=("r",)), 1), (1,), linear(lambda row: (A, C, "r"))),
+    "emit of constants": Case(
+        lambda: ready(ops.Construct((A, C), rules=("r",)), 1), (1,), linear(lambda row: (A, C, "r"))
+    ),
     "emit of what may be unbound": Case(
         lambda: Plain(stateless.emit((1, C, 1), ("r",), 3, {0, 1})),
         (3,), linear(lambda row: None if row[1] is None else (row[1], C, row[1], "r")), cells=(A, None),
@@ -327,14 +329,14 @@ KEEPING = {name: case for name, case in CASES.items() if isinstance(case.make(),
 @settings(max_examples=examples_of(12), deadline=None)
 def test_what_comes_out_adds_up_at_every_instant(case: Case, data: st.DataObject) -> None:
     op = case.make()
-    taken: list[Step] = []
-    came: list[Delta] = []
+    steps: list[Step] = []
+    deltas: list[Delta] = []
     for port, batch in data.draw(case.steps):
-        given = list(batch)
-        came += op.apply(port, batch)
-        assert batch == given, "what is given stays as it is"
-        taken.append((port, batch))
-        case.holds(taken, came)
+        inputs = list(batch)
+        deltas += op.apply(port, batch)
+        assert batch == inputs, "what is given stays as it is"
+        steps.append((port, batch))
+        case.holds(steps, deltas)
 
 
 @pytest.mark.parametrize("case", KEEPING.values(), ids=KEEPING.keys())
@@ -343,16 +345,16 @@ def test_what_comes_out_adds_up_at_every_instant(case: Case, data: st.DataObject
 def test_it_goes_on_elsewhere_from_what_it_kept(case: Case, data: st.DataObject, settled: bool) -> None:
     """After each step the state is moved into a fresh operator; `settled`: the store has added up what it holds."""
     store: dict[int, list[Delta]] = {}
-    taken: list[Step] = []
-    came: list[Delta] = []
+    steps: list[Step] = []
+    deltas: list[Delta] = []
     for port, batch in data.draw(case.steps):
         op = case.make()
         assert isinstance(op, Stateful)
         restore(op, store, settled)
-        came += op.apply(port, batch)
+        deltas += op.apply(port, batch)
         keep(op, store)
-        taken.append((port, batch))
-        case.holds(taken, came)
+        steps.append((port, batch))
+        case.holds(steps, deltas)
 
 
 def restore(op: Stateful, store: dict[int, list[Delta]], settled: bool) -> None:
@@ -362,8 +364,8 @@ def restore(op: Stateful, store: dict[int, list[Delta]], settled: bool) -> None:
 
 
 def keep(op: Stateful, store: dict[int, list[Delta]]) -> None:
-    for slot, kept in op.kept():
-        store.setdefault(slot, []).extend(kept)
+    for slot, state in op.kept():
+        store.setdefault(slot, []).extend(state)
     assert list(op.kept()) == []
 
 
@@ -395,17 +397,17 @@ def test_what_has_ended_is_forgotten_and_nobody_can_tell(case: Case, data: st.Da
     nothing is left (semantics.md 6, law 6), unless it lasts for ever."""
     op = case.make()
     assert isinstance(op, Stateful)
-    taken: list[Step] = []
-    came: list[Delta] = []
+    steps: list[Step] = []
+    deltas: list[Delta] = []
     for port, ((*row, start, end, weight),) in sorted(_singly(data.draw(case.steps)), key=lambda step: step[1][0][-3]):
         if data.draw(st.booleans()):
             forget(op, start)
         batch = [(*row, start, end if forever else min(end, max(INSTANTS) + 1), weight)]
-        came += op.apply(port, batch)
-        taken.append((port, batch))
-    case.holds(taken, came)
+        deltas += op.apply(port, batch)
+        steps.append((port, batch))
+    case.holds(steps, deltas)
     forget(op, 2 * len(INSTANTS))
-    assert op.size() == 0 or any(entry[-2] == FOREVER for _, batch in taken for entry in batch)
+    assert op.size() == 0 or any(entry[-2] == FOREVER for _, batch in steps for entry in batch)
 
 
 def _singly(steps: Iterable[Step]) -> Iterator[Step]:
@@ -438,11 +440,11 @@ def test_an_index_from_which_all_has_gone_can_be_swept() -> None:
 @pytest.mark.parametrize("grows", [True, False])
 def test_memories_of_what_ends_stay_small(grows: bool) -> None:
     """However long a stream of ever new rows is, what is kept is a few times what is valid."""
-    made = [
+    job = [
         ready(ops.Join(((0, 0),), (0,)), 1, 1, grows=grows), ready(ops.AntiJoin(((0, 0),)), 1, 1, grows=grows),
         ready(ops.LeftJoin(((0, 0),), (0,)), 1, 1, grows=grows), ready(ops.Distinct(1), 1, 1, grows=grows),
     ]  # fmt: skip
-    for op in made:
+    for op in job:
         assert isinstance(op, Stateful)
         largest = 0
         for time in range(4000):
@@ -465,9 +467,9 @@ def test_rows_of_one_side_wait_until_the_other_brings_some() -> None:
         largest = max(largest, op.size())
     assert op.indexes[0].size() <= SWEPT
     assert largest < 4 * SWEPT
-    found = op.apply(1, [(A, C, 8000, FOREVER, 1), ("<urn:800>", C, 8000, FOREVER, 1)])
+    result = op.apply(1, [(A, C, 8000, FOREVER, 1), ("<urn:800>", C, 8000, FOREVER, 1)])
     lasting = ("<urn:800>", C, C, 8000, FOREVER, 1)
-    assert sorted(found) == [lasting] + [(A, C, C, 8000, time + 40, 1) for time in range(7964, 8000, 4)]
+    assert sorted(result) == [lasting] + [(A, C, C, 8000, time + 40, 1) for time in range(7964, 8000, 4)]
     assert not op.waiting.size
 
 
@@ -479,17 +481,17 @@ def test_rows_of_one_side_wait_until_the_other_brings_some() -> None:
 def test_a_recursive_set_deletes_first_and_rederives(entries_of: list[tuple[bool, list[Delta]]]) -> None:
     """While deleting, it says at once what may be gone, and adds nothing; when it has rederived, all is as counted."""
     op = DRedDistinct(1)
-    taken: list[Delta] = []
-    came: list[Delta] = []
+    deltas: list[Delta] = []
+    actual: list[Delta] = []
     for deleting, batch in entries_of:
         op.deleting = deleting
-        found = op.apply(0, batch)
+        result = op.apply(0, batch)
         op.deleting = False
-        assert not deleting or all(weight < 0 for *_, weight in found)
-        came += found + op.rederive()
-        taken += batch
+        assert not deleting or all(weight < 0 for *_, weight in result)
+        actual += result + op.rederive()
+        deltas += batch
         for instant in INSTANTS:
-            assert at(came, instant) == unique(1)(at(taken, instant), Counter())
+            assert at(actual, instant) == unique(1)(at(deltas, instant), Counter())
 
 
 def test_while_deleting_a_row_goes_though_it_has_another_reason() -> None:
@@ -512,12 +514,12 @@ def test_a_recursive_set_moves_between_deleting_and_rederiving(
 ) -> None:
     """The phases of a distributed recursion are rounds: each starts from what the last one kept."""
     store: dict[int, list[Delta]] = {}
-    came: list[Delta] = []
+    deltas: list[Delta] = []
 
     def moved(work: Callable[[DRedDistinct], list[Delta]]) -> None:
         op = DRedDistinct(1)
         restore(op, store, settled)
-        came.extend(work(op))
+        deltas.extend(work(op))
         keep(op, store)
 
     def delete(batch: list[Delta]) -> Callable[[DRedDistinct], list[Delta]]:
@@ -535,7 +537,7 @@ def test_a_recursive_set_moves_between_deleting_and_rederiving(
     moved(DRedDistinct.rederive)
     every = [entry for batch in [*before, *after] for entry in batch]
     for instant in INSTANTS:
-        assert at(came, instant) == unique(1)(at(every, instant), Counter())
+        assert at(deltas, instant) == unique(1)(at(every, instant), Counter())
 
 
 @pytest.mark.parametrize("made", [RetractableDistinct, DRedDistinct])
@@ -544,9 +546,9 @@ def test_a_recursive_set_moves_between_deleting_and_rederiving(
 def test_a_row_that_begins_comes_with_what_makes_it(made: type[RetractableDistinct], batch: list[Delta]) -> None:
     """The second column is the maker: one that is there when the row begins."""
     for row, maker, start, _, weight in made(1).apply(0, batch):
-        there = at(batch, start)
-        if weight > 0 and all(count > 0 for count in there.values()):
-            assert there[row, maker] > 0
+        existing_items = at(batch, start)
+        if weight > 0 and all(count > 0 for count in existing_items.values()):
+            assert existing_items[row, maker] > 0
 
 
 # Functions of time
@@ -565,14 +567,14 @@ def since(taken: Sequence[Delta], row: Row, instant: int) -> int:
 def timed_rows(op: ops.Extend | ops.Filter, taken: Sequence[Delta], instant: int) -> Bag:
     """What the operator comes to at an instant."""
     now = functions.lookup(function_iri("now"))
-    found: Bag = Counter()
+    bag: Bag = Counter()
     for row, count in at(taken, instant).items():
         start = since(taken, row, instant)
         if count > 0 and isinstance(op, ops.Extend):
-            found[(*row, str(now.evaluate(start)))] = count
+            bag[(*row, str(now.evaluate(start)))] = count
         elif count > 0 and start < 4:
-            found[row] = count
-    return found
+            bag[row] = count
+    return bag
 
 
 @pytest.mark.parametrize("op", [ops.Extend(NOW, timed=True), ops.Filter(EARLY, timed=True)], ids=["extend", "test"])
@@ -584,18 +586,18 @@ def test_a_function_of_time_sees_since_when_a_row_holds(
     timed = ready(op, 1)
     assert isinstance(timed, TimedDistinct)
     timed.keep()
-    taken: list[Delta] = []
-    came: list[Delta] = []
+    deltas: list[Delta] = []
+    actual: list[Delta] = []
     store: dict[int, list[Delta]] = {}
     for batch in batches:
         if move:
             timed = TimedDistinct(op, 1)
             restore(timed, store, settled)
-        came += timed.apply(0, batch)
+        actual += timed.apply(0, batch)
         keep(timed, store)
-        taken += batch
+        deltas += batch
         for instant in INSTANTS:
-            assert at(came, instant) == timed_rows(op, taken, instant)
+            assert at(actual, instant) == timed_rows(op, deltas, instant)
 
 
 @pytest.mark.parametrize("op", [ops.Extend(NOW, timed=True), ops.Filter(EARLY, timed=True)], ids=["extend", "test"])
@@ -607,12 +609,12 @@ def test_a_function_of_time_forgets_what_has_ended_before(
     """What ends just now is known still: a row that goes on has held since it began."""
     timed = ready(op, 1)
     assert isinstance(timed, TimedDistinct)
-    came: list[Delta] = []
-    for entry in sorted(batch, key=lambda one: one[-3]):
+    deltas: list[Delta] = []
+    for entry in sorted(batch, key=lambda item: item[-3]):
         forget(timed, data.draw(st.integers(0, entry[-3])))
-        came += timed.apply(0, [entry])
+        deltas += timed.apply(0, [entry])
     for instant in INSTANTS:
-        assert at(came, instant) == timed_rows(op, batch, instant)
+        assert at(deltas, instant) == timed_rows(op, batch, instant)
 
 
 # Table functions
@@ -771,10 +773,10 @@ WHOLE = (ops.Group((), ()), ops.Slice(), ops.Update(((None, 0, A, 0),)), ops.Sin
 
 @pytest.mark.parametrize("op", WHOLE, ids=lambda op: type(op).__name__)
 def test_what_looks_at_whole_instants_waits_for_time(op: ops.Operator) -> None:
-    made = ready(op, 1)
-    assert isinstance(made, EventTimeOperator)
-    assert made.apply(0, [] if isinstance(made, OutputOperator) else [(A, 1, 2, 1)]) == []
-    assert isinstance(made, Update) or made.due <= 1 or isinstance(made, OutputOperator)
+    job = ready(op, 1)
+    assert isinstance(job, EventTimeOperator)
+    assert job.apply(0, [] if isinstance(job, OutputOperator) else [(A, 1, 2, 1)]) == []
+    assert isinstance(job, Update) or job.due <= 1 or isinstance(job, OutputOperator)
 
 
 # Which columns may be unbound
@@ -783,7 +785,7 @@ def test_what_looks_at_whole_instants_waits_for_time(op: ops.Operator) -> None:
 def _unbound(op: ops.Operator, *inputs: ops.Operator, width: int = 2) -> set[int]:
     """The columns that may be unbound behind an operator whose inputs are made of a match by these."""
     nodes = [Node("read", ops.Scan(Source())), Node("match", ops.Match(tuple(range(width))), (Input("read"),))]
-    nodes += [Node(f"in{port}", one, (Input("match"),)) for port, one in enumerate(inputs)]
+    nodes += [Node(f"in{port}", item, (Input("match"),)) for port, item in enumerate(inputs)]
     node = Node("op", op, tuple(Input(f"in{port}") for port in range(len(inputs))))
     return set(Plan((*nodes, node)).unbound["op"])
 
@@ -836,5 +838,5 @@ def test_a_fact_is_not_made_of_what_is_unbound() -> None:
         )
     )
     op = operator(plan.by_id["emit"], plan)
-    given = [(A, B, None, ALWAYS, FOREVER, 1), (A, B, C, ALWAYS, FOREVER, 1)]
-    assert op.apply(0, given) == [(A, B, C, "r", ALWAYS, FOREVER, 1)]
+    inputs = [(A, B, None, ALWAYS, FOREVER, 1), (A, B, C, ALWAYS, FOREVER, 1)]
+    assert op.apply(0, inputs) == [(A, B, C, "r", ALWAYS, FOREVER, 1)]

@@ -25,14 +25,18 @@ def planned(*sets: str) -> Plan:
 
 def closure(plan: Plan, text: str) -> set[str]:
     """What rules derive from static data, as lines, and the data."""
-    given = static(text)
-    result = [out.fact for out in squall.run(plan, [], static=given)]
-    return {show_fact(fact) for fact in [*result, *(fact for event in given for fact in event.facts)]}
+    inputs = static(text)
+    result = [out.fact for out in squall.run(plan, [], static=inputs)]
+    return {show_fact(fact) for fact in [*result, *(fact for event in inputs for fact in event.facts)]}
 
 
 def without(system: System, names: set[str]) -> System:
     """The system without some rules, which may be written as several each: ``name``, ``name-last``, ``name-step``."""
-    inner = (without(one, names) for one in system.subsystems if not {one.name, one.name.rpartition("-")[0]} & names)
+    inner = (
+        without(subsystem, names)
+        for subsystem in system.subsystems
+        if not {subsystem.name, subsystem.name.rpartition("-")[0]} & names
+    )
     return replace(system, subsystems=tuple(inner))
 
 
@@ -78,9 +82,9 @@ def test_what_helps_is_a_relation_that_no_variable_reads_and_no_answer_has() -> 
         for rule in rules(squall.compile(rules=[name])):
             for part in rule.joinables:
                 assert not isinstance(part, Pattern) or not str(part.predicate).startswith(rulesets.HELPER)
-            for made in rule.consequences:
-                assert isinstance(made, Construct)
-                assert made.internal is isinstance(made.template[0], AtomPattern)
+            for consequence in rule.consequences:
+                assert isinstance(consequence, Construct)
+                assert consequence.internal is isinstance(consequence.template[0], AtomPattern)
 
 
 # Examples of each rule: its name, the data, and what follows. It does not follow without the rule, nor without those of
@@ -251,8 +255,8 @@ NAMED = {name for _, name, _, _ in EXAMPLES}
 def test_each_rule_concludes_what_no_other_does(sets: list[str], name: str, data: str, due: str) -> None:
     (expected,) = (show_fact(fact) for event in static(due) for fact in event.facts)
     assert expected in closure(planned(*sets), data)
-    others = without(squall.compile(rules=sets), {name, *FOLLOWS.get(name, ())})
-    assert expected not in closure(squall.plan(others, "greedy"), data)
+    other_items = without(squall.compile(rules=sets), {name, *FOLLOWS.get(name, ())})
+    assert expected not in closure(squall.plan(other_items, "greedy"), data)
 
 
 def test_all_rules_have_an_example() -> None:

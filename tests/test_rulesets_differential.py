@@ -51,7 +51,7 @@ ONE = literal("1", XSD + "nonNegativeInteger")
 
 def fact(subject: Any, predicate: Any, object: Any) -> st.SearchStrategy[list[Triple]]:
     """One triple; a term stands for itself."""
-    slots = (one if isinstance(one, st.SearchStrategy) else st.just(one) for one in (subject, predicate, object))
+    slots = (item if isinstance(item, st.SearchStrategy) else st.just(item) for item in (subject, predicate, object))
     return st.builds(lambda *terms: [Triple(*terms)], *slots)
 
 
@@ -60,10 +60,10 @@ def listed(subject: Any, predicate: str, members: Any) -> st.SearchStrategy[list
 
     def made(subject: Term, members: Sequence[Term]) -> list[Triple]:
         names = [
-            f"{predicate}.{'.'.join(one[20:-1] for one in (subject, *members))}.{at}" for at in range(len(members))
+            f"{predicate}.{'.'.join(item[20:-1] for item in (subject, *members))}.{at}" for at in range(len(members))
         ]
         cells = [*map(blank, names), iri(RDF + "nil")]
-        firsts = [Triple(cell, iri(RDF + "first"), one) for cell, one in zip(cells, members, strict=False)]
+        firsts = [Triple(cell, iri(RDF + "first"), item) for cell, item in zip(cells, members, strict=False)]
         rests = [Triple(cell, iri(RDF + "rest"), after) for cell, after in pairwise(cells)]
         return [Triple(subject, iri(OWL + predicate), cells[0]), *firsts, *rests]
 
@@ -114,7 +114,7 @@ IN_OWL = [
 
 def graphs(parts: Sequence[st.SearchStrategy[list[Triple]]]) -> st.SearchStrategy[Graph]:
     some = st.lists(st.one_of(parts), min_size=1, max_size=10)
-    return some.map(lambda found: frozenset(triple for part in found for triple in part))
+    return some.map(lambda result: frozenset(triple for part in result for triple in part))
 
 
 @cache
@@ -151,8 +151,8 @@ def _rdf_1_1(triple: Triple) -> bool:
 @settings(max_examples=examples_of(60), deadline=None)
 @given(graphs(IN_RDFS))
 def test_rdfs_as_owlrl_has_it(graph: Graph) -> None:
-    found = ours(graph, "rdfs", "rdfs-axioms")
-    assert compared(found, _rdf_1_1) == compared(theirs(graph, owlrl.RDFS_Semantics, True), _rdf_1_1)
+    result = ours(graph, "rdfs", "rdfs-axioms")
+    assert compared(result, _rdf_1_1) == compared(theirs(graph, owlrl.RDFS_Semantics, True), _rdf_1_1)
 
 
 REFLEXIVE = {
@@ -169,13 +169,13 @@ def _owl(triple: Triple) -> bool:
     if itself and (triple.predicate in REFLEXIVE or "example.org" not in triple.subject):
         return True
     datatype = triple.object == iri(RDFS + "Datatype") and "example.org" not in triple.subject
-    return datatype or any(one.startswith((OURS, ERROR)) for one in triple)
+    return datatype or any(item.startswith((OURS, ERROR)) for item in triple)
 
 
 @settings(max_examples=examples_of(40), deadline=None)
 @given(graphs(IN_OWL))
 def test_owl_2_rl_as_owlrl_has_it(graph: Graph) -> None:
-    found, due = ours(graph, "owl2rl"), theirs(graph, owlrl.OWLRL_Semantics, False)
-    assert compared(found, _owl) == compared(due, _owl)
-    if any(triple.predicate == f"{ERROR}error>" for triple in due):
-        assert any(triple.predicate == f"{OURS}violatedBy>" for triple in found)
+    result, expected = ours(graph, "owl2rl"), theirs(graph, owlrl.OWLRL_Semantics, False)
+    assert compared(result, _owl) == compared(expected, _owl)
+    if any(triple.predicate == f"{ERROR}error>" for triple in expected):
+        assert any(triple.predicate == f"{OURS}violatedBy>" for triple in result)

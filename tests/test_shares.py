@@ -85,7 +85,10 @@ def compiled(text: str, lexer: str, window: Window, removals: bool = False) -> S
 
 def told(system: System, output: str) -> System:
     """The system, its rules told in this way, and so is a query; not a stream."""
-    parts = (replace(one, output=output) if one.output and not one.stream else one for one in system.subsystems)
+    parts = (
+        replace(subsystem, output=output) if subsystem.output and not subsystem.stream else subsystem
+        for subsystem in system.subsystems
+    )
     return replace(system, subsystems=tuple(parts), output=output)
 
 
@@ -130,7 +133,7 @@ def test_tasks_do_together_what_one_does(planner: str, many: int, monkeypatch: p
 
     def law(
         system: System,
-        came: list[Event],
+        actual: list[Event],
         always: tuple[Triple, ...],
         cuts: list[int],
         compact: int,
@@ -140,20 +143,20 @@ def test_tasks_do_together_what_one_does(planner: str, many: int, monkeypatch: p
         monkeypatch.setattr(sharded_plan, "COMPACT", compact)
         plan = squall.plan(system, planner)
         assume(why_together(plan) is None)
-        came = came if any("removals=True" in repr(node.op) for node in plan.nodes) else without_removals(came)
+        actual = actual if any("removals=True" in repr(node.op) for node in plan.nodes) else without_removals(actual)
         static = [Event(ALWAYS, always)]
         draw = Random(seed)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
         try:
-            list(squall.run(plan, came, static=static))
+            list(squall.run(plan, actual, static=static))
         except BuilderError:
             event("does not come to rest")
             with pytest.raises(BuilderError, match="steps without an event"), Failed.retold():
-                in_memory.run(plan, in_memory.cut(came, cuts), static, few=few, workers=workers)
+                in_memory.run(plan, in_memory.cut(actual, cuts), static, few=few, workers=workers)
             return
-        found = in_memory.run(plan, in_memory.cut(came, cuts), static, few=few, workers=workers)
-        event("told something" if found else "told nothing")
-        assert_as_oracle(system, found, came, static)
+        outputs = in_memory.run(plan, in_memory.cut(actual, cuts), static, few=few, workers=workers)
+        event("told something" if outputs else "told nothing")
+        assert_as_oracle(system, outputs, actual, static)
 
     data = {"system": programs(), "came": streams(), "always": SOME, "cuts": st.lists(st.integers(0, 12), max_size=4)}
     compact, few, seed = st.sampled_from([1, 2, 100]), st.sampled_from([-1, 3, 1_000_000]), st.integers(0, 1 << 32)
@@ -209,8 +212,8 @@ def test_it_is_said_why_updates_are_not_shared_out(text: str, what: str, planner
     ],
 )
 def test_it_is_said_which_rule_does_not_let_them(rule: tuple[str, str], window: Window, output: str, what: str) -> None:
-    asked = told(compiled(*rule, window), output)
-    why = why_together(squall.plan(System(subsystems=(compiled(LAST, "sparql", SlidingWindow(4)), asked))))
+    outputs = told(compiled(*rule, window), output)
+    why = why_together(squall.plan(System(subsystems=(compiled(LAST, "sparql", SlidingWindow(4)), outputs))))
     assert why is not None
     assert why.what == what
 
@@ -252,15 +255,15 @@ def _id(text: str) -> str:
 
 
 def test_the_latest_share_says_what_is_late_and_the_first_to_have_something_to_do_when() -> None:
-    said = {"passed": (3, 5), "earliest": (4, 6), "due": (9, FOREVER)}
-    told = TaskReport(instants=tuple((name, 0, time) for name, times in said.items() for time in times))
-    assert sharded_plan._times(told) == {"passed": 5, "earliest": 6, "due": 9}
+    message = {"passed": (3, 5), "earliest": (4, 6), "due": (9, FOREVER)}
+    outputs = TaskReport(instants=tuple((name, 0, time) for name, times in message.items() for time in times))
+    assert sharded_plan._times(outputs) == {"passed": 5, "earliest": 6, "due": 9}
 
 
 def test_all_facts_of_a_subject_are_in_one_share() -> None:
-    found = {(name, share_of(Triple(name, name, other), 3)) for name in NAMES for other in NAMES}
-    assert len(found) == len(NAMES)
-    assert {share for _, share in found} == {0, 1, 2}
+    results = {(name, share_of(Triple(name, name, other), 3)) for name in NAMES for other in NAMES}
+    assert len(results) == len(NAMES)
+    assert {share for _, share in results} == {0, 1, 2}
     atoms = [Atom(NAMES[0], (NAMES[1], NAMES[2])), Atom(NAMES[0], (NAMES[1],))]
     assert {share_of(atom, 3) for atom in atoms} == {share_of(Triple(NAMES[1], NAMES[0], NAMES[0]), 3)}
     assert share_of(Atom(NAMES[0], ()), 3) == share_of(Triple(NAMES[0], NAMES[0], NAMES[0]), 3)
@@ -268,14 +271,14 @@ def test_all_facts_of_a_subject_are_in_one_share() -> None:
 
 def test_a_task_that_reads_by_itself_makes_messages_for_its_share_and_the_first_one_tells_of_the_source() -> None:
     plan = squall.plan(program(LAST))
-    lost = Lost("malformed", "in.ntt", 0, 1, "no triple", "x")
-    parsed = Parsed(0, stream("1 :a :p :b\n2 :b :p :b\n3 :c :p :c\n4 :d :p :e"), [lost], 4, "in.ntt")
+    dead_letters = Lost("malformed", "in.ntt", 0, 1, "no triple", "x")
+    parsed = Parsed(0, stream("1 :a :p :b\n2 :b :p :b\n3 :c :p :c\n4 :d :p :e"), [dead_letters], 4, "in.ntt")
     each = [list(facts(plan, 3, [parsed], 10, Sharing(3, own))) for own in range(3)]
     every = list(facts(plan, 3, [parsed], 10, Sharing(3)))
     assert sorted(chain(*each)) == sorted(every)
-    assert [len([one for one in found if one.kind == LOST]) for found in each] == [3, 0, 0]
-    assert [len([one for one in found if one.kind == COUNT]) for found in each] == [1, 0, 0]
-    assert [{one.level for one in found if one.kind == ROW} for found in each] == [{0}, {1}, {2}]
+    assert [len([item for item in result if item.kind == LOST]) for result in each] == [3, 0, 0]
+    assert [len([item for item in result if item.kind == COUNT]) for result in each] == [1, 0, 0]
+    assert [{item.level for item in result if item.kind == ROW} for result in each] == [{0}, {1}, {2}]
 
 
 def test_a_run_that_began_before_there_were_shares_goes_on_in_one() -> None:
@@ -296,8 +299,8 @@ def test_nodes_are_measured_in_all_shares_together() -> None:
         job = squall.build(plan, options=Options(measure=True))
         list(job.run([events[:3], events[3:]]))
         figures: PlanMetrics = job.figures()  # type: ignore[attr-defined]
-        assert {id: one.rows for id, one in tally.figures().items()} == {
-            id: one.rows for id, one in figures.items() if one.rows
+        assert {id: item.rows for id, item in tally.figures().items()} == {
+            id: item.rows for id, item in figures.items() if item.rows
         }
 
 
@@ -313,8 +316,8 @@ BLINKS = (
 def blinking(gap: int) -> list[Event]:
     """Something begins that goes on by itself, and ends a hundred instants later. gap: how far from each other other
     events come in the mean time (integer ms)."""
-    others = "".join(f"{time} :b{time} :p :c\n" for time in range(2, 100, gap))
-    return stream(f"1 :a :on :b\n{others}101 :a :stop :now")
+    text = "".join(f"{time} :b{time} :p :c\n" for time in range(2, 100, gap))
+    return stream(f"1 :a :on :b\n{text}101 :a :stop :now")
 
 
 @pytest.mark.parametrize("few", [-1, 1_000_000])
@@ -331,9 +334,9 @@ def test_an_event_is_one_for_all_shares(text: str, shared: bool, few: int, monke
         events = blinking(gap)
         for cuts in ([], [20, 60], list(range(0, 100, 2))):
             workers = in_memory.Workers(Random(gap))
-            found = in_memory.run(plan, in_memory.cut(events, cuts), few=few, workers=workers)
-            assert_as_oracle(system, found, events)
-            assert len(found) >= 98
+            outputs = in_memory.run(plan, in_memory.cut(events, cuts), few=few, workers=workers)
+            assert_as_oracle(system, outputs, events)
+            assert len(outputs) >= 98
     for cuts in ([], [4], [4, 5]):
         with pytest.raises(BuilderError, match="after 10 steps"), Failed.retold():
             in_memory.run(plan, in_memory.cut(blinking(12), cuts), few=few)
@@ -342,14 +345,14 @@ def test_an_event_is_one_for_all_shares(text: str, shared: bool, few: int, monke
 @given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 12), st.booleans())
 def test_of_the_times_of_events_those_are_kept_that_matter(times: list[int], steps: int, in_order: bool) -> None:
     """No more steps than are allowed lie between two that are kept, or else nothing else does."""
-    came = _Came(steps)
+    actual = _Came(steps)
     for time in sorted(times) if in_order else times:
-        came.add(time)
-    kept = sorted({*came.times})
-    assert {*kept} <= {*times}
-    assert kept[:1] == sorted(times)[:1]
-    assert kept[-1:] == sorted(times)[-1:]
-    for before, after in pairwise(kept):
+        actual.add(time)
+    state = sorted({*actual.times})
+    assert {*state} <= {*times}
+    assert state[:1] == sorted(times)[:1]
+    assert state[-1:] == sorted(times)[-1:]
+    for before, after in pairwise(state):
         assert after - before <= steps or not [time for time in times if before < time < after]
     if in_order:
-        assert all(after - before > steps for before, after in zip(kept, kept[2:], strict=False))
+        assert all(after - before > steps for before, after in zip(state, state[2:], strict=False))

@@ -65,8 +65,8 @@ def edges(count: int, seed: int) -> list[tuple[int, Triple]]:
     facts = []
     for number in range(count):
         closes = draw.random() < 0.1
-        one, other = draw.choice(nodes), draw.choice(nodes)
-        facts.append((number // 3, triple(one, "closed", "yes") if closes else triple(one, "edge", other)))
+        item, other = draw.choice(nodes), draw.choice(nodes)
+        facts.append((number // 3, triple(item, "closed", "yes") if closes else triple(item, "edge", other)))
     return facts
 
 
@@ -110,11 +110,11 @@ def test_java_objects_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """Python would leave it for when there is much to be collected: of what Java has for it, it knows nothing."""
     from squall.builders.spark.sink_commit import SinkCommitter
 
-    held: list[int] = []
+    numbers: list[int] = []
     deliver = SinkCommitter.deliver
 
     def counted(self: SinkCommitter) -> None:
-        held.append(sum(type(one).__name__ == "JavaObject" for one in gc.get_objects()))
+        numbers.append(sum(type(object).__name__ == "JavaObject" for object in gc.get_objects()))
         deliver(self)
 
     monkeypatch.setattr(SinkCommitter, "deliver", counted)
@@ -126,7 +126,7 @@ def test_java_objects_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert plain(run_folder(REACH, tmp_path / "in", Options())) == reference(REACH, facts)
     finally:
         gc.enable()
-    assert max(held) < 2 * max(held[:2]), "no more than what two batches take"
+    assert max(numbers) < 2 * max(numbers[:2]), "no more than what two batches take"
 
 
 @pytest.mark.usefixtures("one_file_per_batch")
@@ -141,15 +141,15 @@ def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
     """The micro-batches whose lines Spark hands on."""
     from squall.builders.spark.run import Run
 
-    found: list[DataFrame] = []
+    data_frames: list[DataFrame] = []
     take_in = Run._process
 
     def noted(self: Run, coming: BatchInput, last: bool, keep: bool) -> None:
-        found.extend(coming.texts)
+        data_frames.extend(coming.texts)
         take_in(self, coming, last, keep)
 
     monkeypatch.setattr(Run, "_process", noted)
-    return found
+    return data_frames
 
 
 @pytest.mark.usefixtures("one_file_per_batch")
@@ -168,10 +168,10 @@ def test_workers_read_the_files_of_a_micro_batch_by_themselves(tmp_path: Path, p
     try:
         plan = squall.plan(squall.compile(GRANDPARENTS.replace("parent ", "edge "), lexer="jena"))
         sources = Sources([open_source(str(place)) for place in (folder, tmp_path / "rest.ntt")])
-        found = plain(squall.build(plan, "spark").run(sources))
+        result = plain(squall.build(plan, "spark").run(sources))
     finally:
         session().conf.set(size, before)
-    assert {fact for _, fact in found} == {
+    assert {fact for _, fact in result} == {
         str(out.fact) for out in squall.run(plan, [Event(0, (f,)) for _, f in facts])
     }
     assert [source.reading.statements for source in sources.sources] == [40, 20]
@@ -205,9 +205,9 @@ def test_a_key_may_have_half_of_all_rows(tmp_path: Path) -> None:
     facts += [(50, triple("m7", "closed", "yes"))]
     facts.sort(key=itemgetter(0))
     write(tmp_path / "in", facts, files=2)
-    found = plain(run_folder(program, tmp_path / "in", Options()))
-    assert found == reference(program, facts)
-    assert len(found) > 50 * 49
+    result = plain(run_folder(program, tmp_path / "in", Options()))
+    assert result == reference(program, facts)
+    assert len(result) > 50 * 49
 
 
 def test_a_restart_resumes_from_the_checkpoint(tmp_path: Path) -> None:
@@ -244,12 +244,12 @@ def test_the_static_side_of_a_join_goes_to_all_tasks(tmp_path: Path, most: str |
 
     program = "@prefix : <http://example.org/>.\n[r: (?o :by ?s) (?s :in ?r) (?r :at ?f) -> (?o :on ?f)]"
     plan = squall.plan(squall.compile(program, lexer="jena"))
-    known = "".join(f"{triple(f's{n}', 'in', f'r{n % 2}')}\n" for n in range(5)) + f"{triple('r0', 'at', 'f0')}\n"
-    (tmp_path / "known.nt").write_text(known)
+    existing = "".join(f"{triple(f's{n}', 'in', f'r{n % 2}')}\n" for n in range(5)) + f"{triple('r0', 'at', 'f0')}\n"
+    (tmp_path / "known.nt").write_text(existing)
     options = Options(checkpoint=tmp_path / "checkpoint")
     write(tmp_path / "in", [(n, triple(f"o{n}", "by", f"s{n % 5}")) for n in range(100)], files=2)
     more = [(100 + n, triple(f"o{100 + n}", "by", "s1")) for n in range(10)] + [(105, triple("r1", "at", "f1"))]
-    conf, found = session().conf, []
+    conf, result = session().conf, []
     if most is not None:
         conf.set("spark.squall.maxBroadcastRows", most)
     try:
@@ -259,12 +259,12 @@ def test_the_static_side_of_a_join_goes_to_all_tasks(tmp_path: Path, most: str |
                 (tmp_path / "in" / "later.ntt").write_text("".join(lines))
             sources = Sources([open_source(str(tmp_path / "in"))])
             job = squall.build(plan, "spark", options)
-            found += plain(job.run(sources, open_static(str(tmp_path / "known.nt"))))
+            result += plain(job.run(sources, open_static(str(tmp_path / "known.nt"))))
             assert ("in every task" in job.describe()) is (most is None)  # type: ignore[attr-defined]
     finally:
         conf.unset("spark.squall.maxBroadcastRows")
-    assert sorted(found) == sorted(set(found))
-    assert len(found) == 60 + 40 + 10
+    assert sorted(result) == sorted(set(result))
+    assert len(result) == 60 + 40 + 10
     assert (tmp_path / "checkpoint" / "broadcast.json").exists() is (most is None)
 
 
@@ -277,23 +277,23 @@ def test_a_vocabulary_goes_to_all_tasks_though_rules_and_streams_add_to_it(tmp_p
     [(?p :near ?q) -> (?p :implies ?q)]
     """
     plan = squall.plan(squall.compile(program, lexer="jena"))
-    known = [("loves", "implies", "likes"), ("near", "implies", "implies"), ("likes", "near", "knows")]
-    known += [("knows", "range", "person")]
-    (tmp_path / "known.nt").write_text("".join(f"{triple(*fact)}\n" for fact in known))
+    existing = [("loves", "implies", "likes"), ("near", "implies", "implies"), ("likes", "near", "knows")]
+    existing += [("knows", "range", "person")]
+    (tmp_path / "known.nt").write_text("".join(f"{triple(*fact)}\n" for fact in existing))
     facts = [(n, triple(f"s{n}", ["loves", "likes", "meets"][n % 3], f"s{n + 1}")) for n in range(60)]
     write(tmp_path / "in", facts, files=2)
     options = Options(checkpoint=tmp_path / "checkpoint")
-    found = []
+    results = []
     for part in ("", f"100 {triple('meets', 'near', 'likes')}\n"):
         if part:
             (tmp_path / "in" / "later.ntt").write_text(part)
         job = squall.build(plan, "spark", options)
-        found += plain(job.run(Sources([open_source(str(tmp_path / "in"))]), open_static(str(tmp_path / "known.nt"))))
+        results += plain(job.run(Sources([open_source(str(tmp_path / "in"))]), open_static(str(tmp_path / "known.nt"))))
         assert "in every task, for itself" in job.describe()  # type: ignore[attr-defined]
     events = [Event(time, (fact,)) for time, fact in [*facts, (100, triple("meets", "near", "likes"))]]
-    static = [Event(ALWAYS, (triple(*fact),)) for fact in known]
-    assert sorted(found) == sorted(plain(squall.build(plan).run([events], static)))
-    assert len(found) > 150
+    static = [Event(ALWAYS, (triple(*fact),)) for fact in existing]
+    assert sorted(results) == sorted(plain(squall.build(plan).run([events], static)))
+    assert len(results) > 150
 
 
 @pytest.mark.parametrize("share", [None, "0"])
@@ -305,10 +305,10 @@ def test_a_skewed_key_is_split_over_tasks(tmp_path: Path, share: str | None) -> 
     program = "@prefix : <http://example.org/>.\n[r: (?o :by ?s) (?s :in ?r) -> (?o :on ?r)]"
     plan = squall.plan(squall.compile(program, lexer="jena"))
     options = Options(checkpoint=tmp_path / "checkpoint")
-    said = [(n, triple(f"o{n}", "by", f"s{n if n % 2 else 0}")) for n in range(100)]
-    write(tmp_path / "in", [*said, *((n, triple(f"s{n}", "in", f"r{n % 3}")) for n in range(100))], files=1)
+    message = [(n, triple(f"o{n}", "by", f"s{n if n % 2 else 0}")) for n in range(100)]
+    write(tmp_path / "in", [*message, *((n, triple(f"s{n}", "in", f"r{n % 3}")) for n in range(100))], files=1)
     more = [(100 + n, triple(f"o{100 + n}", "by", "s1")) for n in range(50)] + [(150, triple("s0", "in", "r9"))]
-    conf, found = session().conf, []
+    conf, result = session().conf, []
     conf.set("spark.squall.maxSingleTaskRows", "0")
     if share is not None:
         conf.set("spark.squall.skewThreshold", share)
@@ -317,15 +317,15 @@ def test_a_skewed_key_is_split_over_tasks(tmp_path: Path, share: str | None) -> 
             if part:
                 (tmp_path / "in" / "later.ntt").write_text("".join(f"{time} {fact}\n" for time, fact in part))
             job = squall.build(plan, "spark", options)
-            found += plain(job.run(Sources([open_source(str(tmp_path / "in"))])))
-            shown = job.describe()  # type: ignore[attr-defined]
-            assert ("; of the hot <http://example.org/s0>: input" in shown) is (share is None)
-            assert "s1>" not in shown
+            result += plain(job.run(Sources([open_source(str(tmp_path / "in"))])))
+            description = job.describe()  # type: ignore[attr-defined]
+            assert ("; of the hot <http://example.org/s0>: input" in description) is (share is None)
+            assert "s1>" not in description
     finally:
         conf.unset("spark.squall.maxSingleTaskRows")
         conf.unset("spark.squall.skewThreshold")
-    assert sorted(found) == sorted(set(found))
-    assert len(found) == 100 + 50 + 50
+    assert sorted(result) == sorted(set(result))
+    assert len(result) == 100 + 50 + 50
     assert (tmp_path / "checkpoint" / "skewed_keys.json").exists() is (share is None)
 
 
@@ -335,13 +335,13 @@ def test_a_checkpoint_may_have_any_name(tmp_path: Path) -> None:
     options = Options(checkpoint=folder / "checkpoint")
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
     (tmp_path / "known.ttl").write_text("@prefix : <http://example.org/> . :bob :parent :cat .")
-    found = []
+    results = []
     for at, name in enumerate(("ann", "eve")):
         write(folder / "in", [(at, triple(name, "parent", "bob"))], files=1)
         (folder / "in" / "part000.ntt").rename(folder / "in" / f"{name}.ntt")
         sources = Sources([open_source(str(folder / "in"))])
-        found += plain(squall.build(plan, "spark", options).run(sources, open_static(str(tmp_path / "known.ttl"))))
-    assert found == [(at, str(triple(name, "grandparent", "cat"))) for at, name in enumerate(("ann", "eve"))]
+        results += plain(squall.build(plan, "spark", options).run(sources, open_static(str(tmp_path / "known.ttl"))))
+    assert results == [(at, str(triple(name, "grandparent", "cat"))) for at, name in enumerate(("ann", "eve"))]
     assert sorted(path.name for path in tmp_path.iterdir()) == [folder.name, "known.ttl"]
 
 
@@ -353,8 +353,8 @@ def test_a_session_that_is_there_is_left_as_it_is_in_any_thread() -> None:
     before = str(spark.conf.get(name))
     spark.conf.set(name, "77")
     with ThreadPoolExecutor() as pool:
-        found = pool.submit(session).result()
-    assert found is spark
+        result = pool.submit(session).result()
+    assert result is spark
     assert spark.conf.get(name) == "77"
     spark.conf.set(name, before)
 
@@ -367,8 +367,8 @@ def test_workers_do_not_look_for_cycles_all_the_time() -> None:
     def step(batches: Iterator[Any]) -> Iterator[Any]:
         return making([Record(TOKEN, 0, 0, 0, 0, str(gc.get_threshold()), 0, 0, 0)])(batches)
 
-    (found,) = by_workers(session().range(0, 1, 1, 1), step).collect()
-    assert found["row"] == "(100000, 50, 100)"
+    (rows,) = by_workers(session().range(0, 1, 1, 1), step).collect()
+    assert rows["row"] == "(100000, 50, 100)"
 
 
 @pytest.mark.parametrize("partitions", [2, 5, 64, 100])
@@ -398,12 +398,12 @@ def test_a_session_of_our_own_has_our_settings() -> None:
     from squall.builders.spark import DEFAULTS, session
 
     spark = session()
-    known = dict(spark.sparkContext.getConf().getAll())
+    existing = dict(spark.sparkContext.getConf().getAll())
     java = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()  # type: ignore[union-attr]
-    assert known["spark.ui.retainedJobs"] == DEFAULTS["spark.ui.retainedJobs"] == "50"
+    assert existing["spark.ui.retainedJobs"] == DEFAULTS["spark.ui.retainedJobs"] == "50"
     assert "-XX:TieredStopAtLevel=1" in list(java), "it compiles quickly"
-    assert known["spark.python.daemon.module"] == "squall.builders.spark_daemon"
-    assert known["spark.python.unix.domain.socket.enabled"] == "true", "nothing waits for acknowledgements"
+    assert existing["spark.python.daemon.module"] == "squall.builders.spark_daemon"
+    assert existing["spark.python.unix.domain.socket.enabled"] == "true", "nothing waits for acknowledgements"
     logs = str(spark.conf.get("spark.sql.streaming.checkpointFileManagerClass"))
     assert spark._jvm.java.lang.Class.forName(logs).getSimpleName() == "FileSystemBasedCheckpointFileManager"  # type: ignore[union-attr]
 
@@ -422,8 +422,8 @@ print(known.get("spark.python.unix.domain.socket.dir"), spark.sparkContext.range
         for place, has_sockets in ((short, True), (str(long), False)):
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": place}
             command = [sys.executable, "-c", script]
-            said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-            folder, _, answer = said.partition(" ")
+            text = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+            folder, _, answer = text.partition(" ")
             assert folder.startswith(f"{short}/squall-") is has_sockets
             assert answer == "['0', '1', '2', '3']\n"
             assert not list(Path(place).glob("squall-*"))
@@ -433,9 +433,9 @@ print(known.get("spark.python.unix.domain.socket.dir"), spark.sparkContext.range
 def test_the_name_of_a_socket_is_as_long_as_its_bytes(
     monkeypatch: pytest.MonkeyPatch, letter: str, has_sockets: bool
 ) -> None:
-    made = import_module("squall.builders.spark.session")
-    monkeypatch.setattr(made, "_socket_folder", lambda: f"/tmp/{letter * 40}")
-    assert bool(made._sockets()) is has_sockets
+    result = import_module("squall.builders.spark.session")
+    monkeypatch.setattr(result, "_socket_folder", lambda: f"/tmp/{letter * 40}")
+    assert bool(result._sockets()) is has_sockets
 
 
 def test_workers_take_the_files_of_pyspark_and_not_its_archive() -> None:
@@ -447,8 +447,8 @@ def test_workers_take_the_files_of_pyspark_and_not_its_archive() -> None:
         files = str((sys.modules["pyspark.worker"].__file__, sys.modules["py4j"].__file__))
         return making([Record(TOKEN, 0, 0, 0, 0, files, 0, 0, 0)])(batches)
 
-    (found,) = by_workers(session().range(0, 1, 1, 1), step).collect()
-    assert ".zip" not in found["row"]
+    (rows,) = by_workers(session().range(0, 1, 1, 1), step).collect()
+    assert ".zip" not in rows["row"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="nothing tells how many threads there are")
@@ -461,8 +461,8 @@ sys.path.insert(0, {str(archive)!r})
 import squall.builders.spark_daemon, pyspark
 print(pyspark.__file__, {{"pyarrow", "numpy"}} & {{*sys.modules}}, len(os.listdir("/proc/self/task")))
 """
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert found == f"{archive.parents[2] / '__init__.py'} set() 1\n"
+    text = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert text == f"{archive.parents[2] / '__init__.py'} set() 1\n"
 
 
 NOTED = """
@@ -530,12 +530,12 @@ def test_what_a_worker_finds_wrong_is_an_error_as_in_process(tmp_path: Path) -> 
     program = "@prefix : <http://example.org/>.\n[grows: (?x :parent ?y) -> (?x :parent child(?y)) (?x :is :parent)]"
     write(tmp_path / "in", [(1, triple("ann", "parent", "bob"))], files=1)
     plan, options = squall.plan(squall.compile(program, lexer="jena")), Options(max_depth=3)
-    said = []
+    message = []
     for builder in ("iterator", "spark"):
         with pytest.raises(BuilderError, match="grows") as caught:
             list(squall.build(plan, builder, options).run(Sources([open_source(str(tmp_path / "in"))])))
-        said.append(str(caught.value))
-    assert said[0] == said[1]
+        message.append(str(caught.value))
+    assert message[0] == message[1]
 
 
 def test_late_statements_go_to_the_ledger(tmp_path: Path) -> None:
@@ -570,9 +570,9 @@ def test_a_dead_letter_has_its_line_number_in_every_split(tmp_path: Path) -> Non
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
         spark.conf.unset("spark.sql.files.openCostInBytes")
     assert len(outputs) == 299 - 4
-    kept = (tmp_path / "lost.ndjson").read_text()
-    assert '"line": 8,' in kept
-    assert '"line": 251,' in kept
+    text = (tmp_path / "lost.ndjson").read_text()
+    assert '"line": 8,' in text
+    assert '"line": 251,' in text
 
 
 def test_strict_makes_a_malformed_line_an_error(tmp_path: Path) -> None:
@@ -607,7 +607,7 @@ def test_what_spark_cannot_read_is_spooled_and_static_data_hold_always(tmp_path:
     (tmp_path / "family.ttl").write_text("@prefix : <http://example.org/> . :ann :parent :bob . :old :parent _:x .")
     (tmp_path / "known.ttl").write_text("@prefix : <http://example.org/> . :bob :parent :cat .")
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
-    found = [
+    results = [
         plain(
             squall.build(plan, builder).run(
                 Sources([open_source(str(tmp_path / "family.ttl"))]), open_static(str(tmp_path / "known.ttl"))
@@ -615,7 +615,7 @@ def test_what_spark_cannot_read_is_spooled_and_static_data_hold_always(tmp_path:
         )
         for builder in ("spark", "iterator")
     ]
-    assert found[0] == found[1] == [(0, str(triple("ann", "grandparent", "cat")))]
+    assert results[0] == results[1] == [(0, str(triple("ann", "grandparent", "cat")))]
 
 
 def test_a_live_stream_ends_when_it_ends() -> None:
@@ -666,12 +666,12 @@ def test_what_is_for_another_builder_is_refused(option: Options, why: str) -> No
 
 def test_nodes_are_measured_in_all_tasks(tmp_path: Path) -> None:
     write(tmp_path / "in", [(time, triple(f"p{time}", "parent", f"p{time + 1}")) for time in range(9)], files=2)
-    known = [Event(ALWAYS, (triple("old", "parent", "p0"), triple("p5", "parent", "new")))]
+    event = [Event(ALWAYS, (triple("old", "parent", "p0"), triple("p5", "parent", "new")))]
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
     rows = []
     for builder in ("spark", "iterator"):
         job = squall.build(plan, builder, Options(measure=True))
-        list(job.run(Sources([open_source(str(tmp_path / "in"))]), known))
+        list(job.run(Sources([open_source(str(tmp_path / "in"))]), event))
         figures: PlanMetrics = job.figures()  # type: ignore[attr-defined]
         rows.append({id: figure.rows for id, figure in figures.items() if figure.rows})
     assert rows[0] == rows[1]
@@ -696,13 +696,13 @@ def test_a_listener_of_sparks_hears_what_nodes_have_done(tmp_path: Path) -> None
             pass
 
     write(tmp_path / "in", [(time, triple(f"p{time}", "parent", f"p{time + 1}")) for time in range(9)], files=3)
-    known = [Event(ALWAYS, (triple("old", "parent", "p0"), triple("p5", "parent", "new")))]
+    existing = [Event(ALWAYS, (triple("old", "parent", "p0"), triple("p5", "parent", "new")))]
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
     job = squall.build(plan, "spark", Options(measure=True))
     spark, listener = session(), Listener()
     spark.streams.addListener(listener)
     try:
-        list(job.run(Sources([open_source(str(tmp_path / "in"))]), known))
+        list(job.run(Sources([open_source(str(tmp_path / "in"))]), existing))
         spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     finally:
         spark.streams.removeListener(listener)
@@ -768,8 +768,8 @@ def test_a_users_function_runs_in_the_workers() -> None:
 
     program = "@prefix : <http://example.org/>.\n(?a :says ?b) shout(?b, ?c) again(?c, ?d) -> (?a :shouts ?d)."
     plan = squall.plan(squall.compile(program, lexer="jena"))
-    said = Triple(iri("http://example.org/a"), iri("http://example.org/says"), Term('"hello"'))
-    (output,) = squall.run(plan, [Event(1, (said,))], builder="spark")
+    message = Triple(iri("http://example.org/a"), iri("http://example.org/says"), Term('"hello"'))
+    (output,) = squall.run(plan, [Event(1, (message,))], builder="spark")
     assert str(output.fact).endswith('"HELLO HELLO" .')
 
 
@@ -830,13 +830,13 @@ def kill_in_the_middle(folder: Path, sink: str, checkpoint: str, few: str, commi
 
 def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
     """The ids of the Python workers of a run: forked by a daemon, which is in the run's session as they are."""
-    found = {}
+    result = {}
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it may be gone by now
             parent, _, session = (place / "stat").read_text().rpartition(")")[2].split()[1:4]
             if int(session) == process.pid and b"pyspark.worker" in (place / "cmdline").read_bytes():
-                found[int(place.name)] = int(parent)
-    return [id for id, parent in found.items() if parent in found]
+                result[int(place.name)] = int(parent)
+    return [id for id, parent in result.items() if parent in result]
 
 
 def prepared(folder: Path, files: int, program: str = REACH) -> list[tuple[int, Triple]]:
@@ -856,8 +856,8 @@ def assert_undisturbed(folder: Path, facts: list[tuple[int, Triple]], program: s
     lines = (folder / "killed.ntt").read_text().splitlines()
     expected = reference(program, facts)
     assert sorted(lines) == sorted(f"{time} {fact}" for time, fact in expected)
-    lost = [json.loads(line)["text"] for line in (folder / "lost.ndjson").read_text().splitlines()]
-    assert sorted(lost) == sorted(f"broken in {path.name}" for path in (folder / "in").iterdir())
+    document = [json.loads(line)["text"] for line in (folder / "lost.ndjson").read_text().splitlines()]
+    assert sorted(document) == sorted(f"broken in {path.name}" for path in (folder / "in").iterdir())
 
 
 @WAYS

@@ -49,10 +49,10 @@ print(len(found), spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size())
 def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     environment = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", RUN], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900
     )
-    assert done.returncode == 0, done.stderr
-    outputs, members = done.stdout.split()
+    assert process.returncode == 0, process.stderr
+    outputs, members = process.stdout.split()
     assert int(outputs) > 0
     assert int(members) == 3, "the driver and two executors"

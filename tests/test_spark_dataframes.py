@@ -48,11 +48,11 @@ def expected(plan: Any) -> list[tuple[int, str]]:
 def test_bounded_input_gives_a_batch_dataframe(plan: Any, spark: Any) -> None:
     from squall.builders.spark import FrameSource, to_dataframe
 
-    given = spark.createDataFrame(ROWS, TERMS)
-    found = to_dataframe(plan, Sources([FrameSource(given)]))
-    assert not found.isStreaming
-    assert found.columns == ["a", "c", "km", "time", "place", "rule"]
-    assert sorted((row["time"], row["km"]["lexical"]) for row in found.collect()) == expected(plan)
+    frame = spark.createDataFrame(ROWS, TERMS)
+    result = to_dataframe(plan, Sources([FrameSource(frame)]))
+    assert not result.isStreaming
+    assert result.columns == ["a", "c", "km", "time", "place", "rule"]
+    assert sorted((row["time"], row["km"]["lexical"]) for row in result.collect()) == expected(plan)
     typed = to_dataframe(plan, [EDGES], typed={"km": "int"})
     assert typed.where("km > 5").select("a", "c", "time").collect() == [
         ("http://example.org/y", "http://example.org/x", 3)
@@ -79,11 +79,11 @@ def test_a_dataframe_may_have_timestamps_graphs_and_a_stream(spark: Any) -> None
         (5, "<urn:a>", "<http://example.org/old>", "1", None),
         (8, "<urn:a>", "<http://example.org/new>", "1", "<urn:g>"),
     ]
-    given = spark.createDataFrame(rows, "at int, subject string, predicate string, number string, graph string")
+    frame = spark.createDataFrame(rows, "at int, subject string, predicate string, number string, graph string")
     object = "concat('\"', number, '\"') as object"
-    timed = given.selectExpr("timestamp_seconds(at) as time", "subject", "predicate", object, "graph")
-    found = to_dataframe(windowed, Sources([FrameSource(timed, stream="http://example.org/s")]), typed=True)
-    in_graphs = sorted((row["g"], row["o"], row["time"]) for row in found.collect())
+    timed = frame.selectExpr("timestamp_seconds(at) as time", "subject", "predicate", object, "graph")
+    result = to_dataframe(windowed, Sources([FrameSource(timed, stream="http://example.org/s")]), typed=True)
+    in_graphs = sorted((row["g"], row["o"], row["time"]) for row in result.collect())
     assert in_graphs == [("http://example.org/s", "1", 8000), ("urn:g", "1", 8000)]
 
 
@@ -92,14 +92,14 @@ def test_a_row_that_is_no_triple_goes_to_the_ledger(plan: Any, spark: Any, tmp_p
 
     rows = [*ROWS, (4, "http://example.org/y", "<urn:p>", "<urn:o>"), (None, "<urn:s>", "<urn:p>", "<urn:o>")]
     ledger = LedgerFile(tmp_path / "lost.ndjson")
-    given = spark.createDataFrame(rows, "time long, subject string, predicate string, object string")
-    found = to_dataframe(plan, Sources([FrameSource(given, name="edges")]), options=Options(ledger=ledger))
+    frame = spark.createDataFrame(rows, "time long, subject string, predicate string, object string")
+    result = to_dataframe(plan, Sources([FrameSource(frame, name="edges")]), options=Options(ledger=ledger))
     ledger.close()
-    assert found.count() == len(expected(plan))
-    kept = (tmp_path / "lost.ndjson").read_text()
+    assert result.count() == len(expected(plan))
+    text = (tmp_path / "lost.ndjson").read_text()
     assert ledger.total("malformed") == 2
-    assert '"edges"' in kept
-    assert "<urn:s> <urn:p> <urn:o>" in kept
+    assert '"edges"' in text
+    assert "<urn:s> <urn:p> <urn:o>" in text
 
 
 def test_a_row_is_one_statement_or_none(plan: Any, spark: Any) -> None:
@@ -110,9 +110,9 @@ def test_a_row_is_one_statement_or_none(plan: Any, spark: Any) -> None:
     rows = [(*row, "no\nmatter") for row in ROWS]
     rows += [(4, "<http://example.org/w>", "<http://example.org/to>", two, "")]
     ledger = LedgerFile()
-    given = spark.createDataFrame(rows, "time long, subject string, predicate string, object string, lost string")
-    found = to_dataframe(plan, Sources([FrameSource(given)]), options=Options(ledger=ledger))
-    assert found.count() == len(expected(plan))
+    frame = spark.createDataFrame(rows, "time long, subject string, predicate string, object string, lost string")
+    result = to_dataframe(plan, Sources([FrameSource(frame)]), options=Options(ledger=ledger))
+    assert result.count() == len(expected(plan))
     assert ledger.total("malformed") == 1
 
 
@@ -161,9 +161,9 @@ def test_live_input_gives_a_streaming_dataframe(plan: Any, spark: Any, tmp_path:
 
     def go(rows: list[tuple[Any, ...]], count: int) -> None:
         spark.createDataFrame(rows, schema).coalesce(1).write.mode("append").json(str(tmp_path / "in"))
-        given = spark.readStream.schema(schema).json(str(tmp_path / "in"))
+        inputs = spark.readStream.schema(schema).json(str(tmp_path / "in"))
         options = Options(checkpoint=tmp_path / "state")
-        answers = to_dataframe(plan, Sources([FrameSource(given)]), options=options, typed=True)
+        answers = to_dataframe(plan, Sources([FrameSource(inputs)]), options=options, typed=True)
         assert answers.isStreaming
         writer = answers.writeStream.foreachBatch(keep)
         writer.option("checkpointLocation", str(tmp_path / "mine")).start()

@@ -52,10 +52,10 @@ def test_what_is_there_now(spark: Any, broker: brokers.Broker, redis: Any) -> No
     assert frame.columns == ["time", "subject", "predicate", "object", "graph", "lost"]
     good, bad = frame.where("lost is null"), frame.where("lost is not null")
     assert [tuple(row) for row in good.collect()] == rows(1, 2, 3)
-    (lost,) = bad.collect()
-    assert lost[:5] == (None,) * 5
-    assert lost["lost"].startswith(f"malformed: {at(broker, '')}: entry ")
-    assert lost["lost"].endswith(": nonsense")
+    (dead_letters,) = bad.collect()
+    assert dead_letters[:5] == (None,) * 5
+    assert dead_letters["lost"].startswith(f"malformed: {at(broker, '')}: entry ")
+    assert dead_letters["lost"].endswith(": nonsense")
 
 
 def test_a_stream_with_its_positions_in_the_checkpoint_of_the_query(
@@ -64,17 +64,17 @@ def test_a_stream_with_its_positions_in_the_checkpoint_of_the_query(
     def go() -> list[list[tuple[Any, ...]]]:
         """Lets the query go as far as it can; what it has found so far, batch by batch."""
         writer = spark.readStream.format("squall").load(at(broker)).writeStream.outputMode("append")
-        writer = writer.foreachBatch(lambda batch, _: found.append([tuple(row) for row in batch.collect()]))
+        writer = writer.foreachBatch(lambda batch, _: results.append([tuple(row) for row in batch.collect()]))
         query = writer.option("checkpointLocation", str(tmp_path / "state")).start()
         try:
             query.processAllAvailable()
-            say(redis, line(10 * len(found)))
+            say(redis, line(10 * len(results)))
             query.processAllAvailable()
         finally:
             query.stop()
-        return found
+        return results
 
-    found: list[list[tuple[Any, ...]]] = []
+    results: list[list[tuple[Any, ...]]] = []
     say(redis, line(1), line(2))
     assert go() == [rows(1, 2), rows(10)]
     say(redis, line(3))
@@ -98,8 +98,8 @@ def test_it_is_a_source_of_programs(spark: Any, broker: brokers.Broker, redis: A
     plan = squall.plan(squall.compile(FOUND, lexer="sparql"))
     ledger = LedgerFile()
     frame = spark.read.format("squall").load(at(broker))
-    found = to_dataframe(plan, Sources([FrameSource(frame, name="k")]), options=Options(ledger=ledger), typed=True)
-    assert sorted((row["time"], row["s"]) for row in found.collect()) == [
+    result = to_dataframe(plan, Sources([FrameSource(frame, name="k")]), options=Options(ledger=ledger), typed=True)
+    assert sorted((row["time"], row["s"]) for row in result.collect()) == [
         (1, "http://example.org/1"), (2, "http://example.org/2"), (3, "http://example.org/3")
     ]  # fmt: skip
     assert ledger.counts == {("malformed", "k"): 1}

@@ -48,8 +48,8 @@ def ended(builder: str, program: str, address: str, count: int, options: Options
 
 def offsets(kept: Path) -> list[str]:
     """What Spark's checkpoint has of the source, batch by batch."""
-    found = sorted((kept / "spark" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
-    return [json.loads(path.read_text().splitlines()[-1])["position"] for path in found]
+    results = sorted((kept / "spark" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    return [json.loads(path.read_text().splitlines()[-1])["position"] for path in results]
 
 
 @pytest.mark.parametrize("cut", ["", "&buffer=2"])
@@ -57,17 +57,17 @@ def test_it_is_what_the_driver_would_read(broker: brokers.Broker, redis: Any, tm
     """However it is cut into micro-batches: what is late, what is malformed, and whose blank nodes are whose."""
     node = b"5 _:b <urn:p> _:b .\n"
     say(redis, line(1) + line(2) + node, line(4), b"nonsense\n" + line(6) + b"\xff", b"", node, node, line(7))
-    lost = [tmp_path / "lost0", tmp_path / "lost1"]
-    ledgers = [LedgerFile(path) for path in lost]
+    dead_letters = [tmp_path / "lost0", tmp_path / "lost1"]
+    ledgers = [LedgerFile(path) for path in dead_letters]
     address = at(broker, f"&from=first{cut}")
     local = ended("iterator", SEEN, address, 5, Options(ledger=ledgers[0]))
-    there = ended("spark", SEEN, address, 5, Options(ledger=ledgers[1], checkpoint=tmp_path / "kept"))
-    assert there == local
+    existing_items = ended("spark", SEEN, address, 5, Options(ledger=ledgers[1], checkpoint=tmp_path / "kept"))
+    assert existing_items == local
     for ledger in ledgers:
         ledger.close()
-    said = [sorted(path.read_text().splitlines()) for path in lost]
-    assert said[0] == said[1]
-    assert sorted(json.loads(one)["cause"] for one in said[0]) == ["late"] * 3 + ["malformed"] * 2
+    lines = [sorted(path.read_text().splitlines()) for path in dead_letters]
+    assert lines[0] == lines[1]
+    assert sorted(json.loads(item)["cause"] for item in lines[0]) == ["late"] * 3 + ["malformed"] * 2
     newest = redis.xinfo_stream("k")["last-generated-id"].decode()
     assert offsets(tmp_path / "kept")[-1] == newest
     assert (len(offsets(tmp_path / "kept")) >= 3) == bool(cut)
@@ -77,10 +77,10 @@ def test_it_is_what_the_driver_would_read(broker: brokers.Broker, redis: Any, tm
 def test_facts_count_in_their_order(broker: brokers.Broker, redis: Any, tmp_path: Path) -> None:
     """At one time as well: the last two triples are what a window of two has."""
     names = "adbcabdcdabcadcb"
-    said = [f"{9 + number // 2} <urn:{a}> <urn:p> <urn:{b}> .\n" for number, (a, b) in enumerate(pairwise(names))]
-    say(redis, *(text.encode() for text in said))
+    message = [f"{9 + number // 2} <urn:{a}> <urn:p> <urn:{b}> .\n" for number, (a, b) in enumerate(pairwise(names))]
+    say(redis, *(text.encode() for text in message))
     say(redis, b"99 <urn:a> <urn:q> <urn:b> .\n")  # until then an instant may go on
-    (tmp_path / "in.ntt").write_text("".join(said))
+    (tmp_path / "in.ntt").write_text("".join(message))
     local = ended("iterator", PAIRS, f"{tmp_path}/in.ntt", 0, Options())
     assert len(local) > 4
     options = Options(checkpoint=tmp_path / "kept")
@@ -103,16 +103,16 @@ def test_a_run_resumes_from_the_checkpoint(broker: brokers.Broker, redis: Any, t
 
 
 def test_a_mistyped_address_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[float] = []
+    request: list[float] = []
 
     def none(seconds: float) -> Iterator[float]:
-        asked.append(seconds)
+        request.append(seconds)
         return iter(())
 
     monkeypatch.setattr(base, "delays", none)
     with pytest.raises(SourceError, match="cannot be read"):
         ended("spark", SEEN, "redis://127.0.0.1:1/k?format=ntt&from=first", 1, Options())
-    assert asked == [0], "seconds for which it is tried again"
+    assert request == [0], "seconds for which it is tried again"
 
 
 @pytest.mark.parametrize(
@@ -140,14 +140,14 @@ def test_what_is_left_to_the_driver(
     spark = session()
     store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(tmp_path / "kept"))
     sources = Sources([open_source(address) for address in addresses], WallClock() if wall else None)
-    found = executor_sources.chosen(spark, store, sources)
-    assert found == (
+    result = executor_sources.chosen(spark, store, sources)
+    assert result == (
         executor_sources.ExecutorSource(sources.sources[0], "squall", "begin")
         if is_direct
         else executor_sources.ExecutorSource()
     )
     monkeypatch.setattr(executor_sources, "_is_apart", lambda _: not is_direct)
-    assert executor_sources.chosen(spark, store, sources) == found, "as it has begun"
+    assert executor_sources.chosen(spark, store, sources) == result, "as it has begun"
 
 
 def test_partitions_of_kafka(tmp_path: Path) -> None:
@@ -162,12 +162,12 @@ def test_partitions_of_kafka(tmp_path: Path) -> None:
     address = cluster.at("t?format=ntt&from=first&buffer=4")
     source = open_source(address)
     assert isinstance(source, KafkaSource)
-    begin, whole = source.beginning(), json.loads(source.latest())
+    begin, full_result = source.beginning(), json.loads(source.latest())
     limited = json.loads(source.latest(begin))
-    assert {one: behind for one, behind in limited.items() if behind} == {"0": 3, "1": 1}
-    assert {one: behind for one, behind in whole.items() if behind} == {"0": 6, "1": 2}
+    assert {item: behind for item, behind in limited.items() if behind} == {"0": 3, "1": 1}
+    assert {item: behind for item, behind in full_result.items() if behind} == {"0": 6, "1": 2}
     source.close()
     options = Options(checkpoint=tmp_path / "kept", ledger=LedgerFile())
-    found = ended("spark", SEEN, cluster.at("t?format=ntt&from=first"), 6, options)
-    assert {time for time, _ in found} == {1, 2, 3, 4, 5, 6}
-    assert json.loads(offsets(tmp_path / "kept")[-1]) == whole
+    result = ended("spark", SEEN, cluster.at("t?format=ntt&from=first"), 6, options)
+    assert {time for time, _ in result} == {1, 2, 3, 4, 5, 6}
+    assert json.loads(offsets(tmp_path / "kept")[-1]) == full_result

@@ -73,10 +73,10 @@ def test_a_column_for_each_variable_with_whole_terms(tmp_path: Path) -> None:
 def test_typed_columns_have_sparks_own_values(tmp_path: Path) -> None:
     numbers = AGES.replace("SELECT ?who ?age {", "SELECT ?who ?age ?gone { FILTER isNumeric(?age)")
     run(plan_of(numbers), tmp_path / "out", "parquet", {"age": "double"})
-    found = table(tmp_path / "out")
-    assert dict(found.dtypes)["age"] == "double"
-    assert dict(found.dtypes)["who"] == dict(found.dtypes)["gone"] == "string"
-    assert sorted((row["age"], row["gone"]) for row in found.collect()) == [(5.0, None), (7.0, None)]
+    result = table(tmp_path / "out")
+    assert dict(result.dtypes)["age"] == "double"
+    assert dict(result.dtypes)["who"] == dict(result.dtypes)["gone"] == "string"
+    assert sorted((row["age"], row["gone"]) for row in result.collect()) == [(5.0, None), (7.0, None)]
 
 
 def test_a_value_that_is_not_of_the_type_is_an_error(tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ def test_rules_make_facts_and_graphs(tmp_path: Path) -> None:
         "PREFIX : <http://example.org/> CONSTRUCT { ?who :is :old . GRAPH :g { ?who :is :known } } { ?who :age ?age }"
     )
     assert run(plan_of(quads), tmp_path / "out", "parquet", {}) == 6
-    found = {(row["predicate"], row["object"], row["graph"]) for row in table(tmp_path / "out").collect()}
+    results = {(row["predicate"], row["object"], row["graph"]) for row in table(tmp_path / "out").collect()}
     is_ = "http://example.org/is"
-    assert found == {(is_, "http://example.org/old", None), (is_, "http://example.org/known", "http://example.org/g")}
+    assert results == {(is_, "http://example.org/old", None), (is_, "http://example.org/known", "http://example.org/g")}
 
 
 def test_lines_are_those_of_a_file(tmp_path: Path) -> None:
@@ -107,9 +107,9 @@ def test_lines_are_those_of_a_file(tmp_path: Path) -> None:
 
 
 def test_a_complete_evaluation_is_no_row_of_a_single_task_plan(tmp_path: Path) -> None:
-    told = Report("close", empty=True)
+    emitted = Report("close", empty=True)
     system = profiles.apply_profile(
-        squall.compile(AGES, lexer="sparql"), window=CountWindow(2), output="rstream", report=told
+        squall.compile(AGES, lexer="sparql"), window=CountWindow(2), output="rstream", report=emitted
     )
     plan = squall.plan(system)
     outputs = list(squall.run(plan, EVENTS))
@@ -152,20 +152,20 @@ def by_several(text: str, folder: Path, format: str) -> list[tuple[int, Solution
 
 
 def test_places_are_numbers_though_several_tasks_tell(tmp_path: Path) -> None:
-    told = by_several(AGES + " ORDER BY DESC(?age) ?who", tmp_path / "out", "parquet")
-    assert [time for time, _ in told] == [0] * 100 + [1] * 200 + [2] * 300
-    found = table(tmp_path / "out").orderBy("time", "place").collect()
-    assert [row["place"] for row in found] == [*range(1, 101), *range(1, 201), *range(1, 301)]
-    lexical = [(time, *(parts(cell).lexical for cell in one.values[1:] if cell)) for time, one in told]
-    assert [(row["time"], row["age"]["lexical"]) for row in found] == lexical
+    outputs = by_several(AGES + " ORDER BY DESC(?age) ?who", tmp_path / "out", "parquet")
+    assert [time for time, _ in outputs] == [0] * 100 + [1] * 200 + [2] * 300
+    rows = table(tmp_path / "out").orderBy("time", "place").collect()
+    assert [row["place"] for row in rows] == [*range(1, 101), *range(1, 201), *range(1, 301)]
+    lexical = [(time, *(parts(cell).lexical for cell in item.values[1:] if cell)) for time, item in outputs]
+    assert [(row["time"], row["age"]["lexical"]) for row in rows] == lexical
 
 
 def test_lines_are_in_order_from_file_to_file(tmp_path: Path) -> None:
-    told = by_several(AGES + " ORDER BY DESC(?age) ?who", tmp_path / "out", "ndjson")
+    outputs = by_several(AGES + " ORDER BY DESC(?age) ?who", tmp_path / "out", "ndjson")
     files = sorted((tmp_path / "out").glob("*/part-*"))
     values = [json.loads(line) for path in files for line in path.read_text().splitlines()]
-    found = [(one["time"], one["solution"]["who"]["value"]) for one in values]
-    assert found == [(time, iri_text(one.values[0])) for time, one in told if one.values[0]]
+    results = [(item["time"], item["solution"]["who"]["value"]) for item in values]
+    assert results == [(time, iri_text(item.values[0])) for time, item in outputs if item.values[0]]
 
 
 @pytest.mark.parametrize(
@@ -221,8 +221,8 @@ def test_each_batch_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "in" / "b.ntt").write_text('2 <urn:b> <http://example.org/age> "2" .\n')
     after = go()
     assert before.items() < after.items()
-    told = [json.loads(line)["time"] for path in after for line in Path(path).read_text().splitlines()]
-    assert sorted(told) == [1, 2]
+    document = [json.loads(line)["time"] for path in after for line in Path(path).read_text().splitlines()]
+    assert sorted(document) == [1, 2]
 
 
 def test_a_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
@@ -265,9 +265,9 @@ def test_the_command_writes_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
     Path("ages.rq").write_text(AGES)
     Path("in.ntt").write_text('1 <urn:a> <http://example.org/age> "1" .\n2 <urn:b> <http://example.org/age> "2" .\n')
     command = ["build", "ages.rq", "--source", "in.ntt", "--sink", "out/?format=csv", "--builder", "spark"]
-    code, _, said = squall(*command, "--typed", "*=string", "--typed", "age=int")
-    assert code == 0, said
-    assert "2 outputs" in said
+    code, _, result = squall(*command, "--typed", "*=string", "--typed", "age=int")
+    assert code == 0, result
+    assert "2 outputs" in result
     (path,) = Path("out").glob("batch-*/part-*.csv")
     assert path.read_text() == "who,age,time,place,rule\nurn:a,1,1,0,query\nurn:b,2,2,0,query\n"
 
@@ -288,6 +288,6 @@ def test_what_is_wrong_with_a_folder(
     monkeypatch.chdir(tmp_path)
     Path("ages.rq").write_text(AGES)
     Path("in.ntt").write_text("")
-    code, _, said = squall("build", "ages.rq", "--source", "in.ntt", *arguments)
+    code, _, result = squall("build", "ages.rq", "--source", "in.ntt", *arguments)
     assert code == 2
-    assert message in said
+    assert message in result

@@ -63,16 +63,16 @@ def test_what_the_connector_reads_is_what_the_driver_would(cluster: Cluster, tmp
     """Messages are documents: their blank nodes are their own, what is malformed in them costs itself only."""
     node = b"5 _:b <urn:p> _:b .\n"
     cluster.say(line(1) + line(2) + node, b"nonsense\n" + line(5) + b"\xff", None, node)
-    lost = [tmp_path / "lost0", tmp_path / "lost1"]
-    ledgers = [LedgerFile(path) for path in lost]
+    dead_letters = [tmp_path / "lost0", tmp_path / "lost1"]
+    ledgers = [LedgerFile(path) for path in dead_letters]
     address = cluster.at("t?format=ntt&from=first&window=RANGE 1h")
     local = ended("iterator", address, 5, Options(ledger=ledgers[0]))
-    there = ended("spark", address, 5, Options(ledger=ledgers[1]))
-    assert there == local
-    assert len({fact for _, fact in there}) == 5
+    existing_items = ended("spark", address, 5, Options(ledger=ledgers[1]))
+    assert existing_items == local
+    assert len({fact for _, fact in existing_items}) == 5
     for ledger in ledgers:
         ledger.close()
-    assert lost[0].read_text() == lost[1].read_text() != ""
+    assert dead_letters[0].read_text() == dead_letters[1].read_text() != ""
 
 
 @pytest.mark.usefixtures("connector")
@@ -126,10 +126,10 @@ def test_what_the_connector_does_not_read(
     store = Store(connector._jvm, connector._jsc.hadoopConfiguration(), uri_of(tmp_path / "kept"))
     monkeypatch.setattr(executor_sources, "_beginning", lambda _: "begin")
     with caplog.at_level(logging.WARNING):
-        found = executor_sources.chosen(connector, store, Sources(sources))
-    assert (found.by == "connector") == (addresses[0].startswith("kafka") and not why)
+        result = executor_sources.chosen(connector, store, Sources(sources))
+    assert (result.by == "connector") == (addresses[0].startswith("kafka") and not why)
     assert why in caplog.text
     assert bool(why) == ("is not read by Spark's connector" in caplog.text)
     assert "secret" not in caplog.text
     monkeypatch.setattr(kafka, "possible", None)
-    assert executor_sources.chosen(connector, store, Sources(sources)) == found, "as it has begun"
+    assert executor_sources.chosen(connector, store, Sources(sources)) == result, "as it has begun"

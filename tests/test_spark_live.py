@@ -70,10 +70,10 @@ def test_sources_get_acknowledgements_of_committed_batches(tmp_path: Path) -> No
     read = set()
     for output in job.run(sources):
         source.note(f"output {output.time}")
-        known = [query.lastProgress for query in session().streams.active]
-        read |= {source.description for progress in known if progress is not None for source in progress.sources}
+        existing = [query.lastProgress for query in session().streams.active]
+        read |= {source.description for progress in existing if progress is not None for source in progress.sources}
     first = [("settled", 0)]  # of the batch of what holds always
-    steps = [one for n in (1, 2, 3) for one in ((f"output {n}", n), ("settled", n), ("acknowledged", n + 1))]
+    steps = [item for n in (1, 2, 3) for item in ((f"output {n}", n), ("settled", n), ("acknowledged", n + 1))]
     assert source.log[: len(first + steps)] == first + steps
     assert source.acknowledged == ["1", "2", "3"]
     assert len(list((tmp_path / "kept" / "spool" / "events").iterdir())) < 3, "what is worked off is not kept"
@@ -132,8 +132,8 @@ def test_what_cannot_be_cut_back_gets_what_counts(tmp_path: Path) -> None:
         go(sinks[0], 1, 2)
     go(sinks[1], 1, 2)
     go(sinks[2], 1, 2, 3)
-    told = [[(time, commits) for _, time, commits in sink.got] for sink in sinks]
-    assert told == [[(1, 2)], [(1, 2), (2, 2)], [(3, 3)]]
+    results = [[(time, commits) for _, time, commits in sink.got] for sink in sinks]
+    assert results == [[(1, 2)], [(1, 2), (2, 2)], [(3, 3)]]
     assert sinks[0].got == sinks[1].got[:1]
     assert len({name for sink in sinks for name, *_ in sink.got}) == 3
     sinks[2].uri = "other:"
@@ -160,17 +160,17 @@ def test_a_run_that_is_ended_is_done_with_what_it_has(tmp_path: Path, address: s
     options = Options(checkpoint=tmp_path / "kept" if keeps else None)
     plan = squall.plan(squall.compile(CALM, lexer="jena"))
 
-    def ended(wanted: int) -> list[int]:
+    def ended(number: int) -> list[int]:
         """The times of the outputs of a run that is ended when it has told of one."""
-        sources = Sources([open_source(f"{tmp_path}/{one}") for one in addresses])
+        sources = Sources([open_source(f"{tmp_path}/{item}") for item in addresses])
         assert not bool(sources.endable)
-        found = []
+        results = []
         for output in squall.build(plan, "spark", options).run(sources):
-            found.append(output.time)
-            if output.time == wanted:
+            results.append(output.time)
+            if output.time == number:
                 assert bool(sources.endable)
                 sources.stop()
-        return found
+        return results
 
     assert ended(2) == ([1, 2] if keeps else [1, 2, 3])
     if keeps:
@@ -201,15 +201,15 @@ def test_the_current_micro_batch_is_completed_first(tmp_path: Path) -> None:
     )
     sources = Sources([open_source(f"{tmp_path}/in?follow=yes&poll=10")])
     with ThreadPoolExecutor(1) as pool:
-        found = pool.submit(lambda: [output.time for output in job.run(sources)])
+        result = pool.submit(lambda: [output.time for output in job.run(sources)])
         while not begun.exists():
-            assert not found.done()
+            assert not result.done()
             time.sleep(0.05)
         sources.stop()
         time.sleep(2.5)  # longer than it takes a run to see that it is to end
-        assert not found.done()
+        assert not result.done()
         go.touch()
-        assert found.result(100) == [1]
+        assert result.result(100) == [1]
 
 
 def test_what_is_finite_is_not_ended(tmp_path: Path) -> None:
@@ -238,9 +238,9 @@ def test_a_signal_ends_a_run(tmp_path: Path, number: signal.Signals) -> None:
             assert time.monotonic() < deadline
             time.sleep(0.1)
         run.send_signal(number)
-        _, said = run.communicate(timeout=100)
-    assert run.returncode == 0, said
-    assert "3 statements read, 3 outputs" in said
+        _, streams = run.communicate(timeout=100)
+    assert run.returncode == 0, streams
+    assert "3 statements read, 3 outputs" in streams
     assert len((tmp_path / "out.ntt").read_text().splitlines()) == 3
 
 
@@ -254,10 +254,10 @@ def test_sources_that_are_not_replayable_are_reported(
         target=lambda: Path("pipe").write_text("1 <urn:a> <http://example.org/at> <urn:b> .\nbroken\n")
     )
     writer.start()
-    kept = ["--checkpoint", "kept", "--ledger", "lost.ndjson", "--builder", "spark"]
-    code, _, said = squall("build", "seen.jena", "--source", "pipe?format=ntt", "--sink", "out.ntt", *kept)
+    state = ["--checkpoint", "kept", "--ledger", "lost.ndjson", "--builder", "spark"]
+    code, _, result = squall("build", "seen.jena", "--source", "pipe?format=ntt", "--sink", "out.ntt", *state)
     writer.join()
-    assert code == 0, said
-    assert "source warning: `pipe?format=ntt`: what it brought since the last checkpoint is lost" in said
+    assert code == 0, result
+    assert "source warning: `pipe?format=ntt`: what it brought since the last checkpoint is lost" in result
     assert Path("out.ntt").read_text() == "1 <urn:a> <http://example.org/seen> <urn:b> .\n"
     assert len(Path("lost.ndjson").read_text().splitlines()) == 1

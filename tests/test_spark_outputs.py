@@ -52,9 +52,9 @@ def test_answers_of_several_tasks_come_in_order(count: int, tmp_path: Path) -> N
     """And those of one."""
     tasks = [answers(50, seed) for seed in range(count)]
     names = [message.row for task in tasks for message in told(of(*task), tmp_path / "outputs")]
-    ordered = sorted(chain(*tasks), key=lambda one: (one.start, one.node, one.spans, one.row))
-    found = list(merged(tmp_path / "outputs" / name for name in names))
-    assert found == [(one.start, one.node, one.row) for one in ordered]
+    ordered = sorted(chain(*tasks), key=lambda item: (item.start, item.node, item.spans, item.row))
+    results = list(merged(tmp_path / "outputs" / name for name in names))
+    assert results == [(item.start, item.node, item.row) for item in ordered]
 
 
 def test_a_task_holds_no_more_than_so_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,19 +63,19 @@ def test_a_task_holds_no_more_than_so_many(tmp_path: Path, monkeypatch: pytest.M
     task = answers(50, seed=1)
     names = [message.row for message in told(of(*task), tmp_path)]
     assert [len(list(merged([tmp_path / name]))) for name in names] == [21, 21, 8]
-    ordered = sorted(task, key=lambda one: (one.start, one.node, one.spans, one.row))
-    assert list(merged(tmp_path / name for name in names)) == [(one.start, one.node, one.row) for one in ordered]
+    ordered = sorted(task, key=lambda item: (item.start, item.node, item.spans, item.row))
+    assert list(merged(tmp_path / name for name in names)) == [(item.start, item.node, item.row) for item in ordered]
 
 
 def test_what_is_no_answer_is_handed_on(tmp_path: Path) -> None:
-    kept = Record(STATE, DELIVER, 1, 2, 3, "kept", 0, FOREVER, 1)
+    state = Record(STATE, DELIVER, 1, 2, 3, "kept", 0, FOREVER, 1)
     row = Record(ROW, 4, 1, 2, 3, "row", 0, FOREVER, 1)
     (answer,) = answers(3, seed=0)[:1]
-    *others, name = told(of(kept, answer, row), tmp_path)
-    assert others == [kept, row]
+    *outputs, name = told(of(state, answer, row), tmp_path)
+    assert outputs == [state, row]
     assert name.kind == ANSWERS
     assert [path.name for path in tmp_path.iterdir()] == [name.row]
-    assert told(of(kept, row), tmp_path / "none") == [kept, row]
+    assert told(of(state, row), tmp_path / "none") == [state, row]
     assert not (tmp_path / "none").exists()
 
 
@@ -89,11 +89,11 @@ def test_stored_records_are_in_files_by_type_and_stage(tmp_path: Path) -> None:
     )
     first, *files = list(from_arrow(put(iter(()))))
     assert first == time
-    told = TaskReport.of([first, *files])
-    assert (told.latest, told.rows, told.starts, told.ends, told.kept) == (8, 12, 7, 12, 2)
+    outputs = TaskReport.of([first, *files])
+    assert (outputs.latest, outputs.rows, outputs.starts, outputs.ends, outputs.kept) == (8, 12, 7, 12, 2)
     stored = {
         (kind, level): list(from_arrow(parquet.read_table(tmp_path / kind / name).to_batches()))
-        for kind, level, name in told.files
+        for kind, level, name in outputs.files
     }
     assert stored == {(ROW, 1): rows[:2], (ROW, 2): rows[2:], (STATE, 1): [state]}
 
@@ -119,17 +119,17 @@ def test_the_driver_holds_a_few_answers_of_each_file(tmp_path: Path, monkeypatch
     names = [message.row for seed in range(3) for message in told(of(*answers(100, seed)), tmp_path)]
     before = pyarrow.total_allocated_bytes()
     read = 0
-    made = output_files._read
+    result = output_files._read
 
     def counted(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         nonlocal read
-        for answer in made(path, columns):
+        for answer in result(path, columns):
             read += 1
             yield answer
 
     monkeypatch.setattr(output_files, "_read", counted)
-    found = merged(tmp_path / name for name in names)
-    assert len(list(islice(found, 10))) == 10
+    value = merged(tmp_path / name for name in names)
+    assert len(list(islice(value, 10))) == 10
     assert read <= 10 + len(names), "no more than one of each file is ahead"
     assert pyarrow.total_allocated_bytes() - before < 100_000
-    assert len(list(found)) == 290
+    assert len(list(value)) == 290

@@ -43,8 +43,8 @@ def heads(text: str) -> list[str]:
 def test_a_plan_without_iterations_is_one_job_with_named_steps() -> None:
     text = physical(planned(GRANDPARENTS))
     assert heads(text) == [*LITTLE, "# More", "job 1: sources, then level 1, then level 2, then end"]
-    named = re.findall(r"(?:MapInArrow|^\(1\)) (.*?)(?:\(| PythonRDD)", text, re.MULTILINE)
-    assert named == ["all in one task", "end", "level 2", "level 1", "sources"]
+    names = re.findall(r"(?:MapInArrow|^\(1\)) (.*?)(?:\(| PythonRDD)", text, re.MULTILINE)
+    assert names == ["all in one task", "end", "level 2", "level 1", "sources"]
     shuffles = re.findall(r"Exchange hashpartitioning\(.*bucket#", text)
     assert len(shuffles) == 3, "one before each level, one before the end"
 
@@ -76,8 +76,8 @@ def test_a_plan_that_runs_as_a_whole_is_one_step(deleted: str, tasks: int) -> No
     step = "the plan as a whole" + (f", in {tasks} tasks" if tasks > 1 else "")
     little = "# Up to 16,777,216 bytes of files"
     assert heads(text) == [little, f"job 1: {step}", "# More", "job 1: sources", f"job 2: {step}"]
-    found = re.findall(rf"^\({tasks}\) the plan as a whole (Python|Union)RDD", text, re.MULTILINE)
-    assert found == ["Python" if tasks == 1 else "Union"] * 2, "each reads what it works off"
+    result = re.findall(rf"^\({tasks}\) the plan as a whole (Python|Union)RDD", text, re.MULTILINE)
+    assert result == ["Python" if tasks == 1 else "Union"] * 2, "each reads what it works off"
 
 
 def test_an_ordered_scan_is_a_step_before_the_stages() -> None:
@@ -89,13 +89,13 @@ def test_an_ordered_scan_is_a_step_before_the_stages() -> None:
 @pytest.mark.usefixtures("always_by_levels")
 def test_the_plans_are_those_of_the_jobs_that_run(spark_jobs: list[str]) -> None:
     plan = squall.plan(apply_profile(squall.compile(ORPHANS, lexer="jena"), output="rstream"))
-    shown = physical(plan)
+    printed = physical(plan)
     facts = stream("1 :a :parent :b\n2 :b :parent :c\n3 :d :gone :yes")
     assert list(squall.build(plan, "spark", Options()).run([facts]))
-    assert heads(shown) == ["job 1: sources", LEVELS]
+    assert heads(printed) == ["job 1: sources", LEVELS]
     steps = r"MapInArrow (.*?)\(|(Exchange \w+)"
     assert [re.findall(steps, text) for text in spark_jobs] == [
-        re.findall(steps, text) for text in re.split(r"^job \d.*\n", shown, flags=re.MULTILINE)[1:]
+        re.findall(steps, text) for text in re.split(r"^job \d.*\n", printed, flags=re.MULTILINE)[1:]
     ]
 
 

@@ -98,8 +98,8 @@ def test_those_of_a_run_hold_on_a_session_that_is_there(
     for number in range(3):
         (tmp_path / f"{number}.nt").write_text(f"<urn:{number}> <urn:p> <urn:o> .\n")
     with spark_set(MAX_FILES_PER_TRIGGER, "2"):
-        found: Any = squall.build(plan, "spark", Options(conf=((MAX_FILES_PER_TRIGGER, "1"),)))
-        assert len(list(found.run(Sources([open_source(str(tmp_path))])))) == 3
+        result: Any = squall.build(plan, "spark", Options(conf=((MAX_FILES_PER_TRIGGER, "1"),)))
+        assert len(list(result.run(Sources([open_source(str(tmp_path))])))) == 3
     assert len(spark_jobs) == 5, "what the program starts with, a micro-batch for each file, and the end"
     assert not caplog.records, "nothing is passed over"
 

@@ -43,11 +43,11 @@ ROOMS = static(":n1 :in :r1\n:n2 :in :r2")
 
 @pytest.fixture(autouse=True)
 def conf() -> Iterator[Any]:
-    found = session().conf
-    found.set(MAX_FILES_PER_TRIGGER, "1")
-    yield found
+    result = session().conf
+    result.set(MAX_FILES_PER_TRIGGER, "1")
+    yield result
     for name in (MAX_SINGLE_TASK_BYTES, MAX_FILES_PER_TRIGGER, MAX_CACHED_STATE_ROWS, MAX_SINGLE_TASK_ROWS):
-        found.unset(name)
+        result.unset(name)
 
 
 def steps(plans: list[str]) -> list[list[str]]:
@@ -91,7 +91,7 @@ def test_small_and_large_micro_batches_can_alternate(tmp_path: Path, conf: Any, 
         path.write_text(path.read_text() + "\n" * 100 * times)
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
     assert_as_oracle(system, run(squall.plan(system), folder), EVENTS, ROOMS)
-    straight = [found == ["all in one task"] for found in steps(spark_jobs)]
+    straight = [step == ["all in one task"] for step in steps(spark_jobs)]
     assert True in straight[straight.index(False) :], "also behind one that many tasks have worked off"
 
 
@@ -118,8 +118,8 @@ def test_one_batch_can_be_a_single_task(tmp_path: Path, conf: Any, spark_jobs: l
     conf.unset(MAX_FILES_PER_TRIGGER)
     system = squall.compile(PATHS, lexer="jena", window="RANGE 6ms STEP 3ms")
     sources = Sources([open_source(str(written(tmp_path / "in", EVENTS, files=4)))])
-    found = list(squall.build(squall.plan(system), "spark").run(sources, ROOMS))
-    assert_as_oracle(system, found, EVENTS, ROOMS)
+    outputs = list(squall.build(squall.plan(system), "spark").run(sources, ROOMS))
+    assert_as_oracle(system, outputs, EVENTS, ROOMS)
     assert sources.sources[0].reading.statements == len(EVENTS), "static data are none of its statements"
     assert steps(spark_jobs) == [["all in one task"]]
 
@@ -130,7 +130,7 @@ def test_the_single_task_reads_spooled_live_input(tmp_path: Path, spark_jobs: li
     batches = [EVENTS[place : place + 6] for place in range(0, len(EVENTS), 6)]
     job = squall.build(squall.plan(system), "spark", Options(checkpoint=tmp_path / "kept"))
     assert_as_oracle(system, list(job.run(iter(batches), ROOMS)), EVENTS, ROOMS)
-    assert {tuple(found) for found in steps(spark_jobs)} == {("all in one task",)}
+    assert {tuple(step) for step in steps(spark_jobs)} == {("all in one task",)}
 
 
 def slowly(batches: Iterator[Any]) -> Iterator[Any]:
@@ -143,13 +143,13 @@ def test_the_same_worker_runs_each_single_task(tmp_path: Path, monkeypatch: pyte
     from squall.builders.spark.engine import SparkEngine
 
     reader = SparkEngine.reader
-    asked = tmp_path / "asked"
+    request = tmp_path / "asked"
 
     def noted(self: SparkEngine) -> Any:
         read = reader(self)
 
         def noting(file: Any, buckets: Any) -> Any:
-            with asked.open("a") as log:
+            with request.open("a") as log:
                 log.write(f"{file[-2]}\n")
             return read(file, buckets)
 
@@ -159,4 +159,4 @@ def test_the_same_worker_runs_each_single_task(tmp_path: Path, monkeypatch: pyte
     system = squall.compile(PATHS, lexer="jena", window="RANGE 50ms")
     session().range(0, 2, 1, 2).mapInArrow(slowly, "id long").collect()  # so that there are two workers
     assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=6)), EVENTS, ROOMS)
-    assert not asked.exists() or "state" not in asked.read_text()
+    assert not request.exists() or "state" not in request.read_text()

@@ -22,14 +22,14 @@ def test_a_small_file_is_there_at_any_moment_while_it_is_written_anew(tmp_path: 
     path = tmp_path / "marks" / "0.json"
     store.write(list(range(100)), "marks", "0.json")
     written = threading.Event()
-    seen: list[object] = []
+    history: list[object] = []
 
     def look() -> None:
         while not written.is_set():
             try:
-                seen.append(len(json.loads(path.read_bytes())))
+                history.append(len(json.loads(path.read_bytes())))
             except (OSError, ValueError) as error:
-                seen.append(error)
+                history.append(error)
 
     watcher = threading.Thread(target=look)
     watcher.start()
@@ -37,8 +37,8 @@ def test_a_small_file_is_there_at_any_moment_while_it_is_written_anew(tmp_path: 
         store.write(list(range(100)), "marks", "0.json")
     written.set()
     watcher.join()
-    assert seen
-    assert set(seen) == {100}
+    assert history
+    assert set(history) == {100}
     assert store.read("marks", "0.json") == list(range(100))
     assert store.names("marks") == ["0.json"]
     assert store.read("marks", "1.json") is None

@@ -62,19 +62,19 @@ def triples(draw: st.DrawFn) -> str:
 
 @st.composite
 def conditions(draw: st.DrawFn, depth: int) -> str:
-    one, other = draw(variables), draw(st.one_of(variables, st.sampled_from((*NODES, *LITERALS))))
+    item, other = draw(variables), draw(st.one_of(variables, st.sampled_from((*NODES, *LITERALS))))
     kinds = ["=", "!=", "<", "bound", "!bound", "in", "literal"] + (
         ["exists", "not exists", "and", "or"] if depth else []
     )
     match draw(st.sampled_from(kinds)):
         case "bound":
-            return f"BOUND({one})"
+            return f"BOUND({item})"
         case "!bound":
-            return f"!BOUND({one})"
+            return f"!BOUND({item})"
         case "in":
-            return f"{one} IN (:a, 1, {other})"
+            return f"{item} IN (:a, 1, {other})"
         case "literal":
-            return f"ISLITERAL({one})"
+            return f"ISLITERAL({item})"
         case "exists":
             return f"EXISTS {draw(patterns(depth - 1))}"
         case "not exists":
@@ -84,12 +84,12 @@ def conditions(draw: st.DrawFn, depth: int) -> str:
         case "or":
             return f"({draw(conditions(depth - 1))} || {draw(conditions(depth - 1))})"
         case sign:
-            return f"({one} {sign} {other})"
+            return f"({item} {sign} {other})"
 
 
 def patterns(depth: int) -> st.SearchStrategy[str]:
     """A group of triples, which pyoxigraph evaluates in EXISTS as the specification says."""
-    return st.lists(triples(), min_size=1, max_size=2).map(lambda found: f"{{ {' '.join(found)} }}")
+    return st.lists(triples(), min_size=1, max_size=2).map(lambda result: f"{{ {' '.join(result)} }}")
 
 
 @st.composite
@@ -173,15 +173,15 @@ def _plain(fact: object) -> object:
 def theirs(query: str, data: Sequence[Triple]) -> Counter[object]:
     store = pyoxigraph.Store()
     store.load("\n".join(map(str, data)).encode(), pyoxigraph.RdfFormat.N_TRIPLES)
-    found = store.query(query)
-    if isinstance(found, pyoxigraph.QueryBoolean):
-        return Counter([bool(found)])
-    if isinstance(found, pyoxigraph.QueryTriples):
-        return Counter({Triple(term(one.subject), term(one.predicate), term(one.object)): 1 for one in found})
-    names = [variable.value for variable in found.variables]
+    result = store.query(query)
+    if isinstance(result, pyoxigraph.QueryBoolean):
+        return Counter([bool(result)])
+    if isinstance(result, pyoxigraph.QueryTriples):
+        return Counter({Triple(term(item.subject), term(item.predicate), term(item.object)): 1 for item in result})
+    names = [variable.value for variable in result.variables]
     return Counter(
         frozenset((name, term(value)) for name, value in zip(names, row, strict=True) if value is not None)
-        for row in found
+        for row in result
     )
 
 
@@ -226,12 +226,15 @@ def test_graphs_that_nobody_names_are_those_that_are_there(
     planner: str, query: Query, graph: list[tuple[str, str, str, str]], name: str, outside: bool
 ) -> None:
     """Named one by one, their answers are those of the tests of the W3C."""
-    data = [(f"http://example.org/{one[1:]}" if one else "", Triple(*map(_resolved, rest))) for one, *rest in graph]
+    data = [
+        (f"http://example.org/{item[1:]}" if item else "", Triple(*map(_resolved, remainder)))
+        for item, *remainder in graph
+    ]
     group = f"{{ {'?y ?q ?z . ' if outside else ''}GRAPH {name} {query.group} }}"
     wrapped = Query(query.head, group, query.tail)
-    dataset = "".join(f" FROM NAMED <{one}>" for one in dict.fromkeys(one for one, _ in data if one))
+    dataset = "".join(f" FROM NAMED <{item}>" for item in dict.fromkeys(item for item, _ in data if item))
     # The default graph is all there is where it is not named, and nothing but what has no name elsewhere.
-    data = [*data, *(("", fact) for one, fact in data if one)] if outside else data
+    data = [*data, *(("", fact) for item, fact in data if item)] if outside else data
     assume(dataset)
     assert ours_of_graphs(wrapped.text(), data, planner) == ours_of_graphs(wrapped.text(dataset), data, planner)
     alone = Query("SELECT *", f"{{ GRAPH {name} {query.group} }}")
@@ -241,8 +244,8 @@ def test_graphs_that_nobody_names_are_those_that_are_there(
 def graph_by_graph(name: str, group: str, data: Sequence[tuple[str, Triple]]) -> Counter[object]:
     """The solutions of a pattern over each graph by itself, joined with its name (SPARQL 1.1, section 18.6)."""
     expected: Counter[object] = Counter()
-    for graph in {one for one, _ in data if one}:
-        facts = list(dict.fromkeys(fact for one, fact in data if one == graph))
+    for graph in {datum for datum, _ in data if datum}:
+        facts = list(dict.fromkeys(fact for datum, fact in data if datum == graph))
         for solution, many in theirs(Query("SELECT *", group).text(), facts).items():
             assert isinstance(solution, frozenset)
             if dict(solution).get(name) in (None, f"<{graph}>"):
@@ -271,18 +274,18 @@ def test_answers_at_each_step_are_those_of_its_window(
 ) -> None:
     assume(" ." in query.group)  # what has no patterns has no instants
     timed = sorted((time, Triple(*map(_resolved, triple))) for time, *triple in stream)
-    found = stepped(query, [Event(time, (fact,), "urn:s") for time, fact in timed], planner)
+    result = stepped(query, [Event(time, (fact,), "urn:s") for time, fact in timed], planner)
     for end in range(STEP, 9000 + RANGE + STEP + 1, STEP):
         window = list(dict.fromkeys(fact for time, fact in timed if end - RANGE <= time < end))
-        if window or found[end]:
-            assert found[end] == theirs(query.text(), window), end
+        if window or result[end]:
+            assert result[end] == theirs(query.text(), window), end
 
 
 def stepped(query: Query, events: Sequence[Event], planner: str) -> dict[int, Counter[object]]:
     """The answers of the query over a window, by the instants of its steps."""
     text = query.text(f"FROM STREAM <urn:s> [RANGE {RANGE}ms STEP {STEP}ms]")
     plan = squall.plan(squall.compile(text, lexer="csparql"), planner)
-    found: dict[int, Counter[object]] = defaultdict(Counter)
+    results: dict[int, Counter[object]] = defaultdict(Counter)
     for out in squall.run(plan, events):
-        found[out.time][_plain(out.fact)] += 1
-    return found
+        results[out.time][_plain(out.fact)] += 1
+    return results

@@ -48,8 +48,8 @@ def run(expression: Expression | None, bindings: dict[Variable, Term] | None = N
     match expression:
         case Call(function=name, arguments=arguments):
             function = functions.lookup(name)
-            given = [run(argument, bindings, time) for argument in arguments]
-            return function.evaluate(*([time] if function.timed else []), *given)
+            outputs = [run(argument, bindings, time) for argument in arguments]
+            return function.evaluate(*([time] if function.timed else []), *outputs)
         case Variable():
             return (bindings or {}).get(expression)
         case _:
@@ -58,8 +58,8 @@ def run(expression: Expression | None, bindings: dict[Variable, Term] | None = N
 
 def call(name: str, *arguments: Term | None) -> Any:
     """The value of a function, which may be called by name or by the local name of an XSD type."""
-    named = calls.by_iri(XSD + name[4:], _slots(arguments)) if name.startswith("xsd:") else None
-    return run(named or calls.call(name, _slots(arguments)), _bindings(arguments))
+    names = calls.by_iri(XSD + name[4:], _slots(arguments)) if name.startswith("xsd:") else None
+    return run(names or calls.call(name, _slots(arguments)), _bindings(arguments))
 
 
 def _slots(arguments: Sequence[Term | None]) -> list[Expression]:
@@ -330,9 +330,9 @@ def test_what_is_no_regular_expression_is_an_error(pattern: str) -> None:
     for name in ("REGEX", "REPLACE"):
         function = functions.lookup(SPELLED[name].modes[0].function)
         assert function.check is not None
-        told = function.check(None, literal(pattern), *([None] if name == "REPLACE" else []))
-        assert told is not None
-        assert told.startswith(f"`{pattern}` is not a regular expression: ")
+        outputs = function.check(None, literal(pattern), *([None] if name == "REPLACE" else []))
+        assert outputs is not None
+        assert outputs.startswith(f"`{pattern}` is not a regular expression: ")
         assert function.check(None, None, None) is None
 
 
@@ -387,8 +387,8 @@ def test_references_are_resolved_against_a_base_without_a_path() -> None:
 
 def scoped(name: str, key: str, *bindings: Term, label: Term | None = None) -> Any:
     names = [Variable(f"v{place}") for place, _ in enumerate(bindings)]
-    made = calls.call(name, [] if label is None else [label], scope=calls.scope(key, names))
-    return run(made, dict(zip(names, bindings, strict=True)))
+    result = calls.call(name, [] if label is None else [label], scope=calls.scope(key, names))
+    return run(result, dict(zip(names, bindings, strict=True)))
 
 
 @pytest.mark.parametrize(
@@ -401,26 +401,30 @@ def scoped(name: str, key: str, *bindings: Term, label: Term | None = None) -> A
     ],
 )
 def test_what_is_new_depends_on_call_and_solution_alone(name: str, form: str) -> None:
-    made = scoped(name, "call 1", X, A)
-    assert re.fullmatch(form, made)
-    assert made == scoped(name, "call 1", X, A)
-    assert len({made, scoped(name, "call 2", X, A), scoped(name, "call 1", A, X), scoped(name, "call 1", X)}) == 4
+    result = scoped(name, "call 1", X, A)
+    assert re.fullmatch(form, result)
+    assert result == scoped(name, "call 1", X, A)
+    assert len({result, scoped(name, "call 2", X, A), scoped(name, "call 1", A, X), scoped(name, "call 1", X)}) == 4
 
 
 def test_a_labelled_node_is_the_same_in_one_solution() -> None:
     node = scoped("BNODE", "query", X, label=A)
     assert node == scoped("BNODE", "query", X, label=A)
-    others = [scoped("BNODE", "query", B, label=A), scoped("BNODE", "query", X, label=X), scoped("BNODE", "query", X)]
-    assert node not in {*others, scoped("BNODE", "query", X, label=literal("b"))}
-    assert others[1] is None
+    other_items = [
+        scoped("BNODE", "query", B, label=A),
+        scoped("BNODE", "query", X, label=X),
+        scoped("BNODE", "query", X),
+    ]
+    assert node not in {*other_items, scoped("BNODE", "query", X, label=literal("b"))}
+    assert other_items[1] is None
 
 
 def test_different_solutions_have_different_keys() -> None:
-    one, two = Variable("one"), Variable("two")
-    solution = calls.solution((one, two))
-    keys = [run(solution, bindings) for bindings in ({one: X}, {two: X}, {one: X, two: X}, {}, {one: A, two: X})]
+    item, two = Variable("one"), Variable("two")
+    solution = calls.solution((item, two))
+    keys = [run(solution, bindings) for bindings in ({item: X}, {two: X}, {item: X, two: X}, {}, {item: A, two: X})]
     assert len(set(keys)) == 5
-    assert all(any_term(made) == made for made in keys)
+    assert all(any_term(key) == key for key in keys)
 
 
 def test_now_is_the_time_of_the_solution() -> None:
@@ -503,8 +507,8 @@ logical: st.SearchStrategy[Expression] = st.recursive(
 
 
 def test_a_test_among_values_is_a_boolean() -> None:
-    made = calls.call("=", [calls.condition(LESS), TRUE])
-    assert run(made, {V: of(1), W: of(2)}) == TRUE
+    result = calls.call("=", [calls.condition(LESS), TRUE])
+    assert run(result, {V: of(1), W: of(2)}) == TRUE
     assert run(calls.by_iri(calls.condition(LESS).function, [V, W]), {V: of(2), W: of(2)}) == FALSE
 
 
@@ -524,7 +528,7 @@ _TERMS = [
 ]
 
 
-@given(st.sampled_from([one for one in FUNCTIONS if isinstance(one, Function) and one is not TABLE]), st.data())
+@given(st.sampled_from([item for item in FUNCTIONS if isinstance(item, Function) and item is not TABLE]), st.data())
 @settings(max_examples=examples_of(1000))
 def test_no_function_fails_whatever_the_terms(function: Function, data: st.DataObject) -> None:
     most = function.least + 3 if function.most is None else function.most
@@ -598,9 +602,9 @@ Drawn = tuple[str, tuple[Any, ...]]
 
 
 def _drawn(name: str, inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Drawn]:
-    one = SPELLED[name]
-    most = min(one.least + 2 if one.most is None else one.most, 3)
-    arguments = st.lists(_OF.get(name, anything) | inner, min_size=max(one.least, 1), max_size=max(most, 1))
+    item = SPELLED[name]
+    most = min(item.least + 2 if item.most is None else item.most, 3)
+    arguments = st.lists(_OF.get(name, anything) | inner, min_size=max(item.least, 1), max_size=max(most, 1))
     return st.tuples(st.just(name), arguments.map(tuple))
 
 
@@ -654,18 +658,18 @@ def steps(drawn: Any) -> list[tuple[str, list[Any]]]:
 
 def is_comparable(name: str, values: list[Any]) -> bool:
     """Whether pyoxigraph follows the specification here (`KNOWN`)."""
-    known = [operand(value) for value in values if value is not None]
-    kinds = {one.kind for one in known}
-    if any(one.value != one.value or one.kind == "unknown" for one in known) or any(
+    existing = [operand(value) for value in values if value is not None]
+    kinds = {item.kind for item in existing}
+    if any(item.value != item.value or item.kind == "unknown" for item in existing) or any(
         parts(v).lexical == "-0.0" for v in values if v and is_literal(v)
     ):
         return False
-    if any(one.kind == "decimal" and (abs(one.value) > 10**6 or len(str(one.value)) > 8) for one in known):
+    if any(item.kind == "decimal" and (abs(item.value) > 10**6 or len(str(item.value)) > 8) for item in existing):
         return False
     if name in ("<", ">", "<=", ">="):
         return not kinds & {"language", "boolean", "resource"}
     if name == "/":
-        return len(known) < 2 or known[0].value != 0
+        return len(existing) < 2 or existing[0].value != 0
     if name in ("IN", "NOT IN"):
         return len(values) > 1
     return name not in ("&&", "||", "!", "IF") or "language" not in kinds
@@ -675,10 +679,10 @@ def agree(ours: Term | None, theirs: Term | None) -> bool:
     """Whether two results are the same value of the same type, decimals up to 15 digits."""
     if ours is None or theirs is None or not is_literal(ours) or not is_literal(theirs):
         return ours == theirs
-    one, other = operand(ours), operand(theirs)
-    if parts(ours).datatype != parts(theirs).datatype or one.kind != other.kind:
+    item, other = operand(ours), operand(theirs)
+    if parts(ours).datatype != parts(theirs).datatype or item.kind != other.kind:
         return False
-    return abs(one.value - other.value) < 1e-15 if one.kind == "decimal" else one == other
+    return abs(item.value - other.value) < 1e-15 if item.kind == "decimal" else item == other
 
 
 @given(calls_drawn)
@@ -688,8 +692,8 @@ def test_expressions_are_what_pyoxigraph_says(drawn: Drawn) -> None:
     ours = run(composed(drawn))
     assume(ours is None or operand(ours).value == operand(ours).value)
     (solution,) = _STORE.query(f"SELECT ({written(drawn)} AS ?r) {{}}")  # type: ignore[misc]
-    theirs = None if solution["r"] is None else Term(str(solution["r"]))
-    assert agree(ours, theirs), f"{written(drawn)}: {ours}, pyoxigraph {theirs}"
+    other_items = None if solution["r"] is None else Term(str(solution["r"]))
+    assert agree(ours, other_items), f"{written(drawn)}: {ours}, pyoxigraph {other_items}"
 
 
 _IN_RDFLIB = [
@@ -701,12 +705,12 @@ _IN_RDFLIB = [
 @given(st.sampled_from(_IN_RDFLIB), st.data())
 @settings(max_examples=examples_of(150), deadline=None)
 def test_strings_are_what_rdflib_says(name: str, data: st.DataObject) -> None:
-    one = SPELLED[name]
+    item = SPELLED[name]
     text = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=5).map(literal)
     arguments = (
         (data.draw(text), of(data.draw(st.integers(1, 4))))
         if name == "SUBSTR"
-        else data.draw(st.tuples(*[text] * max(one.least, 1)))
+        else data.draw(st.tuples(*[text] * max(item.least, 1)))
     )
     (row,) = rdflib.Graph().query(f"SELECT ({written((name, arguments))} AS ?r) {{}}")
     assert call(name, *arguments) == any_term(row[0])  # type: ignore[index]
@@ -722,8 +726,10 @@ def test_the_page_lists_the_registry() -> None:
 
 def rows() -> list[str]:
     """The tables of docs/languages/sparql-functions.md."""
-    spelled = [f"| `{name}` | {_arguments(one.least, one.most)} | {one.doc} |" for name, one in sorted(SPELLED.items())]
-    cast = [f"| `xsd:{one.iri.removeprefix(XSD)}` |" for one in casts.MEMBERS]
+    spelled = [
+        f"| `{name}` | {_arguments(item.least, item.most)} | {item.doc} |" for name, item in sorted(SPELLED.items())
+    ]
+    cast = [f"| `xsd:{item.iri.removeprefix(XSD)}` |" for item in casts.MEMBERS]
     return [row.replace("`||`", "`\\|\\|`") for row in spelled] + cast
 
 

@@ -47,13 +47,13 @@ def where(pattern: str) -> tuple[q.Element, ...]:
 def triples(pattern: str) -> list[tuple[object, object, object]]:
     (block,) = where(pattern)
     assert isinstance(block, q.TriplesBlock)
-    return [(one.subject, one.predicate, one.object) for one in block.triples]
+    return [(triple.subject, triple.predicate, triple.object) for triple in block.triples]
 
 
 def expression(text: str) -> q.Expression:
-    (found,) = where(f"FILTER ({text})")
-    assert isinstance(found, q.Filter)
-    return found.expression
+    (result,) = where(f"FILTER ({text})")
+    assert isinstance(result, q.Filter)
+    return result.expression
 
 
 def messages(text: str, lexer: sparql.SparqlLexer = sparql.lexer) -> list[str]:
@@ -116,17 +116,17 @@ def test_terms(text: str, term: Term | Variable) -> None:
 
 
 def test_predicates_and_objects_are_shared() -> None:
-    due = [(S, P, A), (S, P, B), (S, iri(RDF + "type"), C)]
-    assert triples("?s :p ?a, ?b ; a ?c ; .") == due
-    assert triples("?s :p ?a . ?s :p ?b . ?s a ?c") == due
+    expected = [(S, P, A), (S, P, B), (S, iri(RDF + "type"), C)]
+    assert triples("?s :p ?a, ?b ; a ?c ; .") == expected
+    assert triples("?s :p ?a . ?s :p ?b . ?s a ?c") == expected
 
 
 def test_lists_and_blank_nodes_are_triples() -> None:
-    first, rest, nil = (iri(RDF + name) for name in ("first", "rest", "nil"))
-    one, two, three = (Variable(f"_:b{number}") for number in (1, 2, 3))
+    first, remainder, nil = (iri(RDF + name) for name in ("first", "rest", "nil"))
+    item, two, three = (Variable(f"_:b{number}") for number in (1, 2, 3))
     assert triples("_:b0 :p (?a [ :q ?b ])") == [
-        (one, first, A), (one, rest, two), (three, Q, B), (two, first, three), (two, rest, nil),
-        (Variable("_:b0"), P, one),
+        (item, first, A), (item, remainder, two), (three, Q, B), (two, first, three), (two, remainder, nil),
+        (Variable("_:b0"), P, item),
     ]  # fmt: skip
     assert triples("_:b0.b :p _:b0. [ :p ?a ]")[1] == (Variable("_:b1"), P, A)
     assert triples("[ :p ?a ]") == [(Variable("_:b0"), P, A)]
@@ -256,16 +256,16 @@ def test_aggregates(text: str, aggregate: q.Aggregate) -> None:
 
 
 def test_elements_of_a_group() -> None:
-    found = where(
+    result = where(
         "?a :p ?b FILTER (?a) ?b :p ?c { ?a :q ?b } UNION {} {} OPTIONAL {} MINUS {} GRAPH ?g {} GRAPH :g {} "
         "SERVICE SILENT :s {} BIND (1 AS ?d) VALUES ?x { 1 UNDEF } VALUES (?y ?z) { (:p 'a'@en) } VALUES () { () }"
     )
-    kinds = [type(one) for one in found]
+    kinds = [type(item) for item in result]
     assert kinds == [
         q.TriplesBlock, q.Filter, q.TriplesBlock, q.Union, q.Group, q.Optional, q.Minus, q.Graph, q.Graph, q.Service,
         q.Bind, q.Values, q.Values, q.Values,
     ]  # fmt: skip
-    assert found[-3:] == (
+    assert result[-3:] == (
         q.Values((Variable("x"),), ((ONE,), (None,))),
         q.Values((Variable("y"), Variable("z")), ((P, literal("a", language="en")),)),
         q.Values((), ((),)),
@@ -336,8 +336,8 @@ def test_updates() -> None:
 
 def test_queries_may_stand_between_updates() -> None:
     program = sparql.lexer("INSERT { ?a ?b ?c } WHERE {} ; SELECT * {} ; BASE <urn:x> ASK {} ;", "test")
-    assert [type(one.body) for one in program.statements] == [q.Modify, q.SelectQuery, q.AskQuery]
-    assert [one.base for one in program.statements] == ["", "", "urn:x"]
+    assert [type(statement.body) for statement in program.statements] == [q.Modify, q.SelectQuery, q.AskQuery]
+    assert [statement.base for statement in program.statements] == ["", "", "urn:x"]
 
 
 def test_an_empty_text_is_an_update_of_no_operations() -> None:
@@ -395,7 +395,7 @@ def test_streams_of_c_sparql(text: str, clause: q.DatasetClause) -> None:
 def test_windows_of_rsp_ql(text: str, window: q.Range) -> None:
     query = read(f"SELECT * FROM NAMED WINDOW :w {text} {{ WINDOW ?w {{ ?a :p ?b }} WINDOW :w {{}} }}", rspql.lexer)
     assert query.dataset == (q.FromWindow(iri("urn:w"), P, window),)
-    assert [(type(one), one.name) for one in query.where.elements] == [
+    assert [(type(element), element.name) for element in query.where.elements] == [
         (q.Window, Variable("w")),
         (q.Window, iri("urn:w")),
     ]
@@ -421,7 +421,7 @@ def test_streams_inside_of_patterns(text: str, window: q.TimeRange | q.CountRang
 
 def test_a_stream_inside_of_a_pattern_may_be_a_variable() -> None:
     query = read("SELECT * { STREAM ?a [NOW] {} { STREAM :p [ALL] { ?b :p ?c } } }", cqels.lexer)
-    assert [one.name for one in q.stream_windows(query)] == [A, P]
+    assert [window.name for window in q.stream_windows(query)] == [A, P]
     assert q.shown(query) == (A, B, C)
 
 
@@ -465,11 +465,11 @@ def test_registrations(lexer: sparql.SparqlLexer, text: str, registration: q.Reg
 
 def test_timestamps() -> None:
     text = "FILTER (timestamp(?a) < timestamp(?b :s) && timestamp(?c {}) < TimeStamp(?a, :p, ?b) && ?timestamp) "
-    (found,) = read(f"ASK {{ {text} }}", csparql.lexer).where.elements
+    (result,) = read(f"ASK {{ {text} }}", csparql.lexer).where.elements
     engine = iri("http://larkc.eu/csparql/sparql/jena/ext#timestamp")
     before = q.Call("<", (q.Timestamp(A), q.Timestamp(B, iri("urn:s"))))
     after = q.Call("<", (q.Timestamp(C, q.Group()), q.Call(engine, (A, P, B))))
-    assert found.expression == q.Call("&&", (before, after, Variable("timestamp")))
+    assert result.expression == q.Call("&&", (before, after, Variable("timestamp")))
 
 
 def test_the_older_aggregates() -> None:
@@ -490,7 +490,7 @@ def test_the_older_aggregates() -> None:
 def test_places_are_those_of_the_text() -> None:
     query = read("SELECT (?a + 1 AS\n ?b)\nWHERE {\n ?a :\\u0070 1 ;\n  :q 2 , 3 .\n}")
     (block,) = query.where.elements
-    assert [str(one.origin) for one in (query, *query.items, block, *block.triples)] == [
+    assert [str(item.origin) for item in (query, *query.items, block, *block.triples)] == [
         "test:2:1", "test:2:8", "test:5:2", "test:5:2", "test:6:3", "test:6:10",
     ]  # fmt: skip
     assert block.triples[0].origin.excerpt == "5 |  ?a :\\u0070 1 ;\n  |  ^^^^^^^^^^^^"
@@ -741,8 +741,8 @@ def _groups(draw: st.DrawFn) -> q.Group:
         return q.TriplesBlock(tuple(q.TriplePattern(node(), verb, node()) for verb in verbs))
 
     def element(depth: int) -> q.Element:
-        made = draw(st.integers(0, 10 if depth else 4))
-        match made:
+        result = draw(st.integers(0, 10 if depth else 4))
+        match result:
             case 0 | 1:
                 return block()
             case 2:
@@ -768,9 +768,9 @@ def _groups(draw: st.DrawFn) -> q.Group:
     def group(depth: int) -> q.Group:
         elements: list[q.Element] = []
         for _ in range(draw(st.integers(0, 3))):
-            one = element(depth)
-            beside = elements and isinstance(elements[-1], q.TriplesBlock) and isinstance(one, q.TriplesBlock)
-            elements += [] if beside else [one]
+            item = element(depth)
+            beside = elements and isinstance(elements[-1], q.TriplesBlock) and isinstance(item, q.TriplesBlock)
+            elements += [] if beside else [item]
         return q.Group(tuple(elements))
 
     return group(2)

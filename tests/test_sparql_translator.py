@@ -52,8 +52,8 @@ def triples(text: str) -> list[Triple]:
     from squall.rdf import term
 
     turtle = f"@prefix : <http://example.org/> .\n{text}"
-    found = pyoxigraph.parse(turtle, format=pyoxigraph.RdfFormat.TURTLE)
-    return [Triple(term(one.subject), term(one.predicate), term(one.object)) for one in found]
+    tree = pyoxigraph.parse(turtle, format=pyoxigraph.RdfFormat.TURTLE)
+    return [Triple(term(item.subject), term(item.predicate), term(item.object)) for item in tree]
 
 
 def answers(text: str, data: str = DATA) -> list[Output]:
@@ -87,7 +87,7 @@ def messages(text: str, lexer: str = "sparql") -> list[str]:
     with pytest.raises((TranslatorError, Errors)) as caught:
         compiled(text, lexer)
     error = caught.value
-    return [one.message for one in error.errors] if isinstance(error, Errors) else [error.message]
+    return [item.message for item in error.errors] if isinstance(error, Errors) else [error.message]
 
 
 # What queries mean
@@ -196,7 +196,10 @@ def test_windows_of_cqels(written: str, window: Window) -> None:
 
 
 def _sources(system: System) -> Sequence[Source]:
-    return [*system.sources, *(one for part in system.joinables if isinstance(part, System) for one in _sources(part))]
+    return [
+        *system.sources,
+        *(source for part in system.joinables if isinstance(part, System) for source in _sources(part)),
+    ]
 
 
 STEPPED = "FROM STREAM :s [RANGE 10s STEP 5s] { ?x :p ?y }"
@@ -227,8 +230,8 @@ def test_how_a_query_is_told(text: str, lexer: str, output: str, report: Report)
 
 def test_a_window_by_steps() -> None:
     query = "REGISTER QUERY q AS SELECT ?x (COUNT(*) AS ?n) FROM STREAM :s [RANGE 4s STEP 2s] { ?x :p ?y } GROUP BY ?x"
-    found = over(query, "csparql", "1000 :a :p 1\n2500 :a :p 2\n2600 :b :p 3")
-    assert sorted((out.time, _plain(out.fact)) for out in found) == [
+    system = over(query, "csparql", "1000 :a :p 1\n2500 :a :p 2\n2600 :b :p 3")
+    assert sorted((out.time, _plain(out.fact)) for out in system) == [
         (2000, ("a", "1")), (4000, ("a", "2")), (4000, ("b", "1")), (6000, ("a", "1")), (6000, ("b", "1")),
     ]  # fmt: skip
 
@@ -237,8 +240,8 @@ def test_windows_by_name() -> None:
     query = """REGISTER DSTREAM :o AS SELECT ?x ?w
     FROM NAMED WINDOW :long ON :s [RANGE PT4S] FROM NAMED WINDOW :short ON :s [RANGE PT2S]
     { WINDOW ?w { ?x :p ?y } }"""
-    found = over(query, "rspql", "1000 :a :p 1")
-    assert [(out.time, _plain(out.fact)) for out in found] == [(4000, ("a", "short")), (8000, ("a", "long"))]
+    system = over(query, "rspql", "1000 :a :p 1")
+    assert [(out.time, _plain(out.fact)) for out in system] == [(4000, ("a", "short")), (8000, ("a", "long"))]
 
 
 def test_around_streams_inside_of_a_pattern_there_are_static_data_alone() -> None:
@@ -246,9 +249,9 @@ def test_around_streams_inside_of_a_pattern_there_are_static_data_alone() -> Non
     query = "SELECT ?x ?n ?g { STREAM :s [NOW] { ?x :p ?y } STREAM :s [RANGE 2s] { ?x :p ?n } GRAPH ?g { ?x :p ?z } }"
     static = [Event(ALWAYS, tuple(triples(":a :p 0 .")), graph="<http://example.org/g>")]
     plan = squall.plan(compiled(query, "cqels"))
-    events = [Event(one.time, one.facts, "http://example.org/s") for one in stream("1000 :a :p 1\n1500 :a :p 2")]
-    found = [(out.time, _plain(out.fact)) for out in squall.run(plan, events, static=static)]
-    assert found == [(1000, ("a", "1", "g")), (1500, ("a", "1", "g")), (1500, ("a", "2", "g"))]
+    events = [Event(item.time, item.facts, "http://example.org/s") for item in stream("1000 :a :p 1\n1500 :a :p 2")]
+    results = [(out.time, _plain(out.fact)) for out in squall.run(plan, events, static=static)]
+    assert results == [(1000, ("a", "1", "g")), (1500, ("a", "1", "g")), (1500, ("a", "2", "g"))]
     plain = squall.plan(compiled("SELECT * { ?x :p ?y STREAM :s [ALL] { ?x :p ?z } }", "cqels"))
     assert [*squall.run(plain, events)] == []
 
@@ -262,23 +265,23 @@ def test_a_stream_may_be_a_variable() -> None:
         Event(ALWAYS, tuple(triples(":d :p 0 .")), "http://example.org/s"),
     ]
     events = [
-        Event(one.time, one.facts, f"http://example.org/{name}", graph=graph)
-        for name, graph, one in zip(
+        Event(item.time, item.facts, f"http://example.org/{name}", graph=graph)
+        for name, graph, item in zip(
             "stu", ("", "<http://example.org/g>", ""), stream("1 :a :p 1\n2 :b :p 2\n3 :c :p 3"), strict=True
         )
     ]
     system = compiled(query, "cqels")
-    found = list(squall.run(squall.plan(system), events, static=static))
-    assert [(out.time, _plain(out.fact)) for out in found] == [(ALWAYS, ("s", "d")), (1, ("s", "a")), (2, ("t", "b"))]
-    assert_as_oracle(system, found, events, static)
+    outputs = list(squall.run(squall.plan(system), events, static=static))
+    assert [(out.time, _plain(out.fact)) for out in outputs] == [(ALWAYS, ("s", "d")), (1, ("s", "a")), (2, ("t", "b"))]
+    assert_as_oracle(system, outputs, events, static)
 
 
 def test_what_is_constructed_ends_with_its_window() -> None:
     text = """REGISTER DSTREAM :o AS CONSTRUCT { ?x :q [ :of ?y ] }
     FROM NAMED WINDOW :w ON :s [ELEMENTS 1] { WINDOW :w { ?x :p ?y } }"""
-    found = over(text, "rspql", "1 :a :p 1\n2 :b :p 2")
-    assert {out.time for out in found} == {2}
-    assert len(found) == 2
+    system = over(text, "rspql", "1 :a :p 1\n2 :b :p 2")
+    assert {out.time for out in system} == {2}
+    assert len(system) == 2
 
 
 def test_rules_and_queries_in_one_run(tmp_path: Path) -> None:
@@ -339,9 +342,9 @@ def test_ask() -> None:
 
 
 def test_describe_follows_blank_nodes() -> None:
-    found = [out.fact for out in answers("DESCRIBE ?x { ?x :age 50 }")]
-    assert len(found) == 5
-    assert {fact.predicate for fact in found if isinstance(fact, Triple)} == {
+    facts = [out.fact for out in answers("DESCRIBE ?x { ?x :age 50 }")]
+    assert len(facts) == 5
+    assert {fact.predicate for fact in facts if isinstance(fact, Triple)} == {
         iri("http://example.org/age"), iri("http://example.org/friend"),
     }  # fmt: skip
 
@@ -385,11 +388,11 @@ def in_graphs(query: str, lexer: str = "sparql", windows: dict[str, str] | None 
         terms = [iri(f"http://example.org/{node[1:]}") for node in nodes]
         events.append(Event(int(time), (Triple(*terms[:3]),), terms[3][1:-1] if terms[3:] else ""))
     system = squall.compile(PREFIX + query, lexer=lexer, windows=windows)
-    found = {planner: list(squall.run(squall.plan(system, planner), events)) for planner in ("greedy", "rete")}
+    results = {planner: list(squall.run(squall.plan(system, planner), events)) for planner in ("greedy", "rete")}
     expected = Counter((time, str(item)) for time, item, _ in oracle.outputs(system, events))
-    for outputs in found.values():
+    for outputs in results.values():
         assert Counter((out.time, str(out.fact)) for out in outputs) == expected
-    return sorted((out.time, *_plain(out.fact)) for out in found["rete"])
+    return sorted((out.time, *_plain(out.fact)) for out in results["rete"])
 
 
 @pytest.mark.parametrize(
@@ -429,8 +432,8 @@ def in_graphs(query: str, lexer: str = "sparql", windows: dict[str, str] | None 
     ],
 )  # fmt: skip
 def test_graphs_that_are_there(group: str, names: str, expected: list[tuple[object, ...]]) -> None:
-    shown = " ".join(f"?{name}" for name in names.split())
-    assert in_graphs(f"SELECT {shown} {{ GRAPH ?g {{ {group} }} }}") == expected
+    text = " ".join(f"?{name}" for name in names.split())
+    assert in_graphs(f"SELECT {text} {{ GRAPH ?g {{ {group} }} }}") == expected
 
 
 def test_a_graph_is_there_as_long_as_it_has_facts() -> None:
@@ -464,8 +467,12 @@ def test_a_slice_is_for_each_graph() -> None:
     assert in_graphs(f"SELECT ?g ?s {{ GRAPH ?g {first} }}") == [
         (1, "one", "a"), (2, "one", "b"), (3, "two", "c"), (6, "one", "one"),
     ]  # fmt: skip
-    rest = "{ SELECT ?s ?o { ?s ?p ?o } ORDER BY ?s ?o OFFSET 1 }"
-    assert in_graphs(f"SELECT ?g ?s {{ GRAPH ?g {rest} }}") == [(2, "one", "b"), (4, "two", "c"), (6, "one", "one")]
+    remainder = "{ SELECT ?s ?o { ?s ?p ?o } ORDER BY ?s ?o OFFSET 1 }"
+    assert in_graphs(f"SELECT ?g ?s {{ GRAPH ?g {remainder} }}") == [
+        (2, "one", "b"),
+        (4, "two", "c"),
+        (6, "one", "one"),
+    ]
 
 
 def test_windows_that_the_query_names() -> None:
@@ -497,9 +504,9 @@ def test_an_update_is_a_standing_rule() -> None:
     update = """DELETE { ?x :old ?y } INSERT { ?x :new ?y } WHERE { ?x :old ?y } ;
     INSERT { ?x :newer ?y } WHERE { ?x :new ?y }"""
     outputs = list(squall.run(squall.plan(compiled(update)), stream("1 :a :old 1")))
-    made = {(out.time, out.fact.predicate, out.rule) for out in outputs if isinstance(out.fact, Triple)}
+    results = {(out.time, out.fact.predicate, out.rule) for out in outputs if isinstance(out.fact, Triple)}
     new, newer = iri("http://example.org/new"), iri("http://example.org/newer")
-    assert made == {(2, new, "update1"), (3, newer, "update2")}
+    assert results == {(2, new, "update1"), (3, newer, "update2")}
 
 
 @pytest.mark.parametrize("place", ["{}", "GRAPH :g {{ {} }}"])
@@ -519,16 +526,16 @@ def test_data_sets_of_updates() -> None:
     system = compiled(update)
     assert documents(system) == ()
     events = stream("1 @:g :a :p :b\n1 @:h :c :p :d\n1 @:i :d :p :e\n1 :x :p :y")
-    found = {_plain(out.fact) for out in squall.run(squall.plan(system), events) if isinstance(out.fact, Solution)}
-    assert found == {("a", "q"), ("c", "r")}
+    results = {_plain(out.fact) for out in squall.run(squall.plan(system), events) if isinstance(out.fact, Solution)}
+    assert results == {("a", "q"), ("c", "r")}
 
 
 def test_a_graph_that_an_update_writes_is_no_document() -> None:
     writes = "INSERT { GRAPH :g { ?x :q ?y } } WHERE { ?x :p ?y }"
     system = compiled(f"{writes} ; SELECT * FROM :g FROM <h.ttl> {{ ?x :q ?y }}")
     assert documents(system) == (Document("h.ttl"),)
-    found = squall.run(squall.plan(system), stream("1 :a :p :b"))
-    assert [out.time for out in found if isinstance(out.fact, Solution)] == [2]
+    outputs = squall.run(squall.plan(system), stream("1 :a :p :b"))
+    assert [out.time for out in outputs if isinstance(out.fact, Solution)] == [2]
 
 
 # Documents
@@ -564,11 +571,11 @@ def test_the_command_line(tmp_path: Path) -> None:
     program, data = tmp_path / "q.rq", tmp_path / "g.nt"
     program.write_text("SELECT ?s ?t FROM <urn:g> { ?s ?p ?o }")
     data.write_text("<urn:s> <urn:p> <urn:o> .\n")
-    given = ["build", str(program), "--sink", str(tmp_path / "out.csv")]
-    done = CliRunner().invoke(cli.command, [*given, "--graph", f"urn:g={data}"])
+    inputs = ["build", str(program), "--sink", str(tmp_path / "out.csv")]
+    process = CliRunner().invoke(cli.command, [*inputs, "--graph", f"urn:g={data}"])
     assert "urn:s" in (tmp_path / "out.csv").read_text()
-    assert "translation warning: `?t` is selected, but nothing binds it" in done.stderr
-    wrong = CliRunner().invoke(cli.command, [*given, "--graph", "urn:g"])
+    assert "translation warning: `?t` is selected, but nothing binds it" in process.stderr
+    wrong = CliRunner().invoke(cli.command, [*inputs, "--graph", "urn:g"])
     assert isinstance(wrong.exception, UsageError)
 
 
@@ -653,12 +660,12 @@ UNBOUND = ("`?y` never has a value here: nothing binds it", "bind it by a patter
     ],
 )  # fmt: skip
 def test_warnings(text: str, lexer: str, expected: list[tuple[str, str | None]]) -> None:
-    assert [(one.message, one.hint) for one in warnings(compiled(text, lexer))] == expected
+    assert [(warning.message, warning.hint) for warning in warnings(compiled(text, lexer))] == expected
 
 
 def test_a_template_that_lacks_a_variable_still_makes_the_rest() -> None:
-    found = [out.fact for out in answers("CONSTRUCT { ?x :made ?z . ?x :made 1 } { ?x :age 12 }")]
-    assert len(found) == 1
+    facts = [out.fact for out in answers("CONSTRUCT { ?x :made ?z . ?x :made 1 } { ?x :age 12 }")]
+    assert len(facts) == 1
 
 
 def test_variables_of_a_text_never_meet_those_of_the_translation() -> None:

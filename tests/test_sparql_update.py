@@ -29,8 +29,8 @@ def dataset(text: str) -> Dataset:
         graph = graphs.setdefault(name.strip() if bar else "", set())
         if statement.strip():
             graph.add(Triple(*map(term, statement.split())))
-    named = {term(name): frozenset(graph) for name, graph in graphs.items() if name}
-    return Dataset(frozenset(graphs[""]), named)
+    names = {term(name): frozenset(graph) for name, graph in graphs.items() if name}
+    return Dataset(frozenset(graphs[""]), names)
 
 
 DATA = dataset(":a :p :b; :b :p :c; :g|:a :q :b; :h|")
@@ -136,7 +136,7 @@ def test_what_is_no_triple_is_left_out(template: str, pattern: str) -> None:
 
 def test_blank_nodes_of_a_template_are_new_for_each_solution() -> None:
     result = made("?x :r _:n . GRAPH :g { _:n :r ?y }", "?x :p ?y")
-    nodes = {one for quad in result for one in quad if one and is_blank(one)}
+    nodes = {item for quad in result for item in quad if item and is_blank(item)}
     assert len(nodes) == 2
     assert {len([quad for quad in result if node in quad]) for node in nodes} == {2}
 
@@ -154,11 +154,11 @@ def test_what_is_new_is_new_in_each_operation_and_each_request() -> None:
 
 
 def test_now_is_the_same_everywhere_in_a_request() -> None:
-    one = "INSERT { :x :at ?t } WHERE { BIND (NOW() AS ?t) }"
+    item = "INSERT { :x :at ?t } WHERE { BIND (NOW() AS ?t) }"
     other = "INSERT { :x :at ?t } WHERE { { SELECT (MAX(?u) AS ?t) { :x ?p ?u FILTER (?u <= NOW()) } } }"
-    (triple,) = apply_update(Dataset(), f"{PREFIX} {one} ; {other}", now=5000).default
+    (triple,) = apply_update(Dataset(), f"{PREFIX} {item} ; {other}", now=5000).default
     assert triple.object == '"1970-01-01T00:00:05Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
-    (triple,) = apply_update(Dataset(), PREFIX + one).default
+    (triple,) = apply_update(Dataset(), PREFIX + item).default
     assert triple.object > '"2026'
 
 
@@ -172,8 +172,8 @@ def test_a_document_is_found_beside_the_request_by_its_address_and_by_what_is_sa
     request.write_text(f"LOAD <x.ttl> ; LOAD <{file}> INTO GRAPH <http://example.org/g> ; LOAD <{E}doc>")
     result = apply_update(DATA, request, {f"{E}doc": str(tmp_path / "x.ttl")})
     loaded = [quad for quad in result.quads() if quad not in set(DATA.quads())]
-    near, said = f"<{tmp_path.as_uri()}/a>", f"<{E}a>"
-    assert [(quad[0], quad[3]) for quad in loaded] == [(near, None), (said, None), (near, term(":g"))]
+    near, message = f"<{tmp_path.as_uri()}/a>", f"<{E}a>"
+    assert [(quad[0], quad[3]) for quad in loaded] == [(near, None), (message, None), (near, term(":g"))]
     assert len({quad[2] for quad in loaded}) == 3, "each time the blank nodes are others"
 
 
@@ -237,12 +237,12 @@ def test_all_errors_of_a_request_are_reported_before_anything_is_applied() -> No
                     "WHERE { ?s ?p ?o SERVICE :s { } GRAPH ?g { SERVICE :s { } } GRAPH :h { SERVICE :s { } } } ; "
                     "DROP GRAPH :nowhere")  # fmt: skip
     assert isinstance(error, Errors)
-    assert [one.message for one in single_errors(error)] == [
+    assert [item.message for item in single_errors(error)] == [
         "`SELECT` is no update",
         "a literal cannot be the subject of a triple",
         *["`SERVICE` is not supported: a run asks no other servers"] * 3,
     ]
-    assert all(isinstance(one, TranslatorError) and one.origin for one in single_errors(error))
+    assert all(isinstance(item, TranslatorError) and item.origin for item in single_errors(error))
 
 
 def test_a_text_that_is_none() -> None:

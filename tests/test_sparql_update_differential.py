@@ -135,14 +135,14 @@ def test_requests_do_what_those_of_another_store_do(planner: str, text: str, req
     store = given_data(text)
     before = taken(store)
     try:
-        found = apply_update(before, request_, planner=planner)
+        result = apply_update(before, request_, planner=planner)
     except UpdateError as error:
         # Of a graph that is not there to transfer, pyoxigraph says nothing, as the specification allows.
         assume(not error.origin or error.origin.excerpt.split("| ")[1].split()[0] not in ("ADD", "COPY", "MOVE"))
         assert oracle(store, request_) is None
         assert taken(store) == before
         return
-    due = oracle(store, request_)
-    assert due is not None
-    assert set(found.named) == set(due.named)
-    assert isomorphic(found.quads(), due.quads()), f"{[*found.quads()]}, not {[*due.quads()]}"
+    expected = oracle(store, request_)
+    assert expected is not None
+    assert set(result.named) == set(expected.named)
+    assert isomorphic(result.quads(), expected.quads()), f"{[*result.quads()]}, not {[*expected.quads()]}"

@@ -48,10 +48,10 @@ class Log(Acknowledged):
             if number in BROKEN:
                 self.ledger.record("malformed", self.uri, number, "it is broken", "")
             self.reached = str(number + 1)
-            known = len(spooled(self.folder))
+            existing = len(spooled(self.folder))
             yield self.given[number]
             end = time.monotonic() + 20
-            while not self.errors and len(spooled(self.folder)) == known:
+            while not self.errors and len(spooled(self.folder)) == existing:
                 assert time.monotonic() < end
                 time.sleep(0.001)
 
@@ -82,11 +82,11 @@ def cut_at(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is named any more from the so manieth time on."""
     left = iter(range(place))
 
-    def cut(known: Callable[..., Path]) -> Callable[..., Path]:
+    def cut(existing: Callable[..., Path]) -> Callable[..., Path]:
         def named(path: Path, name: Path) -> Path:
             if next(left, None) is None:
                 raise Cut
-            return known(path, name)
+            return existing(path, name)
 
         return named
 
@@ -100,7 +100,7 @@ def test_each_event_and_each_loss_is_spooled_once(place: int, tmp_path: Path, mo
     monkeypatch.setattr(spool, "SPOOL_INTERVAL_SECONDS", 0)
     go(tmp_path / "whole")
     expected = spooled(tmp_path / "whole")
-    assert [one["cause"] for one in expected if isinstance(one, dict)] == ["malformed", "late", "malformed", "late"]
+    assert [item["cause"] for item in expected if isinstance(item, dict)] == ["malformed", "late", "malformed", "late"]
     for name in range(2):
         with monkeypatch.context() as patched:
             cut_at(place - name, patched)
@@ -163,11 +163,11 @@ def test_read_errors_are_reported(tmp_path: Path) -> None:
         yield [event(1)]
         raise OSError("the sensor has gone")
 
-    told: list[BaseException] = []
-    other = Spool(tmp_path / "other", Given(events()), True, told.append)
+    base_exceptions: list[BaseException] = []
+    other = Spool(tmp_path / "other", Given(events()), True, base_exceptions.append)
     other.start()
     assert other.join(20)
-    assert list(map(str, told)) == ["the sensor has gone"]
+    assert list(map(str, base_exceptions)) == ["the sensor has gone"]
     assert len(spooled(tmp_path / "other")) == 1
 
 
@@ -211,7 +211,7 @@ def test_spark_reads_the_spool_file_by_file(tmp_path: Path) -> None:
         """What each task reads: the names of files, and how many lines."""
         parts = first.partitions({"file": begin}, {"file": end})
         rows = [[row for batch in first.read(part) for row in batch.to_pylist()] for part in parts]
-        return [[(Path(row["file"]).name, row["value"].count("\n") + 1) for row in found] for found in rows]
+        return [[(Path(row["file"]).name, row["value"].count("\n") + 1) for row in result] for result in rows]
 
     first = reader(0)
     assert first.initialOffset() == {"file": 0}
@@ -220,8 +220,8 @@ def test_spark_reads_the_spool_file_by_file(tmp_path: Path) -> None:
     assert first.latestOffset({"file": 1}) == first.latestOffset() == {"file": 3}
     assert first.latestOffset({"file": 0}, ReadMaxFiles(2)) == {"file": 2}
     assert reader(0, most=2).getDefaultReadLimit() == ReadMaxFiles(2)
-    one, two, three = (f"{number:012}.json" for number in (1, 2, 3))
-    assert sorted(chain(*read(0, 3))) == [(one, 1), (two, 2), (three, 3)]
+    item, two, three = (f"{number:012}.json" for number in (1, 2, 3))
+    assert sorted(chain(*read(0, 3))) == [(item, 1), (two, 2), (three, 3)]
     assert len(read(0, 3)) == 2
     assert read(3, 3) == []
     first.commit({"file": 2})

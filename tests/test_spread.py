@@ -47,8 +47,8 @@ QUERIES = {
 
 def system(name: str, window: str, output: str) -> squall.System:
     queries = [squall.compile(PREFIX + text, lexer="sparql", window=window) for text in QUERIES[name].split(" ; ")]
-    found = [replace(query, output=output) for query in queries]
-    return found[0] if len(found) == 1 else squall.System(subsystems=tuple(found))
+    results = [replace(query, output=output) for query in queries]
+    return results[0] if len(results) == 1 else squall.System(subsystems=tuple(results))
 
 
 def said(draw: Random, count: int) -> str:
@@ -88,8 +88,8 @@ def test_each_answer_is_there_once(
         places = sorted(draw.sample(range(len(events)), 3))
         batches = [events[begin:end] for begin, end in pairwise([0, *places, len(events)])]
         workers = in_memory.Workers(draw, draw.choice([0, 1_000_000]))
-        found = in_memory.run(plan, batches, STATIC, draw.choice([0, 0, 20]), workers=workers, spread=spread)
-        assert_as_oracle(query, found, events, STATIC)
+        outputs = in_memory.run(plan, batches, STATIC, draw.choice([0, 0, 20]), workers=workers, spread=spread)
+        assert_as_oracle(query, outputs, events, STATIC)
     assert len(tried) > 1 or many < 10
 
 
@@ -149,10 +149,10 @@ def test_what_waits_in_every_task_is_handed_on_once() -> None:
     (parcel,) = addressing.rows(address, [("<a>", "<b>", 1, 2, 1)])
     assert parcel.bucket == EVERY
     tasks = [parcel._replace(kind=HELD, bucket=bucket) for bucket in (0, 1, 5)]
-    assert [one for task in tasks for one in addressing.at_rest(task)] == [parcel._replace(kind=HELD)]
+    assert [item for task in tasks for item in addressing.at_rest(task)] == [parcel._replace(kind=HELD)]
     other = next(iter(addressing.keys))
     parcels = list(addressing.rows(other, [("<a>", "<b>", 1, 2, 1)]))
-    assert [one for held in parcels for one in addressing.at_rest(held)] == parcels
+    assert [item for buffer in parcels for item in addressing.at_rest(buffer)] == parcels
 
 
 STREAMS = {
@@ -215,9 +215,9 @@ def most_in_one_task(plan: Plan, events: list[Event], hot: Hot) -> float:
     """Which share of what sensors say one of eight tasks gets."""
     program = PhysicalPlan(plan, levels(plan, hot=hot), hot=hot)
     rows = Counter[int]()
-    for made in source_messages(program, 0, [Parsed(0, events, [], len(events))]):
-        if isinstance(made, RowBatch) and made.level == 1:
-            rows[made.bucket % 8] += sum(entry[0] is not None and "/o" in entry[0] for entry in made.entries)
+    for message in source_messages(program, 0, [Parsed(0, events, [], len(events))]):
+        if isinstance(message, RowBatch) and message.level == 1:
+            rows[message.bucket % 8] += sum(entry[0] is not None and "/o" in entry[0] for entry in message.entries)
     return max(rows.values()) / rows.total()
 
 
@@ -243,13 +243,13 @@ def test_of_what_waits_the_rows_of_a_hot_key_are_handed_on_once() -> None:
     (column,) = key.columns
     rows = [tuple(text if place == column else "<x>" for place in (0, 1)) for text in (*HOT, "<b>", "<c>")]
     entries = [(*row, 1, 2, 1) for row in rows]
-    found = [parcel._replace(kind=HELD) for parcel in addressing.rows(address, entries)]
-    (every,) = (parcel for parcel in found if parcel.bucket == EVERY)
+    results = [parcel._replace(kind=HELD) for parcel in addressing.rows(address, entries)]
+    (every,) = (parcel for parcel in results if parcel.bucket == EVERY)
     assert every.entries == entries[:1]
     tasks = [every._replace(bucket=bucket) for bucket in (0, 1, 5)]
-    rest = [parcel for parcel in found if parcel != every]
-    assert [one for task in (*tasks, *rest) for one in addressing.at_rest(task)] == [every, *rest]
-    assert {addressing.bucket(address, row) for row in rows} == {parcel.bucket for parcel in found}
+    remainder = [parcel for parcel in results if parcel != every]
+    assert [item for task in (*tasks, *remainder) for item in addressing.at_rest(task)] == [every, *remainder]
+    assert {addressing.bucket(address, row) for row in rows} == {parcel.bucket for parcel in results}
 
 
 def test_what_is_hot() -> None:

@@ -46,7 +46,7 @@ PORTS = max(len(shape.widths) for shape in SHAPES.values())
 
 def joined(shape: Shape, sides: Sequence[Bag]) -> Bag:
     """What the star means at an instant: rows that agree, each as often as those that it is made of."""
-    found: Bag = Counter()
+    bag: Bag = Counter()
     for rows in product(*sides):
         keys = {tuple(row[column] for column in on) for row, on in zip(rows, shape.on, strict=True)}
         if len(keys) == 1:
@@ -54,8 +54,8 @@ def joined(shape: Shape, sides: Sequence[Bag]) -> Bag:
             count = 1
             for row, side in zip(rows, sides, strict=True):
                 count *= side[row]
-            found[tuple(cells[column] for column in shape.keep)] += count
-    return found
+            bag[tuple(cells[column] for column in shape.keep)] += count
+    return bag
 
 
 @pytest.mark.parametrize("forgets", [False, True], ids=["", "forgets"])
@@ -65,19 +65,19 @@ def joined(shape: Shape, sides: Sequence[Bag]) -> Bag:
 def test_a_star_joins_all_its_inputs(shape: Shape, forgets: bool, data: st.DataObject) -> None:
     """In any order and any batches. forgets: what had ended before time went on is not needed any more."""
     ports = range(len(shape.widths))
-    star, came = MultiwayJoin(shape), list[Delta]()
-    taken: list[list[Delta]] = [[] for _ in ports]
+    star, actual = MultiwayJoin(shape), list[Delta]()
+    deltas: list[list[Delta]] = [[] for _ in ports]
     now = 0
     for port in data.draw(st.lists(st.sampled_from(ports), max_size=8)):
-        batch = [one for one in data.draw(entries(shape.widths[port], (1,))) if one[-3] >= now]
-        taken[port] += batch
-        came += star.apply(port, batch)
+        batch = [item for item in data.draw(entries(shape.widths[port], (1,))) if item[-3] >= now]
+        deltas[port] += batch
+        actual += star.apply(port, batch)
         if forgets:
             now = data.draw(st.integers(now, max(INSTANTS)))
             forget(star, now)
-    assert all(start < end and weight == 1 for *_, start, end, weight in came)
+    assert all(start < end and weight == 1 for *_, start, end, weight in actual)
     for instant in INSTANTS:
-        assert at(came, instant) == joined(shape, [at(side, instant) for side in taken]), instant
+        assert at(actual, instant) == joined(shape, [at(side, instant) for side in deltas]), instant
 
 
 @given(batches=st.lists(st.tuples(st.integers(0, 2), entries(1, (1, 2))), max_size=6), more=entries(1, (1,)))
@@ -87,9 +87,9 @@ def test_a_star_takes_back_what_it_has_kept(batches: list[tuple[int, list[Delta]
     first, second = MultiwayJoin(shape), MultiwayJoin(shape)
     first.keep()
     for port, batch in batches:
-        first.apply(port, [(*one[:-1], 1) for one in batch for _ in range(one[-1])])
-    for slot, kept in first.kept():
-        second.restore(slot, kept)
+        first.apply(port, [(*item[:-1], 1) for item in batch for _ in range(item[-1])])
+    for slot, state in first.kept():
+        second.restore(slot, state)
     assert Counter(second.apply(0, more)) == Counter(first.apply(0, more))
     assert second.size() == first.size()
 
@@ -136,24 +136,24 @@ SECOND = join("b", "a", "r", ((0, 0),), (1, 2, 4))
 
 
 def test_a_join_below_on_the_same_column_is_taken_in() -> None:
-    found = plan(FIRST, SECOND)
-    assert legs(found) == {"b": [(("a", 0), (0,)), (("a", 1), (0,)), (("b", 1), (0,))]}
-    assert stars(found)["b"].shape == Shape((2, 2, 2), ((0,), (0,), (0,)), (1, 3, 5))
+    query_plan = plan(FIRST, SECOND)
+    assert legs(query_plan) == {"b": [(("a", 0), (0,)), (("a", 1), (0,)), (("b", 1), (0,))]}
+    assert stars(query_plan)["b"].shape == Shape((2, 2, 2), ((0,), (0,), (0,)), (1, 3, 5))
 
 
 def test_joins_on_both_sides_are_taken_in() -> None:
     other = join("c", "r", "s", ((0, 0),), (1, 0, 3))
-    found = plan(FIRST, other, join("b", "a", "c", ((0, 1),), (0, 1, 2, 3, 5)))
-    assert list(stars(found)) == ["b"]
-    assert stars(found)["b"].shape == Shape((2,) * 4, ((0,),) * 4, (0, 1, 3, 5, 7))
+    query_plan = plan(FIRST, other, join("b", "a", "c", ((0, 1),), (0, 1, 2, 3, 5)))
+    assert list(stars(query_plan)) == ["b"]
+    assert stars(query_plan)["b"].shape == Shape((2,) * 4, ((0,),) * 4, (0, 1, 3, 5, 7))
 
 
 def test_columns_may_be_named_in_another_order() -> None:
     """The same columns, told by those of the other side."""
     first = join("a", "p", "q", ((0, 1), (1, 0)), (1, 0))
-    found = plan(first, join("b", "a", "r", ((0, 1), (1, 0)), (0,)))
-    assert [on for _, on in legs(found)["b"]] == [(1, 0), (0, 1), (1, 0)]
-    assert stars(found)["b"].shape.keep == (1,)
+    query_plan = plan(first, join("b", "a", "r", ((0, 1), (1, 0)), (0,)))
+    assert [on for _, on in legs(query_plan)["b"]] == [(1, 0), (0, 1), (1, 0)]
+    assert stars(query_plan)["b"].shape.keep == (1,)
 
 
 @pytest.mark.parametrize(
@@ -196,15 +196,15 @@ def test_a_star_of_a_program_answers_as_the_oracle(
     steps: list[tuple[int, list[Triple]]], static: list[Triple], alone: bool
 ) -> None:
     system = squall.compile(STAR, lexer="jena", window="RANGE 4ms")
-    found = squall.plan(system)
-    assert len(stars(found)) == 2
+    query_plan = squall.plan(system)
+    assert len(stars(query_plan)) == 2
     events, time = [], 0
     for gap, facts in steps:
         time += gap
         events.append(Event(time, tuple(facts)))
     before = [Event(squall.ALWAYS, tuple(static))]
     batches = [[event] for event in events] if alone else [events]
-    assert_as_oracle(system, list(squall.build(found).run(batches, before)), events, before)
+    assert_as_oracle(system, list(squall.build(query_plan).run(batches, before)), events, before)
 
 
 @examples(60)
@@ -213,46 +213,48 @@ def test_a_star_that_is_spread_over_workers_answers_as_the_oracle(window: str, m
     """They hold it or read it, work it off by one task or by many, and measure each of its joins or do them as one, in
     turns; some of its inputs go to all tasks."""
     system = squall.compile(STAR, lexer="jena", window=window)
-    found = squall.plan(system)
-    entries = sorted(frozenset().union(*spreadable(found).values()))
+    query_plan = squall.plan(system)
+    entries = sorted(frozenset().union(*spreadable(query_plan).values()))
 
     def law(steps: list[tuple[int, list[Triple]]], static: list[Triple], seed: int) -> None:
         draw = Random(seed)
-        spread = chosen(found, dict.fromkeys(entries, 1), [entry for entry in entries if draw.random() < 0.7], 10)
+        spread = chosen(query_plan, dict.fromkeys(entries, 1), [entry for entry in entries if draw.random() < 0.7], 10)
         times = accumulate(gap for gap, _ in steps)
         batches = [[Event(time, tuple(facts))] for time, (_, facts) in zip(times, steps, strict=True)]
         before = [Event(squall.ALWAYS, tuple(static))]
         workers = Workers(draw, draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
         together, few = draw.choice([0, 10, 1_000_000]), draw.choice([-1, 2, 1_000_000])
         measures = partial(draw.choice, [[False], [True], [False, True]][draw.randrange(3)])
-        outputs = run(found, batches, before, together, few, workers=workers, spread=spread, measures=measures)
+        outputs = run(query_plan, batches, before, together, few, workers=workers, spread=spread, measures=measures)
         assert_as_oracle(system, outputs, list(chain.from_iterable(batches)), before)
 
     hold(law, many, steps=EVENTS, static=st.lists(FACT, max_size=4), seed=st.integers(0, 1 << 32))
 
 
 def test_between_levels_joins_are_not_done_as_one() -> None:
-    found = squall.plan(squall.compile(STAR, lexer="jena", window="RANGE 4ms"))
-    cuts = levels(found)
+    query_plan = squall.plan(squall.compile(STAR, lexer="jena", window="RANGE 4ms"))
+    cuts = levels(query_plan)
     places = {id: level.number for level in cuts for id in level.nodes}
-    assert sorted(len({places[id] for id in star.joins}) for star in stars(found).values()) == [1, 2]
-    assert [len({places[id] for id in star.joins}) for star in fused(found, cuts).values()] == [1]
+    assert sorted(len({places[id] for id in star.joins}) for star in stars(query_plan).values()) == [1, 2]
+    assert [len({places[id] for id in star.joins}) for star in fused(query_plan, cuts).values()] == [1]
 
 
 def test_in_rounds_joins_are_not_done_as_one() -> None:
     rule = "@prefix : <urn:>.\n[(?x :p ?a) (?x :q ?b) (?x :r ?c) -> (?c :p ?a)]"
-    found = squall.plan(squall.compile(rule, lexer="jena", window="RANGE 4ms"))
-    assert stars(found)
-    assert any(level.recursive for level in levels(found))
-    assert not fused(found, levels(found))
+    query_plan = squall.plan(squall.compile(rule, lexer="jena", window="RANGE 4ms"))
+    assert stars(query_plan)
+    assert any(level.recursive for level in levels(query_plan))
+    assert not fused(query_plan, levels(query_plan))
 
 
 def test_joins_that_are_done_as_one_are_one_operator() -> None:
-    found = squall.plan(squall.compile(STAR, lexer="jena", window="RANGE 4ms"))
-    made = IteratorJob(found, Options())
-    joins = {node.id for node in found.nodes if isinstance(node.op, ops.Join)}
-    working = joins & made.machine.operators.keys()
+    query_plan = squall.plan(squall.compile(STAR, lexer="jena", window="RANGE 4ms"))
+    job = IteratorJob(query_plan, Options())
+    joins = {node.id for node in query_plan.nodes if isinstance(node.op, ops.Join)}
+    working = joins & job.machine.operators.keys()
     assert len(joins) == 5
-    assert working == set(stars(found))
-    assert all(isinstance(made.machine.operators[id], MultiwayJoin) for id in working)
-    assert joins <= IteratorJob(found, Options(measure=True)).machine.operators.keys(), "each is measured by itself"
+    assert working == set(stars(query_plan))
+    assert all(isinstance(job.machine.operators[id], MultiwayJoin) for id in working)
+    assert joins <= IteratorJob(query_plan, Options(measure=True)).machine.operators.keys(), (
+        "each is measured by itself"
+    )

@@ -40,7 +40,7 @@ X, Y, Z, N = map(Variable, "xyzn")
 
 
 def triples(predicate: Term, pairs: list[tuple[int, int]]) -> tuple[Triple, ...]:
-    return tuple(Triple(iri(f"urn:s{one}"), predicate, iri(f"urn:s{other}")) for one, other in pairs)
+    return tuple(Triple(iri(f"urn:s{pair}"), predicate, iri(f"urn:s{other}")) for pair, other in pairs)
 
 
 CHAIN = Event(0, triples(P, [(n, n + 1) for n in range(100)]))
@@ -50,9 +50,9 @@ DATA = Statistics.of([CHAIN, STAR])
 
 def rows(rule: System, kind: type[Operator], statistics: Statistics | None = DATA, planner: str = "greedy") -> float:
     """How many rows the last node of a kind is estimated to make."""
-    made = squall.plan(System(subsystems=(rule,)), planner)
-    result = estimates(made, statistics)
-    return [result[node.id] for node in made.nodes if isinstance(node.op, kind)][-1]
+    plan = squall.plan(System(subsystems=(rule,)), planner)
+    result = estimates(plan, statistics)
+    return [result[node.id] for node in plan.nodes if isinstance(node.op, kind)][-1]
 
 
 def rule(*joinables: Pattern | AtomPattern | Union | System, **more: object) -> System:
@@ -160,9 +160,9 @@ def test_joins() -> None:
 
 def test_other_operators() -> None:
     p = Pattern(X, P, Y)
-    one, other = System(joinables=(p,)), System(joinables=(Pattern(X, Q, Y),))
+    item, other = System(joinables=(p,)), System(joinables=(Pattern(X, Q, Y),))
     count = Grouping((Y,), (Aggregate(N, "count"),))
-    assert rows(rule(Union((one, other))), ops.Select) == pytest.approx(199)
+    assert rows(rule(Union((item, other))), ops.Select) == pytest.approx(199)
     assert rows(rule(p, predicates=(Optional(System(joinables=(Pattern(X, R, Z),))),)), ops.Select) == pytest.approx(
         100
     )
@@ -174,9 +174,9 @@ def test_other_operators() -> None:
 
 
 def test_what_rules_derive_counts() -> None:
-    made = System("m", joinables=(Pattern(X, P, Y),), consequences=(Construct((Pattern(Y, R, X),)),))
+    system = System("m", joinables=(Pattern(X, P, Y),), consequences=(Construct((Pattern(Y, R, X),)),))
     read = rule(Pattern(X, R, Y), Pattern(Y, P, Z))
-    plan = squall.plan(System(subsystems=(made, read)), "greedy")
+    plan = squall.plan(System(subsystems=(system, read)), "greedy")
     result = estimates(plan, DATA)
     assert result[_match_of(plan, R)] == pytest.approx(100)
 

@@ -149,9 +149,9 @@ def test_the_time_inside_a_recursion() -> None:
 
 
 def test_the_time_inside_a_recursion_through_two_rules() -> None:
-    there = rule("there", [Pattern(X, P, Y)], Pattern(X, Q, Z), Bind(Z, NOW))
+    existing_items = rule("there", [Pattern(X, P, Y)], Pattern(X, Q, Z), Bind(Z, NOW))
     back = rule("back", [Pattern(X, Q, Y)], Pattern(X, P, Y))
-    assert refusals(program(there, back)) == [
+    assert refusals(program(existing_items, back)) == [
         "rule `there` takes the time (`now`) of what depends on it: `there` -> `back` -> `there`"
     ]
 
@@ -286,8 +286,8 @@ def test_patterns_of_rdf_type_are_distinguished_by_the_class() -> None:
     """Negating one class below another is a stratum, though both are facts of one predicate."""
     classes = [iri(f"urn:class{number}") for number in range(4)]
     steps = [
-        rule(above, [Pattern(X, TYPE, classes[0])], Pattern(X, TYPE, made), without(Pattern(X, TYPE, below)))
-        for above, below, made in zip(("r2", "r3"), classes[1:], classes[2:], strict=False)
+        rule(above, [Pattern(X, TYPE, classes[0])], Pattern(X, TYPE, result), without(Pattern(X, TYPE, below)))
+        for above, below, result in zip(("r2", "r3"), classes[1:], classes[2:], strict=False)
     ]
     stratify(program(*steps))
     closing = rule("close", [Pattern(X, TYPE, classes[3])], Pattern(X, TYPE, classes[1]))

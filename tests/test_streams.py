@@ -199,15 +199,15 @@ NO_TIMES = ["soon", "1.5", "1e3", "1_000", "\u0663", "9" * 30, str(2**63 - 1), "
 
 @pytest.mark.parametrize("stamp", NO_TIMES)
 def test_no_times(stamp: str) -> None:
-    found, bad = parse_lines([f"{stamp} {t('a')}"], "d", timed=True)
-    assert not found
+    result, bad = parse_lines([f"{stamp} {t('a')}"], "d", timed=True)
+    assert not result
     assert stamp in bad[0][1]
 
 
 def test_a_malformed_line_costs_itself_only() -> None:
     text = [str(t("a")), "<a> <b> <c> .", str(t("b")), '<http://e/a> <http://e/b> "open .', str(t("c"))]
-    found, bad = parse_lines(text, "d")
-    assert [fact for _, fact in found] == [t("a"), t("b"), t("c")]
+    result, bad = parse_lines(text, "d")
+    assert [fact for _, fact in result] == [t("a"), t("b"), t("c")]
     assert [(index, line) for index, _, line in bad] == [(1, text[1]), (3, text[3])]
     assert bad[0][1] == "No scheme found in an absolute IRI"
 
@@ -222,39 +222,39 @@ def test_what_is_longer_than_the_library_takes_is_malformed(tmp_path: Path, form
         text = '[{"@id": "urn:a", "urn:b": {"@id": "urn:c"}},\n{"@id": "urn:a", "urn:b": "' + "x" * (1 << 25)
     path, ledger = tmp_path / "x", LedgerFile()
     path.write_text(text)
-    whole = 0 if format == "nt-messages" else 1
-    assert len(facts(f"{path}?format={format}", ledger)) == whole
+    full_result = 0 if format == "nt-messages" else 1
+    assert len(facts(f"{path}?format={format}", ledger)) == full_result
     assert ledger.counts == {("malformed", str(path)): 1}
 
 
 def test_malformed_timed_lines() -> None:
     two = f"{t('b')} {t('c')}"
     text = [f"1 {t('a')}", "2", "3 # nothing", f"4 {two}", f"5 {t('d')}\r{t('e')}", f"6 {t('f')}", str(t("g"))]
-    found, bad = parse_lines(text, "d", timed=True)
-    assert found == [(1, t("a")), (6, t("f"))]
+    result, bad = parse_lines(text, "d", timed=True)
+    assert result == [(1, t("a")), (6, t("f"))]
     assert [index for index, _, _ in bad] == [1, 2, 3, 4, 6]
 
 
 def test_bytes_that_are_no_utf8() -> None:
-    found, bad = parse_lines([b'<http://e/a> <http://e/b> "\xff" .', str(t("a"))], "d")
-    assert found == [(0, t("a"))]
+    result, bad = parse_lines([b'<http://e/a> <http://e/b> "\xff" .', str(t("a"))], "d")
+    assert result == [(0, t("a"))]
     assert "\ufffd" in bad[0][2]
 
 
 def test_triple_terms_are_refused_and_not_taken_for_iris() -> None:
-    found, bad = parse_lines([f"<{E}s> <{E}p> <<( <{E}s> <{E}p> <{E}o> )>> .", str(t("a"))], "d")
-    assert found == [(0, t("a"))]
+    result, bad = parse_lines([f"<{E}s> <{E}p> <<( <{E}s> <{E}p> <{E}o> )>> .", str(t("a"))], "d")
+    assert result == [(0, t("a"))]
     assert "triple terms" in bad[0][1]
 
 
 def test_blank_nodes_are_scoped_to_their_document() -> None:
     line = f"_:b <{E}p> _:c ."
     (_, here), (_, again) = parse_lines([line, line], "here")[0]
-    ((_, there),) = parse_lines([line], "there")[0]
+    ((_, existing_items),) = parse_lines([line], "there")[0]
     ((_, timed),) = parse_lines([f"1 {line}"], "here", timed=True)[0]
     assert here == again == timed
     assert here.subject.startswith("_:b.")
-    assert not {here.subject, here.object} & {there.subject, there.object}
+    assert not {here.subject, here.object} & {existing_items.subject, existing_items.object}
     assert parse_lines([str(here)], "again")[1] == []
 
 
@@ -278,9 +278,9 @@ def test_the_short_cut_says_what_the_parser_says(text: list[str]) -> None:
             expected += [(0, fact) for fact in formats._parsed(line.encode(), formats.BY_NAME["nt"].syntax, own)]
         except SyntaxError:
             continue
-    found, bad = parse_lines(text, "d")
-    assert found == expected
-    assert len(found) + len(bad) == len(text)
+    result, bad = parse_lines(text, "d")
+    assert result == expected
+    assert len(result) + len(bad) == len(text)
     timed, worse = parse_lines([f"12 {line}" for line in text], "d", timed=True)
     assert timed == [(12, fact) for _, fact in expected]
     assert len(worse) == len(bad)
@@ -306,15 +306,17 @@ def test_a_block_says_what_its_lines_say(text: list[str]) -> None:
     for timed in (False, True):
         stamped = [f"{index // 2} {line}" if timed else line for index, line in enumerate(text)]
         each = [parse_lines([line], "d", timed) for line in stamped]
-        found, bad = parse_lines(stamped, "d", timed)
-        assert found == [pair for pairs, _ in each for pair in pairs]
-        assert bad == [(index, *rest) for index, (_, lost) in enumerate(each) for _, *rest in lost]
+        result, bad = parse_lines(stamped, "d", timed)
+        assert result == [pair for pairs, _ in each for pair in pairs]
+        assert bad == [
+            (index, *remainder) for index, (_, dead_letters) in enumerate(each) for _, *remainder in dead_letters
+        ]
 
 
 @pytest.mark.parametrize("stamp", ["2026-01-01\t10:00", "2026-01-01\x0b10:00", "#1"])
 def test_blanks_end_a_time_and_a_comment_has_none(stamp: str) -> None:
-    found, bad = parse_lines([f"{stamp} {t('a')}", f"1 {t('b')}"], "d", timed=True)
-    assert found == [(1, t("b"))]
+    result, bad = parse_lines([f"{stamp} {t('a')}", f"1 {t('b')}"], "d", timed=True)
+    assert result == [(1, t("b"))]
     assert len(bad) == (stamp != "#1")
 
 
@@ -389,8 +391,8 @@ def test_what_came_before_an_error_in_a_document_is_kept(kept: Kept, tmp_path: P
 @pytest.mark.parametrize("syntax", ["ttl", "trig"])
 def test_a_triple_term_in_a_document_costs_its_statement_only(kept: Kept, tmp_path: Path, syntax: str) -> None:
     path = tmp_path / f"x.{syntax}"
-    said = f"<{E}s> <{E}p> <<( <{E}s> <{E}p> <{E}o> )>> .\n"
-    path.write_text(f"{t('a')}\n{said}{t('b')}\n")
+    message = f"<{E}s> <{E}p> <<( <{E}s> <{E}p> <{E}o> )>> .\n"
+    path.write_text(f"{t('a')}\n{message}{t('b')}\n")
     ledger, entries = kept
     assert facts(path, ledger) == [t("a"), t("b")]
     (entry,) = entries()
@@ -449,22 +451,22 @@ def test_a_pipe_hands_on_what_is_there(tmp_path: Path) -> None:
 def test_a_pipe_that_is_read_no_further_is_cut_off(tmp_path: Path, format: str) -> None:
     """What is whole is handed on: of messages those that have an end."""
     path, ledger = tmp_path / "pipe", LedgerFile()
-    whole = lines(t("a")) + "MESSAGE\n" * format.startswith("nt-messages")
+    full_result = lines(t("a")) + "MESSAGE\n" * format.startswith("nt-messages")
     compress = zlib.compressobj(wbits=31)
-    begun = (whole + lines(t("b"))).encode()
+    begun = (full_result + lines(t("b"))).encode()
     data = compress.compress(begun) + compress.flush(zlib.Z_SYNC_FLUSH) if format.endswith(".gz") else begun
     os.mkfifo(path)
     writer = os.open(path, os.O_RDWR)
     os.write(writer, data)
     source = open_source(f"{path}?format={format}", ledger)
     batches = source.batches()
-    found = list(next(batches))
+    results = list(next(batches))
     assert isinstance(source, Stoppable)
     source.stop()
-    found += [event for batch in batches for event in batch]
+    results += [event for batch in batches for event in batch]
     os.close(writer)
     cut = format.startswith("nt-messages")
-    assert [fact for event in found for fact in event.facts] == [t("a"), *([] if cut else [t("b")])]
+    assert [fact for event in results for fact in event.facts] == [t("a"), *([] if cut else [t("b")])]
     assert ledger.total("malformed") == cut
 
 
@@ -530,9 +532,9 @@ def test_a_line_that_is_too_long_in_a_file_that_grows(
     source = open_source(f"{path}?follow=yes&poll=5", ledger)
     assert isinstance(source, FileSource)
     threading.Timer(0.3, source.stop).start()
-    found = [fact for batch in source.batches() for event in batch for fact in event.facts]
-    assert found == ([t("a"), t("b")] if whole else [t("a")])
-    assert [(one["line"], one["text"]) for one in entries()] == ([(2, "<" * 500)] if whole else [])
+    results = [fact for batch in source.batches() for event in batch for fact in event.facts]
+    assert results == ([t("a"), t("b")] if whole else [t("a")])
+    assert [(entry["line"], entry["text"]) for entry in entries()] == ([(2, "<" * 500)] if whole else [])
     read = path.stat().st_size if whole else len(lines(t("a")))
     assert source.standing()[:2] == (read, 4 if whole else 2)
 
@@ -594,8 +596,8 @@ def timed_file(path: Path, *times: int) -> str:
 def test_files_are_merged_by_time(tmp_path_factory: pytest.TempPathFactory, streams: list[list[int]]) -> None:
     folder = tmp_path_factory.mktemp("merge")
     sources = [open_source(timed_file(folder / f"{n}.ntt", *times)) for n, times in enumerate(streams)]
-    found = [event.time for batch in Sources(sources) for event in batch for _ in event.facts]
-    assert found == sorted(time for times in streams for time in times)
+    results = [event.time for batch in Sources(sources) for event in batch for _ in event.facts]
+    assert results == sorted(time for times in streams for time in times)
 
 
 def test_no_source_is_no_event() -> None:

@@ -31,14 +31,14 @@ def programs(draw: st.DrawFn) -> System:
     that reads it through a window of its own. What an update that acts leads to is told whole again, so that one that
     reads such a stream through a window with steps may never come to rest, and says so in `squall check`."""
     copy = System("copy", (Source("", draw(WINDOWS)),), (Pattern(X, P, Y),), reentrant=False, consequences=_makes(Q))
-    told = draw(OUTPUTS)
-    maker = System(subsystems=(copy,), stream=MADE, output=told)
-    where = (Source(MADE, draw(st.sampled_from(CONTINUOUS) if told == "rstream" else WINDOWS)),)
-    asked = System("asked", where, (Pattern(X, Q, Y),))
-    body = draw(st.sampled_from([(Pattern(X, STOP, Y),), (Pattern(X, STOP, Y), asked), (asked,)]))
+    outputs = draw(OUTPUTS)
+    maker = System(subsystems=(copy,), stream=MADE, output=outputs)
+    where = (Source(MADE, draw(st.sampled_from(CONTINUOUS) if outputs == "rstream" else WINDOWS)),)
+    system = System("asked", where, (Pattern(X, Q, Y),))
+    body = draw(st.sampled_from([(Pattern(X, STOP, Y),), (Pattern(X, STOP, Y), system), (system,)]))
     graph = draw(st.sampled_from([None, iri(MADE), iri("urn:other")]))
-    found = draw(st.sampled_from([Pattern(X, P, Y), Pattern(Y, P, X), Pattern(X, Q, Y), Pattern(A, P, Y)]))
-    change = Delete((found,), graph) if draw(st.booleans()) else Insert((found,), graph)
+    result = draw(st.sampled_from([Pattern(X, P, Y), Pattern(Y, P, X), Pattern(X, Q, Y), Pattern(A, P, Y)]))
+    change = Delete((result,), graph) if draw(st.booleans()) else Insert((result,), graph)
     stop = System("stop", (Source(),), body, consequences=(change,))
     reads = System("reads", (Source(MADE, draw(WINDOWS)),), (Pattern(X, Q, Y),), consequences=_makes(R))
     return System(subsystems=(maker, stop, System(subsystems=(reads,), output=draw(OUTPUTS))))
@@ -83,11 +83,11 @@ def test_what_is_told_of_static_data_can_be_deleted() -> None:
     system = System(subsystems=tuple(squall.compile(prefix + text, lexer=lexer) for text, lexer in texts.items()))
     then = iri("http://example.org/then")
     static = [Event(ALWAYS, (Triple(A, P, B), Triple(B, P, B)))]
-    came = [Event(1, (Triple(A, STOP, A),)), Event(3, (Triple(A, then, A), Triple(B, then, A)))]
+    event = [Event(1, (Triple(A, STOP, A),)), Event(3, (Triple(A, then, A), Triple(B, then, A)))]
     for planner in ("rete", "greedy"):
-        found = list(squall.run(squall.plan(system, planner), came, static=static))
-        assert_as_oracle(system, found, came, static)
-        assert [str(one.fact) for one in found if one.time == 3] == ["?x=<urn:b>"]
+        outputs = list(squall.run(squall.plan(system, planner), event, static=static))
+        assert_as_oracle(system, outputs, event, static)
+        assert [str(item.fact) for item in outputs if item.time == 3] == ["?x=<urn:b>"]
 
 
 def test_what_is_told_of_static_data_is_updated_before_anything_else_is_answered() -> None:
@@ -102,8 +102,8 @@ def test_what_is_told_of_static_data_is_updated_before_anything_else_is_answered
     system = System(subsystems=tuple(squall.compile(prefix + text, lexer=lexer) for text, lexer in texts.items()))
     static = [Event(ALWAYS, (Triple(A, P, B),))]
     for planner in ("rete", "greedy"):
-        found = list(squall.run(squall.plan(system, planner), [], static=static))
-        assert_as_oracle(system, found, [], static)
-        assert "?x=<urn:b> ?y=<urn:a>" in {str(one.fact) for one in found}
-        assert {one.time for one in found} == {ALWAYS}
-        assert not {str(one.fact) for one in found} & {"?x=<urn:a> ?y=<urn:b>", str(Triple(A, Q, B))}
+        outputs = list(squall.run(squall.plan(system, planner), [], static=static))
+        assert_as_oracle(system, outputs, [], static)
+        assert "?x=<urn:b> ?y=<urn:a>" in {str(item.fact) for item in outputs}
+        assert {item.time for item in outputs} == {ALWAYS}
+        assert not {str(item.fact) for item in outputs} & {"?x=<urn:a> ?y=<urn:b>", str(Triple(A, Q, B))}

@@ -78,8 +78,8 @@ def test_it_means_the_same_whatever_workers_hold(many: int, monkeypatch: pytest.
         draw = Random(seed)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
         few = draw.choice([-1, 2, 1_000_000])
-        found = in_memory.run(squall.plan(system), in_memory.cut(events, cuts), facts, together, few, workers=workers)
-        assert_as_oracle(system, found, events, facts)
+        outputs = in_memory.run(squall.plan(system), in_memory.cut(events, cuts), facts, together, few, workers=workers)
+        assert_as_oracle(system, outputs, events, facts)
 
     more = {"together": st.sampled_from([0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
     hold(law, many, **data(APART), **more)
@@ -105,8 +105,8 @@ def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int, m
         assert spread <= can_be.keys()
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
         few = draw.choice([-1, -1, 2, 1_000_000])
-        found = in_memory.run(plan, in_memory.cut(events, cuts), facts, together, few, workers=workers, spread=spread)
-        assert_as_oracle(system, found, events, facts)
+        outputs = in_memory.run(plan, in_memory.cut(events, cuts), facts, together, few, workers=workers, spread=spread)
+        assert_as_oracle(system, outputs, events, facts)
 
     more = {"together": st.sampled_from([0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
     hold(law, many, **data(APART), **more)
@@ -117,11 +117,11 @@ def any_hot(
 ) -> dict[Address, tuple[str, ...]]:
     """Some keys, of terms that events have, that are taken to be hot."""
     terms = sorted({term for event in events for fact in event.facts for term in fact if isinstance(term, str)})
-    found: dict[Address, tuple[str, ...]] = {}
+    results: dict[Address, tuple[str, ...]] = {}
     for (id, port), columns in scatterable(plan, groupings(plan, spread)).items():
         keys = {"\n".join(draw.choices(terms, k=len(columns))) for _ in range(draw.randrange(4)) if terms}
-        found[id, port] = tuple(sorted(keys - {*found.get((id, 1 - port), ())}))
-    return {address: keys for address, keys in found.items() if keys}
+        results[id, port] = tuple(sorted(keys - {*results.get((id, 1 - port), ())}))
+    return {address: keys for address, keys in results.items() if keys}
 
 
 @examples(80)
@@ -143,11 +143,11 @@ def test_it_means_the_same_whatever_keys_are_hot(planner: str, many: int, monkey
         assume(hot)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
         few = draw.choice([-1, -1, -1, 2, 1_000_000])
-        found = in_memory.run(
+        outputs = in_memory.run(
             plan, in_memory.cut(events, cuts), facts, together, few, workers=workers, spread=spread, hot=hot,
             measures=lambda: draw.random() < 0.2,
         )  # fmt: skip
-        assert_as_oracle(system, found, events, facts)
+        assert_as_oracle(system, outputs, events, facts)
 
     more = {"together": st.sampled_from([0, 0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
     hold(law, many, **data(APART), **more)
@@ -170,8 +170,8 @@ def test_it_means_the_same_by_whichever_columns_a_plan_groups(
             spread = chosen(plan, {entry: 1 for entry in entries if draw.random() < 0.4}, [], 1000, spreadable(plan))
         hot = any_hot(draw, plan, spread, [*events, *facts]) if draw.random() < 0.5 else {}
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
-        found = in_memory.run(plan, in_memory.cut(events, cuts), facts, workers=workers, spread=spread, hot=hot)
-        assert_as_oracle(system, found, events, facts)
+        outputs = in_memory.run(plan, in_memory.cut(events, cuts), facts, workers=workers, spread=spread, hot=hot)
+        assert_as_oracle(system, outputs, events, facts)
 
     more = {"seed": st.integers(0, 1 << 32)}
     hold(law, many, **data(APART), **more)
@@ -211,17 +211,17 @@ def test_it_means_the_same_whoever_finds_the_paths(many: int, monkeypatch: pytes
         hot = any_hot(draw, plan, spread, [*events, *facts]) if draw.random() < 0.3 else {}
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
         few = draw.choice([-1, -1, 2, 1_000_000])
-        found = in_memory.run(
+        outputs = in_memory.run(
             plan, in_memory.cut(events, cuts), facts, together, few, workers=workers, spread=spread, hot=hot
         )
-        assert_as_oracle(system, found, events, facts)
+        assert_as_oracle(system, outputs, events, facts)
 
     predicates = st.sampled_from([predicate for level in LEVELS for predicate in level])
     more = {"together": st.sampled_from([0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
     programs = st.one_of(systems(features=GROWING), systems(features=KEPT))
     closing = st.builds(with_transitive_rule, programs, predicates, sources_of("", GROWING))
-    known = {**data(KEPT), "system": closing}
-    hold(law, many, **known, **more)
+    existing = {**data(KEPT), "system": closing}
+    hold(law, many, **existing, **more)
 
 
 @examples(40)
@@ -237,8 +237,8 @@ def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(
         assume(shardability_reasons.as_a_whole(plan))
         draw = Random(seed)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
-        found = in_memory.run(plan, in_memory.cut(events, cuts), facts, few=few, workers=workers)
-        assert_as_oracle(system, found, events, facts)
+        outputs = in_memory.run(plan, in_memory.cut(events, cuts), facts, few=few, workers=workers)
+        assert_as_oracle(system, outputs, events, facts)
 
     more = {"few": st.sampled_from([-1, 3, 1_000_000]), "seed": st.integers(0, 1 << 32)}
     hold(law, many, **data(ALL), **more)
@@ -255,8 +255,8 @@ def test_a_program_without_levels_goes_on_in_any_way(monkeypatch: pytest.MonkeyP
     events = stream("\n".join(f"{time} :a :p :b{time % 4}" for time in range(12)))
     batches = [events[:1], events[1:3], events[3:4], events[4:6], events[6:7], events[7:8], events[8:]]
     workers = in_memory.Workers(Random(1), trouble=0)
-    found = in_memory.run(plan, batches, together=1000, few=1, workers=workers)
-    assert_as_oracle(system, found, events)
+    outputs = in_memory.run(plan, batches, together=1000, few=1, workers=workers)
+    assert_as_oracle(system, outputs, events)
 
 
 def test_what_has_not_ended_outlives_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,9 +264,9 @@ def test_what_has_not_ended_outlives_compaction(monkeypatch: pytest.MonkeyPatch)
     rule = "@prefix : <http://example.org/>.\n[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]"
     system = squall.compile(rule, lexer="jena", window=SlidingWindow(4))
     events = stream("1 :a :p :b\n2 :c :p :d\n4 :b :p :e\n5 :e :p :f\n6 :d :p :g")
-    found = in_memory.run(squall.plan(system), [[event] for event in events])
-    assert_as_oracle(system, found, events)
-    assert [out.time for out in found] == [4, 5]
+    outputs = in_memory.run(squall.plan(system), [[event] for event in events])
+    assert_as_oracle(system, outputs, events)
+    assert [out.time for out in outputs] == [4, 5]
 
 
 def test_time_passes_in_the_first_round_only(tmp_path: Path) -> None:
@@ -282,8 +282,8 @@ def test_time_passes_in_the_first_round_only(tmp_path: Path) -> None:
     assert any(level.recursive and level.timely for level in levels(plan))
     good = stream("".join(f"0 :{node} :good :yes\n" for node in "bcde"))
     edges = stream("1 :a :edge :b\n1 :b :edge :c\n1 :c :edge :d\n1 :d :edge :e\n2 :e :edge :a\n3 :x :edge :y")
-    found = in_memory.run(plan, [[*good, *edges[:4]], edges[4:5], edges[5:]])
-    assert_as_oracle(system, found, [*good, *edges])
+    outputs = in_memory.run(plan, [[*good, *edges[:4]], edges[4:5], edges[5:]])
+    assert_as_oracle(system, outputs, [*good, *edges])
 
 
 @pytest.mark.parametrize(("together", "few"), WAYS, ids=["distributed", "in one task", "straight"])
@@ -302,12 +302,14 @@ def test_nodes_are_measured_as_in_process(together: int, few: int, window: Slidi
     job = squall.build(plan, options=Options(measure=True))
     list(job.run([events[:6], events[6:]]))
     figures: PlanMetrics = job.figures()  # type: ignore[attr-defined]
-    found = tally.figures()
-    assert {id: figure.rows for id, figure in found.items()} == {
-        id: one.rows for id, one in figures.items() if one.rows
+    result = tally.figures()
+    assert {id: figure.rows for id, figure in result.items()} == {
+        id: item.rows for id, item in figures.items() if item.rows
     }
-    assert {id for id, figure in found.items() if figure.seconds} <= {id for id, one in figures.items() if one.seconds}
-    assert any(figure.seconds for figure in found.values())
+    assert {id for id, figure in result.items() if figure.seconds} <= {
+        id for id, item in figures.items() if item.seconds
+    }
+    assert any(figure.seconds for figure in result.values())
 
 
 @pytest.mark.parametrize("most", [1_000_000, 0])
@@ -317,8 +319,8 @@ def test_no_worker_reads_anything_twice_that_it_can_hold(window: str, most: int)
     plan = squall.plan(squall.compile(rule, lexer="jena", window=window))
     events = stream("".join(f"{time} :n{time} :p :n{time + 1}\n" for time in range(80)))
     workers = in_memory.Workers(Random(1), most, trouble=0)
-    found = in_memory.run(plan, [events[at : at + 8] for at in range(0, 80, 8)], workers=workers)
-    assert len(found) == 79
+    outputs = in_memory.run(plan, [events[at : at + 8] for at in range(0, 80, 8)], workers=workers)
+    assert len(outputs) == 79
     assert workers.reads, "of what others have added"
     assert (len(set(workers.reads)) == len(workers.reads)) is (most > 0)
 
@@ -375,12 +377,10 @@ def test_many_rows_are_one_message() -> None:
     addressing = PhysicalPlan(plan, levels(plan)).addressing()
     address = next(iter(addressing.keys))
     entries = [("<a>", f"<b{number % 3}>", number, number + 1, 1) for number in range(300)]
-    found = list(addressing.rows(address, entries))
-    assert len(found) <= 3
-    assert sorted(entry for parcel in found for entry in parcel.entries) == sorted(entries)
-    assert {addressing.bucket(address, entry) == parcel.bucket for parcel in found for entry in parcel.entries} == {
-        True
-    }
-    for parcel in found:
+    rows = list(addressing.rows(address, entries))
+    assert len(rows) <= 3
+    assert sorted(entry for parcel in rows for entry in parcel.entries) == sorted(entries)
+    assert {addressing.bucket(address, entry) == parcel.bucket for parcel in rows for entry in parcel.entries} == {True}
+    for parcel in rows:
         message = parcel.message()
         assert (message.many, message.start) == (len(parcel.entries), max(entry[-3] for entry in parcel.entries))

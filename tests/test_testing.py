@@ -153,12 +153,12 @@ CASE = """# one
 
 
 def test_cases() -> None:
-    one, two = cases.parse(CASE, "my.case")
-    assert (one.title, one.output, two.title, two.output) == ("one", "dstream", "two", "istream")
-    assert one.static == tuple(static(":s :p :t"))
-    assert one.events == tuple(stream("1 :a :p :b"))
-    assert one.expected == tuple(timed("1 :a :q :b"))
-    ((language, text),) = one.programs
+    tree, two = cases.parse(CASE, "my.case")
+    assert (tree.title, tree.output, two.title, two.output) == ("one", "dstream", "two", "istream")
+    assert tree.static == tuple(static(":s :p :t"))
+    assert tree.events == tuple(stream("1 :a :p :b"))
+    assert tree.expected == tuple(timed("1 :a :q :b"))
+    ((language, text),) = tree.programs
     assert language == "jena"
     assert text.splitlines()[2:] == CASE.splitlines()[2:4], "lines keep their numbers"
     assert (two.events, two.expected) == ((), ())
@@ -199,8 +199,8 @@ def test_a_case_may_name_the_file_of_its_program(tmp_path: Path) -> None:
 
 
 def _oracle(system: System, events: str, facts: str = "") -> list[str]:
-    found = oracle.outputs(system, stream(events), static(facts))
-    return [f"{show(time, fact)} {','.join(sorted(names))}" for time, fact, names in found]
+    outputs = oracle.outputs(system, stream(events), static(facts))
+    return [f"{show(time, fact)} {','.join(sorted(names))}" for time, fact, names in outputs]
 
 
 def test_oracle_joins() -> None:

@@ -130,8 +130,8 @@ def test_disorder_is_repaired_as_far_as_it_is_bounded() -> None:
 
 def test_what_is_late_says_how_late_it_is(tmp_path: Path) -> None:
     ledger = LedgerFile(tmp_path / "lost")
-    gone = Event(1, (t("a"), t("b")), "s", (t("c"),))
-    list(Ordered(Fixed([Event(9, (t("a"),)), gone]), ledger, 5).batches())
+    event = Event(1, (t("a"), t("b")), "s", (t("c"),))
+    list(Ordered(Fixed([Event(9, (t("a"),)), event]), ledger, 5).batches())
     ledger.close()
     text = (tmp_path / "lost").read_text()
     assert ledger.counts == {("late", "s"): 3}
@@ -151,15 +151,15 @@ def test_cutting_into_batches_does_not_matter_to_disorder(
 ) -> None:
     cut = data.draw(st.integers(0, len(moments)))
     events = [Event(time, (t(str(n)),)) for n, time in enumerate(moments)]
-    found = []
+    results = []
     for batches in ([events], [events[:cut], events[cut:]], [[event] for event in events]):
         ledger = LedgerFile()
         source = Ordered(Fixed(*batches), ledger, lateness)
         ordered = [event for batch in source.batches() for event in batch]
-        found.append((ordered, ledger.total("late")))
+        results.append((ordered, ledger.total("late")))
         assert [event.time for event in ordered] == sorted(event.time for event in ordered)
         assert len(ordered) + ledger.total("late") == len(events)
-    assert found[0] == found[1] == found[2]
+    assert results[0] == results[1] == results[2]
 
 
 @given(st.lists(st.integers(0, 50), min_size=1), st.integers(1, 20))
@@ -226,8 +226,8 @@ def test_of_several_times_the_least_counts() -> None:
 
 def test_an_event_without_a_time_is_a_dead_letter() -> None:
     odd = Triple(iri(E + "c"), AT, literal("soon"))
-    found, ledger, reading = by_property([t("a"), stamped("b", 1), odd, Atom(iri(E + "r"), (literal("1"),))])
-    assert [event.time for event in found] == [1]
+    result, ledger, reading = by_property([t("a"), stamped("b", 1), odd, Atom(iri(E + "r"), (literal("1"),))])
+    assert [event.time for event in result] == [1]
     assert ledger.counts == {("malformed", "fixed"): 3}
     assert reading.statements == 1
 
@@ -255,51 +255,51 @@ def test_a_patch_says_its_times_itself(tmp_path: Path) -> None:
 
 def test_a_live_source_is_waited_for() -> None:
     live = Scripted()
-    taken = Taken(Sources([fixed(1, 5, 9), live], VirtualClock()))
+    batch_items = Taken(Sources([fixed(1, 5, 9), live], VirtualClock()))
     live.say(4)
-    assert taken.some(2) == ["1", "4"]
+    assert batch_items.some(2) == ["1", "4"]
     live.say(6)
-    assert taken.some(2) == ["5", "6"]
+    assert batch_items.some(2) == ["5", "6"]
     live.end()
-    assert taken.some(2) == ["9", None]
+    assert batch_items.some(2) == ["9", None]
 
 
 def test_an_idle_source_does_not_hold_back_the_others_for_ever() -> None:
     live, clock = Scripted(idle=50), VirtualClock()
-    taken = Taken(Sources([fixed(1, 5), live], clock))
+    batch_items = Taken(Sources([fixed(1, 5), live], clock))
     assert clock.awaited()
     clock.advance(50)
-    assert taken.some(2) == ["1", "5"]
+    assert batch_items.some(2) == ["1", "5"]
     live.say(3)
-    assert taken.next() == "3"
+    assert batch_items.next() == "3"
     live.end()
-    assert taken.next() is None
+    assert batch_items.next() is None
 
 
 def test_a_source_that_says_how_far_it_is_holds_nothing_back_before_that() -> None:
     live = Scripted()
-    taken = Taken(Sources([fixed(1, 5, 9), live], VirtualClock()))
+    batch_items = Taken(Sources([fixed(1, 5, 9), live], VirtualClock()))
     live.beat(5)
-    assert taken.some(2) == ["1", "5"]
+    assert batch_items.some(2) == ["1", "5"]
     live.end()
-    assert taken.some(2) == ["9", None]
+    assert batch_items.some(2) == ["9", None]
 
 
 def test_a_source_of_a_fixed_time_holds_nothing_back() -> None:
     live = Scripted(earliest=7)
-    taken = Taken(Sources([fixed(1, 7), live], VirtualClock()))
-    assert taken.some(2) == ["1", "7"]
+    batch_items = Taken(Sources([fixed(1, 7), live], VirtualClock()))
+    assert batch_items.some(2) == ["1", "7"]
     live.end()
-    assert taken.next() is None
+    assert batch_items.next() is None
 
 
 @pytest.mark.parametrize("clock", [VirtualClock(), VirtualClock(stamps=True)])
 def test_the_error_of_a_live_source_is_raised(clock: Clock) -> None:
     live = Scripted()
-    taken = Taken(Sources([live, fixed()], clock))
+    batch_items = Taken(Sources([live, fixed()], clock))
     live.end(SourceError("gone"))
     with pytest.raises(SourceError, match="gone"):
-        taken.next()
+        batch_items.next()
 
 
 def test_what_sources_say_of_themselves() -> None:
@@ -312,28 +312,28 @@ def test_what_sources_say_of_themselves() -> None:
 
 def test_an_idle_stream_says_how_far_it_is() -> None:
     live, clock = Scripted(), VirtualClock()
-    taken = Taken(Sources([Ordered(live, LedgerFile(), 5)], clock, heartbeat=100))
+    batch_items = Taken(Sources([Ordered(live, LedgerFile(), 5)], clock, heartbeat=100))
     live.say(3, 20)
-    assert taken.next() == "3"
+    assert batch_items.next() == "3"
     assert clock.awaited()
     clock.advance(100)
-    assert taken.next() == "15."
+    assert batch_items.next() == "15."
     live.say(17, 30)
-    assert taken.some(2) == ["17", "20"]
+    assert batch_items.some(2) == ["17", "20"]
     live.end()
-    assert taken.some(2) == ["30", None]
+    assert batch_items.some(2) == ["30", None]
 
 
 def test_no_heartbeat_where_nothing_is_known() -> None:
-    one, other, clock = Scripted(), Scripted(), VirtualClock()
-    taken = Taken(Sources([one, other], clock, heartbeat=100))
+    item, other, clock = Scripted(), Scripted(), VirtualClock()
+    batch_items = Taken(Sources([item, other], clock, heartbeat=100))
     assert clock.awaited()
     clock.advance(100_000)
-    one.say(3)
-    assert taken.next() == "3"
-    one.end()
+    item.say(3)
+    assert batch_items.next() == "3"
+    item.end()
     other.end()
-    assert taken.next() is None
+    assert batch_items.next() is None
 
 
 class Losing(Scripted):
@@ -363,9 +363,9 @@ def test_dead_letters_are_before_the_offset_of_a_source() -> None:
     own = Deferred(total)
     sources = Sources([Losing(own), Losing(Deferred(LedgerFile()))], ledgers=[own])
     sources.keep((), 5)
-    seen = [(sources.standings()[0]["source"], total.total("malformed")) for _ in sources.ahead()]
-    assert len(seen) > 3
-    assert all(stands == lost for stands, lost in seen)
+    history = [(sources.standings()[0]["source"], total.total("malformed")) for _ in sources.ahead()]
+    assert len(history) > 3
+    assert all(stands == dead_letters for stands, dead_letters in history)
     assert total.total("malformed") == 20
 
 
@@ -374,29 +374,29 @@ def test_dead_letters_are_before_the_offset_of_a_source() -> None:
 
 def test_events_get_the_time_at_which_they_arrive() -> None:
     live, clock = Scripted(), VirtualClock(1000, stamps=True)
-    taken = Taken(Sources([live], clock, heartbeat=100))
+    batch_items = Taken(Sources([live], clock, heartbeat=100))
     live.say(5)
-    assert taken.next() == "1000"
+    assert batch_items.next() == "1000"
     clock.advance(70)
     live.say(3, 4)
     live.beat(9)
-    assert taken.some(2) == ["1070", "1070"]
+    assert batch_items.some(2) == ["1070", "1070"]
     live.end()
-    assert taken.next() is None
+    assert batch_items.next() is None
 
 
 def test_the_watermark_advances_without_input() -> None:
     live, clock = Scripted(), VirtualClock(1000, stamps=True)
-    taken = Taken(Sources([live], clock, heartbeat=100))
+    batch_items = Taken(Sources([live], clock, heartbeat=100))
     live.say(7)
-    assert taken.next() == "1000"
+    assert batch_items.next() == "1000"
     assert clock.awaited()
     clock.advance(100)
-    assert taken.next() == "1100."
+    assert batch_items.next() == "1100."
     live.say(1)
-    assert taken.next() == "1100"
+    assert batch_items.next() == "1100"
     live.end()
-    assert taken.next() is None
+    assert batch_items.next() is None
 
 
 @pytest.mark.parametrize("stamps", [True, False])
@@ -404,7 +404,7 @@ def test_the_watermark_advances_without_usable_input(stamps: bool) -> None:
     live, clock = Scripted(idle=50), VirtualClock(1000, stamps=stamps)
     other = Scripted(idle=50)
     sources = [live, other]
-    taken = Taken(Sources(sources, clock, heartbeat=100))
+    batch_items = Taken(Sources(sources, clock, heartbeat=100))
     if not stamps:
         other.say(7)
     for _ in range(10):  # more often than it takes for a heartbeat
@@ -412,7 +412,7 @@ def test_the_watermark_advances_without_usable_input(stamps: bool) -> None:
         live.say()
         time.sleep(0.01)
         clock.advance(20)
-    assert taken.next() == ("1100." if stamps else "7")
+    assert batch_items.next() == ("1100." if stamps else "7")
     for source in sources:
         source.end()
 
@@ -422,26 +422,26 @@ def test_windows_close_by_timer_when_nothing_arrives() -> None:
     live, clock = Scripted(), VirtualClock(1000, stamps=True)
     system = with_windows(squall.compile(f"[r: (?a <{E}p> ?b) -> (?b <{E}q> ?a)]", lexer="jena"), SlidingWindow(250))
     job = squall.build(squall.plan(profiles.apply_profile(system, output="dstream")))
-    seen: Queue[int] = Queue()
-    told: Queue[int] = Queue()
+    history: Queue[int] = Queue()
+    outputs: Queue[int] = Queue()
 
     def watched() -> Iterator[Sequence[Event]]:
         for batch in Sources([live], clock, heartbeat=100):
-            seen.put(batch[0].time)
+            history.put(batch[0].time)
             yield batch
 
     def run() -> None:
         for out in job.run(watched()):
-            told.put(out.time)
+            outputs.put(out.time)
 
     threading.Thread(target=run, daemon=True).start()
     live.say(1)
-    assert seen.get(timeout=10) == 1000
+    assert history.get(timeout=10) == 1000
     for expected in (1100, 1200, 1300):
         assert clock.awaited()
         clock.advance(100)
-        assert seen.get(timeout=10) == expected
-    assert told.get(timeout=10) == 1250
+        assert history.get(timeout=10) == expected
+    assert outputs.get(timeout=10) == 1250
     live.end()
 
 
@@ -489,8 +489,8 @@ def test_addresses_can_have_windows_in_python(tmp_path: Path) -> None:
     path = tmp_path / "x.ntt"
     path.write_text(f"1000 {t('a')}\n")
     uri = f"obs={path}?window=RANGE 2s"
-    found: dict[str, Window] = windows([uri])
-    system = with_windows(squall.compile(f"[r: (?a <{E}p> ?b) -> (?b <{E}q> ?a)]", lexer="jena"), windows=found)
+    results: dict[str, Window] = windows([uri])
+    system = with_windows(squall.compile(f"[r: (?a <{E}p> ?b) -> (?b <{E}q> ?a)]", lexer="jena"), windows=results)
     plan = squall.plan(profiles.apply_profile(system, output="dstream"))
     (out,) = squall.build(plan).run(Sources([open_source(uri)]))
     assert out.time == 3000
@@ -512,9 +512,9 @@ def test_what_always_holds_begins_when_there_is_nothing_else_with_the_run() -> N
     assert before <= beginning(()) <= WallClock().now()
     nothing: list[object] = [[], [[]], Sources([])]
     for none in nothing:
-        found = moment(literal(asked(none), XSD + "dateTime"))
-        assert found is not None
-        assert before <= found <= WallClock().now()
+        result = moment(literal(asked(none), XSD + "dateTime"))
+        assert result is not None
+        assert before <= result <= WallClock().now()
 
 
 def test_what_always_holds_begins_before_all_that_events_say() -> None:

@@ -35,11 +35,11 @@ Expected = Callable[[Bag], Bag]
 
 def holds(op: EventTimeOperator, course: Sequence[Advance], expected: Expected) -> None:
     """What the operator has said of the instants that have passed is what they come to."""
-    for now, taken, came in driven(op, course):
-        assert all(start < end and weight for *_, start, end, weight in came)
+    for now, batch_items, actual in driven(op, course):
+        assert all(start < end and weight for *_, start, end, weight in actual)
         for instant in (ALWAYS, *INSTANTS):
             if instant <= now:
-                assert at(came, instant) == expected(at(taken, instant)), instant
+                assert at(actual, instant) == expected(at(batch_items, instant)), instant
 
 
 # Groups
@@ -52,7 +52,9 @@ def grouped(op: ops.Group, values: Callable[[Row], Row] = lambda row: row) -> Ex
         groups: dict[Row, list[Row]] = {} if op.keys else {(): []}
         for row in bag.elements():
             groups.setdefault(tuple(row[column] for column in op.keys), []).append(values(row))
-        return Counter({(*found, *(_value(one, rows) for one in op.aggregates)): 1 for found, rows in groups.items()})
+        return Counter(
+            {(*result, *(_value(aggregate, rows) for aggregate in op.aggregates)): 1 for result, rows in groups.items()}
+        )
 
     return snapshot
 
@@ -71,7 +73,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("keys", [(), (0,)], ids=["all", "by key"])
-@pytest.mark.parametrize("aggregate", KINDS, ids=lambda one: one.kind + " distinct" * one.distinct)
+@pytest.mark.parametrize("aggregate", KINDS, ids=lambda item: item.kind + " distinct" * item.distinct)
 @given(course=courses(2, CELLS, always=True))
 @settings(max_examples=examples_of(8), deadline=None)
 def test_a_group_has_its_aggregate_at_every_instant(
@@ -82,9 +84,9 @@ def test_a_group_has_its_aggregate_at_every_instant(
 
 
 def _group(op: ops.Group, width: int = 2) -> Group:
-    made = ready(op, width)
-    assert isinstance(made, Group)
-    return made
+    job = ready(op, width)
+    assert isinstance(job, Group)
+    return job
 
 
 @pytest.mark.parametrize(
@@ -120,16 +122,16 @@ def test_of_nothing_there_is_one_group_from_the_start_if_there_are_no_keys() -> 
 
 
 def test_what_holds_now_is_said_to_last_and_taken_back_when_it_does_not() -> None:
-    one, two = literal("1", XSD + "integer"), literal("2", XSD + "integer")
+    item, two = literal("1", XSD + "integer"), literal("2", XSD + "integer")
     op = _group(ops.Group((0,), (Aggregate("count"),)), 1)
     op.apply(0, [(A, 1, 4, 1)])
-    assert op.advance(2) == [(A, one, 1, FOREVER, 1)]
+    assert op.advance(2) == [(A, item, 1, FOREVER, 1)]
     op.apply(0, [(A, 3, 9, 1)])
     assert op.due == 3
     assert op.advance(9) == [
-        (A, one, 3, FOREVER, -1),
+        (A, item, 3, FOREVER, -1),
         (A, two, 3, 4, 1),
-        (A, one, 4, 9, 1),
+        (A, item, 4, 9, 1),
     ]
     assert op.due == FOREVER
 
@@ -151,11 +153,11 @@ def sliced(op: ops.Slice) -> Expected:
         return Counter(row for key in keys for row in chosen(bag, key))
 
     def chosen(bag: Bag, key: Row) -> list[Row]:
-        found = sorted((row for row in bag.elements() if tuple(row[place] for place in op.keys) == key), key=_text)
+        results = sorted((row for row in bag.elements() if tuple(row[place] for place in op.keys) == key), key=_text)
         for value, falls in reversed(op.order):
-            found.sort(key=partial(_sort_key, value), reverse=falls)
+            results.sort(key=partial(_sort_key, value), reverse=falls)
         last = None if op.limit is None else op.offset + op.limit
-        return found[op.offset : last]
+        return results[op.offset : last]
 
     return snapshot
 
@@ -200,9 +202,9 @@ def test_a_slice_has_its_rows_at_every_instant(op: ops.Slice, course: list[Advan
 
 
 def _slice(op: ops.Slice, width: int = 2) -> Slice:
-    made = ready(op, width)
-    assert isinstance(made, Slice)
-    return made
+    job = ready(op, width)
+    assert isinstance(job, Slice)
+    return job
 
 
 def test_a_row_goes_when_another_comes_before_it() -> None:
@@ -229,25 +231,25 @@ def test_how_often_time_stops_makes_no_difference(
     once = ready(op, 2)
     assert isinstance(once, EventTimeOperator)
     once.apply(0, data.draw(st.permutations(every)))
-    whole = once.advance(course[-1].now)
+    full_result = once.advance(course[-1].now)
     often = ready(op, 2)
-    for _, _, came in driven(often, course):
-        parts = came
+    for _, _, actual in driven(often, course):
+        parts = actual
     for instant in INSTANTS:
-        assert at(parts, instant) == at(whole, instant)
+        assert at(parts, instant) == at(full_result, instant)
 
 
 @pytest.mark.parametrize("op", BOTH[:2], ids=["group", "slice"])
 @given(course=courses(2, CELLS))
 @settings(max_examples=examples_of(15), deadline=None)
 def test_nothing_is_left_when_all_has_ended(op: ops.Group | ops.Slice, course: list[Advance]) -> None:
-    made = ready(op, 2)
-    assert isinstance(made, EventTimeOperator)
-    for _, _, came in driven(made, course):
-        said: list[Delta] = came
-    assert made.size() == 0
-    assert made.due == FOREVER
-    assert not at(said, FOREVER - 1)
+    job = ready(op, 2)
+    assert isinstance(job, EventTimeOperator)
+    for _, _, actual in driven(job, course):
+        deltas: list[Delta] = actual
+    assert job.size() == 0
+    assert job.due == FOREVER
+    assert not at(deltas, FOREVER - 1)
 
 
 MOVED = (*BOTH, ops.Slice(((Column(1), True),), offset=1, limit=1, keys=(0,)), ops.Group((), (Aggregate("avg", PLUS),)))
@@ -262,29 +264,29 @@ def test_it_goes_on_elsewhere_from_what_it_kept(
     """Time stopped at some instant, and what had been said by then is not said again. settled: the store has added up
     what it holds, and dropped what had ended."""
     store: list[Delta] = []
-    came: list[Delta] = []
-    said: list[Delta] = []
-    passed, whole = ALWAYS - 1, _driven(op)
+    deltas: list[Delta] = []
+    message: list[Delta] = []
+    passed, full_result = ALWAYS - 1, _driven(op)
     for step in course:
-        made = _driven(op)
-        made.resume(passed)
-        made.restore(0, [entry for entry in settle(store) if entry[-2] > passed] if settled else store)
-        assert made.advance(passed) == []
-        made.keep()
-        for one, answers in ((made, came), (whole, said)):
-            answers += one.apply(0, step.batch)
-            answers += one.advance(step.now)
-        assert made.due == whole.due
-        store += [entry for _, kept in made.kept() for entry in kept]
+        result = _driven(op)
+        result.resume(passed)
+        result.restore(0, [entry for entry in settle(store) if entry[-2] > passed] if settled else store)
+        assert result.advance(passed) == []
+        result.keep()
+        for item, answers in ((result, deltas), (full_result, message)):
+            answers += item.apply(0, step.batch)
+            answers += item.advance(step.now)
+        assert result.due == full_result.due
+        store += [entry for _, state in result.kept() for entry in state]
         passed = step.now
         for instant in (ALWAYS, *INSTANTS):
-            assert at(came, instant) == at(said, instant)
+            assert at(deltas, instant) == at(message, instant)
 
 
 def _driven(op: ops.Group | ops.Slice) -> EventTimeOperator:
-    made = ready(op, 2)
-    assert isinstance(made, EventTimeOperator)
-    return made
+    job = ready(op, 2)
+    assert isinstance(job, EventTimeOperator)
+    return job
 
 
 @given(course=courses(1, (A, B, C)))
@@ -292,19 +294,19 @@ def _driven(op: ops.Group | ops.Slice) -> EventTimeOperator:
 def test_changes_add_up_to_the_bag_at_each_instant(course: list[Advance]) -> None:
     changes = Changes()
     bag: Bag = Counter()
-    taken: list[Delta] = []
+    deltas: list[Delta] = []
     for step in course:
         for *row, start, end, weight in step.batch:
             changes.add(tuple(row), start, end, weight)
-            taken.append((*row, start, end, weight))
+            deltas.append((*row, start, end, weight))
         passed = changes.passed
         for time, change in changes.upto(step.now):
             assert passed <= time <= step.now
             passed = time
             for row_of, weight in change.items():
                 bag[row_of] += weight
-            assert nonzero(bag) == at(taken, time)
-        assert nonzero(bag) == at(taken, step.now)
+            assert nonzero(bag) == at(deltas, time)
+        assert nonzero(bag) == at(deltas, step.now)
         assert changes.passed == step.now
         assert changes.due > step.now
 

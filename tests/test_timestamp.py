@@ -29,12 +29,12 @@ def name(text: str) -> str:
 
 
 def events(data: str = DATA) -> list[Event]:
-    found = []
+    results = []
     for line in data.split(" . "):
         time, *nodes, last = line.split()
         slots, stream = ([*nodes, last], "") if len(nodes) == 2 else (nodes, name(last))
-        found.append(Event(int(time), (Triple(*(iri(name(slot)) for slot in slots)),), stream))
-    return found
+        results.append(Event(int(time), (Triple(*(iri(name(slot)) for slot in slots)),), stream))
+    return results
 
 
 def last(query: str, lexer: str = "csparql", data: str = DATA, **windows: object) -> list[tuple[str, ...]]:
@@ -43,8 +43,8 @@ def last(query: str, lexer: str = "csparql", data: str = DATA, **windows: object
     static = [Event(ALWAYS, (Triple(*map(iri, map(name, ("z", "p", "z")))),), "")]
     for planner in ("greedy", "rete"):
         outputs = squall.run(squall.plan(system, planner), events(data), static=static)
-        found = Counter((out.time, str(out.fact)) for out in outputs)
-        assert found == Counter((time, str(item)) for time, item, _ in oracle.outputs(system, events(data), static))
+        result = Counter((out.time, str(out.fact)) for out in outputs)
+        assert result == Counter((time, str(item)) for time, item, _ in oracle.outputs(system, events(data), static))
     answers = oracle.answers(system, events(data), static)
     items = [item for item, _ in answers[max(answers)].solutions]
     return sorted(tuple(map(short, item.values)) for item in items if isinstance(item, Solution))
@@ -236,8 +236,8 @@ class Arrived(dict[tuple[str, str, str], int]):
 def test_both_sides_of_an_optional_by_counting(made: Made) -> None:
     def expected(arrived: Arrived) -> Iterator[tuple[str, ...]]:
         for x, y in arrived.of("p"):
-            found = [z for s, z in arrived.of("q") if s == x and arrived[y, "r", z] >= 3]
-            yield from [(x, y, z) for z in found] or [(x, y, "")]
+            results = [z for s, z in arrived.of("q") if s == x and arrived[y, "r", z] >= 3]
+            yield from [(x, y, z) for z in results] or [(x, y, "")]
 
     counted("SELECT ?x ?y ?z { ?x :p ?y OPTIONAL { ?x :q ?z FILTER (timestamp(?y, :r, ?z) >= 3) } }", made, expected)
 
@@ -261,8 +261,8 @@ def test_what_is_absent_from_both_sides_of_an_optional_by_counting(made: Made) -
         for x, y in arrived.of("p"):
             ys = [u for s, u in arrived.of("r") if s == y] or [""]
             for u in ys:
-                found = [z for s, z in arrived.of("q") if s == x and not 0 < arrived[u, "r", z] < 4]
-                yield from [(x, y, z) for z in found] or [(x, y, "")]
+                results = [z for s, z in arrived.of("q") if s == x and not 0 < arrived[u, "r", z] < 4]
+                yield from [(x, y, z) for z in results] or [(x, y, "")]
 
     optional = "OPTIONAL { ?x :q ?z FILTER (COALESCE(timestamp(?u, :r, ?z), 9) >= 4) }"
     counted(f"SELECT ?x ?y ?z {{ ?x :p ?y OPTIONAL {{ ?y :r ?u }} {optional} }}", made, expected)
@@ -278,8 +278,8 @@ def test_of_braces_inside_exists_by_counting(made: Made, braces: str) -> None:
 
     def agrees(arrived: Arrived, subject: str, x: str, y: str) -> bool:
         if "?v" in braces:
-            found = [o for s, o in arrived.of("r") if s == subject]
-            return y in found or not found
+            results = [o for s, o in arrived.of("r") if s == subject]
+            return y in results or not results
         return subject == y and ("?x" not in braces or any(s == x for s, _ in arrived.of("r")))
 
     exists = f"EXISTS {{ ?x :q ?z FILTER (timestamp(?w {{ {braces} }}) > 3) }}"
@@ -300,7 +300,7 @@ def test_of_braces_inside_an_optional_inside_exists_by_counting(made: Made) -> N
     def is_late(arrived: Arrived, u: str, k: str) -> bool:
         pairs = [(s, t, o) for s, o in arrived.of("p") for t, other in arrived.of("p") if o == other]
         agreeing = [(s, t, o) for s, t, o in pairs if u in ("", s) and k in ("", t)]
-        return not 0 < max((arrived[one, "p", o] for *both, o in agreeing for one in both), default=0) < 4
+        return not 0 < max((arrived[item, "p", o] for *both, o in agreeing for item in both), default=0) < 4
 
     late = "COALESCE(timestamp(?w { ?u :p ?w . ?k :p ?w }), 9) > 3"
     optional = f"OPTIONAL {{ ?v :q ?z OPTIONAL {{ ?z :r ?k }} FILTER ({late}) }}"
@@ -332,7 +332,7 @@ def test_braces_are_evaluated_by_themselves() -> None:
     braces = "?y :p ?w FILTER (?w != ?x)"
     query = f"SELECT ?y {{ ?x :p ?y FILTER EXISTS {{ ?y :p ?z FILTER (timestamp(?w {{ {braces} }}) > 1) }} }}"
     system = squall.compile(PREFIX + query, lexer="csparql")
-    assert [str(one.args[0]) for one in system.warnings] == ["`?x` never has a value here: nothing binds it"]
+    assert [str(warning.args[0]) for warning in system.warnings] == ["`?x` never has a value here: nothing binds it"]
     assert last(query) == []
 
 
@@ -370,10 +370,10 @@ def test_refused(query: str, expected: str) -> None:
 
 def test_arrivals_have_a_stream_and_a_time() -> None:
     triple = Triple(*[iri("urn:a")] * 3)
-    (seen,) = Arrivals().facts_read(triple, "urn:s", 5)
-    assert seen == (ARRIVAL, (iri("urn:s"), '"5"^^<http://www.w3.org/2001/XMLSchema#integer>', *triple))
+    (history,) = Arrivals().facts_read(triple, "urn:s", 5)
+    assert history == (ARRIVAL, (iri("urn:s"), '"5"^^<http://www.w3.org/2001/XMLSchema#integer>', *triple))
     assert Arrivals().facts_read(triple, "urn:s", ALWAYS) == ()
-    assert Arrivals().facts_read(triple, "", 5) == ((ARRIVAL, ('""', *seen[1][1:])),)
+    assert Arrivals().facts_read(triple, "", 5) == ((ARRIVAL, ('""', *history[1][1:])),)
 
 
 def test_sources_that_tell_more_than_triples_are_of_their_own_kind() -> None:

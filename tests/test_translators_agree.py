@@ -120,8 +120,8 @@ def as_csparql(said: Said) -> System | None:
     """The queries as rules, which they are but for three things: what they make is not read by others of the kind, they
     read the default graph only, and literals in their patterns match as terms."""
     prefixes = f"PREFIX ex: <{EX}> PREFIX rdfs: <{RDFS}>"
-    found = [squall.compile(f"{prefixes} {query}", lexer="csparql") for query in said.csparql or ()]
-    return System(subsystems=tuple(map(as_rules, found))) if found else None
+    system = [squall.compile(f"{prefixes} {query}", lexer="csparql") for query in said.csparql or ()]
+    return System(subsystems=tuple(map(as_rules, system))) if system else None
 
 
 def as_rules(part: Any) -> Any:
@@ -130,22 +130,22 @@ def as_rules(part: Any) -> Any:
         return tuple(map(as_rules, part))
     if not is_dataclass(part) or isinstance(part, type):
         return part
-    told: dict[type, dict[str, bool]] = {
+    outputs: dict[type, dict[str, bool]] = {
         Source: {"sparql_dataset": False}, Pattern: {"exact": False}, System: {"reentrant": True}
     }  # fmt: skip
-    changed = {one.name: as_rules(getattr(part, one.name)) for one in fields(part)}
-    return replace(part, **changed | told.get(type(part), {}))
+    changed = {field.name: as_rules(getattr(part, field.name)) for field in fields(part)}
+    return replace(part, **changed | outputs.get(type(part), {}))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_same_in_other_words_is_the_same_system(name: str) -> None:
-    said = PROGRAMS[name]
-    others = [system for system in (as_rif(said), as_csparql(said)) if system is not None]
-    assert others
-    for system in others:
-        assert sorted(identities(system)) == sorted(identities(as_jena(said)))
+    message = PROGRAMS[name]
+    other_items = [system for system in (as_rif(message), as_csparql(message)) if system is not None]
+    assert other_items
+    for system in other_items:
+        assert sorted(identities(system)) == sorted(identities(as_jena(message)))
 
 
 def test_what_is_not_the_same_is_not() -> None:
-    found = [tuple(sorted(identities(as_jena(said)))) for said in PROGRAMS.values()]
-    assert len(set(found)) == len(found)
+    results = [tuple(sorted(identities(as_jena(message)))) for message in PROGRAMS.values()]
+    assert len(set(results)) == len(results)

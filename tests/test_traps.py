@@ -97,8 +97,8 @@ def test_trap_7_node_ids_and_rule_names_are_the_same_in_every_process() -> None:
 
 
 def test_trap_8_tests_binds_and_conclusions_are_shared() -> None:
-    one = "[{}: (?x :n ?n) greaterThan(?n, 10) sum(?n, 1, ?m) -> (?x :big ?m)]"
-    plan = _plan(one.format("a"), one.format("b").replace("?n", "?k"))
+    item = "[{}: (?x :n ?n) greaterThan(?n, 10) sum(?n, 1, ?m) -> (?x :big ?m)]"
+    plan = _plan(item.format("a"), item.format("b").replace("?n", "?k"))
     assert [_count(plan, kind) for kind in (Filter, Extend, ops.Construct)] == [1, 1, 1]
     (emit,) = (node.op for node in plan.nodes if isinstance(node.op, ops.Construct))
     assert emit.rules == ("a", "b")

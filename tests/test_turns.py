@@ -91,8 +91,8 @@ def _law(concerns: Any, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(micro_batch, "COMPACT", compact)
         plan = squall.plan(system, planner)
         assume(concerns(plan) and as_a_whole(plan) is None)
-        found = in_memory.run_anyhow(plan, in_memory.cut(events, cuts), facts, seed)
-        assert_as_oracle(system, found, events, facts)
+        result = in_memory.run_anyhow(plan, in_memory.cut(events, cuts), facts, seed)
+        assert_as_oracle(system, result, events, facts)
 
     features = ALL - {"delete", "insert"}
     data: dict[str, Any] = {
@@ -162,20 +162,20 @@ def test_an_answer_is_evaluated_when_a_window_of_triples_moves_on(window: CountW
     events = stream("".join(f"{time} :n{time} :p :m{time % 2}\n" for time in range(11)))
     for size in (1, 3, 11):
         batches = [events[at : at + size] for at in range(0, 11, size)]
-        found = in_memory.run(squall.plan(system), batches, few=few)
-        assert found
-        assert_as_oracle(system, found, events)
+        outputs = in_memory.run(squall.plan(system), batches, few=few)
+        assert outputs
+        assert_as_oracle(system, outputs, events)
 
 
 @pytest.mark.parametrize("few", [-1, 1_000_000])
 def test_removals_find_what_came_before_with_whoever_kept_it(few: int) -> None:
     """No worker holds anything: all of it is read back."""
     system = replace(squall.compile(RULES, lexer="jena", removals=True, window=SlidingWindow(100)), output="dstream")
-    came = [Event(time, (_fact(time),)) for time in range(20)]
-    gone = [Event(30 + time, (), removed=(_fact(time),)) for time in range(20)]
-    found = in_memory.run(squall.plan(system), [came, gone[:10], gone[10:]], few=few)
-    assert [output.time for output in found] == [event.time for event in gone]
-    assert_as_oracle(system, found, [*came, *gone])
+    events = [Event(time, (_fact(time),)) for time in range(20)]
+    removals = [Event(30 + time, (), removed=(_fact(time),)) for time in range(20)]
+    outputs = in_memory.run(squall.plan(system), [events, removals[:10], removals[10:]], few=few)
+    assert [output.time for output in outputs] == [event.time for event in removals]
+    assert_as_oracle(system, outputs, [*events, *removals])
 
 
 @pytest.mark.parametrize("few", [-1, 1_000_000])
@@ -203,12 +203,12 @@ def placed(plan: Plan, events: Sequence[Event]) -> dict[str, set[int]]:
     files = in_memory.MemoryFiles()
     exchange = in_memory.MemoryExchange(files)
     job = micro_batch.MicroBatches(exchange, files, PhysicalPlan(plan, levels(plan)), 0, most=0)
-    found: dict[str, set[int]] = {}
+    results: dict[str, set[int]] = {}
     for part in in_memory.in_files(events):
         for message in from_arrow(job.reading(lambda *_, part=part: iter([part]))(iter(()))):
             if message.level == TURNS:
-                found.setdefault(message.row.split("\n")[1], set()).add(exchange.owners[message.bucket])
-    return found
+                results.setdefault(message.row.split("\n")[1], set()).add(exchange.owners[message.bucket])
+    return results
 
 
 def test_what_is_said_of_one_fact_is_taken_by_one_task_and_others_by_others() -> None:
@@ -224,9 +224,9 @@ def test_a_stream_that_is_read_by_triples_is_taken_by_one_task() -> None:
         squall.compile(RULES, lexer="jena", windows={f"urn:{name}": CountWindow(3) for name in range(20)})
     )
     events = [Event(time, (_fact(time),), f"urn:{time % 20}") for time in range(100)]
-    found = placed(plan, events)
-    assert {len(partitions) for partitions in found.values()} == {1}
-    assert set().union(*found.values()) == {0, 1, 2}
+    result = placed(plan, events)
+    assert {len(partitions) for partitions in result.values()} == {1}
+    assert set().union(*result.values()) == {0, 1, 2}
 
 
 def test_the_levels_behind_are_spread() -> None:
@@ -283,12 +283,12 @@ def _kept(reader: ScanOperator) -> list[Any]:
 
 
 def test_differences_go_on_with_what_has_been_told_since() -> None:
-    ones, others = Differences(), Differences()
+    ones, other_items = Differences(), Differences()
     first = ones.of([("a", 1, 2, 1), ("b", 1, 2, 1)])
-    others.restore(first)
+    other_items.restore(first)
     since = ones.of([("b", 1, 2, 2)])
-    assert others.restore(since) == [("b", 1, 2, 2)]
-    assert others.of([("b", 1, 2, 2)]) == []
+    assert other_items.restore(since) == [("b", 1, 2, 2)]
+    assert other_items.of([("b", 1, 2, 2)]) == []
 
 
 # On Spark
@@ -319,9 +319,9 @@ def test_what_begins_later_in_a_stream_that_is_made_is_told_then(
     system = read_later(window)
     events = stream("".join(f"{time} :n{time % 3} :p :n{time // 3 % 3}\n" for time in (0, 1, 2, 5, 6, 8, 10, 11)))
     for cuts in ([1], [3], [5], [2, 4], [*range(8)]):
-        found = in_memory.run(squall.plan(system), in_memory.cut(events, cuts), few=few)
-        assert len([output for output in found if output.rule == "r"]) > 3
-        assert_as_oracle(system, found, events)
+        outputs = in_memory.run(squall.plan(system), in_memory.cut(events, cuts), few=few)
+        assert len([output for output in outputs if output.rule == "r"]) > 3
+        assert_as_oracle(system, outputs, events)
 
 
 QUERY = PREFIX + "SELECT ?what (COUNT(*) AS ?often) { ?room :says ?what } GROUP BY ?what ORDER BY ?what"
@@ -345,10 +345,10 @@ def test_on_spark_it_is_as_in_process(name: str, rows: str, tmp_path: Path, monk
 
     monkeypatch.setattr(micro_batch, "COMPACT", 2)
     session().conf.set(MAX_SINGLE_TASK_ROWS, rows)
-    found, expected = file_by_file(squall.plan(PROGRAMS[name]), tmp_path)
+    result, expected = file_by_file(squall.plan(PROGRAMS[name]), tmp_path)
     session().conf.unset(MAX_SINGLE_TASK_ROWS)
-    assert found
-    assert found == expected
+    assert result
+    assert result == expected
 
 
 @pytest.mark.spark
@@ -390,9 +390,9 @@ def test_what_is_told_whole_since_a_window_of_triples_has_moved_on(
     answers = (System(subsystems=(part,), output=answer) for part in parts)
     system = System(subsystems=(System(subsystems=(maker,), output=output, stream="urn:s"), *answers))
     events = stream("".join(f"{time} :a :p :b{time % 2}\n" * (1 + time % 3) for time in range(9)))
-    found = in_memory.run(squall.plan(system), in_memory.cut(events, cuts))
-    assert_as_oracle(system, found, events)
-    assert found
+    outputs = in_memory.run(squall.plan(system), in_memory.cut(events, cuts))
+    assert_as_oracle(system, outputs, events)
+    assert outputs
 
 
 @pytest.mark.parametrize("removals", [True, False])
@@ -415,9 +415,9 @@ def test_a_window_of_triples_that_nobody_reads_says_when_something_is_told_whole
     events += stream("".join(f"{time} :a :{predicate} :b\n" * 2 for time in range(6, 12)))
     plan = squall.plan(system)
     assert as_a_whole(plan) is None
-    found = in_memory.run(plan, [events[:3], events[3:]])
-    assert found
-    assert_as_oracle(system, found, events)
+    outputs = in_memory.run(plan, [events[:3], events[3:]])
+    assert outputs
+    assert_as_oracle(system, outputs, events)
 
 
 @pytest.mark.parametrize("report", [None, Report("change"), Report("periodic", 3)], ids=str)
@@ -441,9 +441,9 @@ def test_a_stream_that_is_made_says_when_its_windows_of_triples_move_on(
     assert as_a_whole(plan) is None
     events = stream("".join(f"{time} :n{time} :p :m{time % 3}\n" * (1 + time % 2) for time in range(12)))
     for cuts in ([], [3, 5], [*range(12)]):
-        found = in_memory.run(plan, in_memory.cut(events, cuts))
-        assert any(output.rule == "l" for output in found)
-        assert_as_oracle(system, found, events)
+        outputs = in_memory.run(plan, in_memory.cut(events, cuts))
+        assert any(output.rule == "l" for output in outputs)
+        assert_as_oracle(system, outputs, events)
 
 
 @pytest.mark.parametrize("window", [CountWindow(3, 2), SlidingWindow(4)], ids=str)
@@ -456,21 +456,28 @@ def test_a_stream_that_is_made_says_when_something_is_told_though_nobody_reads_i
     nobody = (replace(makes(X, R, X)[0], internal=True),)
     unread = System("u", (Source("urn:s", window),), (Pattern(X, R, Y),), consequences=nobody)
     other = System("o", (Source("urn:one"),), (Pattern(X, P, Y),), consequences=makes(X, Q, Y), reentrant=False)
-    told = System(subsystems=(unread, other), output="rstream", stream="" if whole == "an answer" else "urn:t")
+    program_system = System(
+        subsystems=(unread, other), output="rstream", stream="" if whole == "an answer" else "urn:t"
+    )
     body, again = (Pattern(X, R, Y),), (Pattern(X, Q, Y),)
     reader = System("r", (Source("urn:s", SlidingWindow(2)),), body, consequences=makes(X, S, Y), reentrant=False)
     of_told = System("t", (Source("urn:t", CountWindow(1)),), again, consequences=makes(X, S, Y), reentrant=False)
-    asked = System(subsystems=(of_told,), output="rstream")
-    parts = (copied("istream"), told, *([asked] if whole == "a stream" else []), *([reader] if read else []))
+    request = System(subsystems=(of_told,), output="rstream")
+    parts = (
+        copied("istream"),
+        program_system,
+        *([request] if whole == "a stream" else []),
+        *([reader] if read else []),
+    )
     system = System(subsystems=parts)
     plan = squall.plan(system)
     assert as_a_whole(plan) is None
     events = [Event(0, (Triple(P, P, P),), "urn:one")]
     events += stream("".join(f"{time} :n{time} :p :m{time % 3}\n" for time in range(1, 12)))
     for cuts in ([], [3, 5], [*range(12)]):
-        found = in_memory.run(plan, in_memory.cut(events, cuts))
-        assert len([output for output in found if output.rule == "o"]) > 2
-        assert_as_oracle(system, found, events)
+        outputs = in_memory.run(plan, in_memory.cut(events, cuts))
+        assert len([output for output in outputs if output.rule == "o"]) > 2
+        assert_as_oracle(system, outputs, events)
 
 
 def test_a_stream_is_not_told_whole_when_it_has_events_itself() -> None:
@@ -498,15 +505,15 @@ def test_two_streams_that_are_made_of_the_same_say_both_when_something_is_told(
     head = makes(X, S, Y) if read else (replace(makes(X, S, Y)[0], internal=True),)
     second = System("u", (Source("urn:t", window),), body, consequences=head, reentrant=False)
     other = System("o", (Source("urn:one"),), (Pattern(X, P, Y),), consequences=makes(X, Q, X), reentrant=False)
-    told = (System(subsystems=(first,), output="rstream"), System(subsystems=(second, other), output="rstream"))
-    system = System(subsystems=(copied("istream"), copied("istream", "n", "urn:t"), *told))
+    outputs = (System(subsystems=(first,), output="rstream"), System(subsystems=(second, other), output="rstream"))
+    system = System(subsystems=(copied("istream"), copied("istream", "n", "urn:t"), *outputs))
     events = [Event(0, (Triple(P, P, P),), "urn:one")]
     events += stream("".join(f"{time} :n{time} :p :m{time % 3}\n" for time in range(1, 12)))
     plan = squall.plan(system, planner)
-    found = list(squall.build(plan).run([events]))
-    assert len([output for output in found if output.rule == "o"]) > 2
-    for one in (found, in_memory.run(plan, [events[:5], events[5:]])):
-        assert_as_oracle(system, one, events)
+    results = list(squall.build(plan).run([events]))
+    assert len([output for output in results if output.rule == "o"]) > 2
+    for item in (results, in_memory.run(plan, [events[:5], events[5:]])):
+        assert_as_oracle(system, item, events)
 
 
 OTHER = Event(5, (Triple(P, R, P),), "urn:s")
@@ -561,6 +568,6 @@ def test_quads_of_a_stream_that_is_made_come_to_what_they_are_joined_with(
     events = stream("".join(lines))
     for size in (4, 40):
         batches = [events[at : at + size] for at in range(0, len(events), size)]
-        found = in_memory.run(squall.plan(system, planner), batches)
-        assert_as_oracle(system, found, events)
-        assert any(output.rule == "r" for output in found)
+        outputs = in_memory.run(squall.plan(system, planner), batches)
+        assert_as_oracle(system, outputs, events)
+        assert any(output.rule == "r" for output in outputs)

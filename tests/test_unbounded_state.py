@@ -24,8 +24,8 @@ def warnings_of(query: str, given: Sequence[str] | None = None, lexer: str = "cs
     """Why queries keep more and more."""
     system = squall.compile(PREFIX + query, lexer=lexer, **windows)  # type: ignore[arg-type]
     warnings = unbounded_state_warnings(system, given)
-    assert all(one.origin and one.hint for one in warnings)
-    return [one.message.partition(" stores all matches of ")[2] for one in warnings]
+    assert all(warning.origin and warning.hint for warning in warnings)
+    return [warning.message.partition(" stores all matches of ")[2] for warning in warnings]
 
 
 def warning_texts(pattern: str, why: str) -> list[str]:
@@ -84,7 +84,7 @@ def test_what_is_bounded(query: str) -> None:
 def test_each_query_is_warned_of_once() -> None:
     query = "SELECT (COUNT(*) AS ?n) FROM STREAM :s { ?x :p ?y . ?y :q ?z OPTIONAL { ?x :r ?w } }"
     warnings = unbounded_state_warnings(squall.compile(PREFIX + query, lexer="csparql"))
-    assert [one.message.split()[0] for one in warnings] == ["`query`"]
+    assert [warning.message.split()[0] for warning in warnings] == ["`query`"]
 
 
 def test_the_place_is_that_of_the_pattern() -> None:
@@ -143,7 +143,7 @@ def test_a_stream_that_is_not_given() -> None:
     assert caught.value.origin is not None
     with pytest.raises(Errors) as all_missing:
         check_streams(system, set())
-    assert [(one.message, one.hint) for one in all_missing.value.errors] == [
+    assert [(error.message, error.hint) for error in all_missing.value.errors] == [
         (f"the stream <{name}> is not given; given: none", f"name a source so: `--source '{name}=FILE'`")
         for name in (S, T)
     ]
@@ -190,6 +190,6 @@ def test_the_command_line_warns(arguments: tuple[str, ...], warned: bool) -> Non
 
 @pytest.mark.usefixtures("folder")
 def test_the_command_line_reports_streams_that_are_not_given() -> None:
-    done = CliRunner().invoke(cli.command, ["build", "named.csparql", "--source", "data.ntt"])
-    assert isinstance(done.exception, UsageError)
-    assert done.exception.message == f"the stream <{S}> is not given; given: the default stream"
+    process = CliRunner().invoke(cli.command, ["build", "named.csparql", "--source", "data.ntt"])
+    assert isinstance(process.exception, UsageError)
+    assert process.exception.message == f"the stream <{S}> is not given; given: the default stream"

@@ -63,13 +63,13 @@ def begun(taken: Sequence[Delta], now: int) -> Counter[int]:
 def test_each_row_that_begins_demands_something(course: list[Advance]) -> None:
     """Rows are told apart by all of their columns, whatever of them the template has."""
     op = Update(ops.Update(((None, A, B, C),), rules=("r",)))
-    taken: list[Delta] = []
+    deltas: list[Delta] = []
     arrivals: Counter[object] = Counter()
     for step in course:
         op.apply(0, step.batch)
-        taken += step.batch
+        deltas += step.batch
         arrivals.update(time for time, _ in op.demanded(step.now))
-        assert arrivals == begun(taken, step.now)
+        assert arrivals == begun(deltas, step.now)
     assert op.size() == 0
     assert op.due == FOREVER
 
@@ -129,8 +129,8 @@ def outputs(text: str, events: str, facts: str = "", *, steps: int = 10_000) -> 
             job = squall.build(squall.plan(system, planner), "iterator", Options(steps=steps))
             arrivals = list(job.run(batches, given_facts))
             assert_as_oracle(system, arrivals, given_events, given_facts)
-    shown = (show(out.time, out.fact) for out in arrivals)
-    return sorted((re.sub(r'"(\d+)"\^\^\S+integer>', r"\1", line) for line in shown), key=_time)
+    printed = (show(out.time, out.fact) for out in arrivals)
+    return sorted((re.sub(r'"(\d+)"\^\^\S+integer>', r"\1", line) for line in printed), key=_time)
 
 
 def _time(line: str) -> tuple[int, str]:
@@ -185,7 +185,7 @@ def test_one_event_an_hour() -> None:
 
 def test_a_missing_event() -> None:
     """What has been sent and is not delivered when it is due is missing, once and for all."""
-    due = """
+    expected = """
     INSERT { ?parcel :state :sent } WHERE { ?parcel :sentBy ?who } ;
     DELETE { ?parcel :state :sent } INSERT { ?parcel :state :delivered }
     WHERE { ?parcel :takenBy ?who ; :state :sent } ;
@@ -193,7 +193,7 @@ def test_a_missing_event() -> None:
     WHERE { :clock :strikes ?hour . ?parcel :due ?hour ; :state :sent FILTER NOT EXISTS { ?parcel :takenBy ?who } }"""
     facts = ":a :due 5. :b :due 5. :c :due 5"
     events = "10 :a :sentBy :x\n20 :b :sentBy :x\n30 :a :takenBy :y\n50 :clock :strikes 5\n60 :b :takenBy :y"
-    results = outputs(due, events, facts.replace(". ", "\n"))
+    results = outputs(expected, events, facts.replace(". ", "\n"))
     assert results == ["11 :a :state :sent", "21 :b :state :sent", "31 :a :state :delivered", "51 :b :state :missing"]
 
 
@@ -253,14 +253,14 @@ def _patterns(slots: st.SearchStrategy[Slot] = _SLOTS) -> st.SearchStrategy[Patt
 def _updates(draw: st.DrawFn, name: str) -> System:
     """One or two patterns, perhaps one that must not be there; what is deleted and inserted, in graphs or in none."""
     body = draw(st.lists(_patterns(), min_size=0, max_size=2))
-    known = [slot for pattern in body for slot in pattern.slots if isinstance(slot, Variable)]
-    bound: st.SearchStrategy[Slot] = st.sampled_from((*known, *known, *NODES[:2]))
-    graphs: st.SearchStrategy[Slot | None] = st.sampled_from((None, None, NODES[0], *known[:1]))
+    existing = [slot for pattern in body for slot in pattern.slots if isinstance(slot, Variable)]
+    bound: st.SearchStrategy[Slot] = st.sampled_from((*existing, *existing, *NODES[:2]))
+    graphs: st.SearchStrategy[Slot | None] = st.sampled_from((None, None, NODES[0], *existing[:1]))
     kinds: list[type[Insert | Delete]] = draw(st.lists(st.sampled_from((Insert, Delete)), min_size=1, max_size=2))
-    made: list[Insert | Delete] = [kind((draw(_patterns(bound)),), draw(graphs)) for kind in kinds]
+    results: list[Insert | Delete] = [kind((draw(_patterns(bound)),), draw(graphs)) for kind in kinds]
     without = (Without((draw(_patterns()),)),) if draw(st.booleans()) else ()
     sources = draw(st.sampled_from(((Source(),), (Source(),), (Source("http://example.org/a"),))))
-    return System(name, sources, tuple(body), without, consequences=tuple(made))
+    return System(name, sources, tuple(body), without, consequences=tuple(results))
 
 
 @st.composite
@@ -269,8 +269,8 @@ def _programs(draw: st.DrawFn) -> System:
     derived = System(
         "d", (Source(),), (Pattern(X, _P, Y), Pattern(Y, _P, Z)), consequences=(Construct((Pattern(X, _P, Z),)),)
     )
-    asked = System("q", (Source(),), (Pattern(X, _Q, Y),), consequences=(Select((X, Y)),), reentrant=False)
-    more = draw(st.sampled_from(((), (derived,), (asked,), (derived, asked))))
+    system = System("q", (Source(),), (Pattern(X, _Q, Y),), consequences=(Select((X, Y)),), reentrant=False)
+    more = draw(st.sampled_from(((), (derived,), (system,), (derived, system))))
     windows: tuple[Window, ...] = (LANDMARK, SlidingWindow(3), HoppingWindow(4, 2), CountWindow(2))
     window = draw(st.sampled_from(windows))
     return replace(

@@ -104,20 +104,20 @@ def test_each_answer_is_there_once(
         places = sorted(draw.sample(range(len(events)), 3))
         batches = [events[begin:end] for begin, end in pairwise([0, *places, len(events)])]
         workers = in_memory.Workers(draw, draw.choice([0, 1_000_000]))
-        found = in_memory.run(plan, batches, facts, draw.choice([0, 0, 0, 20]), workers=workers, spread=spread)
-        assert_as_oracle(system, found, events, facts)
+        outputs = in_memory.run(plan, batches, facts, draw.choice([0, 0, 0, 20]), workers=workers, spread=spread)
+        assert_as_oracle(system, outputs, events, facts)
     assert tried[True] > many // 6
 
 
 def assert_told_apart(plan: Plan, spread: frozenset[Address]) -> None:
     """Of the rows for an input either every task makes all that it does not get from the sources, or one task each."""
     keys = groupings(plan, spread)
-    made: dict[Address, set[bool]] = {}
+    results: dict[Address, set[bool]] = {}
     for hop in hops(plan, spread):
         if plan.by_id[hop.producer].inputs:
             alike = grouped(plan, plan.by_id[hop.producer], keys) == EVERYWHERE
-            made.setdefault((hop.consumer, hop.port), set()).add(alike)
-    assert all(len(found) == 1 for found in made.values())
+            results.setdefault((hop.consumer, hop.port), set()).add(alike)
+    assert all(len(result) == 1 for result in results.values())
 
 
 def is_copied(plan: Plan, address: Address, spread: frozenset[Address]) -> bool:
@@ -125,7 +125,7 @@ def is_copied(plan: Plan, address: Address, spread: frozenset[Address]) -> bool:
     id, port = address
     return any(
         isinstance(plan.by_id[hop.producer].op, Distinct)
-        and any(one.moves and plan.by_id[one.producer].inputs for one in into(plan, hop.producer, spread))
+        and any(item.moves and plan.by_id[item.producer].inputs for item in into(plan, hop.producer, spread))
         for hop in into(plan, id, spread)
         if hop.port == port
     )
@@ -179,16 +179,16 @@ def test_what_every_task_makes_and_what_one_makes_do_not_meet() -> None:
         Node("derived", Distinct(2), (Input("paired", (0,)),)),
         Node("mixed", Distinct(2), (Input("both", (0,)), Input("more", (0,)))),
     ]
-    made = [
+    results = [
         Node(f"facts of {id}", Construct((0, cells["more"][1], 1), ("rule",)), (Input(id),))
         for id in ("own", "derived")
     ]
-    both = Node("both", Match(cells["more"]), tuple(Input(node.id) for node in made))
+    both = Node("both", Match(cells["more"]), tuple(Input(node.id) for node in results))
     joins = [
         Node("paired", Join(((0, 0),), (1, 3)), (Input("own", (0,)), Input("any", (0,)))),
         Node("last", Join(((0, 0),), (1, 3)), (Input("mixed", (0,)), Input("any", (0,)))),
     ]
-    plan = Plan((read, *matches, *sets[:2], joins[0], sets[2], *made, both, sets[3], joins[1]))
+    plan = Plan((read, *matches, *sets[:2], joins[0], sets[2], *results, both, sets[3], joins[1]))
     rows = dict.fromkeys(frozenset().union(*spreadable(plan).values()), 1)
     assert {("paired", 0), ("last", 0)} <= spreadable(plan).keys()
     spread = chosen(plan, rows, [("any", 0)], 10, spreadable(plan))

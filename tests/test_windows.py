@@ -63,16 +63,24 @@ def test_the_content_of_a_stepped_window_changes_at_its_instants_only(window: Ho
 @pytest.mark.parametrize(
     ("text", "window"),
     [
-        ("", LANDMARK), ("LANDMARK", LANDMARK), ("landmark ", LANDMARK),
-        ("RANGE 10s", SlidingWindow(10_000)), ("range 10 S", SlidingWindow(10_000)), ("[RANGE 500ms]", SlidingWindow(500)),
-        ("RANGE 10s STEP 5s", HoppingWindow(10_000, 5_000)), ("[ range 1h step 1m ]", HoppingWindow(3_600_000, 60_000)),
+        ("", LANDMARK),
+        ("LANDMARK", LANDMARK),
+        ("landmark ", LANDMARK),
+        ("RANGE 10s", SlidingWindow(10_000)),
+        ("range 10 S", SlidingWindow(10_000)),
+        ("[RANGE 500ms]", SlidingWindow(500)),
+        ("RANGE 10s STEP 5s", HoppingWindow(10_000, 5_000)),
+        ("[ range 1h step 1m ]", HoppingWindow(3_600_000, 60_000)),
         ("RANGE 2d TUMBLING", HoppingWindow(172_800_000, 172_800_000)),
         ("RANGE 1h DELAY 2h", SlidingWindow(3_600_000, 7_200_000)),
         ("range 2s step 1s delay 5s", HoppingWindow(2000, 1000, delay=5000)),
-        ("TRIPLES 100", CountWindow(100)), ("[triples 5 tumbling]", CountWindow(5, 5)), ("triples 10 step 5", CountWindow(10, 5)),
-        ("TRIPLES 5 STEP 5", CountWindow(5, 5)), ("TRIPLES 5 STEP 1", CountWindow(5)),
+        ("TRIPLES 100", CountWindow(100)),
+        ("[triples 5 tumbling]", CountWindow(5, 5)),
+        ("triples 10 step 5", CountWindow(10, 5)),
+        ("TRIPLES 5 STEP 5", CountWindow(5, 5)),
+        ("TRIPLES 5 STEP 1", CountWindow(5)),
     ],
-)  # fmt: skip
+)
 def test_a_text_names_a_window(text: str, window: Window) -> None:
     assert parse_window(text) == window
 

@@ -68,13 +68,13 @@ class Cluster:
 
     def committed(self) -> list[tuple[bytes, dict[str, str]]]:
         """What a reader gets with ``isolation.level=read_committed``: nothing behind a transaction that is open."""
-        found = []
+        results = []
         for transaction, data, headers in self.log:
             if transaction.state in (State.OPEN, State.DECIDED):
                 break
             if transaction.state is State.COMMITTED:
-                found.append((data, headers))
-        return found
+                results.append((data, headers))
+        return results
 
     def commit(self, transaction: Transaction) -> None:
         transaction.state = State.COMMITTED
@@ -166,7 +166,7 @@ class Producer(Client):
         def do() -> None:
             self._open().offsets[group] = offsets[0].offset
 
-        assert [(one.topic, one.partition) for one in offsets] == [("t", 0)]
+        assert [(offset.topic, offset.partition) for offset in offsets] == [("t", 0)]
         self._call(do)
 
     def commit_transaction(self, timeout: float) -> None:

@@ -193,7 +193,7 @@ class Checkpoint:
             raise self._damaged()
         if stored["format"] != FORMAT:
             raise BuilderError(
-                f"the checkpoint `{self.folder}` has the format {stored['format']}, and this version of squall {FORMAT}",
+                f"the checkpoint `{self.folder}` has the format {stored['format']}, and this squall writes {FORMAT}",
                 hint=f"go on with the version that wrote it, or {_OTHER}",
             )
         changes = list(differences(stored["belongs"], self.head.belongs))

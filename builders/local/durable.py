@@ -2,9 +2,8 @@
 
 At a checkpoint what rules keep, where sources stand, and what the sink and the ledger have got are of one moment. So a
 run that is killed goes on as if it had never come further than its last checkpoint: files are cut back to there, sinks
-that cannot be are given nothing before (`squall.streams.sinks.outbox.Outbox`), and sources are told what need not come again
-when the checkpoint is on disk.
-"""
+that cannot be are given nothing before (`squall.streams.sinks.outbox.Outbox`), and sources are told what need not come
+again when the checkpoint is on disk."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ class Target(NamedTuple):
 
 class Dataflow(Scheduler[Sequence[Delta]]):
     """The nodes of a plan at work. `hosted`: the ids of those that keep rows (None: all); others work everywhere.
-    fused: joins that are done as one (`squall.builders.runtime.multiway_join`), by the last of them; all are hosted. reading: the
-    `Scan` nodes that read what comes (None: all)."""
+    fused: joins that are done as one (`squall.builders.runtime.multiway_join`), by the last of them; all are hosted.
+    reading: the `Scan` nodes that read what comes (None: all)."""
 
     def __init__(
         self,
@@ -129,8 +129,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         return Target(stateless.chained(steps), self.moved.get(address, address), "")
 
     def _tables(self, id: str) -> Iterator[Target]:
-        """Targets for the rules that differ in constants alone: each is a `ConstantFilter` before an `Construct`, and there may be
-        very many of them. They are taken out of the switches."""
+        """Targets for the rules that differ in constants alone: each is a `ConstantFilter` before an `Construct`, and
+        there may be very many of them. They are taken out of the switches."""
         alike: dict[tuple[int, Address, stateless.Shape], list[tuple[Term, Construct]]] = {}
         for column, table in self.switches[id].items():
             for term, consumers in list(table.items()):

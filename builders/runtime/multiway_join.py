@@ -1,8 +1,7 @@
 """Joins of a plan that can be done as one: those on the same columns, whose results nothing else reads.
 
-A tree of such joins joins all its inputs on one key, and `squall.builders.runtime.operators.multiway_join` does that with one look-up for
-each row. The plan stays as it is: the last join of the tree works for all of them.
-"""
+A tree of such joins joins all its inputs on one key, and `squall.builders.runtime.operators.multiway_join` does that
+with one look-up for each row. The plan stays as it is: the last join of the tree works for all of them."""
 
 from __future__ import annotations
 

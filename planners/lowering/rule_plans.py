@@ -1,7 +1,7 @@
 """What planners share: the rows of each part of a rule, and its consequences.
 
-`plan_in_written_order` is a whole planner but for the order of joins; `finish` ends a plan (`squall.planners.lowering.plan_outputs`).
-"""
+`plan_in_written_order` is a whole planner but for the order of joins; `finish` ends a plan
+(`squall.planners.lowering.plan_outputs`)."""
 
 from __future__ import annotations
 

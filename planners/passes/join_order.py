@@ -2,11 +2,10 @@
 
 Every tree of joins is taken apart and put together again, by joining in each step the two of its parts that cost least,
 until one is left (Fegaras 1998, "A new heuristic for optimizing large queries": bushy trees, no search). What a join
-costs are the rows that go in and come out, by statistics or by guesses about patterns (`squall.plan.cardinality`); divided by
-the number of bodies that could begin with the same join, because they share it. Of costs that differ little, the join
-that is nearer to the sources is taken: the longest way of a row through the plan gets shorter. Parts without a variable
-in common are joined last.
-"""
+costs are the rows that go in and come out, by statistics or by guesses about patterns (`squall.plan.cardinality`);
+divided by the number of bodies that could begin with the same join, because they share it. Of costs that differ little,
+the join that is nearer to the sources is taken: the longest way of a row through the plan gets shorter. Parts without a
+variable in common are joined last."""
 
 from __future__ import annotations
 

@@ -2,9 +2,8 @@
 
 Where many rules join the same rows with patterns that are alike but for a constant (`?o isProducedBy <sensor k>`), each
 row would be stored and looked for once per rule. Instead the pattern is matched with a variable in the constant's
-place and joined once; a `ConstantFilter` for each constant then finds its rows by a look-up, whose cost does not depend on the
-number of rules. Predicates stay as they are: a pattern that fits any predicate would fit everything.
-"""
+place and joined once; a `ConstantFilter` for each constant then finds its rows by a look-up, whose cost does not depend
+on the number of rules. Predicates stay as they are: a pattern that fits any predicate would fit everything."""
 
 from __future__ import annotations
 

@@ -3,9 +3,8 @@
 So are rules over atoms, ``p(?x, ?y) p(?y, ?z) -> p(?x, ?z)``.
 
 What the rule derives are the paths of two steps and more along p, through what streams bring of p and what *other*
-rules make of it. So its own facts need not be read again by itself: `TransitiveClosure` finds the paths of one step and more
-through these pairs, and one step more in front of each makes the rule's own. Not where pairs may be withdrawn.
-"""
+rules make of it. So its own facts need not be read again by itself: `TransitiveClosure` finds the paths of one step and
+more through these pairs, and one step more in front of each makes the rule's own. Not where pairs may be withdrawn."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ class LedgerFile:
         self._file = _opened(path, append) if path else None
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        """One lost statement (`squall.contracts.Ledger`). Raises SourceError where that is wanted, or the file cannot be
-        written; it is not written any more then."""
+        """One lost statement (`squall.contracts.Ledger`). Raises SourceError where that is wanted, or the file cannot
+        be written; it is not written any more then."""
         if self._strict and cause == "malformed":
             place = source if line is None else f"{source}:{line}"
             raise SourceError(f"{place}: {reason}", hint=f"the statement is: {text}" if text else None)

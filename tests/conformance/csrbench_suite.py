@@ -1,10 +1,9 @@
 """The suite ``csrbench``: what the queries of CSRBench answer over its 34 snapshots, and what its windows hold.
 
 CSRBench's windows hold [from, to), and so do ours. Its oracle tells each window that closes with something in it, from
-the one on that begins at t0; so the stream begins at t0 here, the grid of the steps is shifted to it, and what is emitted
-of a window without content is left out. The profile ``csparql`` has (from, to] instead: with it each snapshot comes
-1 ms later, so that its windows hold the same snapshots.
-"""
+the one on that begins at t0; so the stream begins at t0 here, the grid of the steps is shifted to it, and what is
+emitted of a window without content is left out. The profile ``csparql`` has (from, to] instead: with it each snapshot
+comes 1 ms later, so that its windows hold the same snapshots."""
 
 from __future__ import annotations
 

@@ -96,7 +96,8 @@ def _run_query(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
 
 
 def _run_as_2013(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
-    """Returns what is emitted at the arrival of each triple, one a second; unbound is an empty text for the original."""
+    """Returns what is emitted at the arrival of each triple, one a second; unbound is an empty text for the
+    original."""
     system = query(_text(folder / entry["query"]), "csparql", "squall2013")
     (stream,) = streams(system)
     facts = list(_facts(folder / path for path in entry["stream"]))

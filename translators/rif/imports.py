@@ -84,7 +84,8 @@ class _Finder:
                 f"the profile <{import_.profile}> cannot be had by rules", import_.origin, _OTHERS[name]
             )
         if name not in SETS:
-            hint = f"profiles are {', '.join(f'<{ENTAILMENT}{profile_name}>' for profile_name in SETS)}, and <{STREAMS}...> of streams"
+            profiles = ", ".join(f"<{ENTAILMENT}{profile_name}>" for profile_name in SETS)
+            hint = f"profiles are {profiles}, and <{STREAMS}...> of streams"
             raise TranslatorError(f"there is no profile <{import_.profile}>", import_.origin, hint)
         return name
 

@@ -1,10 +1,10 @@
 """One micro-batch of a distributed builder: a chain of bounded jobs, from messages of the sources to outputs and state.
 
 Each *superstep* shuffles the rows on their way to a level, and works them off in Python workers (the bulk synchronous
-model: Valiant 1990), which hold or read what the level keeps (`squall.builders.distributed.exec.state_cache`). Levels follow
-each other in one job; messages for later ones are handed on. A level inside which rows move takes supersteps, each a
-job, until nothing moves any more. What a job leaves its tasks write as Parquet (`squall.builders.distributed.io.task_output`),
-which cuts the lineage and makes the batch repeatable.
+model: Valiant 1990), which hold or read what the level keeps (`squall.builders.distributed.exec.state_cache`). Levels
+follow each other in one job; messages for later ones are handed on. A level inside which rows move takes supersteps,
+each a job, until nothing moves any more. What a job leaves its tasks write as Parquet
+(`squall.builders.distributed.io.task_output`), which cuts the lineage and makes the batch repeatable.
 
 Where the answer depends on all of an instant, rows wait until time has passed the instant at which they begin; then
 what looks at instants as a whole goes through all of them, in order.

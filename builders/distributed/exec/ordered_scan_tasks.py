@@ -1,4 +1,5 @@
-"""The tasks that take facts one after the other, in front of all levels (`squall.builders.distributed.exec.ordered_scan`).
+"""The tasks that take facts one after the other, in front of all levels
+(`squall.builders.distributed.exec.ordered_scan`).
 
 What their `Read` nodes make of a fact, or take back of others because of it, is rows for the first nodes that keep any,
 just as tasks make them that read all else.

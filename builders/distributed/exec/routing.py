@@ -47,7 +47,8 @@ Owners = tuple[int, ...]
 TOGETHER: Owners = (0,) * BUCKETS
 """All rows in one task."""
 TURNS = -1
-"""The level of facts that are taken one after the other: before all others (`squall.builders.distributed.exec.ordered_scan`)."""
+"""The level of facts that are taken one after the other: before all others
+(`squall.builders.distributed.exec.ordered_scan`)."""
 DELIVER = 1_000_000
 """The level of the operation node: after all others."""
 
@@ -56,8 +57,8 @@ DELIVER = 1_000_000
 class PhysicalPlan:
     """What every worker knows. own: the functions that users registered by hand (workers do not import their
     modules). begin: what functions of time take for the time of what always holds (integer ms). measure: count and time
-    what each node does. spread: the inputs whose rows go to all tasks (`squall.builders.distributed.plan.broadcast`). hot: the
-    keys that many rows have (`squall.builders.distributed.plan.skew`)."""
+    what each node does. spread: the inputs whose rows go to all tasks (`squall.builders.distributed.plan.broadcast`).
+    hot: the keys that many rows have (`squall.builders.distributed.plan.skew`)."""
 
     plan: Plan
     levels: tuple[Stage, ...]

@@ -1,10 +1,10 @@
 """Plans that are run as a whole inside a distributed engine, by one task, or by many, each for a share of all subjects.
 
 The sources are read and parsed in parallel, as ever, and the facts that the plan reads go to the task of their share,
-in order, which does with them what the iterator builder does (`squall.builders.local.event_loop`); what is little is read by
-that task itself. What it keeps goes into the store as messages, as all state does, and stays in the worker as a replica
-of that (`squall.builders.distributed.exec.state_cache`). Into how many shares a plan falls is decided when a run begins.
-"""
+in order, which does with them what the iterator builder does (`squall.builders.local.event_loop`); what is little is
+read by that task itself. What it keeps goes into the store as messages, as all state does, and stays in the worker as a
+replica of that (`squall.builders.distributed.exec.state_cache`). Into how many shares a plan falls is decided when a
+run begins."""
 
 from __future__ import annotations
 

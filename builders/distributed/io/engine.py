@@ -42,10 +42,9 @@ class TaskReport(NamedTuple):
     (number of an operation node, time). counts: statements read, by number of the source. rows: how many rows are on
     their way; starts: the latest time at which one begins; ends: the latest time at which one begins or ends, if it
     does. kept: how many are kept. figures: (number of a node, rows, microseconds or -1) of what was measured. tokens:
-    (group and token, partition) of operators that have gone on (`squall.builders.distributed.exec.state_cache`); held: how many
-    rows these hold. files: (kind,
-    level, name) of those in which messages have been stored. answers: the names of the files in which answers are.
-    """
+    (group and token, partition) of operators that have gone on (`squall.builders.distributed.exec.state_cache`); held:
+    how many rows these hold. files: (kind, level, name) of those in which messages have been stored. answers: the names
+    of the files in which answers are."""
 
     latest: int = ALWAYS
     instants: tuple[tuple[str, int, int], ...] = ()
@@ -123,7 +122,8 @@ class Engine(Protocol):
         """What reads a file of messages in a worker."""
 
     def waking(self, places: Sequence[tuple[int, int]]) -> Frame:
-        """For each level and bucket the message that lets it work (`squall.builders.distributed.exec.routing.waking`)."""
+        """For each level and bucket the message that lets it work
+        (`squall.builders.distributed.exec.routing.waking`)."""
 
     def of_kind(self, kind: str, messages: Frame) -> Frame:
         """The messages as those of a kind."""

@@ -1,9 +1,8 @@
 """Messages: what a distributed builder stores and moves, as flat records over Arrow.
 
 A *message* is an entry with an address: the same form for rows on their way to a node, for what a node keeps between
-batches, for answers on their way out, and for statements that could not be used. `squall.builders.runtime.serde` says how a
-row is one string.
-"""
+batches, for answers on their way out, and for statements that could not be used. `squall.builders.runtime.serde` says
+how a row is one string."""
 
 from __future__ import annotations
 
@@ -50,8 +49,8 @@ SCHEMA = (
 
 
 class Record(NamedTuple):
-    """A flat record of `SCHEMA`. many, spans: of a `RowBatch` how many entries there are, and when they are valid; start,
-    end: the latest time at which one of them begins, and ends, if one does (integer ms)."""
+    """A flat record of `SCHEMA`. many, spans: of a `RowBatch` how many entries there are, and when they are valid;
+    start, end: the latest time at which one of them begins, and ends, if one does (integer ms)."""
 
     kind: str
     level: int

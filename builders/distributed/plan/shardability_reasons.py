@@ -1,9 +1,8 @@
 """Plans that a distributed engine runs as a whole, not node by node: each of their instants decides the next.
 
 What an update does at an instant is seen by all rules at the next one, which may be the time of no event. Such a plan
-is run by one task; or, where no fact has to do with another subject's (`squall.builders.distributed.plan.shardability`), by many
-(`squall.builders.distributed.exec.sharded_plan`).
-"""
+is run by one task; or, where no fact has to do with another subject's
+(`squall.builders.distributed.plan.shardability`), by many (`squall.builders.distributed.exec.sharded_plan`)."""
 
 from __future__ import annotations
 
@@ -33,8 +32,9 @@ def _decides(op: Operator) -> str | None:
 
 
 def in_order(plan: Plan) -> Reason | None:
-    """Why one task has to run the plan, where facts are not taken in turn (`squall.builders.distributed.exec.ordered_scan`), and
-    streams not made, by tasks of their own; None: it need not."""
+    """Why one task has to run the plan, where facts are not taken in turn
+    (`squall.builders.distributed.exec.ordered_scan`), and streams not made, by tasks of their own; None: it need
+    not."""
     return _first(plan, _needs_order)
 
 

@@ -94,8 +94,8 @@ def groupings(
 def levels(plan: Plan, broadcast_inputs: Collection[Address] = (), hot: Hot = NONE) -> tuple[Stage, ...]:
     """The levels in the order in which they are worked off, numbered from 1. `Sink` is in none: it ends a batch.
 
-    spread: the inputs whose rows go to all tasks (`squall.builders.distributed.plan.broadcast`). hot: the keys that many rows
-    have (`squall.builders.distributed.plan.skew`)."""
+    spread: the inputs whose rows go to all tasks (`squall.builders.distributed.plan.broadcast`). hot: the keys that
+    many rows have (`squall.builders.distributed.plan.skew`)."""
     into: dict[str, list[Hop]] = {}
     for hop in hops(plan, broadcast_inputs, hot):
         into.setdefault(hop.consumer, []).append(hop)
@@ -132,8 +132,8 @@ def ending(
 def fused(
     plan: Plan, levels: Sequence[Stage], broadcast_inputs: Collection[Address] = (), hot: Hot = NONE
 ) -> dict[str, FusedJoin]:
-    """The joins that are done as one (`squall.builders.runtime.multiway_join`): inside of a level without rounds, between which no rows
-    move."""
+    """The joins that are done as one (`squall.builders.runtime.multiway_join`): inside of a level without rounds,
+    between which no rows move."""
     place = {id: level.number for level in levels if not level.recursive for id in level.nodes}
     partitionings = {
         hop.producer

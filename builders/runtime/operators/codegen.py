@@ -1,8 +1,8 @@
 """Python source made for an operator and compiled once: what is done per row is then one list comprehension.
 
 The source depends on the shape of the operator only; its constants and functions are passed in by name, so that many
-nodes share one compilation. ``squall.builders.runtime.operators.codegen.COMPILED`` keeps the sources for whoever wants to read them.
-"""
+nodes share one compilation. ``squall.builders.runtime.operators.codegen.COMPILED`` keeps the sources for whoever wants
+to read them."""
 
 from __future__ import annotations
 

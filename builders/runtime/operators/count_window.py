@@ -22,8 +22,8 @@ class _Counted(NamedTuple):
 
 
 class Counted:
-    """The facts of a stream through a `CountWindow` window. entries: what patterns read of a fact that came at a time, in a
-    named graph or none, over an interval, so many times more or less."""
+    """The facts of a stream through a `CountWindow` window. entries: what patterns read of a fact that came at a time,
+    in a named graph or none, over an interval, so many times more or less."""
 
     def __init__(
         self, window: CountWindow, entries: Callable[[Fact, int, str, tuple[int, int], int], Iterator[Delta]]

@@ -139,9 +139,9 @@ def seen(source: Source, event: Event, is_derived: bool = False) -> list[Fact]:
 class ScanOperator(Stateful):
     """What one `Scan` node reads. wanted: the predicates that anything is done with; every, atoms: whether something is
     done with triples of any predicate, with atoms. remembers: whether facts may be taken back; updated: by updates, so
-    that static data may be as well. made: it is what a `DerivedStream` reads of a stream that the program makes, in which
-    nothing is static data. own: the streams that the program makes: nothing else may come in them through windows of
-    triples, and nothing may be taken back."""
+    that static data may be as well. made: it is what a `DerivedStream` reads of a stream that the program makes, in
+    which nothing is static data. own: the streams that the program makes: nothing else may come in them through windows
+    of triples, and nothing may be taken back."""
 
     def __init__(
         self,

@@ -61,8 +61,8 @@ def match(
     cells: Sequence[ops.Cell], bound_columns: Collection[int] = (), *, rule: bool = True, timed: bool = True
 ) -> Step:
     """Facts as rows. `known`: the cells of which it is known that the fact fits them. Entries are of facts of the kind
-    and the number of cells that are asked for (see `squall.builders.runtime.alpha`). rule: they have the name of one behind
-    their cells."""
+    and the number of cells that are asked for (see `squall.builders.runtime.alpha`). rule: they have the name of one
+    behind their cells."""
     names: Names = {}
     row = column_names("a", len(cells))
     first: dict[int, str] = {}

@@ -35,9 +35,21 @@ from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term
 from squall.rdf.row_tags import relation_tag_of
 
 TAKEN = (
-    ops.Scan, ops.Unit, ops.Match, ops.ConstantFilter, ops.Filter, ops.Extend, ops.TableFunction, ops.Project, ops.Union, ops.Join,
-    ops.Distinct, ops.TransitiveClosure, ops.Construct, ops.Sink,
-)  # fmt: skip
+    ops.Scan,
+    ops.Unit,
+    ops.Match,
+    ops.ConstantFilter,
+    ops.Filter,
+    ops.Extend,
+    ops.TableFunction,
+    ops.Project,
+    ops.Union,
+    ops.Join,
+    ops.Distinct,
+    ops.TransitiveClosure,
+    ops.Construct,
+    ops.Sink,
+)
 """The operators of which this knows what they do to rows without times."""
 
 _FANNED = (ops.Match, ops.ConstantFilter)

@@ -181,8 +181,8 @@ def trig(evaluation: Evaluation) -> bytes:
 
 
 class MessageLog(EvaluationLines):
-    """A message for each evaluation (`squall.streams.formats.encoders.Encoder`). alone: each of them says that it is one, as it
-    has to where what was before is not known."""
+    """A message for each evaluation (`squall.streams.formats.encoders.Encoder`). alone: each of them says that it is
+    one, as it has to where what was before is not known."""
 
     def __init__(self, body: Callable[[Evaluation], bytes], alone: bool) -> None:
         super().__init__(self._message)

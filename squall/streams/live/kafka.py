@@ -80,15 +80,16 @@ class KafkaSource(MessageSource):
             lost_since = self._gone(lost_since) if self._down.is_set() else None
 
     def seek(self, position: str) -> None:
-        """See `squall.streams.sources.files.Replayable`; a group says itself where it is, but what it gives again is passed
-        over."""
+        """See `squall.streams.sources.files.Replayable`; a group says itself where it is, but what it gives again is
+        passed over."""
         self.reached = position
         self._covered = {int(partition): offset for partition, offset in json.loads(position).items()}
         if not self.group:
             self._offsets = dict(self._covered)
 
     def standing(self) -> str:
-        """See `squall.streams.sources.files.Resumable`; the cluster says where partitions end, before anything is read."""
+        """See `squall.streams.sources.files.Resumable`; the cluster says where partitions end, before anything is
+        read."""
         if not self.group:
             try:
                 self._open()

@@ -76,8 +76,8 @@ class RedisSource(MessageSource):
                     yield self._events(entries)
 
     def seek(self, position: str) -> None:
-        """See `squall.streams.sources.files.Replayable`; a group says itself where it is, but what it gives again is passed
-        over."""
+        """See `squall.streams.sources.files.Replayable`; a group says itself where it is, but what it gives again is
+        passed over."""
         self.reached = self._covered = position
         if not self.group:
             self._last = position

@@ -57,8 +57,8 @@ class PatternSink:
             self._write(path, self._outputs.pop(path))
 
     def save(self, last: bool = False) -> Any:
-        """See `squall.contracts.CheckpointedSink`: what is to be written when time goes on. A file is written as a whole, and
-        by a run that goes on as it was."""
+        """See `squall.contracts.CheckpointedSink`: what is to be written when time goes on. A file is written as a
+        whole, and by a run that goes on as it was."""
         return [as_json(output) for outputs in self._outputs.values() for output in outputs]
 
     def recover(self, state: Any) -> None:

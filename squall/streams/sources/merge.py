@@ -32,14 +32,13 @@ class Sources:
     further than what has been handed on. With a clock that stamps, every event gets the time of its arrival, and time
     goes on by itself.
 
-    Sources that keep what they bring until it has been worked off (`squall.streams.sources.files.Acknowledging`) are told so
-    when the next batch is asked for: all that came of the one before has been handed on by then, unless `settle`, which
-    is called first, raises an error.
+    Sources that keep what they bring until it has been worked off (`squall.streams.sources.files.Acknowledging`) are
+    told so when the next batch is asked for: all that came of the one before has been handed on by then, unless
+    `settle`, which is called first, raises an error.
 
-    sources: each of them, for builders that read them where they run. clock: see `squall.streams.clock`. heartbeat: integer ms.
-    ledgers: where each source records what it loses, if they have ledgers of their own: so that what has been read and
-    not handed on is not counted as lost yet.
-    """
+    sources: each of them, for builders that read them where they run. clock: see `squall.streams.clock`. heartbeat:
+    integer ms. ledgers: where each source records what it loses, if they have ledgers of their own: so that what has
+    been read and not handed on is not counted as lost yet."""
 
     settle: Callable[[], None] | None = None
     """Makes sure that what has been written is where it should be; called before anything is acknowledged."""
@@ -146,15 +145,17 @@ class Sources:
 
     def want(self, predicates: Collection[Term]) -> None:
         """Says, before reading begins, that no triples are of use but those with one of some predicates: sources may
-        then leave out others (`squall.streams.sources.files.PushesFilterDown`), and events that bring none. Not to be said where each
-        triple counts, such as for a window of the last so many, nor where each event is an instant of its own."""
+        then leave out others (`squall.streams.sources.files.PushesFilterDown`), and events that bring none. Not to be
+        said where each triple counts, such as for a window of the last so many, nor where each event is an instant of
+        its own."""
         if self._may_choose:
             for source in self.sources:
                 if isinstance(source, PushesFilterDown):
                     source.wanted = predicates
 
     def adopt(self, ledger: Ledger | None) -> None:
-        """See `squall.contracts.AcceptsDeadLetters`: sources that were given no ledger record what they lose in this one."""
+        """See `squall.contracts.AcceptsDeadLetters`: sources that were given no ledger record what they lose in this
+        one."""
         for source in self.sources:
             own = getattr(source, "ledger", None)
             if isinstance(own, RunLedger):

@@ -53,7 +53,8 @@ class _Derived:
             self.source.close()
 
     def standing(self) -> Any:
-        """See `squall.streams.sources.files.Resumable`: where the source stands, and what is kept of what it brought."""
+        """See `squall.streams.sources.files.Resumable`: where the source stands, and what is kept of what it
+        brought."""
         return {"source": standing(self.source), "kept": self._keeps()}
 
     def resume(self, state: Any) -> None:
