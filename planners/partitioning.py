@@ -103,7 +103,7 @@ class _Grouping:
                 first, *other_keys = (self.keys[edge.node] for edge in node.inputs)
                 return first if all(key == first for key in other_keys) else None
             case Sink():
-                self._told(node, node.op)
+                self._sink_partitioning(node, node.op)
         return None
 
     def _group(self, node: Node, keys: Columns) -> Columns | None:
@@ -121,14 +121,14 @@ class _Grouping:
 
     def _feed(self, node: Node, op: DerivedStream) -> Columns | None:
         """By what the facts of a stream that is made lie as they are read."""
-        self._told(node, op)
+        self._sink_partitioning(node, op)
         templates = (template_of(edge.node, self.by_id) for edge in node.inputs)
         read = {
             derived_stream_columns(op, template, self.wanted[node.id, port]) for port, template in enumerate(templates)
         }
         return read.pop() if len(read) == 1 else None
 
-    def _told(self, node: Node, op: DerivedStream | Sink) -> None:
+    def _sink_partitioning(self, node: Node, op: DerivedStream | Sink) -> None:
         """What is told of one kind, and so may be alike, goes by the same columns."""
         for ports in inputs_by_kind(node, self.by_id).values():
             key = self._together(op, [self.by_id[node.inputs[port].node] for port in ports])

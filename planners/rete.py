@@ -89,7 +89,7 @@ def plan(system: System, statistics: Statistics | None = None, passes: Sequence[
     """The plan of a system, for data such as the statistics are of. Raises PlannerError."""
     planner = _Rete(system)
     specs = output_specs(system)
-    ends = [End(node, telling) for telling in specs for rule in telling.rules for node in planner.rule(rule)]
+    ends = [End(node, spec) for spec in specs for rule in spec.rules for node in planner.rule(rule)]
     result = ended(planner.draft, system, ends, "rete", in_order=True)
     for pass_ in passes:
         result = pass_(result, statistics)
@@ -103,8 +103,8 @@ def identities(system: System) -> list[tuple[str, ...]]:
     planner = _Rete(system)
     keys: list[tuple[str, ...]] = []
     errors: list[SquallError] = []
-    for telling in output_specs(system):
-        for rule in telling.rules:
+    for spec in output_specs(system):
+        for rule in spec.rules:
             try:
                 keys.append(tuple(sorted(set(planner.rule(rule)))))
             except PlannerError as error:

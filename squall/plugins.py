@@ -108,7 +108,7 @@ def by_extension(path: str | Path) -> str:
     if unusable:
         raise unusable[0]
     raise UsageError(
-        f"the language of `{path}` cannot be told from its name",
+        f"the language of `{path}` cannot be inferred from its name",
         hint=f"known endings: {', '.join(sorted(known))}; or name the language with --lexer",
     )
 

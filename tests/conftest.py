@@ -75,7 +75,7 @@ def spark_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     from squall.builders.spark.engine import SparkEngine
 
     texts: list[str] = []
-    outputs, each = SparkEngine.told, SparkEngine.each
+    outputs, each = SparkEngine.run, SparkEngine.run_tasks
 
     def noted(self: SparkEngine, messages: Any) -> Any:
         texts.append(messages._jdf.queryExecution().executedPlan().toString())

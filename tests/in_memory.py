@@ -17,17 +17,17 @@ import pyarrow
 
 from squall.builders.distributed.exec import state_cache
 from squall.builders.distributed.exec.micro_batch import MicroBatches
-from squall.builders.distributed.exec.routing import BUCKETS, EVERY, PhysicalPlan, waking
+from squall.builders.distributed.exec.routing import BROADCAST_BUCKET, BUCKET_COUNT, PhysicalPlan, wake_record
 from squall.builders.distributed.exec.sharded_plan import Shards
 from squall.builders.distributed.exec.state_cache import StateCache
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Folder, NodeMetrics, Read, TaskReport
 from squall.builders.distributed.io.parsing import Parsed
-from squall.builders.distributed.io.records import STATE, Record, Step, from_arrow, to_arrow
+from squall.builders.distributed.io.records import STATE, Record, WorkerStep, from_arrow, to_arrow
 from squall.builders.distributed.plan.partitioning import Address
-from squall.builders.distributed.plan.shardability_reasons import as_a_whole
-from squall.builders.distributed.plan.skew import Hot
-from squall.builders.distributed.plan.stages import NONE, levels
+from squall.builders.distributed.plan.shardability_reasons import why_single_task
+from squall.builders.distributed.plan.skew import SkewedKeys
+from squall.builders.distributed.plan.stages import NO_SKEWED_KEYS, stages_of
 from squall.contracts import Options, Output
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
@@ -86,22 +86,22 @@ class Workers:
     def is_trouble(self) -> bool:
         return self.draw.random() < self.trouble
 
-    def work(self, step: Step, given: Sequence[pyarrow.RecordBatch]) -> Messages:
+    def work(self, step: WorkerStep, given: Sequence[pyarrow.RecordBatch]) -> Messages:
         """What a task makes of messages, in one of the workers, at its first attempt or a later one."""
         while self.is_trouble():
             self._attempt(step, given, self.draw.choice([0, 1, 1000]))
         return self._attempt(step, given, None)
 
-    def _attempt(self, step: Step, given: Sequence[pyarrow.RecordBatch], most: int | None) -> Messages:
+    def _attempt(self, step: WorkerStep, given: Sequence[pyarrow.RecordBatch], most: int | None) -> Messages:
         number = self.draw.randrange(len(self.held))
         if self.is_trouble():
             self.held[number] = StateCache()
-        before, state_cache.REPLICAS = state_cache.REPLICAS, self.held[number]
+        before, state_cache.WORKER_STATE_CACHE = state_cache.WORKER_STATE_CACHE, self.held[number]
         try:
             result = step(iter(given))
             return list(from_arrow(islice(result, most)))
         finally:
-            state_cache.REPLICAS = before
+            state_cache.WORKER_STATE_CACHE = before
 
 
 class MemoryExchange:
@@ -111,10 +111,10 @@ class MemoryExchange:
         self.files = files
         self.partitions = partitions
         self.workers = workers
-        self.owners = tuple(bucket * 7 % partitions for bucket in range(BUCKETS))
+        self.owners = tuple(bucket * 7 % partitions for bucket in range(BUCKET_COUNT))
 
-    def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> Messages | None:
-        events = [self.files.read(*part) for part in task_output.files(self.files, kind, level, folders)]
+    def stored_records(self, kind: str, level: int, folders: Iterable[Folder]) -> Messages | None:
+        events = [self.files.read(*part) for part in task_output.files_of(self.files, kind, level, folders)]
         return [message for messages in events for message in messages] if events else None
 
     def reader(self) -> Read:
@@ -123,44 +123,44 @@ class MemoryExchange:
     def _read(self, file: Folder, buckets: Collection[int] | None) -> Iterable[pyarrow.RecordBatch]:
         messages = [message for message in self.files.read(*file) if buckets is None or message.bucket in buckets]
         if self.workers is not None and messages and buckets is not None:
-            number = self.workers.held.index(state_cache.REPLICAS)
-            self.workers.reads.append((number, file[:-2], messages[0].level, min(set(buckets) - {EVERY})))
+            number = self.workers.held.index(state_cache.WORKER_STATE_CACHE)
+            self.workers.reads.append((number, file[:-2], messages[0].level, min(set(buckets) - {BROADCAST_BUCKET})))
         return to_arrow(messages)
 
-    def waking(self, places: Sequence[tuple[int, int]]) -> Messages:
-        return [waking(*place) for place in places]
+    def wake_records(self, places: Sequence[tuple[int, int]]) -> Messages:
+        return [wake_record(*place) for place in places]
 
-    def of_kind(self, kind: str, messages: Messages) -> Messages:
+    def with_record_type(self, kind: str, messages: Messages) -> Messages:
         return [message._replace(kind=kind) for message in messages]
 
     def union(self, frames: Iterable[Messages | None]) -> Messages | None:
         results = [frame for frame in frames if frame is not None]
         return [message for messages in results for message in messages] if results else None
 
-    def repeated(self, messages: Messages, levels: Collection[int], buckets: Sequence[int]) -> Messages:
+    def broadcast(self, messages: Messages, stages: Collection[int], buckets: Sequence[int]) -> Messages:
         results = []
         for message in messages:
-            goes = message.bucket == EVERY and message.level in levels
+            goes = message.bucket == BROADCAST_BUCKET and message.level in stages
             results += [message._replace(bucket=bucket) for bucket in (buckets if goes else [message.bucket])]
         return results
 
-    def worked(self, messages: Messages, step: Step, partitions: int) -> Messages:
+    def shuffle(self, messages: Messages, step: WorkerStep, partitions: int) -> Messages:
         parts: list[Messages] = [[] for _ in range(partitions)]
         for message in messages:
             parts[self.owners[message.bucket] if partitions > 1 else 0].append(message)
-        return [message for part in parts for message in self.passed(part, step)]
+        return [message for part in parts for message in self.map_partitions(part, step)]
 
-    def passed(self, messages: Messages, step: Step) -> Messages:
+    def map_partitions(self, messages: Messages, step: WorkerStep) -> Messages:
         work = self.workers.work if self.workers is not None else _in_a_new_worker
         return work(step, list(to_arrow(messages)))
 
-    def made(self, step: Step) -> Messages:
-        return self.passed([], step)
+    def generate(self, step: WorkerStep) -> Messages:
+        return self.map_partitions([], step)
 
-    def each(self, steps: Sequence[Step]) -> TaskReport:
-        return self.told([message for step in steps for message in self.made(step)])
+    def run_tasks(self, steps: Sequence[WorkerStep]) -> TaskReport:
+        return self.run([message for step in steps for message in self.generate(step)])
 
-    def told(self, messages: Messages) -> TaskReport:
+    def run(self, messages: Messages) -> TaskReport:
         return TaskReport.of(messages)
 
     def _put(self, folder: Folder, messages: pyarrow.Table) -> str:
@@ -168,25 +168,25 @@ class MemoryExchange:
         self.files.write(list(from_arrow(messages.to_batches())), *folder, name)
         return name
 
-    def storing(self, step: Step, folder: Folder) -> Step:
-        return task_output.storing(step, lambda place, messages: self._put((*folder, place[0]), messages))
+    def with_record_files(self, step: WorkerStep, folder: Folder) -> WorkerStep:
+        return task_output.with_record_files(step, lambda place, messages: self._put((*folder, place[0]), messages))
 
-    def texts(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
-        return (message.row for message in self.stored(kind, level, folders) or ())
+    def stored_rows(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
+        return (message.row for message in self.stored_records(kind, level, folders) or ())
 
-    def answering(self, step: Step, folder: Folder) -> Step:
-        return task_output.answering(step, lambda _, answers: self._put(folder, answers))
+    def with_output_files(self, step: WorkerStep, folder: Folder) -> WorkerStep:
+        return task_output.with_output_files(step, lambda _, answers: self._put(folder, answers))
 
-    def answers(self, folder: Folder, names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-        result = self.answered(folder, names) or []
-        ordered = sorted(result, key=attrgetter(*task_output.ORDER))
+    def read_outputs(self, folder: Folder, names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+        result = self.output_frame(folder, names) or []
+        ordered = sorted(result, key=attrgetter(*task_output.OUTPUT_ORDER))
         return ((item.start, item.node, item.row) for item in ordered)
 
-    def answered(self, folder: Folder, names: Sequence[str]) -> Messages | None:
+    def output_frame(self, folder: Folder, names: Sequence[str]) -> Messages | None:
         return [message for name in names for message in self.files.read(*folder, name)] or None
 
 
-def _in_a_new_worker(step: Step, given: Sequence[pyarrow.RecordBatch]) -> Messages:
+def _in_a_new_worker(step: WorkerStep, given: Sequence[pyarrow.RecordBatch]) -> Messages:
     return list(from_arrow(step(iter(given))))
 
 
@@ -199,7 +199,7 @@ def run(
     tally: NodeMetrics | None = None,
     workers: Workers | None = None,
     spread: frozenset[Address] = frozenset(),
-    hot: Hot = NONE,
+    hot: SkewedKeys = NO_SKEWED_KEYS,
     measures: Callable[[], bool] = lambda: False,
 ) -> list[Output]:
     """The outputs of a plan, each of the batches a micro-batch. One batch is worked off with all that is static,
@@ -210,14 +210,14 @@ def run(
     scattered, by input. measures: asked whenever the job starts, whether nodes are measured also where there is no
     tally."""
     files = MemoryFiles()
-    program = PhysicalPlan(plan, levels(plan, spread, hot), spread=spread, hot=dict(hot))
+    program = PhysicalPlan(plan, stages_of(plan, spread, hot), broadcast_inputs=spread, skewed_keys=dict(hot))
     outputs: list[Output] = []
     most = workers.most if workers is not None else 0
     at_work: list[MicroBatches | Shards] = []
 
     def anew() -> MicroBatches | Shards:
         exchange = MemoryExchange(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3, workers)
-        if as_a_whole(plan):
+        if why_single_task(plan):
             return Shards(exchange, files, replace(program, measure=tally is not None), Options.steps, most, few)
         measured = replace(program, measure=tally is not None or measures())
         return MicroBatches(exchange, files, measured, together, most, few)
@@ -229,16 +229,16 @@ def run(
 
     def work(parseds: Sequence[Parsed], first: bool = False, last: bool = False, keep: bool = True) -> None:
         job = going_on()
-        job.tally = tally or job.tally
-        if job.fits(sum(len(part.events) for part in parseds)):
-            job.work_straight(lambda *_: iter(parseds), job.first() if first else (), last, keep)
+        job.node_metrics = tally or job.node_metrics
+        if job.fits_single_task(sum(len(part.events) for part in parseds)):
+            job.process_in_single_task(lambda *_: iter(parseds), job.initial_records() if first else (), last, keep)
         else:
             messages = chain(start(job) if first else (), read(job, parseds))
-            job.work(messages if first or parseds else None, last, keep)
+            job.process(messages if first or parseds else None, last, keep)
         outputs.extend(job.outputs())
-        if not keep and not any(level.recursive for level in program.levels):
+        if not keep and not any(level.recursive for level in program.stages):
             assert not any(STATE in path for path in files.values)
-        assert not list(job.losses())
+        assert not list(job.dead_letters())
         job.commit(None)
 
     facts = in_files([event._replace(time=ALWAYS) for event in static])
@@ -264,14 +264,14 @@ def run_anyhow(plan: Plan, batches: Iterable[Sequence[Event]], static: Sequence[
 
 def start(job: MicroBatches | Shards) -> Iterator[Record]:
     """What a task makes to start the program, when the batch is worked off."""
-    if first := job.first():
-        yield from from_arrow(job.starting(first)(iter(())))
+    if first := job.initial_records():
+        yield from from_arrow(job.initial_step(first)(iter(())))
 
 
 def read(job: MicroBatches | Shards, files: Sequence[Parsed]) -> Iterator[Record]:
     """What tasks make of files, one each, when the batch is worked off."""
     for file in files:
-        yield from from_arrow(job.reading(lambda *_, file=file: iter([file]))(iter(())))
+        yield from from_arrow(job.source_step(lambda *_, file=file: iter([file]))(iter(())))
 
 
 def cut(events: list[Event], cuts: list[int]) -> list[list[Event]]:

@@ -93,18 +93,18 @@ def said(source: FileSource | FolderSource, losses: Losses) -> tuple[list[Any], 
     facts, places = list[Any](), list[Any]()
     for batch in source.batches():
         facts += of_use(batch, source.wanted)
-        places.append(source.standing())
-    return [facts, losses, source.standing(), source.reading], places
+        places.append(source.current_offset())
+    return [facts, losses, source.current_offset(), source.reading], places
 
 
-def compare(path: Path, wanted: Any = None, standing: Any = None) -> list[Any]:
+def compare(path: Path, wanted: Any = None, current_offset: Any = None) -> list[Any]:
     """How far a source is after each batch. All that it says is the same whoever reads it."""
     results = []
     for mode in ("no", "yes"):
         losses = Losses()
         source = opened(path, mode, losses, wanted)
-        if standing is not None:
-            source.resume(standing)
+        if current_offset is not None:
+            source.resume(current_offset)
         results.append(said(source, losses))
     (expected, _), (got, places) = results
     assert got == expected
@@ -144,8 +144,8 @@ def test_whatever_is_in_it(tmp_path: Path, kinds: list[int], predicate: str, end
 def test_it_goes_on_from_any_place(tmp_path: Path) -> None:
     path = tmp_path / "a.ntt"
     path.write_text(text([0, 1, 3, 0, 4, 2]))
-    for standing in compare(path)[::10]:
-        assert compare(path, standing=standing)
+    for current_offset in compare(path)[::10]:
+        assert compare(path, current_offset=current_offset)
 
 
 def test_files_of_a_folder(tmp_path: Path, others: list[Any]) -> None:
@@ -176,7 +176,7 @@ def test_a_process_that_is_killed_makes_no_difference(tmp_path: Path, others: li
         if number == 20:
             others[0].kill()
             others[0].wait()
-    assert [facts, losses, source.standing(), source.reading] == expectation
+    assert [facts, losses, source.current_offset(), source.reading] == expectation
     assert here[:2] == [0, 0]
     assert here[2] > 0
 
@@ -197,7 +197,7 @@ def test_nor_one_that_is_killed_in_the_middle_of_what_it_sends(
             time.sleep(1)
             others[0].kill()
             others[0].wait()
-    assert [facts, [], source.standing(), source.reading] == expected
+    assert [facts, [], source.current_offset(), source.reading] == expected
 
 
 def test_a_file_that_goes_is_an_error_as_ever(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import squall
-from squall.builders.distributed.io.records import Failed
-from squall.builders.distributed.plan.shardability_reasons import as_a_whole, in_order
+from squall.builders.distributed.io.records import WorkerError
+from squall.builders.distributed.plan.shardability_reasons import why_ordered, why_single_task
 from squall.contracts import Options
 from squall.errors import BuilderError
 from squall.model import Construct, Delete, Pattern, Source, System, Variable
@@ -47,17 +47,17 @@ def test_it_is_said_why_a_plan_has_one_task() -> None:
 
 
 def test_other_plans_are_distributed() -> None:
-    assert as_a_whole(squall.plan(squall.compile(RULE, lexer="jena"))) is None
-    assert in_order(squall.plan(squall.compile(RULE, lexer="jena"))) is None
+    assert why_single_task(squall.plan(squall.compile(RULE, lexer="jena"))) is None
+    assert why_ordered(squall.plan(squall.compile(RULE, lexer="jena"))) is None
 
 
 @pytest.mark.parametrize(("what", "system"), ORDERED.items(), ids=list(ORDERED))
 def test_what_needs_the_order_of_facts_has_one_task_where_none_is_there_for_it(what: str, system: System) -> None:
     plan = squall.plan(system)
-    reason = in_order(plan)
+    reason = why_ordered(plan)
     assert reason is not None
     assert reason.what == what
-    assert as_a_whole(plan) is None
+    assert why_single_task(plan) is None
 
 
 def test_updates_that_do_not_come_to_rest_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_updates_that_do_not_come_to_rest_are_an_error(monkeypatch: pytest.Monke
     """
     monkeypatch.setattr(Options, "steps", 20)
     plan = squall.plan(squall.compile(text, lexer="sparql"))
-    with pytest.raises(BuilderError, match="after 20 steps without an event") as caught, Failed.retold():
+    with pytest.raises(BuilderError, match="after 20 steps without an event") as caught, WorkerError.retold():
         in_memory.run(plan, [[Event(1, (Triple(iri("urn:a"), P, iri("urn:b")),))]])
     assert "`steps` in the options" in (caught.value.hint or "")
 
@@ -88,7 +88,7 @@ def test_one_task_does_on_spark_what_the_iterator_builder_does(tmp_path: Path, m
     pytest.importorskip("pyspark")
     monkeypatch.setattr("squall.builders.distributed.exec.sharded_plan.COMPACT", 2)
     plan = squall.plan(squall.compile(UPDATES, lexer="sparql"))
-    assert as_a_whole(plan) is not None
+    assert why_single_task(plan) is not None
     result, expected = file_by_file(plan, tmp_path)
     assert result
     assert result == expected

@@ -312,11 +312,11 @@ def test_the_steps_of_the_pipeline_have_the_names_that_are_shown() -> None:
     from squall.builders.beam.pipeline import Input, KeyedPipeline
     from squall.builders.distributed.exec.routing import PhysicalPlan
     from squall.builders.distributed.io.parsing import lines_parser
-    from squall.builders.distributed.plan.stages import levels
+    from squall.builders.distributed.plan.stages import stages_of
 
     plan = planned(GRANDPARENTS)
     pipeline = apache_beam.Pipeline(runner="FnApiRunner")
-    KeyedPipeline(pipeline, graph(plan), PhysicalPlan(plan, levels(plan)), Input([], lines_parser(()), "")).build()
+    KeyedPipeline(pipeline, graph(plan), PhysicalPlan(plan, stages_of(plan)), Input([], lines_parser(()), "")).build()
     text = squall.build(plan, "beam").describe().partition("where a source is live")[0]  # type: ignore[attr-defined]
     names = {name.partition("/")[0] for name in pipeline.applied_labels}
     ours = [rows.element_type for rows in _groupings(pipeline) if rows.producer.full_label.endswith(": rows")]

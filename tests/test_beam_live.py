@@ -41,14 +41,14 @@ def chain(at: int) -> list[Event]:
 
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes a micro-batch of each batch, however many are at hand."""
-    from squall.builders.distributed.io.prefetch import Ended, Intake, Part
+    from squall.builders.distributed.io.prefetch import EndOfSources, PrefetchedBatch, Prefetcher
 
-    def take(self: Intake, seconds: float) -> list[Part | Ended]:
+    def take(self: Prefetcher, seconds: float) -> list[PrefetchedBatch | EndOfSources]:
         with suppress(queue.Empty):
             return [self._arrived.get(timeout=seconds)]
         return []
 
-    monkeypatch.setattr(Intake, "take", take)
+    monkeypatch.setattr(Prefetcher, "take", take)
 
 
 def at_work() -> set[str]:
@@ -225,10 +225,10 @@ def test_what_is_done_again_begins_behind_what_has_been_done(tmp_path: Path) -> 
     )
     from squall.builders.beam.options import Runner
     from squall.builders.distributed.exec.routing import PhysicalPlan
-    from squall.builders.distributed.plan.stages import levels
+    from squall.builders.distributed.plan.stages import stages_of
 
     plan, folder = planned(GRANDPARENTS), str(tmp_path)
-    program = PhysicalPlan(plan, levels(plan))
+    program = PhysicalPlan(plan, stages_of(plan))
     outputs: list[Output] = []
     for number in range(4):
         write_batch(folder, number, chain(number) if number else [])

@@ -120,7 +120,7 @@ def test_the_language_may_be_named(squall: Squall) -> None:
     assert squall("good.txt", "--lexer", "jena")[0] == 0
     code, _, err = squall("good.txt")
     assert code == 2
-    assert "cannot be told from its name" in err
+    assert "cannot be inferred from its name" in err
 
 
 STREAM = "http://example.org/s=s.ntt"

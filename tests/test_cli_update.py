@@ -161,7 +161,7 @@ def test_a_request_that_fails_writes_nothing(squall: Squall, arguments: str, mes
         ("turn.ru --data .?format=nt", "source error: `.` cannot be read: Is a directory\n"),
         ("turn.ru --data dirty.nt", "source error: dirty.nt:2: "),
         ("turn.ru --data people.ttl?format=nt", "source error: people.ttl:1: "),
-        ("turn.ru --data turn.ru", "usage error: the format of `turn.ru` cannot be told from its name\n"),
+        ("turn.ru --data turn.ru", "usage error: the format of `turn.ru` cannot be inferred from its name\n"),
         ("turn.ru --data people.ttl?format=foo", "usage error: there is no format `foo`\n"),
         ("turn.ru --data people.ttl?window=x", "usage error: `people.ttl?window=x` has the unknown option `window`\n"),
         ("turn.ru --data events.ntt", "usage error: `events.ntt` is timed: it is no data set\n"),
@@ -172,7 +172,7 @@ def test_a_request_that_fails_writes_nothing(squall: Squall, arguments: str, mes
         ("turn.ru --graph g=people.ttl", "usage error: `g` cannot name a graph: it is no absolute IRI\n"),
         ("turn.ru --graph urn:g=log.trig --graph urn:g=x", "usage error: `--graph` says twice what <urn:g> is\n"),
         ("turn.ru --graph urn:g=log.trig", "usage error: `log.trig` has named graphs, and cannot be one\n"),
-        ("turn.ru --output out.foo", "usage error: the format of `out.foo` cannot be told from its name\n"
+        ("turn.ru --output out.foo", "usage error: the format of `out.foo` cannot be inferred from its name\n"
          "hint: name it: `--format nq`\n"),
         ("turn.ru --output out.ntt", "usage error: a data set cannot be written as `ntt`\n"
          "hint: formats: nt, nq, ttl, trig, jsonld\n"),

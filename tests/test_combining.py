@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import squall
 from squall.builders.distributed.exec import micro_batch
 from squall.builders.distributed.exec.routing import PhysicalPlan
-from squall.builders.distributed.io.records import ROW, STATE, Record, Step
-from squall.builders.distributed.plan.stages import levels
+from squall.builders.distributed.io.records import ROW, STATE, Record, WorkerStep
+from squall.builders.distributed.plan.stages import stages_of
 from squall.builders.runtime.operators.event_time import Slice, combiner, sieve
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Output
@@ -167,14 +167,14 @@ class Counting(in_memory.MemoryExchange):
         self.group = next(number for number, node in enumerate(plan.nodes) if isinstance(node.op, Group | SliceNode))
         self.came = 0
 
-    def worked(self, messages: Iterable[Record], step: Step, partitions: int) -> list[Record]:
+    def shuffle(self, messages: Iterable[Record], step: WorkerStep, partitions: int) -> list[Record]:
         messages = list(messages)
         self.came += sum(
             message.many
             for message in messages
             if message.kind == ROW and message.node == self.group and message.port == 0
         )
-        return super().worked(messages, step, partitions)
+        return super().shuffle(messages, step, partitions)
 
     def kept(self) -> int:
         stored = [item for path, value in self.files.values.items() if STATE in path for item in value]
@@ -199,14 +199,14 @@ def test_few_rows_move_and_few_are_kept(
     system = apply_profile(squall.compile(PREFIX + query, lexer="sparql"), window=window)
     plan = squall.plan(system)
     exchange = Counting(plan)
-    job = micro_batch.MicroBatches(exchange, exchange.files, PhysicalPlan(plan, levels(plan)), 0, most=0)
+    job = micro_batch.MicroBatches(exchange, exchange.files, PhysicalPlan(plan, stages_of(plan)), 0, most=0)
     every = stream("".join(f"{time} :n{time} :p :c{time % 2}\n" for time in range(300)))
     outputs: list[Output] = []
     for batch in ([], every[:100], every[100:200], every[200:]):
-        job.work(chain(() if batch else in_memory.start(job), in_memory.read(job, in_memory.in_files(batch))))
+        job.process(chain(() if batch else in_memory.start(job), in_memory.read(job, in_memory.in_files(batch))))
         outputs += job.outputs()
         job.commit(None)
-    job.work(None, last=True)
+    job.process(None, last=True)
     outputs += job.outputs()
     job.commit(None)
     assert_as_oracle(system, outputs, every)

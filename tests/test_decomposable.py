@@ -8,8 +8,8 @@ import pytest
 
 import squall
 from squall.builders.distributed.io.engine import NodeMetrics
-from squall.builders.distributed.plan.broadcast import closures
-from squall.builders.distributed.plan.stages import describe, levels
+from squall.builders.distributed.plan.broadcast import closure_inputs
+from squall.builders.distributed.plan.stages import describe, stages_of
 from squall.builders.spark import build
 from squall.contracts import Options
 from squall.model import Source
@@ -58,25 +58,25 @@ def test_each_path_is_found_by_one_task(window: Window) -> None:
     tally = NodeMetrics(plan)
     batches = [EVENTS[at : at + 16] for at in range(0, len(EVENTS), 16)]
     workers = in_memory.Workers(Random(1), trouble=0)
-    outputs = in_memory.run(plan, batches, tally=tally, workers=workers, spread=closures(plan))
+    outputs = in_memory.run(plan, batches, tally=tally, workers=workers, spread=closure_inputs(plan))
     job = squall.build(plan, options=Options(measure=True))
     assert sorted(outputs) == sorted(job.run(batches))
-    ((closure, _),) = closures(plan)
+    ((closure, _),) = closure_inputs(plan)
     in_process = job.figures()[closure].rows  # type: ignore[attr-defined]
-    assert tally.figures()[closure].rows == in_process > 50
+    assert tally.by_node()[closure].rows == in_process > 50
 
 
 @pytest.mark.parametrize("columns", [((1,), (0,)), ((), ())], ids=["moved", "in one place"])
 def test_paths_lie_by_where_they_begin(columns: tuple[tuple[int, ...], ...]) -> None:
     plan = by_hand(*columns)
-    outputs = in_memory.run(plan, [EVENTS[:30], EVENTS[30:]], spread=closures(plan))
+    outputs = in_memory.run(plan, [EVENTS[:30], EVENTS[30:]], spread=closure_inputs(plan))
     assert sorted(outputs) == sorted(squall.build(plan).run([EVENTS]))
-    assert len(levels(plan, closures(plan))) == 3
+    assert len(stages_of(plan, closure_inputs(plan))) == 3
 
 
 def test_what_is_joined_by_where_paths_begin_stays() -> None:
     plan = plan_of()
-    assert len(levels(plan, closures(plan))) == len(levels(plan)) - 1
-    ((closure, _),) = closures(plan)
+    assert len(stages_of(plan, closure_inputs(plan))) == len(stages_of(plan)) - 1
+    ((closure, _),) = closure_inputs(plan)
     assert f"{closure} (a single task: all its rows have to meet)" in describe(plan)
     assert f"{closure} with all steps in every task, the pairs by [0]" in build(plan, Options()).describe()

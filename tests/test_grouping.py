@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 import squall
-from squall.builders.distributed.plan.stages import describe, hops, levels
+from squall.builders.distributed.plan.stages import describe, exchanges_of, stages_of
 from squall.model import (
     Aggregate,
     Construct,
@@ -63,7 +63,7 @@ def joins(of: Plan) -> list[tuple[str, str, tuple[int, ...] | None, tuple[int, .
     """For each join: which rows move, left and right."""
     return [
         ("moves" if moved[node.id, 0] else "stays", "moves" if moved[node.id, 1] else "stays", *_columns(node))
-        for moved in [{(hop.consumer, hop.port): hop.moves for hop in hops(of)}]
+        for moved in [{(hop.consumer, hop.port): hop.shuffles for hop in exchanges_of(of)}]
         for node in of.nodes
         if isinstance(node.op, Join)
     ]
@@ -80,7 +80,7 @@ def _columns(node: Node) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None
 def test_a_star_on_one_variable_moves_nothing() -> None:
     query_plan = plan("[r: (?x :p ?a) (?x :q ?b) (?x :r ?c) -> (?x :s ?c)]")
     assert joins(query_plan) == [("stays", "stays", (0,), (0,))] * 2
-    assert len(levels(query_plan)) == 1
+    assert len(stages_of(query_plan)) == 1
 
 
 def test_a_chain_moves_once_for_each_variable() -> None:
@@ -105,7 +105,9 @@ def test_all_columns_where_no_input_lies_by_a_part_of_them() -> None:
 def test_the_rows_of_a_match_lie_as_the_first_join_wants_them() -> None:
     """What a second join wants of them is grouped anew."""
     query_plan = plan("[a: (?x :p ?y) (?y :q ?z) -> (?x :s ?z)] [b: (?x :p ?y) (?x :r ?z) -> (?y :t ?z)]", "rete")
-    moved = [hop for hop in hops(query_plan) if isinstance(query_plan.by_id[hop.consumer].op, Join) and hop.moves]
+    moved = [
+        hop for hop in exchanges_of(query_plan) if isinstance(query_plan.by_id[hop.consumer].op, Join) and hop.shuffles
+    ]
     assert len(moved) == 1
 
 
@@ -271,7 +273,8 @@ def test_a_slice_and_an_update_are_in_one_place(planner: str) -> None:
 def cut(of: Plan) -> list[tuple[list[str], bool, bool]]:
     """For each level: the kinds of its nodes, whether it takes rounds, whether it deletes first."""
     return [
-        ([type(of.by_id[id].op).__name__ for id in level.nodes], level.recursive, level.deletes) for level in levels(of)
+        ([type(of.by_id[id].op).__name__ for id in level.nodes], level.recursive, level.has_deletions)
+        for level in stages_of(of)
     ]
 
 
@@ -289,13 +292,13 @@ def test_what_looks_at_whole_instants_is_above_the_rounds_that_it_depends_on() -
         Node("group", Group((0,), ()), (Input("set", (0,)),)),
         Node("end", Sink()),
     )  # fmt: skip
-    below, above = levels(Plan(nodes))
+    below, above = stages_of(Plan(nodes))
     assert (below.nodes, below.recursive) == (("set", "join"), True)
-    assert (above.nodes, above.timely) == (("group",), True)
+    assert (above.nodes, above.has_event_time_nodes) == (("group",), True)
 
 
 def test_no_rules_have_no_levels() -> None:
-    assert levels(squall.plan(squall.System())) == ()
+    assert stages_of(squall.plan(squall.System())) == ()
     assert not any(line.startswith("level") for line in describe(squall.plan(squall.System())).splitlines())
 
 
@@ -307,13 +310,13 @@ def test_a_level_ends_where_rows_move() -> None:
 def test_what_lies_together_already_stays_in_its_level() -> None:
     query_plan = plan("[r: (?x :p ?y) (?x :q ?z) -> (?x :r ?z)]")
     assert cut(query_plan) == [(["Distinct", "Distinct", "Join", "Distinct"], False, False)]
-    assert [len(stage) for stage in levels(query_plan)[0].stages] == [4]
+    assert [len(stage) for stage in stages_of(query_plan)[0].pipelines] == [4]
 
 
 def test_rules_that_exchange_nothing_are_stages_of_one_level() -> None:
     query_plan = plan("[a: (?x :p ?y) -> (?x :q ?y)] [b: (?x :r ?y) -> (?x :s ?y)]")
-    (level,) = levels(query_plan)
-    assert [len(stage) for stage in level.stages] == [1, 1]
+    (level,) = stages_of(query_plan)
+    assert [len(stage) for stage in level.pipelines] == [1, 1]
 
 
 def test_a_recursion_in_which_nothing_moves_takes_no_rounds() -> None:
@@ -335,8 +338,8 @@ def test_a_recursion_above_a_negation_deletes_first_and_has_a_level_of_its_own()
 
 def test_a_stage_is_a_part_of_a_level_that_exchanges_nothing() -> None:
     query_plan = plan(CLOSURE)
-    (level,) = levels(query_plan)
-    assert sorted(id for stage in level.stages for id in stage) == sorted(level.nodes)
+    (level,) = stages_of(query_plan)
+    assert sorted(id for stage in level.pipelines for id in stage) == sorted(level.nodes)
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -344,14 +347,14 @@ def test_a_stage_is_a_part_of_a_level_that_exchanges_nothing() -> None:
 @settings(max_examples=examples_of(40), deadline=None)
 def test_levels_keep_what_is_said_of_them(planner: str, system: squall.System) -> None:
     query_plan = squall.plan(system, planner)
-    cuts = levels(query_plan)
+    cuts = stages_of(query_plan)
     number_of = {id: level.number for level in cuts for id in level.nodes}
-    stage_of = {id: stage for level in cuts for stage in level.stages for id in stage}
+    stage_of = {id: stage for level in cuts for stage in level.pipelines for id in stage}
     assert [level.number for level in cuts] == list(range(1, len(cuts) + 1))
     keeping = [node.id for node in query_plan.nodes if is_stateful(node.op) and not isinstance(node.op, Sink)]
     assert sorted(number_of) == sorted(stage_of) == sorted(keeping)
     assert all(len({number_of[id] for id in part if id in number_of}) <= 1 for part in query_plan.components)
-    for hop in hops(query_plan):
+    for hop in exchanges_of(query_plan):
         if hop.producer not in number_of or hop.consumer not in number_of:
             continue
         before, after = number_of[hop.producer], number_of[hop.consumer]
@@ -359,9 +362,9 @@ def test_levels_keep_what_is_said_of_them(planner: str, system: squall.System) -
         component = next(part for part in query_plan.components if hop.consumer in part)
         if len(component) > 1 and hop.consumer in query_plan.retractable and hop.producer not in component:
             assert before < after, "what is to be deleted in phases is complete before"
-        if before == after and hop.moves:
+        if before == after and hop.shuffles:
             assert cuts[before - 1].recursive, "rows that move inside a level take rounds"
-        if before == after and not hop.moves:
+        if before == after and not hop.shuffles:
             assert stage_of[hop.producer] == stage_of[hop.consumer]
 
 

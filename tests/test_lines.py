@@ -11,8 +11,16 @@ import squall
 from squall.builders.distributed.exec.routing import PhysicalPlan
 from squall.builders.distributed.exec.worker import source_step
 from squall.builders.distributed.io.parsing import Document, Parsed, lines_parser
-from squall.builders.distributed.io.records import COUNT, INSTANT, LOST, ROW, TIME, Record, from_arrow
-from squall.builders.distributed.plan.stages import levels
+from squall.builders.distributed.io.records import (
+    DEAD_LETTER,
+    INSTANT,
+    ROW,
+    SOURCE_COUNT,
+    WATERMARK,
+    Record,
+    from_arrow,
+)
+from squall.builders.distributed.plan.stages import stages_of
 from squall.model import with_windows
 from squall.model.windows import SlidingWindow
 from squall.rdf import ALWAYS, Columns
@@ -62,21 +70,23 @@ def test_lines_of_several_files_and_blocks_are_told_apart() -> None:
 
 def test_what_a_worker_tells_of_lines() -> None:
     plan = squall.plan(squall.compile(RULE, lexer="jena"))
-    step = source_step(PhysicalPlan(plan, levels(plan)), 3, lines_parser((Document("/in", folder=True),)))
+    step = source_step(PhysicalPlan(plan, stages_of(plan)), 3, lines_parser((Document("/in", folder=True),)))
     records: list[Record] = list(
         from_arrow(step(iter([batch(("a.ntt", 0, [line(1, OTHER), line(5, P), line(6, OTHER)]))])))
     )
-    by_kind = {kind: [item for item in records if item.kind == kind] for kind in (ROW, LOST, TIME, COUNT)}
+    by_kind = {
+        kind: [item for item in records if item.kind == kind] for kind in (ROW, DEAD_LETTER, WATERMARK, SOURCE_COUNT)
+    }
     assert {item.start for item in by_kind[ROW]} == {5}
-    assert [json.loads(item.row)[0] for item in by_kind[LOST]] == ["late"]
-    assert [item.start for item in by_kind[TIME]] == [6]
-    assert [item.start for item in by_kind[COUNT]] == [3]
+    assert [json.loads(item.row)[0] for item in by_kind[DEAD_LETTER]] == ["late"]
+    assert [item.start for item in by_kind[WATERMARK]] == [6]
+    assert [item.start for item in by_kind[SOURCE_COUNT]] == [3]
 
 
 def test_a_worker_tells_each_instant_of_what_is_told_whole() -> None:
     system = with_windows(replace(squall.compile(RULE, lexer="jena"), output="rstream"), SlidingWindow(10))
     plan = squall.plan(system)
-    step = source_step(PhysicalPlan(plan, levels(plan)), ALWAYS, lines_parser((Document("/in", folder=True),)))
+    step = source_step(PhysicalPlan(plan, stages_of(plan)), ALWAYS, lines_parser((Document("/in", folder=True),)))
     lines = [line(1, P), line(2, OTHER), line(3, OTHER), line(4, P)]
     records: list[Record] = list(from_arrow(step(iter([batch(("a.ntt", 0, lines))]))))
     assert {item.start for item in records if item.kind == INSTANT} == {1, 2, 3, 4}

@@ -317,7 +317,7 @@ def test_a_signal_ends_what_goes_on_another_time(tmp_path: Path, monkeypatch: py
         wait(lambda: sources.stopped)
         assert list(batches) == []
     again = Sources([open_source(str(path))])
-    again.keep(sources.standings(), 100)
+    again.keep(sources.current_offsets(), 100)
     assert [*history, *(event.time for batch in again for event in batch)] == list(range(1000))
 
 

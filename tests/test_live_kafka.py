@@ -162,7 +162,7 @@ def test_what_is_new_is_known_before_anything_is_read(cluster: Cluster) -> None:
     sources.keep((), 200)
     cluster.say(line(2))
     again = cluster.opened("t?format=ntt")
-    resume(again, sources.standings()[0]["source"])
+    resume(again, sources.current_offsets()[0]["source"])
     cluster.say(line(3))
     with Run(again) as run:
         assert run.until(2, 3) == [2, 3]

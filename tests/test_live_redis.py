@@ -220,7 +220,7 @@ def test_what_is_new_is_known_before_anything_is_read(broker: brokers.Broker, re
     sources.keep((), 200)
     say(redis, line(2))
     again = opened(broker, "k?format=ntt")
-    resume(again, sources.standings()[0]["source"])
+    resume(again, sources.current_offsets()[0]["source"])
     say(redis, line(3))
     with Run(again) as run:
         assert run.until(2, 3) == [2, 3]

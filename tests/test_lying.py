@@ -14,10 +14,10 @@ from squall.builders.distributed.exec import micro_batch
 from squall.builders.distributed.exec.routing import PhysicalPlan
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Folder
-from squall.builders.distributed.io.records import Step
-from squall.builders.distributed.plan.broadcast import spreadable
-from squall.builders.distributed.plan.skew import Hot
-from squall.builders.distributed.plan.stages import describe, ending, hops, levels
+from squall.builders.distributed.io.records import WorkerStep
+from squall.builders.distributed.plan.broadcast import broadcast_candidates
+from squall.builders.distributed.plan.skew import SkewedKeys
+from squall.builders.distributed.plan.stages import describe, exchanges_of, fused_output_stage, stages_of
 from squall.contracts import Output
 from squall.errors import PlannerError
 from squall.model import (
@@ -88,7 +88,7 @@ def test_answers_are_told_where_they_lie_or_by_all_of_their_values(
 ) -> None:
     plan = plan_of(query, output)
     assert told_by(plan) == [columns]
-    result = ending(plan, levels(plan))
+    result = fused_output_stage(plan, stages_of(plan))
     assert bool(result) == stays
     assert (f"end, in the tasks of level {result[0].number}" if result else "\nend\n") in describe(plan)
 
@@ -107,9 +107,9 @@ def test_what_lies_in_one_place_does_not_make_others_come_there() -> None:
 
 def test_a_recursion_ends_before_it_is_told() -> None:
     plan = squall.plan(squall.compile("[(?x <urn:p> ?y) (?y <urn:q> ?z) -> (?x <urn:p> ?z)]", lexer="jena"))
-    (level, *_) = levels(plan)
+    (level, *_) = stages_of(plan)
     assert level.recursive
-    assert ending(plan, levels(plan)) == ()
+    assert fused_output_stage(plan, stages_of(plan)) == ()
 
 
 def makes(subject: Variable, predicate: Term, object: Variable) -> tuple[Construct]:
@@ -121,7 +121,7 @@ def test_whether_all_of_an_answer_has_changed_is_known_before_the_end(report: Re
     rule = System("r", (Source(),), (Pattern(X, P, Y), Pattern(Y, Q, Z)), consequences=makes(Y, R, Z), reentrant=False)
     plan = squall.plan(System(subsystems=(rule,), output="rstream", report=report))
     assert [op.report for _, op in plan.sinks] == [report]
-    assert bool(ending(plan, levels(plan))) == (report == Report())
+    assert bool(fused_output_stage(plan, stages_of(plan))) == (report == Report())
 
 
 @pytest.mark.parametrize("output", ["istream", "rstream"])
@@ -129,9 +129,9 @@ def test_when_a_stream_that_is_told_whole_brings_something_is_known_before_the_e
     maker = System("m", joinables=(Pattern(X, P, Y),), consequences=makes(X, R, Y), reentrant=False)
     reader = System("r", (Source("urn:s", SlidingWindow(5)),), (Pattern(X, R, Y),), consequences=makes(X, S, Y))
     plan = squall.plan(System(subsystems=(System(subsystems=(maker,), stream="urn:s", output=output), reader)))
-    last = levels(plan)[-1]
+    last = stages_of(plan)[-1]
     assert any(isinstance(plan.by_id[id].op, DerivedStream) for id in last.nodes)
-    assert bool(ending(plan, levels(plan))) == (output == "istream")
+    assert bool(fused_output_stage(plan, stages_of(plan))) == (output == "istream")
 
 
 def by_hand(
@@ -203,21 +203,21 @@ class OutputSpec(in_memory.MemoryExchange):
         super().__init__(in_memory.MemoryFiles())
         self.told_by: list[int] = []
 
-    def answering(self, step: Step, folder: Folder) -> Step:
+    def with_output_files(self, step: WorkerStep, folder: Folder) -> WorkerStep:
         def put(_: Any, answers: Any) -> str:
             self.told_by.append(len(answers))
             return self._put(folder, answers)
 
-        return task_output.answering(step, put)
+        return task_output.with_output_files(step, put)
 
 
-def told(plan: Plan, events: list[Event], hot: Hot | None = None) -> tuple[list[Output], list[int]]:
+def told(plan: Plan, events: list[Event], hot: SkewedKeys | None = None) -> tuple[list[Output], list[int]]:
     """The outputs of a run of one batch, and how many of them each task has told."""
     exchange = OutputSpec()
-    program = PhysicalPlan(plan, levels(plan, (), hot or {}), hot=hot or {})
+    program = PhysicalPlan(plan, stages_of(plan, (), hot or {}), skewed_keys=hot or {})
     job = micro_batch.MicroBatches(exchange, exchange.files, program, 0, most=0)
     messages = chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(events)))
-    job.work(messages, last=True, keep=False)
+    job.process(messages, last=True, keep=False)
     return list(job.outputs()), exchange.told_by
 
 
@@ -316,7 +316,7 @@ def test_kinds_that_lie_by_different_columns_are_told_where_they_lie() -> None:
     request = ("SELECT ?x ?y { ?x :p ?y . ?y :q ?z }", "SELECT ?y ?z { ?x :p ?y . ?y :q ?z }")
     system = System(subsystems=tuple(squall.compile(PREFIX + query, lexer="sparql") for query in request))
     plan = squall.plan(system)
-    assert ending(plan, levels(plan))
+    assert fused_output_stage(plan, stages_of(plan))
     assert {*told_by(plan)} == {(1,), (2,)}
     assert_as_oracle(system, told(plan, stream(PEOPLE))[0], stream(PEOPLE))
 
@@ -374,11 +374,11 @@ def test_quads_that_are_read_again_are_spread_by_their_subject(
     plan = squall.plan(system, planner)
     (feed,) = (node for node in plan.nodes if isinstance(node.op, DerivedStream))
     assert [edge.columns for edge in feed.inputs] == [(2,)]
-    moved = {(hop.producer, hop.consumer) for hop in hops(plan) if hop.moves}
+    moved = {(hop.producer, hop.consumer) for hop in exchanges_of(plan) if hop.shuffles}
     assert not any(producer == feed.id for producer, _ in moved)
     events = stream(PEOPLE)
-    program = PhysicalPlan(plan, levels(plan))
-    buckets = {program.addressing().bucket((feed.id, 0), row) for row in quads(events)}
+    program = PhysicalPlan(plan, stages_of(plan))
+    buckets = {program.router().bucket((feed.id, 0), row) for row in quads(events)}
     assert len(buckets) > 15
     outputs = in_memory.run(plan, in_memory.cut(events, [30, 70]))
     assert_as_oracle(system, outputs, events)
@@ -428,22 +428,22 @@ def test_what_goes_to_all_tasks_waits_once(tasks: tuple[int, int]) -> None:
         squall.compile(PREFIX + query, lexer="sparql"), window=HoppingWindow(10, 10), output="istream"
     )
     plan = squall.plan(system)
-    spread = frozenset(address for address in spreadable(plan) if address[1] == 1)
+    spread = frozenset(address for address in broadcast_candidates(plan) if address[1] == 1)
     assert spread
     lines = [f"1 :n{number} :p :m{number % 3}\n1 :m{number % 3} :q :o{number}\n" for number in range(12)]
     events = stream("".join([*lines, "12 :n0 :p :k\n"]))
     files = in_memory.MemoryFiles()
     outputs: list[Output] = []
     for number, time in zip(tasks, (1, 12), strict=True):
-        program = PhysicalPlan(plan, levels(plan, spread), spread=spread)
-        assert program.ending
+        program = PhysicalPlan(plan, stages_of(plan, spread), broadcast_inputs=spread)
+        assert program.fused_output_stages
         exchange = in_memory.MemoryExchange(files, number)
         job = micro_batch.MicroBatches(exchange, files, program, 0, most=0)
         actual = in_memory.in_files([event for event in events if event.time == time])
-        job.work(chain(() if job.done else in_memory.start(job), in_memory.read(job, actual)))
+        job.process(chain(() if job.committed_count else in_memory.start(job), in_memory.read(job, actual)))
         outputs += job.outputs()
         job.commit(None)
-    job.work(None, last=True)
+    job.process(None, last=True)
     outputs += job.outputs()
     assert_as_oracle(system, outputs, events)
     assert len(outputs) == 48

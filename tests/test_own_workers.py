@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from squall.builders.distributed.io.records import making, same
+from squall.builders.distributed.io.records import constant_step, identity_step
 from squall.builders.spark.workers import by_own_workers
 
 
@@ -33,7 +33,7 @@ def test_the_environment_that_other_threads_may_be_reading_is_left_as_it_is(loca
     context = SimpleNamespace(environment=names, seen=[], reading=iter(names))
     context.union = lambda result: result[0]
     nothing: Any = Rdd(context)
-    by_own_workers(nothing, [making([]), same], local)
+    by_own_workers(nothing, [constant_step([]), identity_step], local)
     assert [item["SQUALL_WORKER"] for item in context.seen[:2]] == pools
     assert context.environment is names
     assert [*names] == ["PYTHONHASHSEED", "one", "two"]

@@ -57,10 +57,10 @@ def test_who_packs_does_without_pandas() -> None:
     pytest.importorskip("pandas")
     script = """
 import sys
-from squall.builders.distributed.io.records import ROW, Message, Parcel, apart, from_arrow, to_arrow
-packed = list(to_arrow([Parcel(ROW, 1, 2, 3, 4, [("<a>", "<b>", 5, 6, 7)]), Message(ROW, 0, 0, 0, 0, "", 0, 0, 0)]))
+from squall.builders.distributed.io.records import ROW, Record, RowBatch, from_arrow, split_by_stage, to_arrow
+packed = list(to_arrow([RowBatch(ROW, 1, 2, 3, 4, [("<a>", "<b>", 5, 6, 7)]), Record(ROW, 0, 0, 0, 0, "", 0, 0, 0)]))
 own = []
-assert len(list(from_arrow(apart(packed, [0], own)))) == len(list(from_arrow(own))) == 1
+assert len(list(from_arrow(split_by_stage(packed, [0], own)))) == len(list(from_arrow(own))) == 1
 assert "pandas" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True)

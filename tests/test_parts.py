@@ -11,7 +11,7 @@ import pytest
 
 from squall.builders.distributed.io import splits as module
 from squall.builders.distributed.io.parsing import Document, Parsed
-from squall.builders.distributed.io.splits import Part, parts, parts_parser, shares
+from squall.builders.distributed.io.splits import Split, pack_splits, splits_of, splits_parser
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS
 
@@ -19,9 +19,9 @@ P = "<http://example.org/p>"
 LINES = [f"{time} <http://example.org/s{time}> {P} <http://example.org/o> ." for time in range(30)]
 
 
-def read(path: Path, shared: Sequence[Sequence[Part]]) -> list[Parsed]:
+def read(path: Path, shared: Sequence[Sequence[Split]]) -> list[Parsed]:
     batch = pyarrow.RecordBatch.from_pydict({"id": list(range(len(shared)))})
-    return list(parts_parser((Document(str(path)),), shared)([batch], None, ALWAYS))
+    return list(splits_parser((Document(str(path)),), shared)([batch], None, ALWAYS))
 
 
 def times(found: Sequence[Parsed]) -> list[int]:
@@ -39,7 +39,7 @@ def test_wherever_a_file_is_cut_each_line_is_read_once(
     size = path.stat().st_size
     length = len(LINES[0]) + len(end or "\n")
     for most in (1, 7, length - 1, length, length + 1, 3 * length, size - 1, size, size + 1):
-        events = read(path, [[part] for part in parts(0, str(path), size, most)])
+        events = read(path, [[part] for part in splits_of(0, str(path), size, most)])
         assert times(events) == list(range(30)), most
         assert sum(item.statements for item in events) == 30
         assert not any(item.lost for item in events)
@@ -63,7 +63,7 @@ def test_what_is_malformed_is_told_by_its_place_in_the_part(tmp_path: Path, monk
 def test_a_compressed_file_is_one_part(tmp_path: Path) -> None:
     path = tmp_path / "a.ntt.gz"
     path.write_bytes(gzip.compress("\n".join(LINES).encode()))
-    (share,) = shares([(0, str(path), path.stat().st_size)], tasks=4, least=1, most=10)
+    (share,) = pack_splits([(0, str(path), path.stat().st_size)], tasks=4, least=1, most=10)
     assert times(read(path, [share])) == list(range(30))
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(BuilderError, match=r"a\.ntt\.gz` cannot be read"):
@@ -76,11 +76,14 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 
 def test_files_are_shared_out() -> None:
-    assert shares([(0, "a", 100)], tasks=2, least=1, most=1000) == [[(0, "a", 0, 50)], [(0, "a", 50, -1)]]
-    assert shares([(0, "a", 100)], tasks=2, least=1, most=40) == [
+    assert pack_splits([(0, "a", 100)], tasks=2, least=1, most=1000) == [[(0, "a", 0, 50)], [(0, "a", 50, -1)]]
+    assert pack_splits([(0, "a", 100)], tasks=2, least=1, most=40) == [
         [(0, "a", 0, 40)], [(0, "a", 40, 80)], [(0, "a", 80, -1)],
     ]  # fmt: skip
-    assert shares([(0, "a", 30), (0, "b", 30)], tasks=8, least=40, most=400) == [[(0, "a", 0, -1)], [(0, "b", 0, -1)]]
-    many = shares([(1, f"f{number}", 10) for number in range(100)], tasks=2, least=4, most=1000)
+    assert pack_splits([(0, "a", 30), (0, "b", 30)], tasks=8, least=40, most=400) == [
+        [(0, "a", 0, -1)],
+        [(0, "b", 0, -1)],
+    ]
+    many = pack_splits([(1, f"f{number}", 10) for number in range(100)], tasks=2, least=4, most=1000)
     assert [len(share) for share in many] == [50, 50], "small files go together"
-    assert shares([], tasks=2, least=1, most=10) == [[]], "somebody has to say that there is nothing"
+    assert pack_splits([], tasks=2, least=1, most=10) == [[]], "somebody has to say that there is nothing"

@@ -486,7 +486,7 @@ def test_rete_merges_the_rules_and_keeps_their_order() -> None:
 def test_greedy_names_nodes_in_the_order_of_the_text() -> None:
     query_plan = plan("[a: (?x :p ?y) -> (?x :q ?y)]", "greedy")
     assert [node.id for node in query_plan.nodes] == ["scan1", "match1", "construct2", "distinct3", "sink4"]
-    assert query_plan.nodes[1].inputs == (Input("read1"),)
+    assert query_plan.nodes[1].inputs == (Input("scan1"),)
 
 
 def test_many_equal_patterns_end() -> None:

@@ -559,7 +559,7 @@ def test_a_file_is_there_when_its_evaluation_is_complete(tmp_path: Path) -> None
     [
         ("no/{time}.srj", "there is no folder `no`"),
         ("{time}/x.srj", "there is no folder"),
-        ("{time}.foo", "cannot be told from its name"),
+        ("{time}.foo", "cannot be inferred from its name"),
         ("{time}.srj?format=foo", "cannot be written as `foo`"),
     ],
 )

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import squall
 from squall.builders.distributed.exec import sharded_plan
 from squall.builders.distributed.exec.routing import PhysicalPlan
-from squall.builders.distributed.exec.sharded_plan import Shards, Sharing, _Came, facts
+from squall.builders.distributed.exec.sharded_plan import Shards, ShardSelection, _EventTimes, shard_records
 from squall.builders.distributed.io.engine import NodeMetrics, TaskReport
-from squall.builders.distributed.io.parsing import Lost, Parsed
-from squall.builders.distributed.io.records import COUNT, LOST, ROW, Failed
-from squall.builders.distributed.plan.shardability import share_of, why_together
-from squall.builders.distributed.plan.shardability_reasons import as_a_whole
+from squall.builders.distributed.io.parsing import DeadLetter, Parsed
+from squall.builders.distributed.io.records import DEAD_LETTER, ROW, SOURCE_COUNT, WorkerError
+from squall.builders.distributed.plan.shardability import shard_of, why_not_shardable
+from squall.builders.distributed.plan.shardability_reasons import why_single_task
 from squall.contracts import Options
 from squall.errors import BuilderError
 from squall.model import Source, System
@@ -142,7 +142,7 @@ def test_tasks_do_together_what_one_does(planner: str, many: int, monkeypatch: p
     ) -> None:
         monkeypatch.setattr(sharded_plan, "COMPACT", compact)
         plan = squall.plan(system, planner)
-        assume(why_together(plan) is None)
+        assume(why_not_shardable(plan) is None)
         actual = actual if any("removals=True" in repr(node.op) for node in plan.nodes) else without_removals(actual)
         static = [Event(ALWAYS, always)]
         draw = Random(seed)
@@ -151,7 +151,7 @@ def test_tasks_do_together_what_one_does(planner: str, many: int, monkeypatch: p
             list(squall.run(plan, actual, static=static))
         except BuilderError:
             event("does not come to rest")
-            with pytest.raises(BuilderError, match="steps without an event"), Failed.retold():
+            with pytest.raises(BuilderError, match="steps without an event"), WorkerError.retold():
                 in_memory.run(plan, in_memory.cut(actual, cuts), static, few=few, workers=workers)
             return
         outputs = in_memory.run(plan, in_memory.cut(actual, cuts), static, few=few, workers=workers)
@@ -174,8 +174,8 @@ def without_removals(events: Sequence[Event]) -> list[Event]:
 @pytest.mark.parametrize("text", UPDATES)
 def test_updates_of_one_subject_each_are_shared_out(text: str, planner: str) -> None:
     plan = squall.plan(compiled(text, "sparql", SlidingWindow(4)), planner)
-    assert as_a_whole(plan) is not None
-    assert why_together(plan) is None
+    assert why_single_task(plan) is not None
+    assert why_not_shardable(plan) is None
 
 
 SEVERAL, OTHERS = "brings several subjects together", "acts on other subjects than that of its row"
@@ -195,7 +195,7 @@ WHY = {
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 @pytest.mark.parametrize(("text", "what"), WHY.items(), ids=list(WHY))
 def test_it_is_said_why_updates_are_not_shared_out(text: str, what: str, planner: str) -> None:
-    why = why_together(squall.plan(compiled(text, "sparql", SlidingWindow(4)), planner))
+    why = why_not_shardable(squall.plan(compiled(text, "sparql", SlidingWindow(4)), planner))
     assert why is not None
     assert why.what == what
 
@@ -213,7 +213,7 @@ def test_it_is_said_why_updates_are_not_shared_out(text: str, what: str, planner
 )
 def test_it_is_said_which_rule_does_not_let_them(rule: tuple[str, str], window: Window, output: str, what: str) -> None:
     outputs = told(compiled(*rule, window), output)
-    why = why_together(squall.plan(System(subsystems=(compiled(LAST, "sparql", SlidingWindow(4)), outputs))))
+    why = why_not_shardable(squall.plan(System(subsystems=(compiled(LAST, "sparql", SlidingWindow(4)), outputs))))
     assert why is not None
     assert why.what == what
 
@@ -226,10 +226,12 @@ def test_what_is_deleted_of_a_made_stream_is_where_it_was_made() -> None:
         Node("emit", ops.Construct((1, NAMES[1], 0)), (Input("match"),)),
         Node("feed", ops.DerivedStream(Source("urn:made")), (Input("emit"),)),
     )
-    why = why_together(Plan(nodes))
+    why = why_not_shardable(Plan(nodes))
     assert why is not None
     assert (why.node.id, why.what) == ("feed", "makes a stream of facts of other subjects")
-    assert why_together(Plan((*nodes[:2], replace(nodes[2], op=ops.Construct((0, NAMES[1], 1))), nodes[3]))) is None
+    assert (
+        why_not_shardable(Plan((*nodes[:2], replace(nodes[2], op=ops.Construct((0, NAMES[1], 1))), nodes[3]))) is None
+    )
 
 
 @pytest.mark.spark
@@ -246,7 +248,7 @@ def test_it_is_shown_how_a_plan_is_run() -> None:
 
 
 def _id(text: str) -> str:
-    why = why_together(squall.plan(compiled(text, "sparql", SlidingWindow(4))))
+    why = why_not_shardable(squall.plan(compiled(text, "sparql", SlidingWindow(4))))
     assert why is not None
     return why.node.id
 
@@ -256,28 +258,28 @@ def _id(text: str) -> str:
 
 def test_the_latest_share_says_what_is_late_and_the_first_to_have_something_to_do_when() -> None:
     message = {"passed": (3, 5), "earliest": (4, 6), "due": (9, FOREVER)}
-    outputs = TaskReport(instants=tuple((name, 0, time) for name, times in message.items() for time in times))
-    assert sharded_plan._times(outputs) == {"passed": 5, "earliest": 6, "due": 9}
+    outputs = TaskReport(evaluations=tuple((name, 0, time) for name, times in message.items() for time in times))
+    assert sharded_plan._progress_times(outputs) == {"passed": 5, "earliest": 6, "due": 9}
 
 
 def test_all_facts_of_a_subject_are_in_one_share() -> None:
-    results = {(name, share_of(Triple(name, name, other), 3)) for name in NAMES for other in NAMES}
+    results = {(name, shard_of(Triple(name, name, other), 3)) for name in NAMES for other in NAMES}
     assert len(results) == len(NAMES)
     assert {share for _, share in results} == {0, 1, 2}
     atoms = [Atom(NAMES[0], (NAMES[1], NAMES[2])), Atom(NAMES[0], (NAMES[1],))]
-    assert {share_of(atom, 3) for atom in atoms} == {share_of(Triple(NAMES[1], NAMES[0], NAMES[0]), 3)}
-    assert share_of(Atom(NAMES[0], ()), 3) == share_of(Triple(NAMES[0], NAMES[0], NAMES[0]), 3)
+    assert {shard_of(atom, 3) for atom in atoms} == {shard_of(Triple(NAMES[1], NAMES[0], NAMES[0]), 3)}
+    assert shard_of(Atom(NAMES[0], ()), 3) == shard_of(Triple(NAMES[0], NAMES[0], NAMES[0]), 3)
 
 
 def test_a_task_that_reads_by_itself_makes_messages_for_its_share_and_the_first_one_tells_of_the_source() -> None:
     plan = squall.plan(program(LAST))
-    dead_letters = Lost("malformed", "in.ntt", 0, 1, "no triple", "x")
+    dead_letters = DeadLetter("malformed", "in.ntt", 0, 1, "no triple", "x")
     parsed = Parsed(0, stream("1 :a :p :b\n2 :b :p :b\n3 :c :p :c\n4 :d :p :e"), [dead_letters], 4, "in.ntt")
-    each = [list(facts(plan, 3, [parsed], 10, Sharing(3, own))) for own in range(3)]
-    every = list(facts(plan, 3, [parsed], 10, Sharing(3)))
+    each = [list(shard_records(plan, 3, [parsed], 10, ShardSelection(3, own))) for own in range(3)]
+    every = list(shard_records(plan, 3, [parsed], 10, ShardSelection(3)))
     assert sorted(chain(*each)) == sorted(every)
-    assert [len([item for item in result if item.kind == LOST]) for result in each] == [3, 0, 0]
-    assert [len([item for item in result if item.kind == COUNT]) for result in each] == [1, 0, 0]
+    assert [len([item for item in result if item.kind == DEAD_LETTER]) for result in each] == [3, 0, 0]
+    assert [len([item for item in result if item.kind == SOURCE_COUNT]) for result in each] == [1, 0, 0]
     assert [{item.level for item in result if item.kind == ROW} for result in each] == [{0}, {1}, {2}]
 
 
@@ -299,7 +301,7 @@ def test_nodes_are_measured_in_all_shares_together() -> None:
         job = squall.build(plan, options=Options(measure=True))
         list(job.run([events[:3], events[3:]]))
         figures: PlanMetrics = job.figures()  # type: ignore[attr-defined]
-        assert {id: item.rows for id, item in tally.figures().items()} == {
+        assert {id: item.rows for id, item in tally.by_node().items()} == {
             id: item.rows for id, item in figures.items() if item.rows
         }
 
@@ -328,7 +330,7 @@ def test_an_event_is_one_for_all_shares(text: str, shared: bool, few: int, monke
     """Whatever it brings: the steps of updates are counted since the last one."""
     system = program(text)
     plan = squall.plan(system)
-    assert (why_together(plan) is None) is shared
+    assert (why_not_shardable(plan) is None) is shared
     monkeypatch.setattr(Options, "steps", 10)
     for gap in (1, 3, 9):
         events = blinking(gap)
@@ -338,14 +340,14 @@ def test_an_event_is_one_for_all_shares(text: str, shared: bool, few: int, monke
             assert_as_oracle(system, outputs, events)
             assert len(outputs) >= 98
     for cuts in ([], [4], [4, 5]):
-        with pytest.raises(BuilderError, match="after 10 steps"), Failed.retold():
+        with pytest.raises(BuilderError, match="after 10 steps"), WorkerError.retold():
             in_memory.run(plan, in_memory.cut(blinking(12), cuts), few=few)
 
 
 @given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 12), st.booleans())
 def test_of_the_times_of_events_those_are_kept_that_matter(times: list[int], steps: int, in_order: bool) -> None:
     """No more steps than are allowed lie between two that are kept, or else nothing else does."""
-    actual = _Came(steps)
+    actual = _EventTimes(steps)
     for time in sorted(times) if in_order else times:
         actual.add(time)
     state = sorted({*actual.times})

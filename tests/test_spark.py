@@ -360,12 +360,12 @@ def test_a_session_that_is_there_is_left_as_it_is_in_any_thread() -> None:
 
 
 def test_workers_do_not_look_for_cycles_all_the_time() -> None:
-    from squall.builders.distributed.io.records import TOKEN, Record, making
+    from squall.builders.distributed.io.records import STATE_HANDLE, Record, constant_step
     from squall.builders.spark import session
     from squall.builders.spark.workers import by_workers
 
     def step(batches: Iterator[Any]) -> Iterator[Any]:
-        return making([Record(TOKEN, 0, 0, 0, 0, str(gc.get_threshold()), 0, 0, 0)])(batches)
+        return constant_step([Record(STATE_HANDLE, 0, 0, 0, 0, str(gc.get_threshold()), 0, 0, 0)])(batches)
 
     (rows,) = by_workers(session().range(0, 1, 1, 1), step).collect()
     assert rows["row"] == "(100000, 50, 100)"
@@ -375,7 +375,7 @@ def test_workers_do_not_look_for_cycles_all_the_time() -> None:
 def test_buckets_are_dealt_out_evenly(tmp_path: Path, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.sql import functions as f
 
-    from squall.builders.distributed.exec.routing import BUCKETS
+    from squall.builders.distributed.exec.routing import BUCKET_COUNT
     from squall.builders.spark import session
     from squall.builders.spark.engine import SparkEngine
     from squall.builders.spark.store import Store
@@ -383,14 +383,14 @@ def test_buckets_are_dealt_out_evenly(tmp_path: Path, partitions: int, monkeypat
     spark = session()
     exchange = SparkEngine(spark, Store(spark._jvm, spark._jsc.hadoopConfiguration(), str(tmp_path)))
     exchange.partitions = partitions
-    monkeypatch.setattr(exchange, "passed", lambda messages, step: messages)
-    rows = spark.range(-1, BUCKETS).selectExpr("cast(id as int) as bucket")
-    shuffled = exchange.worked(rows, iter, partitions).withColumn("place", f.spark_partition_id())
+    monkeypatch.setattr(exchange, "map_partitions", lambda messages, step: messages)
+    rows = spark.range(-1, BUCKET_COUNT).selectExpr("cast(id as int) as bucket")
+    shuffled = exchange.shuffle(rows, iter, partitions).withColumn("place", f.spark_partition_id())
     lies = {row.bucket: row.place for row in shuffled.collect()}
     assert lies.pop(-1) in range(partitions), "what is for all, but for a later step, is kept"
-    assert [lies[bucket] for bucket in range(BUCKETS)] == list(exchange.owners)
+    assert [lies[bucket] for bucket in range(BUCKET_COUNT)] == list(exchange.owners)
     many = Counter(exchange.owners).values()
-    assert len(many) == min(partitions, BUCKETS)
+    assert len(many) == min(partitions, BUCKET_COUNT)
     assert max(many) - min(many) <= 1
 
 
@@ -439,13 +439,13 @@ def test_the_name_of_a_socket_is_as_long_as_its_bytes(
 
 
 def test_workers_take_the_files_of_pyspark_and_not_its_archive() -> None:
-    from squall.builders.distributed.io.records import TOKEN, Record, making
+    from squall.builders.distributed.io.records import STATE_HANDLE, Record, constant_step
     from squall.builders.spark import session
     from squall.builders.spark.workers import by_workers
 
     def step(batches: Iterator[Any]) -> Iterator[Any]:
         files = str((sys.modules["pyspark.worker"].__file__, sys.modules["py4j"].__file__))
-        return making([Record(TOKEN, 0, 0, 0, 0, files, 0, 0, 0)])(batches)
+        return constant_step([Record(STATE_HANDLE, 0, 0, 0, 0, files, 0, 0, 0)])(batches)
 
     (rows,) = by_workers(session().range(0, 1, 1, 1), step).collect()
     assert ".zip" not in rows["row"]

@@ -12,10 +12,19 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from squall.builders.distributed.exec.routing import DELIVER
+from squall.builders.distributed.exec.routing import OUTPUT_STAGE
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import TaskReport
-from squall.builders.distributed.io.records import ANSWERS, ROW, STATE, TIME, Record, Step, from_arrow, to_arrow
+from squall.builders.distributed.io.records import (
+    OUTPUT_FILE,
+    ROW,
+    STATE,
+    WATERMARK,
+    Record,
+    WorkerStep,
+    from_arrow,
+    to_arrow,
+)
 from squall.builders.spark import output_files
 from squall.builders.spark.output_files import merged
 from squall.rdf import ALWAYS, FOREVER
@@ -26,20 +35,20 @@ PLACES = [place.encode() for place in ("", "?x", "?x\x1fa", "?x\x1f\uffff", "?x\
 
 def answers(count: int, seed: int) -> list[Record]:
     draw = Random(seed)
-    row = Record(ROW, DELIVER, 0, 0, 0, "", 0, FOREVER, 0)
+    row = Record(ROW, OUTPUT_STAGE, 0, 0, 0, "", 0, FOREVER, 0)
     return [
         row._replace(node=draw.randrange(3), row=f"r{number}", start=time, spans=draw.choice(PLACES))
         for number, time in ((number, draw.randrange(count // 3)) for number in range(count))
     ]
 
 
-def told(step: Step, folder: Path) -> list[Record]:
+def told(step: WorkerStep, folder: Path) -> list[Record]:
     """What a task hands on that has been given nothing."""
-    answering = task_output.answering(step, lambda _, answers: output_files.write(folder, answers))
+    answering = task_output.with_output_files(step, lambda _, answers: output_files.write(folder, answers))
     return list(from_arrow(answering(iter(()))))
 
 
-def of(*messages: Record) -> Step:
+def of(*messages: Record) -> WorkerStep:
     def step(_: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         for first in range(0, len(messages), 7):
             yield from to_arrow(messages[first : first + 7])
@@ -68,12 +77,12 @@ def test_a_task_holds_no_more_than_so_many(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_is_no_answer_is_handed_on(tmp_path: Path) -> None:
-    state = Record(STATE, DELIVER, 1, 2, 3, "kept", 0, FOREVER, 1)
+    state = Record(STATE, OUTPUT_STAGE, 1, 2, 3, "kept", 0, FOREVER, 1)
     row = Record(ROW, 4, 1, 2, 3, "row", 0, FOREVER, 1)
     (answer,) = answers(3, seed=0)[:1]
     *outputs, name = told(of(state, answer, row), tmp_path)
     assert outputs == [state, row]
-    assert name.kind == ANSWERS
+    assert name.kind == OUTPUT_FILE
     assert [path.name for path in tmp_path.iterdir()] == [name.row]
     assert told(of(state, row), tmp_path / "none") == [state, row]
     assert not (tmp_path / "none").exists()
@@ -83,14 +92,20 @@ def test_stored_records_are_in_files_by_type_and_stage(tmp_path: Path) -> None:
     """The messages that name them say what is in them; all others are handed on."""
     rows = [Record(ROW, level, 1, 2, 0, "row", time, time + 5, 1, 3) for level in (1, 2) for time in (4, 7)]
     state = Record(STATE, 1, 1, 2, 0, "kept", 9, FOREVER, 1, 2)
-    time = Record(TIME, 0, 0, 0, 0, "", 8, ALWAYS, 0)
-    put = task_output.storing(
+    time = Record(WATERMARK, 0, 0, 0, 0, "", 8, ALWAYS, 0)
+    put = task_output.with_record_files(
         of(*rows, time, state), lambda place, messages: output_files.write(tmp_path / place[0], messages)
     )
     first, *files = list(from_arrow(put(iter(()))))
     assert first == time
     outputs = TaskReport.of([first, *files])
-    assert (outputs.latest, outputs.rows, outputs.starts, outputs.ends, outputs.kept) == (8, 12, 7, 12, 2)
+    assert (outputs.latest_time, outputs.row_count, outputs.latest_start, outputs.latest_end, outputs.state_rows) == (
+        8,
+        12,
+        7,
+        12,
+        2,
+    )
     stored = {
         (kind, level): list(from_arrow(parquet.read_table(tmp_path / kind / name).to_batches()))
         for kind, level, name in outputs.files
@@ -100,9 +115,9 @@ def test_stored_records_are_in_files_by_type_and_stage(tmp_path: Path) -> None:
 
 def test_what_nobody_has_named_does_not_count() -> None:
     store = MemoryFiles()
-    task_output.note(store, ("runs", 0, "0000"), [(ROW, 1, "a"), (STATE, 1, "b"), (ROW, 2, "c")])
+    task_output.write_file_list(store, ("runs", 0, "0000"), [(ROW, 1, "a"), (STATE, 1, "b"), (ROW, 2, "c")])
     store.write([], "runs", 0, "0000", ROW, "of an attempt that failed")
-    assert task_output.files(store, ROW, 1, [("runs", 0, "0000"), ("runs", 1, "0000")]) == [
+    assert task_output.files_of(store, ROW, 1, [("runs", 0, "0000"), ("runs", 1, "0000")]) == [
         ("runs", 0, "0000", ROW, "a")
     ]
 

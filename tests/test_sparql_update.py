@@ -219,7 +219,7 @@ def test_what_cannot_be_done(request_: str, message: str, hint: str | None) -> N
     [
         ("x.trig", "GRAPH <urn:g> { <urn:a> <urn:p> <urn:b> }", "is no graph: it has named graphs"),
         ("x.ttl", "<urn:a> <urn:p> .", "x.ttl:1: "),
-        ("x.txt", "", "cannot be told from its name"),
+        ("x.txt", "", "cannot be inferred from its name"),
         ("x.ntt", "", "is timed: it is no data set"),
     ],
 )

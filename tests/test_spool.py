@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from squall.builders.distributed.io.prefetch import AHEAD
+from squall.builders.distributed.io.prefetch import MAX_PREFETCHED_BATCHES
 from squall.builders.local.replay import Given
 from squall.builders.spark import spool
 from squall.builders.spark.spool import Spool, file_of, numbers, publish, write_lines
@@ -181,7 +181,7 @@ def test_a_spool_that_is_closed_takes_nothing_more(tmp_path: Path) -> None:
     stopped = threading.Event()
     spool = Spool(tmp_path, Given(events()), False, print)
     spool.start()
-    wait(lambda: len(spooled(tmp_path)) > AHEAD)
+    wait(lambda: len(spooled(tmp_path)) > MAX_PREFETCHED_BATCHES)
     assert threads("reads sources", "spools") == {"reads sources", "spools"}
     spool.close()
     wait(lambda: not threads("reads sources", "spools"))

@@ -13,15 +13,15 @@ import pytest
 import squall
 from squall import functions
 from squall.builders.distributed.exec import micro_batch
-from squall.builders.distributed.exec.routing import EVERY, PhysicalPlan
-from squall.builders.distributed.exec.worker import source_messages
+from squall.builders.distributed.exec.routing import BROADCAST_BUCKET, PhysicalPlan
+from squall.builders.distributed.exec.worker import source_records
 from squall.builders.distributed.io.parsing import Parsed
-from squall.builders.distributed.io.records import HELD, RowBatch
-from squall.builders.distributed.plan.broadcast import chosen, general, spreadable
-from squall.builders.distributed.plan.partitioning import EVERYWHERE, Apart, goes_everywhere
-from squall.builders.distributed.plan.sampling import Arriving
-from squall.builders.distributed.plan.skew import Hot, hottest, scatterable
-from squall.builders.distributed.plan.stages import describe, groupings, hops, levels
+from squall.builders.distributed.io.records import BUFFERED, RowBatch
+from squall.builders.distributed.plan.broadcast import broadcast_candidates, choose_broadcast, general_inputs
+from squall.builders.distributed.plan.partitioning import BROADCAST, SkewedPartitioning, is_broadcast
+from squall.builders.distributed.plan.sampling import InputSampler
+from squall.builders.distributed.plan.skew import SkewedKeys, find_skewed_keys, splittable_inputs
+from squall.builders.distributed.plan.stages import describe, exchanges_of, partitionings_of, stages_of
 from squall.plan import Plan
 from squall.plan.operators import Join
 from squall.rdf import Event, Term
@@ -76,13 +76,13 @@ def test_each_answer_is_there_once(
     """Whatever goes to all tasks, and whatever streams bring of it; with all that may go wrong meanwhile."""
     query = system(name, window, output)
     plan = squall.plan(query)
-    entries = sorted(frozenset().union(*spreadable(plan).values()))
+    entries = sorted(frozenset().union(*broadcast_candidates(plan).values()))
     tried = set()
     for seed in range(many):
         draw = Random(seed)
         monkeypatch.setattr(micro_batch, "COMPACT", draw.choice([1, 2, 100]))
         streamed = [entry for entry in entries if draw.random() < 0.4]
-        spread = chosen(plan, dict.fromkeys(entries, 1), streamed, 1000)
+        spread = choose_broadcast(plan, dict.fromkeys(entries, 1), streamed, 1000)
         tried.add(spread)
         events = stream(said(draw, 30))
         places = sorted(draw.sample(range(len(events)), 3))
@@ -95,20 +95,20 @@ def test_each_answer_is_there_once(
 
 def test_the_side_that_static_data_make_is_spread() -> None:
     plan = squall.plan(system("a later level", "RANGE 20ms", "istream"))
-    static_rows, streams = Arriving(plan), Arriving(plan)
+    static_rows, streams = InputSampler(plan), InputSampler(plan)
     static_rows.count(STATIC)
     streams.count(stream("1 :o1 :by :s1\n1 :o1 :value :v1\n1 :v1 :number 1"))
     assert not static_rows.rows.keys() & streams.rows.keys()
-    spread = chosen(plan, static_rows.rows, streams.rows, 6)
+    spread = choose_broadcast(plan, static_rows.rows, streams.rows, 6)
     ((id, port),) = spread
     assert isinstance(plan.by_id[id].op, Join)
-    keys = groupings(plan, spread)
-    assert keys[id, port] == EVERYWHERE
-    assert not any(hop.moves for hop in hops(plan, spread) if (hop.consumer, hop.port) == (id, 1 - port))
-    assert sum(hop.moves for hop in hops(plan, spread)) < sum(hop.moves for hop in hops(plan))
+    keys = partitionings_of(plan, spread)
+    assert keys[id, port] == BROADCAST
+    assert not any(hop.shuffles for hop in exchanges_of(plan, spread) if (hop.consumer, hop.port) == (id, 1 - port))
+    assert sum(hop.shuffles for hop in exchanges_of(plan, spread)) < sum(hop.shuffles for hop in exchanges_of(plan))
     assert f"{id} with all rows of input {port + 1} in every task" in describe(plan, spread)
-    assert chosen(plan, static_rows.rows, streams.rows, 2) == frozenset(), "there are too many"
-    assert chosen(plan, static_rows.rows, [*static_rows.rows], 6) == frozenset(), "streams bring some as well"
+    assert choose_broadcast(plan, static_rows.rows, streams.rows, 2) == frozenset(), "there are too many"
+    assert choose_broadcast(plan, static_rows.rows, [*static_rows.rows], 6) == frozenset(), "streams bring some as well"
 
 
 def test_nothing_is_computed_to_count_what_arrives() -> None:
@@ -121,19 +121,19 @@ def test_nothing_is_computed_to_count_what_arrives() -> None:
 
     rule = "[r: (?s :at ?v) noted(?v, ?w) (?w :in ?r) -> (?s :seen ?r)]"
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{rule}", lexer="jena"))
-    arriving = Arriving(plan)
+    arriving = InputSampler(plan)
     arriving.count(stream("1 :a :at :b\n2 :b :in :c\n3 :b :in :d"))
     assert sorted(arriving.rows.values()) == [1, 2]
-    assert arriving.rows.keys() == frozenset().union(*spreadable(plan).values())
+    assert arriving.rows.keys() == frozenset().union(*broadcast_candidates(plan).values())
     assert not called
 
 
 def test_patterns_that_any_fact_may_fit() -> None:
     text = "SELECT * { ?s ?p ?o . ?s :in ?r . ?o a ?c . ?r a :Room }"
     plan = squall.plan(squall.compile(PREFIX + text, lexer="sparql"))
-    arriving = Arriving(plan)
+    arriving = InputSampler(plan)
     arriving.count(static(":s :in :r"))
-    any_fact = general(plan)
+    any_fact = general_inputs(plan)
     assert {len(any_fact & {address}) for address in arriving.rows} == {0, 1}
     arriving.rows.clear()
     arriving.count(static(":r a :Room"))
@@ -142,17 +142,17 @@ def test_patterns_that_any_fact_may_fit() -> None:
 
 def test_what_waits_in_every_task_is_handed_on_once() -> None:
     plan = squall.plan(system("a join", "RANGE 20ms", "istream"))
-    entries = frozenset().union(*spreadable(plan).values())
-    spread = chosen(plan, dict.fromkeys(entries, 1), [min(entries)], 10)
-    addressing = PhysicalPlan(plan, levels(plan, spread), spread=spread).addressing()
+    entries = frozenset().union(*broadcast_candidates(plan).values())
+    spread = choose_broadcast(plan, dict.fromkeys(entries, 1), [min(entries)], 10)
+    router = PhysicalPlan(plan, stages_of(plan, spread), broadcast_inputs=spread).router()
     (address,) = spread
-    (parcel,) = addressing.rows(address, [("<a>", "<b>", 1, 2, 1)])
-    assert parcel.bucket == EVERY
-    tasks = [parcel._replace(kind=HELD, bucket=bucket) for bucket in (0, 1, 5)]
-    assert [item for task in tasks for item in addressing.at_rest(task)] == [parcel._replace(kind=HELD)]
-    other = next(iter(addressing.keys))
-    parcels = list(addressing.rows(other, [("<a>", "<b>", 1, 2, 1)]))
-    assert [item for buffer in parcels for item in addressing.at_rest(buffer)] == parcels
+    (parcel,) = router.row_batches(address, [("<a>", "<b>", 1, 2, 1)])
+    assert parcel.bucket == BROADCAST_BUCKET
+    tasks = [parcel._replace(kind=BUFFERED, bucket=bucket) for bucket in (0, 1, 5)]
+    assert [item for task in tasks for item in router.buffered(task)] == [parcel._replace(kind=BUFFERED)]
+    other = next(iter(router.key_functions))
+    parcels = list(router.row_batches(other, [("<a>", "<b>", 1, 2, 1)]))
+    assert [item for buffer in parcels for item in router.buffered(buffer)] == parcels
 
 
 STREAMS = {
@@ -180,9 +180,9 @@ def skewed(count: int) -> str:
 
 
 def found_hot(plan: Plan, events: list[Event], share: float) -> dict[tuple[str, int], tuple[str, ...]]:
-    arriving = Arriving(plan, scatterable(plan, groupings(plan)))
+    arriving = InputSampler(plan, splittable_inputs(plan, partitionings_of(plan)))
     arriving.count(events)
-    return hottest(arriving.keys, share)
+    return find_skewed_keys(arriving.keys, share)
 
 
 @pytest.mark.parametrize("window", ["RANGE 20ms", "RANGE 12ms STEP 4ms", "LANDMARK"])
@@ -206,16 +206,16 @@ def test_no_task_has_all_rows_of_a_hot_key(name: str) -> None:
     plan = squall.plan(of_sensors(name, "LANDMARK"))
     events = stream(skewed(400))
     hot = found_hot(plan, events, 0.2)
-    assert len(levels(plan, hot=hot)) == len(levels(plan)) == 1
+    assert len(stages_of(plan, hot=hot)) == len(stages_of(plan)) == 1
     assert most_in_one_task(plan, events, {}) > 0.45
     assert most_in_one_task(plan, events, hot) < 0.2
 
 
-def most_in_one_task(plan: Plan, events: list[Event], hot: Hot) -> float:
+def most_in_one_task(plan: Plan, events: list[Event], hot: SkewedKeys) -> float:
     """Which share of what sensors say one of eight tasks gets."""
-    program = PhysicalPlan(plan, levels(plan, hot=hot), hot=hot)
+    program = PhysicalPlan(plan, stages_of(plan, hot=hot), skewed_keys=hot)
     rows = Counter[int]()
-    for message in source_messages(program, 0, [Parsed(0, events, [], len(events))]):
+    for message in source_records(program, 0, [Parsed(0, events, [], len(events))]):
         if isinstance(message, RowBatch) and message.level == 1:
             rows[message.bucket % 8] += sum(entry[0] is not None and "/o" in entry[0] for entry in message.entries)
     return max(rows.values()) / rows.total()
@@ -224,46 +224,46 @@ def most_in_one_task(plan: Plan, events: list[Event], hot: Hot) -> float:
 def test_joins_on_a_hot_key_are_done_as_one() -> None:
     plan = squall.plan(of_sensors("a star", "LANDMARK"))
     hot = found_hot(plan, stream(skewed(120)), 0.2)
-    (star,) = PhysicalPlan(plan, levels(plan, hot=hot), hot=hot).fused.values()
+    (star,) = PhysicalPlan(plan, stages_of(plan, hot=hot), skewed_keys=hot).fused_joins.values()
     assert len(star.legs) == 3
     assert len(star.joins) == 2
-    placed = groupings(plan, hot=hot)
-    scattered = [leg.address for leg in star.legs if not goes_everywhere(placed[leg.address])]
+    placed = partitionings_of(plan, hot=hot)
+    scattered = [leg.address for leg in star.legs if not is_broadcast(placed[leg.address])]
     assert len(scattered) == 1, "the others' rows with this key go to all tasks"
 
 
 def test_of_what_waits_the_rows_of_a_hot_key_are_handed_on_once() -> None:
     plan = squall.plan(of_sensors("a join", "LANDMARK"))
     hot = found_hot(plan, stream(skewed(120)), 0.2)
-    addressing = PhysicalPlan(plan, levels(plan, hot=hot), hot=hot).addressing()
+    router = PhysicalPlan(plan, stages_of(plan, hot=hot), skewed_keys=hot).router()
     ((id, port),) = hot
     address = (id, 1 - port)
-    key = addressing.grouped[address]
-    assert isinstance(key, Apart)
+    key = router.partitionings[address]
+    assert isinstance(key, SkewedPartitioning)
     (column,) = key.columns
     rows = [tuple(text if place == column else "<x>" for place in (0, 1)) for text in (*HOT, "<b>", "<c>")]
     entries = [(*row, 1, 2, 1) for row in rows]
-    results = [parcel._replace(kind=HELD) for parcel in addressing.rows(address, entries)]
-    (every,) = (parcel for parcel in results if parcel.bucket == EVERY)
+    results = [parcel._replace(kind=BUFFERED) for parcel in router.row_batches(address, entries)]
+    (every,) = (parcel for parcel in results if parcel.bucket == BROADCAST_BUCKET)
     assert every.entries == entries[:1]
     tasks = [every._replace(bucket=bucket) for bucket in (0, 1, 5)]
     remainder = [parcel for parcel in results if parcel != every]
-    assert [item for task in (*tasks, *remainder) for item in addressing.at_rest(task)] == [every, *remainder]
-    assert {addressing.bucket(address, row) for row in rows} == {parcel.bucket for parcel in results}
+    assert [item for task in (*tasks, *remainder) for item in router.buffered(task)] == [every, *remainder]
+    assert {router.bucket(address, row) for row in rows} == {parcel.bucket for parcel in results}
 
 
 def test_what_is_hot() -> None:
     left, right = ("a", 0), ("a", 1)
     counts = {left: Counter(x=50, y=30, z=20), right: Counter(x=60, y=25, w=1000)}
-    assert hottest(counts, 0.25) == {left: ("y",), right: ("w", "x")}
-    assert hottest({left: Counter(x=10, y=1)}, 0.25) == {}, "too little has been seen"
+    assert find_skewed_keys(counts, 0.25) == {left: ("y",), right: ("w", "x")}
+    assert find_skewed_keys({left: Counter(x=10, y=1)}, 0.25) == {}, "too little has been seen"
 
 
 def test_hot_keys_are_in_no_recursion() -> None:
     rules = "[(?a :edge ?b) -> (?a :path ?b)]\n[(?a :path ?b) (?b :edge ?c) (?c :good ?z) -> (?a :path ?c)]"
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{rules}", lexer="jena"))
     apart = {
-        id for level in levels(plan) if level.recursive for part in plan.components if len(part) > 1 for id in part
+        id for level in stages_of(plan) if level.recursive for part in plan.components if len(part) > 1 for id in part
     }
     assert apart
-    assert not {id for id, _ in scatterable(plan, groupings(plan))} & apart
+    assert not {id for id, _ in splittable_inputs(plan, partitionings_of(plan))} & apart

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.distributed.plan.broadcast import chosen, spreadable
-from squall.builders.distributed.plan.stages import fused, levels
+from squall.builders.distributed.plan.broadcast import broadcast_candidates, choose_broadcast
+from squall.builders.distributed.plan.stages import fused_joins_of, stages_of
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.multiway_join import stars
 from squall.builders.runtime.operators.multiway_join import MultiwayJoin, Shape
@@ -214,11 +214,13 @@ def test_a_star_that_is_spread_over_workers_answers_as_the_oracle(window: str, m
     turns; some of its inputs go to all tasks."""
     system = squall.compile(STAR, lexer="jena", window=window)
     query_plan = squall.plan(system)
-    entries = sorted(frozenset().union(*spreadable(query_plan).values()))
+    entries = sorted(frozenset().union(*broadcast_candidates(query_plan).values()))
 
     def law(steps: list[tuple[int, list[Triple]]], static: list[Triple], seed: int) -> None:
         draw = Random(seed)
-        spread = chosen(query_plan, dict.fromkeys(entries, 1), [entry for entry in entries if draw.random() < 0.7], 10)
+        spread = choose_broadcast(
+            query_plan, dict.fromkeys(entries, 1), [entry for entry in entries if draw.random() < 0.7], 10
+        )
         times = accumulate(gap for gap, _ in steps)
         batches = [[Event(time, tuple(facts))] for time, (_, facts) in zip(times, steps, strict=True)]
         before = [Event(squall.ALWAYS, tuple(static))]
@@ -233,18 +235,18 @@ def test_a_star_that_is_spread_over_workers_answers_as_the_oracle(window: str, m
 
 def test_between_levels_joins_are_not_done_as_one() -> None:
     query_plan = squall.plan(squall.compile(STAR, lexer="jena", window="RANGE 4ms"))
-    cuts = levels(query_plan)
+    cuts = stages_of(query_plan)
     places = {id: level.number for level in cuts for id in level.nodes}
     assert sorted(len({places[id] for id in star.joins}) for star in stars(query_plan).values()) == [1, 2]
-    assert [len({places[id] for id in star.joins}) for star in fused(query_plan, cuts).values()] == [1]
+    assert [len({places[id] for id in star.joins}) for star in fused_joins_of(query_plan, cuts).values()] == [1]
 
 
 def test_in_rounds_joins_are_not_done_as_one() -> None:
     rule = "@prefix : <urn:>.\n[(?x :p ?a) (?x :q ?b) (?x :r ?c) -> (?c :p ?a)]"
     query_plan = squall.plan(squall.compile(rule, lexer="jena", window="RANGE 4ms"))
     assert stars(query_plan)
-    assert any(level.recursive for level in levels(query_plan))
-    assert not fused(query_plan, levels(query_plan))
+    assert any(level.recursive for level in stages_of(query_plan))
+    assert not fused_joins_of(query_plan, stages_of(query_plan))
 
 
 def test_joins_that_are_done_as_one_are_one_operator() -> None:

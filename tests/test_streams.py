@@ -333,7 +333,7 @@ def test_equal_terms_of_a_block_are_one_object() -> None:
 @pytest.mark.parametrize("compressed", [False, True])
 def test_every_format(name: str, compressed: bool, tmp_path: Path) -> None:
     quads = [pyoxigraph.Triple(*(pyoxigraph.NamedNode(cell[1:-1]) for cell in t(s))) for s in "ab"]
-    syntax = formats.told(name, "")[0].syntax
+    syntax = formats.infer_format(name, "")[0].syntax
     data = pyoxigraph.serialize(quads, format=syntax)
     assert data is not None
     path = tmp_path / (name + (".gz" if compressed else ""))
@@ -536,7 +536,7 @@ def test_a_line_that_is_too_long_in_a_file_that_grows(
     assert results == ([t("a"), t("b")] if whole else [t("a")])
     assert [(entry["line"], entry["text"]) for entry in entries()] == ([(2, "<" * 500)] if whole else [])
     read = path.stat().st_size if whole else len(lines(t("a")))
-    assert source.standing()[:2] == (read, 4 if whole else 2)
+    assert source.current_offset()[:2] == (read, 4 if whole else 2)
 
 
 @pytest.mark.parametrize("change", ["", "other"])

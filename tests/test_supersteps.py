@@ -17,10 +17,10 @@ from squall.builders.distributed.exec import micro_batch, sharded_plan
 from squall.builders.distributed.exec.routing import PhysicalPlan
 from squall.builders.distributed.io.engine import NodeMetrics
 from squall.builders.distributed.plan import shardability_reasons
-from squall.builders.distributed.plan.broadcast import chosen, closures, spreadable
+from squall.builders.distributed.plan.broadcast import broadcast_candidates, choose_broadcast, closure_inputs
 from squall.builders.distributed.plan.partitioning import Address
-from squall.builders.distributed.plan.skew import scatterable
-from squall.builders.distributed.plan.stages import groupings, levels
+from squall.builders.distributed.plan.skew import splittable_inputs
+from squall.builders.distributed.plan.stages import partitionings_of, stages_of
 from squall.contracts import Options
 from squall.model import Construct, Pattern, Source, System, Variable
 from squall.model.windows import CountWindow, SlidingWindow
@@ -60,7 +60,7 @@ def test_any_program_in_any_batches_is_as_the_oracle_says(
     def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int) -> None:
         monkeypatch.setattr(micro_batch, "COMPACT", compact)
         plan = squall.plan(system, planner)
-        assume(shardability_reasons.as_a_whole(plan) is None)
+        assume(shardability_reasons.why_single_task(plan) is None)
         assert_as_oracle(system, in_memory.run(plan, in_memory.cut(events, cuts), facts, together, few), events, facts)
 
     hold(law, many, **data(APART))
@@ -96,11 +96,11 @@ def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int, m
         monkeypatch.setattr(micro_batch, "COMPACT", compact)
         draw = Random(seed)
         plan = squall.plan(system, planner)
-        can_be = spreadable(plan)
+        can_be = broadcast_candidates(plan)
         entries = sorted(frozenset().union(*can_be.values()))
         rows = {entry: draw.randrange(1, 4) for entry in entries}
         streamed = [entry for entry in entries if draw.random() < 0.3]
-        spread = chosen(plan, rows, streamed, draw.choice([3, 1000]), can_be)
+        spread = choose_broadcast(plan, rows, streamed, draw.choice([3, 1000]), can_be)
         assume(spread)
         assert spread <= can_be.keys()
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
@@ -118,7 +118,7 @@ def any_hot(
     """Some keys, of terms that events have, that are taken to be hot."""
     terms = sorted({term for event in events for fact in event.facts for term in fact if isinstance(term, str)})
     results: dict[Address, tuple[str, ...]] = {}
-    for (id, port), columns in scatterable(plan, groupings(plan, spread)).items():
+    for (id, port), columns in splittable_inputs(plan, partitionings_of(plan, spread)).items():
         keys = {"\n".join(draw.choices(terms, k=len(columns))) for _ in range(draw.randrange(4)) if terms}
         results[id, port] = tuple(sorted(keys - {*results.get((id, 1 - port), ())}))
     return {address: keys for address, keys in results.items() if keys}
@@ -136,9 +136,13 @@ def test_it_means_the_same_whatever_keys_are_hot(planner: str, many: int, monkey
         monkeypatch.setattr(micro_batch, "COMPACT", compact)
         draw = Random(seed)
         plan = squall.plan(system, planner)
-        entries = sorted(frozenset().union(*spreadable(plan).values()))
+        entries = sorted(frozenset().union(*broadcast_candidates(plan).values()))
         few_rows = {entry: 1 for entry in entries if draw.random() < 0.4}
-        spread = chosen(plan, few_rows, [], 1000, spreadable(plan)) if draw.random() < 0.5 else frozenset()
+        spread = (
+            choose_broadcast(plan, few_rows, [], 1000, broadcast_candidates(plan))
+            if draw.random() < 0.5
+            else frozenset()
+        )
         hot = any_hot(draw, plan, spread, [*events, *facts])
         assume(hot)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
@@ -166,8 +170,10 @@ def test_it_means_the_same_by_whichever_columns_a_plan_groups(
         plan = regrouped(draw, squall.plan(system, planner))
         spread = frozenset[Address]()
         if draw.random() < 0.3:
-            entries = sorted(frozenset().union(*spreadable(plan).values()))
-            spread = chosen(plan, {entry: 1 for entry in entries if draw.random() < 0.4}, [], 1000, spreadable(plan))
+            entries = sorted(frozenset().union(*broadcast_candidates(plan).values()))
+            spread = choose_broadcast(
+                plan, {entry: 1 for entry in entries if draw.random() < 0.4}, [], 1000, broadcast_candidates(plan)
+            )
         hot = any_hot(draw, plan, spread, [*events, *facts]) if draw.random() < 0.5 else {}
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
         outputs = in_memory.run(plan, in_memory.cut(events, cuts), facts, workers=workers, spread=spread, hot=hot)
@@ -200,14 +206,14 @@ def test_it_means_the_same_whoever_finds_the_paths(many: int, monkeypatch: pytes
         monkeypatch.setattr(micro_batch, "COMPACT", compact)
         draw = Random(seed)
         plan = squall.plan(system)
-        steps = closures(plan)
+        steps = closure_inputs(plan)
         assume(steps)
         if draw.random() < 0.3:
             plan = regrouped(draw, plan)
-        can_be = spreadable(plan)
+        can_be = broadcast_candidates(plan)
         entries = sorted(frozenset().union(*can_be.values()))
         few_rows = {entry: 1 for entry in entries if draw.random() < 0.3}
-        spread = steps | chosen(plan, few_rows, [], 1000, can_be)
+        spread = steps | choose_broadcast(plan, few_rows, [], 1000, can_be)
         hot = any_hot(draw, plan, spread, [*events, *facts]) if draw.random() < 0.3 else {}
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
         few = draw.choice([-1, -1, 2, 1_000_000])
@@ -234,7 +240,7 @@ def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(
     ) -> None:
         monkeypatch.setattr(sharded_plan, "COMPACT", compact)
         plan = squall.plan(system, planner)
-        assume(shardability_reasons.as_a_whole(plan))
+        assume(shardability_reasons.why_single_task(plan))
         draw = Random(seed)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
         outputs = in_memory.run(plan, in_memory.cut(events, cuts), facts, few=few, workers=workers)
@@ -251,7 +257,7 @@ def test_a_program_without_levels_goes_on_in_any_way(monkeypatch: pytest.MonkeyP
         "@prefix : <http://example.org/>.\n[(?x :p ?y) -> (?x :q ?y)]", lexer="jena", window=SlidingWindow(9)
     )
     plan = squall.plan(system)
-    assert not levels(plan)
+    assert not stages_of(plan)
     events = stream("\n".join(f"{time} :a :p :b{time % 4}" for time in range(12)))
     batches = [events[:1], events[1:3], events[3:4], events[4:6], events[6:7], events[7:8], events[8:]]
     workers = in_memory.Workers(Random(1), trouble=0)
@@ -279,7 +285,7 @@ def test_time_passes_in_the_first_round_only(tmp_path: Path) -> None:
     (tmp_path / "count.rq").write_text("PREFIX : <http://example.org/> SELECT (COUNT(?b) AS ?n) { ?a :edge ?b }")
     system = replace(squall.compile(tmp_path / "reach.jena", tmp_path / "count.rq"), output="dstream")
     plan = squall.plan(system)
-    assert any(level.recursive and level.timely for level in levels(plan))
+    assert any(level.recursive and level.has_event_time_nodes for level in stages_of(plan))
     good = stream("".join(f"0 :{node} :good :yes\n" for node in "bcde"))
     edges = stream("1 :a :edge :b\n1 :b :edge :c\n1 :c :edge :d\n1 :d :edge :e\n2 :e :edge :a\n3 :x :edge :y")
     outputs = in_memory.run(plan, [[*good, *edges[:4]], edges[4:5], edges[5:]])
@@ -302,7 +308,7 @@ def test_nodes_are_measured_as_in_process(together: int, few: int, window: Slidi
     job = squall.build(plan, options=Options(measure=True))
     list(job.run([events[:6], events[6:]]))
     figures: PlanMetrics = job.figures()  # type: ignore[attr-defined]
-    result = tally.figures()
+    result = tally.by_node()
     assert {id: figure.rows for id, figure in result.items()} == {
         id: item.rows for id, item in figures.items() if item.rows
     }
@@ -351,9 +357,9 @@ def work(rule: str, together: int = 0, edges: str = EDGES, **options: Any) -> mi
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{rule}", lexer="jena", **options))
     files = in_memory.MemoryFiles()
     job = micro_batch.MicroBatches(
-        in_memory.MemoryExchange(files), files, PhysicalPlan(plan, levels(plan)), together, most=0
+        in_memory.MemoryExchange(files), files, PhysicalPlan(plan, stages_of(plan)), together, most=0
     )
-    job.work(chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(stream(edges)))))
+    job.process(chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(stream(edges)))))
     return job
 
 
@@ -361,26 +367,26 @@ CHAIN = "[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)] [s: (?x :q ?z) (?z :p ?w) -> (
 
 
 def test_levels_without_rounds_are_one_job() -> None:
-    assert work(CHAIN).steps == ["0000"]
-    assert work(CHAIN, window="RANGE 4ms STEP 2ms").steps == ["0000"], "how far time has come goes with the rows"
-    assert len(work("[q: (?x :p ?y) -> (?x :q ?y)] [r: (?x :p ?y) (?y :q ?z) -> (?x :q ?z)]").steps) > 2
+    assert work(CHAIN).step_names == ["0000"]
+    assert work(CHAIN, window="RANGE 4ms STEP 2ms").step_names == ["0000"], "how far time has come goes with the rows"
+    assert len(work("[q: (?x :p ?y) -> (?x :q ?y)] [r: (?x :p ?y) (?y :q ?z) -> (?x :q ?z)]").step_names) > 2
 
 
 def test_what_ends_within_a_batch_is_not_stored() -> None:
     edges = "".join(f"{time} :n{time} :p :n{time + 1}\n" for time in range(80))
     job = work("[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]", edges=edges, window="RANGE 8ms STEP 8ms")
-    assert 0 < job.kept < 80
+    assert 0 < job.added_state_rows < 80
 
 
 def test_many_rows_are_one_message() -> None:
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{CHAIN}", lexer="jena"))
-    addressing = PhysicalPlan(plan, levels(plan)).addressing()
-    address = next(iter(addressing.keys))
+    router = PhysicalPlan(plan, stages_of(plan)).router()
+    address = next(iter(router.key_functions))
     entries = [("<a>", f"<b{number % 3}>", number, number + 1, 1) for number in range(300)]
-    rows = list(addressing.rows(address, entries))
+    rows = list(router.row_batches(address, entries))
     assert len(rows) <= 3
     assert sorted(entry for parcel in rows for entry in parcel.entries) == sorted(entries)
-    assert {addressing.bucket(address, entry) == parcel.bucket for parcel in rows for entry in parcel.entries} == {True}
+    assert {router.bucket(address, entry) == parcel.bucket for parcel in rows for entry in parcel.entries} == {True}
     for parcel in rows:
         message = parcel.message()
         assert (message.many, message.start) == (len(parcel.entries), max(entry[-3] for entry in parcel.entries))

@@ -350,7 +350,7 @@ class Losing(Scripted):
             yield []
             time.sleep(0.01)
 
-    def standing(self) -> int:
+    def current_offset(self) -> int:
         return self.lost
 
     def resume(self, told: int) -> None:
@@ -363,7 +363,7 @@ def test_dead_letters_are_before_the_offset_of_a_source() -> None:
     own = Deferred(total)
     sources = Sources([Losing(own), Losing(Deferred(LedgerFile()))], ledgers=[own])
     sources.keep((), 5)
-    history = [(sources.standings()[0]["source"], total.total("malformed")) for _ in sources.ahead()]
+    history = [(sources.current_offsets()[0]["source"], total.total("malformed")) for _ in sources.ahead()]
     assert len(history) > 3
     assert all(stands == dead_letters for stands, dead_letters in history)
     assert total.total("malformed") == 20

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.exec import micro_batch
-from squall.builders.distributed.exec.ordered_scan import turns
-from squall.builders.distributed.exec.routing import TURNS, PhysicalPlan
+from squall.builders.distributed.exec.ordered_scan import ordered_scan_of
+from squall.builders.distributed.exec.routing import ORDERED_SCAN, PhysicalPlan
 from squall.builders.distributed.io.records import from_arrow
-from squall.builders.distributed.plan.shardability_reasons import as_a_whole
-from squall.builders.distributed.plan.stages import levels
+from squall.builders.distributed.plan.shardability_reasons import why_single_task
+from squall.builders.distributed.plan.stages import stages_of
 from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.state import Differences
 from squall.contracts import Output
@@ -71,7 +71,7 @@ def test_what_is_taken_in_turn_is_as_the_oracle_says(many: int, monkeypatch: pyt
     """Removals and windows of triples, in any batches, whatever workers hold and whichever task fails."""
 
     def of_turns(plan: Plan) -> bool:
-        return bool(turns(plan).sources)
+        return bool(ordered_scan_of(plan).sources)
 
     _law(of_turns, many, monkeypatch)
 
@@ -90,7 +90,7 @@ def _law(concerns: Any, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ) -> None:
         monkeypatch.setattr(micro_batch, "COMPACT", compact)
         plan = squall.plan(system, planner)
-        assume(concerns(plan) and as_a_whole(plan) is None)
+        assume(concerns(plan) and why_single_task(plan) is None)
         result = in_memory.run_anyhow(plan, in_memory.cut(events, cuts), facts, seed)
         assert_as_oracle(system, result, events, facts)
 
@@ -113,7 +113,7 @@ def _law(concerns: Any, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_streams_are_told_and_read_in_all_ways(told: str, output: str, report: Report | None) -> None:
     system = replace(made(told, report, SlidingWindow(4)), output=output)
     plan = squall.plan(with_windows(system, window=SlidingWindow(5)))
-    assert as_a_whole(plan) is None
+    assert why_single_task(plan) is None
     events = stream("".join(f"{time} :n{time % 3} :p :n{time * 7 % 3}\n" for time in range(12)))
     for size in (1, 5, 12):
         batches = [events[at : at + size] for at in range(0, 12, size)]
@@ -140,7 +140,7 @@ def test_a_stream_that_is_made_of_another_is_told_in_time() -> None:
         len(
             {
                 level.number
-                for level in levels(plan)
+                for level in stages_of(plan)
                 for id in level.nodes
                 if isinstance(plan.by_id[id].op, DerivedStream)
             }
@@ -184,13 +184,13 @@ def test_time_has_passed_the_end_of_what_was_made_when_all_sources_have_ended(fe
     plan = squall.plan(with_windows(made("istream", window=SlidingWindow(50)), window=SlidingWindow(2)))
     files = in_memory.MemoryFiles()
     job = micro_batch.MicroBatches(
-        in_memory.MemoryExchange(files), files, PhysicalPlan(plan, levels(plan)), 0, most=0, few=few
+        in_memory.MemoryExchange(files), files, PhysicalPlan(plan, stages_of(plan)), 0, most=0, few=few
     )
     parts = in_memory.in_files(stream("1 :a :p :b\n3 :b :p :c"))
-    if job.fits(0):
-        job.work_straight(lambda *_: iter(parts), job.first(), last=True)
+    if job.fits_single_task(0):
+        job.process_in_single_task(lambda *_: iter(parts), job.initial_records(), last=True)
     else:
-        job.work([*in_memory.start(job), *in_memory.read(job, parts)], last=True)
+        job.process([*in_memory.start(job), *in_memory.read(job, parts)], last=True)
     job.commit(None)
     assert job.progress.worked == 53
 
@@ -202,11 +202,11 @@ def placed(plan: Plan, events: Sequence[Event]) -> dict[str, set[int]]:
     """The partitions that take facts in turn, by the stream of these."""
     files = in_memory.MemoryFiles()
     exchange = in_memory.MemoryExchange(files)
-    job = micro_batch.MicroBatches(exchange, files, PhysicalPlan(plan, levels(plan)), 0, most=0)
+    job = micro_batch.MicroBatches(exchange, files, PhysicalPlan(plan, stages_of(plan)), 0, most=0)
     results: dict[str, set[int]] = {}
     for part in in_memory.in_files(events):
-        for message in from_arrow(job.reading(lambda *_, part=part: iter([part]))(iter(()))):
-            if message.level == TURNS:
+        for message in from_arrow(job.source_step(lambda *_, part=part: iter([part]))(iter(()))):
+            if message.level == ORDERED_SCAN:
                 results.setdefault(message.row.split("\n")[1], set()).add(exchange.owners[message.bucket])
     return results
 
@@ -232,13 +232,15 @@ def test_a_stream_that_is_read_by_triples_is_taken_by_one_task() -> None:
 def test_the_levels_behind_are_spread() -> None:
     plan = squall.plan(squall.compile(RULES, lexer="jena", window=CountWindow(40)))
     files = in_memory.MemoryFiles()
-    job = micro_batch.MicroBatches(in_memory.MemoryExchange(files), files, PhysicalPlan(plan, levels(plan)), 0, most=0)
+    job = micro_batch.MicroBatches(
+        in_memory.MemoryExchange(files), files, PhysicalPlan(plan, stages_of(plan)), 0, most=0
+    )
     events = [Event(time, (Triple(_node(time), P, _node(time + 1)),)) for time in range(60)]
-    job.work([message for part in in_memory.in_files(events) for message in in_memory.read(job, [part])])
-    tasks = {text.split("/")[0] for text, _ in job.told.tokens}
+    job.process([message for part in in_memory.in_files(events) for message in in_memory.read(job, [part])])
+    tasks = {text.split("/")[0] for text, _ in job.report.state_handles}
     assert {"-1", "1"} <= tasks
-    assert len([partition for text, partition in job.told.tokens if text.startswith("-1/")]) == 1
-    assert len([partition for text, partition in job.told.tokens if text.startswith("1/")]) == 3
+    assert len([partition for text, partition in job.report.state_handles if text.startswith("-1/")]) == 1
+    assert len([partition for text, partition in job.report.state_handles if text.startswith("1/")]) == 3
 
 
 def test_it_is_said_who_takes_what_in_turn() -> None:
@@ -414,7 +416,7 @@ def test_a_window_of_triples_that_nobody_reads_says_when_something_is_told_whole
     events += [Event(5, (Triple(P, P, P),), "urn:one")]
     events += stream("".join(f"{time} :a :{predicate} :b\n" * 2 for time in range(6, 12)))
     plan = squall.plan(system)
-    assert as_a_whole(plan) is None
+    assert why_single_task(plan) is None
     outputs = in_memory.run(plan, [events[:3], events[3:]])
     assert outputs
     assert_as_oracle(system, outputs, events)
@@ -438,7 +440,7 @@ def test_a_stream_that_is_made_says_when_its_windows_of_triples_move_on(
         )
     )
     plan = squall.plan(system, planner)
-    assert as_a_whole(plan) is None
+    assert why_single_task(plan) is None
     events = stream("".join(f"{time} :n{time} :p :m{time % 3}\n" * (1 + time % 2) for time in range(12)))
     for cuts in ([], [3, 5], [*range(12)]):
         outputs = in_memory.run(plan, in_memory.cut(events, cuts))
@@ -471,7 +473,7 @@ def test_a_stream_that_is_made_says_when_something_is_told_though_nobody_reads_i
     )
     system = System(subsystems=parts)
     plan = squall.plan(system)
-    assert as_a_whole(plan) is None
+    assert why_single_task(plan) is None
     events = [Event(0, (Triple(P, P, P),), "urn:one")]
     events += stream("".join(f"{time} :n{time} :p :m{time % 3}\n" for time in range(1, 12)))
     for cuts in ([], [3, 5], [*range(12)]):
@@ -488,9 +490,9 @@ def test_a_stream_is_not_told_whole_when_it_has_events_itself() -> None:
         return replace(node, op=replace(op, sources=(op.source,))) if isinstance(op, DerivedStream) else node
 
     plan = squall.plan(stream_of_triples(CountWindow(4), "rstream"))
-    assert levels(plan)
+    assert stages_of(plan)
     with pytest.raises(BuilderError, match="is told whole when a stream has events that depend on it"):
-        levels(replace(plan, nodes=tuple(map(of_itself, plan.nodes))))
+        stages_of(replace(plan, nodes=tuple(map(of_itself, plan.nodes))))
 
 
 @pytest.mark.parametrize("planner", ["rete", "greedy"])

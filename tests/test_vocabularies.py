@@ -12,9 +12,14 @@ import pytest
 
 import squall
 from squall.builders.distributed.exec import micro_batch
-from squall.builders.distributed.plan.broadcast import chosen, general, spreadable, vocabularies
-from squall.builders.distributed.plan.partitioning import EVERYWHERE, Address, grouped
-from squall.builders.distributed.plan.stages import Hop, describe, groupings, hops
+from squall.builders.distributed.plan.broadcast import (
+    broadcast_candidates,
+    choose_broadcast,
+    general_inputs,
+    vocabulary_inputs,
+)
+from squall.builders.distributed.plan.partitioning import BROADCAST, Address, output_partitioning
+from squall.builders.distributed.plan.stages import Exchange, describe, exchanges_of, partitionings_of
 from squall.model import Source
 from squall.plan import Input, Node, Plan
 from squall.plan.operators import Construct, Distinct, Join, Match, Scan
@@ -94,10 +99,10 @@ def test_each_answer_is_there_once(
         monkeypatch.setattr(micro_batch, "COMPACT", draw.choice([1, 2, 100]))
         system = replace(program(draw, tmp_path, window), output=output)
         plan = squall.plan(system, draw.choice(["rete", "greedy"]))
-        can_be = spreadable(plan)
+        can_be = broadcast_candidates(plan)
         entries = sorted(frozenset().union(*can_be.values()))
         rows = {entry: 1 for entry in entries if draw.random() < 0.9}
-        spread = chosen(plan, rows, [], 1000, can_be)
+        spread = choose_broadcast(plan, rows, [], 1000, can_be)
         tried[any(is_copied(plan, address, spread) for address in spread)] += 1
         assert_told_apart(plan, spread)
         facts, events = told_at_once(draw, 6), stream(said(draw, 24, 0.2))
@@ -111,11 +116,11 @@ def test_each_answer_is_there_once(
 
 def assert_told_apart(plan: Plan, spread: frozenset[Address]) -> None:
     """Of the rows for an input either every task makes all that it does not get from the sources, or one task each."""
-    keys = groupings(plan, spread)
+    keys = partitionings_of(plan, spread)
     results: dict[Address, set[bool]] = {}
-    for hop in hops(plan, spread):
+    for hop in exchanges_of(plan, spread):
         if plan.by_id[hop.producer].inputs:
-            alike = grouped(plan, plan.by_id[hop.producer], keys) == EVERYWHERE
+            alike = output_partitioning(plan, plan.by_id[hop.producer], keys) == BROADCAST
             results.setdefault((hop.consumer, hop.port), set()).add(alike)
     assert all(len(result) == 1 for result in results.values())
 
@@ -125,43 +130,45 @@ def is_copied(plan: Plan, address: Address, spread: frozenset[Address]) -> bool:
     id, port = address
     return any(
         isinstance(plan.by_id[hop.producer].op, Distinct)
-        and any(item.moves and plan.by_id[item.producer].inputs for item in into(plan, hop.producer, spread))
+        and any(item.shuffles and plan.by_id[item.producer].inputs for item in into(plan, hop.producer, spread))
         for hop in into(plan, id, spread)
         if hop.port == port
     )
 
 
-def into(plan: Plan, id: str, spread: frozenset[Address]) -> list[Hop]:
-    return [hop for hop in hops(plan, spread) if hop.consumer == id]
+def into(plan: Plan, id: str, spread: frozenset[Address]) -> list[Exchange]:
+    return [hop for hop in exchanges_of(plan, spread) if hop.consumer == id]
 
 
 def test_what_facts_say_of_anything_stays_where_it_is() -> None:
     """Of RDFS only what is said of objects moves."""
     text = "\n".join(VOCABULARY[name] for name in ("domains", "ranges", "classes", "properties"))
     plan = squall.plan(squall.compile(PREFIX + text, lexer="jena"))
-    rows = dict.fromkeys(frozenset().union(*spreadable(plan).values()), 3)
-    spread = chosen(plan, rows, general(plan), 10, vocabularies(plan))
-    assert spread == vocabularies(plan)
+    rows = dict.fromkeys(frozenset().union(*broadcast_candidates(plan).values()), 3)
+    spread = choose_broadcast(plan, rows, general_inputs(plan), 10, vocabulary_inputs(plan))
+    assert spread == vocabulary_inputs(plan)
     assert len(spread) == 4
-    copies = {id for id, _ in groupings(plan, spread) if f"{id} in every task, for itself" in describe(plan, spread)}
-    moving = [hop for hop in hops(plan, spread) if hop.moves and plan.by_id[hop.producer].inputs]
+    copies = {
+        id for id, _ in partitionings_of(plan, spread) if f"{id} in every task, for itself" in describe(plan, spread)
+    }
+    moving = [hop for hop in exchanges_of(plan, spread) if hop.shuffles and plan.by_id[hop.producer].inputs]
     (to_objects,) = {hop.consumer for hop in moving} - copies
     assert f"{to_objects} with all rows of input " in describe(plan, spread)
-    assert not chosen(plan, rows, general(plan), 10), "unless they are named"
-    assert not chosen(plan, rows, general(plan), 2, vocabularies(plan)), "there are too many"
+    assert not choose_broadcast(plan, rows, general_inputs(plan), 10), "unless they are named"
+    assert not choose_broadcast(plan, rows, general_inputs(plan), 2, vocabulary_inputs(plan)), "there are too many"
 
 
 def test_what_is_said_of_any_fact_is_no_vocabulary() -> None:
     path = "[(?a :edge ?b) -> (?a :path ?b)] [(?a :path ?b) (?b :path ?c) (?c :good ?d) -> (?a :path ?c)]"
-    assert not vocabularies(squall.plan(squall.compile(PREFIX + path, lexer="jena")))
+    assert not vocabulary_inputs(squall.plan(squall.compile(PREFIX + path, lexer="jena")))
     any_two = "[(?s ?p ?o) (?o ?q ?r) -> (?s :near ?r)]"
-    assert not vocabularies(squall.plan(squall.compile(PREFIX + any_two, lexer="jena")))
+    assert not vocabulary_inputs(squall.plan(squall.compile(PREFIX + any_two, lexer="jena")))
 
 
 def test_what_may_be_taken_back_is_not_copied() -> None:
     def found(body: str) -> frozenset[Address]:
         text = f"{PREFIX}{VOCABULARY['classes']} [{body} -> (?c :under ?d)]"
-        return vocabularies(squall.plan(squall.compile(text, lexer="jena")))
+        return vocabulary_inputs(squall.plan(squall.compile(text, lexer="jena")))
 
     assert found("(?c :same ?d)")
     assert not found("(?c :same ?d) noValue(?c, :alone)")
@@ -189,10 +196,10 @@ def test_what_every_task_makes_and_what_one_makes_do_not_meet() -> None:
         Node("last", Join(((0, 0),), (1, 3)), (Input("mixed", (0,)), Input("any", (0,)))),
     ]
     plan = Plan((read, *matches, *sets[:2], joins[0], sets[2], *results, both, sets[3], joins[1]))
-    rows = dict.fromkeys(frozenset().union(*spreadable(plan).values()), 1)
-    assert {("paired", 0), ("last", 0)} <= spreadable(plan).keys()
-    spread = chosen(plan, rows, [("any", 0)], 10, spreadable(plan))
+    rows = dict.fromkeys(frozenset().union(*broadcast_candidates(plan).values()), 1)
+    assert {("paired", 0), ("last", 0)} <= broadcast_candidates(plan).keys()
+    spread = choose_broadcast(plan, rows, [("any", 0)], 10, broadcast_candidates(plan))
     assert_told_apart(plan, spread)
-    alone = chosen(plan, rows, [("any", 0), ("own", 0)], 10, spreadable(plan))
+    alone = choose_broadcast(plan, rows, [("any", 0), ("own", 0)], 10, broadcast_candidates(plan))
     assert alone == {("last", 0)}
     assert_told_apart(plan, alone)

@@ -22,14 +22,14 @@ LINKS = {"lexers", "translators", "planners", "builders"}
 RETIRED_PHRASES = re.compile(
     r"\b(told|tellings?|way of telling|tells? (?:it|them|what|whether|how|when)|work(?:s|ed) off|made streams?"
     r"|taken in turn|goes? on where it was|lies? together|where (?:it|they|rows) lies?|spread to all|hand(?:s|ed)? on"
-    r"|goes to all tasks|taken back|whole instants?|hot keys?|sieved?|supersteps?)\b",
+    r"|goes to all tasks|taken back|whole instants?|hot keys?|sieved?)\b",
     re.IGNORECASE,
 )
 """Phrases of the project's own that have a standard term."""
 
 RETIRED_NAMES = re.compile(
-    r"(?:^|_)(told|telling|tellings|lying|leaving|taking|asking|standings?|parcels?|replicas|turns|sieve"
-    r"|hot|spread|superstep|supersteps)(?:_|$)",
+    r"(?:^|_)(told|telling|tellings|lying|leaving|taking|asking|standings?|parcels?|replicas|turns"
+    r"|superstep|supersteps)(?:_|$)",
     re.IGNORECASE,
 )
 """Words that are no part of a name in code."""

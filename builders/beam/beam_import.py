@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from squall.builders.distributed.io.records import Failed
+from squall.builders.distributed.io.records import WorkerError
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def logging_kept() -> Iterator[None]:
 
 def _is_news(record: logging.LogRecord) -> bool:
     """Returns whether a log record says anything but what an error will report better."""
-    return Failed.MARK not in record.getMessage()
+    return WorkerError.MARK not in record.getMessage()
 
 
 def _drop_all(record: logging.LogRecord) -> bool:

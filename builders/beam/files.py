@@ -20,7 +20,7 @@ import pyarrow
 from squall.builders.beam.beam_import import beam
 from squall.builders.distributed.io.parsing import spool_lines
 from squall.builders.distributed.io.records import ARROW
-from squall.builders.distributed.io.splits import Part
+from squall.builders.distributed.io.splits import Split
 from squall.errors import BuilderError
 from squall.rdf import Event
 
@@ -30,7 +30,7 @@ _LINES_PER_BATCH = 20_000
 _FILES, _PLAIN = beam.io.filesystems.FileSystems, beam.io.filesystem.CompressionTypes.UNCOMPRESSED
 
 
-def read_lines(part: Part) -> Iterator[pyarrow.RecordBatch]:
+def read_lines(part: Split) -> Iterator[pyarrow.RecordBatch]:
     """Yields the lines of a split, in the form of `squall.builders.distributed.io.parsing.lines_parser`."""
     source, path, begin, end = part
     lines = _lines(path, begin, end)

@@ -11,8 +11,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from squall.builders.distributed.plan.shardability_reasons import in_order
-from squall.builders.distributed.plan.stages import Hop, Stage, chain, grouping, groupings, hops, levels
+from squall.builders.distributed.plan.shardability_reasons import why_ordered
+from squall.builders.distributed.plan.stages import (
+    Exchange,
+    Stage,
+    describe_partitioning,
+    exchanges_of,
+    partitionings_of,
+    stages_of,
+    stateless_chain,
+)
 from squall.plan import Plan
 
 _MAX_NODES_IN_NAME = 3
@@ -44,32 +52,32 @@ class Graph:
 
     Attributes:
         sources: reads lines, and runs stateless nodes.
-        levels: the steps in between, each behind those that send it rows.
+        stages: the steps in between, each behind those that send it rows.
         end: makes the outputs.
         senders: the steps that send rows to a step, by its name.
     """
 
     sources: Step
-    levels: tuple[Step, ...]
+    stages: tuple[Step, ...]
     end: Step
     senders: Mapping[str, tuple[str, ...]]
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """All steps, in order."""
-        return (self.sources, *self.levels, self.end)
+        return (self.sources, *self.stages, self.end)
 
 
 def graph(plan: Plan) -> Graph:
     """Returns the steps of a plan for bounded input."""
-    if (reason := in_order(plan)) is not None:
+    if (reason := why_ordered(plan)) is not None:
         nodes = tuple(node.id for node in plan.nodes)
         sources, end = Step("sources", (), ()), Step(_all(plan), nodes, (), why=f"{reason.node.id} {reason.what}")
         return Graph(sources, (), end, {end.name: (sources.name,)})
-    first = chain(plan, (node.id for node in plan.nodes if not node.inputs))
+    first = stateless_chain(plan, (node.id for node in plan.nodes if not node.inputs))
     last = tuple(node.id for node, _ in plan.sinks)
-    moving = [hop for hop in hops(plan) if hop.moves]
-    inner = (step for level in levels(plan) for step in _of_level(plan, level, moving))
+    moving = [hop for hop in exchanges_of(plan) if hop.shuffles]
+    inner = (step for level in stages_of(plan) for step in _of_level(plan, level, moving))
     steps = (Step(_named("sources", first), (), first), *inner, Step(_named("end", last), last, ()))
     return Graph(steps[0], steps[1:-1], steps[-1], _senders(plan, steps))
 
@@ -93,13 +101,13 @@ def _all(plan: Plan) -> str:
     return _named("all", tuple(node.id for node in plan.nodes))
 
 
-def _of_level(plan: Plan, level: Stage, moving: Collection[Hop]) -> Iterator[Step]:
+def _of_level(plan: Plan, level: Stage, moving: Collection[Exchange]) -> Iterator[Step]:
     """Yields the step of a stage's parts that exchange no rows, and that of its other parts. moving: the edges on which
     rows are shuffled."""
     inside = [hop for hop in moving if hop.producer in level.nodes and hop.consumer in level.nodes]
     moving_nodes = {id for hop in inside for id in (hop.producer, hop.consumer)}
-    local_stages = tuple(stage for stage in level.stages if not moving_nodes & set(stage))
-    moving_stages = tuple(stage for stage in level.stages if moving_nodes & set(stage))
+    local_stages = tuple(stage for stage in level.pipelines if not moving_nodes & set(stage))
+    moving_stages = tuple(stage for stage in level.pipelines if moving_nodes & set(stage))
     for what, stages, why in (
         ("level", local_stages, ""),
         ("recursion in level", moving_stages, "rows move inside of it"),
@@ -107,7 +115,7 @@ def _of_level(plan: Plan, level: Stage, moving: Collection[Hop]) -> Iterator[Ste
         if stages:
             nodes = tuple(id for id in level.nodes if any(id in stage for stage in stages))
             name = _named(f"{what} {level.number}", nodes)
-            yield Step(name, nodes, chain(plan, nodes), replace(level, nodes=nodes, stages=stages), why)
+            yield Step(name, nodes, stateless_chain(plan, nodes), replace(level, nodes=nodes, pipelines=stages), why)
 
 
 def _named(what: str, nodes: tuple[str, ...]) -> str:
@@ -117,7 +125,7 @@ def _named(what: str, nodes: tuple[str, ...]) -> str:
 
 def _senders(plan: Plan, steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
     step_of = {id: step.name for step in steps for id in step.nodes}
-    pairs = {(step_of[hop.consumer], step_of.get(hop.producer, steps[0].name)) for hop in hops(plan)}
+    pairs = {(step_of[hop.consumer], step_of.get(hop.producer, steps[0].name)) for hop in exchanges_of(plan)}
     return {
         step.name: tuple(sender.name for sender in steps if (step.name, sender.name) in pairs and sender != step)
         for step in steps[1:]
@@ -127,13 +135,13 @@ def _senders(plan: Plan, steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
 def describe(plan: Plan) -> str:
     """Describes the steps as text: the keys of each of their nodes, or why it has none, and the steps that send them
     rows; then the steps for live sources."""
-    steps, keys = graph(plan), groupings(plan)
+    steps, keys = graph(plan), partitionings_of(plan)
     lines = [steps.sources.name, "  lines are parsed where they are read", *_row_by_row(steps.sources)]
     for step in steps.steps[1:]:
         sender_names = (name.partition(":")[0] for name in steps.senders[step.name])
         lines += [step.name, f"  from {', '.join(sender_names) or 'axioms alone'}"]
         lines.append(f"  all rows in one group: {step.why}" if step.why else "  rows grouped by key")
-        lines += [f"    {id}{'' if step.why else grouping(plan.by_id[id], keys)}" for id in step.nodes]
+        lines += [f"    {id}{'' if step.why else describe_partitioning(plan.by_id[id], keys)}" for id in step.nodes]
         lines += _row_by_row(step)
     live = live_graph(plan)
     lines += ["where a source is live:", live.batches, "  an unbounded read of what the driver has read"]

@@ -17,21 +17,21 @@ from squall.builders.beam.live_pipeline import add_live_steps
 from squall.builders.beam.options import Runner
 from squall.builders.beam.pipeline import Input, KeyedPipeline, add_whole_plan, answers, evaluations, worker_reports
 from squall.builders.beam.serialized_program import SerializedPlan
-from squall.builders.distributed.exec.output_stage import told_whole
-from squall.builders.distributed.exec.sharded_plan import Progress, Task
+from squall.builders.distributed.exec.output_stage import snapshot_outputs
+from squall.builders.distributed.exec.sharded_plan import Progress, ShardTask
 from squall.builders.distributed.io.ingest import (
     check_bounded,
     check_clock,
     document_of,
+    drop_late_events,
     is_live,
-    lose,
-    readable,
-    timely,
+    is_readable_by_workers,
+    record_dead_letter,
 )
-from squall.builders.distributed.io.parsing import Document, Lost, lines_parser
-from squall.builders.distributed.io.records import COUNT, LOST, ROW, Failed, Record
-from squall.builders.distributed.io.splits import Part, parts
-from squall.builders.distributed.plan.stages import levels
+from squall.builders.distributed.io.parsing import DeadLetter, Document, lines_parser
+from squall.builders.distributed.io.records import DEAD_LETTER, ROW, SOURCE_COUNT, Record, WorkerError
+from squall.builders.distributed.io.splits import Split, splits_of
+from squall.builders.distributed.plan.stages import stages_of
 from squall.builders.local.replay import Given
 from squall.builders.runtime.operators.scan import needed
 from squall.builders.runtime.serde import unpack_output
@@ -77,7 +77,7 @@ class BeamJob:
         Bounded input (a list of batches, or `Sources` none of which is live) is read to its end before the first
         output. Outputs of live input are handed on as they arise.
         """
-        with Failed.retold():
+        with WorkerError.retold():
             yield from self._outputs(batches, static)
 
     def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
@@ -86,7 +86,7 @@ class BeamJob:
             check_bounded(batches)
         if isinstance(batches, AcceptsDeadLetters):
             batches.adopt(self.options.ledger)
-        program = SerializedPlan(self.plan, levels(self.plan), functions.own(), begin)
+        program = SerializedPlan(self.plan, stages_of(self.plan), functions.own(), begin)
         folder = files.make_folder(self.runner.temporary or tempfile.gettempdir(), "squall")
         run = _Run(program, self.options, self.runner, folder)
         try:
@@ -111,7 +111,7 @@ class _Run:
         pipeline_input, sources = self._pipeline_input(batches, static)
         program, steps = self.program, graph(self.program.plan)
         if steps.end.why:
-            task = Task(program, Progress(), self.options.steps, first=True, last=True)
+            task = ShardTask(program, Progress(), self.options.steps, first=True, last=True)
             self.runner.run(lambda pipeline: add_whole_plan(pipeline, steps, program, pipeline_input, task))
         else:
             self.runner.run(lambda pipeline: KeyedPipeline(pipeline, steps, program, pipeline_input).build())
@@ -124,38 +124,40 @@ class _Run:
         """Returns the input of workers, and the sources for which they count statements. The driver spools what workers
         cannot read."""
         sources = batches.sources if isinstance(batches, Sources) else ()
-        worker_sources = [source for source in sources if readable(source)]
+        worker_sources = [source for source in sources if is_readable_by_workers(source)]
         check_clock(batches, worker_sources)
-        driver_sources = [source for source in sources if not readable(source)]
+        driver_sources = [source for source in sources if not is_readable_by_workers(source)]
         driver_batches: Iterable[Sequence[Event]] = batches
         if isinstance(batches, Sources):
             driver_batches = Sources(driver_sources, batches.clock, batches.heartbeat) if driver_sources else ()
         file_parts = [part for number, source in enumerate(worker_sources) for part in _parts(number, source)]
         file_parts += self._spooled(len(worker_sources), "static.json", ([_always(event)] for event in static))
-        file_parts += self._spooled(len(worker_sources) + 1, "events.json", timely(driver_batches, self._lose))
+        file_parts += self._spooled(
+            len(worker_sources) + 1, "events.json", drop_late_events(driver_batches, self._lose)
+        )
         documents = (
             *map(document_of, worker_sources),
             *(Document(name, spooled=True) for name in ("static", "events")),
         )
         return Input(file_parts, lines_parser(documents), self.folder), (*worker_sources, None, None)
 
-    def _spooled(self, number: int, name: str, batches: Iterable[Sequence[Event]]) -> list[Part]:
+    def _spooled(self, number: int, name: str, batches: Iterable[Sequence[Event]]) -> list[Split]:
         size = files.spool(self.folder, name, batches)
-        return parts(number, f"{self.folder}/{name}", size, files.SPLIT_BYTES) if size else []
+        return splits_of(number, f"{self.folder}/{name}", size, files.SPLIT_BYTES) if size else []
 
     def _outputs(self, reports: Sequence[Record]) -> Iterator[Output]:
-        numbers = self.program.addressing().numbers
+        numbers = self.program.router().numbers
         deliveries = {numbers[node.id]: op for node, op in self.program.plan.sinks}
         rows = ((record.start, record.node, record.row) for record in answers(self.folder))
-        yield from told_whole(rows, deliveries, evaluations(self.program, reports))
+        yield from snapshot_outputs(rows, deliveries, evaluations(self.program, reports))
 
     def _reports(self, sources: Sequence[Source | None]) -> list[Record]:
         """Returns the reports of workers, after recording dead letters and counting statements."""
         reports = worker_reports(self.folder)
         for record in reports:
-            if record.kind == LOST:
-                lose(Lost(*json.loads(record.row)), self.options.ledger, sources)
-            elif record.kind == COUNT and (source := sources[record.node]) is not None:
+            if record.kind == DEAD_LETTER:
+                record_dead_letter(DeadLetter(*json.loads(record.row)), self.options.ledger, sources)
+            elif record.kind == SOURCE_COUNT and (source := sources[record.node]) is not None:
                 source.reading.statements += record.start
         return reports
 
@@ -180,15 +182,15 @@ class _Run:
 
     # Both
 
-    def _lose(self, dead_letter: Lost) -> None:
-        lose(dead_letter, self.options.ledger)
+    def _lose(self, dead_letter: DeadLetter) -> None:
+        record_dead_letter(dead_letter, self.options.ledger)
 
 
 def _always(event: Event) -> Event:
     return event._replace(time=ALWAYS)
 
 
-def _parts(number: int, source: Source) -> list[Part]:
+def _parts(number: int, source: Source) -> list[Split]:
     assert isinstance(source, FileSource | FolderSource)
     paths = (str(Path(path).absolute()) for path in source.files())
-    return [part for path in paths for part in parts(number, path, getsize(path), files.SPLIT_BYTES)]
+    return [part for path in paths for part in splits_of(number, path, getsize(path), files.SPLIT_BYTES)]

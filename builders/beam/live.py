@@ -23,8 +23,8 @@ from squall.builders.beam.live_pipeline import (
     write_batch,
     write_end,
 )
-from squall.builders.distributed.io.parsing import Lost
-from squall.builders.distributed.io.prefetch import Ended, Intake, Part, split
+from squall.builders.distributed.io.parsing import DeadLetter
+from squall.builders.distributed.io.prefetch import EndOfSources, PrefetchedBatch, Prefetcher, split_end
 from squall.builders.local.replay import Given
 from squall.contracts import Output
 from squall.errors import BuilderError
@@ -77,7 +77,7 @@ class PendingBatch(NamedTuple):
     """
 
     number: int | None
-    lost: Sequence[Lost]
+    lost: Sequence[DeadLetter]
     positions: Mapping[int, str]
 
 
@@ -90,9 +90,9 @@ class Live:
         lose: receives dead letters.
     """
 
-    def __init__(self, folder: str, inputs: Sources | Given, lose: Callable[[Lost], None]) -> None:
+    def __init__(self, folder: str, inputs: Sources | Given, lose: Callable[[DeadLetter], None]) -> None:
         self.folder = folder
-        self.intake = Intake(inputs)
+        self.intake = Prefetcher(inputs)
         self.lose = lose
         self.batch_count = 0
         """The number of micro-batches so far."""
@@ -119,7 +119,7 @@ class Live:
             pipeline.join()
 
     def _as_they_come(self, pipeline: Pipeline) -> Iterator[Output]:
-        end: Ended | None = None
+        end: EndOfSources | None = None
         pause = MIN_POLL_SECONDS
         while self.waiting or end is None:
             has_ended = pipeline.ended
@@ -129,7 +129,7 @@ class Live:
                 continue
             if has_ended:
                 raise pipeline.error
-            items: list[Part | Ended] = []
+            items: list[PrefetchedBatch | EndOfSources] = []
             if end is None and len(self.waiting) < MAX_BATCHES_IN_FLIGHT:
                 items = self.intake.take(pause if self.waiting else _IDLE_POLL_SECONDS)
             else:
@@ -140,9 +140,9 @@ class Live:
         if end.error is not None:
             raise end.error
 
-    def _take(self, items: Sequence[Part | Ended]) -> Ended | None:
+    def _take(self, items: Sequence[PrefetchedBatch | EndOfSources]) -> EndOfSources | None:
         """Makes a micro-batch of what has arrived, and a final one at the end of the input."""
-        parts, end = split(items)
+        parts, end = split_end(items)
         events = [event for part in parts for event in part.events]
         if events:
             self._write(events, parts)
@@ -152,12 +152,12 @@ class Live:
             self._write([], [])
         return end
 
-    def _write(self, events: Sequence[Event], parts: Sequence[Part]) -> None:
+    def _write(self, events: Sequence[Event], parts: Sequence[PrefetchedBatch]) -> None:
         write_batch(self.folder, self.batch_count, events)
         self._wait(self.batch_count, parts)
         self.batch_count += 1
 
-    def _wait(self, number: int | None, parts: Sequence[Part]) -> None:
+    def _wait(self, number: int | None, parts: Sequence[PrefetchedBatch]) -> None:
         dead_letters = [dead_letters for part in parts for dead_letters in part.lost]
         self.waiting.append(PendingBatch(number, dead_letters, parts[-1].positions if parts else self.acknowledged))
 

@@ -20,9 +20,18 @@ from pyarrow import compute
 from squall.builders.beam import files
 from squall.builders.beam.beam_import import beam
 from squall.builders.beam.graph import LiveGraph
-from squall.builders.distributed.exec.routing import DELIVER, PhysicalPlan
+from squall.builders.distributed.exec.routing import OUTPUT_STAGE, PhysicalPlan
 from squall.builders.distributed.io.parsing import unspool
-from squall.builders.distributed.io.records import INSTANT, ROW, STATE, Record, RowBatch, from_arrow, parcels, to_arrow
+from squall.builders.distributed.io.records import (
+    INSTANT,
+    ROW,
+    STATE,
+    Record,
+    RowBatch,
+    as_row_batches,
+    from_arrow,
+    to_arrow,
+)
 from squall.builders.local.event_loop import Running
 from squall.builders.runtime.serde import pack_output, unpack_output
 from squall.builders.runtime.state import COMPACT, State
@@ -268,20 +277,20 @@ class RunningPlan:
         self.written.base = times["base"]
         state = self._state()
         self.written.added = state.size()
-        self.running.restore(times["passed"], self.program.begin, state.entries)
+        self.running.restore(times["passed"], self.program.static_time, state.entries)
 
     def _state(self) -> State:
         """Reads the state that earlier micro-batches have written, back to the last one that wrote all of it."""
         state = State()
         for number in range(self.written.base, self.next):
-            for batch in parcels(_of_kinds(self.folder, number, (STATE,))):
+            for batch in as_row_batches(_of_kinds(self.folder, number, (STATE,))):
                 state.add([(self.names[batch.node], batch.port, batch.entries)])
         return state
 
     def process(self, events: Sequence[Event]) -> Iterator[Record | RowBatch]:
         """Processes the next micro-batch and yields its records."""
         for output in self._outputs(events):
-            yield Record(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, 0)
+            yield Record(ROW, OUTPUT_STAGE, 0, 0, 0, pack_output(output), output.time, FOREVER, 0)
         is_whole = self.written.is_due(self.next)
         changelog = self._state() if is_whole else State()
         changelog.add(self.running.kept())
@@ -299,7 +308,7 @@ class RunningPlan:
 
     def _outputs(self, events: Sequence[Event]) -> Iterator[Output]:
         if not self.next:
-            output_batches = self.running.start(events, self.program.begin)
+            output_batches = self.running.start(events, self.program.static_time)
         else:
             output_batches = self.running.take(events) if events else self.running.drain()
         for outputs in output_batches:

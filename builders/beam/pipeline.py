@@ -18,23 +18,31 @@ import pyarrow
 from squall.builders.beam import files
 from squall.builders.beam.beam_import import beam
 from squall.builders.beam.graph import Graph, Step
-from squall.builders.distributed.exec.output_stage import changing, delivery
-from squall.builders.distributed.exec.report_times import ReportTimes, changes_only, note
-from squall.builders.distributed.exec.routing import BUCKETS, DELIVER, TOGETHER, PhysicalPlan
-from squall.builders.distributed.exec.sharded_plan import Task, facts, start_message
+from squall.builders.distributed.exec.output_stage import change_step, output_step
+from squall.builders.distributed.exec.report_times import ReportTimes, add_evaluation_times, reports_on_change
+from squall.builders.distributed.exec.routing import BUCKET_COUNT, OUTPUT_STAGE, SINGLE_PARTITION, PhysicalPlan
+from squall.builders.distributed.exec.sharded_plan import ShardTask, shard_records, start_record
 from squall.builders.distributed.exec.state_cache import State
-from squall.builders.distributed.exec.worker import PLAIN, Span, axioms, source_step, superstep
+from squall.builders.distributed.exec.worker import FORWARD, Span, initial_records, source_step, stage_step
 from squall.builders.distributed.io.parsing import Parse
-from squall.builders.distributed.io.records import COUNT, INSTANT, LOST, TIME, Record, from_arrow, to_arrow
-from squall.builders.distributed.io.records import Step as Worker
-from squall.builders.distributed.io.splits import Part
-from squall.builders.distributed.io.task_output import ORDER
+from squall.builders.distributed.io.records import (
+    DEAD_LETTER,
+    INSTANT,
+    SOURCE_COUNT,
+    WATERMARK,
+    Record,
+    from_arrow,
+    to_arrow,
+)
+from squall.builders.distributed.io.records import WorkerStep as Worker
+from squall.builders.distributed.io.splits import Split
+from squall.builders.distributed.io.task_output import OUTPUT_ORDER
 from squall.builders.runtime.report_times import Instants
 from squall.rdf import ALWAYS, FOREVER
 
 ALL = Span(ALWAYS - 1, FOREVER - 1)
 """All of time."""
-_EACH = tuple(range(BUCKETS))
+_EACH = tuple(range(BUCKET_COUNT))
 """Each bucket is a group of its own."""
 _REPORTS, _INSTANTS, _ANSWERS = "reports", "instants", "answers"
 """Prefixes of file names: reports about lines, times of output evaluation, and the outputs of the last step. The key
@@ -43,7 +51,7 @@ _RECORDS_PER_MESSAGE = 20_000
 """The number of records that are sent at once."""
 Keyed = tuple[int, bytes]
 """Records in transit, with the key of their group."""
-_FOR_DRIVER = {LOST: _REPORTS, COUNT: _REPORTS, INSTANT: _INSTANTS}
+_FOR_DRIVER = {DEAD_LETTER: _REPORTS, SOURCE_COUNT: _REPORTS, INSTANT: _INSTANTS}
 """The destination of records that are no rows for a node."""
 
 
@@ -70,7 +78,7 @@ class Routes:
         """Yields the records of batches, grouped by destination."""
         boxes: dict[tuple[str, int], list[Record]] = {}
         for message in from_arrow(batches):
-            if message.kind == TIME:  # the latest time is for runs that go on
+            if message.kind == WATERMARK:  # the latest time is for runs that go on
                 continue
             tag = _FOR_DRIVER.get(message.kind) or self.otherwise or self.tags[message.node]
             place = tag, message.bucket if tag in self.spread else 0
@@ -108,7 +116,7 @@ class Input:
         folder: the folder of the output files.
     """
 
-    parts: Sequence[Part]
+    parts: Sequence[Split]
     parse: Parse
     folder: str
 
@@ -117,8 +125,8 @@ Group = tuple[int, Iterable[bytes]]
 """All records of a key."""
 
 
-def _reading(worker: Worker, routes: Routes) -> Callable[[Part], Iterator[Any]]:
-    def read(part: Part) -> Iterator[Any]:
+def _reading(worker: Worker, routes: Routes) -> Callable[[Split], Iterator[Any]]:
+    def read(part: Split) -> Iterator[Any]:
         return routes(worker(files.read_lines(part)))
 
     return read
@@ -171,7 +179,7 @@ class KeyedPipeline:
         self.graph = graph
         self.program = program
         self.given = pipeline_input
-        self.numbers = program.addressing().numbers
+        self.numbers = program.router().numbers
         self.spread = frozenset(step.name for step in graph.steps if not step.why)
         self.sent: dict[str, Any] = {}
         """The output of each step, by destination."""
@@ -180,12 +188,12 @@ class KeyedPipeline:
 
     def build(self) -> None:
         """Adds all steps to the pipeline."""
-        for tagged in self._routes(self.graph.steps)(to_arrow(axioms(self.program))):
+        for tagged in self._routes(self.graph.steps)(to_arrow(initial_records(self.program))):
             self.axioms.setdefault(tagged.tag, []).append(tagged.value)
         sources = self.graph.sources.name
         worker = source_step(self.program, ALWAYS, self.given.parse)
         self.sent[sources] = _sources(self.root, sources, worker, self._routes_of(sources), self.given)
-        for step in self.graph.levels:
+        for step in self.graph.stages:
             if (rows := self._rows(step)) is not None:
                 routes = self._routes_of(step.name)
                 work = _working(self._worker(step), routes)
@@ -195,8 +203,8 @@ class KeyedPipeline:
 
     def _worker(self, step: Step) -> Worker:
         assert step.level is not None
-        owners = TOGETHER if step.why else _EACH
-        return superstep(self.program, [step.level], PLAIN, ALL, State((step.level.number,), owners))
+        owners = SINGLE_PARTITION if step.why else _EACH
+        return stage_step(self.program, [step.level], FORWARD, ALL, State((step.level.number,), owners))
 
     def _routes_of(self, sender: str) -> Routes:
         return self._routes(step for step in self.graph.steps if sender in self.graph.senders.get(step.name, ()))
@@ -228,7 +236,7 @@ class KeyedPipeline:
         each group first reports when its part has changed."""
         name, program = self.graph.end.name, self.program
         collections = [instants]
-        if any(changes_only(op) for _, op in program.plan.sinks):
+        if any(reports_on_change(op) for _, op in program.plan.sinks):
             report_times = _side(
                 _grouped(collections, f"{name}: evaluated"), f"{name}: when evaluated", program, _evaluated
             )
@@ -255,22 +263,22 @@ def evaluations(program: PhysicalPlan, records: Collection[Record]) -> ReportTim
 
 def _evaluated(program: PhysicalPlan, records: Collection[Record]) -> ReportTimes:
     """Returns the times at which snapshots are evaluated."""
-    plan, numbers = program.plan, program.addressing().numbers
+    plan, numbers = program.plan, program.router().numbers
     instants = {numbers[node.id]: Instants(op) for node, op in plan.sinks if op.output == "rstream"}
     record_keys = {
         (record.row, record.node, record.start) for record in records if record.kind == INSTANT and record.row
     }
-    note(instants, record_keys)
+    add_evaluation_times(instants, record_keys)
     return ReportTimes.upto(instants, ALL.now)
 
 
-_OF_THE_END = State((DELIVER,), TOGETHER)
+_OF_THE_END = State((OUTPUT_STAGE,), SINGLE_PARTITION)
 """The state of the output step, which stores nothing."""
 
 
 def _changing(program: PhysicalPlan) -> Callable[[Group, ReportTimes], Iterator[Keyed]]:
     def change(group: Group, at: ReportTimes) -> Iterator[Keyed]:
-        yield 0, _encoded(changing(program, ALL, at, _OF_THE_END)(_decoded(group[1])))
+        yield 0, _encoded(change_step(program, ALL, at, _OF_THE_END)(_decoded(group[1])))
 
     return change
 
@@ -286,7 +294,7 @@ def _answering(
     program: PhysicalPlan, report_times: ReportTimes
 ) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
     """Returns a function that makes the outputs of a group, in order."""
-    worker = delivery(program, ALL, report_times, _OF_THE_END)
+    worker = output_step(program, ALL, report_times, _OF_THE_END)
 
     def answer(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
         records = sorted(from_arrow(worker(_decoded(parts))), key=_output_order)
@@ -295,19 +303,19 @@ def _answering(
     return answer
 
 
-_output_order: Callable[[Record], Any] = attrgetter(*ORDER)
+_output_order: Callable[[Record], Any] = attrgetter(*OUTPUT_ORDER)
 """The sort key of an output among all outputs."""
 
 
 # Plans that one group runs
 
 
-def add_whole_plan(root: Any, graph: Graph, program: PhysicalPlan, pipeline_input: Input, task: Task) -> None:
+def add_whole_plan(root: Any, graph: Graph, program: PhysicalPlan, pipeline_input: Input, task: ShardTask) -> None:
     """Adds a plan that one group runs to a pipeline. task: what the group does."""
     name, routes = graph.end.name, Routes(otherwise=graph.end.name)
     worker = _finding(program, pipeline_input.parse, task.steps)
     collections = _sources(root, graph.sources.name, worker, routes, pipeline_input)
-    start = root | f"{name}: start" >> beam.Create([tagged.value for tagged in routes(to_arrow([start_message()]))])
+    start = root | f"{name}: start" >> beam.Create([tagged.value for tagged in routes(to_arrow([start_record()]))])
     rows = _grouped([collections[name], start], name)
     _ = rows | name >> beam.FlatMap(_writing(pipeline_input.folder, _ANSWERS, _taking(task)))
     _write_reports(_grouped([collections[_REPORTS]], _REPORTS), pipeline_input.folder, _REPORTS)
@@ -316,12 +324,12 @@ def add_whole_plan(root: Any, graph: Graph, program: PhysicalPlan, pipeline_inpu
 def _finding(program: PhysicalPlan, parse: Parse, steps: int) -> Worker:
     def find(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
-        return to_arrow(facts(program.plan, ALWAYS, parse(batches, None, ALWAYS), steps))
+        return to_arrow(shard_records(program.plan, ALWAYS, parse(batches, None, ALWAYS), steps))
 
     return find
 
 
-def _taking(task: Task) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
+def _taking(task: ShardTask) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
     def take(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
         return task(_decoded(parts))
 

@@ -17,7 +17,10 @@ class SerializedPlan(PhysicalPlan):
 
     @cached_property
     def _packed(self) -> bytes:
-        return cast(bytes, beam.internal.pickler.dumps(PhysicalPlan(self.plan, self.levels, self.own, self.begin)))
+        return cast(
+            bytes,
+            beam.internal.pickler.dumps(PhysicalPlan(self.plan, self.stages, self.user_functions, self.static_time)),
+        )
 
     def __reduce__(self) -> tuple[Callable[[bytes], PhysicalPlan], tuple[bytes]]:
         return _unpacked, (self._packed,)

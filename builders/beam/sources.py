@@ -10,8 +10,8 @@ from typing import Any
 
 from squall.builders.beam.beam_import import beam
 from squall.builders.beam.live_pipeline import WATERMARK, advance, bundle_of, timestamp
-from squall.builders.distributed.io.parsing import Losses
-from squall.builders.distributed.io.row_source import Statement, opened, statements
+from squall.builders.distributed.io.parsing import DeadLetterBuffer
+from squall.builders.distributed.io.row_source import Statement, open_splittable, read_split
 from squall.streams.sources.files import Splittable
 
 _ELSEWHERE = {
@@ -62,15 +62,15 @@ class ReadEvents(beam.PTransform):  # type: ignore[misc]
 beam.coders.registry.register_coder(Statement, beam.coders.RowCoder)
 
 
-def _opened(uri: str, losses: Losses | None = None) -> Splittable:
-    return opened(uri, "`ReadEvents`", _ELSEWHERE, losses)
+def _opened(uri: str, losses: DeadLetterBuffer | None = None) -> Splittable:
+    return open_splittable(uri, "`ReadEvents`", _ELSEWHERE, losses)
 
 
 def _part(part: str, uri: str) -> Iterator[Any]:
     """Yields the rows of a split."""
-    losses = Losses()
+    losses = DeadLetterBuffer()
     with closing(_opened(uri, losses)) as source:
-        yield from map(_placed, chain.from_iterable(statements(source, part, losses)))
+        yield from map(_placed, chain.from_iterable(read_split(source, part, losses)))
 
 
 def _placed(row: Statement) -> Any:
@@ -133,7 +133,7 @@ class _Read(beam.DoFn):  # type: ignore[misc]
 
     def __init__(self, bundle: float) -> None:
         self._bundle = bundle
-        self._known: dict[str, tuple[Splittable, Losses]] = {}
+        self._known: dict[str, tuple[Splittable, DeadLetterBuffer]] = {}
 
     @beam.DoFn.unbounded_per_element()  # type: ignore[untyped-decorator]
     def process(self, uri: str, positions: Any = _WHOLE, watermark: Any = WATERMARK) -> Iterator[Any]:
@@ -149,7 +149,7 @@ class _Read(beam.DoFn):  # type: ignore[misc]
                 return
             behind = latest
             for part in parts:
-                for row in chain.from_iterable(statements(source, part, losses)):
+                for row in chain.from_iterable(read_split(source, part, losses)):
                     yield _placed(row)
                     if row.time is not None:
                         advance(watermark, row.time)
@@ -159,8 +159,8 @@ class _Read(beam.DoFn):  # type: ignore[misc]
         for source, _ in self._known.values():
             source.close()
 
-    def _source(self, uri: str) -> tuple[Splittable, Losses]:
+    def _source(self, uri: str) -> tuple[Splittable, DeadLetterBuffer]:
         if uri not in self._known:
-            losses = Losses()
+            losses = DeadLetterBuffer()
             self._known[uri] = _opened(uri, losses), losses
         return self._known[uri]

@@ -48,7 +48,7 @@ class Step(NamedTuple):
     """Where a run is, apart from what its memories have. All times are integer ms.
 
     passed: the time that has been worked off. begin: what functions of time take for that of what always holds.
-    begun: static data have been worked off. sources: where they stand (`squall.streams.Sources.standings`). sink,
+    begun: static data have been worked off. sources: where they stand (`squall.streams.Sources.current_offsets`). sink,
     ledger: what these have saved (`squall.contracts.CheckpointedSink`); None: they are not recovered.
     """
 

@@ -104,7 +104,7 @@ class Durable:
         sink, ledger = (
             part.save(last) if isinstance(part, CheckpointedSink) else None for part in (self.sink, self.ledger)
         )
-        step = Step(running.passed, self.begin, begun, self.inputs.standings(), sink, ledger)
+        step = Step(running.passed, self.begin, begun, self.inputs.current_offsets(), sink, ledger)
         self.checkpoint.save(step, running.kept(), running.memories)
         delivered = isinstance(self.sink, TwoPhaseCommitSink) and self.sink.deliver()
         self.inputs.acknowledge()

@@ -22,7 +22,7 @@ class Given:
     def keep(self, states: Sequence[Any], pulse: int) -> None:
         self._count = sum(states)
 
-    def standings(self) -> list[Any]:
+    def current_offsets(self) -> list[Any]:
         return [self._count]
 
     def positions(self) -> Mapping[int, str]:

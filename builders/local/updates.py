@@ -49,11 +49,11 @@ class Updating:
         told what they are told of these, and again at each step to which that leads. What rules without a body insert
         is there from the start."""
         self._do(_together((id, demand) for id, op in self.machine.updates.items() for demand in op.initial), ALWAYS)
-        for streams_are_told in (False, True):
-            self.machine.run(ALWAYS, complete=streams_are_told)
+        for streams_emit in (False, True):
+            self.machine.run(ALWAYS, complete=streams_emit)
             while self.collect(ALWAYS):
                 self.apply(ALWAYS)
-                self.machine.run(ALWAYS, complete=streams_are_told)
+                self.machine.run(ALWAYS, complete=streams_emit)
 
     def collect(self, now: int) -> bool:
         """Takes down what is demanded at an instant; whether anything is. What comes of it is an evaluation instant."""

@@ -85,7 +85,9 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             id: op for id, op in self.operators.items() if isinstance(op, EventTimeOperator) and not _ends(op)
         }
         """The nodes inside the plan that look at whole instants."""
-        emitters = {id: op.told if isinstance(op, DerivedStreamOperator) else op for id, op in self.operators.items()}
+        emitters = {
+            id: op.emitter if isinstance(op, DerivedStreamOperator) else op for id, op in self.operators.items()
+        }
         snapshot_nodes = {
             id: op.instants for id, op in emitters.items() if isinstance(op, OutputOperator) and op.instants is not None
         }
@@ -368,8 +370,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             yield from ((id, slot, entries) for slot, entries in memory.kept())
 
     def restore(self, watermark: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
-        """Takes back all that a machine of this plan, with the same `hosted` and `fused`, ever told by `kept`, when it
-        had worked off the time up to `passed` (integer ms). To be called before anything else; or again, between two
+        """Takes back all that a machine of this plan, with the same `hosted` and `fused`, ever emitter by `kept`, when
+        it had worked off the time up to `passed` (integer ms). To be called before anything else; or again, between two
         batches, with what such a machine has told since, where all that it hosts can be spread over workers. `keep` has
         to be called anew then."""
         for memory in self.memories.values():

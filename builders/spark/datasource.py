@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from squall.builders.distributed.io.ingest import timely
-from squall.builders.distributed.io.parsing import Losses, lost_line, spool_lines
-from squall.builders.distributed.io.row_source import Statement, opened, statements
+from squall.builders.distributed.io.ingest import drop_late_events
+from squall.builders.distributed.io.parsing import DeadLetterBuffer, dead_letter_line, spool_lines
+from squall.builders.distributed.io.row_source import Statement, open_splittable, read_split
 from squall.builders.spark.spool_source import SCHEMA
 from squall.errors import UsageError
 from squall.streams import open_source
@@ -97,7 +97,7 @@ class _StreamReader(DataSourceStreamReader):
     def __init__(self, uri: str) -> None:
         self._uri = uri
         self._known: Splittable | None = None
-        self._told: dict[str, str] | None = None
+        self._last_offset: dict[str, str] | None = None
 
     def initialOffset(self) -> dict[str, str]:
         return {_OFFSET: self._source.beginning()}
@@ -106,9 +106,9 @@ class _StreamReader(DataSourceStreamReader):
         """Returns the end of the next micro-batch. Before Spark 4.2, which does not give its beginning, it is the end
         of the source."""
         offset = {_OFFSET: self._source.latest(start[_OFFSET] if start is not None else "")}
-        if offset == self._told:
+        if offset == self._last_offset:
             time.sleep(_PAUSE)
-        self._told = offset
+        self._last_offset = offset
         return offset
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
@@ -163,21 +163,21 @@ class _LineReader(_StreamReader):
 
 def _line_batches(uri: str, part: str) -> Iterator[pyarrow.RecordBatch]:
     """Yields the lines of a range, one record batch for each batch of the source."""
-    losses = Losses()
+    losses = DeadLetterBuffer()
     with closing(cast(Splittable, open_source(uri, losses))) as source:
-        for events in chain(timely(source.part(part), losses.add), [()]):
-            lines = [*(line for event in events for line in spool_lines(event)), *map(lost_line, losses.take())]
+        for events in chain(drop_late_events(source.part(part), losses.add), [()]):
+            lines = [*(line for event in events for line in spool_lines(event)), *map(dead_letter_line, losses.take())]
             if lines:
                 yield pyarrow.record_batch([["\n".join(lines)], [part], [0]], schema=SCHEMA)
 
 
-def _opened(uri: str, losses: Losses | None = None) -> Splittable:
-    return opened(uri, "a data source of Spark's", _ELSEWHERE, losses)
+def _opened(uri: str, losses: DeadLetterBuffer | None = None) -> Splittable:
+    return open_splittable(uri, "a data source of Spark's", _ELSEWHERE, losses)
 
 
 def _batches(uri: str, part: str) -> Iterator[pyarrow.RecordBatch]:
     """Yields the rows of a range."""
-    losses = Losses()
+    losses = DeadLetterBuffer()
     with closing(_opened(uri, losses)) as source:
-        for rows in statements(source, part, losses):
+        for rows in read_split(source, part, losses):
             yield pyarrow.record_batch(list(zip(*rows, strict=True)) or [()] * len(_SCHEMA), schema=_SCHEMA)

@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING
 import pyarrow
 from pyarrow import compute
 
-from squall.builders.distributed.exec.routing import BUCKETS, EVERY, WAKE, Owners, waking
+from squall.builders.distributed.exec.routing import (
+    BROADCAST_BUCKET,
+    BUCKET_COUNT,
+    WAKE_PORT,
+    BucketPartitions,
+    wake_record,
+)
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Folder, Read, TaskReport
-from squall.builders.distributed.io.records import ROW, SCHEMA, Step, column, from_arrow
+from squall.builders.distributed.io.records import ROW, SCHEMA, WorkerStep, column, from_arrow
 from squall.builders.spark.output_files import batches, merged, write
 from squall.builders.spark.session import is_local
 from squall.builders.spark.store import Store, pattern_of
@@ -33,10 +39,10 @@ class SparkEngine:
         self.partitions = max(2, spark.sparkContext.defaultParallelism)
 
     @cached_property
-    def owners(self) -> Owners:
+    def owners(self) -> BucketPartitions:
         """The partition of each bucket. Every partition gets as near as can be the same number of buckets. (Spark's own
         hash gives some partitions twice as many.)"""
-        return tuple(bucket % self.partitions for bucket in range(BUCKETS))
+        return tuple(bucket % self.partitions for bucket in range(BUCKET_COUNT))
 
     @cached_property
     def _numbers(self) -> list[int]:
@@ -49,8 +55,8 @@ class SparkEngine:
         """The input of a task that needs no input: an RDD of one partition."""
         return self.spark.sparkContext.range(0, 1, 1, 1)
 
-    def stored(self, kind: str, level: int, folders: Iterable[Folder]) -> DataFrame | None:
-        return self._read(task_output.files(self.store, kind, level, folders))
+    def stored_records(self, kind: str, level: int, folders: Iterable[Folder]) -> DataFrame | None:
+        return self._read(task_output.files_of(self.store, kind, level, folders))
 
     def _read(self, parts: Iterable[Folder]) -> DataFrame | None:
         paths = [pattern_of(self.store.uri(*part)) for part in parts]
@@ -59,18 +65,18 @@ class SparkEngine:
     def reader(self) -> Read:
         return partial(_read, self.store.path())
 
-    def waking(self, places: Sequence[tuple[int, int]]) -> DataFrame:
+    def wake_records(self, places: Sequence[tuple[int, int]]) -> DataFrame:
         # By SQL: `createDataFrame` would make the session of a micro-batch that of the whole process.
         values = ", ".join(map(str, places))
         constant_columns = (
-            f"'{ROW}' AS kind, level, bucket, 0 AS node, {WAKE} AS port, '' AS row, 0L AS start, 0L AS `end`"
+            f"'{ROW}' AS kind, level, bucket, 0 AS node, {WAKE_PORT} AS port, '' AS row, 0L AS start, 0L AS `end`"
         )
-        other_columns = f"0 AS weight, 1 AS many, X'{waking(0, 0).spans.hex()}' AS spans"
+        other_columns = f"0 AS weight, 1 AS many, X'{wake_record(0, 0).spans.hex()}' AS spans"
         return self.spark.sql(
             f"SELECT {constant_columns}, {other_columns} FROM VALUES {values} AS places(level, bucket)"
         )
 
-    def of_kind(self, kind: str, messages: DataFrame) -> DataFrame:
+    def with_record_type(self, kind: str, messages: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f
 
         return messages.withColumn("kind", f.lit(kind))
@@ -82,15 +88,15 @@ class SparkEngine:
                 union = frame if union is None else union.unionByName(frame)
         return union
 
-    def repeated(self, messages: DataFrame, levels: Collection[int], buckets: Sequence[int]) -> DataFrame:
+    def broadcast(self, messages: DataFrame, stages: Collection[int], buckets: Sequence[int]) -> DataFrame:
         from pyspark.sql import functions as f
 
-        is_replicated = (f.col("bucket") == EVERY) & f.col("level").isin(*levels)
+        is_replicated = (f.col("bucket") == BROADCAST_BUCKET) & f.col("level").isin(*stages)
         bucket_arrays = f.when(is_replicated, f.array(*map(f.lit, buckets))).otherwise(f.array("bucket"))
         return messages.withColumn("bucket", f.explode(bucket_arrays))
 
-    def worked(self, messages: DataFrame, step: Step, partitions: int) -> DataFrame:
-        return self.passed(messages.repartition(partitions, *self._by(partitions)), step)
+    def shuffle(self, messages: DataFrame, step: WorkerStep, partitions: int) -> DataFrame:
+        return self.map_partitions(messages.repartition(partitions, *self._by(partitions)), step)
 
     def _by(self, partitions: int) -> list[Column]:
         """Returns the columns to shuffle by. Replicated records that a later step reads may go to any partition."""
@@ -101,42 +107,42 @@ class SparkEngine:
         owner = f.pmod("bucket", f.lit(len(self._numbers)))
         return [f.element_at(f.array(*map(f.lit, self._numbers)), owner + 1)]
 
-    def passed(self, messages: DataFrame, step: Step) -> DataFrame:
+    def map_partitions(self, messages: DataFrame, step: WorkerStep) -> DataFrame:
         return by_workers(messages, step)
 
-    def made(self, step: Step) -> DataFrame:
+    def generate(self, step: WorkerStep) -> DataFrame:
         return by_workers(self.spark.range(0, 1, 1, 1), step)
 
-    def each(self, steps: Sequence[Step]) -> TaskReport:
+    def run_tasks(self, steps: Sequence[WorkerStep]) -> TaskReport:
         return TaskReport.of(from_arrow(by_own_workers(self.nothing, steps, is_local(self.spark)).collect()))
 
-    def told(self, messages: DataFrame) -> TaskReport:
+    def run(self, messages: DataFrame) -> TaskReport:
         return TaskReport.of(from_arrow(messages.toArrow().to_batches()))
 
-    def storing(self, step: Step, folder: Folder) -> Step:
-        return task_output.storing(step, partial(_store, self.store.path(*folder)))
+    def with_record_files(self, step: WorkerStep, folder: Folder) -> WorkerStep:
+        return task_output.with_record_files(step, partial(_store, self.store.path(*folder)))
 
-    def texts(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
-        for part in task_output.files(self.store, kind, level, folders):
+    def stored_rows(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
+        for part in task_output.files_of(self.store, kind, level, folders):
             for batch in batches(self.store.path(*part), ["row"]):
                 yield from batch["row"].to_pylist()
 
-    def answering(self, step: Step, folder: Folder) -> Step:
-        return task_output.answering(step, partial(_answer, self.store.path(*folder)))
+    def with_output_files(self, step: WorkerStep, folder: Folder) -> WorkerStep:
+        return task_output.with_output_files(step, partial(_answer, self.store.path(*folder)))
 
-    def answers(self, folder: Folder, names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    def read_outputs(self, folder: Folder, names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
         return merged(self.store.path(*folder, name) for name in names)
 
-    def answered(self, folder: Folder, names: Sequence[str]) -> DataFrame | None:
+    def output_frame(self, folder: Folder, names: Sequence[str]) -> DataFrame | None:
         return self._read((*folder, name) for name in names)
 
 
-def _store(folder: Path, place: task_output.Place, messages: pyarrow.Table) -> str:
+def _store(folder: Path, place: task_output.RecordGroup, messages: pyarrow.Table) -> str:
     kind, _ = place
     return write(folder / kind, messages)
 
 
-def _answer(folder: Path, _: task_output.Place, answers: pyarrow.Table) -> str:
+def _answer(folder: Path, _: task_output.RecordGroup, answers: pyarrow.Table) -> str:
     return write(folder, answers)
 
 

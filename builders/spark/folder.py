@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow
 
-from squall.builders.distributed.io.records import Failed, from_arrow
-from squall.builders.distributed.io.task_output import ORDER
+from squall.builders.distributed.io.records import WorkerError, from_arrow
+from squall.builders.distributed.io.task_output import OUTPUT_ORDER
 from squall.builders.runtime.serde import unpack_output
 from squall.builders.spark import result_frame
 from squall.builders.spark.store import Store
@@ -88,7 +88,7 @@ class FolderWriter:
 
 def _sorted(messages: DataFrame, is_ordered: bool) -> DataFrame:
     """Sorts outputs: globally if they have an order, else within each file."""
-    return messages.orderBy(*ORDER) if is_ordered else messages.sortWithinPartitions(*ORDER)
+    return messages.orderBy(*OUTPUT_ORDER) if is_ordered else messages.sortWithinPartitions(*OUTPUT_ORDER)
 
 
 def _lines(messages: DataFrame, format: str) -> DataFrame:
@@ -100,7 +100,7 @@ def _lines(messages: DataFrame, format: str) -> DataFrame:
             try:
                 lines = [line(unpack_output(record.row, record.start)).decode() for record in from_arrow([batch])]
             except SquallError as error:
-                raise Failed(error) from None
+                raise WorkerError(error) from None
             yield pyarrow.RecordBatch.from_pydict({"value": [record.removesuffix("\n") for record in lines if record]})
 
     return messages.mapInArrow(step, "value string")

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
 from squall.builders.distributed.io import ingest
-from squall.builders.distributed.io.parsing import Document, parsed
+from squall.builders.distributed.io.parsing import Document, parse_block
 from squall.builders.distributed.io.records import Record, RowBatch
-from squall.builders.distributed.io.splits import Part, shares
+from squall.builders.distributed.io.splits import Split, pack_splits
 from squall.builders.spark.executor_sources import ExecutorSource
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, file_of, numbers
@@ -64,14 +64,14 @@ class BatchInput(NamedTuple):
         first: the records that start the plan, in the initial batch.
     """
 
-    parts: Sequence[Sequence[Part]] = ()
+    parts: Sequence[Sequence[Split]] = ()
     texts: Sequence[DataFrame] = ()
     first: Sequence[Record | RowBatch] = ()
 
 
 def readable(source: Source) -> bool:
     """Returns whether Spark can read a source: files that workers can split, and DataFrames."""
-    return isinstance(source, FrameSource) or ingest.readable(source)
+    return isinstance(source, FrameSource) or ingest.is_readable_by_workers(source)
 
 
 def document_of(source: Source, direct: ExecutorSource) -> Document:
@@ -99,7 +99,7 @@ def frame_lines(inputs: Inputs) -> Iterator[DataFrame]:
             yield _numbered(source.lines(), number)
 
 
-def file_tasks(spark: SparkSession, inputs: Inputs) -> list[list[Part]]:
+def file_tasks(spark: SparkSession, inputs: Inputs) -> list[list[Split]]:
     """Returns the file splits of each task, for a run that reads all files at once. Only names pass through Java. The
     list is empty if no source has files."""
     numbered = enumerate(zip(inputs.documents, inputs.sources, strict=True))
@@ -122,7 +122,7 @@ def micro_batch_input(frame: DataFrame, inputs: Inputs) -> tuple[BatchInput, Cal
     return BatchInput(texts=[observed]), last
 
 
-def scanned(frame: DataFrame, inputs: Inputs) -> list[list[Part]] | None:
+def scanned(frame: DataFrame, inputs: Inputs) -> list[list[Split]] | None:
     """Returns the file splits of a micro-batch as Spark has assigned them to tasks, so that workers read the files
     themselves.
 
@@ -133,7 +133,7 @@ def scanned(frame: DataFrame, inputs: Inputs) -> list[list[Part]] | None:
     files = all(source is None or isinstance(source, FileSource | FolderSource) for source in inputs.sources)
     if not files or not _is(plan, "LogicalRDD"):
         return None
-    task_parts: list[list[Part]] = []
+    task_parts: list[list[Split]] = []
     for leaf in _leaves(plan.rdd()):
         parts = _spooled_parts(leaf, len(inputs.documents) - 1)
         if parts is None:
@@ -144,11 +144,11 @@ def scanned(frame: DataFrame, inputs: Inputs) -> list[list[Part]] | None:
     return task_parts or None
 
 
-def _file_parts(leaf: Any, documents: Sequence[Document]) -> list[list[Part]] | None:
+def _file_parts(leaf: Any, documents: Sequence[Document]) -> list[list[Split]] | None:
     """Returns the file splits of an RDD by task; None: it is no scan of files."""
     if not _is(leaf, "FileScanRDD"):
         return None
-    task_parts: list[list[Part]] = []
+    task_parts: list[list[Split]] = []
     listed = 0
     for files in (partition.files() for partition in _each(leaf.filePartitions())):
         listed += len(files)
@@ -159,7 +159,7 @@ def _file_parts(leaf: Any, documents: Sequence[Document]) -> list[list[Part]] | 
     return task_parts
 
 
-def _spooled_parts(leaf: Any, number: int) -> list[list[Part]] | None:
+def _spooled_parts(leaf: Any, number: int) -> list[list[Split]] | None:
     """Returns the splits of spool files (source `number`) of an RDD by task; None: it is something else, or this
     version of Spark hides them."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -192,7 +192,7 @@ def _leaves(rdd: Any) -> Iterator[Any]:
         yield from _leaves(dependency.rdd())
 
 
-def _part(file: Any, documents: Sequence[Document]) -> Part | None:
+def _part(file: Any, documents: Sequence[Document]) -> Split | None:
     """Returns a split of a file; None: the file does not belong to exactly one source."""
     path = Path(unquote(urlsplit(file.filePath().toString()).path))
     begin, end = file.start(), file.start() + file.length()
@@ -200,9 +200,9 @@ def _part(file: Any, documents: Sequence[Document]) -> Part | None:
     return (places.index(True), str(path), begin, -1 if end >= file.fileSize() else end) if sum(places) == 1 else None
 
 
-def shared(spark: SparkSession, paths: Iterable[tuple[int, str]]) -> list[list[Part]]:
+def shared(spark: SparkSession, paths: Iterable[tuple[int, str]]) -> list[list[Split]]:
     """Assigns files, each of a source number, to tasks."""
-    return shares([(number, path, Path(path).stat().st_size) for number, path in paths], *_cutting(spark))
+    return pack_splits([(number, path, Path(path).stat().st_size) for number, path in paths], *_cutting(spark))
 
 
 def _cutting(spark: SparkSession) -> tuple[int, int, int]:
@@ -225,7 +225,7 @@ def heads(inputs: Inputs) -> Iterator[Sequence[Event]]:
     """Yields the events at the beginning of each source that has a file, as a sample of its stream."""
     for document, source in zip(inputs.documents, inputs.sources, strict=True):
         if paths := _files(document, source):
-            yield parsed(document, str(paths[0]), 0, 0, _head(str(paths[0])), None)[0]
+            yield parse_block(document, str(paths[0]), 0, 0, _head(str(paths[0])), None)[0]
 
 
 def _head(path: str) -> bytes:

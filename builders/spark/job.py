@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from squall.builders.distributed.io.ingest import check_bounded
-from squall.builders.distributed.io.records import Failed
-from squall.builders.distributed.plan.broadcast import closures
-from squall.builders.distributed.plan.shardability import why_together
-from squall.builders.distributed.plan.shardability_reasons import as_a_whole
+from squall.builders.distributed.io.records import WorkerError
+from squall.builders.distributed.plan.broadcast import closure_inputs
+from squall.builders.distributed.plan.shardability import why_not_shardable
+from squall.builders.distributed.plan.shardability_reasons import why_single_task
 from squall.builders.distributed.plan.stages import describe
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.physical import physical
@@ -62,14 +62,14 @@ class SparkJob:
 
         Once a run has begun, the text also names the broadcast inputs and the skewed keys.
         """
-        why = as_a_whole(self.plan)
+        why = why_single_task(self.plan)
         if why is None:
             if self.active_run is None:
-                return describe(self.plan, closures(self.plan))
+                return describe(self.plan, closure_inputs(self.plan))
             program = self.active_run.batches.program
-            return describe(self.plan, program.spread, program.hot)
+            return describe(self.plan, program.broadcast_inputs, program.skewed_keys)
         nodes = sum(is_stateful(node.op) for node in self.plan.nodes)
-        unshardable = why_together(self.plan)
+        unshardable = why_not_shardable(self.plan)
         executors = "tasks, each for a share of all subjects," if unshardable is None else "a single task"
         reason = "" if unshardable is None else f"; {unshardable.node.id} {unshardable.what}"
         return f"{executors} of {nodes} nodes that keep rows, in the order of time: {why.node.id} {why.what}{reason}"
@@ -80,7 +80,7 @@ class SparkJob:
 
     def figures(self) -> dict[str, NodeMetric]:
         """Returns the metrics of each node so far, summed over all tasks, if the options enable measuring."""
-        return self.active_run.batches.tally.figures() if self.active_run is not None else {}
+        return self.active_run.batches.node_metrics.by_node() if self.active_run is not None else {}
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`.
@@ -88,7 +88,7 @@ class SparkJob:
         Bounded input (a list of batches, or `Sources` none of which is live) is processed to its end. Anything else is
         processed as it arrives.
         """
-        with Failed.retold():
+        with WorkerError.retold():
             yield from self._outputs(batches, static)
 
     def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:

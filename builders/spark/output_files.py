@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow
 from pyarrow import parquet
 
-from squall.builders.distributed.io.task_output import ORDER
+from squall.builders.distributed.io.task_output import OUTPUT_ORDER
 
 _OUTPUT_COLUMNS = ("start", "node", "row")
 """The columns of an output that the driver hands on; its position among other outputs is not one of them."""
@@ -37,7 +37,7 @@ def merged(paths: Iterable[Path]) -> Iterator[tuple[int, int, str]]:
     files = list(paths)
     if len(files) == 1:  # which is in order
         return _read(files[0], _OUTPUT_COLUMNS)
-    return map(itemgetter(0, 1, -1), heapq.merge(*(_read(path, ORDER) for path in files)))
+    return map(itemgetter(0, 1, -1), heapq.merge(*(_read(path, OUTPUT_ORDER) for path in files)))
 
 
 def batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pyarrow.RecordBatch]:

@@ -10,12 +10,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from squall.builders.distributed.exec.routing import DELIVER
+from squall.builders.distributed.exec.routing import OUTPUT_STAGE
 from squall.builders.distributed.io.engine import Folder, TaskReport
-from squall.builders.distributed.io.records import ARROW, ROW, SOURCES, Step
-from squall.builders.distributed.plan.broadcast import closures
-from squall.builders.distributed.plan.shardability_reasons import as_a_whole
-from squall.builders.distributed.plan.stages import levels
+from squall.builders.distributed.io.records import ARROW, ROW, SOURCE_STEP, WorkerStep
+from squall.builders.distributed.plan.broadcast import closure_inputs
+from squall.builders.distributed.plan.shardability_reasons import why_single_task
+from squall.builders.distributed.plan.stages import stages_of
 from squall.builders.spark.engine import SparkEngine
 from squall.builders.spark.output_files import write
 from squall.builders.spark.run import Run
@@ -44,8 +44,8 @@ def physical(plan: Plan, options: Options, spark: SparkSession) -> str:
     a batch, the text shows every strategy."""
     options = Options(steps=options.steps, measure=options.measure, conf=options.conf)
     settings = session_settings(spark, options.conf)
-    max_bytes = max(settings.single_task_bytes(levels(plan, closures(plan)), is_local(spark)), 0)
-    condition = "" if as_a_whole(plan) else ", where the state is small"
+    max_bytes = max(settings.single_task_bytes(stages_of(plan, closure_inputs(plan)), is_local(spark)), 0)
+    condition = "" if why_single_task(plan) else ", where the state is small"
     variants = [
         (f"# Up to {max_bytes:,} bytes of files{condition}", _jobs(plan, options, spark, 1, straight=True)),
         (f"# Up to {settings.max_single_task_rows:,} rows, with the state", _jobs(plan, options, spark, 1)),
@@ -73,7 +73,7 @@ def _jobs(plan: Plan, options: Options, spark: SparkSession, rows: int, straight
         (folder / "in").mkdir()
         run = Run(plan, options, spark, folder, 0, partial(PlanningEngine, plan=plan, rows=rows))
         if not straight:
-            run.batches.few = -1
+            run.batches.max_single_task_bytes = -1
         deque(run.outputs(Sources([open_source(str(folder / "in"))]), ()), maxlen=0)
         assert isinstance(run.exchange, PlanningEngine)
         return run.exchange.jobs
@@ -88,31 +88,33 @@ class PlanningEngine(SparkEngine):
 
     def __init__(self, spark: SparkSession, store: Store, plan: Plan, rows: int) -> None:
         super().__init__(spark, store)
-        self.levels = range(len(levels(plan, closures(plan))) + 1)  # 0: the facts of a plan that is run as a whole
+        self.levels = range(
+            len(stages_of(plan, closure_inputs(plan))) + 1
+        )  # 0: the facts of a plan that is run as a whole
         self.rows = rows
         self.jobs: list[Planned] = []
-        self.steps = [SOURCES]
+        self.steps = [SOURCE_STEP]
         """The steps of the next job."""
         self.unmade = (write(store.path(), ARROW.empty_table()),)
         """An empty file that stands for all files that no job writes."""
 
-    def worked(self, messages: DataFrame, step: Step, partitions: int) -> DataFrame:
+    def shuffle(self, messages: DataFrame, step: WorkerStep, partitions: int) -> DataFrame:
         self.steps.append(step.__name__)
-        return super().worked(messages, step, partitions)
+        return super().shuffle(messages, step, partitions)
 
-    def each(self, steps: Sequence[Step]) -> TaskReport:
+    def run_tasks(self, steps: Sequence[WorkerStep]) -> TaskReport:
         self.steps = []
         lineage = by_own_workers(self.nothing, steps, is_local(self.spark)).toDebugString() or b""
         tasks = f", in {len(steps)} tasks" if len(steps) > 1 else ""
         self.jobs.append(Planned((f"{steps[0].__name__}{tasks}",), lineage.decode()))
-        return TaskReport(rows=self.rows)
+        return TaskReport(row_count=self.rows)
 
-    def told(self, messages: DataFrame) -> TaskReport:
-        left = (DELIVER, *(() if self.jobs else self.levels))
+    def run(self, messages: DataFrame) -> TaskReport:
+        left = (OUTPUT_STAGE, *(() if self.jobs else self.levels))
         plan = str(messages._jdf.queryExecution().executedPlan().toString())
         self.jobs.append(Planned(tuple(self.steps), plan.rstrip()))
         self.steps = []
-        return TaskReport(rows=self.rows, files=tuple((ROW, level, "") for level in left))
+        return TaskReport(row_count=self.rows, files=tuple((ROW, level, "") for level in left))
 
     def _read(self, parts: Iterable[Folder]) -> DataFrame | None:
         return super()._read([self.unmade]) if list(parts) else None

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow
 
-from squall.builders.distributed.io.records import Failed, from_arrow
-from squall.builders.distributed.io.task_output import ORDER
+from squall.builders.distributed.io.records import WorkerError, from_arrow
+from squall.builders.distributed.io.task_output import OUTPUT_ORDER
 from squall.builders.runtime.serde import unpack_output
 from squall.contracts import Output
 from squall.errors import BuilderError, did_you_mean
@@ -76,7 +76,7 @@ def shape(plan: Plan) -> Shape:
     shapes = {_shape(plan, end) for node, _ in plan.sinks for end in _ends(plan, node.id)}
     if len(shapes) != 1:
         raise BuilderError(
-            f"a DataFrame has the columns of one query: {' and '.join(sorted(map(_told, shapes)))} are different ones",
+            f"a DataFrame has the columns of one query: {' and '.join(sorted(map(_shape_text, shapes)))} differ",
             hint="make a plan for each of them",
         )
     columns = shapes.pop()
@@ -106,7 +106,7 @@ def _shape(plan: Plan, id: str) -> Shape:
     return Shape(FACT)
 
 
-def _told(shape: Shape) -> str:
+def _shape_text(shape: Shape) -> str:
     return f"({', '.join(shape.names)})"
 
 
@@ -122,7 +122,7 @@ def numbered(answers: DataFrame) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    number = f.row_number().over(Window.partitionBy("start", "node").orderBy(*ORDER))
+    number = f.row_number().over(Window.partitionBy("start", "node").orderBy(*OUTPUT_ORDER))
     return answers.withColumn("weight", f.when(f.length("spans") > 0, number).otherwise(0).cast("int"))
 
 
@@ -134,7 +134,7 @@ def frame(answers: DataFrame, columns: Shape) -> DataFrame:
             try:
                 yield _batch(batch, columns)
             except BuilderError as error:
-                raise Failed(error) from None
+                raise WorkerError(error) from None
 
     return answers.mapInArrow(step, columns.schema)
 
@@ -206,4 +206,4 @@ def _plain(cell: Column, name: str, type: str) -> Column:
     wrong = BuilderError(
         f"a value of `{name}` is no {type}", hint=f"have the query answer with what is, or `{name}=string`"
     )
-    return f.when(lexical.isNull() | value.isNotNull(), value).otherwise(f.raise_error(f.lit(Failed.text(wrong))))
+    return f.when(lexical.isNull() | value.isNotNull(), value).otherwise(f.raise_error(f.lit(WorkerError.text(wrong))))

@@ -16,15 +16,20 @@ from squall import functions
 from squall.builders.distributed.exec.micro_batch import MicroBatches
 from squall.builders.distributed.exec.routing import PhysicalPlan
 from squall.builders.distributed.exec.sharded_plan import Shards
-from squall.builders.distributed.io.ingest import check_clock, is_live, lose
+from squall.builders.distributed.io.ingest import check_clock, is_live, record_dead_letter
 from squall.builders.distributed.io.parsing import Document, lines_parser, spool_lines
-from squall.builders.distributed.io.splits import all_parser, parts_parser, weight
-from squall.builders.distributed.plan.broadcast import chosen, closures, general, vocabularies
+from squall.builders.distributed.io.splits import fixed_splits_parser, split_bytes, splits_parser
+from squall.builders.distributed.plan.broadcast import (
+    choose_broadcast,
+    closure_inputs,
+    general_inputs,
+    vocabulary_inputs,
+)
 from squall.builders.distributed.plan.partitioning import Address
-from squall.builders.distributed.plan.sampling import Arriving
-from squall.builders.distributed.plan.shardability_reasons import as_a_whole
-from squall.builders.distributed.plan.skew import Hot, hottest, scatterable
-from squall.builders.distributed.plan.stages import groupings, levels
+from squall.builders.distributed.plan.sampling import InputSampler
+from squall.builders.distributed.plan.shardability_reasons import why_single_task
+from squall.builders.distributed.plan.skew import SkewedKeys, find_skewed_keys, splittable_inputs
+from squall.builders.distributed.plan.stages import partitionings_of, stages_of
 from squall.builders.local.replay import Given
 from squall.builders.runtime.state import COMPACT
 from squall.builders.spark import executor_sources
@@ -116,21 +121,21 @@ class Run:
         self.closed = False
         """Whether no further micro-batch may start."""
 
-    def _batches(self, broadcast_inputs: frozenset[Address], skewed_keys: Hot) -> MicroBatches | Shards:
+    def _batches(self, broadcast_inputs: frozenset[Address], skewed_keys: SkewedKeys) -> MicroBatches | Shards:
         """Makes the processor of micro-batches.
 
         Args:
             broadcast_inputs: the broadcast inputs, besides those of transitive closures.
             skewed_keys: the skewed keys, by input.
         """
-        broadcast_inputs |= closures(self.plan)
-        stages = levels(self.plan, broadcast_inputs, skewed_keys)
+        broadcast_inputs |= closure_inputs(self.plan)
+        stages = stages_of(self.plan, broadcast_inputs, skewed_keys)
         program = PhysicalPlan(
             self.plan, stages, functions.own(), self.begin, self.options.measure, broadcast_inputs, skewed_keys
         )
         max_cached_rows, local = self.settings.max_cached_state_rows, is_local(self.spark)
         max_bytes = self.settings.single_task_bytes(stages, local)
-        if as_a_whole(self.plan):
+        if why_single_task(self.plan):
             return Shards(self.exchange, self.store, program, self.options.steps, max_cached_rows, max_bytes)
         max_state_rows = max_cached_rows if local else 0  # there is one worker for it, which holds what it has done
         return MicroBatches(
@@ -154,7 +159,7 @@ class Run:
         if isinstance(batches, Sources):
             self.committer.settle = batches.settle
             batches.ends = self.stop if self._can_stop(batches) else None
-        self.committer.resume(self.batches.done)
+        self.committer.resume(self.batches.committed_count)
         try:
             yield from self._outputs(self._inputs(batches), static)
         finally:
@@ -189,7 +194,7 @@ class Run:
             return
         _check_streaming_frames(inputs)
         with self._reporting():
-            first = self._start(static, inputs) if self.batches.done == 0 else None
+            first = self._start(static, inputs) if self.batches.committed_count == 0 else None
             if inputs.documents:
                 yield from self._stream(inputs, first)
             elif first is not None:
@@ -197,7 +202,7 @@ class Run:
             if self.batches.unfinished and not self.stopped:
                 yield from self._run_batch(BatchInput(), last=True)
         if not self.stopped:
-            self.committer.keep(self.batches.done, last=True)
+            self.committer.keep(self.batches.committed_count, last=True)
             self.committer.deliver()
 
     def _reporting(self) -> AbstractContextManager[None]:
@@ -229,44 +234,46 @@ class Run:
 
     def _answers(self, sources: Sequence[Source | None] = ()) -> Iterator[Output]:
         """Records the dead letters of the processed batch and yields its outputs."""
-        for dead_letter in self.batches.losses():
-            lose(dead_letter, self.options.ledger, sources)
-        for number, count in self.batches.told.counts:
+        for dead_letter in self.batches.dead_letters():
+            record_dead_letter(dead_letter, self.options.ledger, sources)
+        for number, count in self.batches.report.source_counts:
             if sources and (source := sources[number]) is not None:
                 source.reading.statements += count
         if self.folder_writer is None:
             yield from self.batches.outputs()
-        elif (answers := self.batches.answers()) is not None:
-            self.folder_writer.write(answers, self.batches.done)
+        elif (answers := self.batches.output_frame()) is not None:
+            self.folder_writer.write(answers, self.batches.committed_count)
 
     def _process(self, batch_input: BatchInput, last: bool, keep: bool) -> None:
         """Processes a batch, in a single task where its input is small."""
         parts = list(chain.from_iterable(batch_input.parts))
         is_work = batch_input.parts or batch_input.first or self.batches.unfinished
-        if is_work and not batch_input.texts and self.batches.fits(sum(map(weight, parts))):
-            self.batches.work_straight(all_parser(self.documents, parts), batch_input.first, last, keep)
+        if is_work and not batch_input.texts and self.batches.fits_single_task(sum(map(split_bytes, parts))):
+            self.batches.process_in_single_task(
+                fixed_splits_parser(self.documents, parts), batch_input.first, last, keep
+            )
         else:
-            self.batches.work(self._records(batch_input), last, keep)
+            self.batches.process(self._records(batch_input), last, keep)
 
     def _commit(self, number: int | None) -> None:
         """Commits a batch whose outputs have been taken: makes them durable first, then counts the batch."""
-        self.committer.keep(self.batches.done + 1)
+        self.committer.keep(self.batches.committed_count + 1)
         self.batches.commit(number)
         self.committer.deliver()
-        if self.batches.done % COMPACT == 0:
+        if self.batches.committed_count % COMPACT == 0:
             gc.collect()  # py4j leaves cycles, and by them what Java has of DataFrames that nobody needs
         if self.reporter is not None:
-            self.reporter.tell(self.batches.done - 1, self.batches.tally.figures())
+            self.reporter.tell(self.batches.committed_count - 1, self.batches.node_metrics.by_node())
 
     def _start(self, static: Iterable[Event], inputs: Inputs) -> BatchInput:
         """Returns the initial batch: axioms and static data, if there are any."""
         file = self.path / "spool" / "static" / "static.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        samples = Arriving(self.plan)
+        samples = InputSampler(self.plan)
         static_events = samples.seen(event._replace(time=ALWAYS) for event in static)
         draft = write_lines(file, chain.from_iterable(map(spool_lines, static_events)))
         self._choose_join_strategies(samples.rows, inputs)
-        first = self.batches.first()
+        first = self.batches.initial_records()
         if draft is None:
             return BatchInput(first=first)
         publish(draft)
@@ -274,26 +281,28 @@ class Run:
 
     def _choose_join_strategies(self, rows: Mapping[Address, int], inputs: Inputs) -> None:
         """Chooses the broadcast inputs and the skewed keys. rows: the number of static rows of each input."""
-        if as_a_whole(self.plan):
+        if why_single_task(self.plan):
             return
         hot_key_share = self.settings.hot_key_share(self.exchange.partitions)
         max_broadcast_rows = self.settings.max_broadcast_rows if rows else 0
-        splittable_inputs = scatterable(self.plan, groupings(self.plan)) if hot_key_share else {}
-        if not max_broadcast_rows and not splittable_inputs:
+        candidates = splittable_inputs(self.plan, partitionings_of(self.plan)) if hot_key_share else {}
+        if not max_broadcast_rows and not candidates:
             return
-        samples = Arriving(self.plan, splittable_inputs)
+        samples = InputSampler(self.plan, candidates)
         for head in heads(inputs):
             samples.count(head)
-        stream_inputs = {*samples.rows, *general(self.plan)}
+        stream_inputs = {*samples.rows, *general_inputs(self.plan)}
         broadcast_inputs = (
-            chosen(self.plan, rows, stream_inputs, max_broadcast_rows, vocabularies(self.plan))
+            choose_broadcast(self.plan, rows, stream_inputs, max_broadcast_rows, vocabulary_inputs(self.plan))
             if max_broadcast_rows
             else frozenset()
         )
-        still_splittable = scatterable(self.plan, groupings(self.plan, broadcast_inputs | closures(self.plan)))
+        still_splittable = splittable_inputs(
+            self.plan, partitionings_of(self.plan, broadcast_inputs | closure_inputs(self.plan))
+        )
         skewed_keys = {
             address: keys
-            for address, keys in hottest(samples.keys, hot_key_share).items()
+            for address, keys in find_skewed_keys(samples.keys, hot_key_share).items()
             if address in still_splittable
         }
         if broadcast_inputs:
@@ -309,12 +318,12 @@ class Run:
         """Returns the records of a batch's input; None: there are none."""
         frames: list[DataFrame] = []
         if batch_input.first:
-            frames.append(self.exchange.made(self.batches.starting(batch_input.first)))
+            frames.append(self.exchange.generate(self.batches.initial_step(batch_input.first)))
         if batch_input.parts:
-            step = self.batches.reading(parts_parser(self.documents, batch_input.parts))
+            step = self.batches.source_step(splits_parser(self.documents, batch_input.parts))
             frames.append(by_workers(self.spark.range(0, len(batch_input.parts), 1, len(batch_input.parts)), step))
         if batch_input.texts:
-            step = self.batches.reading(lines_parser(self.documents))
+            step = self.batches.source_step(lines_parser(self.documents))
             frames += (by_workers(text, step) for text in batch_input.texts)
         return self.exchange.union(frames)
 

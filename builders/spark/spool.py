@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from squall.builders.distributed.io.parsing import Lost, lost_line, spool_lines
-from squall.builders.distributed.io.prefetch import Ended, Intake, Part, split
+from squall.builders.distributed.io.parsing import DeadLetter, dead_letter_line, spool_lines
+from squall.builders.distributed.io.prefetch import EndOfSources, PrefetchedBatch, Prefetcher, split_end
 from squall.builders.local.replay import Given
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS
@@ -59,7 +59,7 @@ class Spool:
         saved = self._known() if keeps else None
         if saved is not None:
             self.number, self._latest = saved["file"], saved["latest"]
-        self._intake = Intake(inputs, keeps, self._latest)
+        self._intake = Prefetcher(inputs, keeps, self._latest)
         if isinstance(inputs, Sources):
             inputs.adopt(self)
             for ledger in inputs.ledgers:
@@ -101,13 +101,13 @@ class Spool:
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
         """Spools a dead letter (`squall.contracts.Ledger`), so that it counts with the rest of its batch."""
-        self._intake.lost.append(Lost(cause, source, 0, line or 0, reason, text))
+        self._intake.lost.append(DeadLetter(cause, source, 0, line or 0, reason, text))
 
     # Writing
 
     def _write_as_it_comes(self) -> None:
         """Writes arriving events as files, one for what arrives within `SPOOL_INTERVAL_SECONDS` of a batch."""
-        end: Ended | None = None
+        end: EndOfSources | None = None
         try:
             while end is None:
                 parts, end = _gather(self._intake)
@@ -117,16 +117,16 @@ class Spool:
         except BaseException as error:  # given to the thread that takes the outputs
             self._fail(error)
 
-    def _write(self, parts: Iterable[Part]) -> None:
+    def _write(self, parts: Iterable[PrefetchedBatch]) -> None:
         """Writes a file of parts, if they have any content."""
-        last: Part | None = None
+        last: PrefetchedBatch | None = None
 
         def lines() -> Iterator[str]:
             nonlocal last
             for last in parts:
                 for event in last.events:
                     yield from spool_lines(event)
-                yield from map(lost_line, last.lost)
+                yield from map(dead_letter_line, last.lost)
                 self._latest = last.events[-1].time if last.events else self._latest
 
         draft = write_lines(file_of(self.files, self.number + 1), lines())
@@ -134,17 +134,17 @@ class Spool:
             self.number += 1
             self._waiting.append((self.number, last.positions))
             if self._keeps:
-                self._note(last.standings, last.positions)
+                self._note(last.current_offsets, last.positions)
             publish(draft)
 
     # Where sources stand
 
-    def _note(self, standings: Sequence[Any], positions: Mapping[int, str]) -> None:
+    def _note(self, current_offsets: Sequence[Any], positions: Mapping[int, str]) -> None:
         """Saves that the last file counts, and the offsets of the sources behind it."""
         offsets = {"file": self.number, "latest": self._latest, "sources": _uris(self.inputs)}
         draft = self._offsets_file.with_suffix(".tmp")
         with draft.open("w", encoding="utf-8") as file:
-            json.dump(offsets | {"standings": standings, "positions": positions}, file)
+            json.dump(offsets | {"standings": current_offsets, "positions": positions}, file)
             _settle(file)
         draft.replace(self._offsets_file)
 
@@ -167,7 +167,7 @@ class Spool:
                 draft.unlink()
         self.inputs.keep(saved["standings"] if saved is not None else (), int(SPOOL_INTERVAL_SECONDS * 1000))
         if saved is None:
-            self._note(self.inputs.standings(), {})
+            self._note(self.inputs.current_offsets(), {})
             return
         positions = {int(number): position for number, position in saved["positions"].items()}
         self._waiting.append((self.number, positions))
@@ -177,13 +177,13 @@ def _uris(inputs: Sources | Given) -> list[str]:
     return [source.uri for source in inputs.sources] if isinstance(inputs, Sources) else []
 
 
-def _gather(intake: Intake) -> tuple[list[Part], Ended | None]:
+def _gather(intake: Prefetcher) -> tuple[list[PrefetchedBatch], EndOfSources | None]:
     """Returns the next batch with what arrives soon after it, and the end of the input, if it has been reached."""
     items = intake.take(None)
     limit = time.monotonic() + SPOOL_INTERVAL_SECONDS
-    while not isinstance(items[-1], Ended) and (seconds_left := limit - time.monotonic()) > 0:
+    while not isinstance(items[-1], EndOfSources) and (seconds_left := limit - time.monotonic()) > 0:
         items += intake.take(seconds_left)
-    return split(items)
+    return split_end(items)
 
 
 # Files

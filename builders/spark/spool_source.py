@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from squall.builders.distributed.io.splits import blocks, shares
+from squall.builders.distributed.io.splits import blocks, pack_splits
 from squall.builders.spark.spool import file_of, numbers
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class SpoolSource(DataSource):
     """The data source of a spool's files; its path is their folder.
 
     Options: ``last``, the number of the last file when the query begins; ``most``, the most files of a micro-batch (0:
-    no limit); ``tasks``, ``least`` and ``share``, the arguments of `squall.builders.distributed.io.splits.shares`.
+    no limit); ``tasks``, ``least`` and ``share``, the arguments of `squall.builders.distributed.io.splits.pack_splits`.
     Columns: ``value``, the lines of a split; ``file``, its path; ``block``, the byte at which the split begins.
     """
 
@@ -86,7 +86,7 @@ class _Reader(DataSourceStreamReader):
         paths = (file_of(self._folder, number) for number in range(start[_OFFSET] + 1, end[_OFFSET] + 1))
         sizes = [(0, str(path), path.stat().st_size) for path in paths]
         options = self._given
-        task_shares = shares(sizes, options["tasks"], options["least"], options["share"]) if sizes else []
+        task_shares = pack_splits(sizes, options["tasks"], options["least"], options["share"]) if sizes else []
         return [InputPartition(share) for share in task_shares]
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from squall.builders.distributed.exec.routing import BUCKETS
+from squall.builders.distributed.exec.routing import BUCKET_COUNT
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.local.identity import differences, rules
 from squall.errors import BuilderError
@@ -133,7 +133,7 @@ class Store:
 def _meaning(plan: Plan) -> dict[str, Any]:
     """Returns what identifies the owner of a checkpoint."""
     digest = hashlib.sha256(repr(plan.nodes).encode()).hexdigest()
-    return {"format": FORMAT, "rules": rules(plan), "planner": plan.planner, "plan": digest, "buckets": BUCKETS}
+    return {"format": FORMAT, "rules": rules(plan), "planner": plan.planner, "plan": digest, "buckets": BUCKET_COUNT}
 
 
 def check_owner(plan: Plan, checkpoint: Path) -> None:

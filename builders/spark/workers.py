@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow
 
-from squall.builders.distributed.io.records import SCHEMA, Step
+from squall.builders.distributed.io.records import SCHEMA, WorkerStep
 from squall.process.gc_tuning import calm_collector, spare_collector
 
 # `mapInArrow` asks for pandas, of which neither it nor squall uses anything: rows go to Python as Arrow.
@@ -27,7 +27,7 @@ that processes whole batches, or shards of them, has a pool of its own."""
 _ENVIRONMENT = threading.Lock()
 
 
-def by_workers(rows: DataFrame, step: Step) -> DataFrame:
+def by_workers(rows: DataFrame, step: WorkerStep) -> DataFrame:
     """Runs a step on rows in the Python workers of their partitions."""
 
     def work(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -39,7 +39,7 @@ def by_workers(rows: DataFrame, step: Step) -> DataFrame:
     return rows.mapInArrow(work, SCHEMA)
 
 
-def by_own_workers(nothing: RDD[int], steps: Sequence[Step], local: bool) -> RDD[pyarrow.RecordBatch]:
+def by_own_workers(nothing: RDD[int], steps: Sequence[WorkerStep], local: bool) -> RDD[pyarrow.RecordBatch]:
     """Runs steps without input, each as a task of its own.
 
     With `local`, all tasks run on this machine, and a step runs in the same worker each time, because each has a pool
@@ -57,7 +57,7 @@ def by_own_workers(nothing: RDD[int], steps: Sequence[Step], local: bool) -> RDD
     return rdds[0] if len(rdds) == 1 else nothing.context.union(rdds).setName(steps[0].__name__)
 
 
-def _by_own_worker(nothing: RDD[int], step: Step, pool: int) -> RDD[pyarrow.RecordBatch]:
+def _by_own_worker(nothing: RDD[int], step: WorkerStep, pool: int) -> RDD[pyarrow.RecordBatch]:
     def work(_: int, rows: Iterable[int]) -> Iterator[pyarrow.RecordBatch]:
         deque(rows, maxlen=0)  # Spark ends a worker that leaves something, and with it what it holds
         calm_collector()

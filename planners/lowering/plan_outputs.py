@@ -41,7 +41,7 @@ class End(NamedTuple):
     """A node in which a rule ends (`Emit`, `Answer`, `Update`), and the answer that the rule belongs to."""
 
     node: str
-    telling: OutputSpec
+    spec: OutputSpec
 
 
 def finish(draft: Draft, system: System, ends: Iterable[End], planner: str) -> Plan:
@@ -85,25 +85,25 @@ class _Way(NamedTuple):
     whole: OutputSpec | None = None
 
     @property
-    def told(self) -> tuple[str, str, Report, tuple[Source, ...]]:
+    def emission_key(self) -> tuple[str, str, Report, tuple[Source, ...]]:
         """What is a `Feed`'s `way`."""
         return self.stream, self.output, self.report, self.sources
 
 
 def _ways(system: System, ends: Iterable[End]) -> dict[OutputSpec, _Way]:
     shapes_by_stream: dict[str, Shapes[str | None]] = {}
-    for telling in output_specs(system):
-        for rule in telling.rules if telling.stream else ():
-            for shape, graph in stream_shapes(rule, telling.stream):
-                shapes_by_stream.setdefault(telling.stream, Shapes()).add(shape, graph)
-    return {telling: _way_of(telling, shapes_by_stream) for telling in dict.fromkeys(end.telling for end in ends)}
+    for spec in output_specs(system):
+        for rule in spec.rules if spec.stream else ():
+            for shape, graph in stream_shapes(rule, spec.stream):
+                shapes_by_stream.setdefault(spec.stream, Shapes()).add(shape, graph)
+    return {spec: _way_of(spec, shapes_by_stream) for spec in dict.fromkeys(end.spec for end in ends)}
 
 
-def _way_of(telling: OutputSpec, shapes_by_stream: Mapping[str, Shapes[str | None]]) -> _Way:
-    read = _with_instants(telling, shapes_by_stream) if telling.output == "rstream" else ()
-    own = (telling.name, telling.stream) if telling.has_facts else ("", "")
-    snapshot_spec = telling if telling.output == "rstream" and _is_looked_at(telling.report) else None
-    return _Way(telling.output, telling.report, read, *own, snapshot_spec)
+def _way_of(spec: OutputSpec, shapes_by_stream: Mapping[str, Shapes[str | None]]) -> _Way:
+    read = _with_instants(spec, shapes_by_stream) if spec.output == "rstream" else ()
+    own = (spec.name, spec.stream) if spec.has_facts else ("", "")
+    snapshot_spec = spec if spec.output == "rstream" and _is_looked_at(spec.report) else None
+    return _Way(spec.output, spec.report, read, *own, snapshot_spec)
 
 
 def _is_looked_at(report: Report) -> bool:
@@ -112,11 +112,11 @@ def _is_looked_at(report: Report) -> bool:
     return report.policy == "change" or (report.policy == "nonempty" and report.empty)
 
 
-def _with_instants(telling: OutputSpec, shapes_by_stream: Mapping[str, Shapes[str | None]]) -> tuple[Source, ...]:
+def _with_instants(spec: OutputSpec, shapes_by_stream: Mapping[str, Shapes[str | None]]) -> tuple[Source, ...]:
     """The sources whose events say when an answer is evaluated. Those of a stream that the program makes only do where
     some of them may fit a pattern: or else a stream would be evaluated whenever it is."""
-    read_sources = sources(telling.rules)
-    needs = [need for rule in telling.rules for need in dependencies(rule)] if shapes_by_stream else []
+    read_sources = sources(spec.rules)
+    needs = [need for rule in spec.rules for need in dependencies(rule)] if shapes_by_stream else []
     for stream, shapes in shapes_by_stream.items():
         if not any(need.reads_stream(stream, graph) for need in needs for graph in shapes.overlapping(need.shape)):
             read_sources = tuple(
@@ -145,13 +145,13 @@ def _delivered(
     for facts in derived_facts:
         if facts.way is not None:
             inputs.setdefault(facts.way, []).append(facts.node)
-    for node, telling in ends:
-        inputs.setdefault(ways[telling], []).append(node)
+    for node, spec in ends:
+        inputs.setdefault(ways[spec], []).append(node)
         if _inserts(draft.nodes[node].op):
-            inserted.add(ways[telling])
+            inserted.add(ways[spec])
     sinks = []
     for way, nodes in inputs.items():
-        specs = [telling for telling, spec_way in ways.items() if spec_way == way]
+        specs = [spec for spec, spec_way in ways.items() if spec_way == way]
         distinct = way in inserted or _overlaps([facts for facts in derived_facts if facts.way == way])
         sinks.append(draft.add(_deliver(way, specs, distinct), *nodes))
     return sinks
@@ -216,10 +216,10 @@ class Facts(NamedTuple):
 
 def _unique_facts(draft: Draft, ends: Iterable[End], ways: Mapping[OutputSpec, _Way]) -> list[Facts]:
     groups: dict[tuple[Shape, bool, _Way | None], list[str]] = {}
-    for id, telling in ends:
+    for id, spec in ends:
         op = draft.nodes[id].op
         if isinstance(op, ops.Construct):
-            way = None if op.internal else ways[telling]
+            way = None if op.internal else ways[spec]
             groups.setdefault((shape_of(op.template), op.reentrant, way), []).append(id)
     ordered_groups = sorted(groups.items(), key=_of_kind)
     return [
@@ -297,7 +297,7 @@ def _read_unread(draft: Draft, derived_facts: Sequence[Facts], ways: Iterable[_W
             sources_by_spec.setdefault(place, []).append(node.op.source)
     for way, stream_facts in _streams(derived_facts).items():
         every = sorted(facts.node for facts in stream_facts)
-        known_sources = sources_by_spec.setdefault((way.told, *every), [])
+        known_sources = sources_by_spec.setdefault((way.emission_key, *every), [])
         for evaluated_source in evaluated:
             is_counted = evaluated_source.step_of(way.stream) <= 1 or any(
                 evaluated_source.counts_as(other_source, way.stream) for other_source in known_sources

@@ -87,9 +87,9 @@ def plan_in_written_order(draft: Draft, system: System, body: Body) -> list[End]
     as they are written, its consequences."""
     planner = _Written(draft, body)
     return [
-        End(node, telling)
-        for telling in output_specs(system)
-        for rule in telling.rules
+        End(node, spec)
+        for spec in output_specs(system)
+        for rule in spec.rules
         for node in ends(draft, planner.solutions(rule, is_query(rule)), rule)
     ]
 
@@ -319,10 +319,12 @@ def _existing(draft: Draft, rows: Rows, part: Exists, forms: Sequence[Rows]) -> 
         return rows if part.variable is None else _extended(draft, rows, Bind(part.variable, TRUE))
     if part.variable is None:
         return rows
-    return _told(draft, rows, matching_keys, keys, part.variable)
+    return _existence_column(draft, rows, matching_keys, keys, part.variable)
 
 
-def _told(draft: Draft, rows: Rows, matching_keys: str, keys: tuple[tuple[int, int], ...], variable: Variable) -> Rows:
+def _existence_column(
+    draft: Draft, rows: Rows, matching_keys: str, keys: tuple[tuple[int, int], ...], variable: Variable
+) -> Rows:
     """The rows with whether there is a row for them in a set."""
     width = len(rows.names)
     own_columns = tuple(range(width))
@@ -482,7 +484,7 @@ def _quad(update: Insert | Delete, template: Pattern, rows: Rows, rule: System) 
 def _asked(draft: Draft, rows: Rows, rule: System) -> str:
     """Whether there is any row."""
     any_row = draft.add(ops.Distinct(0), draft.add(ops.Project(()), rows.node))
-    answer = _told(draft, unit(draft), any_row, (), Variable("there is any"))
+    answer = _existence_column(draft, unit(draft), any_row, (), Variable("there is any"))
     return draft.add(ops.Select((), (0,), (rule.name,), ask=True), answer.node)
 
 

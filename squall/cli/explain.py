@@ -139,10 +139,10 @@ def _explained(
     if stage == "pps":
         yield explain.FORMATS[format](plan, _figures(plan, figures, statistics))
     else:
-        yield _told(job_of(plan, builder, Options()), stage, builder)
+        yield _described(job_of(plan, builder, Options()), stage, builder)
     if job_too and hasattr(job := job_of(plan, builder, Options()), JOBS["job"]):
         yield f"\njob for {builder}:\n"
-        yield _told(job, "job", builder)
+        yield _described(job, "job", builder)
 
 
 def _figures(plan: Plan, measured: Path | None, statistics: Path | None) -> PlanMetrics | None:
@@ -200,7 +200,7 @@ def _written(tree: Any, language: str, format: str) -> str:
     return str(lexer.written(tree)).removesuffix("\n")
 
 
-def _told(job: Job, stage: str, builder: str) -> str:
+def _described(job: Job, stage: str, builder: str) -> str:
     if not hasattr(job, JOBS[stage]):
         raise UsageError(f"the builder `{builder}` has nothing to tell of its jobs at the stage `{stage}`")
     return str(getattr(job, JOBS[stage])())

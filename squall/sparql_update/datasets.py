@@ -21,7 +21,7 @@ from pyoxigraph import RdfFormat
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Term, Triple, is_iri
 from squall.streams import address
-from squall.streams.formats import BY_NAME, FORMATS, Format, Malformed, of_path, suffix, told
+from squall.streams.formats import BY_NAME, FORMATS, Format, Malformed, infer_format, of_path, suffix
 from squall.streams.formats.parsing import parse_graphs
 
 Graph = frozenset[Triple]
@@ -84,7 +84,7 @@ def read(uri: str, base: str | None = None, scope: str = "") -> Dataset:
     location.only("format")
     if location.scheme not in ("file", "stdin"):
         raise UsageError(f"`{uri}` is neither a file nor standard input (`-`)")
-    format, compressed = told(location.path, location.get("format"))
+    format, compressed = infer_format(location.path, location.get("format"))
     if format.timed or format.messages:
         kind = "timed" if format.timed else "a log of messages"
         raise UsageError(f"`{uri}` is {kind}: it is no data set", hint="`squall build` reads streams")
@@ -126,7 +126,9 @@ def writable(path: str, name: str | None = None) -> Format:
     if name is None:
         detected = (BY_NAME["nq"], False) if path == "-" else of_path(path)
         if detected is None:
-            raise UsageError(f"the format of `{path}` cannot be told from its name", hint="name it: `--format nq`")
+            raise UsageError(
+                f"the format of `{path}` cannot be infer_format from its name", hint="name it: `--format nq`"
+            )
         name = detected[0].name
     if name not in WRITABLE_FORMATS:
         raise UsageError(f"a data set cannot be written as `{name}`", hint=f"formats: {', '.join(WRITABLE_FORMATS)}")

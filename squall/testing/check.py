@@ -121,7 +121,7 @@ def _is_ordered(system: System) -> bool:
         rule for rule in rules(system) if any(isinstance(consequence, Select) for consequence in rule.consequences)
     ]
     order = queries[0].slice.order if len(queries) == 1 and queries[0].slice else ()
-    return all(telling.output == "rstream" for telling in output_specs(system) if telling.rules) and bool(order)
+    return all(spec.output == "rstream" for spec in output_specs(system) if spec.rules) and bool(order)
 
 
 def _solutions(items: Iterable[Timed]) -> list[Timed]:

@@ -14,13 +14,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 import squall
-from squall.builders.distributed.exec.routing import EVERY, PhysicalPlan
-from squall.builders.distributed.exec.worker import source_messages
-from squall.builders.distributed.io.parsing import Document, Parsed, parsed
+from squall.builders.distributed.exec.routing import BROADCAST_BUCKET, PhysicalPlan
+from squall.builders.distributed.exec.worker import source_records
+from squall.builders.distributed.io.parsing import Document, Parsed, parse_block
 from squall.builders.distributed.io.records import RowBatch
-from squall.builders.distributed.plan.sampling import Arriving
-from squall.builders.distributed.plan.skew import hottest, scatterable
-from squall.builders.distributed.plan.stages import groupings, levels
+from squall.builders.distributed.plan.sampling import InputSampler
+from squall.builders.distributed.plan.skew import find_skewed_keys, splittable_inputs
+from squall.builders.distributed.plan.stages import partitionings_of, stages_of
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from tests.bench.works import WORKS, Work
@@ -33,14 +33,14 @@ _HEAD = 1 << 18
 def busiest(plan: Plan, events: Sequence[Event], head: Sequence[Event], tasks: int, share: float) -> float:
     """How many times its share of the rows of level 1 the busiest of so many tasks gets. share: of the rows, from which
     on a key is hot; 0: none is."""
-    arriving = Arriving(plan, scatterable(plan, groupings(plan)))
+    arriving = InputSampler(plan, splittable_inputs(plan, partitionings_of(plan)))
     arriving.count(head)
-    hot = hottest(arriving.keys, share) if share else {}
-    program = PhysicalPlan(plan, levels(plan, hot=hot), hot=hot)
+    hot = find_skewed_keys(arriving.keys, share) if share else {}
+    program = PhysicalPlan(plan, stages_of(plan, hot=hot), skewed_keys=hot)
     counts: Counter[int] = Counter()
-    for message in source_messages(program, ALWAYS, [Parsed(0, events, [], len(events))]):
+    for message in source_records(program, ALWAYS, [Parsed(0, events, [], len(events))]):
         if isinstance(message, RowBatch) and message.level == 1:
-            places = range(tasks) if message.bucket == EVERY else [message.bucket % tasks]
+            places = range(tasks) if message.bucket == BROADCAST_BUCKET else [message.bucket % tasks]
             counts.update(dict.fromkeys(places, len(message.entries)))
     return max(counts.values()) / (counts.total() / tasks)
 
@@ -50,7 +50,7 @@ def measured(work: Work, size: int) -> list[tuple[str, list[float]]]:
     plan = squall.plan(squall.compile(work.text, lexer="jena"))
     lines = "".join(f"{line}\n" for line in work.stream(size)).encode()
     document = Document("stream.ntt")
-    events, head = (parsed(document, "stream.ntt", 0, 0, part, None)[0] for part in (lines, lines[:_HEAD]))
+    events, head = (parse_block(document, "stream.ntt", 0, 0, part, None)[0] for part in (lines, lines[:_HEAD]))
     return [
         (how, [busiest(plan, events, head, tasks, share / (2 * tasks)) for tasks in TASKS])
         for how, share in (("without", 0), ("with", 1))

@@ -137,9 +137,9 @@ class _Asking:
                 return None
             new_clauses += [*versions, *(call.clause for call in calls)]
             waiting += dict.fromkeys(call.question for call in calls if call.question not in waiting)
-        return self._told(new_clauses, {question.key for question in waiting})
+        return self._result(new_clauses, {question.key for question in waiting})
 
-    def _told(self, new_clauses: list[Clause], answered: set[_Key]) -> Asked:
+    def _result(self, new_clauses: list[Clause], answered: set[_Key]) -> Asked:
         warned: dict[str, TranslatorWarning] = {}
         for key, clauses in self.late.items():
             if key not in answered:

@@ -120,8 +120,8 @@ class Pairs(Home):
         if is_own is None:
             self.inner.add(Optional(times))
             return
-        is_told = calls.call("BOUND", (time,))
-        system = System(joinables=(times,), predicates=(Filter(calls.condition(is_told)),))
+        is_known = calls.call("BOUND", (time,))
+        system = System(joinables=(times,), predicates=(Filter(calls.condition(is_known)),))
         self.inner.join(Union((system, System())))
         body = Body(self.body.reads)
         body.add(*(Bind(name, value) for name, value in own.items()))
@@ -130,7 +130,7 @@ class Pairs(Home):
             body.add(Filter(when))
         exists = self.state.fresh("exists")
         self.body.add(Exists(exists, body.system()))
-        self.body.add(Filter(calls.condition(calls.call("IF", (is_told, is_own, calls.call("!", (exists,)))))))
+        self.body.add(Filter(calls.condition(calls.call("IF", (is_known, is_own, calls.call("!", (exists,)))))))
 
 
 class Times:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from squall.builders.distributed.io.parsing import event_of
+from squall.builders.distributed.io.parsing import event_from_rows
 from squall.builders.distributed.io.records import ROW, Record
 from squall.builders.runtime.serde import pack, unpack
 from squall.builders.runtime.zset import fact_row
@@ -21,7 +21,7 @@ from squall.plan import Plan
 from squall.plan.operators import Scan
 from squall.rdf import Event, Fact
 
-_COUNTED = 1
+_COUNT_WINDOW_SLOT = 1
 """The slot of what a `Scan` node keeps of windows of triples."""
 
 
@@ -46,23 +46,23 @@ class OrderedScan:
     def of_kept(self, slot: int, entry: Sequence[str | None]) -> str:
         """The same, of what such a node keeps in a slot (`squall.builders.runtime.operators.scan.ScanOperator`)."""
         stream = str(entry[0])
-        return stream if slot == _COUNTED else self.together(stream, entry[3:-3])
+        return stream if slot == _COUNT_WINDOW_SLOT else self.together(stream, entry[3:-3])
 
     def describe(self) -> Iterator[str]:
         """What is taken in turn, and by which task, as text: a line each."""
         for id, source in self.sources.items():
             counts = any(isinstance(window, CountWindow) for window in source.all_windows)
             task = "all of a stream in one task" if counts else "each by the task of its own"
-            yield f"then, facts in turn, {task}: {id} {why_in_turn(source)}"
+            yield f"then, facts in turn, {task}: {id} {why_ordered_source(source)}"
 
 
-def turns(plan: Plan) -> OrderedScan:
+def ordered_scan_of(plan: Plan) -> OrderedScan:
     """What a plan takes in turn."""
     reads = ((node.id, node.op.source) for node in plan.nodes if isinstance(node.op, Scan))
-    return OrderedScan({id: source for id, source in reads if why_in_turn(source) is not None})
+    return OrderedScan({id: source for id, source in reads if why_ordered_source(source) is not None})
 
 
-def why_in_turn(source: Source) -> str | None:
+def why_ordered_source(source: Source) -> str | None:
     """For which reason what a source brings is taken in turn; None: it need not be."""
     if source.removals:
         return "reads a stream that carries removals"
@@ -72,18 +72,18 @@ def why_in_turn(source: Source) -> str | None:
 
 # As messages
 
-Place = tuple[int, str, int]
+SplitPosition = tuple[int, str, int]
 """The number of a source, a file, and where the part of it begins that is read."""
 
 
-class Placing:
+class OrderedRecords:
     """Makes messages of facts, in the order in which they come, for a level."""
 
     def __init__(self, level: int) -> None:
         self.level = level
-        self.places: Counter[Place] = Counter()
+        self.places: Counter[SplitPosition] = Counter()
 
-    def message(self, place: Place, event: Event, kind: str, fact: Fact | None, bucket: int = 0) -> Record:
+    def message(self, place: SplitPosition, event: Event, kind: str, fact: Fact | None, bucket: int = 0) -> Record:
         """A fact, or an event without any. (start: its time; end, weight: where in the file it is.)"""
         source, file, block = place
         number = self.places[place]
@@ -93,32 +93,32 @@ class Placing:
         return Record(ROW, self.level, bucket, source, 0, row, event.time, block, number)
 
 
-def facts_of(event: Event) -> Iterator[tuple[str, Fact]]:
+def changes_of(event: Event) -> Iterator[tuple[str, Fact]]:
     """The facts of an event, what is removed first, with what happens to them."""
     yield from (("removed", fact) for fact in event.removed)
     yield from (("fact", fact) for fact in event.facts)
 
 
-def in_turn(messages: Iterable[Record]) -> list[Event]:
+def ordered_events(messages: Iterable[Record]) -> list[Event]:
     """The events of messages in order: what comes at one time, one after the other, is one."""
-    turn = map(_said, sorted(messages, key=_place))
-    return [event_of(*what, [cells for _, cells in alike]) for what, alike in groupby(turn, key=_what)]
+    turn = map(_change, sorted(messages, key=_sort_key))
+    return [event_from_rows(*what, [cells for _, cells in alike]) for what, alike in groupby(turn, key=_change_key)]
 
 
-_What = tuple[int, str, str, str]
+_ChangeKey = tuple[int, str, str, str]
 """When something came, its stream and graph, and what happened."""
 
 
-def _what(reason: tuple[_What, Sequence[str]]) -> _What:
+def _change_key(reason: tuple[_ChangeKey, Sequence[str]]) -> _ChangeKey:
     return reason[0]
 
 
-def _said(message: Record) -> tuple[_What, Sequence[str]]:
+def _change(message: Record) -> tuple[_ChangeKey, Sequence[str]]:
     """What a message says, and the row of its fact."""
     _, stream, graph, kind, *cells = map(str, unpack(message.row))
     return (message.start, stream, graph, kind), cells
 
 
-def _place(message: Record) -> tuple[int, int, str, int, int]:
+def _sort_key(message: Record) -> tuple[int, int, str, int, int]:
     """Where among all facts one belongs: by time, then as its source brings it."""
     return message.start, message.node, message.row.partition("\n")[0], message.end, message.weight

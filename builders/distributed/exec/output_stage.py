@@ -11,22 +11,22 @@ from dataclasses import replace
 from functools import partial
 from itertools import repeat
 
-from squall.builders.distributed.exec.report_times import ReportTimes, changes_only, evaluated
-from squall.builders.distributed.exec.routing import DELIVER, PhysicalPlan
+from squall.builders.distributed.exec.report_times import ReportTimes, evaluation_record, reports_on_change
+from squall.builders.distributed.exec.routing import OUTPUT_STAGE, PhysicalPlan
 from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.exec.worker import (
-    PLAIN,
+    FORWARD,
     Span,
-    behind,
-    figure_messages,
-    gathered,
-    here,
-    in_time,
-    name_of,
-    waiting,
-    worked_off,
+    buffered_batches,
+    local_outbox,
+    metric_records,
+    partition_input,
+    run_stages,
+    stage_name,
+    state_watermark,
+    timely_batches,
 )
-from squall.builders.distributed.io.records import ROW, Answers, Made, Record, RowBatch, Step
+from squall.builders.distributed.io.records import ROW, OutputBatch, Record, RowBatch, WorkerOutput, WorkerStep
 from squall.builders.distributed.plan.stages import Stage
 from squall.builders.runtime.operators import output_operator
 from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
@@ -38,38 +38,44 @@ from squall.plan.node_metrics import NodeMetric
 from squall.plan.operators import Sink as DeliverNode
 from squall.rdf import ALWAYS, FOREVER, Evaluated
 
-AtWork = OutputOperator | AppendOnlyOutput
+SinkOperator = OutputOperator | AppendOnlyOutput
 
 
-def delivery(program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State) -> Step:
-    """The worker's function that ends a batch: new state, and answers out (`Answers`). state: of the operation
+def output_step(program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State) -> WorkerStep:
+    """The worker's function that ends a batch: new state, and answers out (`OutputBatch`). state: of the operation
     nodes."""
-    return program.step("end", partial(_delivered, program, span, evaluations, state), [DELIVER])
+    return program.step("end", partial(_run_output, program, span, evaluations, state), [OUTPUT_STAGE])
 
 
-def changing(program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State) -> Step:
+def change_step(program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State) -> WorkerStep:
     """The worker's function that says, as messages of kind ``instant``, at which instants its part of an answer has
     changed, of those that are told only where they have."""
     return program.step("what has changed", partial(_changes, program, span, evaluations, state))
 
 
-def whole(program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State, end: State) -> Step:
-    """The worker's function for a batch that one task works off: `superstep` for all levels, then `delivery`; and,
-    since it has all of each answer, what `changing` says. state: of the levels; end: of the operation nodes."""
-    work = partial(worked_and_told, program, program.levels, span, evaluations, state, end)
+def single_task_step(
+    program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State, end: State
+) -> WorkerStep:
+    """The worker's function for a batch that one task works off: `stage_step` for all levels, then `output_step`; and,
+    since it has all of each answer, what `change_step` says. state: of the levels; end: of the operation nodes."""
+    work = partial(processed_with_outputs, program, program.stages, span, evaluations, state, end)
     return program.step("all levels and the end", work)
 
 
-def last_levels(
+def last_stages_step(
     program: PhysicalPlan, levels: Sequence[Stage], span: Span, evaluations: ReportTimes, state: State, end: State
-) -> Step:
-    """The worker's function for levels whose rows are told where they lie: `superstep`, then `delivery`. state: of the
-    levels; end: of the operation nodes, none of which is told only where all of it has changed."""
-    work = partial(worked_and_told, program, levels, span, evaluations, state, end)
-    return program.step(f"{name_of(levels, PLAIN)} and the end", work, [*(level.number for level in levels), DELIVER])
+) -> WorkerStep:
+    """Returns the worker's function for stages with co-partitioned output: `stage_step`, then `output_step`.
+
+    state: that of the stages. end: that of the sinks, none of which reports only whole changes.
+    """
+    work = partial(processed_with_outputs, program, levels, span, evaluations, state, end)
+    return program.step(
+        f"{stage_name(levels, FORWARD)} and the end", work, [*(level.number for level in levels), OUTPUT_STAGE]
+    )
 
 
-def worked_and_told(
+def processed_with_outputs(
     program: PhysicalPlan,
     levels: Sequence[Stage],
     span: Span,
@@ -77,17 +83,17 @@ def worked_and_told(
     state: State,
     end: State,
     row_batches: Iterable[RowBatch],
-) -> Iterator[Made]:
+) -> Iterator[WorkerOutput]:
     """What messages of a partition lead to on these levels, and what is told of it, which lies there. Messages whose
     time has not come are handed on as they are."""
     output_batches: list[RowBatch] = []
     stage_batches: list[RowBatch] = []
-    outbox = here if len({*state.owners}) == 1 else None
-    span, now, later_batches = in_time(row_batches, span)
-    yield from waiting(program, later_batches)
-    for parcel in now:
-        (output_batches if parcel.level == DELIVER else stage_batches).append(parcel)
-    for record in worked_off(program, levels, PLAIN, span, state, stage_batches, outbox=outbox):
+    outbox = local_outbox if len({*state.owners}) == 1 else None
+    span, now, later_batches = timely_batches(row_batches, span)
+    yield from buffered_batches(program, later_batches)
+    for row_batch in now:
+        (output_batches if row_batch.level == OUTPUT_STAGE else stage_batches).append(row_batch)
+    for record in run_stages(program, levels, FORWARD, span, state, stage_batches, outbox=outbox):
         if isinstance(record, RowBatch) and record.kind == ROW:
             output_batches.append(record)
         else:
@@ -95,24 +101,24 @@ def worked_and_told(
     changes = list(_changes(program, span, evaluations, end, output_batches))
     yield from changes
     reported = evaluations.reported(program.plan, {(message.node, message.start) for message in changes})
-    yield from _delivered(program, span, reported, end, output_batches)
+    yield from _run_output(program, span, reported, end, output_batches)
 
 
-def _delivered(
+def _run_output(
     program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State, row_batches: Iterable[RowBatch]
-) -> Iterator[Made]:
-    span, now, later_batches = in_time(row_batches, span)
+) -> Iterator[WorkerOutput]:
+    span, now, later_batches = timely_batches(row_batches, span)
     yield from later_batches
-    partition, fresh = gathered(now, state.owners)
+    partition, fresh = partition_input(now, state.owners)
     if partition is None:
         return
-    addressing = program.addressing()
+    router = program.router()
     cached, since = state.take(partition)
-    operators: dict[int, AtWork] = cached or _operators(program)
+    operators: dict[int, SinkOperator] = cached or _sink_operators(program)
     state_deltas = state.entries(since, partition)
-    upto = span.now if program.whole_instants else FOREVER - 1
+    upto = span.now if program.needs_complete_instants else FOREVER - 1
     for node, _ in program.plan.sinks:
-        number = addressing.numbers[node.id]
+        number = router.numbers[node.id]
         at_work = operators[number]
         at_work.log = None
         for slot in (0, 1):
@@ -122,34 +128,36 @@ def _delivered(
             at_work.keep()
         if arrived := fresh.get((number, 0)):
             at_work.apply(0, arrived)
-        outputs = _told(at_work, upto, evaluations.instants.get(number, ()))
+        outputs = _outputs_of(at_work, upto, evaluations.instants.get(number, ()))
         if program.measure:
-            yield from figure_messages(program, {node.id: NodeMetric(rows=len(outputs))})
+            yield from metric_records(program, {node.id: NodeMetric(rows=len(outputs))})
         if outputs:
             places, outputs_only = zip(*outputs, strict=True)
-            yield Answers(DELIVER, number, pack_outputs(outputs_only), [output.time for output in outputs_only], places)
-        watermark = behind(span, state)
+            yield OutputBatch(
+                OUTPUT_STAGE, number, pack_outputs(outputs_only), [output.time for output in outputs_only], places
+            )
+        watermark = state_watermark(span, state)
         for slot, entries in at_work.kept():
-            yield from addressing.state(node.id, slot, lasting(entries, watermark, at_work.together(slot)))
+            yield from router.state_batches(node.id, slot, lasting(entries, watermark, at_work.together(slot)))
         at_work.expire(watermark)
     if state.keep:
         yield state.put(partition, operators, sum(at_work.size() for at_work in operators.values()))
 
 
-def _told(at_work: AtWork, now: int, instants: Sequence[int]) -> Sequence[tuple[str, Output]]:
+def _outputs_of(at_work: SinkOperator, now: int, instants: Sequence[int]) -> Sequence[tuple[str, Output]]:
     """What an operation node tells up to a time, each with its place."""
     if isinstance(at_work, OutputOperator) and at_work.instants is not None:
         return at_work.with_places(now, instants)
     return list(zip(repeat(""), at_work.flush(now, instants)))
 
 
-def _operators(program: PhysicalPlan) -> dict[int, AtWork]:
+def _sink_operators(program: PhysicalPlan) -> dict[int, SinkOperator]:
     """The operation nodes as they begin, by number. Whether something is reported has been decided, and that all has
     been told is for the driver to say."""
-    numbers = program.addressing().numbers
+    numbers = program.router().numbers
     return {
         numbers[node.id]: output_operator(
-            node, replace(op, queries=(), report=CLOSE if changes_only(op) else op.report), program.plan
+            node, replace(op, queries=(), report=CLOSE if reports_on_change(op) else op.report), program.plan
         )
         for node, op in program.plan.sinks
     }
@@ -158,11 +166,13 @@ def _operators(program: PhysicalPlan) -> dict[int, AtWork]:
 def _changes(
     program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State, row_batches: Iterable[RowBatch]
 ) -> Iterator[Record]:
-    changing_sinks = [(node, op) for node, op in program.plan.sinks if changes_only(op)]
-    partition, fresh = gathered(in_time(row_batches, span).now, state.owners) if changing_sinks else (None, {})
+    changing_sinks = [(node, op) for node, op in program.plan.sinks if reports_on_change(op)]
+    partition, fresh = (
+        partition_input(timely_batches(row_batches, span).now, state.owners) if changing_sinks else (None, {})
+    )
     if partition is None:
         return
-    numbers = program.addressing().numbers
+    numbers = program.router().numbers
     state_deltas = state.entries(state.versions, partition)
     for node, op in changing_sinks:
         number = numbers[node.id]
@@ -173,35 +183,35 @@ def _changes(
         at_work.flush(span.before, (last,) if last >= ALWAYS else ())
         at_work.apply(0, fresh.get((number, 0), []))
         for time in at_work.changed_at(evaluations.instants.get(number, ())):
-            yield evaluated(number, time)
+            yield evaluation_record(number, time)
 
 
 # What the driver hands on
 
 
-def told_whole(
+def snapshot_outputs(
     answers: Iterator[tuple[int, int, str]], deliveries: Mapping[int, DeliverNode], evaluations: ReportTimes
 ) -> Iterator[Output]:
     """The outputs in order, and behind all those of an evaluation, for queries that are told so, that they are all."""
-    waiting = sorted(
+    pending = sorted(
         (time, number) for number, times in evaluations.instants.items() if deliveries[number].queries for time in times
     )
-    if not waiting:
+    if not pending:
         yield from unpack_outputs(answers)
         return
     last: tuple[int, int] | None = None
     place = 0
     for time, number, text in answers:
-        while place < len(waiting) and waiting[place] < (time, number):
-            yield from _complete(waiting[place], deliveries, waiting[place] == last)
+        while place < len(pending) and pending[place] < (time, number):
+            yield from _completion_outputs(pending[place], deliveries, pending[place] == last)
             place += 1
         last = time, number
         yield unpack_output(text, time)
-    for evaluation in waiting[place:]:
-        yield from _complete(evaluation, deliveries, evaluation == last)
+    for evaluation in pending[place:]:
+        yield from _completion_outputs(evaluation, deliveries, evaluation == last)
 
 
-def _complete(
+def _completion_outputs(
     evaluation: tuple[int, int], deliveries: Mapping[int, DeliverNode], is_reported: bool
 ) -> Iterator[Output]:
     """That all of an evaluation has been told. told: there was something to tell."""

@@ -20,18 +20,18 @@ from squall.plan import Plan
 from squall.plan.operators import DerivedStream, Operator, Sink
 from squall.rdf import ALWAYS, HEARTBEAT, Event
 
-Times = Mapping[int, Sequence[int]]
+NodeInstants = Mapping[int, Sequence[int]]
 """By the number of a node the instants at which it is evaluated (integer ms), in order."""
-NEVER: Times = MappingProxyType({})
+NO_INSTANTS: NodeInstants = MappingProxyType({})
 
 
-def tellers(plan: Plan) -> dict[int, Sink | DerivedStream]:
+def rstream_nodes(plan: Plan) -> dict[int, Sink | DerivedStream]:
     """What is told whole, answers and streams that the plan makes, by the number of the node."""
     ends = ((number, node.op) for number, node in enumerate(plan.nodes) if isinstance(node.op, Sink | DerivedStream))
     return {number: op for number, op in ends if op.output == "rstream"}
 
 
-def changes_only(op: Operator) -> bool:
+def reports_on_change(op: Operator) -> bool:
     """Whether an answer is told whole, but only where it has changed."""
     return isinstance(op, Sink) and op.output == "rstream" and op.report.policy == "change"
 
@@ -39,22 +39,22 @@ def changes_only(op: Operator) -> bool:
 # What workers say
 
 
-def brought(stream: str, graph: str, time: int) -> Record:
+def stream_activity(stream: str, graph: str, time: int) -> Record:
     """A stream has brought something in a graph, at a time (integer ms). `HEARTBEAT`: time has come so far."""
     return Record(INSTANT, 0, 0, 0, 0, pack((stream, graph)), time, 0, 0)
 
 
-def evaluated(number: int, time: int) -> Record:
+def evaluation_record(number: int, time: int) -> Record:
     """What a node tells is to be evaluated at a time (integer ms), or, of an answer, has changed."""
     return Record(INSTANT, 0, 0, number, 0, "", time, 0, 0)
 
 
-class Noting:
+class EvaluationTimes:
     """Of the times at which streams bring something those that make a difference to when something is evaluated: where
-    windows have steps, the first of each step. (When a window of triples moves on, `moved_on` says.)"""
+    windows have steps, the first of each step. (When a window of triples moves on, `count_window_evaluations` says.)"""
 
     def __init__(self, plan: Plan) -> None:
-        reporters = tellers(plan)
+        reporters = rstream_nodes(plan)
         self.whole = {number: op.sources for number, op in reporters.items()}
         self.sources = tuple(dict.fromkeys(source for sources in self.whole.values() for source in sources))
         self.windows: dict[tuple[str, str], tuple[Window, ...]] = {}
@@ -74,7 +74,7 @@ class Noting:
             if windows is None:
                 read = (source for source in self.sources if source.is_affected_by(event))
                 windows = self.windows[place] = tuple(source.window_of(event.stream) for source in read)
-            spans = tuple(span for window in windows if (span := _span(window, event.time)) is not None)
+            spans = tuple(span for window in windows if (span := _window_span(window, event.time)) is not None)
             first_time = self.first.get((*place, spans))
             if windows and (first_time is None or event.time < first_time[2]):
                 self.first[*place, spans] = (*place, event.time)
@@ -86,34 +86,36 @@ class Noting:
         """What has been noted. latest: the time to which events have come, whatever they bring (integer ms); it matters
         where there are periods."""
         if self.has_periods and latest > ALWAYS:
-            yield brought(HEARTBEAT, "", latest)
-        yield from (brought(*first) for first in self.first.values())
-        yield from (evaluated(*removal) for removal in self.removed)
+            yield stream_activity(HEARTBEAT, "", latest)
+        yield from (stream_activity(*first) for first in self.first.values())
+        yield from (evaluation_record(*removal) for removal in self.removed)
 
 
-def _span(window: Window, time: int) -> Hashable:
+def _window_span(window: Window, time: int) -> Hashable:
     """What the times have in common that make no difference in a window; None: none of them does."""
     if not isinstance(window, CountWindow):
         return window.validity(time)
     return time if window.step == 1 else None
 
 
-def moved_on(
+def count_window_evaluations(
     reporters: Mapping[int, Sink | DerivedStream],
     source: Source,
     triple_counts: Mapping[str, int],
     events: Iterable[Event],
 ) -> Iterator[Record]:
     """What is to be evaluated since windows of triples have moved on by a step with events. told: what may be
-    (`tellers`). source: as what the events are read. came: how many triples had come before them, by the stream
+    (`rstream_nodes`). source: as what the events are read. came: how many triples had come before them, by the stream
     (`Reader.came`)."""
-    for stream, time in _steps(source, triple_counts, events) if reporters else ():
+    for stream, time in _count_window_steps(source, triple_counts, events) if reporters else ():
         for number, op in reporters.items():
             if any(source.counts_as(reader, stream) for reader in op.sources):
-                yield evaluated(number, time)
+                yield evaluation_record(number, time)
 
 
-def _steps(source: Source, triple_counts: Mapping[str, int], events: Iterable[Event]) -> Iterator[tuple[str, int]]:
+def _count_window_steps(
+    source: Source, triple_counts: Mapping[str, int], events: Iterable[Event]
+) -> Iterator[tuple[str, int]]:
     """The streams whose windows of triples move on by a step with events, each with the time."""
     counts = dict(triple_counts)
     for event in events:
@@ -149,7 +151,7 @@ class ReportTimes:
     def reported(self, plan: Plan, changed_queries: Collection[tuple[int, int]]) -> ReportTimes:
         """Only those at which something is told. changed: (number of the operation node, instant) where an answer has
         changed."""
-        changing = {number for number, node in enumerate(plan.nodes) if changes_only(node.op)}
+        changing = {number for number, node in enumerate(plan.nodes) if reports_on_change(node.op)}
         instants = {
             number: tuple(time for time in times if number not in changing or (number, time) in changed_queries)
             for number, times in self.instants.items()
@@ -157,9 +159,9 @@ class ReportTimes:
         return ReportTimes(self.last, instants)
 
 
-def note(instants_by_node: Mapping[int, Instants], rows: Iterable[tuple[str, int, int]]) -> None:
-    """Takes note of what workers have said (`brought`, `evaluated`): the row, the number of the node, and the time of
-    each message."""
+def add_evaluation_times(instants_by_node: Mapping[int, Instants], rows: Iterable[tuple[str, int, int]]) -> None:
+    """Adds what workers have reported (`stream_activity`, `evaluation_record`): the row, the number of the node, and the
+    time of each record."""
     for place, of, time in sorted(rows, key=itemgetter(2)):
         if not place:
             instants_by_node[of].add_instant(time)

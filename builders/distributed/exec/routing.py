@@ -11,19 +11,29 @@ from typing import Any
 import pyarrow
 
 from squall import functions
-from squall.builders.distributed.exec.ordered_scan import OrderedScan, turns
-from squall.builders.distributed.io.records import ROW, STATE, Made, Record, RowBatch, Step, apart, parcels, to_arrow
-from squall.builders.distributed.plan.partitioning import (
-    EVERYWHERE,
-    Address,
-    Apart,
-    Grouping,
-    goes_everywhere,
-    made_alike,
-    text_of,
+from squall.builders.distributed.exec.ordered_scan import OrderedScan, ordered_scan_of
+from squall.builders.distributed.io.records import (
+    ROW,
+    STATE,
+    Record,
+    RowBatch,
+    WorkerOutput,
+    WorkerStep,
+    as_row_batches,
+    split_by_stage,
+    to_arrow,
 )
-from squall.builders.distributed.plan.skew import Hot
-from squall.builders.distributed.plan.stages import Stage, ending, fused, groupings
+from squall.builders.distributed.plan.partitioning import (
+    BROADCAST,
+    Address,
+    Partitioning,
+    SkewedPartitioning,
+    is_broadcast,
+    key_text,
+    replicated_inputs_of,
+)
+from squall.builders.distributed.plan.skew import SkewedKeys
+from squall.builders.distributed.plan.stages import Stage, fused_joins_of, fused_output_stage, partitionings_of
 from squall.builders.runtime.multiway_join import FusedJoin
 from squall.builders.runtime.operators import output_operator
 from squall.builders.runtime.operators.event_time import EventTimeOperator, combiner, sieve
@@ -34,22 +44,22 @@ from squall.plan.operators import DerivedStream, Group, Sink, Slice, windows_of
 from squall.plan.partitioning import Columns, inputs_by_kind
 from squall.rdf.row_tags import RANK_SEPARATOR
 
-WAKE = -1
+WAKE_PORT = -1
 """The port of a message without a row: a node has something to do though nothing has come for it."""
-EVERY = -1
+BROADCAST_BUCKET = -1
 """The bucket of a message that goes to all tasks, as long as it is on its way to where it is repeated for each."""
-BUCKETS = 64
+BUCKET_COUNT = 64
 """Into how many buckets keys are hashed: the finest that state can be spread over. Part of what a checkpoint means."""
-Key = Callable[[Sequence[Any]], str]
+KeyFunction = Callable[[Sequence[Any]], str]
 """What rows have in common that are in one bucket, as text."""
-Owners = tuple[int, ...]
+BucketPartitions = tuple[int, ...]
 """For each bucket, the partition that its rows lie in after a shuffle."""
-TOGETHER: Owners = (0,) * BUCKETS
+SINGLE_PARTITION: BucketPartitions = (0,) * BUCKET_COUNT
 """All rows in one task."""
-TURNS = -1
+ORDERED_SCAN = -1
 """The level of facts that are taken one after the other: before all others
 (`squall.builders.distributed.exec.ordered_scan`)."""
-DELIVER = 1_000_000
+OUTPUT_STAGE = 1_000_000
 """The level of the operation node: after all others."""
 
 
@@ -61,35 +71,39 @@ class PhysicalPlan:
     hot: the keys that many rows have (`squall.builders.distributed.plan.skew`)."""
 
     plan: Plan
-    levels: tuple[Stage, ...]
-    own: tuple[functions.Function | functions.Builtin, ...] = ()
-    begin: int = 0
+    stages: tuple[Stage, ...]
+    user_functions: tuple[functions.Function | functions.Builtin, ...] = ()
+    static_time: int = 0
     measure: bool = False
-    spread: frozenset[Address] = frozenset()
-    hot: Hot = field(default_factory=dict)
+    broadcast_inputs: frozenset[Address] = frozenset()
+    skewed_keys: SkewedKeys = field(default_factory=dict)
 
     @cached_property
-    def groupings(self) -> dict[Address, Grouping | None]:
+    def partitionings(self) -> dict[Address, Partitioning | None]:
         """By which of their columns the rows of each input of a node that keeps rows are grouped."""
-        return groupings(self.plan, self.spread, self.hot)
+        return partitionings_of(self.plan, self.broadcast_inputs, self.skewed_keys)
 
     @cached_property
-    def alike(self) -> frozenset[Address]:
+    def replicated_inputs(self) -> frozenset[Address]:
         """The inputs for which every task makes the rows that go to all tasks."""
-        return made_alike(self.plan, self.groupings) if self.spread or self.hot else frozenset()
+        return (
+            replicated_inputs_of(self.plan, self.partitionings)
+            if self.broadcast_inputs or self.skewed_keys
+            else frozenset()
+        )
 
     @cached_property
-    def turns(self) -> OrderedScan:
+    def ordered_scan(self) -> OrderedScan:
         """What is taken in turn."""
-        return turns(self.plan)
+        return ordered_scan_of(self.plan)
 
     @cached_property
-    def ending(self) -> tuple[Stage, ...]:
+    def fused_output_stages(self) -> tuple[Stage, ...]:
         """The last level, if it is worked off together with the end."""
-        return ending(self.plan, self.levels, self.spread, self.hot)
+        return fused_output_stage(self.plan, self.stages, self.broadcast_inputs, self.skewed_keys)
 
     @cached_property
-    def whole_instants(self) -> bool:
+    def needs_complete_instants(self) -> bool:
         """Whether an instant can be worked off only when all of it is there: something looks at instants as a whole, or
         what comes now may begin to be valid later."""
         output_operators = (output_operator(node, op, self.plan) for node, op in self.plan.sinks)
@@ -107,40 +121,40 @@ class PhysicalPlan:
         )
 
     @cached_property
-    def fused(self) -> dict[str, FusedJoin]:
+    def fused_joins(self) -> dict[str, FusedJoin]:
         """The joins that workers do as one."""
-        return fused(self.plan, self.levels, self.spread, self.hot)
+        return fused_joins_of(self.plan, self.stages, self.broadcast_inputs, self.skewed_keys)
 
     def prepare(self) -> None:
         """Makes the users' functions known in this process."""
-        functions.register(*self.own)
+        functions.register(*self.user_functions)
 
     def step(
         self,
         name: str,
-        work: Callable[[Iterator[RowBatch]], Iterable[Made]],
+        work: Callable[[Iterator[RowBatch]], Iterable[WorkerOutput]],
         levels: Collection[int] | None = None,
-    ) -> Step:
+    ) -> WorkerStep:
         """The worker's function of what makes messages of entries. levels: those whose messages it takes, the others
         being handed on as they are; None: all."""
 
         def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             self.prepare()
             own: list[pyarrow.RecordBatch] = []
-            yield from apart(batches, levels, own)
-            yield from to_arrow(work(parcels(own)))
+            yield from split_by_stage(batches, levels, own)
+            yield from to_arrow(work(as_row_batches(own)))
 
         step.__name__ = name
         return step
 
-    def addressing(self) -> Router:
+    def router(self) -> Router:
         return Router(self)
 
 
-def waking(level: int, bucket: int) -> Record:
+def wake_record(level: int, bucket: int) -> Record:
     """A message without a row for the partition of a bucket: what a level keeps there has something to do, though
     nothing may have come for it."""
-    return RowBatch(ROW, level, bucket, 0, WAKE, [UNIT]).message()
+    return RowBatch(ROW, level, bucket, 0, WAKE_PORT, [UNIT]).message()
 
 
 class Router:
@@ -150,90 +164,100 @@ class Router:
         plan = program.plan
         self.ids = [node.id for node in plan.nodes]
         self.numbers = {id: number for number, id in enumerate(self.ids)}
-        self.levels = {id: level.number for level in program.levels for id in level.nodes}
-        self.levels |= {node.id: DELIVER for node, _ in plan.sinks}
-        self.grouped = program.groupings
-        self.keys = {address: text_of(_columns(key)) for address, key in self.grouped.items() if key != EVERYWHERE}
+        self.stage_numbers = {id: level.number for level in program.stages for id in level.nodes}
+        self.stage_numbers |= {node.id: OUTPUT_STAGE for node, _ in plan.sinks}
+        self.partitionings = program.partitionings
+        self.key_functions = {
+            address: key_text(_unskewed_columns(key)) for address, key in self.partitionings.items() if key != BROADCAST
+        }
         """Of those inputs whose rows do not all go to all tasks."""
         for node in plan.nodes:
             if isinstance(node.op, Sink | DerivedStream):
                 ports = ((node.id, port) for port in range(len(node.inputs)))
-                self.keys |= dict.fromkeys(ports, self._told(plan, node))
-        self.apart = {
-            address: {text: None if by == EVERYWHERE else text_of(by) for text, by in key.hot}
-            for address, key in self.grouped.items()
-            if isinstance(key, Apart)
+                self.key_functions |= dict.fromkeys(ports, self._sink_key(plan, node))
+        self.split_keys = {
+            address: {text: None if by == BROADCAST else key_text(by) for text, by in key.hot}
+            for address, key in self.partitionings.items()
+            if isinstance(key, SkewedPartitioning)
         }
         """Of inputs some of whose keys are hot: what tells where a row with such a key lies; None: in all tasks."""
-        self.repeated = {self.levels[id] for (id, _), key in self.grouped.items() if goes_everywhere(key)}
+        self.broadcast_stages = {
+            self.stage_numbers[id] for (id, _), key in self.partitionings.items() if is_broadcast(key)
+        }
         """The levels to which rows come that go to all tasks."""
-        self.alike = program.alike
-        of_turns = program.turns.of_kept
-        self.kept = {(id, slot): partial(of_turns, slot) for id in program.turns.sources for slot in (0, 1)}
+        self.replicated_inputs = program.replicated_inputs
+        of_turns = program.ordered_scan.of_kept
+        self.ordered_state_keys = {
+            (id, slot): partial(of_turns, slot) for id in program.ordered_scan.sources for slot in (0, 1)
+        }
         """What tells where that lies which is kept of facts that are taken in turn, by its slot."""
-        self.levels |= dict.fromkeys(program.turns.sources, TURNS)
-        combiners = (((node.id, 0), _combiner(plan, node)) for node in plan.nodes)
-        self.combiners = {address: combined for address, combined in combiners if combined is not None}
+        self.stage_numbers |= dict.fromkeys(program.ordered_scan.sources, ORDERED_SCAN)
+        combiners = (((node.id, 0), _pre_aggregation(plan, node)) for node in plan.nodes)
+        self.pre_aggregations = {address: combined for address, combined in combiners if combined is not None}
         """What adds up the rows that move, or leaves out those that make no difference, by where they go."""
 
-    def _told(self, plan: Plan, node: Node) -> Key:
+    def _sink_key(self, plan: Plan, node: Node) -> KeyFunction:
         """What tells where rows go that are told, whatever kind they are of: their inputs are not told apart."""
         kinds = inputs_by_kind(node, plan.by_id)
-        keys = {kind: self.keys[node.id, ports[0]] for kind, ports in kinds.items()}
-        return next(iter(keys.values())) if len(keys) == 1 else partial(_of_kind, keys)
+        keys = {kind: self.key_functions[node.id, ports[0]] for kind, ports in kinds.items()}
+        return next(iter(keys.values())) if len(keys) == 1 else partial(_key_of_kind, keys)
 
     def bucket(self, address: Address, row: Sequence[str | None]) -> int:
-        """The bucket of a row: a hash of its grouping columns that is the same in every process. `EVERY`: it is in all
-        tasks."""
-        text = self.keys[address](row)
-        apart = self.apart.get(address)
-        if apart and text in apart:
-            by = apart[text]
+        """Returns the bucket of a row: a hash of its partitioning columns that is the same in every process.
+
+        `BROADCAST_BUCKET` means that the row is in all tasks.
+        """
+        text = self.key_functions[address](row)
+        split_keys = self.split_keys.get(address)
+        if split_keys and text in split_keys:
+            by = split_keys[text]
             if by is None:
-                return EVERY
+                return BROADCAST_BUCKET
             text = by(row)
         return bucket_of(text)
 
     def wake(self, id: str) -> RowBatch:
         """The message that lets a node work whose rows all meet in one place, though none has come for it."""
-        return RowBatch(ROW, self.levels[id], self.bucket((id, 0), ()), self.numbers[id], WAKE, [UNIT])
+        return RowBatch(ROW, self.stage_numbers[id], self.bucket((id, 0), ()), self.numbers[id], WAKE_PORT, [UNIT])
 
-    def rows(self, address: Address, entries: Iterable[Delta]) -> Iterator[RowBatch]:
+    def row_batches(self, address: Address, entries: Iterable[Delta]) -> Iterator[RowBatch]:
         """Entries for an address, as messages."""
         id, port = address
-        if combined := self.combiners.get(address):
+        if combined := self.pre_aggregations.get(address):
             entries = combined(entries)
-        for bucket, part in self._by_bucket(address, entries):
-            yield RowBatch(ROW, self.levels[id], bucket, self.numbers[id], port, part)
+        for bucket, part in self._buckets_of(address, entries):
+            yield RowBatch(ROW, self.stage_numbers[id], bucket, self.numbers[id], port, part)
 
-    def state(self, id: str, slot: int, entries: Iterable[Delta]) -> Iterator[RowBatch]:
+    def state_batches(self, id: str, slot: int, entries: Iterable[Delta]) -> Iterator[RowBatch]:
         """What a node keeps, as messages. The bucket of a slot's rows is that of the input they came on."""
-        address = (id, slot) if (id, slot) in self.grouped else (id, 0)
-        of_turns = self.kept.get((id, slot))
-        parts = self._by_bucket(address, entries) if of_turns is None else _by_bucket(of_turns, entries)
+        address = (id, slot) if (id, slot) in self.partitionings else (id, 0)
+        of_turns = self.ordered_state_keys.get((id, slot))
+        parts = self._buckets_of(address, entries) if of_turns is None else _by_bucket(of_turns, entries)
         for bucket, part in parts:
-            yield RowBatch(STATE, self.levels[id], bucket, self.numbers[id], slot, part)
+            yield RowBatch(STATE, self.stage_numbers[id], bucket, self.numbers[id], slot, part)
 
-    def at_rest(self, parcel: RowBatch) -> Iterator[RowBatch]:
+    def buffered(self, row_batch: RowBatch) -> Iterator[RowBatch]:
         """A message for one of the nodes as it is handed on: of what all tasks have got, that of the first bucket's."""
-        address = self.ids[parcel.node], parcel.port
-        if address in self.keys and address not in self.apart:
-            yield parcel
+        address = self.ids[row_batch.node], row_batch.port
+        if address in self.key_functions and address not in self.split_keys:
+            yield row_batch
             return
-        for bucket, part in self._by_bucket(address, parcel.entries):
-            if bucket != EVERY or parcel.bucket == 0:
-                yield parcel._replace(bucket=bucket, entries=part)
+        for bucket, part in self._buckets_of(address, row_batch.entries):
+            if bucket != BROADCAST_BUCKET or row_batch.bucket == 0:
+                yield row_batch._replace(bucket=bucket, entries=part)
 
-    def is_everywhere(self, parcel: RowBatch) -> bool:
+    def is_replicated(self, row_batch: RowBatch) -> bool:
         """Whether what a task has made, or keeps, all tasks have."""
-        return parcel.bucket == EVERY and (parcel.kind == STATE or (self.ids[parcel.node], parcel.port) in self.alike)
+        return row_batch.bucket == BROADCAST_BUCKET and (
+            row_batch.kind == STATE or (self.ids[row_batch.node], row_batch.port) in self.replicated_inputs
+        )
 
-    def _by_bucket(self, address: Address, entries: Iterable[Delta]) -> Iterator[tuple[int, list[Delta]]]:
-        key = self.keys.get(address)
+    def _buckets_of(self, address: Address, entries: Iterable[Delta]) -> Iterator[tuple[int, list[Delta]]]:
+        key = self.key_functions.get(address)
         if key is None:
             all_entries = list(entries)
-            return iter([(EVERY, all_entries)] if all_entries else [])
-        if address in self.apart:
+            return iter([(BROADCAST_BUCKET, all_entries)] if all_entries else [])
+        if address in self.split_keys:
             parts: dict[int, list[Delta]] = {}
             for entry in entries:
                 parts.setdefault(self.bucket(address, entry), []).append(entry)
@@ -241,11 +265,11 @@ class Router:
         return _by_bucket(key, entries)
 
 
-def _of_kind(keys: Mapping[str, Key], row: Sequence[Any]) -> str:
+def _key_of_kind(keys: Mapping[str, KeyFunction], row: Sequence[Any]) -> str:
     return (keys.get(row[0].partition(RANK_SEPARATOR)[0]) or keys[""])(row)
 
 
-def _combiner(plan: Plan, node: Node) -> Callable[[Iterable[Delta]], list[Delta]] | None:
+def _pre_aggregation(plan: Plan, node: Node) -> Callable[[Iterable[Delta]], list[Delta]] | None:
     """What makes fewer of rows for a node before they move; None: nothing does."""
     match node.op:
         case Group():
@@ -255,19 +279,19 @@ def _combiner(plan: Plan, node: Node) -> Callable[[Iterable[Delta]], list[Delta]
     return None
 
 
-def bucket_of(text: str, many: int = BUCKETS) -> int:
+def bucket_of(text: str, many: int = BUCKET_COUNT) -> int:
     """The bucket, of so many, of what has this text in common."""
     return zlib.crc32(text.encode()) % many
 
 
-def _by_bucket(key: Key, entries: Iterable[Delta]) -> Iterator[tuple[int, list[Delta]]]:
+def _by_bucket(key: KeyFunction, entries: Iterable[Delta]) -> Iterator[tuple[int, list[Delta]]]:
     """Entries by the bucket of their key."""
-    buckets: tuple[list[Delta], ...] = tuple([] for _ in range(BUCKETS))
+    buckets: tuple[list[Delta], ...] = tuple([] for _ in range(BUCKET_COUNT))
     for entry in entries:
-        buckets[zlib.crc32(key(entry).encode()) % BUCKETS].append(entry)  # as `bucket_of`, for each row that moves
+        buckets[zlib.crc32(key(entry).encode()) % BUCKET_COUNT].append(entry)  # as `bucket_of`, for each row that moves
     return ((bucket, part) for bucket, part in enumerate(buckets) if part)
 
 
-def _columns(key: Grouping | None) -> Columns:
+def _unskewed_columns(key: Partitioning | None) -> Columns:
     """By which columns rows are grouped whose keys are not hot."""
-    return (key.columns if isinstance(key, Apart) else key) or ()
+    return (key.columns if isinstance(key, SkewedPartitioning) else key) or ()

@@ -18,31 +18,31 @@ from typing import NamedTuple
 import pyarrow
 
 from squall.builders.distributed.exec import state_cache
-from squall.builders.distributed.exec.ordered_scan import Placing, facts_of, in_turn
-from squall.builders.distributed.exec.routing import DELIVER, TOGETHER, PhysicalPlan
-from squall.builders.distributed.exec.worker import figure_messages
+from squall.builders.distributed.exec.ordered_scan import OrderedRecords, changes_of, ordered_events
+from squall.builders.distributed.exec.routing import OUTPUT_STAGE, SINGLE_PARTITION, PhysicalPlan
+from squall.builders.distributed.exec.worker import metric_records
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Engine, Files, Folder, Frame, NodeMetrics, TaskReport
-from squall.builders.distributed.io.parsing import Lost, Parse, Parsed, late, lost_message
+from squall.builders.distributed.io.parsing import DeadLetter, Parse, Parsed, dead_letter_record, late_dead_letter
 from squall.builders.distributed.io.records import (
-    CHUNK,
-    COUNT,
+    BATCH_LOCAL,
+    DEAD_LETTER,
     INSTANT,
-    LOST,
-    OF_A_BATCH,
     ROW,
-    SOURCES,
+    ROWS_PER_BATCH,
+    SOURCE_COUNT,
+    SOURCE_STEP,
     STATE,
     Record,
     RowBatch,
-    Step,
+    WorkerStep,
+    constant_step,
     from_arrow,
-    making,
     to_arrow,
 )
-from squall.builders.distributed.plan.shardability import share_of, why_together
+from squall.builders.distributed.plan.shardability import shard_of, why_not_shardable
 from squall.builders.local.event_loop import Running
-from squall.builders.runtime.operators.scan import is_told_whole, wanted
+from squall.builders.runtime.operators.scan import emits_snapshots, wanted
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.serde import pack_output, unpack_outputs
 from squall.builders.runtime.state import COMPACT, State
@@ -51,7 +51,7 @@ from squall.contracts import Options, Output
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
 
-_TIMES = 1
+_TIMES_PORT = 1
 """The port of messages that say when events came, whatever they bring."""
 
 
@@ -81,146 +81,156 @@ class Shards:
     def __init__(
         self, exchange: Engine, store: Files, program: PhysicalPlan, steps: int, most: int = 0, few: int = -1
     ) -> None:
-        self.exchange = exchange
+        self.engine = exchange
         self.store = store
         self.program = program
-        self.steps = steps
-        self.few = few
-        self.done = len(store.numbers("commits"))
-        last_commit = store.read("commits", f"{self.done - 1}.json")
-        self.progress = Progress(**last_commit) if last_commit else Progress(shares=self._shares())
-        self.next = self.progress
-        folders = [("runs", batch, "work") for batch in range(self.progress.base, self.done)]
-        self.lineage = state_cache.StateVersions(store, folders, exchange.reader(), most)
-        self.told = TaskReport()
+        self.max_update_steps = steps
+        self.max_single_task_bytes = few
+        self.committed_count = len(store.numbers("commits"))
+        last_commit = store.read("commits", f"{self.committed_count - 1}.json")
+        self.progress = Progress(**last_commit) if last_commit else Progress(shares=self._shard_count())
+        self.next_progress = self.progress
+        folders = [("runs", batch, "work") for batch in range(self.progress.base, self.committed_count)]
+        self.state_versions = state_cache.StateVersions(store, folders, exchange.reader(), most)
+        self.report = TaskReport()
         """What was told of the sources,"""
-        self.worked = TaskReport()
+        self.task_report = TaskReport()
         """and by the task."""
-        self.answered: tuple[str, ...] = ()
+        self.output_files: tuple[str, ...] = ()
         """The files that hold the answers of the batch."""
-        self.tally = NodeMetrics(program.plan)
+        self.node_metrics = NodeMetrics(program.plan)
 
-    def _shares(self) -> int:
+    def _shard_count(self) -> int:
         """Into how many the job falls: a task for each of as many as there can be at once."""
-        return self.exchange.partitions if why_together(self.program.plan) is None else 1
+        return self.engine.partitions if why_not_shardable(self.program.plan) is None else 1
 
     @property
     def unfinished(self) -> bool:
         """Whether there is something to do when no more events will come."""
         return self.progress.due < FOREVER
 
-    def first(self) -> Sequence[Record | RowBatch]:
+    def initial_records(self) -> Sequence[Record | RowBatch]:
         """The messages that start the program."""
-        return [start_message()]
+        return [start_record()]
 
-    def starting(self, first: Sequence[Record | RowBatch]) -> Step:
+    def initial_step(self, first: Sequence[Record | RowBatch]) -> WorkerStep:
         """The worker's function that makes these messages, of nothing."""
-        return self.exchange.storing(making(first), self._folder("facts"))
+        return self.engine.with_record_files(constant_step(first), self._folder("facts"))
 
-    def reading(self, parse: Parse) -> Step:
+    def source_step(self, parse: Parse) -> WorkerStep:
         """The worker's function from lines to messages."""
-        program, earliest, steps = self.program, self.progress.earliest, self.steps
-        sharing = Sharing(self.progress.shares)
+        program, earliest, steps = self.program, self.progress.earliest, self.max_update_steps
+        sharing = ShardSelection(self.progress.shares)
 
         def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             program.prepare()
-            return to_arrow(facts(program.plan, earliest, parse(batches, None, earliest), steps, sharing))
+            return to_arrow(shard_records(program.plan, earliest, parse(batches, None, earliest), steps, sharing))
 
-        step.__name__ = SOURCES
-        return self.exchange.storing(step, self._folder("facts"))
+        step.__name__ = SOURCE_STEP
+        return self.engine.with_record_files(step, self._folder("facts"))
 
-    def fits(self, size: int) -> bool:
+    def fits_single_task(self, size: int) -> bool:
         """Whether each task reads all of a batch of so many bytes by itself."""
-        return size <= self.few
+        return size <= self.max_single_task_bytes
 
-    def work_straight(
+    def process_in_single_task(
         self, parse: Parse, first: Sequence[Record | RowBatch] = (), last: bool = False, keep: bool = True
     ) -> None:
         """Works such a batch off, as `work` does. parse: reads the sources. first: the messages that start the program,
         if it starts."""
-        self._begin()
-        self._work([Unread(parse, tuple(first))] * self.progress.shares, last, keep)
-        self.told = self.worked
+        self._reset()
+        self._run_tasks([ShardInput(parse, tuple(first))] * self.progress.shares, last, keep)
+        self.report = self.task_report
 
-    def work(self, messages: Frame | None, last: bool = False, keep: bool = True) -> None:
+    def process(self, messages: Frame | None, last: bool = False, keep: bool = True) -> None:
         """Works a batch off. Nothing of it counts before `commit`.
 
         messages: of the sources; None if there are none. last: no more events will come for the time being. keep: more
         batches follow, which have to know of this one.
         """
-        self._begin()
+        self._reset()
         if messages is not None:
-            self.told = self.exchange.told(messages)
-            task_output.note(self.store, self._folder("facts"), self.told.files)
+            self.report = self.engine.run(messages)
+            task_output.write_file_list(self.store, self._folder("facts"), self.report.files)
         folders = [self._folder("facts")]
-        files = [task_output.files(self.store, ROW, share, folders) for share in range(self.progress.shares)]
-        if any(files) or self.lineage.files():
-            self._work([Unread(files=tuple(shard_files)) for shard_files in files], last, keep)
+        files = [task_output.files_of(self.store, ROW, share, folders) for share in range(self.progress.shares)]
+        if any(files) or self.state_versions.files():
+            self._run_tasks([ShardInput(files=tuple(shard_files)) for shard_files in files], last, keep)
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         """A batch is worked off, for the first time or once more."""
-        self.store.delete("runs", self.done)
-        self.store.delete(*self._outputs())
-        self.lineage.begin()
-        self.answered, self.told, self.worked, self.next = (), TaskReport(), TaskReport(), self.progress
+        self.store.delete("runs", self.committed_count)
+        self.store.delete(*self._output_folder())
+        self.state_versions.begin()
+        self.output_files, self.report, self.task_report, self.next_progress = (
+            (),
+            TaskReport(),
+            TaskReport(),
+            self.progress,
+        )
 
-    def _work(self, unread: Sequence[Unread], last: bool, keep: bool) -> None:
+    def _run_tasks(self, unread: Sequence[ShardInput], last: bool, keep: bool) -> None:
         """Runs the tasks. unread: what each has to read, by number of its share."""
-        base = self.done if self.done - self.progress.base >= COMPACT else self.progress.base
-        steps: list[Step] = []
+        base = self.committed_count if self.committed_count - self.progress.base >= COMPACT else self.progress.base
+        steps: list[WorkerStep] = []
         for share, unread_files in enumerate(unread):
-            task = Task(
-                self.program, self.progress, self.steps, first=self.done == 0, last=last, whole=base == self.done,
-                sharing=Sharing(len(unread), share), unread=unread_files,
-                state=self.lineage.state([share], TOGETHER, keep, self.progress.passed),
+            task = ShardTask(
+                self.program, self.progress, self.max_update_steps, first=self.committed_count == 0, last=last,
+                whole=base == self.committed_count,
+                sharing=ShardSelection(len(unread), share), unread=unread_files,
+                state=self.state_versions.state([share], SINGLE_PARTITION, keep, self.progress.passed),
             )  # fmt: skip
-            steps.append(self.exchange.storing(self.exchange.answering(task, self._outputs()), self._folder("work")))
-        self.worked = self.exchange.each(steps)
-        task_output.note(self.store, self._folder("work"), self.worked.files)
-        self.lineage.add(self._folder("work"), self.worked)
-        self.answered = self.worked.answers
-        self.next = replace(self.progress, **_times(self.worked), base=base)
-        self.tally.add(self.worked)
+            steps.append(
+                self.engine.with_record_files(
+                    self.engine.with_output_files(task, self._output_folder()), self._folder("work")
+                )
+            )
+        self.task_report = self.engine.run_tasks(steps)
+        task_output.write_file_list(self.store, self._folder("work"), self.task_report.files)
+        self.state_versions.add(self._folder("work"), self.task_report)
+        self.output_files = self.task_report.output_files
+        self.next_progress = replace(self.progress, **_progress_times(self.task_report), base=base)
+        self.node_metrics.add(self.task_report)
 
-    def answers(self) -> Frame | None:
+    def output_frame(self) -> Frame | None:
         """What the batch has to hand on, as messages: `start` is the time, `spans` the place."""
-        return self.exchange.answered(self._outputs(), self.answered)
+        return self.engine.output_frame(self._output_folder(), self.output_files)
 
     def outputs(self) -> Iterator[Output]:
         """The outputs of the batch, in the order of time."""
-        yield from unpack_outputs(self.exchange.answers(self._outputs(), self.answered))
+        yield from unpack_outputs(self.engine.read_outputs(self._output_folder(), self.output_files))
 
     def commit(self, number: int | None) -> None:
         """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
-        self.next.number = self.progress.number if number is None else number
-        self.progress = self.next
-        self.store.write(asdict(self.progress), "commits", f"{self.done}.json")
-        self.lineage.commit(is_full=self.progress.base == self.done)
+        self.next_progress.number = self.progress.number if number is None else number
+        self.progress = self.next_progress
+        self.store.write(asdict(self.progress), "commits", f"{self.committed_count}.json")
+        self.state_versions.commit(is_full=self.progress.base == self.committed_count)
         for step in ("facts", "work"):
-            for kind in OF_A_BATCH:
+            for kind in BATCH_LOCAL:
                 self.store.delete(*self._folder(step), kind)
         for old in self.store.numbers("runs"):
             if old < self.progress.base:
                 self.store.delete("runs", old)
-        self.store.delete(*self._outputs())
-        self.done += 1
+        self.store.delete(*self._output_folder())
+        self.committed_count += 1
 
-    def losses(self) -> Iterator[Lost]:
+    def dead_letters(self) -> Iterator[DeadLetter]:
         """The statements of the batch that could not be used."""
-        for text in self.exchange.texts(LOST, 0, [self._folder("facts"), self._folder("work")]):
-            yield Lost(*json.loads(text))
+        for text in self.engine.stored_rows(DEAD_LETTER, 0, [self._folder("facts"), self._folder("work")]):
+            yield DeadLetter(*json.loads(text))
 
     def _folder(self, step: str) -> Folder:
-        return ("runs", self.done, step)
+        return ("runs", self.committed_count, step)
 
-    def _outputs(self) -> Folder:
-        return ("outputs", self.done)
+    def _output_folder(self) -> Folder:
+        return ("outputs", self.committed_count)
 
 
-def _times(report: TaskReport) -> dict[str, int]:
+def _progress_times(report: TaskReport) -> dict[str, int]:
     """How far the tasks have come, all together."""
     times_by_source: dict[str, list[int]] = {}
-    for name, _, time in report.instants:
+    for name, _, time in report.evaluations:
         times_by_source.setdefault(name, []).append(time)
     return {name: (min if name == "due" else max)(times) for name, times in times_by_source.items()}
 
@@ -228,7 +238,7 @@ def _times(report: TaskReport) -> dict[str, int]:
 # What workers do
 
 
-class Sharing(NamedTuple):
+class ShardSelection(NamedTuple):
     """Which share of so many, or all of them (own: None)."""
 
     many: int = 1
@@ -241,56 +251,56 @@ class Sharing(NamedTuple):
 
     def of(self, fact: Fact | None) -> int:
         """The number of that in which a fact is."""
-        return share_of(fact, self.many) if fact is not None and self.many > 1 else 0
+        return shard_of(fact, self.many) if fact is not None and self.many > 1 else 0
 
 
-_UNDIVIDED = Sharing()
+_WHOLE_PLAN = ShardSelection()
 
 
-def start_message() -> Record:
+def start_record() -> Record:
     """The message that starts a program, whatever else comes."""
-    return _event_alone(Event(ALWAYS, ()), 0)
+    return _empty_event_record(Event(ALWAYS, ()), 0)
 
 
-def _event_alone(event: Event, share: int) -> Record:
+def _empty_event_record(event: Event, share: int) -> Record:
     """The message of an event that brings nothing."""
-    return Placing(share).message((0, "", 0), event, "event", None)
+    return OrderedRecords(share).message((0, "", 0), event, "event", None)
 
 
-def facts(
-    plan: Plan, earliest: int, parsed: Iterable[Parsed], steps: int, sharing: Sharing = _UNDIVIDED
+def shard_records(
+    plan: Plan, earliest: int, parsed: Iterable[Parsed], steps: int, sharing: ShardSelection = _WHOLE_PLAN
 ) -> Iterator[Record]:
     """The messages that come of what sources held: the facts that the plan reads, with the place of each, for the level
     of its share, and when events came. earliest: the time (integer ms) before which they are late. steps: how often
     updates may act without an event in between. sharing: for whom messages are made; what else is to be told of sources
     is made for all or the first."""
-    predicates, is_snapshot = wanted(plan), is_told_whole(plan)
+    predicates, is_snapshot = wanted(plan), emits_snapshots(plan)
     numbers, tells = sharing.numbers, sharing.own in (None, 0)
-    placings = {share: Placing(share) for share in numbers}
+    placings = {share: OrderedRecords(share) for share in numbers}
     counts: Counter[int] = Counter()
-    arrivals = _Came(steps)
+    arrivals = _EventTimes(steps)
     for source, events, dead_letters, _, file, block in parsed:
-        yield from (lost_message(dead_letter, source) for dead_letter in dead_letters if tells)
+        yield from (dead_letter_record(dead_letter, source) for dead_letter in dead_letters if tells)
         for event in events:
             counts[source] += 0 if event.is_static else len(event.facts) + len(event.removed)
             if event.time < earliest:
                 lost_facts = (*event.facts, *event.removed) if tells else ()
-                yield from (lost_message(late(event.stream, event.time, fact)) for fact in lost_facts)
+                yield from (dead_letter_record(late_dead_letter(event.stream, event.time, fact)) for fact in lost_facts)
                 continue
             arrivals.add(event.time)
-            for kind, fact in _parts(event, predicates, is_snapshot):
+            for kind, fact in _wanted_changes(event, predicates, is_snapshot):
                 if (placing := placings.get(sharing.of(fact))) is not None:
                     yield placing.message((source, file, block), event, kind, fact)
     if arrivals.latest > ALWAYS:
         times = " ".join(map(str, arrivals.times))
         for share in numbers:
-            yield _event_alone(heartbeat(arrivals.latest), share)
-            yield Record(ROW, share, 0, 0, _TIMES, times, arrivals.latest, 0, 0)
+            yield _empty_event_record(heartbeat(arrivals.latest), share)
+            yield Record(ROW, share, 0, 0, _TIMES_PORT, times, arrivals.latest, 0, 0)
     for source, count in (+counts).items() if tells else ():
-        yield Record(COUNT, 0, 0, source, 0, "", count, 0, 0)
+        yield Record(SOURCE_COUNT, 0, 0, source, 0, "", count, 0, 0)
 
 
-class _Came:
+class _EventTimes:
     """When events came, as far as it matters to who counts the steps in between: at most one is taken at each time
     (integer ms), so that of all events between two that lie no more apart than so many steps none does."""
 
@@ -309,10 +319,12 @@ class _Came:
             times.append(time)
 
 
-def _parts(event: Event, predicates: Collection[Term] | None, is_snapshot: bool) -> Iterator[tuple[str, Fact | None]]:
+def _wanted_changes(
+    event: Event, predicates: Collection[Term] | None, is_snapshot: bool
+) -> Iterator[tuple[str, Fact | None]]:
     """The facts of an event that are of use; if there are none, the event by itself where it is an instant."""
     event_facts = [fact for fact in event.facts if predicates is None or _is_wanted(fact, predicates)]
-    yield from facts_of(event._replace(facts=tuple(event_facts)))
+    yield from changes_of(event._replace(facts=tuple(event_facts)))
     if is_snapshot and not event_facts and not event.removed:
         yield "event", None
 
@@ -321,7 +333,7 @@ def _is_wanted(fact: Fact, predicates: Collection[Term]) -> bool:
     return not isinstance(fact, Triple) or fact.predicate in predicates
 
 
-class Unread(NamedTuple):
+class ShardInput(NamedTuple):
     """The facts of a batch that a task has to read by itself: of the sources, or from files of messages. first: the
     messages that start the program, if it starts."""
 
@@ -330,14 +342,14 @@ class Unread(NamedTuple):
     files: tuple[Folder, ...] = ()
 
 
-_ALL_READ = Unread()
-_PLACE = 8
+_NO_INPUT = ShardInput()
+_POSITION_BYTES = 8
 """The bytes of the place of an output among those of a task."""
-_NO_STATE = state_cache.State((0,), TOGETHER)
+_NO_STATE = state_cache.State((0,), SINGLE_PARTITION)
 
 
 @dataclass(frozen=True)
-class Task:
+class ShardTask:
     """The worker's function of a task: of the facts of a batch, and of the state, which it reads unless it holds it, it
     makes outputs and new state.
 
@@ -353,8 +365,8 @@ class Task:
     first: bool
     last: bool
     whole: bool = False
-    sharing: Sharing = _UNDIVIDED
-    unread: Unread = _ALL_READ
+    sharing: ShardSelection = _WHOLE_PLAN
+    unread: ShardInput = _NO_INPUT
     state: state_cache.State = _NO_STATE
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -367,7 +379,7 @@ class Task:
         for record in chain(records, self._unread()):
             if record.kind != ROW:
                 yield record
-            elif record.port == _TIMES:
+            elif record.port == _TIMES_PORT:
                 times += map(int, record.row.split())
             else:
                 arrived.append(record)
@@ -375,17 +387,17 @@ class Task:
         names = list(running.memories)
         if running.updating:
             running.updating.expect(times)
-        for number, output in enumerate(self._outputs(running, in_turn(arrived))):
-            place = number.to_bytes(_PLACE, "big")
-            yield Record(ROW, DELIVER, 0, 0, 0, pack_output(output), output.time, FOREVER, 0, spans=place)
+        for number, output in enumerate(self._outputs(running, ordered_events(arrived))):
+            place = number.to_bytes(_POSITION_BYTES, "big")
+            yield Record(ROW, OUTPUT_STAGE, 0, 0, 0, pack_output(output), output.time, FOREVER, 0, spans=place)
         if self.state.keep:
             for id, slot, entries in self._kept(running, previous_state):
-                for first in range(0, len(entries), CHUNK):
-                    yield RowBatch(STATE, self.share, 0, names.index(id), slot, entries[first : first + CHUNK])
+                for first in range(0, len(entries), ROWS_PER_BATCH):
+                    yield RowBatch(STATE, self.share, 0, names.index(id), slot, entries[first : first + ROWS_PER_BATCH])
             for name, time in (("passed", running.passed), ("earliest", running.earliest), ("due", running.due)):
                 yield Record(INSTANT, 0, 0, 0, 0, name, time, 0, 0)
         if isinstance(running.machine, ProfiledDataflow):
-            yield from figure_messages(self.program, running.machine.figures(running.outputs))
+            yield from metric_records(self.program, running.machine.figures(running.outputs))
         elif self.state.keep:
             yield self.state.put(0, running, sum(running.machine.state().values()))
 
@@ -401,7 +413,7 @@ class Task:
         if parse is not None:
             earliest = self.progress.earliest
             parsed = parse(iter(()), None, earliest)
-            yield from facts(self.program.plan, earliest, parsed, self.steps, self.sharing)
+            yield from shard_records(self.program.plan, earliest, parsed, self.steps, self.sharing)
         for file in files:
             yield from from_arrow(self.state.read(file, None))
 
@@ -418,7 +430,7 @@ class Task:
         state_deltas = self.state.entries(self.state.versions, 0)
         state.entries = {(names[node], slot): entries for (node, slot), entries in state_deltas.items()}
         if not self.first:
-            running.restore(self.progress.passed, self.program.begin, state.entries)
+            running.restore(self.progress.passed, self.program.static_time, state.entries)
         if self.state.keep:
             running.keep()
         return running, state
@@ -434,7 +446,7 @@ class Task:
 
     def _outputs(self, running: Running, events: list[Event]) -> Iterator[Output]:
         static = [event for event in events if event.is_static]
-        for outputs in running.start(static, self.program.begin) if self.first else ():
+        for outputs in running.start(static, self.program.static_time) if self.first else ():
             yield from outputs
         for outputs in running.take(events[len(static) :]):
             yield from outputs

@@ -14,24 +14,24 @@ from operator import itemgetter
 
 import pyarrow
 
-from squall.builders.distributed.exec.ordered_scan_tasks import taken
-from squall.builders.distributed.exec.output_stage import worked_and_told
+from squall.builders.distributed.exec.ordered_scan_tasks import scan_in_order
+from squall.builders.distributed.exec.output_stage import processed_with_outputs
 from squall.builders.distributed.exec.report_times import ReportTimes
-from squall.builders.distributed.exec.routing import DELIVER, TURNS, WAKE, PhysicalPlan, Router
+from squall.builders.distributed.exec.routing import ORDERED_SCAN, OUTPUT_STAGE, WAKE_PORT, PhysicalPlan, Router
 from squall.builders.distributed.exec.state_cache import State
-from squall.builders.distributed.exec.worker import HERE, Span, here, source_messages, wanted
+from squall.builders.distributed.exec.worker import LOCAL_BUCKET, Span, local_outbox, source_records, wanted_predicates
 from squall.builders.distributed.io.engine import Folder
 from squall.builders.distributed.io.parsing import Parse
 from squall.builders.distributed.io.records import (
-    CLOCK,
-    DUE,
-    HELD,
+    BUFFERED,
+    READY,
     ROW,
-    TIME,
-    Made,
+    WATERMARK,
+    WATERMARK_BROADCAST,
     Record,
     RowBatch,
-    parcels,
+    WorkerOutput,
+    as_row_batches,
     to_arrow,
 )
 from squall.builders.runtime.zset import UNIT
@@ -66,27 +66,29 @@ class SingleTask:
         self.program.prepare()
         return to_arrow(self._messages())
 
-    def _messages(self) -> Iterator[Made]:
+    def _messages(self) -> Iterator[WorkerOutput]:
         rows: list[RowBatch] = []
         latest = ALWAYS
         for record in self._coming():
             if isinstance(record, RowBatch) and record.kind == ROW:
-                rows.append(record._replace(kind=HELD) if self.program.whole_instants else record)
-            elif isinstance(record, Record) and record.kind == TIME:
+                rows.append(record._replace(kind=BUFFERED) if self.program.needs_complete_instants else record)
+            elif isinstance(record, Record) and record.kind == WATERMARK:
                 latest = max(latest, record.start)
             else:
                 yield record
-        yield Record(TIME, 0, 0, 0, 0, "", latest, _ends(rows) if self.program.whole_instants else ALWAYS, 0)
+        yield Record(
+            WATERMARK, 0, 0, 0, 0, "", latest, _latest_time(rows) if self.program.needs_complete_instants else ALWAYS, 0
+        )
         rows += self._waited()
-        if self.program.whole_instants and latest > ALWAYS:
-            rows.append(RowBatch(CLOCK, 0, HERE, 0, WAKE, [(latest - 1, FOREVER, 1)]))
-        rows += (RowBatch(ROW, level, HERE, 0, WAKE, [UNIT]) for level in (0, DELIVER))
-        addressing = self.program.addressing()
+        if self.program.needs_complete_instants and latest > ALWAYS:
+            rows.append(RowBatch(WATERMARK_BROADCAST, 0, LOCAL_BUCKET, 0, WAKE_PORT, [(latest - 1, FOREVER, 1)]))
+        rows += (RowBatch(ROW, level, LOCAL_BUCKET, 0, WAKE_PORT, [UNIT]) for level in (0, OUTPUT_STAGE))
+        router = self.program.router()
         program, states = self.program, (self.state, self.end)
-        for output_record in worked_and_told(program, program.levels, self.span, ReportTimes(), *states, rows):
+        for output_record in processed_with_outputs(program, program.stages, self.span, ReportTimes(), *states, rows):
             yield from (
-                _to_wait(output_record, addressing)
-                if isinstance(output_record, RowBatch) and output_record.kind == HELD
+                _buffered_records(output_record, router)
+                if isinstance(output_record, RowBatch) and output_record.kind == BUFFERED
                 else (output_record,)
             )
 
@@ -94,30 +96,30 @@ class SingleTask:
         """What the program starts with, and what sources hold."""
         yield from self.first
         facts: list[Record] = []
-        parsed = self.parse(iter(()), wanted(self.program), self.earliest)
-        for record in source_messages(self.program, self.earliest, parsed, here):
-            if isinstance(record, Record) and record.level == TURNS:
+        parsed = self.parse(iter(()), wanted_predicates(self.program), self.earliest)
+        for record in source_records(self.program, self.earliest, parsed, local_outbox):
+            if isinstance(record, Record) and record.level == ORDERED_SCAN:
                 facts.append(record)
             else:
                 yield record
-        yield from taken(self.program, self.turns, facts, here)
+        yield from scan_in_order(self.program, self.turns, facts, local_outbox)
 
     def _waited(self) -> Iterable[RowBatch]:
         """The rows that have waited."""
         batches = chain.from_iterable(self.state.read(file, None) for file in self.waited)
-        return (parcel._replace(kind=DUE) for parcel in parcels(batches))
+        return (row_batch._replace(kind=READY) for row_batch in as_row_batches(batches))
 
 
-def _to_wait(parcel: RowBatch, addressing: Router) -> Iterator[RowBatch]:
+def _buffered_records(row_batch: RowBatch, router: Router) -> Iterator[RowBatch]:
     """Rows that wait, by where they are to be worked off: another batch may be larger."""
-    for row_batch in addressing.rows((addressing.ids[parcel.node], parcel.port), parcel.entries):
-        yield row_batch._replace(kind=HELD)
+    for routed in router.row_batches((router.ids[row_batch.node], row_batch.port), row_batch.entries):
+        yield routed._replace(kind=BUFFERED)
 
 
-def _ends(rows: Iterable[RowBatch]) -> int:
+def _latest_time(rows: Iterable[RowBatch]) -> int:
     """The latest time at which any of the rows begins or ends, if it does."""
     latest = ALWAYS
-    for parcel in rows:
-        ends = filter(FOREVER.__gt__, map(_END, parcel.entries))
-        latest = max(latest, max(map(_START, parcel.entries), default=ALWAYS), max(ends, default=ALWAYS))
+    for row_batch in rows:
+        ends = filter(FOREVER.__gt__, map(_END, row_batch.entries))
+        latest = max(latest, max(map(_START, row_batch.entries), default=ALWAYS), max(ends, default=ALWAYS))
     return latest

@@ -19,18 +19,18 @@ from typing import Any, NamedTuple
 
 import pyarrow
 
-from squall.builders.distributed.exec.routing import EVERY, Owners
+from squall.builders.distributed.exec.routing import BROADCAST_BUCKET, BucketPartitions
 from squall.builders.distributed.io.engine import Files, Folder, Read, TaskReport
-from squall.builders.distributed.io.records import STATE, TOKEN, Record, parcels
-from squall.builders.distributed.io.task_output import noted
+from squall.builders.distributed.io.records import STATE, STATE_HANDLE, Record, as_row_batches
+from squall.builders.distributed.io.task_output import read_file_list
 from squall.builders.runtime.zset import Delta
 from squall.rdf import ALWAYS
 
-Group = str
+StageGroup = str
 """The levels that a step works off together, and over how many partitions."""
 
 
-def group_of(levels: Iterable[int], owners: Owners) -> Group:
+def group_of(levels: Iterable[int], owners: BucketPartitions) -> StageGroup:
     """What a step is known by that works off these levels."""
     return f"{','.join(map(str, levels))}/{len(set(owners))}"
 
@@ -41,7 +41,7 @@ class Version(NamedTuple):
 
     folder: Folder
     files: Mapping[int, Sequence[str]]
-    tokens: Mapping[Group, Mapping[int, str]]
+    tokens: Mapping[StageGroup, Mapping[int, str]]
 
 
 class StateVersions:
@@ -59,9 +59,9 @@ class StateVersions:
         self.fresh: list[Version] = []
         """and what the batch at work has added to it so far."""
 
-    def _version(self, folder: Folder, tokens: Mapping[Group, Mapping[int, str]]) -> Version:
+    def _version(self, folder: Folder, tokens: Mapping[StageGroup, Mapping[int, str]]) -> Version:
         files: dict[int, list[str]] = {}
-        for kind, level, name in noted(self.store, folder):
+        for kind, level, name in read_file_list(self.store, folder):
             if kind == STATE:
                 files.setdefault(level, []).append(name)
         return Version(folder, files, tokens)
@@ -72,10 +72,10 @@ class StateVersions:
 
     def add(self, folder: Folder, report: TaskReport) -> None:
         """A step of the batch has been stored."""
-        if not report.kept and not report.tokens:
+        if not report.state_rows and not report.state_handles:
             return
-        tokens: dict[Group, dict[int, str]] = {}
-        for text, partition in report.tokens:
+        tokens: dict[StageGroup, dict[int, str]] = {}
+        for text, partition in report.state_handles:
             group, token = text.split(" ")
             tokens.setdefault(group, {})[partition] = token
         self.fresh.append(self._version(folder, tokens))
@@ -87,7 +87,7 @@ class StateVersions:
 
     def compacted(self, base: Folder) -> None:
         """All of it is in one folder now."""
-        self.versions = [self._version(base, _latest(self.versions))]
+        self.versions = [self._version(base, _latest_handles(self.versions))]
 
     def files(self) -> list[Folder]:
         """The files with what has been committed."""
@@ -98,29 +98,29 @@ class StateVersions:
             for name in names
         ]
 
-    def state(self, levels: Iterable[int], owners: Owners, keep: bool, watermark: int) -> State:
+    def state(self, levels: Iterable[int], owners: BucketPartitions, keep: bool, watermark: int) -> State:
         """What some levels keep, that of the batch at work included. keep, passed: see `State`."""
         versions = (*self.versions, *self.fresh)
         return State(tuple(levels), owners, keep, self.job, versions, self.read, watermark, self.most)
 
 
-def _latest(versions: Sequence[Version]) -> dict[Group, dict[int, str]]:
+def _latest_handles(versions: Sequence[Version]) -> dict[StageGroup, dict[int, str]]:
     """The tokens of the operators that hold all that there is in some versions."""
-    handles: dict[Group, dict[int, str]] = {}
+    handles: dict[StageGroup, dict[int, str]] = {}
     for version in versions:
         for group in list(handles):
-            if group not in version.tokens and version.files.keys() & _levels(group):
+            if group not in version.tokens and version.files.keys() & _stage_numbers(group):
                 del handles[group]  # others have worked on these levels
         for group, tokens in version.tokens.items():
             handles.setdefault(group, {}).update(tokens)
     return handles
 
 
-def _levels(group: Group) -> set[int]:
+def _stage_numbers(group: StageGroup) -> set[int]:
     return {int(level) for level in group.partition("/")[0].split(",") if level}
 
 
-def _nothing(file: Folder, buckets: Collection[int] | None) -> Iterable[pyarrow.RecordBatch]:
+def _read_nothing(file: Folder, buckets: Collection[int] | None) -> Iterable[pyarrow.RecordBatch]:
     return ()
 
 
@@ -134,22 +134,22 @@ class State:
     """
 
     levels: tuple[int, ...]
-    owners: Owners
+    owners: BucketPartitions
     keep: bool = False
     job: str = ""
     versions: tuple[Version, ...] = ()
-    read: Read = _nothing
+    read: Read = _read_nothing
     passed: int = ALWAYS
     most: int = 0
 
     @property
-    def group(self) -> Group:
+    def group(self) -> StageGroup:
         return group_of(self.levels, self.owners)
 
     def take(self, partition: int) -> tuple[Any, Sequence[Version]]:
         """The operators of a partition that this worker holds, and the versions that they do not know of; None, and all
         versions, where it holds none that are of use."""
-        token, operators = REPLICAS.take((self.job, self.group, partition))
+        token, operators = WORKER_STATE_CACHE.take((self.job, self.group, partition))
         for place in range(len(self.versions), 0, -1):
             if token and self.versions[place - 1].tokens.get(self.group, {}).get(partition) == token:
                 return operators, self.versions[place:]
@@ -158,12 +158,12 @@ class State:
     def entries(self, versions: Iterable[Version], partition: int) -> dict[tuple[int, int], list[Delta]]:
         """What some versions have added of a partition, by number of the node and slot."""
         deltas: dict[tuple[int, int], list[Delta]] = {}
-        for parcel in parcels(self._batches(versions, partition)):
-            deltas.setdefault((parcel.node, parcel.port), []).extend(parcel.entries)
+        for row_batch in as_row_batches(self._batches(versions, partition)):
+            deltas.setdefault((row_batch.node, row_batch.port), []).extend(row_batch.entries)
         return deltas
 
     def _batches(self, versions: Iterable[Version], partition: int) -> Iterator[pyarrow.RecordBatch]:
-        buckets = [EVERY, *(bucket for bucket, owner in enumerate(self.owners) if owner == partition)]
+        buckets = [BROADCAST_BUCKET, *(bucket for bucket, owner in enumerate(self.owners) if owner == partition)]
         for version in versions:
             for level in self.levels:
                 for name in version.files.get(level, ()):
@@ -173,14 +173,14 @@ class State:
         """Keeps operators of so many rows for the next step. What tells the driver of their token, and how many
         they are."""
         token = uuid.uuid4().hex
-        REPLICAS.put((self.job, self.group, partition), token, operators, size, self.most)
-        return Record(TOKEN, 0, 0, partition, 0, f"{self.group} {token}", size, 0, 0)
+        WORKER_STATE_CACHE.put((self.job, self.group, partition), token, operators, size, self.most)
+        return Record(STATE_HANDLE, 0, 0, partition, 0, f"{self.group} {token}", size, 0, 0)
 
 
-Key = tuple[str, Group, int]
+CacheKey = tuple[str, StageGroup, int]
 
 
-class _Replica(NamedTuple):
+class _CachedOperators(NamedTuple):
     token: str
     operators: Any
     size: int
@@ -191,10 +191,10 @@ class StateCache:
     time goes when there are too many rows. One that is at work is not here: what fails in the middle is gone."""
 
     def __init__(self) -> None:
-        self.held: OrderedDict[Key, _Replica] = OrderedDict()
+        self.held: OrderedDict[CacheKey, _CachedOperators] = OrderedDict()
         self.size = 0
 
-    def take(self, key: Key) -> tuple[str, Any]:
+    def take(self, key: CacheKey) -> tuple[str, Any]:
         """The token and the operators, which are taken out; ("", None) if there are none."""
         cached = self.held.pop(key, None)
         if cached is None:
@@ -202,14 +202,14 @@ class StateCache:
         self.size -= cached.size
         return cached.token, cached.operators
 
-    def put(self, key: Key, token: str, operators: Any, size: int, most: int) -> None:
+    def put(self, key: CacheKey, token: str, operators: Any, size: int, most: int) -> None:
         """Keeps operators of so many rows. most: how many rows there may be in all."""
         self.take(key)
-        self.held[key] = _Replica(token, operators, size)
+        self.held[key] = _CachedOperators(token, operators, size)
         self.size += size
         while self.size > most:
             self.take(next(iter(self.held)))
 
 
-REPLICAS = StateCache()
+WORKER_STATE_CACHE = StateCache()
 """Those of this process."""

@@ -13,24 +13,39 @@ from typing import NamedTuple
 import pyarrow
 from pyarrow import compute
 
-from squall.builders.distributed.exec.ordered_scan import OrderedScan, Placing, facts_of
-from squall.builders.distributed.exec.report_times import NEVER, Noting, Times, brought, moved_on, tellers
-from squall.builders.distributed.exec.routing import EVERY, TURNS, WAKE, Owners, PhysicalPlan, Router, bucket_of
+from squall.builders.distributed.exec.ordered_scan import OrderedRecords, OrderedScan, changes_of
+from squall.builders.distributed.exec.report_times import (
+    NO_INSTANTS,
+    EvaluationTimes,
+    NodeInstants,
+    count_window_evaluations,
+    rstream_nodes,
+    stream_activity,
+)
+from squall.builders.distributed.exec.routing import (
+    BROADCAST_BUCKET,
+    ORDERED_SCAN,
+    WAKE_PORT,
+    BucketPartitions,
+    PhysicalPlan,
+    Router,
+    bucket_of,
+)
 from squall.builders.distributed.exec.state_cache import State
-from squall.builders.distributed.io.parsing import Parse, Parsed, late, lost_message
+from squall.builders.distributed.io.parsing import Parse, Parsed, dead_letter_record, late_dead_letter
 from squall.builders.distributed.io.records import (
     ARROW,
-    CLOCK,
-    COUNT,
-    DUE,
-    FIGURE,
-    HELD,
+    BUFFERED,
+    NODE_METRIC,
+    READY,
     ROW,
-    SOURCES,
-    TIME,
+    SOURCE_COUNT,
+    SOURCE_STEP,
+    WATERMARK,
+    WATERMARK_BROADCAST,
     Record,
     RowBatch,
-    Step,
+    WorkerStep,
     to_arrow,
 )
 from squall.builders.distributed.plan.stages import Stage
@@ -50,157 +65,157 @@ from squall.rdf import ALWAYS, FOREVER, Columns, Event, Term
 
 _TIME = attrgetter("time")
 Outbox = Callable[[Dataflow, Router], Iterator[RowBatch]]
-HERE = 0
+LOCAL_BUCKET = 0
 """The bucket of rows that are worked off by who has made them, and has all buckets."""
-_ROWS = 50_000
+_MAX_BUFFERED_ROWS = 50_000
 """How many rows of the sources are gathered, so that those of a bucket are together."""
 
 # Sources
 
 
-def source_step(program: PhysicalPlan, watermark: int, parse: Parse) -> Step:
+def source_step(program: PhysicalPlan, watermark: int, parse: Parse) -> WorkerStep:
     """The worker's function from lines to messages for the first nodes that keep rows. passed: the time (ms) before
     which events are late."""
-    predicates = wanted(program)
+    predicates = wanted_predicates(program)
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
-        return to_arrow(source_messages(program, watermark, parse(batches, predicates, watermark)))
+        return to_arrow(source_records(program, watermark, parse(batches, predicates, watermark)))
 
-    step.__name__ = SOURCES
+    step.__name__ = SOURCE_STEP
     return step
 
 
-def wanted(program: PhysicalPlan) -> Collection[Term] | None:
+def wanted_predicates(program: PhysicalPlan) -> Collection[Term] | None:
     """The predicates of the triples that sources have to hand on; None: any."""
     return None if program.measure else needed(program.plan)  # what is measured is all that is read
 
 
-def source_messages(
+def source_records(
     program: PhysicalPlan, watermark: int, parsed: Iterable[Parsed], outbox: Outbox | None = None
 ) -> Iterator[Record | RowBatch]:
     """The messages that come of what sources held. outbox: takes the rows out of a machine; those that are worked off
     elsewhere if nothing else is said."""
-    outbox = outbox or addressed
-    turns, placing = program.turns, Placing(TURNS)
-    machine = machine_of(program, [node.id for node in program.plan.nodes if node.id not in turns.sources])
-    addressing = program.addressing()
-    evaluations = Noting(program.plan)
+    outbox = outbox or routed_outbox
+    turns, placing = program.ordered_scan, OrderedRecords(ORDERED_SCAN)
+    machine = source_dataflow(program, [node.id for node in program.plan.nodes if node.id not in turns.sources])
+    router = program.router()
+    evaluations = EvaluationTimes(program.plan)
     counts: Counter[int] = Counter()
     latest = ALWAYS
     for part in parsed:
         counts[part.source] += part.statements
-        yield from (lost_message(dead_letter, part.source) for dead_letter in part.lost)
+        yield from (dead_letter_record(dead_letter, part.source) for dead_letter in part.lost)
         timely: Sequence[Event] = part.events
         if not (isinstance(timely, Columns) and timely.times[0] >= watermark):
             timely = [event for event in part.events if event.time >= watermark]
             tardy = (event for event in part.events if event.time < watermark)
-            parts = ((event, fact) for event in tardy for _, fact in facts_of(event))
-            yield from (lost_message(late(event.stream, event.time, fact)) for event, fact in parts)
+            parts = ((event, fact) for event in tardy for _, fact in changes_of(event))
+            yield from (dead_letter_record(late_dead_letter(event.stream, event.time, fact)) for event, fact in parts)
         for event in filter(turns.reads, timely) if turns.sources else ():
-            yield from _in_turn(turns, placing, part, event)
+            yield from _ordered_records(turns, placing, part, event)
         machine.read(timely)
         latest = max(
             latest, timely.times[-1] if isinstance(timely, Columns) else max(map(_TIME, timely), default=ALWAYS)
         )
         evaluations.add(timely)
         machine.run()
-        if sum(map(len, machine.outbox.values())) >= _ROWS:
-            yield from outbox(machine, addressing)
-    yield from outbox(machine, addressing)
+        if sum(map(len, machine.outbox.values())) >= _MAX_BUFFERED_ROWS:
+            yield from outbox(machine, router)
+    yield from outbox(machine, router)
     if latest > ALWAYS:
-        yield Record(TIME, 0, 0, 0, 0, "", latest, ALWAYS, 0)
+        yield Record(WATERMARK, 0, 0, 0, 0, "", latest, ALWAYS, 0)
     yield from evaluations.messages(latest)
     for source, count in (+counts).items():
-        yield Record(COUNT, 0, 0, source, 0, "", count, 0, 0)
-    yield from figures_of(program, machine)
+        yield Record(SOURCE_COUNT, 0, 0, source, 0, "", count, 0, 0)
+    yield from metrics_of(program, machine)
 
 
-def _in_turn(turns: OrderedScan, placing: Placing, part: Parsed, event: Event) -> Iterator[Record]:
+def _ordered_records(turns: OrderedScan, placing: OrderedRecords, part: Parsed, event: Event) -> Iterator[Record]:
     """The messages of an event's facts, which are taken in turn."""
-    for kind, fact in facts_of(event):
+    for kind, fact in changes_of(event):
         bucket = bucket_of(turns.together(event.stream, fact_row(fact)[:-1]))
         yield placing.message((part.source, part.file, part.block), event, kind, fact, bucket)
 
 
-def timed(step: Step, places: Sequence[tuple[int, int]]) -> Step:
+def with_watermark(step: WorkerStep, places: Sequence[tuple[int, int]]) -> WorkerStep:
     """The worker's function, its rows such as are worked off in their time. places: levels and buckets that are told up
     to when instants are whole: until the latest time that any task tells."""
 
-    def in_time(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    def timely_batches(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         latest = ends = ALWAYS
         for batch in step(batches):
             rows = compute.equal(batch["kind"], ROW)
             is_bounded = compute.and_(rows, compute.less(batch["end"], FOREVER))
             ends = max(ends, _latest(batch["start"].filter(rows)), _latest(batch["end"].filter(is_bounded)))
-            latest = max(latest, _latest(batch["start"].filter(compute.equal(batch["kind"], TIME))))
-            yield batch.set_column(0, ARROW.field("kind"), compute.if_else(rows, HELD, batch["kind"]))
-        clocks = (RowBatch(CLOCK, *place, 0, WAKE, [(latest - 1, FOREVER, 1)]) for place in places)
-        yield from to_arrow([Record(TIME, 0, 0, 0, 0, "", latest, ends, 0), *(clocks if latest > ALWAYS else ())])
+            latest = max(latest, _latest(batch["start"].filter(compute.equal(batch["kind"], WATERMARK))))
+            yield batch.set_column(0, ARROW.field("kind"), compute.if_else(rows, BUFFERED, batch["kind"]))
+        clocks = (RowBatch(WATERMARK_BROADCAST, *place, 0, WAKE_PORT, [(latest - 1, FOREVER, 1)]) for place in places)
+        yield from to_arrow([Record(WATERMARK, 0, 0, 0, 0, "", latest, ends, 0), *(clocks if latest > ALWAYS else ())])
 
-    in_time.__name__ = step.__name__
-    return in_time
+    timely_batches.__name__ = step.__name__
+    return timely_batches
 
 
 def _latest(times: pyarrow.Array) -> int:
     return max(times.to_pylist(), default=ALWAYS)
 
 
-def machine_of(program: PhysicalPlan, reading: Collection[str] | None = None) -> Dataflow:
+def source_dataflow(program: PhysicalPlan, reading: Collection[str] | None = None) -> Dataflow:
     """What reads facts, and leaves all nodes that keep rows to others. reading: the nodes that do (None: all)."""
     dataflow_class = ProfiledDataflow if program.measure else Dataflow
     return dataflow_class(program.plan, hosted=(), reading=reading)
 
 
-def figures_of(program: PhysicalPlan, machine: Dataflow) -> Iterator[Record]:
+def metrics_of(program: PhysicalPlan, machine: Dataflow) -> Iterator[Record]:
     """What the nodes of a machine have done since this was told last, if it measures."""
     if isinstance(machine, ProfiledDataflow):
-        yield from figure_messages(program, machine.figures(0))
+        yield from metric_records(program, machine.figures(0))
         machine.forget()
 
 
-def figure_messages(program: PhysicalPlan, figures: PlanMetrics) -> Iterator[Record]:
+def metric_records(program: PhysicalPlan, figures: PlanMetrics) -> Iterator[Record]:
     """The messages of figures of nodes that have made rows, or taken time."""
-    numbers = program.addressing().numbers
+    numbers = program.router().numbers
     for id, figure in figures.items():
         seconds = -1 if figure.seconds is None else round(figure.seconds * 1_000_000)
         if figure.rows or seconds > 0:
-            yield Record(FIGURE, 0, 0, numbers[id], 0, "", figure.rows or 0, seconds, 0)
+            yield Record(NODE_METRIC, 0, 0, numbers[id], 0, "", figure.rows or 0, seconds, 0)
 
 
-def addressed(machine: Dataflow, addressing: Router) -> Iterator[RowBatch]:
+def routed_outbox(machine: Dataflow, router: Router) -> Iterator[RowBatch]:
     """The rows that a machine has made for others, by where these are."""
-    waiting, machine.outbox = machine.outbox, {}
-    for address, entries in waiting.items():
-        yield from addressing.rows(address, entries)
+    outbox, machine.outbox = machine.outbox, {}
+    for address, entries in outbox.items():
+        yield from router.row_batches(address, entries)
 
 
-def here(machine: Dataflow, addressing: Router) -> Iterator[RowBatch]:
+def local_outbox(machine: Dataflow, router: Router) -> Iterator[RowBatch]:
     """The rows that a machine has made for others, which are in the same task."""
-    waiting, machine.outbox = machine.outbox, {}
-    for (id, port), entries in waiting.items():
-        yield RowBatch(ROW, addressing.levels[id], HERE, addressing.numbers[id], port, entries)
+    outbox, machine.outbox = machine.outbox, {}
+    for (id, port), entries in outbox.items():
+        yield RowBatch(ROW, router.stage_numbers[id], LOCAL_BUCKET, router.numbers[id], port, entries)
 
 
-def axioms(program: PhysicalPlan) -> Iterator[Record | RowBatch]:
+def initial_records(program: PhysicalPlan) -> Iterator[Record | RowBatch]:
     """The messages that start a program: what its axioms make; and what has a row of nothing is to tell it."""
     program.prepare()
-    machine = machine_of(program)
-    machine.start(program.begin)
+    machine = source_dataflow(program)
+    machine.start(program.static_time)
     machine.run()
-    addressing = program.addressing()
-    yield from addressed(machine, addressing)
-    yield from (addressing.wake(node.id) for node in program.plan.nodes if _tells_of_nothing(node.op))
-    yield from figures_of(program, machine)
+    router = program.router()
+    yield from routed_outbox(machine, router)
+    yield from (router.wake(node.id) for node in program.plan.nodes if _outputs_without_input(node.op))
+    yield from metrics_of(program, machine)
 
 
-def _tells_of_nothing(op: Operator) -> bool:
+def _outputs_without_input(op: Operator) -> bool:
     return isinstance(op, Group) and not op.keys
 
 
 # Supersteps
 
-PLAIN, DELETE, REDERIVE = "plain", "delete", "rederive"
+FORWARD, DELETE, REDERIVE = "plain", "delete", "rederive"
 """The phases of a superstep. Plain: all there is to do, once. Where deletions cross partitions they take two phases
 with rounds of their own: what may have lost its reason goes; then what still has one comes back."""
 
@@ -212,7 +227,7 @@ class Span(NamedTuple):
     now: int
 
 
-class Work(NamedTuple):
+class TimelyBatches(NamedTuple):
     """What a step has to do: the time that passes, what is at work now, and what has to wait for its time."""
 
     span: Span
@@ -220,120 +235,127 @@ class Work(NamedTuple):
     later: list[RowBatch]
 
 
-def in_time(row_batches: Iterable[RowBatch], span: Span) -> Work:
+def timely_batches(row_batches: Iterable[RowBatch], span: Span) -> TimelyBatches:
     """What is at work now: rows that have their time only if that is in the span. Time may have come further than the
     span says: as far as is told with the rows."""
-    parcels = list(row_batches)
-    clock_times = (entry[-3] for parcel in parcels if parcel.kind == CLOCK for entry in parcel.entries)
+    all_batches = list(row_batches)
+    clock_times = (
+        entry[-3] for row_batch in all_batches if row_batch.kind == WATERMARK_BROADCAST for entry in row_batch.entries
+    )
     span = Span(span.before, max([span.now, *clock_times]))
     now, later_batches = [], []
-    for parcel in parcels:
-        if parcel.kind not in (DUE, HELD):
-            now.append(parcel)
+    for row_batch in all_batches:
+        if row_batch.kind not in (READY, BUFFERED):
+            now.append(row_batch)
             continue
-        if entries := [entry for entry in parcel.entries if span.before < entry[-3] <= span.now]:
-            now.append(parcel._replace(kind=ROW, entries=entries))
-        if parcel.kind == HELD and (entries := [entry for entry in parcel.entries if entry[-3] > span.now]):
-            later_batches.append(parcel._replace(entries=entries))
-    return Work(span, now, later_batches)
+        if entries := [entry for entry in row_batch.entries if span.before < entry[-3] <= span.now]:
+            now.append(row_batch._replace(kind=ROW, entries=entries))
+        if row_batch.kind == BUFFERED and (entries := [entry for entry in row_batch.entries if entry[-3] > span.now]):
+            later_batches.append(row_batch._replace(entries=entries))
+    return TimelyBatches(span, now, later_batches)
 
 
-def superstep(
-    program: PhysicalPlan, levels: Sequence[Stage], phase: str, span: Span, state: State, instants: Times = NEVER
-) -> Step:
+def stage_step(
+    program: PhysicalPlan,
+    levels: Sequence[Stage],
+    phase: str,
+    span: Span,
+    state: State,
+    instants: NodeInstants = NO_INSTANTS,
+) -> WorkerStep:
     """The worker's function for one round of some levels: a partition's new rows in, what they lead to out, and
     messages for other levels as they are.
 
     Rows whose bucket is here are worked off at once; others are left for the next round. state: of these levels.
     instants: at which what is made there is told whole.
     """
-    work = partial(worked_off, program, levels, phase, span, state, instants=instants)
-    return program.step(name_of(levels, phase), work, state.levels)
+    work = partial(run_stages, program, levels, phase, span, state, instants=instants)
+    return program.step(stage_name(levels, phase), work, state.levels)
 
 
-def name_of(levels: Sequence[Stage], phase: str) -> str:
+def stage_name(levels: Sequence[Stage], phase: str) -> str:
     """What a round of some levels is known by."""
     name = ", ".join(f"level {level.number}" for level in levels)
     rounds = ", a round" if any(level.recursive for level in levels) else ""
-    return f"{name}{rounds}{'' if phase == PLAIN else f' to {phase}'}"
+    return f"{name}{rounds}{'' if phase == FORWARD else f' to {phase}'}"
 
 
-def worked_off(
+def run_stages(
     program: PhysicalPlan,
     levels: Sequence[Stage],
     phase: str,
     span: Span,
     state: State,
     row_batches: Iterable[RowBatch],
-    instants: Times = NEVER,
+    instants: NodeInstants = NO_INSTANTS,
     outbox: Outbox | None = None,
 ) -> Iterator[Record | RowBatch]:
     """What one round of some levels makes of the messages of a partition. outbox: takes the rows for other levels out
     of a machine; each by its bucket if nothing else is said."""
-    span, now, later_batches = in_time(row_batches, span)
-    yield from waiting(program, later_batches)
-    partition, fresh = gathered(now, state.owners)
+    span, now, later_batches = timely_batches(row_batches, span)
+    yield from buffered_batches(program, later_batches)
+    partition, fresh = partition_input(now, state.owners)
     if partition is None:
         return
     machine, since = state.take(partition)
     if machine is None:
-        partition_class = _MeasuredPartition if program.measure else _FusedPartition
+        partition_class = _ProfiledPartition if program.measure else _FusedPartition
         machine = partition_class(program, levels, state.owners, partition)
-        machine.begin(program.begin)
-    addressing: Router = machine.addressing
+        machine.begin(program.static_time)
+    router: Router = machine.router
     state_deltas = state.entries(since, partition)
-    machine.restore(
-        span.before, {(addressing.ids[number], slot): part for (number, slot), part in state_deltas.items()}
-    )
+    machine.restore(span.before, {(router.ids[number], slot): part for (number, slot), part in state_deltas.items()})
     if state.keep:
         machine.keep()
     for (number, port), entries in fresh.items():
-        machine.come((addressing.ids[number], port), entries)
-    machine.evaluate({addressing.ids[number]: times for number, times in instants.items()})
+        machine.come((router.ids[number], port), entries)
+    machine.evaluate({router.ids[number]: times for number, times in instants.items()})
     machine.work(phase, span.now)
-    yield from _of_streams(machine)
+    yield from _derived_stream_records(machine)
     is_first = state.owners[0] == partition
-    watermark = state.passed if any(level.recursive for level in levels) else behind(span, state)
-    state_records = (addressing.state(id, slot, entries) for (id, slot), entries in machine.lasting(watermark))
-    for parcel in chain((outbox or addressed)(machine, addressing), chain.from_iterable(state_records)):
-        if is_first or not addressing.is_everywhere(parcel):  # what every task makes for itself, one of them tells of
-            yield parcel
-    yield from figures_of(program, machine)
+    watermark = state.passed if any(level.recursive for level in levels) else state_watermark(span, state)
+    state_records = (router.state_batches(id, slot, entries) for (id, slot), entries in machine.lasting(watermark))
+    for row_batch in chain((outbox or routed_outbox)(machine, router), chain.from_iterable(state_records)):
+        if is_first or not router.is_replicated(row_batch):  # what every task makes for itself, one of them tells of
+            yield row_batch
+    yield from metrics_of(program, machine)
     if state.keep:
         machine.expire(watermark)
         yield state.put(partition, machine, sum(machine.state().values()))
 
 
-def _of_streams(machine: _Partition) -> Iterator[Record]:
+def _derived_stream_records(machine: _Partition) -> Iterator[Record]:
     """What is to be known of the streams that have been made: until when they matter, and when they brought
     something."""
     ends = max((op.ends for op in machine.driven.values() if isinstance(op, DerivedStreamOperator)), default=ALWAYS)
     if ends > ALWAYS:
-        yield Record(TIME, 0, 0, 0, 0, "", ALWAYS, ends, 0)
-    yield from machine.told()
+        yield Record(WATERMARK, 0, 0, 0, 0, "", ALWAYS, ends, 0)
+    yield from machine.report_records()
 
 
-def behind(span: Span, state: State) -> int:
+def state_watermark(span: Span, state: State) -> int:
     """The time (integer ms) before which nothing begins that is still to come, when a span has been worked off and no
     further rounds are to follow: what ends before need not be kept. At the end of all sources nobody knows it yet."""
     return state.passed if span.now == FOREVER - 1 else max(state.passed, span.now)
 
 
-def waiting(program: PhysicalPlan, later_batches: Sequence[RowBatch]) -> Iterable[RowBatch]:
+def buffered_batches(program: PhysicalPlan, later_batches: Sequence[RowBatch]) -> Iterable[RowBatch]:
     """Messages that wait for their time as they are kept, whichever tasks they have come to."""
-    if not later_batches or not (program.spread or program.hot):
+    if not later_batches or not (program.broadcast_inputs or program.skewed_keys):
         return later_batches
-    return chain.from_iterable(map(program.addressing().at_rest, later_batches))
+    return chain.from_iterable(map(program.router().buffered, later_batches))
 
 
-def gathered(row_batches: Iterable[RowBatch], owners: Owners) -> tuple[int | None, dict[tuple[int, int], list[Delta]]]:
+def partition_input(
+    row_batches: Iterable[RowBatch], owners: BucketPartitions
+) -> tuple[int | None, dict[tuple[int, int], list[Delta]]]:
     """The partition that parcels are of (None: there are none), and their entries by number of the node and input.
     Raises AssertionError if they are of several."""
     deltas: dict[tuple[int, int], list[Delta]] = {}
     buckets: set[int] = set()
     for _, _, bucket, node, port, entries in row_batches:
         buckets.add(owners[bucket])
-        if port != WAKE:
+        if port != WAKE_PORT:
             deltas.setdefault((node, port), []).extend(entries)
     if len(buckets) > 1:
         raise AssertionError(f"rows of the partitions {sorted(buckets)} in one task")
@@ -351,29 +373,29 @@ class _Partition(Dataflow):
         self,
         program: PhysicalPlan,
         levels: Sequence[Stage],
-        owners: Owners,
+        owners: BucketPartitions,
         partition: int,
         fused: Mapping[str, FusedJoin] = MappingProxyType({}),
     ) -> None:
         super().__init__(program.plan, [id for level in levels for id in level.nodes], fused)
-        self.addressing = program.addressing()
+        self.router = program.router()
         self.owners = owners
         self.partition = partition
         self.moves = len(set(owners)) > 1 and any(level.recursive for level in levels)
         """Whether rows move inside of these levels."""
         self.instants = []
         self.memories = {id: memory for id, memory in self.memories.items() if id in self.plan.by_id}
-        self.tellers = tellers(program.plan)
+        self.tellers = rstream_nodes(program.plan)
         """What is told whole, here or elsewhere."""
         self.notes: dict[Record, None] = {}
         """What is to be known of the streams that are made here, where they may say when something is told whole."""
         for node in program.plan.nodes:
-            if node.id in self.driven and _tells_of_nothing(node.op) and not self._is_here((node.id, 0), ()):
+            if node.id in self.driven and _outputs_without_input(node.op) and not self._is_here((node.id, 0), ()):
                 del self.driven[node.id]
         for id, op in self.operators.items():
             if (
                 isinstance(op, TransitiveClosureOperator)
-                and (id, 0) not in self.addressing.keys
+                and (id, 0) not in self.router.key_functions
                 and len(set(owners)) > 1
             ):
                 op.share(self._is_own)
@@ -383,8 +405,8 @@ class _Partition(Dataflow):
         return self.owners[bucket_of(node)] == self.partition
 
     def _is_here(self, address: Address, row: Sequence[str | None]) -> bool:
-        bucket = self.addressing.bucket(address, row)
-        return bucket == EVERY or self.owners[bucket] == self.partition
+        bucket = self.router.bucket(address, row)
+        return bucket == BROADCAST_BUCKET or self.owners[bucket] == self.partition
 
     def come(self, address: Address, entries: Sequence[Delta]) -> None:
         """Puts entries from elsewhere on an input of a node that works here."""
@@ -393,10 +415,10 @@ class _Partition(Dataflow):
     def evaluate(self, instants: Mapping[str, Sequence[int]]) -> None:
         """Says at which instants (integer ms) streams are told whole, by the nodes that make them."""
         for id, op in self.driven.items():
-            if isinstance(op, DerivedStreamOperator) and op.told.instants is not None:
+            if isinstance(op, DerivedStreamOperator) and op.emitter.instants is not None:
                 op.instants = instants.get(id, ())
 
-    def told(self) -> Iterable[Record]:
+    def report_records(self) -> Iterable[Record]:
         """When they have brought something, and windows of triples have moved on, since this was asked last."""
         notes, self.notes = self.notes, {}
         return notes
@@ -408,8 +430,8 @@ class _Partition(Dataflow):
         triple_counts = op.reader.came
         super()._advance(id, op, now)
         events = op.events if id in self.heralds else ()
-        self.notes |= dict.fromkeys(brought(event.stream, event.graph, event.time) for event in events)
-        self.notes |= dict.fromkeys(moved_on(self.tellers, op.reader.source, triple_counts, op.events))
+        self.notes |= dict.fromkeys(stream_activity(event.stream, event.graph, event.time) for event in events)
+        self.notes |= dict.fromkeys(count_window_evaluations(self.tellers, op.reader.source, triple_counts, op.events))
 
     def lasting(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
         """What has gone into memories since this was asked last, and may matter from the time `passed` on (integer
@@ -418,10 +440,10 @@ class _Partition(Dataflow):
             yield (id, slot), lasting(entries, watermark, self.memories[id].together(slot))
 
     def put(self, address: Address, entries: Sequence[Delta]) -> None:
-        if not self.moves or address in self.addressing.alike or address[0] not in self.operators:
+        if not self.moves or address in self.router.replicated_inputs or address[0] not in self.operators:
             super().put(address, entries)
             return
-        if address not in self.addressing.keys:  # it goes to all tasks, this one included
+        if address not in self.router.key_functions:  # it goes to all tasks, this one included
             self.outbox.setdefault(address, []).extend(entries)
             return
         local_deltas: list[Delta] = []
@@ -433,7 +455,7 @@ class _Partition(Dataflow):
 
     def work(self, phase: str, now: int) -> None:
         """One phase of every component, until nothing is left to do here."""
-        if phase == PLAIN:
+        if phase == FORWARD:
             self.run(now)
             return
         if phase == REDERIVE:
@@ -452,9 +474,11 @@ class _Partition(Dataflow):
 class _FusedPartition(_Partition):
     """The same, with joins that are done as one."""
 
-    def __init__(self, program: PhysicalPlan, levels: Sequence[Stage], owners: Owners, partition: int) -> None:
+    def __init__(
+        self, program: PhysicalPlan, levels: Sequence[Stage], owners: BucketPartitions, partition: int
+    ) -> None:
         hosted = {id for level in levels for id in level.nodes}
-        fused = {id: star for id, star in program.fused.items() if id in hosted}
+        fused = {id: star for id, star in program.fused_joins.items() if id in hosted}
         super().__init__(program, levels, owners, partition, fused)
         self.came_as = {to: address for address, to in self.moved.items()}
 
@@ -469,12 +493,16 @@ class _FusedPartition(_Partition):
         super().restore(watermark, {self.moved.get(address, address): entries for address, entries in state.items()})
 
 
-class _MeasuredPartition(_Partition, ProfiledDataflow):
+class _ProfiledPartition(_Partition, ProfiledDataflow):
     """The same, which counts and times, join by join."""
 
-    def __init__(self, program: PhysicalPlan, levels: Sequence[Stage], owners: Owners, partition: int) -> None:
+    def __init__(
+        self, program: PhysicalPlan, levels: Sequence[Stage], owners: BucketPartitions, partition: int
+    ) -> None:
         super().__init__(program, levels, owners, partition)
-        self.inner = {id: self.plan.consumers[id][0] for star in program.fused.values() for id in star.joins[:0:-1]}
+        self.inner = {
+            id: self.plan.consumers[id][0] for star in program.fused_joins.values() for id in star.joins[:0:-1]
+        }
         """Of joins that others do as one those whose rows others read, and where these come; what is read is first."""
 
     def lasting(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
@@ -498,7 +526,7 @@ class _MeasuredPartition(_Partition, ProfiledDataflow):
 # State
 
 
-def compaction(program: PhysicalPlan, watermark: int) -> Step:
+def compaction(program: PhysicalPlan, watermark: int) -> WorkerStep:
     """The worker's function that adds up what nodes keep, and forgets what has ended. passed: the time (integer ms)
     that has been worked off: everything to come begins there or later."""
     return program.step("compaction", partial(_compacted, program, watermark))
@@ -506,10 +534,10 @@ def compaction(program: PhysicalPlan, watermark: int) -> Step:
 
 def _compacted(program: PhysicalPlan, watermark: int, row_batches: Iterable[RowBatch]) -> Iterator[RowBatch]:
     slots: dict[tuple[int, int], list[Delta]] = {}
-    for parcel in row_batches:
-        slots.setdefault((parcel.node, parcel.port), []).extend(parcel.entries)
-    addressing = program.addressing()
+    for row_batch in row_batches:
+        slots.setdefault((row_batch.node, row_batch.port), []).extend(row_batch.entries)
+    router = program.router()
     memories = Dataflow(program.plan).memories
     for (number, slot), entries in slots.items():
-        id = addressing.ids[number]
-        yield from addressing.state(id, slot, compacted(entries, watermark, memories[id].together(slot)))
+        id = router.ids[number]
+        yield from router.state_batches(id, slot, compacted(entries, watermark, memories[id].together(slot)))

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from squall.builders.distributed.io.parsing import Document, Lost, late
+from squall.builders.distributed.io.parsing import DeadLetter, Document, late_dead_letter
 from squall.contracts import Ledger
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS, Event
 from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.dead_letters import ledger_of
-from squall.streams.formats import of_path, told
+from squall.streams.formats import infer_format, of_path
 
 
-def readable(source: Source) -> bool:
+def is_readable_by_workers(source: Source) -> bool:
     """Whether workers can read a source by themselves: files of lines, which can be split."""
     if isinstance(source, FileSource):
         by_ending = of_path(source.path)
         compression_shows = source.compressed == source.path.endswith(".gz")
         return source.format.lines and not source.live and compression_shows and by_ending is not None
     if isinstance(source, FolderSource):
-        return all(told(path, source.settings.format)[0].lines for path in source.files())
+        return all(infer_format(path, source.settings.format)[0].lines for path in source.files())
     return False
 
 
@@ -52,24 +52,24 @@ def document_of(source: Source) -> Document:
     return Document(source.path, settings.stream, settings.format, settings.time, isinstance(source, FolderSource))
 
 
-def timely(
-    batches: Iterable[Sequence[Event]], lose: Callable[[Lost], None], latest: int = ALWAYS
+def drop_late_events(
+    batches: Iterable[Sequence[Event]], record: Callable[[DeadLetter], None], latest: int = ALWAYS
 ) -> Iterator[Sequence[Event]]:
-    """The batches without what comes after something later, of which `lose` is told. latest: the time (integer ms) of
-    what has come before."""
+    """Yields the batches without late events, which `record_dead_letter` gets. latest: the latest time (integer ms) of
+    the events before."""
     for batch in batches:
         in_order = []
         for event in batch:
             if event.time < latest:
                 for fact in (*event.facts, *event.removed):
-                    lose(late(event.stream, event.time, fact))
+                    record(late_dead_letter(event.stream, event.time, fact))
             else:
                 latest = event.time
                 in_order.append(event)
         yield in_order
 
 
-def lose(dead_letter: Lost, ledger: Ledger | None, sources: Sequence[Source | None] = ()) -> None:
+def record_dead_letter(dead_letter: DeadLetter, ledger: Ledger | None, sources: Sequence[Source | None] = ()) -> None:
     """Has what is lost kept in the ledger of its source, by its number, or else in that of the run. Raises BuilderError
     if there is neither."""
     ledger = ledger_of(sources[dead_letter.number], ledger) if 0 <= dead_letter.number < len(sources) else ledger
@@ -83,7 +83,7 @@ def lose(dead_letter: Lost, ledger: Ledger | None, sources: Sequence[Source | No
     )
 
 
-def _line_number(dead_letter: Lost) -> int | None:
+def _line_number(dead_letter: DeadLetter) -> int | None:
     """The number of a lost statement's line in its file, from 1. A later block of a file begins behind the line that
     its first byte lies in."""
     if not dead_letter.line or not dead_letter.block:

@@ -12,11 +12,11 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow
 
-from squall.builders.distributed.io.records import LOST, Record
+from squall.builders.distributed.io.records import DEAD_LETTER, Record
 from squall.builders.runtime.zset import fact_row, row_fact
 from squall.errors import UsageError
 from squall.rdf import DEFAULT_STREAM, Event, Fact, Term
-from squall.streams.formats import joined, named, parse_lines, suffix, told
+from squall.streams.formats import infer_format, joined, named, parse_lines, suffix
 from squall.streams.formats.fast_ntriples import Choice, events
 from squall.streams.formats.reading import Reading, Settings, grouped
 
@@ -25,8 +25,8 @@ class Document(NamedTuple):
     """How the lines of a source are read.
 
     name: the path of the file, or of the folder, as the user gave it. format, time (ms, of untimed statements), stream:
-    as in the source's address. spooled: the lines are what `spool_lines` and `lost_line` made, not RDF. messages: each
-    is a message, a document of its own, by the place it came to and its number there. static: what it holds always
+    as in the source's address. spooled: the lines are those of `spool_lines` and `dead_letter_line`, not RDF. messages:
+    each is a message, a document of its own, by the place it came to and its number there. static: what it holds always
     holds; none of it is a statement of a source's.
     """
 
@@ -50,7 +50,7 @@ class Parsed(NamedTuple):
 
     source: int
     events: Sequence[Event]
-    lost: list[Lost]
+    lost: list[DeadLetter]
     statements: int
     file: str = ""
     block: int = 0
@@ -75,7 +75,7 @@ def spool_lines(event: Event) -> Iterator[str]:
         yield json.dumps(line, ensure_ascii=False)
 
 
-def lost_line(dead_letter: Lost) -> str:
+def dead_letter_line(dead_letter: DeadLetter) -> str:
     """A lost statement as a line of a spool file."""
     return json.dumps(dead_letter._asdict(), ensure_ascii=False)
 
@@ -89,22 +89,22 @@ def lines_parser(documents: Sequence[Document]) -> Parse:
     ) -> Iterator[Parsed]:
         counts: dict[tuple[str, int], int] = {}
         for batch in batches:
-            for (file, block, source), lines in _runs(batch):
+            for (file, block, source), lines in _line_runs(batch):
                 if documents[source].messages:
                     for data in lines:
-                        yield Parsed(source, *_message(documents[source], file, block, data), file, block)
+                        yield Parsed(source, *_parse_message(documents[source], file, block, data), file, block)
                     continue
                 before = counts.get((file, block), 0)
                 counts[file, block] = before + len(lines)
                 path = unquote(urlsplit(file).path)
                 choice = None if predicates is None else Choice(predicates, watermark)
-                block_parsed = parsed(documents[source], path, block, before, joined(lines), choice)
+                block_parsed = parse_block(documents[source], path, block, before, joined(lines), choice)
                 yield Parsed(source, *block_parsed, file, block)
 
     return parse
 
 
-def _runs(batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str, int, int], list[str | bytes]]]:
+def _line_runs(batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str, int, int], list[str | bytes]]]:
     """The lines that are from one part of a file, and its name, where that part begins, and the source."""
     lines = batch.column("value").to_pylist()
     columns = [batch.column(name) for name in ("file", "block", "source")]
@@ -117,9 +117,9 @@ def _runs(batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str, int, int], li
         yield place, [line for _, line in group]
 
 
-def parsed(
+def parse_block(
     document: Document, path: str, block: int, before: int, text: bytes, choice: Choice | None
-) -> tuple[Sequence[Event], list[Lost], int]:
+) -> tuple[Sequence[Event], list[DeadLetter], int]:
     """The events of lines, those that are lost, and how many statements could be used. block: where the part of the
     file begins that they are of; before: how many lines of that come before them."""
     if document.spooled:
@@ -129,9 +129,9 @@ def parsed(
     if path.endswith(".tmp"):  # a file that is still being written
         return [], [], 0
     try:
-        format, _ = told(path, document.format)
+        format, _ = infer_format(path, document.format)
     except UsageError as error:
-        return [], [Lost("malformed", name, 0, 0, error.message, "")] if block == before == 0 else [], 0
+        return [], [DeadLetter("malformed", name, 0, 0, error.message, "")] if block == before == 0 else [], 0
     if format.timed:
         plain = events(text, suffix(name), document.stream, choice)
         if plain is not None:
@@ -139,54 +139,56 @@ def parsed(
     timed_facts, bad = parse_lines(text.split(b"\n"), name, format.timed, format.name, document.time)
     first = before + 1 if path else 0  # rows of a table have no places
     dead_letters = [
-        Lost("malformed", name, block, first and first + index, reason, text) for index, reason, text in bad
+        DeadLetter("malformed", name, block, first and first + index, reason, text) for index, reason, text in bad
     ]
-    return _counted(grouped(timed_facts, document.stream) if timed_facts else [], dead_letters)
+    return _with_fact_count(grouped(timed_facts, document.stream) if timed_facts else [], dead_letters)
 
 
-def _message(document: Document, place: str, number: int, data: str | bytes) -> tuple[Sequence[Event], list[Lost], int]:
+def _parse_message(
+    document: Document, place: str, number: int, data: str | bytes
+) -> tuple[Sequence[Event], list[DeadLetter], int]:
     """What a message holds: as where it is read in process (`squall.streams.live.messages`)."""
     from squall.streams.live import messages  # on demand: most jobs read none
 
     assert isinstance(data, bytes)
-    losses = Losses()
+    losses = DeadLetterBuffer()
     settings = Settings(document.format, document.stream, document.time)
     message = messages.Message(data, place, f"offset {number}")
     read = messages.read(message, named(document.format)[0], settings, losses, Reading())
-    return _counted([event for batch in read for event in batch], losses.take())
+    return _with_fact_count([event for batch in read for event in batch], losses.take())
 
 
-class Losses:
+class DeadLetterBuffer:
     """A ledger that keeps what is lost until it is taken (`squall.contracts.Ledger`)."""
 
     def __init__(self) -> None:
-        self._found: list[Lost] = []
+        self._found: list[DeadLetter] = []
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        self.add(Lost(cause, source, 0, line or 0, reason, text))
+        self.add(DeadLetter(cause, source, 0, line or 0, reason, text))
 
-    def add(self, dead_letter: Lost) -> None:
+    def add(self, dead_letter: DeadLetter) -> None:
         self._found.append(dead_letter)
 
-    def take(self) -> list[Lost]:
+    def take(self) -> list[DeadLetter]:
         dead_letters, self._found = self._found, []
         return dead_letters
 
 
-def _counted(events: list[Event], dead_letters: list[Lost]) -> tuple[list[Event], list[Lost], int]:
+def _with_fact_count(events: list[Event], dead_letters: list[DeadLetter]) -> tuple[list[Event], list[DeadLetter], int]:
     return events, dead_letters, sum(len(event.facts) for event in events)
 
 
-def _unspooled(lines: Sequence[bytes]) -> tuple[Sequence[Event], list[Lost], int]:
+def _unspooled(lines: Sequence[bytes]) -> tuple[Sequence[Event], list[DeadLetter], int]:
     events: list[Event] = []
-    dead_letters: list[Lost] = []
+    dead_letters: list[DeadLetter] = []
     for entry in json.loads(b"[%b]" % b",".join(lines)):  # in one call, which takes half the time
         if isinstance(entry, list):
             time, stream, graph, kind, *cells = entry
-            events.append(event_of(time, stream, graph, kind, [cells]))
+            events.append(event_from_rows(time, stream, graph, kind, [cells]))
         else:
-            dead_letters.append(Lost(**entry))
-    return _counted(events, dead_letters)
+            dead_letters.append(DeadLetter(**entry))
+    return _with_fact_count(events, dead_letters)
 
 
 def unspool(text: bytes) -> Sequence[Event]:
@@ -194,14 +196,14 @@ def unspool(text: bytes) -> Sequence[Event]:
     return _unspooled(text.splitlines())[0]
 
 
-def event_of(time: int, stream: str, graph: str, kind: str, rows: Iterable[Sequence[str]]) -> Event:
+def event_from_rows(time: int, stream: str, graph: str, kind: str, rows: Iterable[Sequence[str]]) -> Event:
     """An event of facts that come (kind ``fact``) or end (``removed``), or of none (``event``). rows: theirs; of no
     fact an empty one."""
     facts = tuple(cast(Fact, row_fact(cells)) for cells in rows if cells)
     return Event(time, facts if kind == "fact" else (), stream, facts if kind == "removed" else (), graph)
 
 
-class Lost(NamedTuple):
+class DeadLetter(NamedTuple):
     """A statement that could not be used: how it is kept in a message's row. number: of the source that has lost it, by
     which the run knows that; -1: the run itself has."""
 
@@ -214,11 +216,11 @@ class Lost(NamedTuple):
     number: int = -1
 
 
-def lost_message(dead_letter: Lost, number: int = -1) -> Record:
+def dead_letter_record(dead_letter: DeadLetter, number: int = -1) -> Record:
     """A lost statement as a message."""
-    return Record(LOST, 0, 0, 0, 0, json.dumps(dead_letter._replace(number=number)), 0, 0, 0)
+    return Record(DEAD_LETTER, 0, 0, 0, 0, json.dumps(dead_letter._replace(number=number)), 0, 0, 0)
 
 
-def late(stream: str, time: int, fact: Fact) -> Lost:
+def late_dead_letter(stream: str, time: int, fact: Fact) -> DeadLetter:
     """A fact whose time has passed."""
-    return Lost("late", stream or DEFAULT_STREAM, 0, 0, f"its time {time} has passed", f"{time} {fact}")
+    return DeadLetter("late", stream or DEFAULT_STREAM, 0, 0, f"its time {time} has passed", f"{time} {fact}")

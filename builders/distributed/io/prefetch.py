@@ -8,52 +8,52 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from squall.builders.distributed.io.ingest import timely
-from squall.builders.distributed.io.parsing import Lost
+from squall.builders.distributed.io.ingest import drop_late_events
+from squall.builders.distributed.io.parsing import DeadLetter
 from squall.builders.local.replay import Given
 from squall.rdf import ALWAYS, Event
 from squall.streams import Sources
 
-AHEAD = 16
+MAX_PREFETCHED_BATCHES = 16
 """How many batches may be read before they are taken, at most."""
-_IDLE = 0.1
+_POLL_SECONDS = 0.1
 """Seconds between two looks whether anybody still wants what has been read."""
-_PATIENCE = 5.0
+_STOP_TIMEOUT_SECONDS = 5.0
 """Seconds that sources have to end, when a run does."""
 
 
-class Part(NamedTuple):
+class PrefetchedBatch(NamedTuple):
     """What has been read: the events of a batch, what was lost with them, and behind them where the sources stand
-    (`squall.streams.Sources.standings`) and up to where they have been read (`positions`)."""
+    (`squall.streams.Sources.current_offsets`) and up to where they have been read (`positions`)."""
 
     events: Sequence[Event]
-    lost: Sequence[Lost]
-    standings: Sequence[Any]
+    lost: Sequence[DeadLetter]
+    current_offsets: Sequence[Any]
     positions: Mapping[int, str]
 
 
-class Ended(NamedTuple):
+class EndOfSources(NamedTuple):
     """There is no more to be read. error: why, if something went wrong."""
 
     error: BaseException | None = None
 
 
-def split(items: Sequence[Part | Ended]) -> tuple[list[Part], Ended | None]:
+def split_end(items: Sequence[PrefetchedBatch | EndOfSources]) -> tuple[list[PrefetchedBatch], EndOfSources | None]:
     """The parts of what has come, and the end, if that has."""
-    parts = [item for item in items if isinstance(item, Part)]
-    return parts, next((item for item in items if isinstance(item, Ended)), None)
+    parts = [item for item in items if isinstance(item, PrefetchedBatch)]
+    return parts, next((item for item in items if isinstance(item, EndOfSources)), None)
 
 
-class Intake:
+class Prefetcher:
     """Reads sources. keeps: it is told where they stand; latest: the time (integer ms) of what has come before."""
 
     def __init__(self, inputs: Sources | Given, keeps: bool = False, latest: int = ALWAYS) -> None:
         self.inputs = inputs
-        self.lost: list[Lost] = []
+        self.lost: list[DeadLetter] = []
         """What has been lost since the last part."""
         self._keeps = keeps
         self._latest = latest
-        self._arrived: queue.Queue[Part | Ended] = queue.Queue(maxsize=AHEAD)
+        self._arrived: queue.Queue[PrefetchedBatch | EndOfSources] = queue.Queue(maxsize=MAX_PREFETCHED_BATCHES)
         self._closed = threading.Event()
         self._reader = threading.Thread(target=self._read, name="reads sources", daemon=True)
 
@@ -61,19 +61,19 @@ class Intake:
         """Begins to read, as the sources bring something: nobody knows when that is."""
         self._reader.start()
 
-    def take(self, seconds: float | None) -> list[Part | Ended]:
+    def take(self, seconds: float | None) -> list[PrefetchedBatch | EndOfSources]:
         """What is at hand, but for what comes meanwhile; waits for something for so long at most, None: until it is
-        there. Nothing comes behind an `Ended`."""
-        items: list[Part | Ended] = []
+        there. Nothing comes behind an `EndOfSources`."""
+        items: list[PrefetchedBatch | EndOfSources] = []
         with suppress(queue.Empty):
             items.append(self._arrived.get(timeout=seconds))
-            while len(items) < AHEAD:
+            while len(items) < MAX_PREFETCHED_BATCHES:
                 items.append(self._arrived.get_nowait())
         return items
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[PrefetchedBatch]:
         """All parts, read by who takes them. The last one has no events: sources may have gone on without a word."""
-        for events in timely(self.inputs.ahead(), self.lost.append, self._latest):
+        for events in drop_late_events(self.inputs.ahead(), self.lost.append, self._latest):
             if events or self.lost:
                 yield self._part(events)
         yield self._part(())
@@ -85,17 +85,19 @@ class Intake:
         with suppress(queue.Empty):
             while True:
                 self._arrived.get_nowait()
-        self._arrived.put(Ended())  # for who waits
+        self._arrived.put(EndOfSources())  # for who waits
         if self._reader.is_alive():
             self.inputs.stop()
             if isinstance(self.inputs, Sources):
-                self._reader.join(_PATIENCE)
+                self._reader.join(_STOP_TIMEOUT_SECONDS)
         self.inputs.close()
 
-    def _part(self, events: Sequence[Event]) -> Part:
+    def _part(self, events: Sequence[Event]) -> PrefetchedBatch:
         dead_letters = tuple(self.lost)
         self.lost.clear()
-        return Part(events, dead_letters, self.inputs.standings() if self._keeps else (), self.inputs.positions())
+        return PrefetchedBatch(
+            events, dead_letters, self.inputs.current_offsets() if self._keeps else (), self.inputs.positions()
+        )
 
     def _read(self) -> None:
         try:
@@ -104,12 +106,12 @@ class Intake:
                 if self._closed.is_set():
                     break
         except BaseException as error:  # raised by the thread that takes the outputs
-            self._put(Ended(error))
+            self._put(EndOfSources(error))
         else:
-            self._put(Ended())
+            self._put(EndOfSources())
 
-    def _put(self, what: Part | Ended) -> None:
+    def _put(self, what: PrefetchedBatch | EndOfSources) -> None:
         while not self._closed.is_set():
             with suppress(queue.Full):
-                self._arrived.put(what, timeout=_IDLE)
+                self._arrived.put(what, timeout=_POLL_SECONDS)
                 return

@@ -24,9 +24,9 @@ from squall.builders.runtime.zset import Delta
 from squall.errors import BuilderError, SquallError
 from squall.rdf import FOREVER
 
-ROW, DUE, HELD, STATE, LOST = "row", "due", "held", "state", "lost"
-TIME, CLOCK, COUNT, INSTANT = "time", "clock", "count", "instant"
-FIGURE, TOKEN, ANSWERS, FILE = "figure", "token", "answers", "file"
+ROW, READY, BUFFERED, STATE, DEAD_LETTER = "row", "due", "held", "state", "lost"
+WATERMARK, WATERMARK_BROADCAST, SOURCE_COUNT, INSTANT = "time", "clock", "count", "instant"
+NODE_METRIC, STATE_HANDLE, OUTPUT_FILE, RECORD_FILE = "figure", "token", "answers", "file"
 """The kinds of message: rows for a node; rows for a node that are worked off in their time; such rows that are kept if
 that is later; what a node keeps; a statement that could not be used; the latest time, and the latest at which something
 begins or ends (`end`); up to when instants are whole, for those that work them off in the same job; how many statements
@@ -34,13 +34,13 @@ begins or ends (`end`); up to when instants are whole, for those that work them 
 (`start`) a node has made, in how many microseconds (`end`; -1: not known); what operators that have gone on are known
 by; the name of a file with answers; the kind and the name of a file with messages of a level (`many`, `start`, `end`:
 of all of them)."""
-STORED = (ROW, HELD, STATE, LOST)
+STORED = (ROW, BUFFERED, STATE, DEAD_LETTER)
 """The kinds that are stored, by who has made them; of the others it is enough to be told."""
-OF_A_BATCH = (ROW, HELD, LOST)
+BATCH_LOCAL = (ROW, BUFFERED, DEAD_LETTER)
 """The kinds that are of no use after their batch, but for rows that wait."""
-Step = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
+WorkerStep = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
 """A worker's function, over Arrow. By its name engines know it."""
-SOURCES = "sources"
+SOURCE_STEP = "sources"
 """The name of the one that reads them."""
 SCHEMA = (
     "kind string, level int, bucket int, node int, port int, row string, start long, `end` long, weight int, "
@@ -82,7 +82,7 @@ class RowBatch(NamedTuple):
         return Record(*self[:-1], packed.text, packed.start, packed.end, 0, len(self.entries), packed.spans)
 
 
-class Answers(NamedTuple):
+class OutputBatch(NamedTuple):
     """What an operation node answers, many at a time. texts: the answers as strings; times: of each (integer ms);
     places: in which order those of a time are told ("": in none)."""
 
@@ -97,8 +97,8 @@ class Answers(NamedTuple):
         less by code points)."""
         alike = Record(ROW, self.level, 0, self.node, 0, "", 0, FOREVER, 0)
         of_each = {"row": self.texts, "start": self.times, "spans": [place.encode() for place in self.places]}
-        for first in range(0, len(self.texts), CHUNK):
-            chunk = slice(first, first + CHUNK)
+        for first in range(0, len(self.texts), ROWS_PER_BATCH):
+            chunk = slice(first, first + ROWS_PER_BATCH)
             size = len(self.texts[chunk])
             columns = [
                 column(of_each[field.name][chunk], field.type)
@@ -116,36 +116,36 @@ ARROW = pyarrow.schema(
         ("weight", pyarrow.int32()), ("many", pyarrow.int32()), ("spans", pyarrow.binary()),
     ]
 )  # fmt: skip
-CHUNK = 20_000
+ROWS_PER_BATCH = 20_000
 """How many entries go together over Arrow, about."""
 
 
-Made = Record | RowBatch | Answers
+WorkerOutput = Record | RowBatch | OutputBatch
 """What workers make."""
 
 
-def to_arrow(messages: Iterable[Made]) -> Iterator[pyarrow.RecordBatch]:
-    """Messages in batches. A BuilderError on the way is raised as `Failed`."""
+def to_arrow(messages: Iterable[WorkerOutput]) -> Iterator[pyarrow.RecordBatch]:
+    """Messages in batches. A BuilderError on the way is raised as `WorkerError`."""
     chunk: list[Record] = []
     size = 0
     try:
         for record in messages:
-            if isinstance(record, Answers):
+            if isinstance(record, OutputBatch):
                 yield from record.batches()
                 continue
             message = record.message() if isinstance(record, RowBatch) else record
             chunk.append(message)
             size += message.many
-            if size >= CHUNK:
+            if size >= ROWS_PER_BATCH:
                 yield _batch(chunk)
                 chunk, size = [], 0
     except BuilderError as error:
-        raise Failed(error) from None
+        raise WorkerError(error) from None
     if chunk:
         yield _batch(chunk)
 
 
-def making(messages: Sequence[Record | RowBatch]) -> Step:
+def constant_step(messages: Sequence[Record | RowBatch]) -> WorkerStep:
     """The worker's function that makes messages, of nothing."""
 
     def made(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -155,12 +155,12 @@ def making(messages: Sequence[Record | RowBatch]) -> Step:
     return made
 
 
-def same(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+def identity_step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """The worker's function that leaves messages as they are."""
     return batches
 
 
-class Failed(Exception):
+class WorkerError(Exception):
     """A run that failed in a worker for a reason the user can mend. All that the driver gets of it is its text."""
 
     MARK = "<squall "
@@ -207,13 +207,13 @@ def column(values: Sequence[Any], type: pyarrow.DataType) -> pyarrow.Array:
     return pyarrow.Array.from_buffers(type, len(values), [None, *map(pyarrow.py_buffer, buffers)])
 
 
-def parcels(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[RowBatch]:
+def as_row_batches(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[RowBatch]:
     """The parcels in batches."""
     for message in from_arrow(batches):
         yield RowBatch(*message[:5], unpack_all(message.row, message.spans))
 
 
-def apart(
+def split_by_stage(
     batches: Iterable[pyarrow.RecordBatch], levels: Collection[int] | None, own: list[pyarrow.RecordBatch]
 ) -> Iterator[pyarrow.RecordBatch]:
     """The messages that are not for some levels; those that are (None: all) go into `own`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from squall.builders.distributed.io.parsing import Losses, Lost
+from squall.builders.distributed.io.parsing import DeadLetter, DeadLetterBuffer
 from squall.errors import UsageError
 from squall.rdf import Event
 from squall.streams import address, open_source
@@ -25,7 +25,9 @@ class Statement(NamedTuple):
     lost: str | None = None
 
 
-def opened(uri: str, reader: str, elsewhere: Mapping[str, str], losses: Losses | None = None) -> Splittable:
+def open_splittable(
+    uri: str, reader: str, elsewhere: Mapping[str, str], losses: DeadLetterBuffer | None = None
+) -> Splittable:
     """The source of an address. reader: what reads it, in words; elsewhere: options of sources that mean nothing to it,
     and what to do. Raises UsageError if the address has one of them, or the source cannot be divided."""
     place = address.source(uri)
@@ -42,13 +44,13 @@ def opened(uri: str, reader: str, elsewhere: Mapping[str, str], losses: Losses |
     return source
 
 
-def statements(source: Splittable, part: str, losses: Losses) -> Iterator[Iterator[Statement]]:
+def read_split(source: Splittable, part: str, losses: DeadLetterBuffer) -> Iterator[Iterator[Statement]]:
     """The rows of a part of a source, batch by batch. losses: what the source tells of those that cannot be used."""
     for events in chain(source.part(part), [()]):
         yield _rows(events, losses.take())
 
 
-def _rows(events: Iterable[Event], dead_letters: Iterable[Lost]) -> Iterator[Statement]:
+def _rows(events: Iterable[Event], dead_letters: Iterable[DeadLetter]) -> Iterator[Statement]:
     for event in events:
         for fact in event.facts:
             subject, predicate, object = map(str, fact)

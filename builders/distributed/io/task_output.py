@@ -13,57 +13,70 @@ from itertools import chain
 import pyarrow
 from pyarrow import compute
 
-from squall.builders.distributed.exec.routing import DELIVER
+from squall.builders.distributed.exec.routing import OUTPUT_STAGE
 from squall.builders.distributed.io.engine import Files, Folder, Read
-from squall.builders.distributed.io.records import ANSWERS, ARROW, FILE, ROW, STORED, Record, Step, to_arrow
+from squall.builders.distributed.io.records import (
+    ARROW,
+    OUTPUT_FILE,
+    RECORD_FILE,
+    ROW,
+    STORED,
+    Record,
+    WorkerStep,
+    to_arrow,
+)
 from squall.rdf import FOREVER
 
-ORDER = ("start", "node", "spans", "row")
+OUTPUT_ORDER = ("start", "node", "spans", "row")
 """The columns by which answers are told, one after the other."""
-FILES = "files.json"
+FILE_LIST = "files.json"
 """The file that says which others of its folder count."""
-_MOST = 500_000
+_MAX_ROWS_PER_FILE = 500_000
 """So many entries of a task are a file: it holds no more of them."""
-Place = tuple[str, int]
+RecordGroup = tuple[str, int]
 """A kind of message, and a level."""
-Put = Callable[[Place, pyarrow.Table], str]
+WriteFile = Callable[[RecordGroup, pyarrow.Table], str]
 """Writes messages of a place as a file; answers with its name."""
 
 
-def answering(step: Step, put: Put) -> Step:
+def with_output_files(step: WorkerStep, put: WriteFile) -> WorkerStep:
     """The step, its answers in files, each in order."""
-    return _leaving(step, lambda kind, level: kind == ROW and level == DELIVER, partial(_answers, put))
+    return _with_files(
+        step, lambda kind, level: kind == ROW and level == OUTPUT_STAGE, partial(_output_file_record, put)
+    )
 
 
-def storing(step: Step, put: Put) -> Step:
+def with_record_files(step: WorkerStep, put: WriteFile) -> WorkerStep:
     """The step, what is to be stored of what it makes in files, by kind and level."""
-    return _leaving(step, lambda kind, level: kind in STORED, partial(_stored, put))
+    return _with_files(step, lambda kind, level: kind in STORED, partial(_record_file_record, put))
 
 
-def reading(step: Step, read: Read, files: Sequence[Folder]) -> Step:
+def over_files(step: WorkerStep, read: Read, paths: Sequence[Folder]) -> WorkerStep:
     """The step, of the messages in files of the store."""
 
     def of_files(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        yield from step(chain.from_iterable(read(file, None) for file in files))
+        yield from step(chain.from_iterable(read(file, None) for file in paths))
 
     of_files.__name__ = step.__name__
     return of_files
 
 
-def _leaving(step: Step, is_left: Callable[[str, int], bool], leave: Callable[[Place, pyarrow.Table], Record]) -> Step:
+def _with_files(
+    step: WorkerStep, is_left: Callable[[str, int], bool], leave: Callable[[RecordGroup, pyarrow.Table], Record]
+) -> WorkerStep:
     """The step, with a message in place of so many that are left behind."""
 
     def left(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        boxes: dict[Place, list[pyarrow.RecordBatch]] = {}
-        sizes: dict[Place, int] = {}
+        boxes: dict[RecordGroup, list[pyarrow.RecordBatch]] = {}
+        sizes: dict[RecordGroup, int] = {}
         for batch in step(batches):
-            for place, part in _by_place(batch):
+            for place, part in _by_group(batch):
                 if not is_left(*place):
                     yield part
                     continue
                 boxes.setdefault(place, []).append(part)
                 sizes[place] = sizes.get(place, 0) + compute.sum(part["many"]).as_py()
-                if sizes[place] >= _MOST:
+                if sizes[place] >= _MAX_ROWS_PER_FILE:
                     yield from to_arrow([leave(place, _table(boxes.pop(place)))])
                     del sizes[place]
         yield from to_arrow(leave(place, _table(box)) for place, box in boxes.items())
@@ -72,7 +85,7 @@ def _leaving(step: Step, is_left: Callable[[str, int], bool], leave: Callable[[P
     return left
 
 
-def _by_place(batch: pyarrow.RecordBatch) -> Iterator[tuple[Place, pyarrow.RecordBatch]]:
+def _by_group(batch: pyarrow.RecordBatch) -> Iterator[tuple[RecordGroup, pyarrow.RecordBatch]]:
     places = dict.fromkeys(zip(batch["kind"].to_pylist(), batch["level"].to_pylist(), strict=True))
     for kind, level in places:
         mine = compute.and_(compute.equal(batch["kind"], kind), compute.equal(batch["level"], level))
@@ -83,33 +96,35 @@ def _table(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.Table:
     return pyarrow.Table.from_batches(batches, ARROW)
 
 
-def _answers(put: Put, place: Place, answers: pyarrow.Table) -> Record:
-    name = put(place, answers.sort_by([(column, "ascending") for column in ORDER]))
-    return Record(ANSWERS, 0, 0, 0, 0, name, 0, 0, 0)
+def _output_file_record(put: WriteFile, place: RecordGroup, answers: pyarrow.Table) -> Record:
+    name = put(place, answers.sort_by([(column, "ascending") for column in OUTPUT_ORDER]))
+    return Record(OUTPUT_FILE, 0, 0, 0, 0, name, 0, 0, 0)
 
 
-def _stored(put: Put, place: Place, messages: pyarrow.Table) -> Record:
+def _record_file_record(put: WriteFile, place: RecordGroup, messages: pyarrow.Table) -> Record:
     kind, level = place
     ends = compute.filter(messages["end"], compute.less(messages["end"], FOREVER))
     end = FOREVER if len(ends) == 0 else compute.max(ends).as_py()
     start, many = compute.max(messages["start"]).as_py(), compute.sum(messages["many"]).as_py()
-    return Record(FILE, level, 0, 0, 0, f"{kind} {put(place, messages)}", start, end, 0, many)
+    return Record(RECORD_FILE, level, 0, 0, 0, f"{kind} {put(place, messages)}", start, end, 0, many)
 
 
 # What counts of a folder
 
 
-def note(store: Files, folder: Folder, files: Iterable[tuple[str, int, str]]) -> None:
+def write_file_list(store: Files, folder: Folder, entries: Iterable[tuple[str, int, str]]) -> None:
     """These are the files of a folder: kind, level and name of each."""
-    store.write(list(files), *folder, FILES)
+    store.write(list(entries), *folder, FILE_LIST)
 
 
-def noted(store: Files, folder: Folder) -> list[tuple[str, int, str]]:
+def read_file_list(store: Files, folder: Folder) -> list[tuple[str, int, str]]:
     """What has been noted of a folder."""
-    return [(kind, level, name) for kind, level, name in store.read(*folder, FILES) or ()]
+    return [(kind, level, name) for kind, level, name in store.read(*folder, FILE_LIST) or ()]
 
 
-def files(store: Files, kind: str, level: int, folders: Iterable[Folder]) -> list[Folder]:
+def files_of(store: Files, kind: str, level: int, folders: Iterable[Folder]) -> list[Folder]:
     """The files in which messages of one kind and level are, of some folders."""
     place = kind, level
-    return [(*folder, kind, name) for folder in folders for *of, name in noted(store, folder) if tuple(of) == place]
+    return [
+        (*folder, kind, name) for folder in folders for *of, name in read_file_list(store, folder) if tuple(of) == place
+    ]

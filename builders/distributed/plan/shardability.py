@@ -44,32 +44,32 @@ from squall.plan.partitioning import derived_stream_columns, inputs_by_kind, tem
 from squall.rdf import Atom, Fact
 from squall.rdf.row_tags import relation_tag_of
 
-Places = frozenset[int]
+SubjectColumns = frozenset[int]
 """Columns of a node's rows, each of which holds the subject."""
-_NONE: Places = frozenset()
+_NONE: SubjectColumns = frozenset()
 
 
-def share_of(fact: Fact, shares: int) -> int:
+def shard_of(fact: Fact, shares: int) -> int:
     """The number of the share, of so many, in which a fact is: that of its subject; of an atom's first argument."""
     subject = (fact.relation, *fact.arguments)[:2][-1] if isinstance(fact, Atom) else fact.subject
     return bucket_of(subject, shares)
 
 
-def why_together(plan: Plan) -> Reason | None:
+def why_not_shardable(plan: Plan) -> Reason | None:
     """Why one task has to have the facts of all subjects; None: it need not."""
-    subjects = _Subjects(plan)
+    subjects = _SubjectAnalysis(plan)
     reasons = (Reason(node, what) for node in plan.nodes if (what := subjects.mixes(node)) is not None)
     return next(reasons, None)
 
 
-class _Subjects:
+class _SubjectAnalysis:
     """Where the subject is in the rows of a plan's nodes."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
 
     @cached_property
-    def known(self) -> Mapping[str, Places]:
+    def known(self) -> Mapping[str, SubjectColumns]:
         """By the node. (The greatest fixpoint: facts that are read again are made of others, in the end of those that
         sources bring.)"""
         subject_columns = {node.id: frozenset(range(self.plan.widths[node.id])) for node in self.plan.nodes}
@@ -82,7 +82,7 @@ class _Subjects:
                 subject_columns[node.id] = places
         return subject_columns
 
-    def _made(self, node: Node, subject_columns: Mapping[str, Places]) -> Places:
+    def _made(self, node: Node, subject_columns: Mapping[str, SubjectColumns]) -> SubjectColumns:
         """Where the subject is in what a node makes. known: the same of others, as far as it is known."""
         op = node.op
         input_columns = [subject_columns[edge.node] for edge in node.inputs]
@@ -90,22 +90,22 @@ class _Subjects:
             case Scan(source=source):
                 return frozenset([source.prefix_width])
             case Match(cells=cells):
-                return _all(self._matched(cells, edge.node, subject_columns) for edge in node.inputs)
+                return _intersection(self._matched(cells, edge.node, subject_columns) for edge in node.inputs)
             case Join(on=on, keep=keep):
                 right = frozenset(self.plan.widths[node.inputs[0].node] + place for place in input_columns[1])
-                return _among(keep, input_columns[0] | right) if _agree(on, *input_columns) else _NONE
+                return _projected(keep, input_columns[0] | right) if _join_on_subject(on, *input_columns) else _NONE
             case LeftJoin(on=on, keep=keep):
-                return _among(keep, input_columns[0]) if _agree(on, *input_columns) else _NONE
+                return _projected(keep, input_columns[0]) if _join_on_subject(on, *input_columns) else _NONE
             case AntiJoin(on=on):
-                return input_columns[0] if _agree(on, *input_columns) else _NONE
+                return input_columns[0] if _join_on_subject(on, *input_columns) else _NONE
             case Union():
-                return _all(input_columns)
+                return _intersection(input_columns)
             case Distinct(by=by):
-                return _all(input_columns) & frozenset(range(by))
+                return _intersection(input_columns) & frozenset(range(by))
             case Project(columns=cells) | Construct(template=cells) | Group(keys=cells):
-                return _among(cells, input_columns[0])
+                return _projected(cells, input_columns[0])
             case Select(columns=columns):
-                return _among((None, *columns), input_columns[0])
+                return _projected((None, *columns), input_columns[0])
             case Slice(keys=keys):
                 return input_columns[0] if input_columns[0] & {*keys} else _NONE
             case ConstantFilter() | Filter() | Extend() | TableFunction():
@@ -113,10 +113,10 @@ class _Subjects:
             case Update():
                 return frozenset([0])
             case DerivedStream():
-                return _all(self._read_again(op, edge.node, subject_columns) for edge in node.inputs)
+                return _intersection(self._read_again(op, edge.node, subject_columns) for edge in node.inputs)
         return _NONE
 
-    def _matched(self, cells: Sequence[Cell], id: str, subject_columns: Mapping[str, Places]) -> Places:
+    def _matched(self, cells: Sequence[Cell], id: str, subject_columns: Mapping[str, SubjectColumns]) -> SubjectColumns:
         places: Collection[int] = subject_columns[id]
         read = self.plan.by_id[id].op
         if isinstance(read, Scan) and not read.source.prefix_width and relation_tag_of(cells) is not None:
@@ -124,7 +124,7 @@ class _Subjects:
         matched_cells = (cells[place] for place in places if place < len(cells))
         return frozenset(cell for cell in matched_cells if isinstance(cell, int))
 
-    def _read_again(self, op: DerivedStream, id: str, subject_columns: Mapping[str, Places]) -> Places:
+    def _read_again(self, op: DerivedStream, id: str, subject_columns: Mapping[str, SubjectColumns]) -> SubjectColumns:
         """Where the subject is of facts that are told, as a stream that the program makes is read."""
         template = template_of(id, self.plan.by_id)
         derived_columns = (derived_stream_columns(op, template, (place,)) for place in subject_columns[id])
@@ -140,10 +140,10 @@ class _Subjects:
                 consumers = (self.plan.by_id[id].op for id, _ in self.plan.consumers[node.id])
                 return None if all(map(_is_ground, consumers)) else "holds for all subjects"
             case Update():
-                input_columns = _all(self.known[edge.node] for edge in node.inputs)
+                input_columns = _intersection(self.known[edge.node] for edge in node.inputs)
                 return (
                     None
-                    if _is_ground(op) or _are_in(op, input_columns)
+                    if _is_ground(op) or _keeps_subject(op, input_columns)
                     else "acts on other subjects than that of its row"
                 )
             case Sink(output="rstream") | DerivedStream(output="rstream"):
@@ -159,20 +159,20 @@ class _Subjects:
     def _tell_apart(self, node: Node) -> bool:
         """Whether what two subjects lead to is not the same."""
         kinds = inputs_by_kind(node, self.plan.by_id).values()
-        return all(_all(self.known[node.inputs[port].node] for port in ports) for ports in kinds)
+        return all(_intersection(self.known[node.inputs[port].node] for port in ports) for ports in kinds)
 
 
-def _all(places: Iterable[Places]) -> Places:
+def _intersection(places: Iterable[SubjectColumns]) -> SubjectColumns:
     """Those in which it is in all rows of some inputs."""
     place_sets = list(places)
     return frozenset.intersection(*place_sets) if place_sets else _NONE
 
 
-def _among(cells: Sequence[object], places: Places) -> Places:
+def _projected(cells: Sequence[object], places: SubjectColumns) -> SubjectColumns:
     return frozenset(place for place, cell in enumerate(cells) if isinstance(cell, int) and cell in places)
 
 
-def _agree(on: Iterable[tuple[int, int]], left: Places, right: Places) -> bool:
+def _join_on_subject(on: Iterable[tuple[int, int]], left: SubjectColumns, right: SubjectColumns) -> bool:
     """Whether rows that are joined are of one subject."""
     return any(left_column in left and right_column in right for left_column, right_column in on)
 
@@ -182,7 +182,7 @@ def _is_ground(op: Operator) -> bool:
     return isinstance(op, Update) and op.initial and not op.deletes
 
 
-def _are_in(op: Update, places: Places) -> bool:
+def _keeps_subject(op: Update, places: SubjectColumns) -> bool:
     """Whether all that an update inserts or deletes has the subject of its row."""
     quads: tuple[Quad, ...] = (*op.deletes, *op.inserts)
     return all(isinstance(subject, int) and subject in places for _, subject, _, _ in quads)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from squall.builders.distributed.exec.ordered_scan import why_in_turn
+from squall.builders.distributed.exec.ordered_scan import why_ordered_source
 from squall.plan import Node, Plan
 from squall.plan.operators import DerivedStream, Operator, Scan, Update
 
@@ -21,32 +21,32 @@ class Reason(NamedTuple):
     what: str
 
 
-def as_a_whole(plan: Plan) -> Reason | None:
+def why_single_task(plan: Plan) -> Reason | None:
     """Why the plan is run as a whole; None: it is not."""
-    return _first(plan, _decides)
+    return _first_reason(plan, _why_updating)
 
 
-def _decides(op: Operator) -> str | None:
+def _why_updating(op: Operator) -> str | None:
     """What it is that an operator does at an instant by which it decides what others do at the next."""
     return "inserts or deletes facts" if isinstance(op, Update) else None
 
 
-def in_order(plan: Plan) -> Reason | None:
+def why_ordered(plan: Plan) -> Reason | None:
     """Why one task has to run the plan, where facts are not taken in turn
     (`squall.builders.distributed.exec.ordered_scan`), and streams not made, by tasks of their own; None: it need
     not."""
-    return _first(plan, _needs_order)
+    return _first_reason(plan, _why_operator_ordered)
 
 
-def _needs_order(op: Operator) -> str | None:
+def _why_operator_ordered(op: Operator) -> str | None:
     match op:
         case Scan(source=source):
-            return why_in_turn(source)
+            return why_ordered_source(source)
         case DerivedStream():
             return "makes a stream that is read again"
-    return _decides(op)
+    return _why_updating(op)
 
 
-def _first(plan: Plan, why: Callable[[Operator], str | None]) -> Reason | None:
+def _first_reason(plan: Plan, why: Callable[[Operator], str | None]) -> Reason | None:
     reasons = (Reason(node, what) for node in plan.nodes if (what := why(node.op)) is not None)
     return next(reasons, None)

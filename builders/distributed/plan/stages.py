@@ -11,20 +11,20 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from squall.builders.distributed.exec.ordered_scan import turns
-from squall.builders.distributed.exec.report_times import changes_only, tellers
-from squall.builders.distributed.plan.broadcast import spread_out
+from squall.builders.distributed.exec.ordered_scan import ordered_scan_of
+from squall.builders.distributed.exec.report_times import reports_on_change, rstream_nodes
+from squall.builders.distributed.plan.broadcast import with_broadcast
 from squall.builders.distributed.plan.partitioning import (
-    EVERYWHERE,
-    SOURCES,
+    BROADCAST,
+    BY_PATH_START,
     Address,
-    Apart,
-    Grouping,
-    Keys,
-    grouped,
-    ways,
+    Partitioning,
+    Partitionings,
+    SkewedPartitioning,
+    output_partitioning,
+    stateful_edges,
 )
-from squall.builders.distributed.plan.skew import Hot, scattered
+from squall.builders.distributed.plan.skew import SkewedKeys, with_split_keys
 from squall.builders.runtime.multiway_join import FusedJoin, stars
 from squall.errors import BuilderError
 from squall.model.fact_shapes import may_affect
@@ -44,14 +44,14 @@ from squall.plan.operators import (
 )
 from squall.plan.partitioning import Columns
 
-NONE: Hot = MappingProxyType({})
+NO_SKEWED_KEYS: SkewedKeys = MappingProxyType({})
 """No key is hot."""
-_KEYS = 3
+_MAX_SHOWN_KEYS = 3
 """So many hot keys of a kind are shown."""
 
 
 @dataclass(frozen=True)
-class Hop:
+class Exchange:
     """A way for rows from one node to the next that keeps rows (or from a source), through nodes that do not.
 
     moves: whether rows have to be exchanged on the way."""
@@ -59,7 +59,7 @@ class Hop:
     producer: str
     consumer: str
     port: int
-    moves: bool
+    shuffles: bool
 
 
 @dataclass(frozen=True)
@@ -71,84 +71,89 @@ class Stage:
 
     number: int
     nodes: tuple[str, ...]
-    stages: tuple[tuple[str, ...], ...]
+    pipelines: tuple[tuple[str, ...], ...]
     recursive: bool
-    deletes: bool
-    timely: bool
+    has_deletions: bool
+    has_event_time_nodes: bool
 
 
-def groupings(
-    plan: Plan, broadcast_inputs: Collection[Address] = (), hot: Hot = NONE
-) -> dict[Address, Grouping | None]:
+def partitionings_of(
+    plan: Plan, broadcast_inputs: Collection[Address] = (), hot: SkewedKeys = NO_SKEWED_KEYS
+) -> dict[Address, Partitioning | None]:
     """By which of their columns the rows of each input of a node that keeps rows are grouped. spread, hot: as
-    `levels` takes them."""
-    keys: dict[Address, Grouping | None] = {
+    `stages_of` takes them."""
+    keys: dict[Address, Partitioning | None] = {
         (node.id, port): edge.columns
         for node in plan.nodes if is_stateful(node.op)
         for port, edge in enumerate(node.inputs)
     }  # fmt: skip
-    keys = spread_out(plan, keys, broadcast_inputs) if broadcast_inputs else keys
-    return scattered(plan, keys, hot) if hot else keys
+    keys = with_broadcast(plan, keys, broadcast_inputs) if broadcast_inputs else keys
+    return with_split_keys(plan, keys, hot) if hot else keys
 
 
-def levels(plan: Plan, broadcast_inputs: Collection[Address] = (), hot: Hot = NONE) -> tuple[Stage, ...]:
+def stages_of(
+    plan: Plan, broadcast_inputs: Collection[Address] = (), hot: SkewedKeys = NO_SKEWED_KEYS
+) -> tuple[Stage, ...]:
     """The levels in the order in which they are worked off, numbered from 1. `Sink` is in none: it ends a batch.
 
     spread: the inputs whose rows go to all tasks (`squall.builders.distributed.plan.broadcast`). hot: the keys that
     many rows have (`squall.builders.distributed.plan.skew`)."""
-    into: dict[str, list[Hop]] = {}
-    for hop in hops(plan, broadcast_inputs, hot):
+    into: dict[str, list[Exchange]] = {}
+    for hop in exchanges_of(plan, broadcast_inputs, hot):
         into.setdefault(hop.consumer, []).append(hop)
-    numbers = _numbers(plan, into)
-    return tuple(_level(plan, into, numbers, number) for number in sorted(set(numbers.values())))
+    numbers = _stage_numbers(plan, into)
+    return tuple(_stage(plan, into, numbers, number) for number in sorted(set(numbers.values())))
 
 
-def hops(plan: Plan, broadcast_inputs: Collection[Address] = (), hot: Hot = NONE) -> Iterator[Hop]:
+def exchanges_of(
+    plan: Plan, broadcast_inputs: Collection[Address] = (), hot: SkewedKeys = NO_SKEWED_KEYS
+) -> Iterator[Exchange]:
     """Every way between nodes that keep rows, and from the sources to them."""
-    keys = groupings(plan, broadcast_inputs, hot)
+    keys = partitionings_of(plan, broadcast_inputs, hot)
     for node in plan.nodes:
         if is_stateful(node.op) or not node.inputs:
-            for way in ways(plan, node.id, grouped(plan, node, keys)):
+            for way in stateful_edges(plan, node.id, output_partitioning(plan, node, keys)):
                 grouping_key = keys[way.consumer, way.port]
-                yield Hop(node.id, way.consumer, way.port, way.key is None or way.key != grouping_key)
+                yield Exchange(node.id, way.consumer, way.port, way.key is None or way.key != grouping_key)
 
 
-def ending(
-    plan: Plan, levels: Sequence[Stage], broadcast_inputs: Collection[Address] = (), hot: Hot = NONE
+def fused_output_stage(
+    plan: Plan, stages: Sequence[Stage], broadcast_inputs: Collection[Address] = (), hot: SkewedKeys = NO_SKEWED_KEYS
 ) -> tuple[Stage, ...]:
     """The level that is worked off together with the end, if there is one: the last, where it takes no rounds, what it
     makes is told where it lies, and the driver has to hear of nothing in between: at which instants something that is
     told whole has changed, or is evaluated, since a stream is made there."""
-    if not levels or levels[-1].recursive or any(changes_only(op) for _, op in plan.sinks):
+    if not stages or stages[-1].recursive or any(reports_on_change(op) for _, op in plan.sinks):
         return ()
-    ends, last = {node.id for node, _ in plan.sinks}, levels[-1].nodes
+    ends, last = {node.id for node, _ in plan.sinks}, stages[-1].nodes
     makes = any(isinstance(plan.by_id[id].op, DerivedStream) for id in last)
     moving = any(
-        hop.moves and hop.consumer in ends and hop.producer in last for hop in hops(plan, broadcast_inputs, hot)
+        hop.shuffles and hop.consumer in ends and hop.producer in last
+        for hop in exchanges_of(plan, broadcast_inputs, hot)
     )
-    return () if moving or (makes and tellers(plan)) else tuple(levels[-1:])
+    return () if moving or (makes and rstream_nodes(plan)) else tuple(stages[-1:])
 
 
-def fused(
-    plan: Plan, levels: Sequence[Stage], broadcast_inputs: Collection[Address] = (), hot: Hot = NONE
+def fused_joins_of(
+    plan: Plan, stages: Sequence[Stage], broadcast_inputs: Collection[Address] = (), hot: SkewedKeys = NO_SKEWED_KEYS
 ) -> dict[str, FusedJoin]:
     """The joins that are done as one (`squall.builders.runtime.multiway_join`): inside of a level without rounds,
     between which no rows move."""
-    place = {id: level.number for level in levels if not level.recursive for id in level.nodes}
+    place = {id: level.number for level in stages if not level.recursive for id in level.nodes}
     partitionings = {
         hop.producer
-        for hop in hops(plan, broadcast_inputs, hot)
-        if not hop.moves and hop.producer in place and place[hop.producer] == place.get(hop.consumer)
+        for hop in exchanges_of(plan, broadcast_inputs, hot)
+        if not hop.shuffles and hop.producer in place and place[hop.producer] == place.get(hop.consumer)
     }
     return stars(plan, apart=plan.by_id.keys() - partitionings)
 
 
-def _numbers(plan: Plan, into: dict[str, list[Hop]]) -> dict[str, int]:
+def _stage_numbers(plan: Plan, into: dict[str, list[Exchange]]) -> dict[str, int]:
     """The level of each node that keeps rows. A stream that is told whole is above those whose events say when."""
     least: dict[str, int] = {}
-    heard = _heard(plan)
+    heard = _rstream_dependencies(plan)
     while True:
-        numbers = _numbers_from(plan, into, least)
+        numbers = _lowest_stage_numbers(plan, into, least)
         early = [(id, numbers[emitter]) for emitter, id in heard if numbers[id] <= numbers[emitter]]
         if not early:
             return numbers
@@ -157,7 +162,7 @@ def _numbers(plan: Plan, into: dict[str, list[Hop]]) -> dict[str, int]:
             raise BuilderError(f"`{early[0][0]}` is told whole when a stream has events that depend on it")
 
 
-def _heard(plan: Plan) -> list[tuple[str, str]]:
+def _rstream_dependencies(plan: Plan) -> list[tuple[str, str]]:
     """Nodes that make a stream, each with one that makes another which is told whole at times that the first one's
     events say."""
     feeds = [(node.id, node.op) for node in plan.nodes if isinstance(node.op, DerivedStream)]
@@ -169,7 +174,7 @@ def _heard(plan: Plan) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def _numbers_from(plan: Plan, into: dict[str, list[Hop]], least: Mapping[str, int]) -> dict[str, int]:
+def _lowest_stage_numbers(plan: Plan, into: dict[str, list[Exchange]], least: Mapping[str, int]) -> dict[str, int]:
     """The same, where nodes are on some level at least. A node that looks at whole instants is above all recursions
     that it depends on: these take rounds, and it has to see their outcome; and above all streams that it depends on,
     which say when it does so."""
@@ -181,8 +186,8 @@ def _numbers_from(plan: Plan, into: dict[str, list[Hop]], least: Mapping[str, in
         before = [hop for id in members for hop in into.get(id, []) if hop.producer not in component]
         recursive = len(component) > 1
         deletes = recursive and any(id in plan.retractable for id in members)
-        timely = any(_is_timely(plan.by_id[id]) for id in members)
-        steps = ((hop, hop.moves or deletes or (timely and hop.producer in unsettled)) for hop in before)
+        timely = any(_is_event_time(plan.by_id[id]) for id in members)
+        steps = ((hop, hop.shuffles or deletes or (timely and hop.producer in unsettled)) for hop in before)
         floors = (least.get(id, 1) for id in members)
         number = max([1, *floors, *(numbers.get(hop.producer, 0) + moves for hop, moves in steps)])
         numbers.update({id: number for id in members if not isinstance(plan.by_id[id].op, Sink)})
@@ -192,24 +197,24 @@ def _numbers_from(plan: Plan, into: dict[str, list[Hop]], least: Mapping[str, in
     return numbers
 
 
-def _is_timely(node: Node) -> bool:
+def _is_event_time(node: Node) -> bool:
     return isinstance(node.op, DerivedStream | Group | Slice)
 
 
-def _level(plan: Plan, into: dict[str, list[Hop]], numbers: dict[str, int], number: int) -> Stage:
+def _stage(plan: Plan, into: dict[str, list[Exchange]], numbers: dict[str, int], number: int) -> Stage:
     nodes = tuple(node.id for node in plan.nodes if numbers.get(node.id) == number)
     inner = [hop for id in nodes for hop in into.get(id, []) if hop.producer in nodes]
     linked: dict[str, list[str]] = {id: [] for id in nodes}
-    for hop in (hop for hop in inner if not hop.moves):
+    for hop in (hop for hop in inner if not hop.shuffles):
         linked[hop.producer].append(hop.consumer)
         linked[hop.consumer].append(hop.producer)
     stages = sorted((tuple(sorted(part, key=nodes.index)) for part in components(linked)), key=str)
     recursion = any(len(part) > 1 and set(part) & set(nodes) & plan.retractable for part in plan.components)
-    timely = any(_is_timely(plan.by_id[id]) for id in nodes)
-    return Stage(number, nodes, tuple(stages), any(hop.moves for hop in inner), recursion, timely)
+    timely = any(_is_event_time(plan.by_id[id]) for id in nodes)
+    return Stage(number, nodes, tuple(stages), any(hop.shuffles for hop in inner), recursion, timely)
 
 
-def chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
+def stateless_chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
     """The nodes without memory that rows of these go through, in the order of the plan."""
     waiting = list(starts)
     node_ids = {id for id in waiting if not is_stateful(plan.by_id[id].op)}
@@ -220,74 +225,86 @@ def chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
     return tuple(node.id for node in plan.nodes if node.id in node_ids)
 
 
-def describe(plan: Plan, broadcast_inputs: Collection[Address] = (), hot: Hot = NONE) -> str:
+def describe(plan: Plan, broadcast_inputs: Collection[Address] = (), hot: SkewedKeys = NO_SKEWED_KEYS) -> str:
     """What runs where, as text: the nodes behind the sources, the levels with their stages, and the ends."""
-    keys = groupings(plan, broadcast_inputs, hot)
+    keys = partitionings_of(plan, broadcast_inputs, hot)
     ends = [node.id for node, _ in plan.sinks]
     lines = ["sources", "  lines are parsed where they are read"]
-    in_turn = turns(plan)
+    in_turn = ordered_scan_of(plan)
     lines += [f"  {line}" for line in in_turn.describe()]
-    lines += _row_by_row(plan, [node.id for node in plan.nodes if not node.inputs], in_turn.sources)
-    cut = levels(plan, broadcast_inputs, hot)
+    lines += _describe_stateless(plan, [node.id for node in plan.nodes if not node.inputs], in_turn.sources)
+    cut = stages_of(plan, broadcast_inputs, hot)
     for level in cut:
         rounds = ", in rounds until nothing moves" if level.recursive else ""
-        phases = ", deleting first and rederiving then" if level.deletes else ""
+        phases = ", deleting first and rederiving then" if level.has_deletions else ""
         lines.append(f"level {level.number}{rounds}{phases}")
-        for stage in level.stages:
-            lines += [f"  stage of {len(stage)}", *(f"    {id}{grouping(plan.by_id[id], keys)}" for id in stage)]
-        lines += _row_by_row(plan, level.nodes)
-    where = "".join(f", in the tasks of level {level.number}" for level in ending(plan, cut, broadcast_inputs, hot))
-    lines += [f"end{where}", *(f"    {id}{grouping(plan.by_id[id], keys)}" for id in ends)]
+        for stage in level.pipelines:
+            lines += [
+                f"  stage of {len(stage)}",
+                *(f"    {id}{describe_partitioning(plan.by_id[id], keys)}" for id in stage),
+            ]
+        lines += _describe_stateless(plan, level.nodes)
+    where = "".join(
+        f", in the tasks of level {level.number}" for level in fused_output_stage(plan, cut, broadcast_inputs, hot)
+    )
+    lines += [f"end{where}", *(f"    {id}{describe_partitioning(plan.by_id[id], keys)}" for id in ends)]
     return "\n".join(lines)
 
 
-def _row_by_row(plan: Plan, starts: Sequence[str], excluded: Collection[str] = ()) -> list[str]:
+def _describe_stateless(plan: Plan, starts: Sequence[str], excluded: Collection[str] = ()) -> list[str]:
     """What is done where rows are made, since it needs no other rows. shown: is said already."""
-    node_ids = [id for id in chain(plan, starts) if id not in excluded]
+    node_ids = [id for id in stateless_chain(plan, starts) if id not in excluded]
     return [f"  then, row by row: {', '.join(node_ids)}"] if node_ids else []
 
 
-def grouping(node: Node, keys: Keys) -> str:
+def describe_partitioning(node: Node, keys: Partitionings) -> str:
     """By which columns the rows of a node are grouped, as text."""
     grouping_keys = [keys[node.id, port] for port in range(len(node.inputs))]
-    if isinstance(node.op, TransitiveClosure) and grouping_keys == [EVERYWHERE]:
-        return f" with all steps in every task, the pairs by {_shown(SOURCES)}"
-    if grouping_keys and all(columns == EVERYWHERE for columns in grouping_keys):
+    if isinstance(node.op, TransitiveClosure) and grouping_keys == [BROADCAST]:
+        return f" with all steps in every task, the pairs by {_describe_columns(BY_PATH_START)}"
+    if grouping_keys and all(columns == BROADCAST for columns in grouping_keys):
         return " in every task, for itself"
-    if EVERYWHERE in grouping_keys:
-        port = grouping_keys.index(EVERYWHERE)
-        return f" with all rows of input {port + 1} in every task, the others by {_shown(grouping_keys[1 - port])}"
+    if BROADCAST in grouping_keys:
+        port = grouping_keys.index(BROADCAST)
+        others = _describe_columns(grouping_keys[1 - port])
+        return f" with all rows of input {port + 1} in every task, the others by {others}"
     if grouping_keys and all(columns == () for columns in grouping_keys):
         return " (a single task: all its rows have to meet)"
     match node.op:
         case Join() | LeftJoin() | AntiJoin():
-            return f" grouped by {' = '.join(map(_shown, grouping_keys))}{_but_for(grouping_keys)}"
+            return (
+                f" grouped by {' = '.join(map(_describe_columns, grouping_keys))}{_describe_split_keys(grouping_keys)}"
+            )
         case Distinct() | Group() | Sink() | DerivedStream() if grouping_keys:
-            descriptions = dict.fromkeys(_shown(columns) for columns in grouping_keys if columns != ())
+            descriptions = dict.fromkeys(_describe_columns(columns) for columns in grouping_keys if columns != ())
             meeting = ", ".join(str(port) for port, columns in enumerate(grouping_keys, 1) if columns == ())
             apart = f"; a single task has all rows of input {meeting}" if meeting else ""
-            return f" grouped by {' and '.join(descriptions)}{_but_for(grouping_keys[:1])}{apart}"
+            return f" grouped by {' and '.join(descriptions)}{_describe_split_keys(grouping_keys[:1])}{apart}"
     return ""
 
 
-def _shown(key: Grouping | None) -> str:
-    return str(list((key.columns if isinstance(key, Apart) else key) or ()))
+def _describe_columns(key: Partitioning | None) -> str:
+    return str(list((key.columns if isinstance(key, SkewedPartitioning) else key) or ()))
 
 
-def _but_for(grouping_keys: Sequence[Grouping | None]) -> str:
+def _describe_split_keys(grouping_keys: Sequence[Partitioning | None]) -> str:
     """How the rows of hot keys lie, as text: many keys of the same kind are counted."""
-    by = [dict(key.hot) if isinstance(key, Apart) else {} for key in grouping_keys]
+    by = [dict(key.hot) if isinstance(key, SkewedPartitioning) else {} for key in grouping_keys]
     alike: dict[str, list[str]] = {}
     for key in by[0]:
-        ways = (f"input {port + 1} {_placed(placement[key])}" for port, placement in enumerate(by) if key in placement)
-        alike.setdefault(", ".join(ways), []).append(key.replace("\n", " "))
-    return "".join(f"; of the hot {_few(keys)}: {how}" for how, keys in alike.items())
+        placements = (
+            f"input {port + 1} {_describe_placement(placement[key])}"
+            for port, placement in enumerate(by)
+            if key in placement
+        )
+        alike.setdefault(", ".join(placements), []).append(key.replace("\n", " "))
+    return "".join(f"; of the hot {_first_keys(keys)}: {how}" for how, keys in alike.items())
 
 
-def _placed(columns: Columns) -> str:
-    return "in every task" if columns == EVERYWHERE else f"by {list(columns)}"
+def _describe_placement(columns: Columns) -> str:
+    return "in every task" if columns == BROADCAST else f"by {list(columns)}"
 
 
-def _few(keys: Sequence[str]) -> str:
-    more = f" and {len(keys) - _KEYS} more" if len(keys) > _KEYS else ""
-    return ", ".join(keys[:_KEYS]) + more
+def _first_keys(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - _MAX_SHOWN_KEYS} more" if len(keys) > _MAX_SHOWN_KEYS else ""
+    return ", ".join(keys[:_MAX_SHOWN_KEYS]) + more

@@ -70,7 +70,7 @@ def operator(node: Node, plan: Plan) -> Operator:
         case ops.Update():
             return Update(op)
         case ops.Select():
-            return Plain(stateless.answer(op, widths[0], _is_told_whole(node, plan)))
+            return Plain(stateless.answer(op, widths[0], _emits_snapshots(node, plan)))
         case ops.Join():
             return Join(op, (widths[0], widths[1]), growing)
         case ops.LeftJoin():
@@ -91,7 +91,7 @@ def operator(node: Node, plan: Plan) -> Operator:
             return output_operator(node, op, plan)
 
 
-def _is_told_whole(answer: Node, plan: Plan) -> bool:
+def _emits_snapshots(answer: Node, plan: Plan) -> bool:
     """Whether all solutions of a query are handed on at an instant."""
     ends = (plan.by_id[id].op for id, _ in plan.consumers[answer.id])
     return any(isinstance(op, ops.Sink) and op.output == "rstream" for op in ends)

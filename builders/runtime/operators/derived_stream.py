@@ -29,7 +29,7 @@ class DerivedStreamOperator(EventTimeOperator):
     def __init__(self, op: ops.DerivedStream, deletes: bool = False) -> None:
         super().__init__()
         self.stream = op.source.stream
-        self.told = OutputOperator(ops.Sink(op.output, True, op.report, op.sources))
+        self.emitter = OutputOperator(ops.Sink(op.output, True, op.report, op.sources))
         self.reader = ScanOperator(
             op.source, (), every=True, atoms=True, remembers=deletes, updated=deletes, is_derived=True
         )
@@ -42,15 +42,15 @@ class DerivedStreamOperator(EventTimeOperator):
 
     @property
     def due(self) -> int:
-        return self.told.due if self.instants is None else min(self.told.changes.due, *self.instants[:1], FOREVER)
+        return self.emitter.due if self.instants is None else min(self.emitter.changes.due, *self.instants[:1], FOREVER)
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
-        return self.told.apply(port, entries)
+        return self.emitter.apply(port, entries)
 
     def advance(self, now: int) -> list[Delta]:
         self.events = []
         instants, self.instants = self.instants, None if self.instants is None else ()
-        for time, outputs in groupby(self.told.flush(now, instants), key=_time):
+        for time, outputs in groupby(self.emitter.flush(now, instants), key=_time):
             events = sorted({_placed(output) for output in outputs})
             for graph, placed in groupby(events, key=_graph):
                 self.events.append(Event(time, tuple(fact for _, fact in placed), self.stream, graph=graph))
@@ -64,19 +64,19 @@ class DerivedStreamOperator(EventTimeOperator):
         return self.reader.remove(fact, time, stream)
 
     def keep(self) -> None:
-        self.told.keep()
+        self.emitter.keep()
         self.reader.keep()
 
     def kept(self) -> Iterator[Kept]:
-        yield from self.told.kept()
+        yield from self.emitter.kept()
         yield from ((_READ + slot, entries) for slot, entries in self.reader.kept())
 
     def resume(self, watermark: int) -> None:
-        self.told.resume(watermark)
+        self.emitter.resume(watermark)
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot < _READ:
-            self.told.restore(slot, entries)
+            self.emitter.restore(slot, entries)
         else:
             self.reader.restore(slot - _READ, entries)
 
@@ -84,7 +84,7 @@ class DerivedStreamOperator(EventTimeOperator):
         self.reader.expire(now)
 
     def size(self) -> int:
-        return self.told.size() + self.reader.size()
+        return self.emitter.size() + self.reader.size()
 
 
 def _placed(output: Output) -> tuple[str, Fact]:

@@ -173,7 +173,7 @@ class RetractableDistinct(Stateful):
                 # Where something is taken back in the middle, the row begins anew behind it.
                 deltas.append((*self._row(key, start if sign > 0 else end), start, end, sign))
             if key in self.makers:
-                deltas += self._told_anew(key, new)
+                deltas += self._reemitted(key, new)
             self._set(key, new)
         return deltas
 
@@ -191,7 +191,7 @@ class RetractableDistinct(Stateful):
         now = (name for name, steps in makers.items() if _holds(steps, instant))
         return next(now, next(iter(makers)))
 
-    def _told_anew(self, key: Row, valid: Intervals) -> Iterator[Delta]:
+    def _reemitted(self, key: Row, valid: Intervals) -> Iterator[Delta]:
         """The row where what it was told to be made by does not make it any more at the instant at which it begins."""
         names, makers = self.named.get(key, {}), self.makers[key]
         now: dict[int, tuple[Row, int]] = {}
@@ -210,8 +210,8 @@ class RetractableDistinct(Stateful):
         if now:
             self.named[key] = now
         if self.log is not None and now != before:
-            self.note(_NAMED, (delta for delta in _told_by(key, before, -1) if delta[-2] >= self.passed))
-            self.note(_NAMED, _told_by(key, now, 1))
+            self.note(_NAMED, (delta for delta in _named_deltas(key, before, -1) if delta[-2] >= self.passed))
+            self.note(_NAMED, _named_deltas(key, now, 1))
 
     def _set(self, key: Row, valid: Intervals) -> None:
         if valid:
@@ -259,7 +259,7 @@ class RetractableDistinct(Stateful):
         return len(self.counts)
 
 
-def _told_by(key: Row, names: dict[int, tuple[Row, int]], weight: int) -> Iterator[Delta]:
+def _named_deltas(key: Row, names: dict[int, tuple[Row, int]], weight: int) -> Iterator[Delta]:
     return ((*key, *maker, start, end, weight) for start, (maker, end) in names.items())
 
 
@@ -340,7 +340,7 @@ class TimedDistinct(RetractableDistinct):
         self.compute = computed("def run(x, t):\n return {0}", [op.expression], "x", "t")
         self.extends = isinstance(op, ops.Extend)
         self.keeps = isinstance(op, ops.Extend) and op.keep_unbound
-        self.told: dict[Row, tuple[_Stretch, ...]] = {}
+        self.emitted: dict[Row, tuple[_Stretch, ...]] = {}
         self.begin = ALWAYS
         """The time that the expression takes for that of what always holds (integer ms)."""
 
@@ -349,7 +349,7 @@ class TimedDistinct(RetractableDistinct):
         for key in keys:
             self._forget(key)
             old, new = (
-                self._going_on(stretches) for stretches in (self.told.get(key, ()), _stretches(self.counts[key]))
+                self._going_on(stretches) for stretches in (self.emitted.get(key, ()), _stretches(self.counts[key]))
             )
             deltas += self._rows(key, [stretch for stretch in old if stretch not in new], -1)
             deltas += self._rows(key, [stretch for stretch in new if stretch not in old], 1)
@@ -362,9 +362,9 @@ class TimedDistinct(RetractableDistinct):
     def _tell(self, key: Row, stretches: tuple[_Stretch, ...]) -> None:
         self._set(key, positive(self.counts[key]))
         if stretches:
-            self.told[key] = stretches
+            self.emitted[key] = stretches
         else:
-            self.told.pop(key, None)
+            self.emitted.pop(key, None)
 
     def _rows(self, row: Row, stretches: Iterable[_Stretch], sign: int) -> Iterator[Delta]:
         for since, start, end, count in stretches:
@@ -384,7 +384,7 @@ class TimedDistinct(RetractableDistinct):
         size_before = len(self.counts)
         super().expire(now)
         if len(self.counts) < size_before:
-            self.told = {key: stretches for key, stretches in self.told.items() if key in self.counts}
+            self.emitted = {key: stretches for key, stretches in self.emitted.items() if key in self.counts}
 
 
 def _stretches(steps: Steps) -> Iterator[_Stretch]:

@@ -97,10 +97,10 @@ def _counts(op: Operator) -> bool:
 
 def needed(plan: Plan) -> frozenset[Term] | None:
     """The predicates of the triples that who reads for a plan has to hand on; None: any."""
-    return None if is_told_whole(plan) else wanted(plan)
+    return None if emits_snapshots(plan) else wanted(plan)
 
 
-def is_told_whole(plan: Plan) -> bool:
+def emits_snapshots(plan: Plan) -> bool:
     """Whether each event is an instant at which something may be told."""
     return any(isinstance(node.op, Sink | DerivedStream) and node.op.output == "rstream" for node in plan.nodes)
 

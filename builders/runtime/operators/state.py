@@ -71,19 +71,19 @@ class Differences:
     last."""
 
     def __init__(self) -> None:
-        self.told: Counter[Delta] = Counter()
+        self.previous: Counter[Delta] = Counter()
 
     def of(self, entries: Iterable[Delta]) -> list[Delta]:
         """What has come and gone, if this is all there is now."""
-        before, self.told = self.told, added(entries)
-        added_rows = [(*row, count - before[row]) for row, count in self.told.items() if count != before[row]]
-        return added_rows + [(*row, -count) for row, count in before.items() if row not in self.told]
+        before, self.previous = self.previous, added(entries)
+        added_rows = [(*row, count - before[row]) for row, count in self.previous.items() if count != before[row]]
+        return added_rows + [(*row, -count) for row, count in before.items() if row not in self.previous]
 
     def restore(self, entries: Iterable[Delta]) -> list[Delta]:
         """All there was, of all that was ever told, or of what has been told since this was last asked."""
-        before = [(*row, count) for row, count in self.told.items()]
-        self.told = added([*before, *entries])
-        return [(*row, count) for row, count in self.told.items()]
+        before = [(*row, count) for row, count in self.previous.items()]
+        self.previous = added([*before, *entries])
+        return [(*row, count) for row, count in self.previous.items()]
 
 
 def added(entries: Iterable[Delta]) -> Counter[Delta]:

@@ -168,12 +168,12 @@ class _Growing:
         new_pairs: list[Pair] = []
         for start, entries in groupby(pairs, key=itemgetter(2)):
             self._spread(self._take(entries))
-            new_pairs += self._told(start, FOREVER)
+            new_pairs += self._new_pairs(start, FOREVER)
         return new_pairs
 
     def add_lasting(self, steps: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         self._spread(self._take((x, y, ALWAYS, FOREVER) for x, y in steps))
-        return self._told()
+        return self._new_pairs()
 
     def _take(self, entries: Iterable[Pair]) -> list[int]:
         """Takes steps. Their nodes, those first that lead to others, so far as there is such an order."""
@@ -249,7 +249,7 @@ class _Growing:
             for sets in (self.fresh, self.pending):
                 sets.update((node, kind.of(old.select(members, everything))) for node, members in sets.items())
 
-    def _told(self, *times: int) -> list[Any]:
+    def _new_pairs(self, *times: int) -> list[Any]:
         """The fresh pairs, with these times behind them.
 
         Nodes to which one node leads are put together, because many of them are often new.

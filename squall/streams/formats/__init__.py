@@ -118,7 +118,7 @@ def of_path(path: str) -> tuple[Format, bool] | None:
     return None
 
 
-def told(path: str, format_name: str) -> tuple[Format, bool]:
+def infer_format(path: str, format_name: str) -> tuple[Format, bool]:
     """The format given by name, or else by the path's ending. Raises UsageError where it cannot be told, and as `named`
     does."""
     if format_name:
@@ -129,7 +129,7 @@ def told(path: str, format_name: str) -> tuple[Format, bool]:
         return inferred
     endings = ", ".join(_BY_ENDING)
     raise UsageError(
-        f"the format of `{path}` cannot be told from its name",
+        f"the format of `{path}` cannot be inferred from its name",
         hint=f"known endings: {endings}, each also with .gz; or name it: `{path}?format=nt`",
     )
 

@@ -202,14 +202,14 @@ class _Decoder:
                     continue
                 self.place.statements = number
                 try:
-                    batch += self._told(message)
+                    batch += self._message_events(message)
                 except Malformed as error:
                     self._malformed(error, f"message {number}: {error.reason}")
         except Malformed as error:
             self._malformed(error, f"{error.reason}; the rest of the log is left out")
         yield batch
 
-    def _told(self, message: Message | Malformed) -> list[Event]:
+    def _message_events(self, message: Message | Malformed) -> list[Event]:
         """The events of a message, one for each run of statements in one graph. Raises Malformed."""
         if isinstance(message, Malformed):
             raise message

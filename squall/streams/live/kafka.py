@@ -87,7 +87,7 @@ class KafkaSource(MessageSource):
         if not self.group:
             self._offsets = dict(self._covered)
 
-    def standing(self) -> str:
+    def current_offset(self) -> str:
         """See `squall.streams.sources.files.Resumable`; the cluster says where partitions end, before anything is
         read."""
         if not self.group:
@@ -97,9 +97,9 @@ class KafkaSource(MessageSource):
                 raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
         return self.reached
 
-    def resume(self, standing: str) -> None:
-        if standing:
-            self.seek(standing)
+    def resume(self, current_offset: str) -> None:
+        if current_offset:
+            self.seek(current_offset)
 
     def beginning(self) -> str:
         """See `squall.streams.sources.files.Splittable`."""

@@ -68,7 +68,7 @@ class RedisSource(MessageSource):
         self._redis = _client(address)
 
     def receive(self) -> Iterator[Sequence[Event]]:
-        with self._told():
+        with self._translated_errors():
             self._prepare()
             yield ()
             while not self.stopped.is_set():
@@ -82,11 +82,11 @@ class RedisSource(MessageSource):
         if not self.group:
             self._last = position
 
-    def standing(self) -> str:
+    def current_offset(self) -> str:
         """See `squall.streams.sources.files.Resumable`; what is new is said by the server, before anything is read."""
         if self._last == _NEW:
             try:
-                with self._told():
+                with self._translated_errors():
                     self._prepare()
             except Lost as error:
                 raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
@@ -112,9 +112,9 @@ class RedisSource(MessageSource):
             last = entries[-1][0].decode()
             yield self._messages([entry for entry in entries if _order(entry[0].decode()) <= _order(end)])
 
-    def resume(self, standing: str) -> None:
-        if standing:
-            self.seek(standing)
+    def resume(self, current_offset: str) -> None:
+        if current_offset:
+            self.seek(current_offset)
 
     def acknowledge(self, position: str) -> None:
         """See `squall.streams.sources.files.Acknowledging`. Where there is no connection, the next one is told."""
@@ -149,7 +149,7 @@ class RedisSource(MessageSource):
 
     def _newest(self) -> str:
         """The entry that was added last."""
-        with self._told():
+        with self._translated_errors():
             newest: bytes = self._redis.xinfo_stream(self.key)["last-generated-id"] if self._exists() else b"0-0"
         return newest.decode()
 
@@ -158,7 +158,7 @@ class RedisSource(MessageSource):
 
     def _check_gone(self, last: str) -> None:
         """Entries behind the last one that have been deleted are lost."""
-        with self._told():
+        with self._translated_errors():
             info = self._redis.xinfo_stream(self.key) if self._exists() else {}
         deleted = info.get("max-deleted-entry-id", b"0-0").decode()
         if _order(deleted) > _order(last):
@@ -166,7 +166,7 @@ class RedisSource(MessageSource):
             self.ledger.record("lost", self._place(), None, reason, "")
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         """Says what is in the way. Raises Lost, SourceError."""
         try:
             yield
@@ -186,7 +186,7 @@ class RedisSource(MessageSource):
 
     def _behind(self, last: str, patience: int | None = None) -> list[Entry]:
         """Entries behind one. patience: how long to wait for some (ms); None: not at all."""
-        with self._told():
+        with self._translated_errors():
             return _entries(self._redis.xread({self.key: last}, self.buffer, patience))
 
     def _events(self, entries: Sequence[Entry]) -> list[Event]:

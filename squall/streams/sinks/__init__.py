@@ -245,7 +245,7 @@ def open_path(address: Address) -> Sink:
     name = address.get("format") or of_ending(address.path.removesuffix(".gz"))
     if name is None:
         raise UsageError(
-            f"the format of `{address.path}` cannot be told from its name",
+            f"the format of `{address.path}` cannot be inferred from its name",
             hint=f"known endings: {', '.join(BY_ENDING)}, each also with .gz; or name it: `{address.path}?format=nt`",
         )
     plain = name.removesuffix(".gz")

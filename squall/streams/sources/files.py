@@ -16,7 +16,7 @@ from squall.contracts import Ledger
 from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, Event, Term
 from squall.streams.address import Address
-from squall.streams.formats import LONGEST, Format, named, told
+from squall.streams.formats import LONGEST, Format, infer_format, named
 from squall.streams.formats.fast_ntriples import Choice
 from squall.streams.formats.reading import Place, Reading, Settings, begins_there, decoded
 from squall.streams.sources import reader_process
@@ -113,12 +113,12 @@ class Replayable(Acknowledging, Protocol):
 class Resumable(Protocol):
     """A source that can go on in another process where it was, also with what it holds back."""
 
-    def standing(self) -> Any:
+    def current_offset(self) -> Any:
         """Where it stands behind its last batch, as what JSON can hold; what it is made of does not change any more.
         Asked for by the thread that reads, before it asks for the next batch."""
         ...
 
-    def resume(self, standing: Any) -> None:
+    def resume(self, current_offset: Any) -> None:
         """Goes on there; said before reading begins. Raises SourceError, then or when it is read, if what is there is
         gone."""
         ...
@@ -183,7 +183,7 @@ class FileSource:
         self.uri = address.text
         self.path = address.path
         self.settings = _settings(address, time)
-        self.format, self.compressed = told(self.path, self.settings.format)
+        self.format, self.compressed = infer_format(self.path, self.settings.format)
         pipe, self.size = _nature(self.path)
         follow = address.flag("follow")
         if follow:
@@ -215,12 +215,12 @@ class FileSource:
         if self._waiting is not None:
             self._waiting.stop.set()
 
-    def standing(self) -> Any:
+    def current_offset(self) -> Any:
         """See `Resumable`; a pipe goes on with what comes."""
         return None if self.risk else astuple(self._place)
 
-    def resume(self, standing: Any) -> None:
-        self._place = Place(*standing or ())
+    def resume(self, current_offset: Any) -> None:
+        self._place = Place(*current_offset or ())
 
     def batches(self) -> Iterator[Sequence[Event]]:
         choice = _choice(self.wanted)
@@ -262,7 +262,7 @@ class FolderSource:
         self._place = Place()
         self.ledger = ledger
         self._stopped = threading.Event()
-        formats = [told(path, self.settings.format)[0] for path in self.files()]
+        formats = [infer_format(path, self.settings.format)[0] for path in self.files()]
         self.size = None if self.follow else sum(os.path.getsize(path) for path in self.files())
         format_name = self.settings.format
         if format_name:
@@ -276,12 +276,12 @@ class FolderSource:
         """The paths of the files that are there now and complete, in the order of their names."""
         return tuple(str(path) for path in sorted(Path(self.path).iterdir()) if _complete(path))
 
-    def standing(self) -> Any:
+    def current_offset(self) -> Any:
         """See `Resumable`."""
         return tuple(self._names), astuple(self._place)
 
-    def resume(self, standing: Any) -> None:
-        names, place = standing
+    def resume(self, current_offset: Any) -> None:
+        names, place = current_offset
         self._names, self._place = list(names), Place(*place)
         read = (Path(self.path, name) for name in self._names[:-1])
         self.reading.bytes += sum(path.stat().st_size for path in read if path.exists())
@@ -308,7 +308,7 @@ class FolderSource:
 
     def _file(self, path: str, choice: Choice | None) -> Iterator[Sequence[Event]]:
         try:
-            format, compressed = told(path, self.settings.format)
+            format, compressed = infer_format(path, self.settings.format)
         except UsageError as error:
             self.ledger.record("malformed", path, None, error.message, "")
             return

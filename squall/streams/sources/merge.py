@@ -63,7 +63,7 @@ class Sources:
         """Up to where sources have been handed on, by their numbers."""
         self._done: dict[int, str] = {}
         """Up to where that has been acknowledged."""
-        self._told: dict[int, Any] = {}
+        self._states: dict[int, Any] = {}
         """Where sources stand, with what is at hand of them."""
         self._pulse: int | None = None
         self._reading = False
@@ -91,21 +91,21 @@ class Sources:
                 source.stop()
 
     def keep(self, states: Sequence[Any], pulse: int) -> None:
-        """Says, before reading begins, that `standings` are wanted, and where they were told to go on there. From then
-        on who asks for them says what has been worked off (`acknowledge`) and ends reading (`close`), and does not wait
-        longer than `pulse` (integer ms) for a batch, which may then be empty."""
+        """Says, before reading begins, that `current_offsets` are wanted, and where they were told to go on there. From
+        then on who asks for them says what has been worked off (`acknowledge`) and ends reading (`close`), and does not
+        wait longer than `pulse` (integer ms) for a batch, which may then be empty."""
         self._pulse = pulse
         for number, tap in enumerate(self._taps):
             tap.keeps = True
             if states:
                 tap.resume(states[number])
-                self._told[number] = states[number]
+                self._states[number] = states[number]
             else:
-                self._note(number, "", tap.stand().told, (), tap.source.earliest)
+                self._note(number, "", tap.stand().state, (), tap.source.earliest)
 
-    def standings(self) -> list[Any]:
+    def current_offsets(self) -> list[Any]:
         """Where each source stands, as what JSON can hold (see `keep`): all that was handed on is before that."""
-        return list(self._told.values())
+        return list(self._states.values())
 
     def positions(self) -> Mapping[int, str]:
         """Up to where sources have been handed on, by their numbers; to be asked for by the thread that reads."""
@@ -191,7 +191,7 @@ class Sources:
         if self.clock.stamps:
             return self._arriving()
         waits = self.live and (isinstance(self.sources[0], Ordered) or self._pulse is not None)
-        alone = len(self.sources) == 1 and not waits and not any(state["pending"] for state in self._told.values())
+        alone = len(self.sources) == 1 and not waits and not any(state["pending"] for state in self._states.values())
         return self._alone() if alone else self._merged()
 
     def _alone(self) -> Iterator[Sequence[Event]]:
@@ -206,18 +206,18 @@ class Sources:
     def _came_to(self, number: int, stand: Stand) -> None:
         """All that a source has brought is handed on."""
         self._taps[number].hand_on(stand.lost)
-        self._note(number, stand.position, stand.told, (), ALWAYS)
+        self._note(number, stand.position, stand.state, (), ALWAYS)
 
     def _came_up_to(self, cursors: Sequence[Cursor]) -> None:
         """What is at hand of sources is still to be handed on."""
         for number, cursor in enumerate(cursors):
             position = cursor.position if self._pulse is None else cursor.stand.position
-            self._note(number, position, cursor.stand.told, cursor.pending, cursor.bound)
+            self._note(number, position, cursor.stand.state, cursor.pending, cursor.bound)
 
     def _note(self, number: int, position: str, state: Any, pending: Iterable[Event], bound: int) -> None:
         self._positions[number] = position
         if self._pulse is not None:
-            self._told[number] = {**state, "pending": tuple(pending), "bound": bound}
+            self._states[number] = {**state, "pending": tuple(pending), "bound": bound}
 
     def _arriving(self) -> Iterator[Sequence[Event]]:
         """Events with the time at which they arrive, and heartbeats in between."""
@@ -247,7 +247,7 @@ class Sources:
         inbox = Inbox(self.clock)
         live = {n: Live(n, tap, inbox, self.clock) for n, tap in enumerate(self._taps) if tap.source.live}
         cursors = [live[n] if n in live else Finite(tap) for n, tap in enumerate(self._taps)]
-        for number, state in self._told.items():
+        for number, state in self._states.items():
             cursors[number].resume(Stand("", state), map(event_of, state["pending"]), state["bound"])
         latest = ALWAYS
         deadline = self.clock.now() + self.heartbeat

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, cast
 from squall.contracts import Ledger
 from squall.errors import SourceError
 from squall.rdf import ALWAYS, Event
-from squall.streams.formats import Format, told
+from squall.streams.formats import Format, infer_format
 from squall.streams.formats.fast_ntriples import Choice
 from squall.streams.formats.reading import Place, Reading, Settings, begins_there
 
@@ -139,7 +139,7 @@ def _blocks(task: Task) -> Iterator[_Block]:
     from squall.streams.sources.files import read_here  # which imports this module
 
     losses = _Losses()
-    for batch in chain(read_here(task, *told(task.path, task.settings.format), losses), [()]):
+    for batch in chain(read_here(task, *infer_format(task.path, task.settings.format), losses), [()]):
         latest = task.choice.latest if task.choice is not None else ALWAYS
         yield _Block(batch, losses.taken(), task.reading, task.place, latest)
 

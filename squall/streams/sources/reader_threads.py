@@ -11,7 +11,7 @@ from squall.rdf import Event
 from squall.streams.clock import Clock
 from squall.streams.dead_letters import Deferred, Loss
 from squall.streams.sources.files import Acknowledging, Source
-from squall.streams.sources.reordering import original, resume, standing
+from squall.streams.sources.reordering import current_offset, original, resume
 
 AHEAD = 4
 """Batches that a source which is read by a thread of its own may be ahead of whoever takes them."""
@@ -22,7 +22,7 @@ class Stand(NamedTuple):
     ``""``: not known. Where that is kept, told: what is needed to go on there; lost: what was since the last one."""
 
     position: str = ""
-    told: Any = None
+    state: Any = None
     lost: Sequence[Loss] = ()
 
 
@@ -40,7 +40,7 @@ class Tap:
         dead_letters = self._ledger.take() if self._ledger else ()
         if not self.keeps:
             return Stand(position_of(self.source), None, dead_letters)
-        state = {"statements": self.source.reading.statements, "source": standing(self.source)}
+        state = {"statements": self.source.reading.statements, "source": current_offset(self.source)}
         return Stand(position_of(original(self.source)), state, dead_letters)
 
     def resume(self, state: Any) -> None:

@@ -52,10 +52,10 @@ class _Derived:
         if isinstance(self.source, Acknowledging):
             self.source.close()
 
-    def standing(self) -> Any:
+    def current_offset(self) -> Any:
         """See `squall.streams.sources.files.Resumable`: where the source stands, and what is kept of what it
         brought."""
-        return {"source": standing(self.source), "kept": self._keeps()}
+        return {"source": current_offset(self.source), "kept": self._keeps()}
 
     def resume(self, state: Any) -> None:
         resume(self.source, state["source"])
@@ -78,10 +78,10 @@ def original(source: Source) -> Source:
     return source
 
 
-def standing(source: Source) -> Any:
+def current_offset(source: Source) -> Any:
     """All that has to be known to go on behind the last batch of a source; None: it goes on with what comes."""
     if isinstance(source, Resumable):
-        return source.standing()
+        return source.current_offset()
     return source.position() if isinstance(source, Replayable) else None
 
 
