@@ -160,8 +160,8 @@ class ReportTimes:
 
 
 def add_evaluation_times(instants_by_node: Mapping[int, Instants], rows: Iterable[tuple[str, int, int]]) -> None:
-    """Adds what workers have reported (`stream_activity`, `evaluation_record`): the row, the number of the node, and the
-    time of each record."""
+    """Adds what workers have reported (`stream_activity`, `evaluation_record`): the row, the number of the node, and
+    the time of each record."""
     for place, of, time in sorted(rows, key=itemgetter(2)):
         if not place:
             instants_by_node[of].add_instant(time)
