@@ -25,7 +25,7 @@ from squall.builders.distributed.io.engine import Folder, NodeMetrics, Read, Tas
 from squall.builders.distributed.io.parsing import Parsed
 from squall.builders.distributed.io.records import STATE, Record, WorkerStep, from_arrow, to_arrow
 from squall.builders.distributed.plan.partitioning import Address
-from squall.builders.distributed.plan.shardability_reasons import why_single_task
+from squall.builders.distributed.plan.shardability import why_single_task
 from squall.builders.distributed.plan.skew import SkewedKeys
 from squall.builders.distributed.plan.stages import NO_SKEWED_KEYS, stages_of
 from squall.contracts import Options, Output

@@ -8,7 +8,7 @@ import pytest
 
 import squall
 from squall.builders.distributed.io.records import WorkerError
-from squall.builders.distributed.plan.shardability_reasons import why_ordered, why_single_task
+from squall.builders.distributed.plan.shardability import why_ordered, why_single_task
 from squall.contracts import Options
 from squall.errors import BuilderError
 from squall.model import Construct, Delete, Pattern, Source, System, Variable
@@ -29,7 +29,7 @@ UPDATING = System("r", joinables=BODY, consequences=(Delete((Pattern(Y, P, X),))
 ORDERED = {
     "reads through the window TRIPLES 5": squall.compile(RULE, lexer="jena", window=CountWindow(5)),
     "reads a stream that carries removals": squall.compile(RULE, lexer="jena", removals=True),
-    "makes a stream that is read again": System(
+    "derives a stream that is read again": System(
         subsystems=(
             MADE,
             System("r", (Source("urn:s"),), (Pattern(X, Q, Y),), consequences=LOOP),

@@ -299,7 +299,7 @@ def test_what_looks_at_whole_instants_is_above_the_rounds_that_it_depends_on() -
 
 def test_no_rules_have_no_levels() -> None:
     assert stages_of(squall.plan(squall.System())) == ()
-    assert not any(line.startswith("level") for line in describe(squall.plan(squall.System())).splitlines())
+    assert not any(line.startswith("stage") for line in describe(squall.plan(squall.System())).splitlines())
 
 
 def test_a_level_ends_where_rows_move() -> None:
@@ -372,10 +372,10 @@ def test_describe() -> None:
     query_plan = plan("[a: (?x :p ?y) noValue(?x :q ?y) -> (?x :r ?y)] [b: (?x :r ?y) (?y :r ?z) -> (?x :r ?z)]")
     lines = describe(query_plan).splitlines()
     assert lines[0] == "sources"
-    assert lines[3] == "level 1"
+    assert lines[3] == "stage 1"
     assert lines[-2] == "end"
-    assert [line for line in lines if line.startswith("level")][-1] == (
-        "level 2, in rounds until nothing moves, deleting first and rederiving then"
+    assert [line for line in lines if line.startswith("stage")][-1] == (
+        "stage 2, iterated until no rows move, deleting first and rederiving then"
     )
     assert any("grouped by [0, 1] = [0, 1]" in line for line in lines), lines
     assert all(node.id in describe(query_plan) for node in query_plan.nodes), "it is told of each node where it runs"

@@ -90,7 +90,7 @@ def test_answers_are_told_where_they_lie_or_by_all_of_their_values(
     assert told_by(plan) == [columns]
     result = fused_output_stage(plan, stages_of(plan))
     assert bool(result) == stays
-    assert (f"end, in the tasks of level {result[0].number}" if result else "\nend\n") in describe(plan)
+    assert (f"end, in the tasks of stage {result[0].number}" if result else "\nend\n") in describe(plan)
 
 
 def test_facts_that_may_be_alike_go_by_their_subject() -> None:

@@ -18,8 +18,7 @@ from squall.builders.distributed.exec.sharded_plan import Shards, ShardSelection
 from squall.builders.distributed.io.engine import NodeMetrics, TaskReport
 from squall.builders.distributed.io.parsing import DeadLetter, Parsed
 from squall.builders.distributed.io.records import DEAD_LETTER, ROW, SOURCE_COUNT, WorkerError
-from squall.builders.distributed.plan.shardability import shard_of, why_not_shardable
-from squall.builders.distributed.plan.shardability_reasons import why_single_task
+from squall.builders.distributed.plan.shardability import shard_of, why_not_shardable, why_single_task
 from squall.contracts import Options
 from squall.errors import BuilderError
 from squall.model import Source, System
@@ -158,7 +157,7 @@ def test_tasks_do_together_what_one_does(planner: str, many: int, monkeypatch: p
         event("told something" if outputs else "told nothing")
         assert_as_oracle(system, outputs, actual, static)
 
-    data = {"system": programs(), "came": streams(), "always": SOME, "cuts": st.lists(st.integers(0, 12), max_size=4)}
+    data = {"system": programs(), "actual": streams(), "always": SOME, "cuts": st.lists(st.integers(0, 12), max_size=4)}
     compact, few, seed = st.sampled_from([1, 2, 100]), st.sampled_from([-1, 3, 1_000_000]), st.integers(0, 1 << 32)
     hold(law, many, **data, compact=compact, few=few, seed=seed)
 
@@ -204,11 +203,11 @@ def test_it_is_said_why_updates_are_not_shared_out(text: str, what: str, planner
     ("rule", "window", "output", "what"),
     [
         (MIXED[1], SlidingWindow(4), "istream", "holds for all subjects"),
-        (MIXED[2], SlidingWindow(4), "istream", "tells what may come of several subjects"),
+        (MIXED[2], SlidingWindow(4), "istream", "outputs what several subjects may lead to"),
         (MIXED[3], SlidingWindow(4), "istream", SEVERAL),
         (MIXED[4], SlidingWindow(4), "istream", SEVERAL),
         (RULES[0], CountWindow(4), "istream", "reads through a window of triples"),
-        (RULES[4], SlidingWindow(4), "rstream", "is told whole"),
+        (RULES[4], SlidingWindow(4), "rstream", "outputs snapshots"),
     ],
 )
 def test_it_is_said_which_rule_does_not_let_them(rule: tuple[str, str], window: Window, output: str, what: str) -> None:
@@ -228,7 +227,7 @@ def test_what_is_deleted_of_a_made_stream_is_where_it_was_made() -> None:
     )
     why = why_not_shardable(Plan(nodes))
     assert why is not None
-    assert (why.node.id, why.what) == ("feed", "makes a stream of facts of other subjects")
+    assert (why.node.id, why.what) == ("feed", "derives a stream with facts of other subjects")
     assert (
         why_not_shardable(Plan((*nodes[:2], replace(nodes[2], op=ops.Construct((0, NAMES[1], 1))), nodes[3]))) is None
     )

@@ -319,7 +319,7 @@ def test_a_skewed_key_is_split_over_tasks(tmp_path: Path, share: str | None) -> 
             job = squall.build(plan, "spark", options)
             result += plain(job.run(Sources([open_source(str(tmp_path / "in"))])))
             description = job.describe()  # type: ignore[attr-defined]
-            assert ("; of the hot <http://example.org/s0>: input" in description) is (share is None)
+            assert ("; of the skewed keys <http://example.org/s0>: input" in description) is (share is None)
             assert "s1>" not in description
     finally:
         conf.unset("spark.squall.maxSingleTaskRows")

@@ -24,7 +24,7 @@ GRANDPARENTS = HEAD + "(?a :parent ?b) (?b :parent ?c) -> (?a :grandparent ?c)."
 ORPHANS = HEAD + "(?a :parent ?b) (?b :parent ?c) noValue(?c, :gone) -> (?a :grandparent ?c)."
 ANCESTORS = HEAD + "(?a :parent ?b) -> (?a :ancestor ?b). (?a :parent ?b) (?b :ancestor ?c) -> (?a :ancestor ?c)."
 LITTLE = ["# Up to 16,777,216 bytes of files, where the state is small", "job 1: all in one task"]
-LEVELS = "job 2: level 1, then level 2, then level 3 and the end"
+LEVELS = "job 2: stage 1, then stage 2, then stage 3 and the end"
 
 
 def planned(text: str, **how: Any) -> Plan:
@@ -42,22 +42,22 @@ def heads(text: str) -> list[str]:
 
 def test_a_plan_without_iterations_is_one_job_with_named_steps() -> None:
     text = physical(planned(GRANDPARENTS))
-    assert heads(text) == [*LITTLE, "# More", "job 1: sources, then level 1, then level 2, then end"]
+    assert heads(text) == [*LITTLE, "# More", "job 1: sources, then stage 1, then stage 2, then end"]
     names = re.findall(r"(?:MapInArrow|^\(1\)) (.*?)(?:\(| PythonRDD)", text, re.MULTILINE)
-    assert names == ["all in one task", "end", "level 2", "level 1", "sources"]
+    assert names == ["all in one task", "end", "stage 2", "stage 1", "sources"]
     shuffles = re.findall(r"Exchange hashpartitioning\(.*bucket#", text)
     assert len(shuffles) == 3, "one before each level, one before the end"
 
 
 def test_a_negation_takes_no_job_of_its_own() -> None:
-    much = "job 1: sources, then level 1, then level 2, then level 3 and the end"
+    much = "job 1: sources, then stage 1, then stage 2, then stage 3 and the end"
     assert heads(physical(planned(ORPHANS))) == [*LITTLE, "# More", much]
 
 
 def test_small_and_large_batches_have_different_jobs() -> None:
     text = physical(planned(ANCESTORS))
-    few = ["job 1: sources", "job 2: all levels and the end"]
-    many = ["job 1: sources", "job 2: level 1, a round", "job 3: end"]
+    few = ["job 1: sources", "job 2: all stages and the end"]
+    many = ["job 1: sources", "job 2: stage 1, an iteration", "job 3: end"]
     little = [line.replace("16,777,216", "268,435,456") for line in LITTLE]  # rounds are more work
     assert heads(text) == [*little, "# Up to 50,000 rows, with the state", *few, "# More", *many]
     assert text.count("Exchange SinglePartition") == 1, "few rows go to one task"
@@ -83,7 +83,7 @@ def test_a_plan_that_runs_as_a_whole_is_one_step(deleted: str, tasks: int) -> No
 def test_an_ordered_scan_is_a_step_before_the_stages() -> None:
     text = physical(planned(GRANDPARENTS, window="TRIPLES 5"))
     assert heads(text)[:2] == LITTLE
-    assert heads(text)[-1].startswith("job 1: sources, then facts in turn, then level 1, then ")
+    assert heads(text)[-1].startswith("job 1: sources, then facts in turn, then stage 1, then ")
 
 
 @pytest.mark.usefixtures("always_by_levels")
@@ -103,4 +103,4 @@ def test_the_command_line_shows_them(squall: Squall, tmp_path: Path) -> None:
     (tmp_path / "family.jena").write_text(GRANDPARENTS)
     code, out, _ = squall("explain", str(tmp_path / "family.jena"), "--builder", "spark", "--stage", "physical")
     assert code == 0
-    assert heads(out)[-1] == "job 1: sources, then level 1, then level 2, then end"
+    assert heads(out)[-1] == "job 1: sources, then stage 1, then stage 2, then end"

@@ -196,7 +196,7 @@ def test_streams_with_a_hot_key(name: str, window: str) -> None:
     draw = Random(1)
     batches = [events[at : at + 40] for at in range(0, len(events), 40)]
     assert_as_oracle(query, in_memory.run(plan, batches, workers=in_memory.Workers(draw), hot=hot), events)
-    assert f"; of the hot {HOT[0]}: input 1 by [" in describe(plan, hot=hot)
+    assert f"; of the skewed keys {HOT[0]}: input 1 by [" in describe(plan, skewed_keys=hot)
     assert HOT[0] not in describe(plan)
 
 
@@ -206,14 +206,14 @@ def test_no_task_has_all_rows_of_a_hot_key(name: str) -> None:
     plan = squall.plan(of_sensors(name, "LANDMARK"))
     events = stream(skewed(400))
     hot = found_hot(plan, events, 0.2)
-    assert len(stages_of(plan, hot=hot)) == len(stages_of(plan)) == 1
+    assert len(stages_of(plan, skewed_keys=hot)) == len(stages_of(plan)) == 1
     assert most_in_one_task(plan, events, {}) > 0.45
     assert most_in_one_task(plan, events, hot) < 0.2
 
 
 def most_in_one_task(plan: Plan, events: list[Event], hot: SkewedKeys) -> float:
     """Which share of what sensors say one of eight tasks gets."""
-    program = PhysicalPlan(plan, stages_of(plan, hot=hot), skewed_keys=hot)
+    program = PhysicalPlan(plan, stages_of(plan, skewed_keys=hot), skewed_keys=hot)
     rows = Counter[int]()
     for message in source_records(program, 0, [Parsed(0, events, [], len(events))]):
         if isinstance(message, RowBatch) and message.level == 1:
@@ -224,10 +224,10 @@ def most_in_one_task(plan: Plan, events: list[Event], hot: SkewedKeys) -> float:
 def test_joins_on_a_hot_key_are_done_as_one() -> None:
     plan = squall.plan(of_sensors("a star", "LANDMARK"))
     hot = found_hot(plan, stream(skewed(120)), 0.2)
-    (star,) = PhysicalPlan(plan, stages_of(plan, hot=hot), skewed_keys=hot).fused_joins.values()
+    (star,) = PhysicalPlan(plan, stages_of(plan, skewed_keys=hot), skewed_keys=hot).fused_joins.values()
     assert len(star.legs) == 3
     assert len(star.joins) == 2
-    placed = partitionings_of(plan, hot=hot)
+    placed = partitionings_of(plan, skewed_keys=hot)
     scattered = [leg.address for leg in star.legs if not is_broadcast(placed[leg.address])]
     assert len(scattered) == 1, "the others' rows with this key go to all tasks"
 
@@ -235,7 +235,7 @@ def test_joins_on_a_hot_key_are_done_as_one() -> None:
 def test_of_what_waits_the_rows_of_a_hot_key_are_handed_on_once() -> None:
     plan = squall.plan(of_sensors("a join", "LANDMARK"))
     hot = found_hot(plan, stream(skewed(120)), 0.2)
-    router = PhysicalPlan(plan, stages_of(plan, hot=hot), skewed_keys=hot).router()
+    router = PhysicalPlan(plan, stages_of(plan, skewed_keys=hot), skewed_keys=hot).router()
     ((id, port),) = hot
     address = (id, 1 - port)
     key = router.partitionings[address]

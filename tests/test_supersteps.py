@@ -16,7 +16,7 @@ import squall
 from squall.builders.distributed.exec import micro_batch, sharded_plan
 from squall.builders.distributed.exec.routing import PhysicalPlan
 from squall.builders.distributed.io.engine import NodeMetrics
-from squall.builders.distributed.plan import shardability_reasons
+from squall.builders.distributed.plan import shardability
 from squall.builders.distributed.plan.broadcast import broadcast_candidates, choose_broadcast, closure_inputs
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.distributed.plan.skew import splittable_inputs
@@ -60,7 +60,7 @@ def test_any_program_in_any_batches_is_as_the_oracle_says(
     def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int) -> None:
         monkeypatch.setattr(micro_batch, "COMPACT", compact)
         plan = squall.plan(system, planner)
-        assume(shardability_reasons.why_single_task(plan) is None)
+        assume(shardability.why_single_task(plan) is None)
         assert_as_oracle(system, in_memory.run(plan, in_memory.cut(events, cuts), facts, together, few), events, facts)
 
     hold(law, many, **data(APART))
@@ -240,7 +240,7 @@ def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(
     ) -> None:
         monkeypatch.setattr(sharded_plan, "COMPACT", compact)
         plan = squall.plan(system, planner)
-        assume(shardability_reasons.why_single_task(plan))
+        assume(shardability.why_single_task(plan))
         draw = Random(seed)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
         outputs = in_memory.run(plan, in_memory.cut(events, cuts), facts, few=few, workers=workers)

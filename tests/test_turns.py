@@ -16,7 +16,7 @@ from squall.builders.distributed.exec import micro_batch
 from squall.builders.distributed.exec.ordered_scan import ordered_scan_of
 from squall.builders.distributed.exec.routing import ORDERED_SCAN, PhysicalPlan
 from squall.builders.distributed.io.records import from_arrow
-from squall.builders.distributed.plan.shardability_reasons import why_single_task
+from squall.builders.distributed.plan.shardability import why_single_task
 from squall.builders.distributed.plan.stages import stages_of
 from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.state import Differences
@@ -249,9 +249,9 @@ def test_it_is_said_who_takes_what_in_turn() -> None:
     def described(**how: Any) -> str:
         return str(squall.build(squall.plan(squall.compile(RULES, lexer="jena", **how)), "spark").describe())  # type: ignore[attr-defined]
 
-    assert "facts in turn, all of a stream in one task: read-" in described(window=CountWindow(5))
+    assert "facts in turn, all of a stream in one task: scan-" in described(window=CountWindow(5))
     assert "reads through the window TRIPLES 5" in described(window=CountWindow(5))
-    assert "facts in turn, each by the task of its own: read-" in described(removals=True)
+    assert "facts in turn, each by the task of its own: scan-" in described(removals=True)
     assert "in turn" not in described()
 
 
@@ -491,7 +491,7 @@ def test_a_stream_is_not_told_whole_when_it_has_events_itself() -> None:
 
     plan = squall.plan(stream_of_triples(CountWindow(4), "rstream"))
     assert stages_of(plan)
-    with pytest.raises(BuilderError, match="is told whole when a stream has events that depend on it"):
+    with pytest.raises(BuilderError, match="outputs a snapshot when a stream has events that depend on it"):
         stages_of(replace(plan, nodes=tuple(map(of_itself, plan.nodes))))
 
 

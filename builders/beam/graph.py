@@ -3,7 +3,7 @@
 There is a step for each stage (`squall.builders.distributed.plan.stages`). Its rows are grouped by key, and squall's
 own operators process them key by key. What needs all rows gets them as one group. That is a recursion that shuffles
 rows, as a step of its own, and the whole plan if it scans facts in order
-(`squall.builders.distributed.plan.shardability_reasons`) or live (`squall.builders.beam.live_pipeline`).
+(`squall.builders.distributed.plan.shardability`) or live (`squall.builders.beam.live_pipeline`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from squall.builders.distributed.plan.shardability_reasons import why_ordered
+from squall.builders.distributed.plan.shardability import why_ordered
 from squall.builders.distributed.plan.stages import (
     Exchange,
     Stage,
@@ -76,8 +76,8 @@ def graph(plan: Plan) -> Graph:
         return Graph(sources, (), end, {end.name: (sources.name,)})
     first = stateless_chain(plan, (node.id for node in plan.nodes if not node.inputs))
     last = tuple(node.id for node, _ in plan.sinks)
-    moving = [hop for hop in exchanges_of(plan) if hop.shuffles]
-    inner = (step for level in stages_of(plan) for step in _of_level(plan, level, moving))
+    moving = [exchange for exchange in exchanges_of(plan) if exchange.shuffles]
+    inner = (step for stage in stages_of(plan) for step in _steps_of_stage(plan, stage, moving))
     steps = (Step(_named("sources", first), (), first), *inner, Step(_named("end", last), last, ()))
     return Graph(steps[0], steps[1:-1], steps[-1], _senders(plan, steps))
 
@@ -101,16 +101,16 @@ def _all(plan: Plan) -> str:
     return _named("all", tuple(node.id for node in plan.nodes))
 
 
-def _of_level(plan: Plan, level: Stage, moving: Collection[Exchange]) -> Iterator[Step]:
+def _steps_of_stage(plan: Plan, level: Stage, moving: Collection[Exchange]) -> Iterator[Step]:
     """Yields the step of a stage's parts that exchange no rows, and that of its other parts. moving: the edges on which
     rows are shuffled."""
-    inside = [hop for hop in moving if hop.producer in level.nodes and hop.consumer in level.nodes]
-    moving_nodes = {id for hop in inside for id in (hop.producer, hop.consumer)}
+    inside = [exchange for exchange in moving if exchange.producer in level.nodes and exchange.consumer in level.nodes]
+    moving_nodes = {id for exchange in inside for id in (exchange.producer, exchange.consumer)}
     local_stages = tuple(stage for stage in level.pipelines if not moving_nodes & set(stage))
     moving_stages = tuple(stage for stage in level.pipelines if moving_nodes & set(stage))
     for what, stages, why in (
-        ("level", local_stages, ""),
-        ("recursion in level", moving_stages, "rows move inside of it"),
+        ("stage", local_stages, ""),
+        ("recursion in stage", moving_stages, "rows move inside of it"),
     ):
         if stages:
             nodes = tuple(id for id in level.nodes if any(id in stage for stage in stages))
@@ -125,7 +125,9 @@ def _named(what: str, nodes: tuple[str, ...]) -> str:
 
 def _senders(plan: Plan, steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
     step_of = {id: step.name for step in steps for id in step.nodes}
-    pairs = {(step_of[hop.consumer], step_of.get(hop.producer, steps[0].name)) for hop in exchanges_of(plan)}
+    pairs = {
+        (step_of[exchange.consumer], step_of.get(exchange.producer, steps[0].name)) for exchange in exchanges_of(plan)
+    }
     return {
         step.name: tuple(sender.name for sender in steps if (step.name, sender.name) in pairs and sender != step)
         for step in steps[1:]

@@ -9,8 +9,7 @@ from pathlib import Path
 from squall.builders.distributed.io.ingest import check_bounded
 from squall.builders.distributed.io.records import WorkerError
 from squall.builders.distributed.plan.broadcast import closure_inputs
-from squall.builders.distributed.plan.shardability import why_not_shardable
-from squall.builders.distributed.plan.shardability_reasons import why_single_task
+from squall.builders.distributed.plan.shardability import why_not_shardable, why_single_task
 from squall.builders.distributed.plan.stages import describe
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.physical import physical

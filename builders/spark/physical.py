@@ -14,7 +14,7 @@ from squall.builders.distributed.exec.routing import OUTPUT_STAGE
 from squall.builders.distributed.io.engine import Folder, TaskReport
 from squall.builders.distributed.io.records import ARROW, ROW, SOURCE_STEP, WorkerStep
 from squall.builders.distributed.plan.broadcast import closure_inputs
-from squall.builders.distributed.plan.shardability_reasons import why_single_task
+from squall.builders.distributed.plan.shardability import why_single_task
 from squall.builders.distributed.plan.stages import stages_of
 from squall.builders.spark.engine import SparkEngine
 from squall.builders.spark.output_files import write

@@ -27,7 +27,7 @@ from squall.builders.distributed.plan.broadcast import (
 )
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.distributed.plan.sampling import InputSampler
-from squall.builders.distributed.plan.shardability_reasons import why_single_task
+from squall.builders.distributed.plan.shardability import why_single_task
 from squall.builders.distributed.plan.skew import SkewedKeys, find_skewed_keys, splittable_inputs
 from squall.builders.distributed.plan.stages import partitionings_of, stages_of
 from squall.builders.local.replay import Given

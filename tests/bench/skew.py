@@ -36,7 +36,7 @@ def busiest(plan: Plan, events: Sequence[Event], head: Sequence[Event], tasks: i
     arriving = InputSampler(plan, splittable_inputs(plan, partitionings_of(plan)))
     arriving.count(head)
     hot = find_skewed_keys(arriving.keys, share) if share else {}
-    program = PhysicalPlan(plan, stages_of(plan, hot=hot), skewed_keys=hot)
+    program = PhysicalPlan(plan, stages_of(plan, skewed_keys=hot), skewed_keys=hot)
     counts: Counter[int] = Counter()
     for message in source_records(program, ALWAYS, [Parsed(0, events, [], len(events))]):
         if isinstance(message, RowBatch) and message.level == 1:

@@ -59,7 +59,7 @@ def single_task_step(
     """The worker's function for a batch that one task works off: `stage_step` for all levels, then `output_step`; and,
     since it has all of each answer, what `change_step` says. state: of the levels; end: of the operation nodes."""
     work = partial(processed_with_outputs, program, program.stages, span, evaluations, state, end)
-    return program.step("all levels and the end", work)
+    return program.step("all stages and the end", work)
 
 
 def last_stages_step(

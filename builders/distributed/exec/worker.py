@@ -275,8 +275,8 @@ def stage_step(
 
 def stage_name(levels: Sequence[Stage], phase: str) -> str:
     """What a round of some levels is known by."""
-    name = ", ".join(f"level {level.number}" for level in levels)
-    rounds = ", a round" if any(level.recursive for level in levels) else ""
+    name = ", ".join(f"stage {level.number}" for level in levels)
+    rounds = ", an iteration" if any(level.recursive for level in levels) else ""
     return f"{name}{rounds}{'' if phase == FORWARD else f' to {phase}'}"
 
 

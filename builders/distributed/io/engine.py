@@ -1,4 +1,4 @@
-"""What a distributed builder's micro-batch asks of its engine: messages stored, moved and worked, and small files."""
+"""The engine interface: what a micro-batch needs of a distributed engine, to store, shuffle and process records."""
 
 from __future__ import annotations
 
@@ -28,23 +28,31 @@ from squall.plan.node_metrics import NodeMetric
 from squall.rdf import ALWAYS, FOREVER
 
 Frame = Any
-"""Messages somewhere: on Spark a DataFrame."""
+"""Records somewhere: on Spark a DataFrame."""
 Folder = tuple[object, ...]
 """The parts of a path in the store."""
 Read = Callable[[Folder, Collection[int] | None], Iterable[pyarrow.RecordBatch]]
-"""The messages of a file, by its path in the store, that are of some buckets; None: of all."""
+"""Reads the records of a file in the store, by its path: those of some buckets, or all (None)."""
 
 
 class TaskReport(NamedTuple):
-    """What workers tell.
+    """What workers report to the driver. All times are integer ms; `ALWAYS` stands for none.
 
-    latest_time: the latest event time (integer ms; `ALWAYS`: there is none). instants: (stream and graph, packed;
-    time), or (number of an operation node, time). counts: statements read, by number of the source. rows: how many rows
-    are on their way; starts: the latest time at which one begins; ends: the latest time at which one begins or ends, if
-    it does. kept: how many are kept. figures: (number of a node, rows, microseconds or -1) of what was measured.
-    tokens: (group and token, partition) of operators that have gone on
-    (`squall.builders.distributed.exec.state_cache`); held: how many rows these hold. files: (kind, level, name) of
-    those in which messages have been stored. answers: the names of the files in which answers are."""
+    Attributes:
+        latest_time: the latest event time.
+        evaluations: (stream and graph, packed; time), or (number of a sink node; time).
+        source_counts: the number of statements read, by number of the source.
+        row_count: how many rows are on their way to later stages.
+        latest_start: the latest time at which one of these rows begins to hold.
+        latest_end: the latest time at which one begins or ends to hold.
+        state_rows: how many rows were added to the state.
+        node_metrics: (number of a node, rows, microseconds or -1) of what was measured.
+        state_handles: (stage group and handle, partition) of the operators that workers cache
+            (`squall.builders.distributed.exec.state_cache`).
+        cached_rows: how many rows these operators hold.
+        files: (record type, stage, name) of the files in which records were stored.
+        output_files: the names of the files that hold outputs.
+    """
 
     latest_time: int = ALWAYS
     evaluations: tuple[tuple[str, int, int], ...] = ()
@@ -61,7 +69,7 @@ class TaskReport(NamedTuple):
 
     @staticmethod
     def of(messages: Iterable[Record]) -> TaskReport:
-        """What messages tell together."""
+        """Returns the report that records make up together."""
         by_kind: dict[str, list[Record]] = {}
         for message in messages:
             by_kind.setdefault(message.kind, []).append(message)
@@ -86,7 +94,7 @@ class TaskReport(NamedTuple):
 
 
 class NodeMetrics:
-    """What the nodes of a plan have done in all."""
+    """The accumulated metrics of a plan's nodes."""
 
     def __init__(self, plan: Plan) -> None:
         self.ids = [node.id for node in plan.nodes]
@@ -94,81 +102,83 @@ class NodeMetrics:
         self.micros: Counter[str] = Counter()
 
     def add(self, report: TaskReport) -> None:
-        """Takes note of what workers tell."""
+        """Adds what workers have reported."""
         for number, rows, micros in report.node_metrics:
             self.rows[self.ids[number]] += rows
             if micros >= 0:
                 self.micros[self.ids[number]] += micros
 
     def by_node(self) -> dict[str, NodeMetric]:
-        """By the node's id."""
+        """Returns the metrics by the node's id."""
         seconds = {id: self.micros[id] / 1_000_000 for id in self.micros}
         return {id: NodeMetric(rows=rows, seconds=seconds.get(id)) for id, rows in self.rows.items()}
 
 
 class Engine(Protocol):
-    """What stores messages, and moves them to where they are worked."""
+    """Stores records, and moves them to the tasks that process them."""
 
     partitions: int
 
     @property
     def owners(self) -> BucketPartitions:
-        """Where messages go, by their buckets."""
+        """The partition of each bucket."""
 
     def stored_records(self, kind: str, level: int, folders: Iterable[Folder]) -> Frame | None:
-        """The messages of one kind and level in some folders; None if there are none."""
+        """Returns the records of one type and stage in some folders, or None if there are none."""
 
     def reader(self) -> Read:
-        """What reads a file of messages in a worker."""
+        """Returns the function by which a worker reads a file of records."""
 
     def wake_records(self, places: Sequence[tuple[int, int]]) -> Frame:
-        """For each level and bucket the message that lets it work
+        """Returns, for each stage and bucket, the record that makes it run
         (`squall.builders.distributed.exec.routing.wake_record`)."""
 
     def with_record_type(self, kind: str, messages: Frame) -> Frame:
-        """The messages as those of a kind."""
+        """Returns the records with another type."""
 
     def union(self, frames: Iterable[Frame | None]) -> Frame | None:
-        """All of them together; None if there are none."""
+        """Returns all records together, or None if there are none."""
 
     def broadcast(self, messages: Frame, stages: Collection[int], buckets: Sequence[int]) -> Frame:
-        """Returns the records; those that some stages broadcast come once for each of some buckets
+        """Returns the records, with one copy for each of some buckets of those that are broadcast to some stages
         (`squall.builders.distributed.exec.routing.BROADCAST_BUCKET`)."""
 
     def shuffle(self, messages: Frame, step: WorkerStep, partitions: int) -> Frame:
-        """What a step makes of messages, those of a bucket together."""
+        """Shuffles records by bucket, and returns what a step makes of each partition."""
 
     def with_record_files(self, step: WorkerStep, folder: Folder) -> WorkerStep:
-        """The step, what is to be stored being put into files of a folder, which are told."""
+        """Returns the step, which stores its records in files of a folder and reports those."""
 
     def map_partitions(self, messages: Frame, step: WorkerStep) -> Frame:
-        """What a step makes of messages where they are."""
+        """Returns what a step makes of records where they are, without a shuffle."""
 
     def generate(self, step: WorkerStep) -> Frame:
-        """What one task makes of nothing."""
+        """Returns what a step makes of no input, in one task."""
 
     def run_tasks(self, steps: Sequence[WorkerStep]) -> TaskReport:
-        """Runs a job of a task for each step, which makes messages of nothing: where those of its place among others
-        have run before, if it can be. Answers with what they tell."""
+        """Runs a job with one task for each step, without input, and returns what they report.
+
+        Each task runs where its predecessor at the same position ran, if that is possible.
+        """
 
     def run(self, messages: Frame) -> TaskReport:
-        """Runs the job that makes messages; answers with what they tell."""
+        """Runs the job that computes records, and returns what they report."""
 
     def stored_rows(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
-        """The rows of the messages of one kind and level in some folders."""
+        """Yields the rows of the records of one type and stage in some folders."""
 
     def with_output_files(self, step: WorkerStep, folder: Folder) -> WorkerStep:
-        """The step, the answers of `delivery` being put into files of a folder, whose names are told."""
+        """Returns the step, which writes the outputs of `output_step` to files of a folder and reports their names."""
 
     def read_outputs(self, folder: Folder, names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-        """(time, number of the operation node, row) of the answers in files, in order."""
+        """Yields (time, number of the sink node, row) of the outputs in files, in order."""
 
     def output_frame(self, folder: Folder, names: Sequence[str]) -> Frame | None:
-        """The same as messages, in no order; None if there are none."""
+        """Returns the outputs in files as records in no order, or None if there are none."""
 
 
 class Files(Protocol):
-    """Files by paths: what a `Store` can do."""
+    """Files by paths, as a `Store` offers them."""
 
     def exists(self, *parts: object) -> bool: ...
     def names(self, *parts: object) -> list[str]: ...

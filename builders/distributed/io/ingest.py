@@ -1,4 +1,5 @@
-"""What a distributed builder's driver does with sources: which it leaves to workers, what is late, what is lost."""
+"""Ingestion on the driver: which sources the workers read, which events are late, and which statements are dead
+letters."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from squall.streams.formats import infer_format, of_path
 
 
 def is_readable_by_workers(source: Source) -> bool:
-    """Whether workers can read a source by themselves: files of lines, which can be split."""
+    """Returns whether workers can read a source themselves: it consists of files of lines, which can be split."""
     if isinstance(source, FileSource):
         by_ending = of_path(source.path)
         compression_shows = source.compressed == source.path.endswith(".gz")
@@ -25,12 +26,12 @@ def is_readable_by_workers(source: Source) -> bool:
 
 
 def is_live(batches: Iterable[Sequence[Event]]) -> bool:
-    """Whether more may come than what is there."""
+    """Returns whether more events may come than there are."""
     return batches.live if isinstance(batches, Sources) else not isinstance(batches, list)
 
 
 def check_bounded(batches: Iterable[Sequence[Event]]) -> None:
-    """Raises BuilderError where more may come than what is there, by the name of the source."""
+    """Raises BuilderError, with the name of the source, if the input is unbounded."""
     if is_live(batches):
         sources = batches.sources if isinstance(batches, Sources) else ()
         name = next((f"`{source.uri}`" for source in sources if source.live), "what events come from")
@@ -38,15 +39,14 @@ def check_bounded(batches: Iterable[Sequence[Event]]) -> None:
 
 
 def check_clock(batches: Iterable[Sequence[Event]], own: Sequence[Source]) -> None:
-    """Raises BuilderError where events are to have the times at which they arrive, and workers read some by
-    themselves."""
+    """Raises BuilderError if events are to have their arrival times, but workers read some sources themselves."""
     if own and isinstance(batches, Sources) and batches.clock.stamps:
         hint = "use the builder `iterator`, or a clock by which time is what events say"
         raise BuilderError(f"workers read `{own[0].uri}` by themselves: when it arrives is not known", hint=hint)
 
 
 def document_of(source: Source) -> Document:
-    """How workers read such a source."""
+    """Returns how workers read a source."""
     assert isinstance(source, FileSource | FolderSource)
     settings = source.settings
     return Document(source.path, settings.stream, settings.format, settings.time, isinstance(source, FolderSource))
@@ -55,8 +55,13 @@ def document_of(source: Source) -> Document:
 def drop_late_events(
     batches: Iterable[Sequence[Event]], record: Callable[[DeadLetter], None], latest: int = ALWAYS
 ) -> Iterator[Sequence[Event]]:
-    """Yields the batches without late events, which `record_dead_letter` gets. latest: the latest time (integer ms) of
-    the events before."""
+    """Yields the batches without events that are earlier than one before them; these go to the dead letters.
+
+    Args:
+        batches: batches of events.
+        record: records a dead letter.
+        latest: the time of what has come before (integer ms).
+    """
     for batch in batches:
         in_order = []
         for event in batch:
@@ -70,8 +75,11 @@ def drop_late_events(
 
 
 def record_dead_letter(dead_letter: DeadLetter, ledger: Ledger | None, sources: Sequence[Source | None] = ()) -> None:
-    """Has what is lost kept in the ledger of its source, by its number, or else in that of the run. Raises BuilderError
-    if there is neither."""
+    """Records a dead letter in the ledger of its source, found by number, or else in that of the run.
+
+    Raises:
+        BuilderError: there is no ledger.
+    """
     ledger = ledger_of(sources[dead_letter.number], ledger) if 0 <= dead_letter.number < len(sources) else ledger
     if ledger is None:
         place = f"{dead_letter.source}:{dead_letter.line}" if dead_letter.line else dead_letter.source
@@ -84,8 +92,8 @@ def record_dead_letter(dead_letter: DeadLetter, ledger: Ledger | None, sources: 
 
 
 def _line_number(dead_letter: DeadLetter) -> int | None:
-    """The number of a lost statement's line in its file, from 1. A later block of a file begins behind the line that
-    its first byte lies in."""
+    """Returns the number, from 1, of a dead letter's line in its file. A later block of a file begins after the line
+    that holds its first byte."""
     if not dead_letter.line or not dead_letter.block:
         return dead_letter.line or None
     with open(dead_letter.source, "rb") as file:

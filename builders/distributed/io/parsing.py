@@ -1,4 +1,4 @@
-"""How a distributed builder's workers read sources: lines to events, and to statements that could not be used."""
+"""Parsing in workers: from lines of sources to events and dead letters."""
 
 from __future__ import annotations
 
@@ -24,10 +24,15 @@ from squall.streams.formats.reading import Reading, Settings, grouped
 class Document(NamedTuple):
     """How the lines of a source are read.
 
-    name: the path of the file, or of the folder, as the user gave it. format, time (ms, of untimed statements), stream:
-    as in the source's address. spooled: the lines are those of `spool_lines` and `dead_letter_line`, not RDF. messages:
-    each is a message, a document of its own, by the place it came to and its number there. static: what it holds always
-    holds; none of it is a statement of a source's.
+    Attributes:
+        name: the path of the file or folder, as the user gave it.
+        stream: the stream, as in the source's address.
+        format: the format, as in the source's address.
+        time: the time of untimed statements (integer ms), as in the source's address.
+        folder: whether it is a folder.
+        spooled: whether the lines are what `spool_lines` and `dead_letter_line` made, not RDF.
+        messages: whether each line is a message, and so a document of its own, by its topic and offset.
+        static: whether its facts always hold. None of them counts as a statement of a source.
     """
 
     name: str
@@ -40,13 +45,21 @@ class Document(NamedTuple):
     static: bool = False
 
     def of(self, path: str) -> str:
-        """The name of the document that a file is: it scopes blank nodes, in the same way on every builder."""
+        """Returns the name of the document that a file is. It scopes blank nodes, in the same way on every builder."""
         return str(Path(self.name, Path(path).name)) if self.folder else self.name
 
 
 class Parsed(NamedTuple):
-    """What a run of lines of one source held, and what was lost of it. statements: how many could be used. file, block:
-    where it is from, by its name and where that part of it begins; what is of one block comes in order."""
+    """The content of a run of lines of one source.
+
+    Attributes:
+        source: the number of the source.
+        events: the events.
+        lost: the dead letters.
+        statements: how many statements could be used.
+        file: the name of the file.
+        block: where the part of the file begins. The runs of one block come in order.
+    """
 
     source: int
     events: Sequence[Event]
@@ -57,18 +70,24 @@ class Parsed(NamedTuple):
 
 
 class Parse(Protocol):
-    """From lines, with the places that they are from, to what they hold."""
+    """The function from lines, with their positions, to what they hold."""
 
     def __call__(
         self, batches: Iterable[pyarrow.RecordBatch], predicates: Collection[Term] | None, watermark: int
     ) -> Iterator[Parsed]:
-        """wanted: the predicates of triples that are of use; others may be left out, unless they are late: earlier than
-        `passed` (integer ms). None: all are."""
+        """Yields what the lines hold.
+
+        Args:
+            batches: the lines.
+            predicates: the predicates of triples that are needed (None: all). Others may be left out, unless they are
+                late.
+            watermark: the time before which events are late (integer ms).
+        """
 
 
 def spool_lines(event: Event) -> Iterator[str]:
-    """The facts of an event, or an event without any, as lines of a spool file: so does what Spark cannot read go to
-    its workers."""
+    """Yields the facts of an event, or an event without facts, as lines of a spool file. So events that Spark cannot
+    read reach its workers."""
     place = event.time, event.stream, event.graph
     kinds = [("removed", fact) for fact in event.removed] + [("fact", fact) for fact in event.facts]
     for line in [[*place, kind, *fact_row(fact)[:-1]] for kind, fact in kinds] or [[*place, "event"]]:
@@ -76,13 +95,15 @@ def spool_lines(event: Event) -> Iterator[str]:
 
 
 def dead_letter_line(dead_letter: DeadLetter) -> str:
-    """A lost statement as a line of a spool file."""
+    """Returns a dead letter as a line of a spool file."""
     return json.dumps(dead_letter._asdict(), ensure_ascii=False)
 
 
 def lines_parser(documents: Sequence[Document]) -> Parse:
-    """The function from batches of lines (columns value, file, block, source) to what they hold. `source` numbers the
-    documents; `file` and `block` say where a line is from: the lines of a block come in order."""
+    """Returns the function from batches of lines (columns value, file, block, source) to what they hold.
+
+    `source` numbers the documents. `file` and `block` say where a line is from; the lines of a block come in order.
+    """
 
     def parse(
         batches: Iterable[pyarrow.RecordBatch], predicates: Collection[Term] | None, watermark: int
@@ -105,7 +126,7 @@ def lines_parser(documents: Sequence[Document]) -> Parse:
 
 
 def _line_runs(batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str, int, int], list[str | bytes]]]:
-    """The lines that are from one part of a file, and its name, where that part begins, and the source."""
+    """Yields the lines of each part of a file, with the file's name, the start of the part, and the source."""
     lines = batch.column("value").to_pylist()
     columns = [batch.column(name) for name in ("file", "block", "source")]
     if all(len(column.unique()) == 1 for column in columns):
@@ -120,8 +141,16 @@ def _line_runs(batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str, int, int
 def parse_block(
     document: Document, path: str, block: int, before: int, text: bytes, choice: Choice | None
 ) -> tuple[Sequence[Event], list[DeadLetter], int]:
-    """The events of lines, those that are lost, and how many statements could be used. block: where the part of the
-    file begins that they are of; before: how many lines of that come before them."""
+    """Returns the events of lines, the dead letters, and how many statements could be used.
+
+    Args:
+        document: how the lines are read.
+        path: the file.
+        block: where the part of the file begins.
+        before: how many lines of the part come before these.
+        text: the lines.
+        choice: which triples are needed (None: all).
+    """
     if document.spooled:
         spooled_events, losses, count = _unspooled(text.split(b"\n"))
         return spooled_events, losses, 0 if document.static else count
@@ -147,7 +176,7 @@ def parse_block(
 def _parse_message(
     document: Document, place: str, number: int, data: str | bytes
 ) -> tuple[Sequence[Event], list[DeadLetter], int]:
-    """What a message holds: as where it is read in process (`squall.streams.live.messages`)."""
+    """Returns the content of a message, as in process (`squall.streams.live.messages`)."""
     from squall.streams.live import messages  # on demand: most jobs read none
 
     assert isinstance(data, bytes)
@@ -159,7 +188,7 @@ def _parse_message(
 
 
 class DeadLetterBuffer:
-    """A ledger that keeps what is lost until it is taken (`squall.contracts.Ledger`)."""
+    """A ledger that buffers dead letters until they are taken (`squall.contracts.Ledger`)."""
 
     def __init__(self) -> None:
         self._found: list[DeadLetter] = []
@@ -192,20 +221,20 @@ def _unspooled(lines: Sequence[bytes]) -> tuple[Sequence[Event], list[DeadLetter
 
 
 def unspool(text: bytes) -> Sequence[Event]:
-    """The events of whole lines that `spool_lines` made, one for each."""
+    """Returns the events of whole lines that `spool_lines` made, one for each."""
     return _unspooled(text.splitlines())[0]
 
 
 def event_from_rows(time: int, stream: str, graph: str, kind: str, rows: Iterable[Sequence[str]]) -> Event:
-    """An event of facts that come (kind ``fact``) or end (``removed``), or of none (``event``). rows: theirs; of no
-    fact an empty one."""
+    """Returns an event whose facts arrive (kind ``fact``), are removed (``removed``), or are absent (``event``). rows:
+    the rows of the facts; an empty row stands for no fact."""
     facts = tuple(cast(Fact, row_fact(cells)) for cells in rows if cells)
     return Event(time, facts if kind == "fact" else (), stream, facts if kind == "removed" else (), graph)
 
 
 class DeadLetter(NamedTuple):
-    """A statement that could not be used: how it is kept in a message's row. number: of the source that has lost it, by
-    which the run knows that; -1: the run itself has."""
+    """A statement that could not be used, as it is kept in a record's row. `number` is that of its source in the run;
+    -1 means the run itself."""
 
     cause: str
     source: str
@@ -217,10 +246,10 @@ class DeadLetter(NamedTuple):
 
 
 def dead_letter_record(dead_letter: DeadLetter, number: int = -1) -> Record:
-    """A lost statement as a message."""
+    """Returns a dead letter as a record."""
     return Record(DEAD_LETTER, 0, 0, 0, 0, json.dumps(dead_letter._replace(number=number)), 0, 0, 0)
 
 
 def late_dead_letter(stream: str, time: int, fact: Fact) -> DeadLetter:
-    """A fact whose time has passed."""
+    """Returns the dead letter of a fact whose time has passed."""
     return DeadLetter("late", stream or DEFAULT_STREAM, 0, 0, f"its time {time} has passed", f"{time} {fact}")

@@ -1,4 +1,4 @@
-"""Sources as a driver reads them ahead of a run: in a thread of its own, and no more batches than a few."""
+"""Prefetching: the driver reads sources ahead of a run, in a thread of its own, up to a few batches."""
 
 from __future__ import annotations
 
@@ -15,16 +15,22 @@ from squall.rdf import ALWAYS, Event
 from squall.streams import Sources
 
 MAX_PREFETCHED_BATCHES = 16
-"""How many batches may be read before they are taken, at most."""
+"""The most batches that may be read before they are taken."""
 _POLL_SECONDS = 0.1
-"""Seconds between two looks whether anybody still wants what has been read."""
+"""The seconds between two checks whether the reader is still wanted."""
 _STOP_TIMEOUT_SECONDS = 5.0
-"""Seconds that sources have to end, when a run does."""
+"""The seconds that sources have to stop when a run ends."""
 
 
 class PrefetchedBatch(NamedTuple):
-    """What has been read: the events of a batch, what was lost with them, and behind them where the sources stand
-    (`squall.streams.Sources.current_offsets`) and up to where they have been read (`positions`)."""
+    """What has been read.
+
+    Attributes:
+        events: the events of a batch.
+        lost: the dead letters that came with them.
+        current_offsets: the offsets of the sources after the batch.
+        positions: up to where the sources have been read.
+    """
 
     events: Sequence[Event]
     lost: Sequence[DeadLetter]
@@ -33,24 +39,30 @@ class PrefetchedBatch(NamedTuple):
 
 
 class EndOfSources(NamedTuple):
-    """There is no more to be read. error: why, if something went wrong."""
+    """The end of the input. error: the error that ended it, if there was one."""
 
     error: BaseException | None = None
 
 
 def split_end(items: Sequence[PrefetchedBatch | EndOfSources]) -> tuple[list[PrefetchedBatch], EndOfSources | None]:
-    """The parts of what has come, and the end, if that has."""
+    """Returns the batches among prefetched items, and the end if it is among them."""
     parts = [item for item in items if isinstance(item, PrefetchedBatch)]
     return parts, next((item for item in items if isinstance(item, EndOfSources)), None)
 
 
 class Prefetcher:
-    """Reads sources. keeps: it is told where they stand; latest: the time (integer ms) of what has come before."""
+    """Reads sources.
+
+    Args:
+        inputs: the sources.
+        keeps: whether batches carry the offsets of the sources.
+        latest: the time of what has come before (integer ms).
+    """
 
     def __init__(self, inputs: Sources | Given, keeps: bool = False, latest: int = ALWAYS) -> None:
         self.inputs = inputs
         self.lost: list[DeadLetter] = []
-        """What has been lost since the last part."""
+        """The dead letters since the last batch."""
         self._keeps = keeps
         self._latest = latest
         self._arrived: queue.Queue[PrefetchedBatch | EndOfSources] = queue.Queue(maxsize=MAX_PREFETCHED_BATCHES)
@@ -58,12 +70,12 @@ class Prefetcher:
         self._reader = threading.Thread(target=self._read, name="reads sources", daemon=True)
 
     def start(self) -> None:
-        """Begins to read, as the sources bring something: nobody knows when that is."""
+        """Starts to read in the background."""
         self._reader.start()
 
     def take(self, seconds: float | None) -> list[PrefetchedBatch | EndOfSources]:
-        """What is at hand, but for what comes meanwhile; waits for something for so long at most, None: until it is
-        there. Nothing comes behind an `EndOfSources`."""
+        """Returns what is there, and waits so many seconds for the first item (None: without limit). Nothing follows an
+        `EndOfSources`."""
         items: list[PrefetchedBatch | EndOfSources] = []
         with suppress(queue.Empty):
             items.append(self._arrived.get(timeout=seconds))
@@ -72,15 +84,16 @@ class Prefetcher:
         return items
 
     def parts(self) -> Iterator[PrefetchedBatch]:
-        """All parts, read by who takes them. The last one has no events: sources may have gone on without a word."""
+        """Yields all batches, read by the caller. The last has no events, because sources may have advanced without
+        any."""
         for events in drop_late_events(self.inputs.ahead(), self.lost.append, self._latest):
             if events or self.lost:
                 yield self._part(events)
         yield self._part(())
 
     def close(self) -> None:
-        """Nothing more is read, and what has not been taken is dropped. What cannot be ended in time goes on waiting,
-        and nobody hears of it."""
+        """Stops reading and drops what has not been taken. A reader that cannot be stopped in time goes on waiting in
+        its thread, without effect."""
         self._closed.set()
         with suppress(queue.Empty):
             while True:

@@ -1,8 +1,8 @@
-"""Messages: what a distributed builder stores and moves, as flat records over Arrow.
+"""Records: the flat form, over Arrow, in which a distributed builder stores and moves everything.
 
-A *message* is an entry with an address: the same form for rows on their way to a node, for what a node keeps between
-batches, for answers on their way out, and for statements that could not be used. `squall.builders.runtime.serde` says
-how a row is one string."""
+A *record* is a delta with an address. Rows on their way to a node, operator state, outputs and dead letters all have
+this form. `squall.builders.runtime.serde` says how a row is one string.
+"""
 
 from __future__ import annotations
 
@@ -27,21 +27,28 @@ from squall.rdf import FOREVER
 ROW, READY, BUFFERED, STATE, DEAD_LETTER = "row", "due", "held", "state", "lost"
 WATERMARK, WATERMARK_BROADCAST, SOURCE_COUNT, INSTANT = "time", "clock", "count", "instant"
 NODE_METRIC, STATE_HANDLE, OUTPUT_FILE, RECORD_FILE = "figure", "token", "answers", "file"
-"""The kinds of message: rows for a node; rows for a node that are worked off in their time; such rows that are kept if
-that is later; what a node keeps; a statement that could not be used; the latest time, and the latest at which something
-begins or ends (`end`); up to when instants are whole, for those that work them off in the same job; how many statements
-(`start`) of a source (`node`) were read; a time at which a stream, in a graph, brought something; how many rows
-(`start`) a node has made, in how many microseconds (`end`; -1: not known); what operators that have gone on are known
-by; the name of a file with answers; the kind and the name of a file with messages of a level (`many`, `start`, `end`:
-of all of them)."""
+"""The types of records. Their values are part of the checkpoint format.
+
+* `ROW`: rows for a node. `READY`: rows for a node that it processes at their event time. `BUFFERED`: the same, but
+  stored again if that is later.
+* `STATE`: operator state. `DEAD_LETTER`: a statement that could not be used.
+* `WATERMARK`: the latest event time (`start`), and the latest time at which something begins or ends (`end`).
+  `WATERMARK_BROADCAST`: up to when instants are complete, for tasks of the same job.
+* `SOURCE_COUNT`: how many statements (`start`) of a source (`node`) were read. `INSTANT`: a time at which a stream, in
+  a graph, had an event.
+* `NODE_METRIC`: how many rows (`start`) a node has output, in how many microseconds (`end`; -1: unknown).
+  `STATE_HANDLE`: the handle of cached operators.
+* `OUTPUT_FILE`: the name of a file with outputs. `RECORD_FILE`: the type and name of a file with records of a stage;
+  `many`, `start` and `end` are over all of them.
+"""
 STORED = (ROW, BUFFERED, STATE, DEAD_LETTER)
-"""The kinds that are stored, by who has made them; of the others it is enough to be told."""
+"""The types that the task stores which makes them. Others are only reported."""
 BATCH_LOCAL = (ROW, BUFFERED, DEAD_LETTER)
-"""The kinds that are of no use after their batch, but for rows that wait."""
+"""The types that are deleted after their batch, except for buffered rows."""
 WorkerStep = Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
-"""A worker's function, over Arrow. By its name engines know it."""
+"""A worker's function over Arrow. Engines show its name."""
 SOURCE_STEP = "sources"
-"""The name of the one that reads them."""
+"""The name of the step that reads the sources."""
 SCHEMA = (
     "kind string, level int, bucket int, node int, port int, row string, start long, `end` long, weight int, "
     "many int, spans binary"
@@ -49,8 +56,11 @@ SCHEMA = (
 
 
 class Record(NamedTuple):
-    """A flat record of `SCHEMA`. many, spans: of a `RowBatch` how many entries there are, and when they are valid;
-    start, end: the latest time at which one of them begins, and ends, if one does (integer ms)."""
+    """A flat record of `SCHEMA`.
+
+    For a `RowBatch`, `many` is the number of its deltas and `spans` holds their intervals. `start` and `end` are then
+    the latest times at which one of them begins, and ends if one does (integer ms). `level` is the number of the stage.
+    """
 
     kind: str
     level: int
@@ -66,8 +76,11 @@ class Record(NamedTuple):
 
 
 class RowBatch(NamedTuple):
-    """Entries of one bucket for one input of a node, or of one slot of what it keeps: a message as workers have it.
-    (Together, so that an engine that moves it has little to do.)"""
+    """Deltas of one bucket for one input of a node, or for one slot of its state: the form in which workers process
+    records. `level` is the number of the stage.
+
+    Many deltas are one record, so that an engine that moves it has little to do.
+    """
 
     kind: str
     level: int
@@ -77,14 +90,21 @@ class RowBatch(NamedTuple):
     entries: Sequence[Delta]
 
     def message(self) -> Record:
-        """The parcel as a record."""
+        """Returns the row batch as a record."""
         packed = pack_all(self.entries)
         return Record(*self[:-1], packed.text, packed.start, packed.end, 0, len(self.entries), packed.spans)
 
 
 class OutputBatch(NamedTuple):
-    """What an operation node answers, many at a time. texts: the answers as strings; times: of each (integer ms);
-    places: in which order those of a time are told ("": in none)."""
+    """Many outputs of one sink node.
+
+    Attributes:
+        level: the number of the stage.
+        node: the number of the node.
+        texts: the outputs as strings.
+        times: the time of each (integer ms).
+        places: the position of each among those of the same time ("": none).
+    """
 
     level: int
     node: int
@@ -93,8 +113,8 @@ class OutputBatch(NamedTuple):
     places: Sequence[str]
 
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
-        """The same as records, of kind `ROW`: start is the time, spans the place (in UTF-8, which is less for what is
-        less by code points)."""
+        """Yields the outputs as records of type `ROW`. `start` is the time and `spans` the position, in UTF-8, which
+        sorts as its code points do."""
         alike = Record(ROW, self.level, 0, self.node, 0, "", 0, FOREVER, 0)
         of_each = {"row": self.texts, "start": self.times, "spans": [place.encode() for place in self.places]}
         for first in range(0, len(self.texts), ROWS_PER_BATCH):
@@ -117,15 +137,15 @@ ARROW = pyarrow.schema(
     ]
 )  # fmt: skip
 ROWS_PER_BATCH = 20_000
-"""How many entries go together over Arrow, about."""
+"""About how many deltas go together over Arrow."""
 
 
 WorkerOutput = Record | RowBatch | OutputBatch
-"""What workers make."""
+"""What workers output."""
 
 
 def to_arrow(messages: Iterable[WorkerOutput]) -> Iterator[pyarrow.RecordBatch]:
-    """Messages in batches. A BuilderError on the way is raised as `WorkerError`."""
+    """Yields records in batches. A BuilderError on the way is raised as `WorkerError`."""
     chunk: list[Record] = []
     size = 0
     try:
@@ -146,7 +166,7 @@ def to_arrow(messages: Iterable[WorkerOutput]) -> Iterator[pyarrow.RecordBatch]:
 
 
 def constant_step(messages: Sequence[Record | RowBatch]) -> WorkerStep:
-    """The worker's function that makes messages, of nothing."""
+    """Returns the worker's function that outputs given records, whatever its input."""
 
     def made(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         deque(batches, maxlen=0)  # an engine ends the worker that leaves something, and with it what it holds
@@ -156,22 +176,22 @@ def constant_step(messages: Sequence[Record | RowBatch]) -> WorkerStep:
 
 
 def identity_step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """The worker's function that leaves messages as they are."""
+    """The worker's function that returns its input."""
     return batches
 
 
 class WorkerError(Exception):
-    """A run that failed in a worker for a reason the user can mend. All that the driver gets of it is its text."""
+    """A run has failed in a worker for a reason that the user can mend. The driver only gets its text."""
 
     MARK = "<squall "
-    """How what the text holds of it begins."""
+    """The text before the encoded error."""
 
     def __init__(self, error: SquallError) -> None:
         super().__init__(self.text(error))
 
     @classmethod
     def text(cls, error: SquallError) -> str:
-        """What an engine's error is to hold: for who sees it there, and for `retold`."""
+        """Returns the text of an engine's error, for the reader of a log and for `WorkerError.retold`."""
         payload = json.dumps([error.message, error.hint])
         hint = f" ({error.hint})" if error.hint else ""
         return f"{error.message}{hint} {cls.MARK}{b64encode(payload.encode()).decode()}>"
@@ -179,7 +199,7 @@ class WorkerError(Exception):
     @classmethod
     @contextmanager
     def retold(cls) -> Iterator[None]:
-        """Raises for an engine's error that tells of a worker's the BuilderError that this one was."""
+        """Raises the BuilderError of a worker in place of the engine's error that carries it."""
         try:
             yield
         except Exception as error:
@@ -196,8 +216,8 @@ def _batch(chunk: Sequence[Record]) -> pyarrow.RecordBatch:
 
 
 def column(values: Sequence[Any], type: pyarrow.DataType) -> pyarrow.Array:
-    """Integers, strings or bytes as an array. By its buffers, since `pyarrow.array` loads Pandas, where that is
-    installed, to see whether values are its own: 0.2 s in each worker."""
+    """Returns integers, strings or bytes as an Arrow array, made from buffers. `pyarrow.array` would load pandas, if it
+    is installed, only to check the type of the values; that takes 0.2 s in each worker."""
     buffers: list[array[int] | bytes]
     if pyarrow.types.is_integer(type):
         buffers = [array({4: "i", 8: "q"}[type.byte_width], values)]
@@ -208,7 +228,7 @@ def column(values: Sequence[Any], type: pyarrow.DataType) -> pyarrow.Array:
 
 
 def as_row_batches(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[RowBatch]:
-    """The parcels in batches."""
+    """Yields the row batches in Arrow batches."""
     for message in from_arrow(batches):
         yield RowBatch(*message[:5], unpack_all(message.row, message.spans))
 
@@ -216,7 +236,7 @@ def as_row_batches(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[RowBatch]
 def split_by_stage(
     batches: Iterable[pyarrow.RecordBatch], levels: Collection[int] | None, own: list[pyarrow.RecordBatch]
 ) -> Iterator[pyarrow.RecordBatch]:
-    """The messages that are not for some levels; those that are (None: all) go into `own`."""
+    """Yields the records that are not for some stages. Those that are (None: all) go into `own`."""
     numbers = None if levels is None else column(tuple(levels), pyarrow.int32())
     for batch in batches:
         mine = compute.is_in(batch["level"], numbers) if numbers is not None else None
@@ -229,7 +249,7 @@ def split_by_stage(
 
 
 def from_arrow(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Record]:
-    """The messages of batches."""
+    """Yields the records in Arrow batches."""
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in ARROW.names)
         yield from map(Record._make, zip(*columns, strict=True))

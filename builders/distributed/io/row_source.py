@@ -1,4 +1,4 @@
-"""Sources of which parts can be read apart, as rows: for jobs of an engine that are not squall's alone."""
+"""Splittable sources as rows, for jobs of an engine that are not squall's alone."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from squall.streams.sources.files import Splittable
 
 
 class Statement(NamedTuple):
-    """A statement as a row: its time (integer ms), its terms in N-Triples, and its graph (None: the default graph). Of
-    what cannot be used there is nothing but a text, `lost`, that says what is the matter."""
+    """A statement as a row: its time (integer ms), its terms in N-Triples, and its graph (None: the default graph). A
+    dead letter has only a text, `lost`, that says what is wrong."""
 
     time: int | None = None
     subject: str | None = None
@@ -28,8 +28,17 @@ class Statement(NamedTuple):
 def open_splittable(
     uri: str, reader: str, elsewhere: Mapping[str, str], losses: DeadLetterBuffer | None = None
 ) -> Splittable:
-    """The source of an address. reader: what reads it, in words; elsewhere: options of sources that mean nothing to it,
-    and what to do. Raises UsageError if the address has one of them, or the source cannot be divided."""
+    """Opens the source of an address.
+
+    Args:
+        uri: the address.
+        reader: what reads it, in words.
+        elsewhere: options of sources that the reader does not support, each with a hint.
+        losses: the ledger for dead letters.
+
+    Raises:
+        UsageError: the address has an unsupported option, or the source cannot be split.
+    """
     place = address.source(uri)
     for option, hint in elsewhere.items():
         if option in dict(place.options):
@@ -45,7 +54,7 @@ def open_splittable(
 
 
 def read_split(source: Splittable, part: str, losses: DeadLetterBuffer) -> Iterator[Iterator[Statement]]:
-    """The rows of a part of a source, batch by batch. losses: what the source tells of those that cannot be used."""
+    """Yields the rows of a split of a source, batch by batch. losses: where the source records its dead letters."""
     for events in chain(source.part(part), [()]):
         yield _rows(events, losses.take())
 

@@ -1,4 +1,4 @@
-"""Files of lines in parts that workers read by themselves: by the bytes at which their lines begin."""
+"""Splits of line files that workers read themselves, given by the bytes at which their lines begin."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from squall.rdf import Term
 from squall.streams.formats.fast_ntriples import Choice
 
 Split = tuple[int, str, int, int]
-"""Lines of a file: the number of the source, the path, and the bytes in which they begin: behind the line of the first
-one (from 0: at the beginning), up to the last one (-1: up to the end)."""
+"""Lines of a file: the number of the source, the path, and the range of bytes in which the lines begin. The range
+starts after the line of the first byte (0: at the beginning) and includes the last byte (-1: to the end)."""
 _BLOCK_BYTES = 1 << 20
-"""How many bytes are parsed at a time, about."""
+"""About how many bytes are parsed at a time."""
 _COMPRESSION_FACTOR = 10
-"""What is compressed is taken to have so many times the bytes."""
+"""Compressed files are assumed to hold this many times their bytes."""
 
 
 def splits_of(source: int, path: str, size: int, most: int) -> list[Split]:
-    """The parts of a file of so many bytes, each of no more than `most`. One that is compressed cannot be read from the
-    middle."""
+    """Returns the splits of a file, each of at most so many bytes. A compressed file cannot be read from the middle, so
+    it is one split."""
     if path.endswith(".gz"):
         return [(source, path, 0, -1)]
     starts = range(0, max(size, 1), most)
@@ -34,9 +34,14 @@ def splits_of(source: int, path: str, size: int, most: int) -> list[Split]:
 
 
 def pack_splits(sizes: Iterable[tuple[int, str, int]], tasks: int, least: int, most: int) -> list[list[Split]]:
-    """What each of some tasks is to read, about as much each. sizes: (number of the source, path, bytes) of files.
-    tasks: how many there are to be, unless that were less than `least` bytes for each, as which a file counts at least,
-    or more than `most`."""
+    """Returns the splits that each task reads, about as many bytes each.
+
+    Args:
+        sizes: (number of the source, path, bytes) of the files.
+        tasks: how many tasks there should be.
+        least: the fewest bytes for a task; a file counts as so many at least.
+        most: the most bytes for a task.
+    """
     files = list(sizes)
     share = max(least, min(most, -(-sum(max(size, least) for _, _, size in files) // tasks)))
     groups: list[list[Split]] = [[]]
@@ -53,8 +58,7 @@ def pack_splits(sizes: Iterable[tuple[int, str, int]], tasks: int, least: int, m
 
 
 def split_bytes(part: Split) -> int:
-    """How many bytes a part of a file has, about: of one that is compressed it is not known before. A file that is not
-    there any more has none."""
+    """Returns about how many bytes a split has. That of a compressed file is a guess. A file that has gone has none."""
     _, path, begin, end = part
     try:
         size = os.stat(path).st_size if end < 0 else end
@@ -64,8 +68,10 @@ def split_bytes(part: Split) -> int:
 
 
 def splits_parser(documents: Sequence[Document], split_groups: Sequence[Sequence[Split]]) -> Parse:
-    """The function from batches of numbers (column id) of shares to what these hold. Raises BuilderError where a file
-    cannot be read."""
+    """Returns the function from batches of numbers (column id) of groups of splits to their content.
+
+    It raises BuilderError if a file cannot be read.
+    """
 
     def parse(
         batches: Iterable[pyarrow.RecordBatch], predicates: Collection[Term] | None, watermark: int
@@ -79,7 +85,8 @@ def splits_parser(documents: Sequence[Document], split_groups: Sequence[Sequence
 
 
 def fixed_splits_parser(documents: Sequence[Document], splits: Sequence[Split]) -> Parse:
-    """The function from nothing to what all of some parts hold. Raises BuilderError where a file cannot be read."""
+    """Returns the function from no input to the content of some splits. It raises BuilderError if a file cannot be
+    read."""
 
     def parse(
         batches: Iterable[pyarrow.RecordBatch], predicates: Collection[Term] | None, watermark: int
@@ -100,7 +107,8 @@ def _read(part: Split, document: Document, predicates: Collection[Term] | None, 
 
 
 def blocks(part: Split) -> Iterator[bytes]:
-    """The lines of a part in blocks, without the last line's end. Raises BuilderError where a file cannot be read."""
+    """Yields the lines of a split in blocks, without the end of the last line. Raises BuilderError if the file cannot
+    be read."""
     try:
         yield from _blocks(part)
     except (OSError, EOFError, zlib.error) as error:

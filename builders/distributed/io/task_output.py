@@ -1,7 +1,7 @@
-"""What tasks leave behind: messages as files that they write themselves, and name to the driver in their place.
+"""Task output: files that tasks write themselves and report by name to the driver.
 
-So no job of an engine's own writes or orders anything. Each attempt writes under names that nobody else uses, and what
-one has written that fails later, or comes second, is named by nobody: only files that are named count.
+So no job of the engine's own writes or sorts anything. Each attempt of a task writes under names that nobody else uses.
+Only files that are reported count, so those of attempts that fail later, or come second, have no effect.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from squall.builders.distributed.io.records import (
 from squall.rdf import FOREVER
 
 OUTPUT_ORDER = ("start", "node", "spans", "row")
-"""The columns by which answers are told, one after the other."""
+"""The columns by which outputs are ordered."""
 FILE_LIST = "files.json"
-"""The file that says which others of its folder count."""
+"""The file that lists the valid files of its folder."""
 _MAX_ROWS_PER_FILE = 500_000
-"""So many entries of a task are a file: it holds no more of them."""
+"""A task writes a file when it has so many rows, and so holds no more."""
 RecordGroup = tuple[str, int]
-"""A kind of message, and a level."""
+"""A record type and a stage."""
 WriteFile = Callable[[RecordGroup, pyarrow.Table], str]
-"""Writes messages of a place as a file; answers with its name."""
+"""Writes the records of a group to a file, and returns its name."""
 
 
 def with_output_files(step: WorkerStep, put: WriteFile) -> WorkerStep:
-    """The step, its answers in files, each in order."""
+    """Returns the step, which writes its outputs to files, each in order."""
     return _with_files(
         step, lambda kind, level: kind == ROW and level == OUTPUT_STAGE, partial(_output_file_record, put)
     )
 
 
 def with_record_files(step: WorkerStep, put: WriteFile) -> WorkerStep:
-    """The step, what is to be stored of what it makes in files, by kind and level."""
+    """Returns the step, which writes the records that are to be stored to files, by type and stage."""
     return _with_files(step, lambda kind, level: kind in STORED, partial(_record_file_record, put))
 
 
 def over_files(step: WorkerStep, read: Read, paths: Sequence[Folder]) -> WorkerStep:
-    """The step, of the messages in files of the store."""
+    """Returns the step, applied to the records in files of the store."""
 
     def of_files(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         yield from step(chain.from_iterable(read(file, None) for file in paths))
@@ -64,7 +64,7 @@ def over_files(step: WorkerStep, read: Read, paths: Sequence[Folder]) -> WorkerS
 def _with_files(
     step: WorkerStep, is_left: Callable[[str, int], bool], leave: Callable[[RecordGroup, pyarrow.Table], Record]
 ) -> WorkerStep:
-    """The step, with a message in place of so many that are left behind."""
+    """Returns the step, with one record in place of those that it writes to a file."""
 
     def left(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         boxes: dict[RecordGroup, list[pyarrow.RecordBatch]] = {}
@@ -113,17 +113,17 @@ def _record_file_record(put: WriteFile, place: RecordGroup, messages: pyarrow.Ta
 
 
 def write_file_list(store: Files, folder: Folder, entries: Iterable[tuple[str, int, str]]) -> None:
-    """These are the files of a folder: kind, level and name of each."""
+    """Writes the list of a folder's files: type, stage and name of each."""
     store.write(list(entries), *folder, FILE_LIST)
 
 
 def read_file_list(store: Files, folder: Folder) -> list[tuple[str, int, str]]:
-    """What has been noted of a folder."""
+    """Returns the list of a folder's files."""
     return [(kind, level, name) for kind, level, name in store.read(*folder, FILE_LIST) or ()]
 
 
 def files_of(store: Files, kind: str, level: int, folders: Iterable[Folder]) -> list[Folder]:
-    """The files in which messages of one kind and level are, of some folders."""
+    """Returns the files of some folders that hold records of one type and stage."""
     place = kind, level
     return [
         (*folder, kind, name) for folder in folders for *of, name in read_file_list(store, folder) if tuple(of) == place

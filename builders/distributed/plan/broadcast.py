@@ -1,16 +1,14 @@
-"""What goes to all tasks: the few rows that static data make of one side of a join, so that the many of the other side
-stay where they are, also where most of them have the same key.
+"""Broadcast joins: a small input goes to every task, so that the rows of the other side need not be shuffled.
 
-(Fragment and replicate: Epstein, Stonebraker and Wong, Distributed Query Processing in a Relational Data Base System,
-SIGMOD 1978. On Spark it is known as a broadcast join.)
+This also helps where most rows of the other side have the same key. (Fragment and replicate: Epstein, Stonebraker and
+Wong, Distributed Query Processing in a Relational Data Base System, SIGMOD 1978.)
 
-An input whose rows go to all tasks is *spread*. What comes there from the sources every task gets; nodes in front of it
-that keep rows, which are fed by sources alone, every task works off for itself. So does it with a set directly in front
-of it to which derived facts come as well, as to a vocabulary in a recursion: what a task derives goes to all of them.
-It is right whatever the rows are: a row that a stream brings later goes to all tasks as well. So which inputs are
-spread is a matter of cost alone.
+Every task gets the rows that sources bring to a *broadcast* input. Stateful nodes in front of it that only sources feed
+are replicated: every task runs them for itself. A `Distinct` directly in front of it may also get derived facts, as a
+vocabulary does in a recursion; each task then sends what it derives to all tasks. The result is right whatever the rows
+are, since rows that a stream brings later are broadcast too. So the choice of inputs is a matter of cost alone.
 
-The steps of a transitive closure go to all tasks as well, and each finds the paths that begin at nodes of its own (a
+The steps of a transitive closure are broadcast as well. Each task finds the paths that begin at its own nodes (a
 decomposable plan: Shkapsky et al., Big Data Analytics with Datalog Queries on Spark, SIGMOD 2016).
 """
 
@@ -37,72 +35,82 @@ from squall.plan.operators import AntiJoin, Cell, Distinct, Join, LeftJoin, Matc
 from squall.plan.partitioning import Columns
 
 SourceInputs = Mapping[str, frozenset[Address]]
-"""By node the inputs at which what it makes comes from the sources."""
+"""By node, the inputs at which the rows that it processes come from the sources."""
 _REPLICABLE = Distinct | Join | LeftJoin | AntiJoin
 
 
 def with_broadcast(
-    plan: Plan, keys: Partitionings, broadcast_inputs: Collection[Address]
+    plan: Plan, partitionings: Partitionings, broadcast_inputs: Collection[Address]
 ) -> dict[Address, Partitioning | None]:
-    """The groupings of a plan where some inputs are spread: what is joined with their rows stays where it is. keys:
-    where none is."""
-    makers = producers_of(plan)
+    """Returns the partitionings of a plan with broadcast inputs: the rows that they are joined with stay where they
+    are. partitionings: those without broadcast."""
+    producers = producers_of(plan)
     joined_inputs = frozenset(broadcast_inputs) - closure_inputs(plan)
-    replicated = _replicated_nodes(plan, makers, joined_inputs, _source_inputs_by_node(plan, makers))
-    groupings = {
-        **keys,
-        **{address: BROADCAST for address in keys if address in broadcast_inputs or address[0] in replicated},
+    replicated = _replicated_nodes(plan, producers, joined_inputs, _source_inputs_by_node(plan, producers))
+    new_partitionings = {
+        **partitionings,
+        **{address: BROADCAST for address in partitionings if address in broadcast_inputs or address[0] in replicated},
     }
     for node in plan.nodes:
         for port, other in ((0, 1), (1, 0)):
-            if (node.id, port) in joined_inputs and groupings[node.id, other] != BROADCAST:
-                groupings |= _partitioning_beside_broadcast(plan, groupings, makers, (node.id, other))
-    return groupings
+            if (node.id, port) in joined_inputs and new_partitionings[node.id, other] != BROADCAST:
+                new_partitionings |= _partitioning_beside_broadcast(
+                    plan, new_partitionings, producers, (node.id, other)
+                )
+    return new_partitionings
 
 
 def _partitioning_beside_broadcast(
-    plan: Plan, keys: Partitionings, makers: Producers, address: Address
+    plan: Plan, partitionings: Partitionings, producers: Producers, address: Address
 ) -> dict[Address, Partitioning | None]:
-    """By what the rows are grouped that are joined with spread ones: as they lie already, where they do; else so that
-    what is made of them need not move, or else by all that they hold. So is a set of rows in front of them, which may
-    lie by any of its columns, unless it is better off as it is."""
+    """Returns the partitioning of the rows that are joined with broadcast ones.
+
+    They keep the partitioning that they arrive with, if they have one. Otherwise they take a column by which their
+    join's output need not be shuffled, or all their columns. A `Distinct` in front of them may be partitioned by any of
+    its columns, so it takes the same ones where that saves a shuffle.
+    """
     id, port = address
-    before = [plan.by_id[maker] for maker in makers.get(address, ())]
+    producer_nodes = [plan.by_id[producer] for producer in producers.get(address, ())]
     attempts: list[dict[Address, Partitioning | None]] = []
-    near = [id]
-    if len(before) == 1 and isinstance(op := before[0].op, Distinct) and not is_broadcast(keys[before[0].id, 0]):
-        maker = before[0].id
-        ports = [(maker, number) for number in range(len(before[0].inputs))]
-        near += [maker, *dict.fromkeys(neighbour for place in ports for neighbour in makers.get(place, ()))]
-        sets = (_distinct_candidate(plan, keys, address, ports, key) for key in _candidate_keys(range(op.by)))
+    nearby = [id]
+    if (
+        len(producer_nodes) == 1
+        and isinstance(op := producer_nodes[0].op, Distinct)
+        and not is_broadcast(partitionings[producer_nodes[0].id, 0])
+    ):
+        producer = producer_nodes[0].id
+        ports = [(producer, number) for number in range(len(producer_nodes[0].inputs))]
+        nearby += [producer, *dict.fromkeys(neighbour for place in ports for neighbour in producers.get(place, ()))]
+        sets = (_distinct_candidate(plan, partitionings, address, ports, key) for key in _candidate_keys(range(op.by)))
         attempts += [neighbour for neighbour in sets if neighbour[address] is not None]
-    partitioning = arriving_partitioning(plan, makers, keys, address)
+    partitioning = arriving_partitioning(plan, producers, partitionings, address)
     if partitioning is not None and partitioning != BROADCAST:
         attempts.append({address: partitioning})
     if len(attempts) != 1:
         attempts += [{address: key} for key in _candidate_keys(range(plan.widths[plan.by_id[id].inputs[port].node]))]
-    return min(attempts, key=lambda neighbour: _shuffle_count(plan, {**keys, **neighbour}, *near))
+    return min(attempts, key=lambda neighbour: _shuffle_count(plan, {**partitionings, **neighbour}, *nearby))
 
 
 def _candidate_keys(columns: Sequence[int]) -> list[Columns]:
+    """Returns the candidates for a partitioning: all columns together, and each alone."""
     return [tuple(columns), *((column,) for column in columns)]
 
 
 def _distinct_candidate(
-    plan: Plan, keys: Partitionings, address: Address, ports: Sequence[Address], key: Columns
+    plan: Plan, partitionings: Partitionings, address: Address, ports: Sequence[Address], key: Columns
 ) -> dict[Address, Partitioning | None]:
-    """A set's inputs grouped by some columns, and an input that it feeds as its rows lie there then."""
-    groupings: dict[Address, Partitioning | None] = dict.fromkeys(ports, key)
-    (way, *_) = stateful_edges_to(plan, plan.by_id[ports[0][0]], {**keys, **groupings}, address)
-    return {**groupings, address: way.key}
+    """Returns the partitioning of a `Distinct` by some columns, and that of an input that it feeds."""
+    new_partitionings: dict[Address, Partitioning | None] = dict.fromkeys(ports, key)
+    (edge, *_) = stateful_edges_to(plan, plan.by_id[ports[0][0]], {**partitionings, **new_partitionings}, address)
+    return {**new_partitionings, address: edge.key}
 
 
-def _shuffle_count(plan: Plan, keys: Partitionings, *nodes: str) -> int:
-    """On how many ways from some nodes rows have to move."""
+def _shuffle_count(plan: Plan, partitionings: Partitionings, *nodes: str) -> int:
+    """Returns on how many edges from some nodes rows are shuffled."""
     return sum(
-        way.key is None or way.key != keys[way.consumer, way.port]
+        edge.key is None or edge.key != partitionings[edge.consumer, edge.port]
         for id in nodes
-        for way in stateful_edges(plan, id, output_partitioning(plan, plan.by_id[id], keys))
+        for edge in stateful_edges(plan, id, output_partitioning(plan, plan.by_id[id], partitionings))
     )
 
 
@@ -110,83 +118,98 @@ def _shuffle_count(plan: Plan, keys: Partitionings, *nodes: str) -> int:
 
 
 def closure_inputs(plan: Plan) -> frozenset[Address]:
-    """The inputs at which closures get their steps."""
+    """Returns the inputs at which transitive closures get their steps."""
     return frozenset((node.id, 0) for node in plan.nodes if isinstance(node.op, TransitiveClosure))
 
 
 def broadcast_candidates(plan: Plan) -> dict[Address, frozenset[Address]]:
-    """The inputs of joins that can be spread, each with the inputs at which what is spread comes from the sources."""
-    makers = producers_of(plan)
-    own = _source_inputs_by_node(plan, makers)
-    return _source_fed_candidates(plan, makers, own) | _derived_candidates(plan, makers, own)
+    """Returns the inputs of joins that can be broadcast. Each has the inputs at which its rows come from the
+    sources."""
+    producers = producers_of(plan)
+    source_fed = _source_inputs_by_node(plan, producers)
+    return _source_fed_candidates(plan, producers, source_fed) | _derived_candidates(plan, producers, source_fed)
 
 
-def _source_inputs_by_node(plan: Plan, makers: Producers) -> dict[str, frozenset[Address]]:
-    """The nodes that are fed by sources alone, and can be worked off by every task, each with the inputs at which that
-    comes from these."""
-    entries: dict[str, frozenset[Address]] = {}
+def _source_inputs_by_node(plan: Plan, producers: Producers) -> dict[str, frozenset[Address]]:
+    """Returns the nodes that only sources feed and every task can run, each with the inputs at which its rows come from
+    sources."""
+    source_inputs: dict[str, frozenset[Address]] = {}
     for node in plan.nodes:
         if isinstance(node.op, _REPLICABLE):
-            ports = [_source_inputs((node.id, port), makers, entries, plan) for port in range(len(node.inputs))]
+            ports = [
+                _source_inputs((node.id, port), producers, source_inputs, plan) for port in range(len(node.inputs))
+            ]
             if all(ports):
-                entries[node.id] = frozenset().union(*ports)
-    return entries
+                source_inputs[node.id] = frozenset().union(*ports)
+    return source_inputs
 
 
-def _source_fed_candidates(plan: Plan, makers: Producers, own: SourceInputs) -> dict[Address, frozenset[Address]]:
-    """The inputs that can be spread and are fed by sources alone."""
+def _source_fed_candidates(
+    plan: Plan, producers: Producers, source_fed: SourceInputs
+) -> dict[Address, frozenset[Address]]:
+    """Returns the inputs that can be broadcast and that only sources feed."""
     entries_by_input = {
-        address: _source_inputs(address, makers, own, plan) for address in _replicable_join_inputs(plan)
+        address: _source_inputs(address, producers, source_fed, plan) for address in _replicable_join_inputs(plan)
     }
-    return {address: entries for address, entries in entries_by_input.items() if entries}
+    return {address: source_inputs for address, source_inputs in entries_by_input.items() if source_inputs}
 
 
-def _derived_candidates(plan: Plan, makers: Producers, own: SourceInputs) -> dict[Address, frozenset[Address]]:
-    """The inputs that can be spread behind a set to which derived facts come as well, of which nothing is ever taken
-    back."""
-    grown: dict[Address, frozenset[Address]] = {}
+def _derived_candidates(
+    plan: Plan, producers: Producers, source_fed: SourceInputs
+) -> dict[Address, frozenset[Address]]:
+    """Returns the inputs that can be broadcast behind a `Distinct` that also gets derived facts, none of which is ever
+    retracted."""
+    derived: dict[Address, frozenset[Address]] = {}
     for address in _replicable_join_inputs(plan):
-        before = [plan.by_id[id] for id in makers.get(address, ())]
-        if len(before) != 1 or not isinstance(before[0].op, Distinct) or before[0].id in own:
+        producer_nodes = [plan.by_id[id] for id in producers.get(address, ())]
+        if (
+            len(producer_nodes) != 1
+            or not isinstance(producer_nodes[0].op, Distinct)
+            or producer_nodes[0].id in source_fed
+        ):
             continue
-        (node,) = before
+        (node,) = producer_nodes
         ports = ((node.id, port) for port in range(len(node.inputs)))
-        entries = frozenset(port for port in ports if any(not plan.by_id[id].inputs for id in makers.get(port, ())))
-        if entries and not {node.id, address[0]} & plan.retractable:
-            grown[address] = entries
-    return grown
+        source_inputs = frozenset(
+            port for port in ports if any(not plan.by_id[id].inputs for id in producers.get(port, ()))
+        )
+        if source_inputs and not {node.id, address[0]} & plan.retractable:
+            derived[address] = source_inputs
+    return derived
 
 
 def _replicable_join_inputs(plan: Plan) -> Iterator[Address]:
-    """The inputs whose rows may be in every task, as long as the other one's are not."""
+    """Yields the join inputs whose rows may be in every task, as long as those of the other input are not."""
     for node in plan.nodes:
         if isinstance(node.op, Join | LeftJoin | AntiJoin):
             yield from ((node.id, port) for port in (0, 1) if port or isinstance(node.op, Join))
 
 
 def vocabulary_inputs(plan: Plan) -> frozenset[Address]:
-    """The inputs that can be spread behind derived facts, and are joined with facts whose predicate may be any, or with
-    the types of anything: what is joined with these, of a predicate of its own, is about predicates and classes, of
-    which there are few."""
-    makers = producers_of(plan)
+    """Returns the inputs behind derived facts that look like vocabularies.
+
+    Their rows are joined with facts of any predicate, or with the types of anything. Rows of one predicate that are
+    joined with these are about predicates and classes, of which there are few.
+    """
+    producers = producers_of(plan)
     general_nodes = general_inputs(plan)
 
     def fits_any(address: Address) -> bool:
-        before = [plan.by_id[id] for id in makers.get(address, ())]
-        ports = ((node.id, port) for node in before if isinstance(node.op, Distinct) for port in (0, 1))
+        producer_nodes = [plan.by_id[id] for id in producers.get(address, ())]
+        ports = ((node.id, port) for node in producer_nodes if isinstance(node.op, Distinct) for port in (0, 1))
         return address in general_nodes or any(port in general_nodes for port in ports)
 
-    entries = _derived_candidates(plan, makers, _source_inputs_by_node(plan, makers))
-    return frozenset((id, port) for id, port in entries if fits_any((id, 1 - port)) and not fits_any((id, port)))
+    source_inputs = _derived_candidates(plan, producers, _source_inputs_by_node(plan, producers))
+    return frozenset((id, port) for id, port in source_inputs if fits_any((id, 1 - port)) and not fits_any((id, port)))
 
 
 def general_inputs(plan: Plan) -> frozenset[Address]:
-    """The inputs to which patterns bring rows whose predicate may be any, or that ask for the types of anything."""
+    """Returns the inputs to which patterns bring rows of any predicate, or the types of anything."""
     return frozenset(
-        (way.consumer, way.port)
+        (edge.consumer, edge.port)
         for node in plan.nodes
         if isinstance(node.op, Match) and _is_general(node.op.cells)
-        for way in stateful_edges(plan, node.id, None)
+        for edge in stateful_edges(plan, node.id, None)
     )
 
 
@@ -195,57 +218,64 @@ def _is_general(cells: Sequence[Cell]) -> bool:
     return len(cells) > 2 and (variable[1] or (cells[1] == TYPE and variable[2]))
 
 
-def _source_inputs(address: Address, makers: Producers, own: SourceInputs, plan: Plan) -> frozenset[Address]:
-    """The inputs at which what comes to an input enters from the sources; none if it does not come from them alone."""
-    entries: set[Address] = set()
-    for id in makers.get(address, ()):
+def _source_inputs(address: Address, producers: Producers, source_fed: SourceInputs, plan: Plan) -> frozenset[Address]:
+    """Returns the inputs at which the rows for an input come from sources; none if they do not come from sources
+    alone."""
+    source_inputs: set[Address] = set()
+    for id in producers.get(address, ()):
         if not plan.by_id[id].inputs:
-            entries.add(address)
-        elif id in own:
-            entries |= own[id]
+            source_inputs.add(address)
+        elif id in source_fed:
+            source_inputs |= source_fed[id]
         else:
             return frozenset()
-    return frozenset(entries)
+    return frozenset(source_inputs)
 
 
 def choose_broadcast(
     plan: Plan,
     rows: Mapping[Address, int],
     streamed: Collection[Address],
-    most: int,
-    growing: Collection[Address] = (),
+    max_rows: int,
+    vocabulary: Collection[Address] = (),
 ) -> frozenset[Address]:
-    """The inputs that are spread, of those that can be: all that comes to them is in static data, as far as is known,
-    and those are few.
+    """Chooses the broadcast inputs: those whose rows are all in static data, as far as is known, and are few.
 
-    rows: how many static data bring to each input that is fed by sources; streamed: to which streams are known to bring
-    some; most: how many may go to all tasks; growing: the inputs that may be spread though derived facts come there,
-    too."""
-    makers = producers_of(plan)
-    own = _source_inputs_by_node(plan, makers)
-    grown = {
-        address: entries for address, entries in _derived_candidates(plan, makers, own).items() if address in growing
+    Args:
+        rows: the number of static rows at each input that sources feed.
+        streamed: the inputs to which streams are known to bring rows.
+        max_rows: the most rows that may be broadcast to an input.
+        vocabulary: the inputs that may be broadcast although they also get derived facts.
+    """
+    producers = producers_of(plan)
+    source_fed = _source_inputs_by_node(plan, producers)
+    derived = {
+        address: source_inputs
+        for address, source_inputs in _derived_candidates(plan, producers, source_fed).items()
+        if address in vocabulary
     }
     row_counts = {
-        address: sum(rows.get(entry, 0) for entry in entries)
-        for address, entries in (_source_fed_candidates(plan, makers, own) | grown).items()
-        if all(rows.get(entry) and entry not in streamed for entry in entries)
+        address: sum(rows.get(entry, 0) for entry in source_inputs)
+        for address, source_inputs in (_source_fed_candidates(plan, producers, source_fed) | derived).items()
+        if all(rows.get(entry) and entry not in streamed for entry in source_inputs)
     }
-    broadcast_inputs = {address for address, count in row_counts.items() if count <= most}
+    broadcast_inputs = {address for address, count in row_counts.items() if count <= max_rows}
     while True:
-        replicated = _replicated_nodes(plan, makers, broadcast_inputs, own)
+        replicated = _replicated_nodes(plan, producers, broadcast_inputs, source_fed)
         both_sides = {
             (id, 1)
             for id, port in broadcast_inputs
             if port == 0 and (id, 1) in broadcast_inputs and id not in replicated
         }
         unneeded = {id for id in replicated if not _feeds_only_replicated(plan, id, broadcast_inputs, replicated)}
-        unneeded |= {id for id in replicated - own.keys() if _mixes_replicated_rows(plan, makers, id, replicated)}
+        unneeded |= {
+            id for id in replicated - source_fed.keys() if _mixes_replicated_rows(plan, producers, id, replicated)
+        }
         shared = (
             {
                 candidate
                 for candidate in broadcast_inputs
-                if _replicated_nodes(plan, makers, [candidate], own) & unneeded
+                if _replicated_nodes(plan, producers, [candidate], source_fed) & unneeded
             }
             if unneeded
             else set()
@@ -256,35 +286,36 @@ def choose_broadcast(
 
 
 def _replicated_nodes(
-    plan: Plan, makers: Producers, broadcast_inputs: Collection[Address], own: SourceInputs
+    plan: Plan, producers: Producers, broadcast_inputs: Collection[Address], source_fed: SourceInputs
 ) -> frozenset[str]:
-    """The nodes that every task works off for itself: those that keep rows in front of what is spread; in front of a
-    set to which derived facts come, none."""
+    """Returns the nodes that every task runs for itself: the stateful ones in front of a broadcast input. In front of a
+    `Distinct` that gets derived facts there are none."""
     waiting = list(broadcast_inputs)
     replicated: set[str] = set()
     while waiting:
-        for id in makers.get(waiting.pop(), ()):
+        for id in producers.get(waiting.pop(), ()):
             node = plan.by_id[id]
             if node.inputs and id not in replicated:
                 replicated.add(id)
-                waiting += [(id, port) for port in range(len(node.inputs))] if id in own else []
+                waiting += [(id, port) for port in range(len(node.inputs))] if id in source_fed else []
     return frozenset(replicated)
 
 
-def _mixes_replicated_rows(plan: Plan, makers: Producers, id: str, replicated: Collection[str]) -> bool:
-    """Whether an input of a node gets rows that every task makes, and such that one makes: nobody could tell which."""
-    before = (makers.get((id, port), ()) for port in range(len(plan.by_id[id].inputs)))
+def _mixes_replicated_rows(plan: Plan, producers: Producers, id: str, replicated: Collection[str]) -> bool:
+    """Returns whether an input of a node gets rows that every task makes and rows that one task makes: they could not
+    be told from each other."""
+    producer_nodes = (producers.get((id, port), ()) for port in range(len(plan.by_id[id].inputs)))
     return any(
-        len({maker in replicated for maker in makers_before if plan.by_id[maker].inputs}) > 1
-        for makers_before in before
+        len({producer in replicated for producer in makers_before if plan.by_id[producer].inputs}) > 1
+        for makers_before in producer_nodes
     )
 
 
 def _feeds_only_replicated(
     plan: Plan, id: str, broadcast_inputs: Collection[Address], replicated: Collection[str]
 ) -> bool:
-    """Whether nobody else wants what every task makes of a node."""
+    """Returns whether the output of a replicated node goes only to replicated nodes and broadcast inputs."""
     return all(
-        way.consumer in replicated or (way.consumer, way.port) in broadcast_inputs
-        for way in stateful_edges(plan, id, None)
+        edge.consumer in replicated or (edge.consumer, edge.port) in broadcast_inputs
+        for edge in stateful_edges(plan, id, None)
     )

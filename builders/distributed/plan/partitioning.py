@@ -1,5 +1,5 @@
-"""Where rows lie: by which of their columns those of an input are together in one task, and what becomes of that on the
-ways from node to node."""
+"""Partitioning: by which of their columns the rows of each input meet in one task, and how that changes from node to
+node."""
 
 from __future__ import annotations
 
@@ -16,34 +16,45 @@ from squall.plan.partitioning import Columns, derived_stream_columns, positions,
 Address = tuple[str, int]
 """A node, and the number of one of its inputs."""
 BROADCAST: Columns = (-1,)
-"""The grouping of rows that are all in every task."""
+"""The partitioning of rows that every task has."""
 BY_PATH_START: Columns = (0,)
-"""By what the pairs of a closure lie whose steps are in every task: by what leads to the other."""
+"""The partitioning of the pairs of a transitive closure whose steps are broadcast: by the node at which the path
+begins."""
 
 
 @dataclass(frozen=True)
 class SkewedPartitioning:
-    """A grouping by some columns, but for the rows with some keys. hot: these keys, in order, as `key_text` makes them,
-    each with the columns by which its rows are grouped, or `BROADCAST`."""
+    """A partitioning by some columns, except for the rows of skewed keys.
+
+    Attributes:
+        columns: the columns by which rows with other keys are partitioned.
+        split_keys: the skewed keys in order, as `key_text` makes them. Each has the columns by which its own rows are
+            partitioned, or `BROADCAST`.
+    """
 
     columns: Columns
     hot: tuple[tuple[str, Columns], ...]
 
     def mapped(self, positions: Callable[[Columns], Columns | None]) -> SkewedPartitioning | None:
-        """The same of rows whose columns are elsewhere; None where some are lost."""
+        """Returns the partitioning of rows whose columns have moved, or None if one of the columns is gone."""
         columns = positions(self.columns)
-        hot = tuple((key, mapped_by) for key, by in self.hot if (mapped_by := by if by == BROADCAST else positions(by)))
+        hot = tuple(
+            (partitioning, mapped_by)
+            for partitioning, by in self.hot
+            if (mapped_by := by if by == BROADCAST else positions(by))
+        )
         return None if columns is None or len(hot) < len(self.hot) else SkewedPartitioning(columns, hot)
 
 
 Partitioning = Columns | SkewedPartitioning
 Partitionings = Mapping[Address, Partitioning | None]
-"""By which of their columns the rows of each input of a node that keeps rows are grouped."""
+"""The partitioning of each input of a stateful node."""
 Producers = Mapping[Address, Sequence[str]]
 
 
 class StatefulEdge(NamedTuple):
-    """A way from a node to the next one that keeps rows. key: by which of its columns a row lies there."""
+    """A path from a node to the next stateful one, through stateless nodes. `key` is the partitioning of the rows that
+    arrive there."""
 
     consumer: str
     port: int
@@ -51,7 +62,8 @@ class StatefulEdge(NamedTuple):
 
 
 def key_text(columns: Sequence[int]) -> Callable[[Sequence[str | None]], str]:
-    """What makes one text of the cells of a row in some columns, the same for rows that are alike there."""
+    """Returns the function from a row to one text of its cells in some columns. Rows that agree there have the same
+    text."""
     if not columns:
         return lambda _: ""
     of = itemgetter(*columns)
@@ -65,122 +77,141 @@ def key_text(columns: Sequence[int]) -> Callable[[Sequence[str | None]], str]:
     return text
 
 
-def is_broadcast(key: Partitioning | None) -> bool:
-    """Whether some rows of a grouping are in every task."""
-    return any(by == BROADCAST for _, by in key.hot) if isinstance(key, SkewedPartitioning) else key == BROADCAST
+def is_broadcast(partitioning: Partitioning | None) -> bool:
+    """Returns whether some rows of a partitioning are in every task."""
+    return (
+        any(by == BROADCAST for _, by in partitioning.hot)
+        if isinstance(partitioning, SkewedPartitioning)
+        else partitioning == BROADCAST
+    )
 
 
-def stateful_edges(plan: Plan, start: str, key: Partitioning | None) -> Iterator[StatefulEdge]:
-    """The ways from a node, through others that keep no rows. key: by which columns the rows that it makes lie."""
-    return _stateful_edges(plan, start, key, set())
+def stateful_edges(plan: Plan, start: str, partitioning: Partitioning | None) -> Iterator[StatefulEdge]:
+    """Yields the edges from a node to the next stateful nodes. partitioning: that of the rows that the node outputs."""
+    return _stateful_edges(plan, start, partitioning, set())
 
 
-def _stateful_edges(plan: Plan, at: str, key: Partitioning | None, visited: set[str]) -> Iterator[StatefulEdge]:
+def _stateful_edges(
+    plan: Plan, at: str, partitioning: Partitioning | None, visited: set[str]
+) -> Iterator[StatefulEdge]:
     for id, port in plan.consumers[at]:
         node = plan.by_id[id]
         if is_stateful(node.op):
-            yield StatefulEdge(id, port, key)
+            yield StatefulEdge(id, port, partitioning)
         elif id not in visited:
-            yield from _stateful_edges(plan, id, partitioning_through(node, key), visited | {id})
+            yield from _stateful_edges(plan, id, partitioning_through(node, partitioning), visited | {id})
 
 
-def output_partitioning(plan: Plan, node: Node, keys: Partitionings) -> Partitioning | None:
-    """By which of their columns the rows that a node makes lie together; None: by none."""
+def output_partitioning(plan: Plan, node: Node, partitionings: Partitionings) -> Partitioning | None:
+    """Returns the partitioning of the rows that a node outputs, or None if there is none."""
     if not is_stateful(node.op) or not node.inputs:
         return None
-    groupings = [keys[node.id, port] for port in range(len(node.inputs))]
+    input_partitionings = [partitionings[node.id, port] for port in range(len(node.inputs))]
     if isinstance(node.op, TransitiveClosure):
-        return BY_PATH_START if groupings[0] == BROADCAST else groupings[0]
-    if all(key == BROADCAST for key in groupings):
+        return BY_PATH_START if input_partitionings[0] == BROADCAST else input_partitionings[0]
+    if all(partitioning == BROADCAST for partitioning in input_partitionings):
         return BROADCAST
     match node.op:
         case Join(keep=columns) | LeftJoin(keep=columns):
-            return _join_partitioning(columns, plan.widths[node.inputs[0].node], groupings)
+            return _join_partitioning(columns, plan.widths[node.inputs[0].node], input_partitionings)
         case Group(keys=columns):
-            return _mapped(groupings[0], lambda key: positions(columns, key))
+            return _mapped(input_partitionings[0], lambda partitioning: positions(columns, partitioning))
         case DerivedStream():
-            return _derived_stream_partitioning(plan, node, node.op, groupings)
-    return groupings[0]
+            return _derived_stream_partitioning(plan, node, node.op, input_partitionings)
+    return input_partitionings[0]
 
 
 def _derived_stream_partitioning(
-    plan: Plan, node: Node, op: DerivedStream, groupings: Sequence[Partitioning | None]
+    plan: Plan, node: Node, op: DerivedStream, input_partitionings: Sequence[Partitioning | None]
 ) -> Partitioning | None:
-    """By what the rows lie as which a stream that is made is read, if those of all its inputs lie alike."""
+    """Returns the partitioning of a derived stream as it is read, if all inputs of its node agree on it."""
     templates = (template_of(edge.node, plan.by_id) for edge in node.inputs)
     read = {
-        _mapped(key, partial(derived_stream_columns, op, template))
-        for key, template in zip(groupings, templates, strict=True)
+        _mapped(partitioning, partial(derived_stream_columns, op, template))
+        for partitioning, template in zip(input_partitionings, templates, strict=True)
     }
     return read.pop() if len(read) == 1 else None
 
 
-def _join_partitioning(keep: Columns, width: int, groupings: Sequence[Partitioning | None]) -> Partitioning | None:
-    """By what pairs lie: as that row of them of which one is in one task only. width: of the first one's rows."""
+def _join_partitioning(
+    keep: Columns, width: int, input_partitionings: Sequence[Partitioning | None]
+) -> Partitioning | None:
+    """Returns the partitioning of joined rows: that of the side whose rows are in one task only. width: that of left
+    rows."""
 
     def kept(columns: Columns) -> Columns | None:
         return positions(keep, columns)
 
-    left, right = groupings[0], _mapped(groupings[1], lambda columns: tuple(column + width for column in columns))
+    left, right = (
+        input_partitionings[0],
+        _mapped(input_partitionings[1], lambda columns: tuple(column + width for column in columns)),
+    )
     if left == BROADCAST:
         return _mapped(right, kept)
     if isinstance(left, SkewedPartitioning) and isinstance(right, SkewedPartitioning):
-        single = {key: by for key, by in (*left.hot, *right.hot) if by != BROADCAST}
-        left = SkewedPartitioning(left.columns, tuple((key, single[key]) for key, _ in left.hot))
+        single = {partitioning: by for partitioning, by in (*left.hot, *right.hot) if by != BROADCAST}
+        left = SkewedPartitioning(
+            left.columns, tuple((partitioning, single[partitioning]) for partitioning, _ in left.hot)
+        )
     return _mapped(left, kept)
 
 
 def partitioning_through(node: Node, key: Partitioning | None) -> Partitioning | None:
-    """Where a node without memory puts the columns that its input is grouped by."""
+    """Returns the partitioning behind a stateless node, given that of its input."""
     return _mapped(key, partial(partitioning.output_columns, node.op))
 
 
-def _mapped(key: Partitioning | None, positions: Callable[[Columns], Columns | None]) -> Partitioning | None:
-    """A grouping of rows whose columns are elsewhere."""
-    if key is None or key == BROADCAST:
-        return key
-    return key.mapped(positions) if isinstance(key, SkewedPartitioning) else positions(key)
+def _mapped(partitioning: Partitioning | None, positions: Callable[[Columns], Columns | None]) -> Partitioning | None:
+    """Returns the partitioning of rows whose columns have moved."""
+    if partitioning is None or partitioning == BROADCAST:
+        return partitioning
+    return partitioning.mapped(positions) if isinstance(partitioning, SkewedPartitioning) else positions(partitioning)
 
 
 def producers_of(plan: Plan) -> Producers:
-    """For each input of a node that keeps rows the nodes that its rows come from, through others that keep none."""
-    makers: dict[Address, list[str]] = {}
+    """Returns, for each input of a stateful node, the stateful nodes and sources that its rows come from."""
+    producers: dict[Address, list[str]] = {}
     for node in plan.nodes:
         if is_stateful(node.op) or not node.inputs:
-            for way in stateful_edges(plan, node.id, None):
-                makers.setdefault((way.consumer, way.port), []).append(node.id)
-    return makers
+            for edge in stateful_edges(plan, node.id, None):
+                producers.setdefault((edge.consumer, edge.port), []).append(node.id)
+    return producers
 
 
-def stateful_edges_to(plan: Plan, node: Node, keys: Partitionings, address: Address) -> list[StatefulEdge]:
-    """The ways from a node to an input."""
+def stateful_edges_to(plan: Plan, node: Node, partitionings: Partitionings, address: Address) -> list[StatefulEdge]:
+    """Returns the edges from a node to one input."""
     if not node.inputs:
         return [StatefulEdge(*address, None)]
     return [
-        way
-        for way in stateful_edges(plan, node.id, output_partitioning(plan, node, keys))
-        if (way.consumer, way.port) == address
+        edge
+        for edge in stateful_edges(plan, node.id, output_partitioning(plan, node, partitionings))
+        if (edge.consumer, edge.port) == address
     ]
 
 
-def arriving_partitioning(plan: Plan, makers: Producers, keys: Partitionings, address: Address) -> Partitioning | None:
-    """By what the rows for an input lie before they get there, if all lie alike; None: by none."""
-    nodes = {*makers.get(address, ())}
-    groupings = {way.key for id in nodes for way in stateful_edges_to(plan, plan.by_id[id], keys, address)}
-    return next(iter(groupings)) if len(groupings) == 1 else None
+def arriving_partitioning(
+    plan: Plan, producers: Producers, partitionings: Partitionings, address: Address
+) -> Partitioning | None:
+    """Returns the partitioning of the rows for an input before they are shuffled, or None if they have several or
+    none."""
+    nodes = {*producers.get(address, ())}
+    input_partitionings = {
+        edge.key for id in nodes for edge in stateful_edges_to(plan, plan.by_id[id], partitionings, address)
+    }
+    return next(iter(input_partitionings)) if len(input_partitionings) == 1 else None
 
 
-def is_fed_by_sources(plan: Plan, node: Node, makers: Producers) -> bool:
-    """Whether a node is fed by sources, through others that keep no rows."""
+def is_fed_by_sources(plan: Plan, node: Node, producers: Producers) -> bool:
+    """Returns whether only sources feed a node, through stateless nodes."""
     ports = ((node.id, port) for port in range(len(node.inputs)))
-    return all(not plan.by_id[id].inputs for port in ports for id in makers.get(port, ()))
+    return all(not plan.by_id[id].inputs for port in ports for id in producers.get(port, ()))
 
 
-def replicated_inputs_of(plan: Plan, keys: Partitionings) -> frozenset[Address]:
-    """The inputs for which every task makes the rows that go to all tasks: one of them is to tell."""
+def replicated_inputs_of(plan: Plan, partitionings: Partitionings) -> frozenset[Address]:
+    """Returns the inputs for which every task produces the same broadcast rows. Only one task has to report those."""
     return frozenset(
-        (way.consumer, way.port)
+        (edge.consumer, edge.port)
         for node in plan.nodes
-        if is_stateful(node.op) and is_broadcast(output_partitioning(plan, node, keys))
-        for way in stateful_edges(plan, node.id, None)
+        if is_stateful(node.op) and is_broadcast(output_partitioning(plan, node, partitionings))
+        for edge in stateful_edges(plan, node.id, None)
     )

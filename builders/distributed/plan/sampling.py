@@ -1,5 +1,7 @@
-"""How many rows events bring to the first nodes that keep rows, and with which keys: counted by the driver, to choose
-what goes to all tasks."""
+"""Sampling of inputs: the driver counts the rows and keys that events bring to the first stateful nodes.
+
+From these counts it chooses broadcast inputs and skewed keys.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,24 @@ from squall.plan.partitioning import Columns
 from squall.rdf import Event
 
 _EVENTS_PER_BLOCK = 1000
-"""Events that are counted at a time."""
+"""The number of events that are counted at a time."""
 _SelectingOperator = Scan | Match | ConstantFilter | Project
-"""What says which facts fit. What computes, which may be functions of the user's, is not asked: it is another's work to
-call them, and rows that would not pass are counted as well."""
+"""The operators that select facts. Others, which may call user functions, are left out, so rows that they would drop
+count too."""
 
 
 class InputSampler:
-    """Counts, by input, the rows that come there from the sources. rows: so far. wanted: inputs of which is counted how
-    many rows have a key, with the columns of that; keys: so far. They may be behind joins as well: what counts there
-    are the rows that bring the key."""
+    """Counts, by input, the rows that arrive from the sources.
+
+    Args:
+        plan: the plan.
+        columns_by_input: the inputs whose keys are counted, with the key columns. They may be behind joins; then the
+            rows count that determine the key.
+
+    Attributes:
+        rows: the number of rows so far, by input.
+        keys: the number of rows of each key so far, by input.
+    """
 
     def __init__(self, plan: Plan, columns_by_input: Mapping[Address, Columns] = MappingProxyType({})) -> None:
         self.rows: Counter[Address] = Counter()
@@ -38,19 +48,19 @@ class InputSampler:
 
     @cached_property
     def _counting(self) -> tuple[Dataflow, dict[str, _Exit]]:
-        """What is made when there is something to be counted: of many rules it takes its time."""
+        """The dataflow that counts. It is built on demand, since that takes a while for many rules."""
         fits, ends = _sampling_plan(self._plan, self._wanted)
         return Dataflow(fits, hosted=()), ends
 
     def seen(self, events: Iterable[Event]) -> Iterator[Event]:
-        """The events, which are counted when they are taken."""
+        """Yields the events, and counts them as they are taken."""
         left = iter(events)
         while block := list(islice(left, _EVENTS_PER_BLOCK)):
             self.count(block)
             yield from block
 
     def count(self, events: Sequence[Event]) -> None:
-        """Counts what events bring."""
+        """Counts the rows that events bring."""
         machine, ends = self._counting
         machine.read(events)
         machine.run()
@@ -62,16 +72,19 @@ class InputSampler:
 
 
 class _Exit(NamedTuple):
-    """Where rows leave the nodes that say which facts fit. behind: the inputs that they may come to; deciding: those
-    whose keys they decide, each with the columns that are the key there."""
+    """Where rows leave the nodes that select facts.
+
+    Attributes:
+        behind: the inputs that the rows may reach.
+        key_columns: the inputs whose keys these rows determine, each with the columns that become the key.
+    """
 
     behind: list[Address]
     key_columns: dict[Address, Columns]
 
 
 def _sampling_plan(plan: Plan, columns_by_input: Mapping[Address, Columns]) -> tuple[Plan, dict[str, _Exit]]:
-    """The nodes of a plan that say which facts fit, each with an end where rows leave them; and what is known of these
-    ends."""
+    """Returns the part of a plan that selects facts, with an exit where rows leave it, and the exits by node."""
     nodes: dict[str, Node] = {}
     for node in plan.nodes:
         if isinstance(node.op, _SelectingOperator):
@@ -91,7 +104,7 @@ def _sampling_plan(plan: Plan, columns_by_input: Mapping[Address, Columns]) -> t
 
 
 def _stateful_inputs(plan: Plan, address: Address) -> list[Address]:
-    """The inputs of nodes that keep rows that rows for an input come to."""
+    """Returns the inputs of stateful nodes that the rows for an input reach."""
     if is_stateful(plan.by_id[address[0]].op):
         return [address]
     return [(way.consumer, way.port) for way in stateful_edges(plan, address[0], None)]

@@ -1,17 +1,23 @@
-"""Plans in which no fact has to do with another subject's: each task may run all of such a plan for its own subjects.
+"""Shardability: whether each task can run the whole plan for its own subjects (co-partitioning analysis).
 
-Known of each node are the columns of its rows in which the subject is of the facts that they come of, all of these
-having the same one: so rows of two subjects meet in no join, group or set, and no update of a row concerns facts of
-another. What a row of one subject may lead to is found by whoever has all facts of that.
+A plan is shardable if no fact depends on facts of another subject. The analysis finds, for each node, the columns of
+its rows that hold the subject of all facts that the row comes from. If every stateful node has such a column, rows of
+two subjects never meet in a join, group or `Distinct`, and no update of a row concerns facts of another subject. So the
+task that has all facts of a subject finds everything that follows from them.
+
+The module also says which plans run as a whole, not node by node: those in which an instant decides the next. All rules
+see the effect of an update at the next instant, which may be the time of no event. One task runs such a plan, or, if it
+is shardable, many do (`squall.builders.distributed.exec.sharded_plan`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
+from squall.builders.distributed.exec.ordered_scan import why_ordered_source
 from squall.builders.distributed.exec.routing import bucket_of
-from squall.builders.distributed.plan.shardability_reasons import Reason
 from squall.model.windows import CountWindow
 from squall.plan import Node, Plan
 from squall.plan.operators import (
@@ -45,33 +51,77 @@ from squall.rdf import Atom, Fact
 from squall.rdf.row_tags import relation_tag_of
 
 SubjectColumns = frozenset[int]
-"""Columns of a node's rows, each of which holds the subject."""
+"""The columns of a node's rows that hold the subject."""
 _NONE: SubjectColumns = frozenset()
 
 
+class Reason(NamedTuple):
+    """Why a plan runs as it does: one of its nodes, and what that node does."""
+
+    node: Node
+    what: str
+
+
+# Plans that run as a whole
+
+
+def why_single_task(plan: Plan) -> Reason | None:
+    """Returns why the plan runs as a whole, or None if it runs node by node."""
+    return _first_reason(plan, _why_updating)
+
+
+def _why_updating(op: Operator) -> str | None:
+    """Returns what an operator does at an instant that decides what others do at the next one."""
+    return "inserts or deletes facts" if isinstance(op, Update) else None
+
+
+def why_ordered(plan: Plan) -> Reason | None:
+    """Returns why one task has to run the plan on an engine without ordered scans
+    (`squall.builders.distributed.exec.ordered_scan`) and without tasks for derived streams, or None if it need not."""
+    return _first_reason(plan, _why_operator_ordered)
+
+
+def _why_operator_ordered(op: Operator) -> str | None:
+    match op:
+        case Scan(source=source):
+            return why_ordered_source(source)
+        case DerivedStream():
+            return "derives a stream that is read again"
+    return _why_updating(op)
+
+
+def _first_reason(plan: Plan, why: Callable[[Operator], str | None]) -> Reason | None:
+    reasons = (Reason(node, what) for node in plan.nodes if (what := why(node.op)) is not None)
+    return next(reasons, None)
+
+
+# Shards
+
+
 def shard_of(fact: Fact, shares: int) -> int:
-    """The number of the share, of so many, in which a fact is: that of its subject; of an atom's first argument."""
+    """Returns the number of the shard, of so many, that a fact belongs to: by its subject, or by the first argument of
+    an atom."""
     subject = (fact.relation, *fact.arguments)[:2][-1] if isinstance(fact, Atom) else fact.subject
     return bucket_of(subject, shares)
 
 
 def why_not_shardable(plan: Plan) -> Reason | None:
-    """Why one task has to have the facts of all subjects; None: it need not."""
+    """Returns why one task needs the facts of all subjects, or None if the plan is shardable."""
     subjects = _SubjectAnalysis(plan)
     reasons = (Reason(node, what) for node in plan.nodes if (what := subjects.mixes(node)) is not None)
     return next(reasons, None)
 
 
 class _SubjectAnalysis:
-    """Where the subject is in the rows of a plan's nodes."""
+    """Finds the subject columns of a plan's nodes."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
 
     @cached_property
     def known(self) -> Mapping[str, SubjectColumns]:
-        """By the node. (The greatest fixpoint: facts that are read again are made of others, in the end of those that
-        sources bring.)"""
+        """The subject columns by node. (They are the greatest fixpoint, since derived facts come in the end from those
+        of sources.)"""
         subject_columns = {node.id: frozenset(range(self.plan.widths[node.id])) for node in self.plan.nodes}
         has_changed = True
         while has_changed:
@@ -83,7 +133,8 @@ class _SubjectAnalysis:
         return subject_columns
 
     def _made(self, node: Node, subject_columns: Mapping[str, SubjectColumns]) -> SubjectColumns:
-        """Where the subject is in what a node makes. known: the same of others, as far as it is known."""
+        """Returns the subject columns of a node's output. subject_columns: those of other nodes, as far as they are
+        known."""
         op = node.op
         input_columns = [subject_columns[edge.node] for edge in node.inputs]
         match op:
@@ -125,13 +176,13 @@ class _SubjectAnalysis:
         return frozenset(cell for cell in matched_cells if isinstance(cell, int))
 
     def _read_again(self, op: DerivedStream, id: str, subject_columns: Mapping[str, SubjectColumns]) -> SubjectColumns:
-        """Where the subject is of facts that are told, as a stream that the program makes is read."""
+        """Returns the subject columns of output facts as a derived stream is read."""
         template = template_of(id, self.plan.by_id)
         derived_columns = (derived_stream_columns(op, template, (place,)) for place in subject_columns[id])
         return frozenset(place for places in derived_columns if places is not None for place in places)
 
     def mixes(self, node: Node) -> str | None:
-        """For which reason a node needs facts of several subjects; None: it does not."""
+        """Returns why a node needs facts of several subjects, or None if it does not."""
         op = node.op
         match op:
             case Scan(source=source) if any(isinstance(window, CountWindow) for window in source.all_windows):
@@ -147,23 +198,23 @@ class _SubjectAnalysis:
                     else "acts on other subjects than that of its row"
                 )
             case Sink(output="rstream") | DerivedStream(output="rstream"):
-                return "is told whole"
+                return "outputs snapshots"
             case DerivedStream() if (
                 isinstance(op.source.window, CountWindow) or op.source.prefix_width not in self.known[node.id]
             ):
-                return "makes a stream of facts of other subjects"
+                return "derives a stream with facts of other subjects"
             case Sink() | DerivedStream():
-                return None if self._tell_apart(node) else "tells what may come of several subjects"
+                return None if self._tell_apart(node) else "outputs what several subjects may lead to"
         return "brings several subjects together" if is_stateful(op) and not self.known[node.id] else None
 
     def _tell_apart(self, node: Node) -> bool:
-        """Whether what two subjects lead to is not the same."""
+        """Returns whether two subjects never lead to the same output."""
         kinds = inputs_by_kind(node, self.plan.by_id).values()
         return all(_intersection(self.known[node.inputs[port].node] for port in ports) for ports in kinds)
 
 
 def _intersection(places: Iterable[SubjectColumns]) -> SubjectColumns:
-    """Those in which it is in all rows of some inputs."""
+    """Returns the columns that hold the subject in all inputs."""
     place_sets = list(places)
     return frozenset.intersection(*place_sets) if place_sets else _NONE
 
@@ -173,16 +224,16 @@ def _projected(cells: Sequence[object], places: SubjectColumns) -> SubjectColumn
 
 
 def _join_on_subject(on: Iterable[tuple[int, int]], left: SubjectColumns, right: SubjectColumns) -> bool:
-    """Whether rows that are joined are of one subject."""
+    """Returns whether joined rows have the same subject."""
     return any(left_column in left and right_column in right for left_column, right_column in on)
 
 
 def _is_ground(op: Operator) -> bool:
-    """Whether an update does nothing but to insert what is there from the start."""
+    """Returns whether an operator is an update that only inserts initial facts."""
     return isinstance(op, Update) and op.initial and not op.deletes
 
 
 def _keeps_subject(op: Update, places: SubjectColumns) -> bool:
-    """Whether all that an update inserts or deletes has the subject of its row."""
+    """Returns whether all quads that an update inserts or deletes have the subject of its row."""
     quads: tuple[Quad, ...] = (*op.deletes, *op.inserts)
     return all(isinstance(subject, int) and subject in places for _, subject, _, _ in quads)

@@ -1,10 +1,10 @@
-"""Keys that many rows have: where both sides of a join are streams, the rows with such a key are not left to one task.
+"""Skew joins: where both sides of a join are streams, the rows of a key that many rows have are not left to one task.
 
-The rows of one side that have a *hot* key are scattered over all tasks, by what else they hold; those of the other side
-with the same key go to all tasks. Rows with other keys are grouped by key as ever. (Partial redistribution and partial
+The rows of one side with a *skewed* key are split over all tasks by their other columns. The rows of the other side
+with the same key are broadcast. Rows with other keys are partitioned by key. (Partial redistribution and partial
 duplication: Xu, Kostamaa, Zhou and Chen, Handling Data Skew in Parallel Joins in Shared-Nothing Systems, SIGMOD 2008.)
 
-A row and all that it is joined with meet in one task, exactly once, whatever keys are hot. So which they are is a
+A row meets each row that it is joined with in exactly one task, whatever the skewed keys are. So their choice is a
 matter of cost alone, and may be guessed from the beginning of the streams.
 """
 
@@ -33,74 +33,84 @@ from squall.plan.operators import AntiJoin, Distinct, Join, LeftJoin, is_statefu
 from squall.plan.partitioning import Columns, inputs_by_kind, positions
 
 SkewedKeys = Mapping[Address, tuple[str, ...]]
-"""The hot keys of inputs of joins, whose rows with these keys are scattered: of the two of a join no key is one of
-both."""
+"""The skewed keys of join inputs whose rows with these keys are split. No key is one of both inputs of a join."""
 MIN_ROWS_PER_SKEWED_KEY = 20
-"""So many rows that have been seen have a key before it can be said to be hot."""
+"""A key needs this many sampled rows before it counts as skewed."""
 
 
 # What can be scattered
 
 
-def splittable_inputs(plan: Plan, keys: Partitionings) -> dict[Address, Columns]:
-    """The inputs whose rows with hot keys can be scattered, with the columns of these keys: of joins that are in no
-    recursion, where rows hold more than their key. keys: the groupings, where no key is hot."""
+def splittable_inputs(plan: Plan, partitionings: Partitionings) -> dict[Address, Columns]:
+    """Returns the inputs whose rows with skewed keys can be split, with the key columns.
+
+    They belong to joins outside of recursions, and their rows have more columns than the key.
+
+    Args:
+        plan: the plan.
+        partitionings: those of the plan without skewed keys.
+    """
     apart = _recursive_nodes(plan)
     columns_by_input: dict[Address, Columns] = {}
     for node in plan.nodes:
         for address in _splittable_ports(node) if node.id not in apart else ():
-            key, other = keys[address], keys[node.id, 1 - address[1]]
+            key, other = partitionings[address], partitionings[node.id, 1 - address[1]]
             width = plan.widths[node.inputs[address[1]].node]
-            alone = not key or not other or BROADCAST in (key, other)
-            if isinstance(key, tuple) and not alone and len({*key}) < width:
+            is_single_task = not key or not other or BROADCAST in (key, other)
+            if isinstance(key, tuple) and not is_single_task and len({*key}) < width:
                 columns_by_input[address] = key
     return columns_by_input
 
 
 def _splittable_ports(node: Node) -> list[Address]:
-    """The inputs of a join whose rows may be anywhere, as long as all that they are joined with is there too."""
+    """Returns the inputs of a join whose rows may be in any task, as long as all rows that they are joined with are
+    there too."""
     if not isinstance(node.op, Join | LeftJoin | AntiJoin):
         return []
     return [(node.id, 0), (node.id, 1)] if isinstance(node.op, Join) else [(node.id, 0)]
 
 
 def _recursive_nodes(plan: Plan) -> frozenset[str]:
-    """The nodes of recursions."""
+    """Returns the nodes that are part of a recursion."""
     return frozenset(id for component in plan.components if len(component) > 1 for id in component)
 
 
 # Groupings
 
 
-def with_split_keys(plan: Plan, keys: Partitionings, hot: SkewedKeys) -> dict[Address, Partitioning | None]:
-    """The groupings of a plan where some keys are hot. keys: where none is."""
-    makers = producers_of(plan)
-    can_be = splittable_inputs(plan, keys)
-    split_inputs = {address: texts for address, texts in hot.items() if texts and address in can_be}
-    in_rounds = _recursive_nodes(plan)
-    groupings = dict(keys)
+def with_split_keys(
+    plan: Plan, partitionings: Partitionings, skewed_keys: SkewedKeys
+) -> dict[Address, Partitioning | None]:
+    """Returns the partitionings of a plan with skewed keys. partitionings: those without."""
+    producers = producers_of(plan)
+    can_be = splittable_inputs(plan, partitionings)
+    split_inputs = {address: texts for address, texts in skewed_keys.items() if texts and address in can_be}
+    recursive_nodes = _recursive_nodes(plan)
+    new_partitionings = dict(partitionings)
     for node in plan.nodes:
-        ports = _splittable_ports(node) if node.id not in in_rounds else []
-        apart = _keep_split_rows(plan, makers, groupings, ports) or _split_join(plan, node, groupings, split_inputs)
-        groupings |= apart
+        ports = _splittable_ports(node) if node.id not in recursive_nodes else []
+        apart = _keep_split_rows(plan, producers, new_partitionings, ports) or _split_join(
+            plan, node, new_partitionings, split_inputs
+        )
+        new_partitionings |= apart
         for address in apart:
-            groupings |= _split_distinct(plan, makers, groupings, address)
+            new_partitionings |= _split_distinct(plan, producers, new_partitionings, address)
     for node, _ in plan.sinks:
-        groupings |= _sink_groupings(plan, makers, groupings, node)
-    return groupings
+        new_partitionings |= _sink_partitionings(plan, producers, new_partitionings, node)
+    return new_partitionings
 
 
 def _keep_split_rows(
-    plan: Plan, makers: Producers, keys: Partitionings, ports: Sequence[Address]
+    plan: Plan, producers: Producers, partitionings: Partitionings, ports: Sequence[Address]
 ) -> dict[Address, Partitioning | None]:
-    """The groupings of a join to one side of which rows come that have been scattered by the same key: they stay, and
-    the other side's go to them."""
+    """Returns the partitionings of a join to which already split rows of the same key come: they stay, and those of the
+    other side are broadcast."""
     for id, port in ports:
-        partitioning = arriving_partitioning(plan, makers, keys, (id, port))
-        other = keys[id, 1 - port]
+        partitioning = arriving_partitioning(plan, producers, partitionings, (id, port))
+        other = partitionings[id, 1 - port]
         if (
             isinstance(partitioning, SkewedPartitioning)
-            and partitioning.columns == keys[id, port]
+            and partitioning.columns == partitionings[id, port]
             and isinstance(other, tuple)
         ):
             if other == BROADCAST:
@@ -112,51 +122,60 @@ def _keep_split_rows(
     return {}
 
 
-def _split_join(plan: Plan, node: Node, keys: Partitionings, hot: SkewedKeys) -> dict[Address, Partitioning | None]:
-    """The groupings of a join that has hot keys of its own."""
-    groupings: dict[Address, Partitioning | None] = {}
-    by_port = [hot.get((node.id, port), ()) for port in (0, 1)]
-    for port in (0, 1) if any(by_port) else ():
-        columns = keys[node.id, port]
+def _split_join(
+    plan: Plan, node: Node, partitionings: Partitionings, skewed_keys: SkewedKeys
+) -> dict[Address, Partitioning | None]:
+    """Returns the partitionings of a join that has skewed keys itself."""
+    new_partitionings: dict[Address, Partitioning | None] = {}
+    keys_by_port = [skewed_keys.get((node.id, port), ()) for port in (0, 1)]
+    for port in (0, 1) if any(keys_by_port) else ():
+        columns = partitionings[node.id, port]
         assert isinstance(columns, tuple)
         other_columns = tuple(column for column in range(plan.widths[node.inputs[port].node]) if column not in columns)
-        by = {**dict.fromkeys(by_port[1 - port], BROADCAST), **dict.fromkeys(by_port[port], other_columns)}
-        groupings[node.id, port] = SkewedPartitioning(columns, tuple(sorted(by.items())))
-    return groupings
+        columns_by_key = {
+            **dict.fromkeys(keys_by_port[1 - port], BROADCAST),
+            **dict.fromkeys(keys_by_port[port], other_columns),
+        }
+        new_partitionings[node.id, port] = SkewedPartitioning(columns, tuple(sorted(columns_by_key.items())))
+    return new_partitionings
 
 
-def _sink_groupings(
-    plan: Plan, makers: Producers, keys: Partitionings, node: Node
+def _sink_partitionings(
+    plan: Plan, producers: Producers, partitionings: Partitionings, node: Node
 ) -> dict[Address, Partitioning | None]:
-    """The groupings of what is told where some of it has been scattered: what is of the same kind goes by all of its
-    values then, if it need not be in one place."""
-    groupings: dict[Address, Partitioning | None] = {}
+    """Returns the partitionings of an output node some of whose rows have been split. Rows of the same kind are then
+    partitioned by all their values, unless they have to meet in one task."""
+    new_partitionings: dict[Address, Partitioning | None] = {}
     for kind, ports in inputs_by_kind(node, plan.by_id).items():
         addresses = [(node.id, port) for port in ports]
         has_moved = any(
-            isinstance(arriving_partitioning(plan, makers, keys, address), SkewedPartitioning) for address in addresses
+            isinstance(arriving_partitioning(plan, producers, partitionings, address), SkewedPartitioning)
+            for address in addresses
         )
-        if has_moved and all(keys[address] for address in addresses):
+        if has_moved and all(partitionings[address] for address in addresses):
             narrowest = min(plan.widths[node.inputs[port].node] for port in ports)  # a relation may be of several
             columns = tuple(range(1 if kind else 0, narrowest - 1))  # behind the mark, without the name of the rule
-            groupings |= dict.fromkeys(addresses, columns)
-    return groupings
+            new_partitionings |= dict.fromkeys(addresses, columns)
+    return new_partitionings
 
 
 def _split_distinct(
-    plan: Plan, makers: Producers, keys: Partitionings, address: Address
+    plan: Plan, producers: Producers, partitionings: Partitionings, address: Address
 ) -> dict[Address, Partitioning | None]:
-    """The groupings of a set of what sources bring, in front of an input, so that rows need not move between them: its
-    rows are scattered as well; or all tasks have them, if nobody else wants what all of them would make."""
-    grouping_key = keys[address]
-    before = [plan.by_id[id] for id in makers.get(address, ())]
+    """Returns the partitionings of a source-fed `Distinct` in front of an input, so that rows are not shuffled between
+    the two.
+
+    Its rows are split as well. Or all tasks have them, if nobody else reads what all of them would produce.
+    """
+    grouping_key = partitionings[address]
+    producer_nodes = [plan.by_id[id] for id in producers.get(address, ())]
     if (
-        len(before) != 1
-        or not isinstance(op := before[0].op, Distinct)
-        or not is_fed_by_sources(plan, before[0], makers)
+        len(producer_nodes) != 1
+        or not isinstance(op := producer_nodes[0].op, Distinct)
+        or not is_fed_by_sources(plan, producer_nodes[0], producers)
     ):
         return {}
-    (node,) = before
+    (node,) = producer_nodes
     ports = [(node.id, port) for port in range(len(node.inputs))]
     origins = _origins(plan, node, address)
     mapped_key = (
@@ -166,32 +185,32 @@ def _split_distinct(
     )
     if (
         mapped_key is None
-        or any(keys[port] != mapped_key.columns for port in ports)
+        or any(partitionings[port] != mapped_key.columns for port in ports)
         or not _is_within_distinct_columns(op, mapped_key)
     ):
         return {}
-    groupings: dict[Address, Partitioning | None] = dict.fromkeys(ports, mapped_key)
-    all_groupings = {**keys, **groupings}
-    (way,) = stateful_edges_to(plan, node, all_groupings, address)
-    alone = all(
+    new_partitionings: dict[Address, Partitioning | None] = dict.fromkeys(ports, mapped_key)
+    all_groupings = {**partitionings, **new_partitionings}
+    (edge,) = stateful_edges_to(plan, node, all_groupings, address)
+    is_single_task = all(
         all_groupings[next_way.consumer, next_way.port] == next_way.key
         for next_way in stateful_edges(plan, node.id, mapped_key)
     )
-    return groupings if way.key == grouping_key and (alone or not is_broadcast(mapped_key)) else {}
+    return new_partitionings if edge.key == grouping_key and (is_single_task or not is_broadcast(mapped_key)) else {}
 
 
 def _is_within_distinct_columns(op: Distinct, key: SkewedPartitioning) -> bool:
-    """Whether rows that a set takes for one lie together."""
+    """Returns whether rows that a `Distinct` takes for equal are in the same task."""
     return all(column < op.by for _, columns in key.hot for column in columns)
 
 
 def _origins(plan: Plan, node: Node, address: Address) -> dict[int, int]:
-    """Where the columns of the rows for an input are in those of a node that makes them."""
+    """Returns the column of a node's output for each column of the rows that arrive at an input."""
     origins: dict[int, int] = {}
     for column in range(plan.widths[node.id]):
-        for way in stateful_edges(plan, node.id, (column,)):
-            if (way.consumer, way.port) == address and isinstance(way.key, tuple):
-                origins.setdefault(way.key[0], column)
+        for edge in stateful_edges(plan, node.id, (column,)):
+            if (edge.consumer, edge.port) == address and isinstance(edge.key, tuple):
+                origins.setdefault(edge.key[0], column)
     return origins
 
 
@@ -203,12 +222,18 @@ def _mapped_columns(origins: Mapping[int, int], columns: Columns) -> Columns | N
 
 
 def key_source_columns(
-    plan: Plan, columns_by_input: Mapping[Address, Columns], width: int, begin: Sequence[Address]
+    plan: Plan, columns_by_input: Mapping[Address, Columns], width: int, first_inputs: Sequence[Address]
 ) -> dict[Address, Columns]:
-    """Of some inputs those whose keys certain rows decide, also behind joins: each with the columns of these rows that
-    are the key there. wanted: the inputs, with the columns of their keys; width: of the rows; begin: the inputs of
-    nodes that they go to."""
-    flows = [_column_flow(plan, begin, column) for column in range(width)]
+    """Returns, of some inputs, those whose keys certain rows determine, also behind joins. Each has the columns of
+    these rows that become the key.
+
+    Args:
+        plan: the plan.
+        columns_by_input: the key columns of the inputs.
+        width: the number of columns of the rows.
+        first_inputs: the inputs that the rows go to.
+    """
+    flows = [_column_flow(plan, first_inputs, column) for column in range(width)]
     columns_found: dict[Address, Columns] = {}
     for address, key in columns_by_input.items():
         columns = [[column for column, flow in enumerate(flows) if (address, place) in flow] for place in key]
@@ -217,9 +242,10 @@ def key_source_columns(
     return columns_found
 
 
-def _column_flow(plan: Plan, begin: Sequence[Address], column: int) -> set[tuple[Address, int]]:
-    """The inputs that a column of rows comes to, and which column it is there. begin: as in `key_source_columns`."""
-    waiting: list[tuple[Address, Columns]] = [(address, (column,)) for address in begin]
+def _column_flow(plan: Plan, first_inputs: Sequence[Address], column: int) -> set[tuple[Address, int]]:
+    """Returns the inputs that a column of rows reaches, each with its number there. first_inputs: those that the rows
+    go to."""
+    waiting: list[tuple[Address, Columns]] = [(address, (column,)) for address in first_inputs]
     visited: set[tuple[Address, int]] = set()
     while waiting:
         (id, port), key = waiting.pop()
@@ -237,7 +263,7 @@ def _column_flow(plan: Plan, begin: Sequence[Address], column: int) -> set[tuple
 
 
 def _output_columns(plan: Plan, node: Node, port: int, key: Columns) -> list[Columns]:
-    """Where a column of an input is in the rows that a node makes, if it is."""
+    """Returns the column of a node's output that holds a column of its input, if there is one."""
     match node.op:
         case Join(keep=keep) | LeftJoin(keep=keep):
             place_after = positions(keep, (key[0] + (plan.widths[node.inputs[0].node] if port else 0),))
@@ -250,12 +276,18 @@ def _output_columns(plan: Plan, node: Node, port: int, key: Columns) -> list[Col
 
 
 def find_skewed_keys(counts: Mapping[Address, Counter[str]], share: float) -> dict[Address, tuple[str, ...]]:
-    """The keys that more than a share of the rows of an input have, of those that have been seen. Of the inputs of a
-    join, it is that with more such rows whose rows are scattered. counts: how many rows have a key, by input."""
+    """Returns the keys that more than a share of the sampled rows of an input have.
+
+    Of the two inputs of a join, the one with more rows of the key is split.
+
+    Args:
+        counts: the number of sampled rows of each key, by input.
+        share: the share of the rows of an input, from 0 to 1.
+    """
     keys_by_input: dict[Address, set[str]] = {}
     for (id, _), counter in counts.items():
         least = max(MIN_ROWS_PER_SKEWED_KEY, share * counter.total())
         ports = [(id, port) for port in (0, 1) if (id, port) in counts]
         for key in (key for key, count in counter.items() if count > least):
             keys_by_input.setdefault(max(ports, key=lambda port, key=key: counts[port][key]), set()).add(key)  # type: ignore[misc]
-    return {address: tuple(sorted(keys)) for address, keys in keys_by_input.items()}
+    return {address: tuple(sorted(partitionings)) for address, partitionings in keys_by_input.items()}

@@ -1,8 +1,8 @@
-"""Cuts a plan into stages for a distributed builder: where its grouping columns make rows move, and in what order.
+"""Cuts a plan into stages for a distributed engine: which rows are shuffled, and in what order the nodes run.
 
-Rows move on an edge into an operator that keeps rows unless they lie together already by the columns that it groups by.
-A *level* is what can be worked off between two movements of all data; the stages of a level are its parts that exchange
-nothing. A level is *recursive* where rows move inside a recursion: it takes rounds until nothing moves any more.
+On an edge into a stateful operator rows are shuffled, unless they already have the partitioning that it needs. A
+*stage* is what can run between two shuffles of all rows. Its *pipelines* are its parts that exchange no rows. A stage
+is *recursive* if rows are shuffled inside a recursion: it is iterated until no rows move.
 """
 
 from __future__ import annotations
@@ -45,16 +45,15 @@ from squall.plan.operators import (
 from squall.plan.partitioning import Columns
 
 NO_SKEWED_KEYS: SkewedKeys = MappingProxyType({})
-"""No key is hot."""
+"""No key is skewed."""
 _MAX_SHOWN_KEYS = 3
-"""So many hot keys of a kind are shown."""
+"""The number of skewed keys of a kind that are shown."""
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A way for rows from one node to the next that keeps rows (or from a source), through nodes that do not.
-
-    moves: whether rows have to be exchanged on the way."""
+    """An edge for rows from a node (or source) to the next stateful node, through stateless ones. `shuffles` says
+    whether rows are shuffled on it."""
 
     producer: str
     consumer: str
@@ -64,10 +63,16 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Stage:
-    """nodes: those that keep rows, in the order of the plan; stages: the same, by what exchanges nothing inside.
+    """What runs between two shuffles.
 
-    recursive: takes rounds. deletes: takes its rounds in two phases, delete and rederive. timely: has nodes that look
-    at whole instants, and so work as time passes."""
+    Attributes:
+        number: the number of the stage, from 1.
+        nodes: its stateful nodes, in the order of the plan.
+        pipelines: the same nodes, by parts that exchange no rows.
+        recursive: whether it is iterated.
+        has_deletions: whether it is iterated in two phases, delete and rederive.
+        has_event_time_nodes: whether some of its nodes look at complete instants, and so run as time passes.
+    """
 
     number: int
     nodes: tuple[str, ...]
@@ -78,93 +83,107 @@ class Stage:
 
 
 def partitionings_of(
-    plan: Plan, broadcast_inputs: Collection[Address] = (), hot: SkewedKeys = NO_SKEWED_KEYS
+    plan: Plan, broadcast_inputs: Collection[Address] = (), skewed_keys: SkewedKeys = NO_SKEWED_KEYS
 ) -> dict[Address, Partitioning | None]:
-    """By which of their columns the rows of each input of a node that keeps rows are grouped. spread, hot: as
-    `stages_of` takes them."""
-    keys: dict[Address, Partitioning | None] = {
+    """Returns the partitioning of each input of a stateful node. The arguments are those of `stages_of`."""
+    partitionings: dict[Address, Partitioning | None] = {
         (node.id, port): edge.columns
         for node in plan.nodes if is_stateful(node.op)
         for port, edge in enumerate(node.inputs)
     }  # fmt: skip
-    keys = with_broadcast(plan, keys, broadcast_inputs) if broadcast_inputs else keys
-    return with_split_keys(plan, keys, hot) if hot else keys
+    partitionings = with_broadcast(plan, partitionings, broadcast_inputs) if broadcast_inputs else partitionings
+    return with_split_keys(plan, partitionings, skewed_keys) if skewed_keys else partitionings
 
 
 def stages_of(
-    plan: Plan, broadcast_inputs: Collection[Address] = (), hot: SkewedKeys = NO_SKEWED_KEYS
+    plan: Plan, broadcast_inputs: Collection[Address] = (), skewed_keys: SkewedKeys = NO_SKEWED_KEYS
 ) -> tuple[Stage, ...]:
-    """The levels in the order in which they are worked off, numbered from 1. `Sink` is in none: it ends a batch.
+    """Returns the stages in the order in which they run, numbered from 1. `Sink` is in none: it ends a batch.
 
-    spread: the inputs whose rows go to all tasks (`squall.builders.distributed.plan.broadcast`). hot: the keys that
-    many rows have (`squall.builders.distributed.plan.skew`)."""
-    into: dict[str, list[Exchange]] = {}
-    for hop in exchanges_of(plan, broadcast_inputs, hot):
-        into.setdefault(hop.consumer, []).append(hop)
-    numbers = _stage_numbers(plan, into)
-    return tuple(_stage(plan, into, numbers, number) for number in sorted(set(numbers.values())))
+    Args:
+        plan: the plan.
+        broadcast_inputs: the inputs whose rows are broadcast (`squall.builders.distributed.plan.broadcast`).
+        skewed_keys: the keys that many rows have (`squall.builders.distributed.plan.skew`).
+    """
+    exchanges_by_consumer: dict[str, list[Exchange]] = {}
+    for exchange in exchanges_of(plan, broadcast_inputs, skewed_keys):
+        exchanges_by_consumer.setdefault(exchange.consumer, []).append(exchange)
+    numbers = _stage_numbers(plan, exchanges_by_consumer)
+    return tuple(_stage(plan, exchanges_by_consumer, numbers, number) for number in sorted(set(numbers.values())))
 
 
 def exchanges_of(
-    plan: Plan, broadcast_inputs: Collection[Address] = (), hot: SkewedKeys = NO_SKEWED_KEYS
+    plan: Plan, broadcast_inputs: Collection[Address] = (), skewed_keys: SkewedKeys = NO_SKEWED_KEYS
 ) -> Iterator[Exchange]:
-    """Every way between nodes that keep rows, and from the sources to them."""
-    keys = partitionings_of(plan, broadcast_inputs, hot)
+    """Yields each edge between stateful nodes, and from the sources to them."""
+    partitionings = partitionings_of(plan, broadcast_inputs, skewed_keys)
     for node in plan.nodes:
         if is_stateful(node.op) or not node.inputs:
-            for way in stateful_edges(plan, node.id, output_partitioning(plan, node, keys)):
-                grouping_key = keys[way.consumer, way.port]
-                yield Exchange(node.id, way.consumer, way.port, way.key is None or way.key != grouping_key)
+            for edge in stateful_edges(plan, node.id, output_partitioning(plan, node, partitionings)):
+                grouping_key = partitionings[edge.consumer, edge.port]
+                yield Exchange(node.id, edge.consumer, edge.port, edge.key is None or edge.key != grouping_key)
 
 
 def fused_output_stage(
-    plan: Plan, stages: Sequence[Stage], broadcast_inputs: Collection[Address] = (), hot: SkewedKeys = NO_SKEWED_KEYS
+    plan: Plan,
+    stages: Sequence[Stage],
+    broadcast_inputs: Collection[Address] = (),
+    skewed_keys: SkewedKeys = NO_SKEWED_KEYS,
 ) -> tuple[Stage, ...]:
-    """The level that is worked off together with the end, if there is one: the last, where it takes no rounds, what it
-    makes is told where it lies, and the driver has to hear of nothing in between: at which instants something that is
-    told whole has changed, or is evaluated, since a stream is made there."""
+    """Returns the stage that runs in one step with the output: the last one, or none.
+
+    It must not be iterated, its rows must not be shuffled for the output, and the driver must not need a report in
+    between. The driver needs one if a snapshot is output only where it has changed, or if a derived stream of the stage
+    decides when a snapshot is evaluated.
+    """
     if not stages or stages[-1].recursive or any(reports_on_change(op) for _, op in plan.sinks):
         return ()
-    ends, last = {node.id for node, _ in plan.sinks}, stages[-1].nodes
-    makes = any(isinstance(plan.by_id[id].op, DerivedStream) for id in last)
+    sinks, last = {node.id for node, _ in plan.sinks}, stages[-1].nodes
+    has_derived_stream = any(isinstance(plan.by_id[id].op, DerivedStream) for id in last)
     moving = any(
-        hop.shuffles and hop.consumer in ends and hop.producer in last
-        for hop in exchanges_of(plan, broadcast_inputs, hot)
+        exchange.shuffles and exchange.consumer in sinks and exchange.producer in last
+        for exchange in exchanges_of(plan, broadcast_inputs, skewed_keys)
     )
-    return () if moving or (makes and rstream_nodes(plan)) else tuple(stages[-1:])
+    return () if moving or (has_derived_stream and rstream_nodes(plan)) else tuple(stages[-1:])
 
 
 def fused_joins_of(
-    plan: Plan, stages: Sequence[Stage], broadcast_inputs: Collection[Address] = (), hot: SkewedKeys = NO_SKEWED_KEYS
+    plan: Plan,
+    stages: Sequence[Stage],
+    broadcast_inputs: Collection[Address] = (),
+    skewed_keys: SkewedKeys = NO_SKEWED_KEYS,
 ) -> dict[str, FusedJoin]:
-    """The joins that are done as one (`squall.builders.runtime.multiway_join`): inside of a level without rounds,
-    between which no rows move."""
-    place = {id: level.number for level in stages if not level.recursive for id in level.nodes}
+    """Returns the joins that run as one (`squall.builders.runtime.multiway_join`): those inside a stage without
+    iterations, between which no rows are shuffled."""
+    place = {id: stage.number for stage in stages if not stage.recursive for id in stage.nodes}
     partitionings = {
-        hop.producer
-        for hop in exchanges_of(plan, broadcast_inputs, hot)
-        if not hop.shuffles and hop.producer in place and place[hop.producer] == place.get(hop.consumer)
+        exchange.producer
+        for exchange in exchanges_of(plan, broadcast_inputs, skewed_keys)
+        if not exchange.shuffles
+        and exchange.producer in place
+        and place[exchange.producer] == place.get(exchange.consumer)
     }
     return stars(plan, apart=plan.by_id.keys() - partitionings)
 
 
-def _stage_numbers(plan: Plan, into: dict[str, list[Exchange]]) -> dict[str, int]:
-    """The level of each node that keeps rows. A stream that is told whole is above those whose events say when."""
-    least: dict[str, int] = {}
-    heard = _rstream_dependencies(plan)
+def _stage_numbers(plan: Plan, exchanges_by_consumer: dict[str, list[Exchange]]) -> dict[str, int]:
+    """Returns the stage of each stateful node. A derived snapshot (`rstream`) comes after the streams whose events
+    decide when it is evaluated."""
+    lowest: dict[str, int] = {}
+    dependencies = _rstream_dependencies(plan)
     while True:
-        numbers = _lowest_stage_numbers(plan, into, least)
-        early = [(id, numbers[emitter]) for emitter, id in heard if numbers[id] <= numbers[emitter]]
+        numbers = _lowest_stage_numbers(plan, exchanges_by_consumer, lowest)
+        early = [(id, numbers[emitter]) for emitter, id in dependencies if numbers[id] <= numbers[emitter]]
         if not early:
             return numbers
-        least |= {id: max(number for other, number in early if other == id) + 1 for id, _ in early}
-        if max(least.values()) > len(plan.nodes):
-            raise BuilderError(f"`{early[0][0]}` is told whole when a stream has events that depend on it")
+        lowest |= {id: max(number for other, number in early if other == id) + 1 for id, _ in early}
+        if max(lowest.values()) > len(plan.nodes):
+            raise BuilderError(f"`{early[0][0]}` outputs a snapshot when a stream has events that depend on it")
 
 
 def _rstream_dependencies(plan: Plan) -> list[tuple[str, str]]:
-    """Nodes that make a stream, each with one that makes another which is told whole at times that the first one's
-    events say."""
+    """Returns pairs of derived stream nodes: the events of the first decide when the snapshot of the second is
+    evaluated."""
     feeds = [(node.id, node.op) for node in plan.nodes if isinstance(node.op, DerivedStream)]
     reporters = [(id, op) for id, op in feeds if op.output == "rstream"]
     return [
@@ -174,25 +193,42 @@ def _rstream_dependencies(plan: Plan) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def _lowest_stage_numbers(plan: Plan, into: dict[str, list[Exchange]], least: Mapping[str, int]) -> dict[str, int]:
-    """The same, where nodes are on some level at least. A node that looks at whole instants is above all recursions
-    that it depends on: these take rounds, and it has to see their outcome; and above all streams that it depends on,
-    which say when it does so."""
+def _lowest_stage_numbers(
+    plan: Plan, exchanges_by_consumer: dict[str, list[Exchange]], lowest: Mapping[str, int]
+) -> dict[str, int]:
+    """Returns the stage of each stateful node, where some nodes have a lowest stage.
+
+    A node that looks at complete instants comes after all recursions that it depends on, because it has to see their
+    outcome after the last iteration. It also comes after all streams that it depends on, because they decide when it
+    runs.
+    """
     numbers: dict[str, int] = {}
     unsettled: set[str] = set()
-    """The nodes to which rounds of their own level, or streams made there, may still bring something."""
+    """The nodes to which iterations of their own stage, or streams derived there, may still bring rows."""
     for component in plan.components:
         members = [id for id in component if is_stateful(plan.by_id[id].op)]
-        before = [hop for id in members for hop in into.get(id, []) if hop.producer not in component]
+        before = [
+            exchange
+            for id in members
+            for exchange in exchanges_by_consumer.get(id, [])
+            if exchange.producer not in component
+        ]
         recursive = len(component) > 1
         deletes = recursive and any(id in plan.retractable for id in members)
         timely = any(_is_event_time(plan.by_id[id]) for id in members)
-        steps = ((hop, hop.shuffles or deletes or (timely and hop.producer in unsettled)) for hop in before)
-        floors = (least.get(id, 1) for id in members)
-        number = max([1, *floors, *(numbers.get(hop.producer, 0) + moves for hop, moves in steps)])
+        steps = (
+            (exchange, exchange.shuffles or deletes or (timely and exchange.producer in unsettled))
+            for exchange in before
+        )
+        floors = (lowest.get(id, 1) for id in members)
+        number = max([1, *floors, *(numbers.get(exchange.producer, 0) + moves for exchange, moves in steps)])
         numbers.update({id: number for id in members if not isinstance(plan.by_id[id].op, Sink)})
-        makes = any(isinstance(plan.by_id[id].op, DerivedStream) for id in members)
-        if recursive or makes or any(hop.producer in unsettled and numbers[hop.producer] == number for hop in before):
+        has_derived_stream = any(isinstance(plan.by_id[id].op, DerivedStream) for id in members)
+        if (
+            recursive
+            or has_derived_stream
+            or any(exchange.producer in unsettled and numbers[exchange.producer] == number for exchange in before)
+        ):
             unsettled.update(members)
     return numbers
 
@@ -201,21 +237,21 @@ def _is_event_time(node: Node) -> bool:
     return isinstance(node.op, DerivedStream | Group | Slice)
 
 
-def _stage(plan: Plan, into: dict[str, list[Exchange]], numbers: dict[str, int], number: int) -> Stage:
+def _stage(plan: Plan, exchanges_by_consumer: dict[str, list[Exchange]], numbers: dict[str, int], number: int) -> Stage:
     nodes = tuple(node.id for node in plan.nodes if numbers.get(node.id) == number)
-    inner = [hop for id in nodes for hop in into.get(id, []) if hop.producer in nodes]
+    inner = [exchange for id in nodes for exchange in exchanges_by_consumer.get(id, []) if exchange.producer in nodes]
     linked: dict[str, list[str]] = {id: [] for id in nodes}
-    for hop in (hop for hop in inner if not hop.shuffles):
-        linked[hop.producer].append(hop.consumer)
-        linked[hop.consumer].append(hop.producer)
+    for exchange in (exchange for exchange in inner if not exchange.shuffles):
+        linked[exchange.producer].append(exchange.consumer)
+        linked[exchange.consumer].append(exchange.producer)
     stages = sorted((tuple(sorted(part, key=nodes.index)) for part in components(linked)), key=str)
     recursion = any(len(part) > 1 and set(part) & set(nodes) & plan.retractable for part in plan.components)
     timely = any(_is_event_time(plan.by_id[id]) for id in nodes)
-    return Stage(number, nodes, tuple(stages), any(hop.shuffles for hop in inner), recursion, timely)
+    return Stage(number, nodes, tuple(stages), any(exchange.shuffles for exchange in inner), recursion, timely)
 
 
 def stateless_chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
-    """The nodes without memory that rows of these go through, in the order of the plan."""
+    """Returns the stateless nodes that the rows of some nodes pass through, in the order of the plan."""
     waiting = list(starts)
     node_ids = {id for id in waiting if not is_stateful(plan.by_id[id].op)}
     while waiting:
@@ -225,41 +261,44 @@ def stateless_chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
     return tuple(node.id for node in plan.nodes if node.id in node_ids)
 
 
-def describe(plan: Plan, broadcast_inputs: Collection[Address] = (), hot: SkewedKeys = NO_SKEWED_KEYS) -> str:
-    """What runs where, as text: the nodes behind the sources, the levels with their stages, and the ends."""
-    keys = partitionings_of(plan, broadcast_inputs, hot)
-    ends = [node.id for node, _ in plan.sinks]
+def describe(plan: Plan, broadcast_inputs: Collection[Address] = (), skewed_keys: SkewedKeys = NO_SKEWED_KEYS) -> str:
+    """Describes what runs where: the nodes behind the sources, the stages with their pipelines, and the output
+    nodes."""
+    partitionings = partitionings_of(plan, broadcast_inputs, skewed_keys)
+    sinks = [node.id for node, _ in plan.sinks]
     lines = ["sources", "  lines are parsed where they are read"]
-    in_turn = ordered_scan_of(plan)
-    lines += [f"  {line}" for line in in_turn.describe()]
-    lines += _describe_stateless(plan, [node.id for node in plan.nodes if not node.inputs], in_turn.sources)
-    cut = stages_of(plan, broadcast_inputs, hot)
-    for level in cut:
-        rounds = ", in rounds until nothing moves" if level.recursive else ""
-        phases = ", deleting first and rederiving then" if level.has_deletions else ""
-        lines.append(f"level {level.number}{rounds}{phases}")
-        for stage in level.pipelines:
+    ordered_scan = ordered_scan_of(plan)
+    lines += [f"  {line}" for line in ordered_scan.describe()]
+    lines += _describe_stateless(plan, [node.id for node in plan.nodes if not node.inputs], ordered_scan.sources)
+    plan_stages = stages_of(plan, broadcast_inputs, skewed_keys)
+    for stage in plan_stages:
+        iteration = ", iterated until no rows move" if stage.recursive else ""
+        phases = ", deleting first and rederiving then" if stage.has_deletions else ""
+        lines.append(f"stage {stage.number}{iteration}{phases}")
+        for pipeline in stage.pipelines:
             lines += [
-                f"  stage of {len(stage)}",
-                *(f"    {id}{describe_partitioning(plan.by_id[id], keys)}" for id in stage),
+                f"  pipeline of {len(pipeline)}",
+                *(f"    {id}{describe_partitioning(plan.by_id[id], partitionings)}" for id in pipeline),
             ]
-        lines += _describe_stateless(plan, level.nodes)
+        lines += _describe_stateless(plan, stage.nodes)
     where = "".join(
-        f", in the tasks of level {level.number}" for level in fused_output_stage(plan, cut, broadcast_inputs, hot)
+        f", in the tasks of stage {stage.number}"
+        for stage in fused_output_stage(plan, plan_stages, broadcast_inputs, skewed_keys)
     )
-    lines += [f"end{where}", *(f"    {id}{describe_partitioning(plan.by_id[id], keys)}" for id in ends)]
+    lines += [f"end{where}", *(f"    {id}{describe_partitioning(plan.by_id[id], partitionings)}" for id in sinks)]
     return "\n".join(lines)
 
 
 def _describe_stateless(plan: Plan, starts: Sequence[str], excluded: Collection[str] = ()) -> list[str]:
-    """What is done where rows are made, since it needs no other rows. shown: is said already."""
+    """Describes the stateless nodes that run where their input is produced. excluded: nodes that are described
+    already."""
     node_ids = [id for id in stateless_chain(plan, starts) if id not in excluded]
     return [f"  then, row by row: {', '.join(node_ids)}"] if node_ids else []
 
 
-def describe_partitioning(node: Node, keys: Partitionings) -> str:
-    """By which columns the rows of a node are grouped, as text."""
-    grouping_keys = [keys[node.id, port] for port in range(len(node.inputs))]
+def describe_partitioning(node: Node, partitionings: Partitionings) -> str:
+    """Describes the columns by which the input rows of a node are partitioned."""
+    grouping_keys = [partitionings[node.id, port] for port in range(len(node.inputs))]
     if isinstance(node.op, TransitiveClosure) and grouping_keys == [BROADCAST]:
         return f" with all steps in every task, the pairs by {_describe_columns(BY_PATH_START)}"
     if grouping_keys and all(columns == BROADCAST for columns in grouping_keys):
@@ -288,7 +327,7 @@ def _describe_columns(key: Partitioning | None) -> str:
 
 
 def _describe_split_keys(grouping_keys: Sequence[Partitioning | None]) -> str:
-    """How the rows of hot keys lie, as text: many keys of the same kind are counted."""
+    """Describes where the rows of skewed keys are. Many keys of the same kind are counted."""
     by = [dict(key.hot) if isinstance(key, SkewedPartitioning) else {} for key in grouping_keys]
     alike: dict[str, list[str]] = {}
     for key in by[0]:
@@ -298,7 +337,7 @@ def _describe_split_keys(grouping_keys: Sequence[Partitioning | None]) -> str:
             if key in placement
         )
         alike.setdefault(", ".join(placements), []).append(key.replace("\n", " "))
-    return "".join(f"; of the hot {_first_keys(keys)}: {how}" for how, keys in alike.items())
+    return "".join(f"; of the skewed keys {_first_keys(partitionings)}: {how}" for how, partitionings in alike.items())
 
 
 def _describe_placement(columns: Columns) -> str:
