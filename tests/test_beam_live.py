@@ -273,7 +273,7 @@ def test_the_watermark_follows_the_events(tmp_path: Path) -> None:
 def test_a_producer_that_is_fast_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from squall.builders.beam.live import MAX_BATCHES_IN_FLIGHT
 
-    monkeypatch.setattr("squall.builders.distributed.io.prefetch.AHEAD", 2)
+    monkeypatch.setattr("squall.builders.distributed.io.prefetch.MAX_PREFETCHED_BATCHES", 2)
     handed: list[int] = []
 
     def batches() -> Iterator[list[Event]]:

@@ -33,7 +33,7 @@ def times(found: Sequence[Parsed]) -> list[int]:
 def test_wherever_a_file_is_cut_each_line_is_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, block: int
 ) -> None:
-    monkeypatch.setattr(module, "_BLOCK", block)
+    monkeypatch.setattr(module, "_BLOCK_BYTES", block)
     path = tmp_path / "a.ntt"
     path.write_bytes(((end if end.strip("\n") else "\n").join(LINES) + end).encode())
     size = path.stat().st_size
@@ -46,7 +46,7 @@ def test_wherever_a_file_is_cut_each_line_is_read_once(
 
 
 def test_what_is_malformed_is_told_by_its_place_in_the_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK", 100)
+    monkeypatch.setattr(module, "_BLOCK_BYTES", 100)
     path = tmp_path / "a.ntt"
     text = "\n".join([*LINES[:5], "broken", *LINES[5:9], "broken", LINES[9]])
     path.write_text(text)

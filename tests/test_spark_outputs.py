@@ -68,7 +68,7 @@ def test_answers_of_several_tasks_come_in_order(count: int, tmp_path: Path) -> N
 
 def test_a_task_holds_no_more_than_so_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It writes several files then, each in order."""
-    monkeypatch.setattr(task_output, "_MOST", 20)
+    monkeypatch.setattr(task_output, "_MAX_ROWS_PER_FILE", 20)
     task = answers(50, seed=1)
     names = [message.row for message in told(of(*task), tmp_path)]
     assert [len(list(merged([tmp_path / name]))) for name in names] == [21, 21, 8]
