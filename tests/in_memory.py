@@ -111,7 +111,7 @@ class MemoryExchange:
         self.files = files
         self.partitions = partitions
         self.workers = workers
-        self.owners = tuple(bucket * 7 % partitions for bucket in range(BUCKET_COUNT))
+        self.bucket_partitions = tuple(bucket * 7 % partitions for bucket in range(BUCKET_COUNT))
 
     def stored_records(self, kind: str, level: int, folders: Iterable[Folder]) -> Messages | None:
         events = [self.files.read(*part) for part in task_output.files_of(self.files, kind, level, folders)]
@@ -147,7 +147,7 @@ class MemoryExchange:
     def shuffle(self, messages: Messages, step: WorkerStep, partitions: int) -> Messages:
         parts: list[Messages] = [[] for _ in range(partitions)]
         for message in messages:
-            parts[self.owners[message.bucket] if partitions > 1 else 0].append(message)
+            parts[self.bucket_partitions[message.bucket] if partitions > 1 else 0].append(message)
         return [message for part in parts for message in self.map_partitions(part, step)]
 
     def map_partitions(self, messages: Messages, step: WorkerStep) -> Messages:

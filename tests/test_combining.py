@@ -199,7 +199,7 @@ def test_few_rows_move_and_few_are_kept(
     system = apply_profile(squall.compile(PREFIX + query, lexer="sparql"), window=window)
     plan = squall.plan(system)
     exchange = Counting(plan)
-    job = micro_batch.MicroBatches(exchange, exchange.files, PhysicalPlan(plan, stages_of(plan)), 0, most=0)
+    job = micro_batch.MicroBatches(exchange, exchange.files, PhysicalPlan(plan, stages_of(plan)), 0, max_cached_rows=0)
     every = stream("".join(f"{time} :n{time} :p :c{time % 2}\n" for time in range(300)))
     outputs: list[Output] = []
     for batch in ([], every[:100], every[100:200], every[200:]):

@@ -215,7 +215,7 @@ def told(plan: Plan, events: list[Event], hot: SkewedKeys | None = None) -> tupl
     """The outputs of a run of one batch, and how many of them each task has told."""
     exchange = OutputSpec()
     program = PhysicalPlan(plan, stages_of(plan, (), hot or {}), skewed_keys=hot or {})
-    job = micro_batch.MicroBatches(exchange, exchange.files, program, 0, most=0)
+    job = micro_batch.MicroBatches(exchange, exchange.files, program, 0, max_cached_rows=0)
     messages = chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(events)))
     job.process(messages, last=True, keep=False)
     return list(job.outputs()), exchange.told_by
@@ -438,7 +438,7 @@ def test_what_goes_to_all_tasks_waits_once(tasks: tuple[int, int]) -> None:
         program = PhysicalPlan(plan, stages_of(plan, spread), broadcast_inputs=spread)
         assert program.fused_output_stages
         exchange = in_memory.MemoryExchange(files, number)
-        job = micro_batch.MicroBatches(exchange, files, program, 0, most=0)
+        job = micro_batch.MicroBatches(exchange, files, program, 0, max_cached_rows=0)
         actual = in_memory.in_files([event for event in events if event.time == time])
         job.process(chain(() if job.committed_count else in_memory.start(job), in_memory.read(job, actual)))
         outputs += job.outputs()

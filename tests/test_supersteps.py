@@ -357,7 +357,7 @@ def work(rule: str, together: int = 0, edges: str = EDGES, **options: Any) -> mi
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{rule}", lexer="jena", **options))
     files = in_memory.MemoryFiles()
     job = micro_batch.MicroBatches(
-        in_memory.MemoryExchange(files), files, PhysicalPlan(plan, stages_of(plan)), together, most=0
+        in_memory.MemoryExchange(files), files, PhysicalPlan(plan, stages_of(plan)), together, max_cached_rows=0
     )
     job.process(chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(stream(edges)))))
     return job

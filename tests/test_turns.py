@@ -184,7 +184,12 @@ def test_time_has_passed_the_end_of_what_was_made_when_all_sources_have_ended(fe
     plan = squall.plan(with_windows(made("istream", window=SlidingWindow(50)), window=SlidingWindow(2)))
     files = in_memory.MemoryFiles()
     job = micro_batch.MicroBatches(
-        in_memory.MemoryExchange(files), files, PhysicalPlan(plan, stages_of(plan)), 0, most=0, few=few
+        in_memory.MemoryExchange(files),
+        files,
+        PhysicalPlan(plan, stages_of(plan)),
+        0,
+        max_cached_rows=0,
+        max_single_task_bytes=few,
     )
     parts = in_memory.in_files(stream("1 :a :p :b\n3 :b :p :c"))
     if job.fits_single_task(0):
@@ -202,12 +207,12 @@ def placed(plan: Plan, events: Sequence[Event]) -> dict[str, set[int]]:
     """The partitions that take facts in turn, by the stream of these."""
     files = in_memory.MemoryFiles()
     exchange = in_memory.MemoryExchange(files)
-    job = micro_batch.MicroBatches(exchange, files, PhysicalPlan(plan, stages_of(plan)), 0, most=0)
+    job = micro_batch.MicroBatches(exchange, files, PhysicalPlan(plan, stages_of(plan)), 0, max_cached_rows=0)
     results: dict[str, set[int]] = {}
     for part in in_memory.in_files(events):
         for message in from_arrow(job.source_step(lambda *_, part=part: iter([part]))(iter(()))):
             if message.level == ORDERED_SCAN:
-                results.setdefault(message.row.split("\n")[1], set()).add(exchange.owners[message.bucket])
+                results.setdefault(message.row.split("\n")[1], set()).add(exchange.bucket_partitions[message.bucket])
     return results
 
 
@@ -233,7 +238,7 @@ def test_the_levels_behind_are_spread() -> None:
     plan = squall.plan(squall.compile(RULES, lexer="jena", window=CountWindow(40)))
     files = in_memory.MemoryFiles()
     job = micro_batch.MicroBatches(
-        in_memory.MemoryExchange(files), files, PhysicalPlan(plan, stages_of(plan)), 0, most=0
+        in_memory.MemoryExchange(files), files, PhysicalPlan(plan, stages_of(plan)), 0, max_cached_rows=0
     )
     events = [Event(time, (Triple(_node(time), P, _node(time + 1)),)) for time in range(60)]
     job.process([message for part in in_memory.in_files(events) for message in in_memory.read(job, [part])])

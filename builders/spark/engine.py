@@ -39,7 +39,7 @@ class SparkEngine:
         self.partitions = max(2, spark.sparkContext.defaultParallelism)
 
     @cached_property
-    def owners(self) -> BucketPartitions:
+    def bucket_partitions(self) -> BucketPartitions:
         """The partition of each bucket. Every partition gets as near as can be the same number of buckets. (Spark's own
         hash gives some partitions twice as many.)"""
         return tuple(bucket % self.partitions for bucket in range(BUCKET_COUNT))
@@ -48,7 +48,7 @@ class SparkEngine:
     def _numbers(self) -> list[int]:
         """For each partition that owns a bucket, a number that Spark's hash sends there. Computing it takes a Spark
         job, so a run with only single-task batches does without it."""
-        return _numbers(self.spark, self.partitions, max(self.owners) + 1)
+        return _numbers(self.spark, self.partitions, max(self.bucket_partitions) + 1)
 
     @cached_property
     def nothing(self) -> RDD[int]:

@@ -1,13 +1,13 @@
-"""One micro-batch of a distributed builder: a chain of bounded jobs, from messages of the sources to outputs and state.
+"""One micro-batch of a distributed engine: a chain of bounded jobs, from records of the sources to outputs and state.
 
-Each *superstep* shuffles the rows on their way to a level, and works them off in Python workers (the bulk synchronous
-model: Valiant 1990), which hold or read what the level keeps (`squall.builders.distributed.exec.state_cache`). Levels
-follow each other in one job; messages for later ones are handed on. A level inside which rows move takes supersteps,
-each a job, until nothing moves any more. What a job leaves its tasks write as Parquet
-(`squall.builders.distributed.io.task_output`), which cuts the lineage and makes the batch repeatable.
+Each step shuffles the rows on their way to a stage, and processes them in Python workers (the bulk synchronous model:
+Valiant 1990). The workers cache or read the state of the stage (`squall.builders.distributed.exec.state_cache`).
+Consecutive stages run in one job; records for later ones pass through. A recursive stage is iterated, one job for each
+iteration, until no rows move. Tasks write what a job leaves as Parquet (`squall.builders.distributed.io.task_output`).
+That cuts Spark's lineage and makes the batch repeatable.
 
-Where the answer depends on all of an instant, rows wait until time has passed the instant at which they begin; then
-what looks at instants as a whole goes through all of them, in order.
+Where the answer depends on all of an instant, rows are buffered until the watermark has passed the time at which they
+begin to hold. Then the nodes that look at complete instants process them in order.
 """
 
 from __future__ import annotations
@@ -75,19 +75,24 @@ from squall.plan.operators import DerivedStream
 from squall.rdf import ALWAYS, FOREVER
 
 _MAX_ADDED_FACTOR = 10
-"""So many times as many rows as one task works off it adds up."""
+"""One task compacts up to this many times the rows that one task processes."""
 
 
 @dataclass
 class Progress:
-    """How far a job has come: what the commit of its last batch says. All times are integer ms.
+    """How far a job has come, as the commit of its last batch says. All times are integer ms.
 
-    passed: the latest event time so far. worked: the instants up to this one have been worked off. ends: the latest
-    time at which what has been read begins or ends, if it does.
-    number: Spark's own number of the last micro-batch; -1 before the first.
-    held: the folders in which rows wait for their instant to be whole, each with the latest time at which one begins,
-    and how many they are at most. rows: how many rows the state has at most.
-    instants: what is known of evaluation instants (`Instants.rows`), by number of the operation node.
+    The names of the attributes are part of the checkpoint format.
+
+    Attributes:
+        passed: the latest event time so far.
+        worked: the instants up to this time have been processed.
+        ends: the latest time at which a fact that has been read begins or ends to hold.
+        number: Spark's own number of the last micro-batch; -1 before the first.
+        held: the folders of buffered rows, each with the latest time at which one begins to hold, and the most rows
+            that it holds.
+        rows: the most rows that the state has.
+        instants: the state of the evaluation instants (`Instants.rows`), by number of the sink node.
     """
 
     passed: int = ALWAYS
@@ -100,64 +105,74 @@ class Progress:
 
     @property
     def folders(self) -> list[Folder]:
-        """Those in which rows wait."""
+        """The folders of buffered rows."""
         return [tuple(folder) for folder, _, _ in self.held]
 
     @property
     def known(self) -> int:
-        """How many rows there are at most, those that wait and those of the state."""
+        """The most rows that there are: buffered ones and those of the state."""
         return self.rows + sum(rows for _, _, rows in self.held)
 
 
 class MicroBatches:
-    """The batches of one job, one after the other; the state between them lies in the store.
+    """The micro-batches of one job, one after the other. The state between them is in the store.
 
-    done: how many are committed. needs_complete_instants: whether an instant is worked off only when all of it is
-    there; then rows from the time `span.now + 1` on wait. at_once: no level takes rounds, and of what the sources hold
-    nothing has to be known to all before it is worked off but how far time has come, which the rows bring along: a
-    batch is one job. together: up to how many rows, those of the batch and of the state, another batch is worked off by
-    a single task; few: up to how many bytes that are read one task works a batch off straight through (-1: never),
-    where the state has up to so many rows, too, or as many as `state` says. most: how many rows of state a worker holds
-    from one superstep to the next, at most."""
+    Args:
+        engine: stores, shuffles and processes records.
+        store: the files of the job.
+        program: the physical plan.
+        max_single_task_rows: one task processes a batch whose rows, with those of the state, are at most so many.
+        max_cached_rows: the most rows of state that a worker caches from one step to the next.
+        max_single_task_bytes: one task processes a batch of at most so many bytes from its sources to its outputs (-1:
+            never).
+        max_single_task_state_rows: this also needs a state of at most so many rows, or of `max_single_task_rows`.
+
+    Attributes:
+        committed_count: the number of committed batches.
+        needs_complete_instants: whether an instant is processed only when it is complete. Then rows from the time
+            `span.now + 1` on are buffered.
+        is_single_job: whether a batch is one job. No stage is iterated, and before processing the only thing to know
+            about all sources is the watermark, which comes with the rows.
+    """
 
     def __init__(
         self,
-        exchange: Engine,
+        engine: Engine,
         store: Files,
         program: PhysicalPlan,
-        together: int,
-        most: int,
-        few: int = -1,
-        state: int = 0,
+        max_single_task_rows: int,
+        max_cached_rows: int,
+        max_single_task_bytes: int = -1,
+        max_single_task_state_rows: int = 0,
     ) -> None:
-        self.engine = exchange
+        self.engine = engine
         self.store = store
         self.program = program
-        self.max_single_task_rows = together
-        self.max_single_task_bytes = few if together > 0 else -1
-        self.max_single_task_state_rows = max(together, state)
+        self.max_single_task_rows = max_single_task_rows
+        self.max_single_task_bytes = max_single_task_bytes if max_single_task_rows > 0 else -1
+        self.max_single_task_state_rows = max(max_single_task_rows, max_single_task_state_rows)
         plan = program.plan
         router = program.router()
         self.numbers = numbers = router.numbers
         self.broadcast_stages = router.broadcast_stages
-        """The levels to which rows come that go to all tasks."""
+        """The stages that get broadcast rows."""
         self.sinks = {numbers[node.id]: op for node, op in plan.sinks}
         self.change_sinks = {number for number, op in self.sinks.items() if reports_on_change(op)}
         self.needs_complete_instants = program.needs_complete_instants
         self.committed_count = len(store.numbers("commits"))
         self.progress = Progress(**(store.read("commits", f"{self.committed_count - 1}.json") or {}))
         self.instants = {number: Instants(op) for number, op in rstream_nodes(plan).items()}
-        """When what is told whole is evaluated, by the number of the node: answers, and streams that the plan makes."""
-        makers = [router.stage_numbers[node.id] for node in plan.nodes if isinstance(node.op, DerivedStream)]
-        self.stream_stages = {*makers} if self.instants else set()
-        """The levels that make streams which may say when something is told whole."""
+        """When snapshots are evaluated, by the number of the node: those of outputs, and of derived streams."""
+        stream_stages = [router.stage_numbers[node.id] for node in plan.nodes if isinstance(node.op, DerivedStream)]
+        self.stream_stages = {*stream_stages} if self.instants else set()
+        """The stages that derive streams which may decide when a snapshot is evaluated."""
         self.fused_output_stages = program.fused_output_stages
-        """The last level, if it is worked off together with the end,"""
+        """The last stage, if it runs in one step with the output,"""
         self.separate_stages = program.stages[: len(program.stages) - len(self.fused_output_stages)]
-        """and those before."""
-        self.is_single_job = not self.instants and not any(level.recursive for level in program.stages)
+        """and the stages before it."""
+        self.is_single_job = not self.instants and not any(stage.recursive for stage in program.stages)
         self.source_record_types = (BUFFERED,) if self.is_single_job else (ROW, BUFFERED)
-        """As what the rows of the sources are stored."""
+        """The types under which the rows of the sources are stored."""
         for number, instants in self.instants.items():
             if str(number) in self.progress.instants:
                 instants.take(self.progress.instants[str(number)])
@@ -165,28 +180,28 @@ class MicroBatches:
         state_folders: list[Folder] = [("base", self.base_number)] if self.base_number >= 0 else []
         for batch in range(self.base_number + 1, self.committed_count):
             state_folders += [("runs", batch, step) for step in self.store.names("runs", batch)]
-        self.state_versions = StateVersions(store, state_folders, exchange.reader(), most)
+        self.state_versions = StateVersions(store, state_folders, engine.reader(), max_cached_rows)
         self.step_names: list[str] = []
         self.source_folders: list[Folder] = []
-        """The step of the batch that holds what came from the sources."""
+        """The step of the batch that holds the records of the sources."""
         self.output_files: tuple[str, ...] = ()
-        """The files that hold its answers."""
+        """The files with the outputs of the batch."""
         self.report = TaskReport()
         self.report_times = ReportTimes()
         self.node_metrics = NodeMetrics(plan)
         self.added_state_rows = 0
         self.rows_since_compaction = 0
-        """How many rows this process has seen added to the state since it was compacted."""
+        """The number of rows that this process has added to the state since it was compacted."""
         self.cached_state_rows: int | None = None
-        """How many rows operators hold behind it, if they hold all of the state."""
+        """The number of rows that operators hold after the batch, if they hold all of the state."""
         self.latest_end = ALWAYS
-        """The latest time at which anything begins or ends that has come, or has been made of it, if it does."""
+        """The latest time at which a fact of the batch, or one derived from it, begins or ends to hold."""
         self.keeps_state = True
         self.span = Span(ALWAYS - 1, ALWAYS)
 
     @property
     def earliest(self) -> int:
-        """The time (integer ms) before which an event is late."""
+        """The time before which an event is late (integer ms)."""
         watermark = self.progress.passed
         return (
             watermark + 1 if self.needs_complete_instants and ALWAYS < watermark <= self.progress.worked else watermark
@@ -194,70 +209,74 @@ class MicroBatches:
 
     @property
     def unfinished(self) -> bool:
-        """Whether there is something to do when no more events will come."""
+        """Whether something is left to process when no more events follow."""
         return self.needs_complete_instants and self.progress.worked < self.progress.passed
 
     # A batch
 
     def initial_records(self) -> Sequence[Record | RowBatch]:
-        """The messages that start the program."""
+        """Returns the records that start the program."""
         return list(initial_records(self.program))
 
     def initial_step(self, first: Sequence[Record | RowBatch]) -> WorkerStep:
-        """The worker's function that makes these messages, of nothing."""
+        """Returns the worker's function that outputs these records."""
         return self._source_stage(constant_step(first))
 
     def source_step(self, parse: Parse) -> WorkerStep:
-        """The worker's function from lines to messages."""
+        """Returns the worker's function from lines to records."""
         return self._source_stage(source_step(self.program, self.earliest, parse))
 
     def _source_stage(self, step: WorkerStep) -> WorkerStep:
-        """The function, what it makes being stored where a job of its own makes it; later, where facts are taken in
-        turn first."""
+        """Returns the step, which stores its records if it has a job of its own. If an ordered scan follows, that
+        stores them instead."""
         return step if self.program.ordered_scan.sources else self._stored_or_timed(step)
 
-    def _scanned_in_order(self, messages: Frame) -> Frame:
-        """The messages of the sources, their facts taken in turn that have to be."""
+    def _scanned_in_order(self, records: Frame) -> Frame:
+        """Returns the records of the sources after the ordered scan, if there is one."""
         if not self.program.ordered_scan.sources:
-            return messages
-        step = ordered_scan_step(self.program, self._state([ORDERED_SCAN], self.engine.owners, self.keeps_state))
-        return self.engine.shuffle(messages, self._stored_or_timed(step), self.engine.partitions)
+            return records
+        step = ordered_scan_step(
+            self.program, self._state([ORDERED_SCAN], self.engine.bucket_partitions, self.keeps_state)
+        )
+        return self.engine.shuffle(records, self._stored_or_timed(step), self.engine.partitions)
 
     def _stored_or_timed(self, step: WorkerStep) -> WorkerStep:
         if not self.is_single_job:
             return self.engine.with_record_files(step, self._next_step(0))
-        levels = (*(level.number for level in self.program.stages), OUTPUT_STAGE)
+        stages = (*(stage.number for stage in self.program.stages), OUTPUT_STAGE)
         return (
-            with_watermark(step, self._partition_places(levels, self.engine.owners))
+            with_watermark(step, self._partition_places(stages, self.engine.bucket_partitions))
             if self.needs_complete_instants
             else step
         )
 
-    def process(self, messages: Frame | None, last: bool = False, keep: bool = True) -> None:
-        """Works a batch off. Nothing of it counts before `commit`.
+    def process(self, records: Frame | None, last: bool = False, keep: bool = True) -> None:
+        """Processes a batch. It counts only after `commit`.
 
-        messages: of the sources; None if there are none. last: no more events will come, so that every instant is
-        whole. keep: more batches follow, which have to know of this one.
+        Args:
+            records: the records of the sources, or None if there are none.
+            last: whether no more events follow, so that every instant is complete.
+            keep: whether more batches follow, which need the state.
         """
         self._reset(keep)
-        messages = None if messages is None else self._scanned_in_order(messages)
-        evaluations = ReportTimes()
-        if self.is_single_job and messages is not None:
-            self._process_in_one_job(messages, last)
+        records = None if records is None else self._scanned_in_order(records)
+        report_times = ReportTimes()
+        if self.is_single_job and records is not None:
+            self._process_in_one_job(records, last)
         else:
-            if messages is not None:
-                self.report = self._run_job(messages)
+            if records is not None:
+                self.report = self._run_job(records)
                 self.source_folders = self._batch_folders(self.step_names)
             self.span = Span(self.progress.worked, self._complete_until(last))
             add_evaluation_times(self.instants, self.report.evaluations)
             if self.progress.known + self.report.row_count <= self.max_single_task_rows and not self.stream_stages:
-                evaluations = self._process_in_one_task(self._report_times_of(self.sinks))
+                report_times = self._process_in_one_task(self._report_times_of(self.sinks))
             else:
-                evaluations = self._process_by_stages()
-        self.report_times = evaluations
+                report_times = self._process_by_stages()
+        self.report_times = report_times
 
     def _reset(self, keep: bool) -> None:
-        """A batch is worked off, for the first time or once more."""
+        """Starts a batch, for the first time or again."""
         self.store.delete("runs", self.committed_count)
         self.store.delete(*self._output_folder())
         self.step_names, self.source_folders, self.output_files, self.report, self.added_state_rows = (
@@ -274,24 +293,24 @@ class MicroBatches:
         self.cached_state_rows = None
 
     def output_frame(self) -> Frame | None:
-        """What the batch has to hand on, as the messages of `output_step`."""
+        """Returns the outputs of the batch as records (`output_step`)."""
         return self.engine.output_frame(self._output_folder(), self.output_files)
 
     def outputs(self) -> Iterator[Output]:
-        """The outputs of the batch, in the order of time."""
+        """Yields the outputs of the batch in the order of time."""
         answers = self.engine.read_outputs(self._output_folder(), self.output_files)
         yield from snapshot_outputs(answers, self.sinks, self.report_times)
 
     def commit(self, number: int | None) -> None:
-        """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
-        before = self.progress
-        watermark, ends = max(before.passed, self.report.latest_time), max(before.ends, self.latest_end)
+        """Commits the batch, whose outputs are durable. number: Spark's number of the micro-batch."""
+        previous = self.progress
+        watermark, ends = max(previous.passed, self.report.latest_time), max(previous.ends, self.latest_end)
         is_last = self.span.now == FOREVER - 1
         processed_until = self._final_time(max(watermark, ends)) if is_last else self.span.now
         buffered = (
             []
             if is_last or not self.needs_complete_instants
-            else [waiting for waiting in before.held if waiting[1] > processed_until]
+            else [waiting for waiting in previous.held if waiting[1] > processed_until]
         )
         if self.needs_complete_instants and self.report.latest_start > processed_until:
             buffered += [
@@ -301,15 +320,15 @@ class MicroBatches:
             passed=max(watermark, processed_until) if is_last else watermark,
             worked=processed_until,
             ends=ends,
-            number=before.number if number is None else number,
+            number=previous.number if number is None else number,
             held=buffered,
-            rows=before.rows + self.added_state_rows if self.cached_state_rows is None else self.cached_state_rows,
+            rows=previous.rows + self.added_state_rows if self.cached_state_rows is None else self.cached_state_rows,
             instants={str(number): list(instants.rows()) for number, instants in self.instants.items()},
         )
         self.store.write(asdict(self.progress), "commits", f"{self.committed_count}.json")
         self.state_versions.commit()
         self.rows_since_compaction += self.added_state_rows
-        for folder in (*before.folders, *self._batch_folders(self.step_names)):
+        for folder in (*previous.folders, *self._batch_folders(self.step_names)):
             for kind in BATCH_LOCAL if folder not in self.progress.folders else ():
                 self.store.delete(*folder, kind)
         self.store.delete(*self._output_folder())
@@ -318,13 +337,13 @@ class MicroBatches:
             self._compact()
 
     def _report_times_of(self, numbers: Collection[int]) -> ReportTimes:
-        """When what these nodes make is evaluated in this batch, if it is told whole."""
+        """Returns when the snapshots of some nodes are evaluated in this batch."""
         return ReportTimes.upto(
             {number: instants for number, instants in self.instants.items() if number in numbers}, self.span.now
         )
 
     def _complete_until(self, last: bool) -> int:
-        """The time up to which instants are worked off."""
+        """Returns the time up to which instants are processed."""
         if last:
             return FOREVER - 1
         latest = max(self.progress.passed, self.report.latest_time)
@@ -333,22 +352,22 @@ class MicroBatches:
         )
 
     def _final_time(self, time: int) -> int:
-        """The time after which nothing changes, if no more events come after this time."""
+        """Returns the time after which nothing changes, if no more events follow this time."""
         periods = [op.report.period for op in self.sinks.values() if op.report.policy == "periodic"]
         return max([time, *(-(-time // period) * period for period in periods)]) if time > ALWAYS else time
 
     # Steps: each a folder of messages, by kind and level
 
     def _next_step(self, number: int | None = None) -> Folder:
-        """The folder of the next step of this batch, or of one of them."""
+        """Returns the folder of the batch's next step, or of the step with a number."""
         return ("runs", self.committed_count, f"{len(self.step_names) if number is None else number:04d}")
 
-    def _run_job(self, messages: Frame) -> TaskReport:
-        """Runs a job, which stores what it leaves as the next step of this batch. Answers with what it tells."""
-        return self._record_job(self.engine.run(messages))
+    def _run_job(self, records: Frame) -> TaskReport:
+        """Runs a job, stores its records as the next step of the batch, and returns its report."""
+        return self._record_job(self.engine.run(records))
 
     def _record_job(self, report: TaskReport) -> TaskReport:
-        """A job has stored what it leaves as the next step of this batch."""
+        """Notes that a job has stored its records as the next step of the batch."""
         folder = self._next_step()
         task_output.write_file_list(self.store, folder, report.files)
         self.step_names.append(str(folder[-1]))
@@ -360,7 +379,7 @@ class MicroBatches:
         return report
 
     def _output_folder(self) -> Folder:
-        """The folder of the batch in which answers are."""
+        """Returns the folder of the batch's outputs."""
         return ("outputs", self.committed_count)
 
     def _batch_folders(self, steps: Iterable[str]) -> list[Folder]:
@@ -368,52 +387,52 @@ class MicroBatches:
 
     # What levels keep
 
-    def _state(self, levels: Iterable[int], owners: BucketPartitions, keep: bool) -> State:
-        return self.state_versions.state(levels, owners, keep, self._state_watermark())
+    def _state(self, stages: Iterable[int], bucket_partitions: BucketPartitions, keep: bool) -> State:
+        return self.state_versions.state(stages, bucket_partitions, keep, self._state_watermark())
 
     def _output_state(self) -> State:
-        """What the operation nodes keep."""
-        return self._state([OUTPUT_STAGE], self.engine.owners, self.keeps_state)
+        """Returns the state of the sink nodes."""
+        return self._state([OUTPUT_STAGE], self.engine.bucket_partitions, self.keeps_state)
 
     def _state_watermark(self) -> int:
-        """The time (integer ms) before which nothing begins that is still to come."""
+        """Returns the time before which no row that is still to come begins to hold (integer ms)."""
         return self.progress.worked if self.needs_complete_instants else self.progress.passed
 
-    def _wake_frame(self, levels: Iterable[int], owners: BucketPartitions) -> Frame:
-        """What lets all partitions of some levels work, whether something comes for them or not."""
-        return self.engine.wake_records(self._partition_places(levels, owners))
+    def _wake_frame(self, stages: Iterable[int], bucket_partitions: BucketPartitions) -> Frame:
+        """Returns the records that make all partitions of some stages run, whether rows arrive for them or not."""
+        return self.engine.wake_records(self._partition_places(stages, bucket_partitions))
 
-    def _partition_places(self, levels: Iterable[int], owners: BucketPartitions) -> list[tuple[int, int]]:
-        """All partitions of some levels: each with one of its buckets."""
-        buckets = {owner: bucket for bucket, owner in enumerate(owners)}.values()
-        return [(level, bucket) for level in levels for bucket in buckets]
+    def _partition_places(self, stages: Iterable[int], bucket_partitions: BucketPartitions) -> list[tuple[int, int]]:
+        """Returns all partitions of some stages, each with one of its buckets."""
+        buckets = {owner: bucket for bucket, owner in enumerate(bucket_partitions)}.values()
+        return [(stage, bucket) for stage in stages for bucket in buckets]
 
     # The sources' messages
 
     def dead_letters(self) -> Iterator[DeadLetter]:
-        """The statements of the batch that could not be used."""
+        """Yields the dead letters of the batch."""
         for text in self.engine.stored_rows(DEAD_LETTER, 0, self.source_folders):
             yield DeadLetter(*json.loads(text))
 
-    def _input_rows(self, level: int) -> Frame | None:
-        """The rows on their way to a level: those of the sources that have waited until now, new ones that need not
-        wait, and what other levels have made of them."""
+    def _input_rows(self, stage: int) -> Frame | None:
+        """Returns the rows on their way to a stage: buffered ones of the sources, new ones, and those that earlier
+        stages have output."""
         folders = [*self.progress.folders, *self.source_folders]
-        rows = self.engine.union(self.engine.stored_records(kind, level, folders) for kind in self.source_record_types)
+        rows = self.engine.union(self.engine.stored_records(kind, stage, folders) for kind in self.source_record_types)
         if rows is not None and self.needs_complete_instants:
             rows = self.engine.with_record_type(READY, rows)
         state_folders = [folder for folder in self._batch_folders(self.step_names) if folder not in self.source_folders]
-        return self.engine.union([rows, self.engine.stored_records(ROW, level, state_folders)])
+        return self.engine.union([rows, self.engine.stored_records(ROW, stage, state_folders)])
 
     def _time_advances(self) -> bool:
-        """Whether there are instants to be worked off, whatever comes."""
+        """Returns whether instants have to be processed even if no rows arrive."""
         return self.needs_complete_instants and self.span.before < self.span.now
 
     # All in one job, of one task
 
     def fits_single_task(self, size: int) -> bool:
-        """Whether a batch of so many bytes is worked off straight through. (When answers are evaluated that are told
-        whole, the driver has to say.)"""
+        """Returns whether one task processes a batch of so many bytes from sources to outputs. If snapshots are
+        evaluated, the driver has to decide when, so it does not."""
         return (
             not self.instants
             and size <= self.max_single_task_bytes
@@ -423,56 +442,62 @@ class MicroBatches:
     def process_in_single_task(
         self, parse: Parse, first: Sequence[Record | RowBatch] = (), last: bool = False, keep: bool = True
     ) -> None:
-        """Works such a batch off, as `work` does. parse: reads the sources. first: the messages that start the program,
-        if it starts."""
+        """Processes such a batch as `process` does.
+
+        Args:
+            parse: reads the sources.
+            first: the records that start the program, if it starts.
+            last: as for `process`.
+            keep: as for `process`.
+        """
         self._reset(keep)
-        levels = [*(level.number for level in self.program.stages), OUTPUT_STAGE]
-        places = [(kind, level) for kind in self.source_record_types for level in levels]
+        stages = [*(stage.number for stage in self.program.stages), OUTPUT_STAGE]
+        places = [(kind, stage) for kind in self.source_record_types for stage in stages]
         waited = [file for place in places for file in task_output.files_of(self.store, *place, self.progress.folders)]
         span = self._span_before_reading(last)
-        states = (self._state(part, SINGLE_PARTITION, keep) for part in ([ORDERED_SCAN], levels[:-1], [OUTPUT_STAGE]))
+        states = (self._state(part, SINGLE_PARTITION, keep) for part in ([ORDERED_SCAN], stages[:-1], [OUTPUT_STAGE]))
         step = SingleTask(self.program, parse, self.earliest, first, waited, span, *states)
         self._record_single_job(self.engine.run_tasks([self._with_files(step)]), last)
         self.cached_state_rows = self.report.cached_rows if keep else None
 
     def _span_before_reading(self, last: bool) -> Span:
-        """The time that passes, as far as it is known before the sources are read."""
-        before = self.progress.worked
-        return Span(before, self._complete_until(last) if self.needs_complete_instants else before)
+        """Returns the time that passes, as far as it is known before the sources are read."""
+        previous = self.progress.worked
+        return Span(previous, self._complete_until(last) if self.needs_complete_instants else previous)
 
     def _record_single_job(self, report: TaskReport, last: bool) -> None:
-        """The job is done that is all of the batch."""
+        """Notes that the only job of the batch is done."""
         self.report = self._record_job(report)
         self.source_folders = self._batch_folders(self.step_names)
         self.span = Span(self.progress.worked, self._complete_until(last))
 
     # All in one job
 
-    def _process_in_one_job(self, messages: Frame, last: bool) -> None:
-        """Works the batch off from sources to answers, the sources' messages in the same job."""
+    def _process_in_one_job(self, records: Frame, last: bool) -> None:
+        """Processes the batch from sources to outputs in one job, which also makes the records of the sources."""
         self.span = self._span_before_reading(last)
-        flow: Frame | None = messages
-        for level in self.separate_stages:
-            flow = self._after_stage(level, flow)
+        flow: Frame | None = records
+        for stage in self.separate_stages:
+            flow = self._after_stage(stage, flow)
         self._record_single_job(self.engine.run(self._output_frame(flow, ReportTimes())), last)
 
     # All in one task
 
-    def _process_in_one_task(self, evaluations: ReportTimes) -> ReportTimes:
-        """Works off all levels and delivers, where moving rows about would take longer than that. Answers with the
-        instants at which something is told."""
-        levels = [*(level.number for level in self.program.stages), OUTPUT_STAGE]
-        rows = self.engine.union(self._input_rows(level) for level in levels)
+    def _process_in_one_task(self, report_times: ReportTimes) -> ReportTimes:
+        """Processes all stages and the output in one task, where shuffles would take longer. Returns the report times
+        of the outputs."""
+        stages = [*(stage.number for stage in self.program.stages), OUTPUT_STAGE]
+        rows = self.engine.union(self._input_rows(stage) for stage in stages)
         if self._time_advances():
-            rows = self.engine.union([rows, self._wake_frame(levels, SINGLE_PARTITION)])
+            rows = self.engine.union([rows, self._wake_frame(stages, SINGLE_PARTITION)])
         if rows is None:
-            return evaluations
-        state, end = (self._state(part, SINGLE_PARTITION, self.keeps_state) for part in (levels[:-1], [OUTPUT_STAGE]))
-        step = self._with_files(single_task_step(self.program, self.span, evaluations, state, end))
-        return self._reported_times(evaluations, self._run_job(self._shuffled(rows, step, levels, SINGLE_PARTITION)))
+            return report_times
+        state, end = (self._state(part, SINGLE_PARTITION, self.keeps_state) for part in (stages[:-1], [OUTPUT_STAGE]))
+        step = self._with_files(single_task_step(self.program, self.span, report_times, state, end))
+        return self._reported_times(report_times, self._run_job(self._shuffled(rows, step, stages, SINGLE_PARTITION)))
 
     def _with_files(self, step: WorkerStep) -> WorkerStep:
-        """The function that ends a job, and leaves answers and what is to be stored."""
+        """Returns the last step of a job, which stores its outputs and records."""
         return self.engine.with_record_files(
             self.engine.with_output_files(step, self._output_folder()), self._next_step()
         )
@@ -480,47 +505,50 @@ class MicroBatches:
     # Level by level
 
     def _process_by_stages(self) -> ReportTimes:
-        """Works off level by level, those that follow each other without rounds in one job, and delivers. Answers with
-        the instants at which something is told."""
+        """Processes stage by stage, and then the output. Consecutive stages without iterations are one job. Returns the
+        report times of the outputs."""
         flow: Frame | None = None
-        for level in self.separate_stages:
-            if level.recursive:
+        for stage in self.separate_stages:
+            if stage.recursive:
                 self._store_flow(flow)
                 flow = None
-                self._iterate(level, (DELETE, REDERIVE) if level.has_deletions else (FORWARD,))
+                self._iterate(stage, (DELETE, REDERIVE) if stage.has_deletions else (FORWARD,))
             else:
-                flow = self._after_stage(level, flow)
-            if level.number in self.stream_stages:
+                flow = self._after_stage(stage, flow)
+            if stage.number in self.stream_stages:
                 self._store_flow(flow, makes=True)
                 flow = None
         return self._run_output(flow, self._report_times_of(self.sinks))
 
-    def _after_stage(self, level: Stage, flow: Frame | None) -> Frame | None:
-        """What is on its way when a level has been worked off. flow: before."""
-        rows = self.engine.union([flow, self._input_rows(level.number)])
-        if level.has_event_time_nodes and self._time_advances():
-            rows = self.engine.union([rows, self._wake_frame([level.number], self.engine.owners)])
+    def _after_stage(self, stage: Stage, flow: Frame | None) -> Frame | None:
+        """Returns the records on their way after a stage. flow: those before it."""
+        rows = self.engine.union([flow, self._input_rows(stage.number)])
+        if stage.has_event_time_nodes and self._time_advances():
+            rows = self.engine.union([rows, self._wake_frame([stage.number], self.engine.bucket_partitions)])
         if rows is None:
             return None
-        step = self._stage_step(level, FORWARD, self.span, self.keeps_state)
-        return self._shuffled(rows, step, [level.number], self.engine.owners)
+        step = self._stage_step(stage, FORWARD, self.span, self.keeps_state)
+        return self._shuffled(rows, step, [stage.number], self.engine.bucket_partitions)
 
-    def _shuffled(self, rows: Frame, step: WorkerStep, levels: Sequence[int], owners: BucketPartitions) -> Frame:
-        """What a step makes of rows for levels, those that go to all tasks being there in each."""
-        if self.broadcast_stages & {*levels}:
-            rows = self.engine.broadcast(rows, levels, sorted(map(owners.index, set(owners))))
-        return self.engine.shuffle(rows, step, 1 if owners == SINGLE_PARTITION else self.engine.partitions)
+    def _shuffled(
+        self, rows: Frame, step: WorkerStep, stages: Sequence[int], bucket_partitions: BucketPartitions
+    ) -> Frame:
+        """Returns what a step makes of the shuffled rows of some stages. Broadcast rows go to every task."""
+        if self.broadcast_stages & {*stages}:
+            rows = self.engine.broadcast(rows, stages, sorted(map(bucket_partitions.index, set(bucket_partitions))))
+        return self.engine.shuffle(rows, step, 1 if bucket_partitions == SINGLE_PARTITION else self.engine.partitions)
 
-    def _stage_step(self, level: Stage, phase: str, span: Span, keep: bool) -> WorkerStep:
-        """What a worker does with rows for a level, in one round. keep: a later one has to know of it."""
-        state = self._state([level.number], self.engine.owners, keep)
+    def _stage_step(self, stage: Stage, phase: str, span: Span, keep: bool) -> WorkerStep:
+        """Returns the worker's function for one iteration of a stage. keep: whether a later iteration needs the
+        state."""
+        state = self._state([stage.number], self.engine.bucket_partitions, keep)
         instants = (
-            self._report_times_of({self.numbers[id] for id in level.nodes}).instants if self.stream_stages else {}
+            self._report_times_of({self.numbers[id] for id in stage.nodes}).instants if self.stream_stages else {}
         )
-        return stage_step(self.program, [level], phase, span, state, instants)
+        return stage_step(self.program, [stage], phase, span, state, instants)
 
     def _store_flow(self, flow: Frame | None, makes: bool = False) -> None:
-        """What is on its way is stored. makes: streams have been made on the way."""
+        """Stores the records on their way. makes: whether streams have been derived on the way."""
         if flow is not None:
             report = self._run_job(
                 self.engine.map_partitions(flow, self.engine.with_record_files(identity_step, self._next_step()))
@@ -528,69 +556,71 @@ class MicroBatches:
             if makes:
                 add_evaluation_times(self.instants, report.evaluations)
 
-    def _iterate(self, level: Stage, phases: Sequence[str]) -> None:
-        """Works a level off, in rounds. Time passes in the first of them."""
-        rows = self._input_rows(level.number)
+    def _iterate(self, stage: Stage, phases: Sequence[str]) -> None:
+        """Iterates a stage. Time advances in the first iteration."""
+        rows = self._input_rows(stage.number)
         span = self.span
-        timely = level.has_event_time_nodes and self._time_advances()
+        timely = stage.has_event_time_nodes and self._time_advances()
         if rows is None and not timely:
             return
         for phase in phases:
             if timely or phase == REDERIVE:
-                rows = self.engine.union([rows, self._wake_frame([level.number], self.engine.owners)])
+                rows = self.engine.union([rows, self._wake_frame([stage.number], self.engine.bucket_partitions)])
             while rows is not None:
-                step = self.engine.with_record_files(self._stage_step(level, phase, span, keep=True), self._next_step())
-                report = self._run_job(self._shuffled(rows, step, [level.number], self.engine.owners))
-                if level.number in self.stream_stages:
+                step = self.engine.with_record_files(self._stage_step(stage, phase, span, keep=True), self._next_step())
+                report = self._run_job(self._shuffled(rows, step, [stage.number], self.engine.bucket_partitions))
+                if stage.number in self.stream_stages:
                     add_evaluation_times(self.instants, report.evaluations)
                 span, timely = Span(span.now, span.now), False
-                rows = self.engine.stored_records(ROW, level.number, self._batch_folders(self.step_names[-1:]))
+                rows = self.engine.stored_records(ROW, stage.number, self._batch_folders(self.step_names[-1:]))
 
     # The end
 
-    def _run_output(self, flow: Frame | None, evaluations: ReportTimes) -> ReportTimes:
-        """Delivers, bucket by bucket. Answers with the instants at which something is told."""
-        if any(evaluations.instants.get(number) for number in self.change_sinks):
+    def _run_output(self, flow: Frame | None, report_times: ReportTimes) -> ReportTimes:
+        """Computes the outputs, bucket by bucket. Returns their report times."""
+        if any(report_times.instants.get(number) for number in self.change_sinks):
             # Whether the whole has changed has to be known before any part of it is told.
             self._store_flow(flow)
             flow = None
-            evaluations = self._changed_times(evaluations)
-        answers = self._output_frame(flow, evaluations)
+            report_times = self._changed_times(report_times)
+        answers = self._output_frame(flow, report_times)
         if answers is not None:
             self._run_job(answers)
-        return evaluations
+        return report_times
 
-    def _changed_times(self, evaluations: ReportTimes) -> ReportTimes:
-        """Asks each bucket at which instants its part of an answer has changed; the instants at which something is
-        told."""
-        rows = self.engine.union([self._input_rows(OUTPUT_STAGE), self._wake_frame([OUTPUT_STAGE], self.engine.owners)])
-        step = change_step(self.program, self.span, evaluations, self._output_state())
+    def _changed_times(self, report_times: ReportTimes) -> ReportTimes:
+        """Asks each bucket at which instants its part of an answer has changed. Returns the report times at which
+        something is output."""
+        rows = self.engine.union(
+            [self._input_rows(OUTPUT_STAGE), self._wake_frame([OUTPUT_STAGE], self.engine.bucket_partitions)]
+        )
+        step = change_step(self.program, self.span, report_times, self._output_state())
         report = self._run_job(self.engine.shuffle(rows, step, self.engine.partitions))
-        return self._reported_times(evaluations, report)
+        return self._reported_times(report_times, report)
 
-    def _output_frame(self, flow: Frame | None, evaluations: ReportTimes) -> Frame | None:
-        """The answers, behind what is on its way; None: there are none."""
-        numbers = [level.number for level in self.fused_output_stages]
+    def _output_frame(self, flow: Frame | None, report_times: ReportTimes) -> Frame | None:
+        """Returns the outputs, computed from the records on their way, or None if there are none."""
+        numbers = [stage.number for stage in self.fused_output_stages]
         rows = self.engine.union([flow, *map(self._input_rows, (*numbers, OUTPUT_STAGE))])
         if self._time_advances():
-            timely = [level.number for level in self.fused_output_stages if level.has_event_time_nodes]
-            rows = self.engine.union([rows, self._wake_frame([*timely, OUTPUT_STAGE], self.engine.owners)])
+            timely = [stage.number for stage in self.fused_output_stages if stage.has_event_time_nodes]
+            rows = self.engine.union([rows, self._wake_frame([*timely, OUTPUT_STAGE], self.engine.bucket_partitions)])
         if rows is None:
             return None
-        step = output_step(self.program, self.span, evaluations, self._output_state())
+        step = output_step(self.program, self.span, report_times, self._output_state())
         if self.fused_output_stages:
-            state = self._state(numbers, self.engine.owners, self.keeps_state)
+            state = self._state(numbers, self.engine.bucket_partitions, self.keeps_state)
             step = last_stages_step(
-                self.program, self.fused_output_stages, self.span, evaluations, state, self._output_state()
+                self.program, self.fused_output_stages, self.span, report_times, state, self._output_state()
             )
-        return self._shuffled(rows, self._with_files(step), numbers, self.engine.owners)
+        return self._shuffled(rows, self._with_files(step), numbers, self.engine.bucket_partitions)
 
-    def _reported_times(self, evaluations: ReportTimes, report: TaskReport) -> ReportTimes:
-        return evaluations.reported(self.program.plan, {(number, time) for _, number, time in report.evaluations})
+    def _reported_times(self, report_times: ReportTimes, report: TaskReport) -> ReportTimes:
+        return report_times.reported(self.program.plan, {(number, time) for _, number, time in report.evaluations})
 
     def _run_compaction(self, folder: Folder) -> TaskReport | None:
-        """What the job tells that adds the state of all batches so far up into a folder: of one task, if few rows have
-        been added since that was done last. None: there is none."""
+        """Runs the job that compacts the state of all batches into a folder, and returns its report (None: there is no
+        state). One task does it if few rows have been added since the last time."""
         step = compaction(self.program, self._state_watermark())
         if (
             self.max_single_task_bytes >= 0
@@ -600,16 +630,16 @@ class MicroBatches:
             files = self.state_versions.files()
             step = task_output.over_files(step, self.state_versions.read, files)
             return self.engine.run_tasks([self.engine.with_record_files(step, folder)]) if files else None
-        levels = {level for version in self.state_versions.versions for level in version.files}
+        stages = {stage for version in self.state_versions.versions for stage in version.files}
         folders = [version.folder for version in self.state_versions.versions]
-        state = self.engine.union(self.engine.stored_records(STATE, level, folders) for level in levels)
+        state = self.engine.union(self.engine.stored_records(STATE, stage, folders) for stage in stages)
         if state is None:
             return None
         step = self.engine.with_record_files(step, folder)
         return self.engine.run(self.engine.shuffle(state, step, self.engine.partitions))
 
     def _compact(self) -> None:
-        """Adds up the state of all batches so far into one folder. A crash at any point leaves all that is needed."""
+        """Compacts the state of all batches so far into one folder. A crash at any point leaves all that is needed."""
         number = self.committed_count - 1
         draft = ("base", f"_{number}")
         self.store.delete(*draft)

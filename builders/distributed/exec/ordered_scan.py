@@ -1,7 +1,7 @@
-"""Facts that have to be taken one after the other: which, by which task, and as messages that say in what order.
+"""Ordered scans: facts that one task has to read in order, by key, and the records that carry their order.
 
-A window of triples takes all that a stream brings, in order; a stream that carries removals what it says of one fact.
-So sources are read in parallel, as ever, and such facts go to the task of their stream, or to that of the fact.
+A count window takes all that a stream brings, in order. A stream with removals needs the order of what it says of one
+fact. So sources are read in parallel, as ever, and such facts go to the task of their stream, or to that of the fact.
 """
 
 from __future__ import annotations
@@ -22,34 +22,35 @@ from squall.plan.operators import Scan
 from squall.rdf import Event, Fact
 
 _COUNT_WINDOW_SLOT = 1
-"""The slot of what a `Scan` node keeps of windows of triples."""
+"""The slot of a `Scan` node's state for count windows."""
 
 
 @dataclass(frozen=True)
 class OrderedScan:
-    """What a plan takes in turn. sources: what its `Scan` nodes read that do so, by their ids."""
+    """The ordered scans of a plan. sources: what its ordered `Scan` nodes read, by their ids."""
 
     sources: Mapping[str, Source]
 
     def reads(self, event: Event) -> bool:
-        """Whether any of it is brought, or taken back, by an event."""
+        """Returns whether an event brings or removes facts for one of them."""
         return any(source.is_affected_by(event) for source in self.sources.values())
 
-    def counted(self, stream: str) -> bool:
-        """Whether a stream is read through a window of triples."""
+    def is_counted(self, stream: str) -> bool:
+        """Returns whether a stream is read through a count window."""
         return any(source.counts(stream) for source in self.sources.values())
 
-    def together(self, stream: str, cells: Sequence[str | None]) -> str:
-        """What facts have in common that one task takes. cells: those of the fact's row."""
-        return stream if self.counted(stream) else "\n".join(map(str, cells))
+    def partition_key(self, stream: str, cells: Sequence[str | None]) -> str:
+        """Returns the key of the facts that one task reads. cells: those of the fact's row."""
+        return stream if self.is_counted(stream) else "\n".join(map(str, cells))
 
-    def of_kept(self, slot: int, entry: Sequence[str | None]) -> str:
-        """The same, of what such a node keeps in a slot (`squall.builders.runtime.operators.scan.ScanOperator`)."""
-        stream = str(entry[0])
-        return stream if slot == _COUNT_WINDOW_SLOT else self.together(stream, entry[3:-3])
+    def state_key(self, slot: int, delta: Sequence[str | None]) -> str:
+        """Returns the key of the state that such a node keeps in a slot
+        (`squall.builders.runtime.operators.scan.ScanOperator`)."""
+        stream = str(delta[0])
+        return stream if slot == _COUNT_WINDOW_SLOT else self.partition_key(stream, delta[3:-3])
 
     def describe(self) -> Iterator[str]:
-        """What is taken in turn, and by which task, as text: a line each."""
+        """Describes what is scanned in order, and by which task, in one line each."""
         for id, source in self.sources.items():
             counts = any(isinstance(window, CountWindow) for window in source.all_windows)
             task = "all of a stream in one task" if counts else "each by the task of its own"
@@ -57,13 +58,13 @@ class OrderedScan:
 
 
 def ordered_scan_of(plan: Plan) -> OrderedScan:
-    """What a plan takes in turn."""
+    """Returns the ordered scans of a plan."""
     reads = ((node.id, node.op.source) for node in plan.nodes if isinstance(node.op, Scan))
     return OrderedScan({id: source for id, source in reads if why_ordered_source(source) is not None})
 
 
 def why_ordered_source(source: Source) -> str | None:
-    """For which reason what a source brings is taken in turn; None: it need not be."""
+    """Returns why what a source brings is scanned in order, or None if it need not be."""
     if source.removals:
         return "reads a stream that carries removals"
     window = next((window for window in source.all_windows if isinstance(window, CountWindow)), None)
@@ -77,14 +78,15 @@ SplitPosition = tuple[int, str, int]
 
 
 class OrderedRecords:
-    """Makes messages of facts, in the order in which they come, for a level."""
+    """Makes records of facts for a stage, in the order in which the facts arrive."""
 
-    def __init__(self, level: int) -> None:
-        self.level = level
+    def __init__(self, stage: int) -> None:
+        self.level = stage
         self.places: Counter[SplitPosition] = Counter()
 
     def message(self, place: SplitPosition, event: Event, kind: str, fact: Fact | None, bucket: int = 0) -> Record:
-        """A fact, or an event without any. (start: its time; end, weight: where in the file it is.)"""
+        """Returns the record of a fact, or of an event without facts. `start` is its time; `end` and `weight` are its
+        position in the file."""
         source, file, block = place
         number = self.places[place]
         self.places[place] += 1
@@ -94,31 +96,31 @@ class OrderedRecords:
 
 
 def changes_of(event: Event) -> Iterator[tuple[str, Fact]]:
-    """The facts of an event, what is removed first, with what happens to them."""
+    """Yields the facts of an event with what happens to them, removals first."""
     yield from (("removed", fact) for fact in event.removed)
     yield from (("fact", fact) for fact in event.facts)
 
 
-def ordered_events(messages: Iterable[Record]) -> list[Event]:
-    """The events of messages in order: what comes at one time, one after the other, is one."""
-    turn = map(_change, sorted(messages, key=_sort_key))
+def ordered_events(records: Iterable[Record]) -> list[Event]:
+    """Returns the events of records, in order. Adjacent facts of one time and stream are one event."""
+    turn = map(_change, sorted(records, key=_sort_key))
     return [event_from_rows(*what, [cells for _, cells in alike]) for what, alike in groupby(turn, key=_change_key)]
 
 
 _ChangeKey = tuple[int, str, str, str]
-"""When something came, its stream and graph, and what happened."""
+"""When a fact came, its stream and graph, and what happened to it."""
 
 
 def _change_key(reason: tuple[_ChangeKey, Sequence[str]]) -> _ChangeKey:
     return reason[0]
 
 
-def _change(message: Record) -> tuple[_ChangeKey, Sequence[str]]:
-    """What a message says, and the row of its fact."""
-    _, stream, graph, kind, *cells = map(str, unpack(message.row))
-    return (message.start, stream, graph, kind), cells
+def _change(record: Record) -> tuple[_ChangeKey, Sequence[str]]:
+    """Returns what a record says, and the row of its fact."""
+    _, stream, graph, kind, *cells = map(str, unpack(record.row))
+    return (record.start, stream, graph, kind), cells
 
 
-def _sort_key(message: Record) -> tuple[int, int, str, int, int]:
-    """Where among all facts one belongs: by time, then as its source brings it."""
-    return message.start, message.node, message.row.partition("\n")[0], message.end, message.weight
+def _sort_key(record: Record) -> tuple[int, int, str, int, int]:
+    """Returns the position of a record among all: by time, then as its source brings it."""
+    return record.start, record.node, record.row.partition("\n")[0], record.end, record.weight

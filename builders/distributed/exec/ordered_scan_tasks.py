@@ -1,8 +1,6 @@
-"""The tasks that take facts one after the other, in front of all levels
-(`squall.builders.distributed.exec.ordered_scan`).
+"""The tasks of ordered scans, in front of all stages (`squall.builders.distributed.exec.ordered_scan`).
 
-What their `Read` nodes make of a fact, or take back of others because of it, is rows for the first nodes that keep any,
-just as tasks make them that read all else.
+Their `Scan` nodes output or retract rows for the first stateful nodes, as the tasks do that read all other facts.
 """
 
 from __future__ import annotations
@@ -21,8 +19,8 @@ from squall.builders.runtime.state import lasting
 
 
 def ordered_scan_step(program: PhysicalPlan, state: State) -> WorkerStep:
-    """The worker's function that takes the facts of a partition in turn, and leaves all other messages as they are.
-    state: of the level of such facts."""
+    """Returns the worker's function that scans the facts of a partition in order. Other records pass through. state:
+    that of the ordered scan."""
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
@@ -37,28 +35,28 @@ def ordered_scan_step(program: PhysicalPlan, state: State) -> WorkerStep:
 def scan_in_order(
     program: PhysicalPlan, state: State, records: Sequence[Record], outbox: Outbox = routed_outbox
 ) -> Iterator[Record | RowBatch]:
-    """What comes of the facts of a partition. outbox: takes the rows out of a machine."""
+    """Yields the records that follow from the facts of a partition. outbox: takes the rows out of the dataflow."""
     if not records:
         return
-    (partition,) = {state.owners[message.bucket] for message in records}
+    (partition,) = {state.bucket_partitions[record.bucket] for record in records}
     events = ordered_events(records)
     router = program.router()
-    machine, since = state.take(partition)
-    if machine is None:
-        machine = source_dataflow(program, program.ordered_scan.sources)
+    dataflow, since = state.take(partition)
+    if dataflow is None:
+        dataflow = source_dataflow(program, program.ordered_scan.sources)
     state_deltas = state.entries(since, partition)
-    machine.restore(state.passed, {(router.ids[number], slot): part for (number, slot), part in state_deltas.items()})
+    dataflow.restore(state.passed, {(router.ids[number], slot): part for (number, slot), part in state_deltas.items()})
     if state.keep:
-        machine.keep()
+        dataflow.keep()
     reporters = rstream_nodes(program.plan)
-    for reader in machine.readers.values():
+    for reader in dataflow.readers.values():
         yield from count_window_evaluations(reporters, reader.source, reader.came, events)
-    machine.read(events)
-    machine.run()
-    yield from outbox(machine, router)
-    for id, slot, entries in machine.kept():
-        yield from router.state_batches(id, slot, lasting(entries, state.passed))
-    yield from metrics_of(program, machine)
+    dataflow.read(events)
+    dataflow.run()
+    yield from outbox(dataflow, router)
+    for id, slot, deltas in dataflow.kept():
+        yield from router.state_batches(id, slot, lasting(deltas, state.passed))
+    yield from metrics_of(program, dataflow)
     if state.keep:
-        machine.expire(state.passed)
-        yield state.put(partition, machine, sum(machine.state().values()))
+        dataflow.expire(state.passed)
+        yield state.put(partition, dataflow, sum(dataflow.state().values()))

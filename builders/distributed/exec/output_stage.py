@@ -41,45 +41,45 @@ from squall.rdf import ALWAYS, FOREVER, Evaluated
 SinkOperator = OutputOperator | AppendOnlyOutput
 
 
-def output_step(program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State) -> WorkerStep:
+def output_step(program: PhysicalPlan, span: Span, report_times: ReportTimes, state: State) -> WorkerStep:
     """The worker's function that ends a batch: new state, and answers out (`OutputBatch`). state: of the operation
     nodes."""
-    return program.step("end", partial(_run_output, program, span, evaluations, state), [OUTPUT_STAGE])
+    return program.step("end", partial(_run_output, program, span, report_times, state), [OUTPUT_STAGE])
 
 
-def change_step(program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State) -> WorkerStep:
+def change_step(program: PhysicalPlan, span: Span, report_times: ReportTimes, state: State) -> WorkerStep:
     """The worker's function that says, as messages of kind ``instant``, at which instants its part of an answer has
     changed, of those that are told only where they have."""
-    return program.step("what has changed", partial(_changes, program, span, evaluations, state))
+    return program.step("what has changed", partial(_changes, program, span, report_times, state))
 
 
 def single_task_step(
-    program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State, end: State
+    program: PhysicalPlan, span: Span, report_times: ReportTimes, state: State, end: State
 ) -> WorkerStep:
     """The worker's function for a batch that one task works off: `stage_step` for all levels, then `output_step`; and,
     since it has all of each answer, what `change_step` says. state: of the levels; end: of the operation nodes."""
-    work = partial(processed_with_outputs, program, program.stages, span, evaluations, state, end)
+    work = partial(processed_with_outputs, program, program.stages, span, report_times, state, end)
     return program.step("all stages and the end", work)
 
 
 def last_stages_step(
-    program: PhysicalPlan, levels: Sequence[Stage], span: Span, evaluations: ReportTimes, state: State, end: State
+    program: PhysicalPlan, stages: Sequence[Stage], span: Span, report_times: ReportTimes, state: State, end: State
 ) -> WorkerStep:
     """Returns the worker's function for stages with co-partitioned output: `stage_step`, then `output_step`.
 
     state: that of the stages. end: that of the sinks, none of which reports only whole changes.
     """
-    work = partial(processed_with_outputs, program, levels, span, evaluations, state, end)
+    work = partial(processed_with_outputs, program, stages, span, report_times, state, end)
     return program.step(
-        f"{stage_name(levels, FORWARD)} and the end", work, [*(level.number for level in levels), OUTPUT_STAGE]
+        f"{stage_name(stages, FORWARD)} and the end", work, [*(stage.number for stage in stages), OUTPUT_STAGE]
     )
 
 
 def processed_with_outputs(
     program: PhysicalPlan,
-    levels: Sequence[Stage],
+    stages: Sequence[Stage],
     span: Span,
-    evaluations: ReportTimes,
+    report_times: ReportTimes,
     state: State,
     end: State,
     row_batches: Iterable[RowBatch],
@@ -88,28 +88,28 @@ def processed_with_outputs(
     time has not come are handed on as they are."""
     output_batches: list[RowBatch] = []
     stage_batches: list[RowBatch] = []
-    outbox = local_outbox if len({*state.owners}) == 1 else None
+    outbox = local_outbox if len({*state.bucket_partitions}) == 1 else None
     span, now, later_batches = timely_batches(row_batches, span)
     yield from buffered_batches(program, later_batches)
     for row_batch in now:
         (output_batches if row_batch.level == OUTPUT_STAGE else stage_batches).append(row_batch)
-    for record in run_stages(program, levels, FORWARD, span, state, stage_batches, outbox=outbox):
+    for record in run_stages(program, stages, FORWARD, span, state, stage_batches, outbox=outbox):
         if isinstance(record, RowBatch) and record.kind == ROW:
             output_batches.append(record)
         else:
             yield record
-    changes = list(_changes(program, span, evaluations, end, output_batches))
+    changes = list(_changes(program, span, report_times, end, output_batches))
     yield from changes
-    reported = evaluations.reported(program.plan, {(message.node, message.start) for message in changes})
+    reported = report_times.reported(program.plan, {(message.node, message.start) for message in changes})
     yield from _run_output(program, span, reported, end, output_batches)
 
 
 def _run_output(
-    program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State, row_batches: Iterable[RowBatch]
+    program: PhysicalPlan, span: Span, report_times: ReportTimes, state: State, row_batches: Iterable[RowBatch]
 ) -> Iterator[WorkerOutput]:
     span, now, later_batches = timely_batches(row_batches, span)
     yield from later_batches
-    partition, fresh = partition_input(now, state.owners)
+    partition, fresh = partition_input(now, state.bucket_partitions)
     if partition is None:
         return
     router = program.router()
@@ -119,16 +119,16 @@ def _run_output(
     upto = span.now if program.needs_complete_instants else FOREVER - 1
     for node, _ in program.plan.sinks:
         number = router.numbers[node.id]
-        at_work = operators[number]
-        at_work.log = None
+        operator = operators[number]
+        operator.log = None
         for slot in (0, 1):
-            at_work.restore(slot, state_deltas.get((number, slot), []))
-        at_work.flush(span.before, ())
-        if state.keep and at_work.remembers:
-            at_work.keep()
+            operator.restore(slot, state_deltas.get((number, slot), []))
+        operator.flush(span.before, ())
+        if state.keep and operator.remembers:
+            operator.keep()
         if arrived := fresh.get((number, 0)):
-            at_work.apply(0, arrived)
-        outputs = _outputs_of(at_work, upto, evaluations.instants.get(number, ()))
+            operator.apply(0, arrived)
+        outputs = _outputs_of(operator, upto, report_times.instants.get(number, ()))
         if program.measure:
             yield from metric_records(program, {node.id: NodeMetric(rows=len(outputs))})
         if outputs:
@@ -137,18 +137,18 @@ def _run_output(
                 OUTPUT_STAGE, number, pack_outputs(outputs_only), [output.time for output in outputs_only], places
             )
         watermark = state_watermark(span, state)
-        for slot, entries in at_work.kept():
-            yield from router.state_batches(node.id, slot, lasting(entries, watermark, at_work.together(slot)))
-        at_work.expire(watermark)
+        for slot, deltas in operator.kept():
+            yield from router.state_batches(node.id, slot, lasting(deltas, watermark, operator.together(slot)))
+        operator.expire(watermark)
     if state.keep:
-        yield state.put(partition, operators, sum(at_work.size() for at_work in operators.values()))
+        yield state.put(partition, operators, sum(operator.size() for operator in operators.values()))
 
 
-def _outputs_of(at_work: SinkOperator, now: int, instants: Sequence[int]) -> Sequence[tuple[str, Output]]:
+def _outputs_of(operator: SinkOperator, now: int, instants: Sequence[int]) -> Sequence[tuple[str, Output]]:
     """What an operation node tells up to a time, each with its place."""
-    if isinstance(at_work, OutputOperator) and at_work.instants is not None:
-        return at_work.with_places(now, instants)
-    return list(zip(repeat(""), at_work.flush(now, instants)))
+    if isinstance(operator, OutputOperator) and operator.instants is not None:
+        return operator.with_places(now, instants)
+    return list(zip(repeat(""), operator.flush(now, instants)))
 
 
 def _sink_operators(program: PhysicalPlan) -> dict[int, SinkOperator]:
@@ -164,11 +164,13 @@ def _sink_operators(program: PhysicalPlan) -> dict[int, SinkOperator]:
 
 
 def _changes(
-    program: PhysicalPlan, span: Span, evaluations: ReportTimes, state: State, row_batches: Iterable[RowBatch]
+    program: PhysicalPlan, span: Span, report_times: ReportTimes, state: State, row_batches: Iterable[RowBatch]
 ) -> Iterator[Record]:
     changing_sinks = [(node, op) for node, op in program.plan.sinks if reports_on_change(op)]
     partition, fresh = (
-        partition_input(timely_batches(row_batches, span).now, state.owners) if changing_sinks else (None, {})
+        partition_input(timely_batches(row_batches, span).now, state.bucket_partitions)
+        if changing_sinks
+        else (None, {})
     )
     if partition is None:
         return
@@ -176,13 +178,13 @@ def _changes(
     state_deltas = state.entries(state.versions, partition)
     for node, op in changing_sinks:
         number = numbers[node.id]
-        at_work = output_operator(node, op, program.plan)
-        assert isinstance(at_work, OutputOperator)
-        at_work.restore(0, state_deltas.get((number, 0), []))
-        last = evaluations.last.get(number, ALWAYS - 1)
-        at_work.flush(span.before, (last,) if last >= ALWAYS else ())
-        at_work.apply(0, fresh.get((number, 0), []))
-        for time in at_work.changed_at(evaluations.instants.get(number, ())):
+        operator = output_operator(node, op, program.plan)
+        assert isinstance(operator, OutputOperator)
+        operator.restore(0, state_deltas.get((number, 0), []))
+        last = report_times.last.get(number, ALWAYS - 1)
+        operator.flush(span.before, (last,) if last >= ALWAYS else ())
+        operator.apply(0, fresh.get((number, 0), []))
+        for time in operator.changed_at(report_times.instants.get(number, ())):
             yield evaluation_record(number, time)
 
 
@@ -190,11 +192,14 @@ def _changes(
 
 
 def snapshot_outputs(
-    answers: Iterator[tuple[int, int, str]], deliveries: Mapping[int, DeliverNode], evaluations: ReportTimes
+    answers: Iterator[tuple[int, int, str]], deliveries: Mapping[int, DeliverNode], report_times: ReportTimes
 ) -> Iterator[Output]:
     """The outputs in order, and behind all those of an evaluation, for queries that are told so, that they are all."""
     pending = sorted(
-        (time, number) for number, times in evaluations.instants.items() if deliveries[number].queries for time in times
+        (time, number)
+        for number, times in report_times.instants.items()
+        if deliveries[number].queries
+        for time in times
     )
     if not pending:
         yield from unpack_outputs(answers)

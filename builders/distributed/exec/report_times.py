@@ -1,7 +1,7 @@
-"""When something is told whole (rstream), in a distributed builder: an answer, or a stream that a program makes.
+"""Report times in a distributed engine: when a snapshot (`rstream`) is evaluated, of an answer or a derived stream.
 
-Nobody sees all events. Workers say of theirs what makes a difference, as messages: that a stream has brought something,
-or, where only they can know it, that something is to be evaluated. The driver makes instants of both (`Instants`).
+Nobody sees all events. Workers report which of theirs make a difference: a stream has brought something, or, where only
+they can know, a node is to be evaluated. The driver makes evaluation instants of these reports (`Instants`).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from squall.plan.operators import DerivedStream, Operator, Sink
 from squall.rdf import ALWAYS, HEARTBEAT, Event
 
 NodeInstants = Mapping[int, Sequence[int]]
-"""By the number of a node the instants at which it is evaluated (integer ms), in order."""
+"""The instants at which a node is evaluated (integer ms), in order, by its number."""
 NO_INSTANTS: NodeInstants = MappingProxyType({})
 
 
 def rstream_nodes(plan: Plan) -> dict[int, Sink | DerivedStream]:
-    """What is told whole, answers and streams that the plan makes, by the number of the node."""
+    """Returns the nodes that output snapshots, as answers or derived streams, by number."""
     ends = ((number, node.op) for number, node in enumerate(plan.nodes) if isinstance(node.op, Sink | DerivedStream))
     return {number: op for number, op in ends if op.output == "rstream"}
 
 
 def reports_on_change(op: Operator) -> bool:
-    """Whether an answer is told whole, but only where it has changed."""
+    """Returns whether an operator outputs a snapshot only where it has changed."""
     return isinstance(op, Sink) and op.output == "rstream" and op.report.policy == "change"
 
 
@@ -40,32 +40,33 @@ def reports_on_change(op: Operator) -> bool:
 
 
 def stream_activity(stream: str, graph: str, time: int) -> Record:
-    """A stream has brought something in a graph, at a time (integer ms). `HEARTBEAT`: time has come so far."""
+    """Returns the record that a stream has brought something in a graph, at a time (integer ms). `HEARTBEAT` as stream
+    means that time has come so far."""
     return Record(INSTANT, 0, 0, 0, 0, pack((stream, graph)), time, 0, 0)
 
 
 def evaluation_record(number: int, time: int) -> Record:
-    """What a node tells is to be evaluated at a time (integer ms), or, of an answer, has changed."""
+    """Returns the record that a node is to be evaluated at a time (integer ms), or that its answer has changed then."""
     return Record(INSTANT, 0, 0, number, 0, "", time, 0, 0)
 
 
 class EvaluationTimes:
-    """Of the times at which streams bring something those that make a difference to when something is evaluated: where
-    windows have steps, the first of each step. (When a window of triples moves on, `count_window_evaluations` says.)"""
+    """Collects the times of events that make a difference to when a node is evaluated. Where windows hop, this is the
+    first time of each step. (Steps of count windows are left to `count_window_evaluations`.)"""
 
     def __init__(self, plan: Plan) -> None:
         reporters = rstream_nodes(plan)
         self.whole = {number: op.sources for number, op in reporters.items()}
         self.sources = tuple(dict.fromkeys(source for sources in self.whole.values() for source in sources))
         self.windows: dict[tuple[str, str], tuple[Window, ...]] = {}
-        """Those through which what a stream brings in a graph is read."""
+        """The windows through which a stream is read, by stream and graph."""
         self.first: dict[tuple[Hashable, ...], tuple[str, str, int]] = {}
         self.removed: dict[tuple[int, int], None] = {}
-        """The numbers of nodes of which removals say that what they tell is to be evaluated, each with the time."""
+        """The numbers of nodes that removals cause to be evaluated, each with the time."""
         self.has_periods = any(op.report.policy == "periodic" for op in reporters.values())
 
     def add(self, events: Iterable[Event]) -> None:
-        """Takes note of events."""
+        """Adds the times of events."""
         for event in events if self.sources else ():
             if event.stream == HEARTBEAT or event.time == ALWAYS:
                 continue
@@ -83,8 +84,8 @@ class EvaluationTimes:
                     self.removed[number, event.time] = None
 
     def messages(self, latest: int) -> Iterator[Record]:
-        """What has been noted. latest: the time to which events have come, whatever they bring (integer ms); it matters
-        where there are periods."""
+        """Yields the records of the collected times. latest: the time up to which events have come (integer ms); it
+        matters where reports are periodic."""
         if self.has_periods and latest > ALWAYS:
             yield stream_activity(HEARTBEAT, "", latest)
         yield from (stream_activity(*first) for first in self.first.values())
@@ -92,7 +93,7 @@ class EvaluationTimes:
 
 
 def _window_span(window: Window, time: int) -> Hashable:
-    """What the times have in common that make no difference in a window; None: none of them does."""
+    """Returns what times have in common that make no difference to a window, or None if no time makes one."""
     if not isinstance(window, CountWindow):
         return window.validity(time)
     return time if window.step == 1 else None
@@ -104,9 +105,14 @@ def count_window_evaluations(
     triple_counts: Mapping[str, int],
     events: Iterable[Event],
 ) -> Iterator[Record]:
-    """What is to be evaluated since windows of triples have moved on by a step with events. told: what may be
-    (`rstream_nodes`). source: as what the events are read. came: how many triples had come before them, by the stream
-    (`Reader.came`)."""
+    """Yields what is to be evaluated because count windows move on by a step with some events.
+
+    Args:
+        reporters: the nodes that may be evaluated (`rstream_nodes`).
+        source: the source as which the events are read.
+        triple_counts: the number of triples before the events, by stream (`Reader.came`).
+        events: the events.
+    """
     for stream, time in _count_window_steps(source, triple_counts, events) if reporters else ():
         for number, op in reporters.items():
             if any(source.counts_as(reader, stream) for reader in op.sources):
@@ -116,7 +122,7 @@ def count_window_evaluations(
 def _count_window_steps(
     source: Source, triple_counts: Mapping[str, int], events: Iterable[Event]
 ) -> Iterator[tuple[str, int]]:
-    """The streams whose windows of triples move on by a step with events, each with the time."""
+    """Yields the streams whose count windows move on by a step with some events, each with the time."""
     counts = dict(triple_counts)
     for event in events:
         step = 0 if event.is_static else source.step_of(event.stream)
@@ -133,9 +139,11 @@ def _count_window_steps(
 
 @dataclass(frozen=True)
 class ReportTimes:
-    """When the answers that are told whole are evaluated, by the number of the operation node.
+    """When snapshots are evaluated, by the number of the sink node.
 
-    last: the latest instant before this batch (integer ms). instants: those of the batch, in order.
+    Attributes:
+        last: the latest instant before this batch (integer ms).
+        instants: the instants of the batch, in order.
     """
 
     last: Mapping[int, int] = field(default_factory=dict)
@@ -143,14 +151,13 @@ class ReportTimes:
 
     @staticmethod
     def upto(instants_by_node: Mapping[int, Instants], now: int) -> ReportTimes:
-        """Those up to `now` (integer ms) that have not been given yet. known: what is known of them, by number of the
-        operation node; it goes on."""
+        """Returns the instants up to `now` (integer ms) that have not been returned yet, and advances past them."""
         last = {number: instants.passed for number, instants in instants_by_node.items()}
         return ReportTimes(last, {number: tuple(instants.upto(now)) for number, instants in instants_by_node.items()})
 
     def reported(self, plan: Plan, changed_queries: Collection[tuple[int, int]]) -> ReportTimes:
-        """Only those at which something is told. changed: (number of the operation node, instant) where an answer has
-        changed."""
+        """Returns only the instants with an output. changed_queries: (number of the sink node, instant) where an answer
+        has changed."""
         changing = {number for number, node in enumerate(plan.nodes) if reports_on_change(node.op)}
         instants = {
             number: tuple(time for time in times if number not in changing or (number, time) in changed_queries)
@@ -160,8 +167,7 @@ class ReportTimes:
 
 
 def add_evaluation_times(instants_by_node: Mapping[int, Instants], rows: Iterable[tuple[str, int, int]]) -> None:
-    """Adds what workers have reported (`stream_activity`, `evaluation_record`): the row, the number of the node, and
-    the time of each record."""
+    """Adds the times that workers have reported: the row, the number of the node, and the time of each record."""
     for place, of, time in sorted(rows, key=itemgetter(2)):
         if not place:
             instants_by_node[of].add_instant(time)

@@ -1,4 +1,4 @@
-"""Where a row goes in a distributed builder: the level of its node, and the bucket of its key."""
+"""Routing: where a row goes in a distributed engine, by the stage of its node and the bucket of its key."""
 
 from __future__ import annotations
 
@@ -45,30 +45,38 @@ from squall.plan.partitioning import Columns, inputs_by_kind
 from squall.rdf.row_tags import RANK_SEPARATOR
 
 WAKE_PORT = -1
-"""The port of a message without a row: a node has something to do though nothing has come for it."""
+"""The port of a record without a row: a node has to run though nothing has arrived for it."""
 BROADCAST_BUCKET = -1
-"""The bucket of a message that goes to all tasks, as long as it is on its way to where it is repeated for each."""
+"""The bucket of a record that goes to all tasks, until it is copied for each of them."""
 BUCKET_COUNT = 64
-"""Into how many buckets keys are hashed: the finest that state can be spread over. Part of what a checkpoint means."""
+"""The number of buckets that keys are hashed into, and so the finest partitioning of state. It is part of the
+checkpoint format."""
 KeyFunction = Callable[[Sequence[Any]], str]
-"""What rows have in common that are in one bucket, as text."""
+"""Returns what the rows of one bucket have in common, as text."""
 BucketPartitions = tuple[int, ...]
-"""For each bucket, the partition that its rows lie in after a shuffle."""
+"""The partition of each bucket after a shuffle."""
 SINGLE_PARTITION: BucketPartitions = (0,) * BUCKET_COUNT
 """All rows in one task."""
 ORDERED_SCAN = -1
 """The level of facts that are taken one after the other: before all others
 (`squall.builders.distributed.exec.ordered_scan`)."""
 OUTPUT_STAGE = 1_000_000
-"""The level of the operation node: after all others."""
+"""The stage of the sink nodes, after all others."""
 
 
 @dataclass(frozen=True)
 class PhysicalPlan:
-    """What every worker knows. own: the functions that users registered by hand (workers do not import their
-    modules). begin: what functions of time take for the time of what always holds (integer ms). measure: count and time
-    what each node does. spread: the inputs whose rows go to all tasks (`squall.builders.distributed.plan.broadcast`).
-    hot: the keys that many rows have (`squall.builders.distributed.plan.skew`)."""
+    """The plan as every worker knows it.
+
+    Attributes:
+        plan: the logical plan.
+        stages: its stages.
+        user_functions: the functions that the user registered by hand. (Workers do not import their modules.)
+        static_time: the time that functions of time see for static facts (integer ms).
+        measure: whether to count and time what each node does.
+        broadcast_inputs: the inputs whose rows are broadcast (`squall.builders.distributed.plan.broadcast`).
+        skewed_keys: the keys that many rows have (`squall.builders.distributed.plan.skew`).
+    """
 
     plan: Plan
     stages: tuple[Stage, ...]
@@ -80,12 +88,12 @@ class PhysicalPlan:
 
     @cached_property
     def partitionings(self) -> dict[Address, Partitioning | None]:
-        """By which of their columns the rows of each input of a node that keeps rows are grouped."""
+        """The partitioning of each input of a stateful node."""
         return partitionings_of(self.plan, self.broadcast_inputs, self.skewed_keys)
 
     @cached_property
     def replicated_inputs(self) -> frozenset[Address]:
-        """The inputs for which every task makes the rows that go to all tasks."""
+        """The inputs for which every task produces the same broadcast rows."""
         return (
             replicated_inputs_of(self.plan, self.partitionings)
             if self.broadcast_inputs or self.skewed_keys
@@ -94,18 +102,18 @@ class PhysicalPlan:
 
     @cached_property
     def ordered_scan(self) -> OrderedScan:
-        """What is taken in turn."""
+        """What is scanned in order."""
         return ordered_scan_of(self.plan)
 
     @cached_property
     def fused_output_stages(self) -> tuple[Stage, ...]:
-        """The last level, if it is worked off together with the end."""
+        """The last stage, if it runs in one step with the output."""
         return fused_output_stage(self.plan, self.stages, self.broadcast_inputs, self.skewed_keys)
 
     @cached_property
     def needs_complete_instants(self) -> bool:
-        """Whether an instant can be worked off only when all of it is there: something looks at instants as a whole, or
-        what comes now may begin to be valid later."""
+        """Whether an instant can be processed only when it is complete: a node looks at all of it, or rows that arrive
+        now may begin to hold later."""
         output_operators = (output_operator(node, op, self.plan) for node, op in self.plan.sinks)
         windows = (window for node in self.plan.nodes for window in windows_of(node.op))
         at_once = all(
@@ -122,26 +130,26 @@ class PhysicalPlan:
 
     @cached_property
     def fused_joins(self) -> dict[str, FusedJoin]:
-        """The joins that workers do as one."""
+        """The joins that workers run as one."""
         return fused_joins_of(self.plan, self.stages, self.broadcast_inputs, self.skewed_keys)
 
     def prepare(self) -> None:
-        """Makes the users' functions known in this process."""
+        """Registers the user's functions in this process."""
         functions.register(*self.user_functions)
 
     def step(
         self,
         name: str,
         work: Callable[[Iterator[RowBatch]], Iterable[WorkerOutput]],
-        levels: Collection[int] | None = None,
+        stages: Collection[int] | None = None,
     ) -> WorkerStep:
-        """The worker's function of what makes messages of entries. levels: those whose messages it takes, the others
-        being handed on as they are; None: all."""
+        """Returns the worker's function for a function from row batches to records. stages: those whose records it
+        takes (None: all); others pass through."""
 
         def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             self.prepare()
             own: list[pyarrow.RecordBatch] = []
-            yield from split_by_stage(batches, levels, own)
+            yield from split_by_stage(batches, stages, own)
             yield from to_arrow(work(as_row_batches(own)))
 
         step.__name__ = name
@@ -151,26 +159,26 @@ class PhysicalPlan:
         return Router(self)
 
 
-def wake_record(level: int, bucket: int) -> Record:
-    """A message without a row for the partition of a bucket: what a level keeps there has something to do, though
-    nothing may have come for it."""
-    return RowBatch(ROW, level, bucket, 0, WAKE_PORT, [UNIT]).message()
+def wake_record(stage: int, bucket: int) -> Record:
+    """Returns a record without a row for the partition of a bucket. It makes a stage run there, though nothing may have
+    arrived."""
+    return RowBatch(ROW, stage, bucket, 0, WAKE_PORT, [UNIT]).message()
 
 
 class Router:
-    """Turns entries for a node into messages: its number, its level, and the bucket of each row's key."""
+    """Turns deltas for a node into row batches: the number of the node, its stage, and the bucket of each row's key."""
 
     def __init__(self, program: PhysicalPlan) -> None:
         plan = program.plan
         self.ids = [node.id for node in plan.nodes]
         self.numbers = {id: number for number, id in enumerate(self.ids)}
-        self.stage_numbers = {id: level.number for level in program.stages for id in level.nodes}
+        self.stage_numbers = {id: stage.number for stage in program.stages for id in stage.nodes}
         self.stage_numbers |= {node.id: OUTPUT_STAGE for node, _ in plan.sinks}
         self.partitionings = program.partitionings
         self.key_functions = {
             address: key_text(_unskewed_columns(key)) for address, key in self.partitionings.items() if key != BROADCAST
         }
-        """Of those inputs whose rows do not all go to all tasks."""
+        """The key functions of the inputs whose rows are not all broadcast."""
         for node in plan.nodes:
             if isinstance(node.op, Sink | DerivedStream):
                 ports = ((node.id, port) for port in range(len(node.inputs)))
@@ -180,21 +188,21 @@ class Router:
             for address, key in self.partitionings.items()
             if isinstance(key, SkewedPartitioning)
         }
-        """Of inputs some of whose keys are hot: what tells where a row with such a key lies; None: in all tasks."""
+        """The key functions of the skewed keys, by input (None: the rows are broadcast)."""
         self.broadcast_stages = {
             self.stage_numbers[id] for (id, _), key in self.partitionings.items() if is_broadcast(key)
         }
-        """The levels to which rows come that go to all tasks."""
+        """The stages that get broadcast rows."""
         self.replicated_inputs = program.replicated_inputs
-        of_turns = program.ordered_scan.of_kept
+        of_turns = program.ordered_scan.state_key
         self.ordered_state_keys = {
             (id, slot): partial(of_turns, slot) for id in program.ordered_scan.sources for slot in (0, 1)
         }
-        """What tells where that lies which is kept of facts that are taken in turn, by its slot."""
+        """The key functions for the state of ordered scans, by slot."""
         self.stage_numbers |= dict.fromkeys(program.ordered_scan.sources, ORDERED_SCAN)
         combiners = (((node.id, 0), _pre_aggregation(plan, node)) for node in plan.nodes)
         self.pre_aggregations = {address: combined for address, combined in combiners if combined is not None}
-        """What adds up the rows that move, or leaves out those that make no difference, by where they go."""
+        """By input, the function that combines rows, or drops those without effect, before they are shuffled."""
 
     def _sink_key(self, plan: Plan, node: Node) -> KeyFunction:
         """What tells where rows go that are told, whatever kind they are of: their inputs are not told apart."""
@@ -204,9 +212,7 @@ class Router:
 
     def bucket(self, address: Address, row: Sequence[str | None]) -> int:
         """Returns the bucket of a row: a hash of its partitioning columns that is the same in every process.
-
-        `BROADCAST_BUCKET` means that the row is in all tasks.
-        """
+        `BROADCAST_BUCKET` means all tasks."""
         text = self.key_functions[address](row)
         split_keys = self.split_keys.get(address)
         if split_keys and text in split_keys:
@@ -217,27 +223,28 @@ class Router:
         return bucket_of(text)
 
     def wake(self, id: str) -> RowBatch:
-        """The message that lets a node work whose rows all meet in one place, though none has come for it."""
+        """Returns the record that makes a node run whose rows all meet in one task, though none has arrived."""
         return RowBatch(ROW, self.stage_numbers[id], self.bucket((id, 0), ()), self.numbers[id], WAKE_PORT, [UNIT])
 
-    def row_batches(self, address: Address, entries: Iterable[Delta]) -> Iterator[RowBatch]:
-        """Entries for an address, as messages."""
+    def row_batches(self, address: Address, deltas: Iterable[Delta]) -> Iterator[RowBatch]:
+        """Yields the row batches of deltas for an input."""
         id, port = address
         if combined := self.pre_aggregations.get(address):
-            entries = combined(entries)
-        for bucket, part in self._buckets_of(address, entries):
+            deltas = combined(deltas)
+        for bucket, part in self._buckets_of(address, deltas):
             yield RowBatch(ROW, self.stage_numbers[id], bucket, self.numbers[id], port, part)
 
-    def state_batches(self, id: str, slot: int, entries: Iterable[Delta]) -> Iterator[RowBatch]:
-        """What a node keeps, as messages. The bucket of a slot's rows is that of the input they came on."""
+    def state_batches(self, id: str, slot: int, deltas: Iterable[Delta]) -> Iterator[RowBatch]:
+        """Yields the row batches of a node's state. The bucket of a slot's rows is that of the input on which they
+        arrived."""
         address = (id, slot) if (id, slot) in self.partitionings else (id, 0)
         of_turns = self.ordered_state_keys.get((id, slot))
-        parts = self._buckets_of(address, entries) if of_turns is None else _by_bucket(of_turns, entries)
+        parts = self._buckets_of(address, deltas) if of_turns is None else _by_bucket(of_turns, deltas)
         for bucket, part in parts:
             yield RowBatch(STATE, self.stage_numbers[id], bucket, self.numbers[id], slot, part)
 
     def buffered(self, row_batch: RowBatch) -> Iterator[RowBatch]:
-        """A message for one of the nodes as it is handed on: of what all tasks have got, that of the first bucket's."""
+        """Yields a row batch as it is buffered. Of rows that all tasks have got, only those of the first bucket are."""
         address = self.ids[row_batch.node], row_batch.port
         if address in self.key_functions and address not in self.split_keys:
             yield row_batch
@@ -247,22 +254,22 @@ class Router:
                 yield row_batch._replace(bucket=bucket, entries=part)
 
     def is_replicated(self, row_batch: RowBatch) -> bool:
-        """Whether what a task has made, or keeps, all tasks have."""
+        """Returns whether all tasks have a row batch that a task has output or keeps as state."""
         return row_batch.bucket == BROADCAST_BUCKET and (
             row_batch.kind == STATE or (self.ids[row_batch.node], row_batch.port) in self.replicated_inputs
         )
 
-    def _buckets_of(self, address: Address, entries: Iterable[Delta]) -> Iterator[tuple[int, list[Delta]]]:
+    def _buckets_of(self, address: Address, deltas: Iterable[Delta]) -> Iterator[tuple[int, list[Delta]]]:
         key = self.key_functions.get(address)
         if key is None:
-            all_entries = list(entries)
+            all_entries = list(deltas)
             return iter([(BROADCAST_BUCKET, all_entries)] if all_entries else [])
         if address in self.split_keys:
             parts: dict[int, list[Delta]] = {}
-            for entry in entries:
-                parts.setdefault(self.bucket(address, entry), []).append(entry)
+            for delta in deltas:
+                parts.setdefault(self.bucket(address, delta), []).append(delta)
             return iter(parts.items())
-        return _by_bucket(key, entries)
+        return _by_bucket(key, deltas)
 
 
 def _key_of_kind(keys: Mapping[str, KeyFunction], row: Sequence[Any]) -> str:
@@ -270,7 +277,7 @@ def _key_of_kind(keys: Mapping[str, KeyFunction], row: Sequence[Any]) -> str:
 
 
 def _pre_aggregation(plan: Plan, node: Node) -> Callable[[Iterable[Delta]], list[Delta]] | None:
-    """What makes fewer of rows for a node before they move; None: nothing does."""
+    """Returns the function that reduces the rows for a node before they are shuffled, or None."""
     match node.op:
         case Group():
             return combiner(node.op)
@@ -280,18 +287,18 @@ def _pre_aggregation(plan: Plan, node: Node) -> Callable[[Iterable[Delta]], list
 
 
 def bucket_of(text: str, many: int = BUCKET_COUNT) -> int:
-    """The bucket, of so many, of what has this text in common."""
+    """Returns the bucket, of so many, of a key's text."""
     return zlib.crc32(text.encode()) % many
 
 
-def _by_bucket(key: KeyFunction, entries: Iterable[Delta]) -> Iterator[tuple[int, list[Delta]]]:
-    """Entries by the bucket of their key."""
+def _by_bucket(key: KeyFunction, deltas: Iterable[Delta]) -> Iterator[tuple[int, list[Delta]]]:
+    """Yields deltas by the bucket of their key."""
     buckets: tuple[list[Delta], ...] = tuple([] for _ in range(BUCKET_COUNT))
-    for entry in entries:
-        buckets[zlib.crc32(key(entry).encode()) % BUCKET_COUNT].append(entry)  # as `bucket_of`, for each row that moves
+    for delta in deltas:
+        buckets[zlib.crc32(key(delta).encode()) % BUCKET_COUNT].append(delta)  # as `bucket_of`, for each row that moves
     return ((bucket, part) for bucket, part in enumerate(buckets) if part)
 
 
 def _unskewed_columns(key: Partitioning | None) -> Columns:
-    """By which columns rows are grouped whose keys are not hot."""
+    """Returns the partitioning columns of rows without a skewed key."""
     return (key.columns if isinstance(key, SkewedPartitioning) else key) or ()

@@ -79,19 +79,25 @@ class Shards:
     from one batch to the next, at most. few: up to how many bytes the tasks read by themselves (-1: none)."""
 
     def __init__(
-        self, exchange: Engine, store: Files, program: PhysicalPlan, steps: int, most: int = 0, few: int = -1
+        self,
+        engine: Engine,
+        store: Files,
+        program: PhysicalPlan,
+        max_update_steps: int,
+        max_cached_rows: int = 0,
+        max_single_task_bytes: int = -1,
     ) -> None:
-        self.engine = exchange
+        self.engine = engine
         self.store = store
         self.program = program
-        self.max_update_steps = steps
-        self.max_single_task_bytes = few
+        self.max_update_steps = max_update_steps
+        self.max_single_task_bytes = max_single_task_bytes
         self.committed_count = len(store.numbers("commits"))
         last_commit = store.read("commits", f"{self.committed_count - 1}.json")
         self.progress = Progress(**last_commit) if last_commit else Progress(shares=self._shard_count())
         self.next_progress = self.progress
         folders = [("runs", batch, "work") for batch in range(self.progress.base, self.committed_count)]
-        self.state_versions = state_cache.StateVersions(store, folders, exchange.reader(), most)
+        self.state_versions = state_cache.StateVersions(store, folders, engine.reader(), max_cached_rows)
         self.report = TaskReport()
         """What was told of the sources,"""
         self.task_report = TaskReport()
@@ -120,11 +126,11 @@ class Shards:
     def source_step(self, parse: Parse) -> WorkerStep:
         """The worker's function from lines to messages."""
         program, earliest, steps = self.program, self.progress.earliest, self.max_update_steps
-        sharing = ShardSelection(self.progress.shares)
+        selection = ShardSelection(self.progress.shares)
 
         def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             program.prepare()
-            return to_arrow(shard_records(program.plan, earliest, parse(batches, None, earliest), steps, sharing))
+            return to_arrow(shard_records(program.plan, earliest, parse(batches, None, earliest), steps, selection))
 
         step.__name__ = SOURCE_STEP
         return self.engine.with_record_files(step, self._folder("facts"))
@@ -142,18 +148,18 @@ class Shards:
         self._run_tasks([ShardInput(parse, tuple(first))] * self.progress.shares, last, keep)
         self.report = self.task_report
 
-    def process(self, messages: Frame | None, last: bool = False, keep: bool = True) -> None:
+    def process(self, records: Frame | None, last: bool = False, keep: bool = True) -> None:
         """Works a batch off. Nothing of it counts before `commit`.
 
         messages: of the sources; None if there are none. last: no more events will come for the time being. keep: more
         batches follow, which have to know of this one.
         """
         self._reset()
-        if messages is not None:
-            self.report = self.engine.run(messages)
+        if records is not None:
+            self.report = self.engine.run(records)
             task_output.write_file_list(self.store, self._folder("facts"), self.report.files)
         folders = [self._folder("facts")]
-        files = [task_output.files_of(self.store, ROW, share, folders) for share in range(self.progress.shares)]
+        files = [task_output.files_of(self.store, ROW, shard, folders) for shard in range(self.progress.shares)]
         if any(files) or self.state_versions.files():
             self._run_tasks([ShardInput(files=tuple(shard_files)) for shard_files in files], last, keep)
 
@@ -173,12 +179,12 @@ class Shards:
         """Runs the tasks. unread: what each has to read, by number of its share."""
         base = self.committed_count if self.committed_count - self.progress.base >= COMPACT else self.progress.base
         steps: list[WorkerStep] = []
-        for share, unread_files in enumerate(unread):
+        for shard, unread_files in enumerate(unread):
             task = ShardTask(
                 self.program, self.progress, self.max_update_steps, first=self.committed_count == 0, last=last,
                 whole=base == self.committed_count,
-                sharing=ShardSelection(len(unread), share), unread=unread_files,
-                state=self.state_versions.state([share], SINGLE_PARTITION, keep, self.progress.passed),
+                sharing=ShardSelection(len(unread), shard), unread=unread_files,
+                state=self.state_versions.state([shard], SINGLE_PARTITION, keep, self.progress.passed),
             )  # fmt: skip
             steps.append(
                 self.engine.with_record_files(
@@ -262,41 +268,41 @@ def start_record() -> Record:
     return _empty_event_record(Event(ALWAYS, ()), 0)
 
 
-def _empty_event_record(event: Event, share: int) -> Record:
+def _empty_event_record(event: Event, shard: int) -> Record:
     """The message of an event that brings nothing."""
-    return OrderedRecords(share).message((0, "", 0), event, "event", None)
+    return OrderedRecords(shard).message((0, "", 0), event, "event", None)
 
 
 def shard_records(
-    plan: Plan, earliest: int, parsed: Iterable[Parsed], steps: int, sharing: ShardSelection = _WHOLE_PLAN
+    plan: Plan, earliest: int, parsed: Iterable[Parsed], steps: int, selection: ShardSelection = _WHOLE_PLAN
 ) -> Iterator[Record]:
     """The messages that come of what sources held: the facts that the plan reads, with the place of each, for the level
     of its share, and when events came. earliest: the time (integer ms) before which they are late. steps: how often
     updates may act without an event in between. sharing: for whom messages are made; what else is to be told of sources
     is made for all or the first."""
     predicates, is_snapshot = wanted(plan), emits_snapshots(plan)
-    numbers, tells = sharing.numbers, sharing.own in (None, 0)
-    placings = {share: OrderedRecords(share) for share in numbers}
+    numbers, reports_sources = selection.numbers, selection.own in (None, 0)
+    ordered_records_by_shard = {shard: OrderedRecords(shard) for shard in numbers}
     counts: Counter[int] = Counter()
     arrivals = _EventTimes(steps)
     for source, events, dead_letters, _, file, block in parsed:
-        yield from (dead_letter_record(dead_letter, source) for dead_letter in dead_letters if tells)
+        yield from (dead_letter_record(dead_letter, source) for dead_letter in dead_letters if reports_sources)
         for event in events:
             counts[source] += 0 if event.is_static else len(event.facts) + len(event.removed)
             if event.time < earliest:
-                lost_facts = (*event.facts, *event.removed) if tells else ()
+                lost_facts = (*event.facts, *event.removed) if reports_sources else ()
                 yield from (dead_letter_record(late_dead_letter(event.stream, event.time, fact)) for fact in lost_facts)
                 continue
             arrivals.add(event.time)
             for kind, fact in _wanted_changes(event, predicates, is_snapshot):
-                if (placing := placings.get(sharing.of(fact))) is not None:
-                    yield placing.message((source, file, block), event, kind, fact)
+                if (ordered_records := ordered_records_by_shard.get(selection.of(fact))) is not None:
+                    yield ordered_records.message((source, file, block), event, kind, fact)
     if arrivals.latest > ALWAYS:
         times = " ".join(map(str, arrivals.times))
-        for share in numbers:
-            yield _empty_event_record(heartbeat(arrivals.latest), share)
-            yield Record(ROW, share, 0, 0, _TIMES_PORT, times, arrivals.latest, 0, 0)
-    for source, count in (+counts).items() if tells else ():
+        for shard in numbers:
+            yield _empty_event_record(heartbeat(arrivals.latest), shard)
+            yield Record(ROW, shard, 0, 0, _TIMES_PORT, times, arrivals.latest, 0, 0)
+    for source, count in (+counts).items() if reports_sources else ():
         yield Record(SOURCE_COUNT, 0, 0, source, 0, "", count, 0, 0)
 
 
@@ -383,23 +389,27 @@ class ShardTask:
                 times += map(int, record.row.split())
             else:
                 arrived.append(record)
-        running, previous_state = self._running()
-        names = list(running.memories)
-        if running.updating:
-            running.updating.expect(times)
-        for number, output in enumerate(self._outputs(running, ordered_events(arrived))):
+        event_loop, previous_state = self._running()
+        names = list(event_loop.memories)
+        if event_loop.updating:
+            event_loop.updating.expect(times)
+        for number, output in enumerate(self._outputs(event_loop, ordered_events(arrived))):
             place = number.to_bytes(_POSITION_BYTES, "big")
             yield Record(ROW, OUTPUT_STAGE, 0, 0, 0, pack_output(output), output.time, FOREVER, 0, spans=place)
         if self.state.keep:
-            for id, slot, entries in self._kept(running, previous_state):
-                for first in range(0, len(entries), ROWS_PER_BATCH):
-                    yield RowBatch(STATE, self.share, 0, names.index(id), slot, entries[first : first + ROWS_PER_BATCH])
-            for name, time in (("passed", running.passed), ("earliest", running.earliest), ("due", running.due)):
+            for id, slot, deltas in self._kept(event_loop, previous_state):
+                for first in range(0, len(deltas), ROWS_PER_BATCH):
+                    yield RowBatch(STATE, self.share, 0, names.index(id), slot, deltas[first : first + ROWS_PER_BATCH])
+            for name, time in (
+                ("passed", event_loop.passed),
+                ("earliest", event_loop.earliest),
+                ("due", event_loop.due),
+            ):
                 yield Record(INSTANT, 0, 0, 0, 0, name, time, 0, 0)
-        if isinstance(running.machine, ProfiledDataflow):
-            yield from metric_records(self.program, running.machine.figures(running.outputs))
+        if isinstance(event_loop.machine, ProfiledDataflow):
+            yield from metric_records(self.program, event_loop.machine.figures(event_loop.outputs))
         elif self.state.keep:
-            yield self.state.put(0, running, sum(running.machine.state().values()))
+            yield self.state.put(0, event_loop, sum(event_loop.machine.state().values()))
 
     @property
     def share(self) -> int:
@@ -419,36 +429,36 @@ class ShardTask:
 
     def _running(self) -> tuple[Running, State]:
         """The plan at work as the batch before has left it, and the state, if that had to be read."""
-        running, unknown = self.state.take(0)
-        if running is not None and not unknown and not self.whole:
-            return running, State()
+        event_loop, unknown = self.state.take(0)
+        if event_loop is not None and not unknown and not self.whole:
+            return event_loop, State()
         options = Options(steps=self.steps, measure=self.program.measure)
-        running, state = Running(self.program.plan, options), State()
-        for update in running.machine.updates.values():
+        event_loop, state = Running(self.program.plan, options), State()
+        for update in event_loop.machine.updates.values():
             update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.share]
-        names = list(running.memories)
+        names = list(event_loop.memories)
         state_deltas = self.state.entries(self.state.versions, 0)
-        state.entries = {(names[node], slot): entries for (node, slot), entries in state_deltas.items()}
+        state.entries = {(names[node], slot): deltas for (node, slot), deltas in state_deltas.items()}
         if not self.first:
-            running.restore(self.progress.passed, self.program.static_time, state.entries)
+            event_loop.restore(self.progress.passed, self.program.static_time, state.entries)
         if self.state.keep:
-            running.keep()
-        return running, state
+            event_loop.keep()
+        return event_loop, state
 
-    def _kept(self, running: Running, previous_state: State) -> Iterator[tuple[str, int, list[Delta]]]:
+    def _kept(self, event_loop: Running, previous_state: State) -> Iterator[tuple[str, int, list[Delta]]]:
         """What is to be written of the state."""
         if not self.whole:
-            yield from running.kept()
+            yield from event_loop.kept()
             return
-        previous_state.add(running.kept())
-        previous_state.compact(running.memories, running.passed)
-        yield from ((id, slot, entries) for (id, slot), entries in previous_state.entries.items())
+        previous_state.add(event_loop.kept())
+        previous_state.compact(event_loop.memories, event_loop.passed)
+        yield from ((id, slot, deltas) for (id, slot), deltas in previous_state.entries.items())
 
-    def _outputs(self, running: Running, events: list[Event]) -> Iterator[Output]:
+    def _outputs(self, event_loop: Running, events: list[Event]) -> Iterator[Output]:
         static = [event for event in events if event.is_static]
-        for outputs in running.start(static, self.program.static_time) if self.first else ():
+        for outputs in event_loop.start(static, self.program.static_time) if self.first else ():
             yield from outputs
-        for outputs in running.take(events[len(static) :]):
+        for outputs in event_loop.take(events[len(static) :]):
             yield from outputs
-        for outputs in running.drain() if self.last else ():
+        for outputs in event_loop.drain() if self.last else ():
             yield from outputs

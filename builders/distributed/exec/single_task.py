@@ -1,8 +1,8 @@
-"""A micro-batch so small that one task works it off straight through, from lines to answers: nothing is moved about.
+"""A micro-batch so small that one task processes it, from lines to outputs, without a shuffle.
 
-What sources hold becomes rows of the operators in the same process: no messages are made of it, and the engine has one
-job of one task to plan. Rows whose time has not come are left as messages, as everywhere, and read back by the task
-itself.
+The facts of the sources become rows of the operators in the same process, without records in between. So the engine
+only plans one job of one task. Rows whose time has not come are buffered as records, as everywhere, and the task reads
+them back itself.
 """
 
 from __future__ import annotations
@@ -42,12 +42,17 @@ _START, _END = itemgetter(-3), itemgetter(-2)
 
 @dataclass(frozen=True)
 class SingleTask:
-    """The worker's function for such a batch, of nothing: what it tells, and what is to be left behind.
+    """The worker's function for such a batch. It needs no input.
 
-    parse: what reads the sources. earliest: before this time (integer ms), events are late. first: the messages that
-    start the program, if it starts. waited: the files of rows that have waited until their instant is
-    whole. span: up to when instants have been worked off, and are to be, if sources tell of nothing later. state: of
-    all levels; end: of the operation nodes.
+    Attributes:
+        program: the physical plan.
+        parse: reads the sources.
+        earliest: the time before which events are late (integer ms).
+        first: the records that start the program, if it starts.
+        waited: the files of buffered rows.
+        span: up to when instants have been processed, and are to be if the sources bring nothing later.
+        state: the state of all stages.
+        end: the state of the sink nodes.
     """
 
     program: PhysicalPlan
@@ -82,7 +87,7 @@ class SingleTask:
         rows += self._waited()
         if self.program.needs_complete_instants and latest > ALWAYS:
             rows.append(RowBatch(WATERMARK_BROADCAST, 0, LOCAL_BUCKET, 0, WAKE_PORT, [(latest - 1, FOREVER, 1)]))
-        rows += (RowBatch(ROW, level, LOCAL_BUCKET, 0, WAKE_PORT, [UNIT]) for level in (0, OUTPUT_STAGE))
+        rows += (RowBatch(ROW, stage, LOCAL_BUCKET, 0, WAKE_PORT, [UNIT]) for stage in (0, OUTPUT_STAGE))
         router = self.program.router()
         program, states = self.program, (self.state, self.end)
         for output_record in processed_with_outputs(program, program.stages, self.span, ReportTimes(), *states, rows):
@@ -93,7 +98,7 @@ class SingleTask:
             )
 
     def _coming(self) -> Iterator[Record | RowBatch]:
-        """What the program starts with, and what sources hold."""
+        """Yields the initial records and those of the sources."""
         yield from self.first
         facts: list[Record] = []
         parsed = self.parse(iter(()), wanted_predicates(self.program), self.earliest)
@@ -105,19 +110,19 @@ class SingleTask:
         yield from scan_in_order(self.program, self.turns, facts, local_outbox)
 
     def _waited(self) -> Iterable[RowBatch]:
-        """The rows that have waited."""
+        """Yields the buffered rows."""
         batches = chain.from_iterable(self.state.read(file, None) for file in self.waited)
         return (row_batch._replace(kind=READY) for row_batch in as_row_batches(batches))
 
 
 def _buffered_records(row_batch: RowBatch, router: Router) -> Iterator[RowBatch]:
-    """Rows that wait, by where they are to be worked off: another batch may be larger."""
+    """Yields the rows to buffer, by their buckets, because another batch may be larger."""
     for routed in router.row_batches((router.ids[row_batch.node], row_batch.port), row_batch.entries):
         yield routed._replace(kind=BUFFERED)
 
 
 def _latest_time(rows: Iterable[RowBatch]) -> int:
-    """The latest time at which any of the rows begins or ends, if it does."""
+    """Returns the latest time at which any of the rows begins or ends to hold."""
     latest = ALWAYS
     for row_batch in rows:
         ends = filter(FOREVER.__gt__, map(_END, row_batch.entries))

@@ -1,12 +1,12 @@
-"""What workers keep in memory of a distributed builder's state, so that a batch costs what changes: a cache, no more.
+"""The state cache: operator state that workers keep in memory, so that a batch costs only what changes.
 
-The state of a partition is in the store: a base, and what each superstep has added to it. The operators that have
-worked a partition off stay in the worker that did so, as a *replica* of that state (Schneider 1990). Whichever worker
-gets the partition next has it follow: it takes in what has been added since, or all there is where it holds nothing.
+The state of a partition is in the store: a base, and what each step has added to it. The operators that have processed
+a partition stay in their worker as a cached copy of that state (Schneider 1990). Whichever worker gets the partition
+next brings its copy up to date: it applies what has been added since, or reads everything if it has no copy.
 
-Each attempt names the operators that it leaves behind by a *token* that nobody else uses. The driver hears of it with
-what that attempt has stored, and of no other: operators that an attempt has worked with that failed, or came second,
-are under a name that is never asked for.
+Each attempt of a task names the operators that it leaves by a *handle* that nobody else uses. The driver learns the
+handle together with what the attempt has stored. Operators of attempts that fail, or come second, have a handle that
+nobody asks for.
 """
 
 from __future__ import annotations
@@ -27,17 +27,22 @@ from squall.builders.runtime.zset import Delta
 from squall.rdf import ALWAYS
 
 StageGroup = str
-"""The levels that a step works off together, and over how many partitions."""
+"""The stages that a step processes together, and the number of partitions."""
 
 
-def group_of(levels: Iterable[int], owners: BucketPartitions) -> StageGroup:
-    """What a step is known by that works off these levels."""
-    return f"{','.join(map(str, levels))}/{len(set(owners))}"
+def group_of(stages: Iterable[int], bucket_partitions: BucketPartitions) -> StageGroup:
+    """Returns the name of the group of stages that a step processes together."""
+    return f"{','.join(map(str, stages))}/{len(set(bucket_partitions))}"
 
 
 class Version(NamedTuple):
-    """What one superstep has added to the state. files: their names, by the level of which it did; tokens: by group and
-    partition, of the operators that did it."""
+    """What one step has added to the state.
+
+    Attributes:
+        folder: the folder of the step.
+        files: the names of its files, by stage.
+        tokens: the handles of the operators that added it, by stage group and partition.
+    """
 
     folder: Folder
     files: Mapping[int, Sequence[str]]
@@ -45,52 +50,52 @@ class Version(NamedTuple):
 
 
 class StateVersions:
-    """What the state of a job consists of, as the driver knows it. most: how many rows of it a worker holds in memory
-    from one step to the next, at most."""
+    """The versions that make up the state of a job, as the driver knows them. most: the most rows that a worker
+    caches."""
 
-    def __init__(self, store: Files, folders: Iterable[Folder], read: Read, most: int) -> None:
+    def __init__(self, store: Files, folders: Iterable[Folder], read: Read, max_rows: int) -> None:
         self.store = store
         self.read = read
-        self.most = most
+        self.most = max_rows
         self.job = uuid.uuid4().hex
-        """What workers know it by: what they hold for another one is none of its concern."""
+        """The name by which workers know the job, so that they do not use the copies of another."""
         self.versions = [self._version(folder, {}) for folder in folders]
-        """What has been committed,"""
+        """The committed versions,"""
         self.fresh: list[Version] = []
-        """and what the batch at work has added to it so far."""
+        """and those that the current batch has added so far."""
 
-    def _version(self, folder: Folder, tokens: Mapping[StageGroup, Mapping[int, str]]) -> Version:
+    def _version(self, folder: Folder, handles: Mapping[StageGroup, Mapping[int, str]]) -> Version:
         files: dict[int, list[str]] = {}
-        for kind, level, name in read_file_list(self.store, folder):
+        for kind, stage, name in read_file_list(self.store, folder):
             if kind == STATE:
-                files.setdefault(level, []).append(name)
-        return Version(folder, files, tokens)
+                files.setdefault(stage, []).append(name)
+        return Version(folder, files, handles)
 
     def begin(self) -> None:
-        """A batch begins, for the first time or once more."""
+        """Starts a batch, for the first time or again."""
         self.fresh = []
 
     def add(self, folder: Folder, report: TaskReport) -> None:
-        """A step of the batch has been stored."""
+        """Adds the version of a stored step of the batch."""
         if not report.state_rows and not report.state_handles:
             return
-        tokens: dict[StageGroup, dict[int, str]] = {}
+        handles: dict[StageGroup, dict[int, str]] = {}
         for text, partition in report.state_handles:
-            group, token = text.split(" ")
-            tokens.setdefault(group, {})[partition] = token
-        self.fresh.append(self._version(folder, tokens))
+            group, handle = text.split(" ")
+            handles.setdefault(group, {})[partition] = handle
+        self.fresh.append(self._version(folder, handles))
 
     def commit(self, is_full: bool = False) -> None:
-        """The batch counts. whole: what it has added is all there is."""
+        """Commits the batch. is_full: whether its versions are the whole state."""
         self.versions = [*([] if is_full else self.versions), *self.fresh]
         self.fresh = []
 
     def compacted(self, base: Folder) -> None:
-        """All of it is in one folder now."""
+        """Notes that the whole state is in one folder now."""
         self.versions = [self._version(base, _latest_handles(self.versions))]
 
     def files(self) -> list[Folder]:
-        """The files with what has been committed."""
+        """Returns the files of the committed state."""
         return [
             (*version.folder, STATE, name)
             for version in self.versions
@@ -98,14 +103,15 @@ class StateVersions:
             for name in names
         ]
 
-    def state(self, levels: Iterable[int], owners: BucketPartitions, keep: bool, watermark: int) -> State:
-        """What some levels keep, that of the batch at work included. keep, passed: see `State`."""
+    def state(self, stages: Iterable[int], bucket_partitions: BucketPartitions, keep: bool, watermark: int) -> State:
+        """Returns the state of some stages, with that of the current batch. The other arguments are those of
+        `State`."""
         versions = (*self.versions, *self.fresh)
-        return State(tuple(levels), owners, keep, self.job, versions, self.read, watermark, self.most)
+        return State(tuple(stages), bucket_partitions, keep, self.job, versions, self.read, watermark, self.most)
 
 
 def _latest_handles(versions: Sequence[Version]) -> dict[StageGroup, dict[int, str]]:
-    """The tokens of the operators that hold all that there is in some versions."""
+    """Returns the handles of the operators that hold the whole state of some versions."""
     handles: dict[StageGroup, dict[int, str]] = {}
     for version in versions:
         for group in list(handles):
@@ -117,7 +123,7 @@ def _latest_handles(versions: Sequence[Version]) -> dict[StageGroup, dict[int, s
 
 
 def _stage_numbers(group: StageGroup) -> set[int]:
-    return {int(level) for level in group.partition("/")[0].split(",") if level}
+    return {int(stage) for stage in group.partition("/")[0].split(",") if stage}
 
 
 def _read_nothing(file: Folder, buckets: Collection[int] | None) -> Iterable[pyarrow.RecordBatch]:
@@ -126,15 +132,21 @@ def _read_nothing(file: Folder, buckets: Collection[int] | None) -> Iterable[pya
 
 @dataclass(frozen=True)
 class State:
-    """The state of some levels as a step in a worker gets at it; by default there is none, and none is kept.
+    """The state of some stages, as a step in a worker reaches it. By default it is empty, and nothing is kept.
 
-    keep: what is added is told. job: whose it is. versions: all that it consists of, in order; read: what reads them.
-    passed: nothing that is still to come begins before this time (integer ms). most: how many rows a worker holds in
-    memory from one step to the next, at most.
+    Attributes:
+        stages: the numbers of the stages.
+        bucket_partitions: the partition of each bucket.
+        keep: whether changes are reported.
+        job: the job that it belongs to.
+        versions: all that it consists of, in order.
+        read: reads the files of the versions.
+        passed: the time before which nothing begins that is still to come (integer ms).
+        most: the most rows that a worker caches.
     """
 
-    levels: tuple[int, ...]
-    owners: BucketPartitions
+    stages: tuple[int, ...]
+    bucket_partitions: BucketPartitions
     keep: bool = False
     job: str = ""
     versions: tuple[Version, ...] = ()
@@ -144,37 +156,39 @@ class State:
 
     @property
     def group(self) -> StageGroup:
-        return group_of(self.levels, self.owners)
+        return group_of(self.stages, self.bucket_partitions)
 
     def take(self, partition: int) -> tuple[Any, Sequence[Version]]:
-        """The operators of a partition that this worker holds, and the versions that they do not know of; None, and all
-        versions, where it holds none that are of use."""
-        token, operators = WORKER_STATE_CACHE.take((self.job, self.group, partition))
+        """Returns the cached operators of a partition and the versions that they lack, or None and all versions."""
+        handle, operators = WORKER_STATE_CACHE.take((self.job, self.group, partition))
         for place in range(len(self.versions), 0, -1):
-            if token and self.versions[place - 1].tokens.get(self.group, {}).get(partition) == token:
+            if handle and self.versions[place - 1].tokens.get(self.group, {}).get(partition) == handle:
                 return operators, self.versions[place:]
         return None, self.versions
 
     def entries(self, versions: Iterable[Version], partition: int) -> dict[tuple[int, int], list[Delta]]:
-        """What some versions have added of a partition, by number of the node and slot."""
+        """Returns the deltas of a partition in some versions, by number of the node and slot."""
         deltas: dict[tuple[int, int], list[Delta]] = {}
         for row_batch in as_row_batches(self._batches(versions, partition)):
             deltas.setdefault((row_batch.node, row_batch.port), []).extend(row_batch.entries)
         return deltas
 
     def _batches(self, versions: Iterable[Version], partition: int) -> Iterator[pyarrow.RecordBatch]:
-        buckets = [BROADCAST_BUCKET, *(bucket for bucket, owner in enumerate(self.owners) if owner == partition)]
+        buckets = [
+            BROADCAST_BUCKET,
+            *(bucket for bucket, owner in enumerate(self.bucket_partitions) if owner == partition),
+        ]
         for version in versions:
-            for level in self.levels:
-                for name in version.files.get(level, ()):
+            for stage in self.stages:
+                for name in version.files.get(stage, ()):
                     yield from self.read((*version.folder, STATE, name), buckets)
 
     def put(self, partition: int, operators: Any, size: int) -> Record:
-        """Keeps operators of so many rows for the next step. What tells the driver of their token, and how many
-        they are."""
-        token = uuid.uuid4().hex
-        WORKER_STATE_CACHE.put((self.job, self.group, partition), token, operators, size, self.most)
-        return Record(STATE_HANDLE, 0, 0, partition, 0, f"{self.group} {token}", size, 0, 0)
+        """Caches operators that hold so many rows. Returns the record that reports their handle and size to the
+        driver."""
+        handle = uuid.uuid4().hex
+        WORKER_STATE_CACHE.put((self.job, self.group, partition), handle, operators, size, self.most)
+        return Record(STATE_HANDLE, 0, 0, partition, 0, f"{self.group} {handle}", size, 0, 0)
 
 
 CacheKey = tuple[str, StageGroup, int]
@@ -187,29 +201,32 @@ class _CachedOperators(NamedTuple):
 
 
 class StateCache:
-    """The operators that a worker process holds, by job, group and partition. What has not been used for the longest
-    time goes when there are too many rows. One that is at work is not here: what fails in the middle is gone."""
+    """The operators that a worker process caches, by job, stage group and partition.
+
+    The least recently used ones are evicted when there are too many rows. Operators in use are not in the cache, so
+    those of a task that fails are gone.
+    """
 
     def __init__(self) -> None:
         self.held: OrderedDict[CacheKey, _CachedOperators] = OrderedDict()
         self.size = 0
 
     def take(self, key: CacheKey) -> tuple[str, Any]:
-        """The token and the operators, which are taken out; ("", None) if there are none."""
+        """Removes and returns a handle and its operators; ("", None) if there are none."""
         cached = self.held.pop(key, None)
         if cached is None:
             return "", None
         self.size -= cached.size
         return cached.token, cached.operators
 
-    def put(self, key: CacheKey, token: str, operators: Any, size: int, most: int) -> None:
-        """Keeps operators of so many rows. most: how many rows there may be in all."""
+    def put(self, key: CacheKey, handle: str, operators: Any, size: int, max_rows: int) -> None:
+        """Caches operators that hold so many rows. max_rows: the most rows in the cache."""
         self.take(key)
-        self.held[key] = _CachedOperators(token, operators, size)
+        self.held[key] = _CachedOperators(handle, operators, size)
         self.size += size
-        while self.size > most:
+        while self.size > max_rows:
             self.take(next(iter(self.held)))
 
 
 WORKER_STATE_CACHE = StateCache()
-"""Those of this process."""
+"""The cache of this process."""

@@ -97,10 +97,10 @@ def source_records(
     """The messages that come of what sources held. outbox: takes the rows out of a machine; those that are worked off
     elsewhere if nothing else is said."""
     outbox = outbox or routed_outbox
-    turns, placing = program.ordered_scan, OrderedRecords(ORDERED_SCAN)
-    machine = source_dataflow(program, [node.id for node in program.plan.nodes if node.id not in turns.sources])
+    ordered_scan, ordered_records = program.ordered_scan, OrderedRecords(ORDERED_SCAN)
+    dataflow = source_dataflow(program, [node.id for node in program.plan.nodes if node.id not in ordered_scan.sources])
     router = program.router()
-    evaluations = EvaluationTimes(program.plan)
+    report_times = EvaluationTimes(program.plan)
     counts: Counter[int] = Counter()
     latest = ALWAYS
     for part in parsed:
@@ -112,30 +112,32 @@ def source_records(
             tardy = (event for event in part.events if event.time < watermark)
             parts = ((event, fact) for event in tardy for _, fact in changes_of(event))
             yield from (dead_letter_record(late_dead_letter(event.stream, event.time, fact)) for event, fact in parts)
-        for event in filter(turns.reads, timely) if turns.sources else ():
-            yield from _ordered_records(turns, placing, part, event)
-        machine.read(timely)
+        for event in filter(ordered_scan.reads, timely) if ordered_scan.sources else ():
+            yield from _ordered_records(ordered_scan, ordered_records, part, event)
+        dataflow.read(timely)
         latest = max(
             latest, timely.times[-1] if isinstance(timely, Columns) else max(map(_TIME, timely), default=ALWAYS)
         )
-        evaluations.add(timely)
-        machine.run()
-        if sum(map(len, machine.outbox.values())) >= _MAX_BUFFERED_ROWS:
-            yield from outbox(machine, router)
-    yield from outbox(machine, router)
+        report_times.add(timely)
+        dataflow.run()
+        if sum(map(len, dataflow.outbox.values())) >= _MAX_BUFFERED_ROWS:
+            yield from outbox(dataflow, router)
+    yield from outbox(dataflow, router)
     if latest > ALWAYS:
         yield Record(WATERMARK, 0, 0, 0, 0, "", latest, ALWAYS, 0)
-    yield from evaluations.messages(latest)
+    yield from report_times.messages(latest)
     for source, count in (+counts).items():
         yield Record(SOURCE_COUNT, 0, 0, source, 0, "", count, 0, 0)
-    yield from metrics_of(program, machine)
+    yield from metrics_of(program, dataflow)
 
 
-def _ordered_records(turns: OrderedScan, placing: OrderedRecords, part: Parsed, event: Event) -> Iterator[Record]:
+def _ordered_records(
+    ordered_scan: OrderedScan, ordered_records: OrderedRecords, part: Parsed, event: Event
+) -> Iterator[Record]:
     """The messages of an event's facts, which are taken in turn."""
     for kind, fact in changes_of(event):
-        bucket = bucket_of(turns.together(event.stream, fact_row(fact)[:-1]))
-        yield placing.message((part.source, part.file, part.block), event, kind, fact, bucket)
+        bucket = bucket_of(ordered_scan.partition_key(event.stream, fact_row(fact)[:-1]))
+        yield ordered_records.message((part.source, part.file, part.block), event, kind, fact, bucket)
 
 
 def with_watermark(step: WorkerStep, places: Sequence[tuple[int, int]]) -> WorkerStep:
@@ -167,46 +169,46 @@ def source_dataflow(program: PhysicalPlan, reading: Collection[str] | None = Non
     return dataflow_class(program.plan, hosted=(), reading=reading)
 
 
-def metrics_of(program: PhysicalPlan, machine: Dataflow) -> Iterator[Record]:
+def metrics_of(program: PhysicalPlan, dataflow: Dataflow) -> Iterator[Record]:
     """What the nodes of a machine have done since this was told last, if it measures."""
-    if isinstance(machine, ProfiledDataflow):
-        yield from metric_records(program, machine.figures(0))
-        machine.forget()
+    if isinstance(dataflow, ProfiledDataflow):
+        yield from metric_records(program, dataflow.figures(0))
+        dataflow.forget()
 
 
-def metric_records(program: PhysicalPlan, figures: PlanMetrics) -> Iterator[Record]:
+def metric_records(program: PhysicalPlan, node_metrics: PlanMetrics) -> Iterator[Record]:
     """The messages of figures of nodes that have made rows, or taken time."""
     numbers = program.router().numbers
-    for id, figure in figures.items():
-        seconds = -1 if figure.seconds is None else round(figure.seconds * 1_000_000)
-        if figure.rows or seconds > 0:
-            yield Record(NODE_METRIC, 0, 0, numbers[id], 0, "", figure.rows or 0, seconds, 0)
+    for id, metric in node_metrics.items():
+        seconds = -1 if metric.seconds is None else round(metric.seconds * 1_000_000)
+        if metric.rows or seconds > 0:
+            yield Record(NODE_METRIC, 0, 0, numbers[id], 0, "", metric.rows or 0, seconds, 0)
 
 
-def routed_outbox(machine: Dataflow, router: Router) -> Iterator[RowBatch]:
+def routed_outbox(dataflow: Dataflow, router: Router) -> Iterator[RowBatch]:
     """The rows that a machine has made for others, by where these are."""
-    outbox, machine.outbox = machine.outbox, {}
-    for address, entries in outbox.items():
-        yield from router.row_batches(address, entries)
+    outbox, dataflow.outbox = dataflow.outbox, {}
+    for address, deltas in outbox.items():
+        yield from router.row_batches(address, deltas)
 
 
-def local_outbox(machine: Dataflow, router: Router) -> Iterator[RowBatch]:
+def local_outbox(dataflow: Dataflow, router: Router) -> Iterator[RowBatch]:
     """The rows that a machine has made for others, which are in the same task."""
-    outbox, machine.outbox = machine.outbox, {}
-    for (id, port), entries in outbox.items():
-        yield RowBatch(ROW, router.stage_numbers[id], LOCAL_BUCKET, router.numbers[id], port, entries)
+    outbox, dataflow.outbox = dataflow.outbox, {}
+    for (id, port), deltas in outbox.items():
+        yield RowBatch(ROW, router.stage_numbers[id], LOCAL_BUCKET, router.numbers[id], port, deltas)
 
 
 def initial_records(program: PhysicalPlan) -> Iterator[Record | RowBatch]:
     """The messages that start a program: what its axioms make; and what has a row of nothing is to tell it."""
     program.prepare()
-    machine = source_dataflow(program)
-    machine.start(program.static_time)
-    machine.run()
+    dataflow = source_dataflow(program)
+    dataflow.start(program.static_time)
+    dataflow.run()
     router = program.router()
-    yield from routed_outbox(machine, router)
+    yield from routed_outbox(dataflow, router)
     yield from (router.wake(node.id) for node in program.plan.nodes if _outputs_without_input(node.op))
-    yield from metrics_of(program, machine)
+    yield from metrics_of(program, dataflow)
 
 
 def _outputs_without_input(op: Operator) -> bool:
@@ -240,7 +242,7 @@ def timely_batches(row_batches: Iterable[RowBatch], span: Span) -> TimelyBatches
     span says: as far as is told with the rows."""
     all_batches = list(row_batches)
     clock_times = (
-        entry[-3] for row_batch in all_batches if row_batch.kind == WATERMARK_BROADCAST for entry in row_batch.entries
+        delta[-3] for row_batch in all_batches if row_batch.kind == WATERMARK_BROADCAST for delta in row_batch.entries
     )
     span = Span(span.before, max([span.now, *clock_times]))
     now, later_batches = [], []
@@ -248,16 +250,16 @@ def timely_batches(row_batches: Iterable[RowBatch], span: Span) -> TimelyBatches
         if row_batch.kind not in (READY, BUFFERED):
             now.append(row_batch)
             continue
-        if entries := [entry for entry in row_batch.entries if span.before < entry[-3] <= span.now]:
-            now.append(row_batch._replace(kind=ROW, entries=entries))
-        if row_batch.kind == BUFFERED and (entries := [entry for entry in row_batch.entries if entry[-3] > span.now]):
-            later_batches.append(row_batch._replace(entries=entries))
+        if deltas := [delta for delta in row_batch.entries if span.before < delta[-3] <= span.now]:
+            now.append(row_batch._replace(kind=ROW, entries=deltas))
+        if row_batch.kind == BUFFERED and (deltas := [delta for delta in row_batch.entries if delta[-3] > span.now]):
+            later_batches.append(row_batch._replace(entries=deltas))
     return TimelyBatches(span, now, later_batches)
 
 
 def stage_step(
     program: PhysicalPlan,
-    levels: Sequence[Stage],
+    stages: Sequence[Stage],
     phase: str,
     span: Span,
     state: State,
@@ -269,20 +271,20 @@ def stage_step(
     Rows whose bucket is here are worked off at once; others are left for the next round. state: of these levels.
     instants: at which what is made there is told whole.
     """
-    work = partial(run_stages, program, levels, phase, span, state, instants=instants)
-    return program.step(stage_name(levels, phase), work, state.levels)
+    work = partial(run_stages, program, stages, phase, span, state, instants=instants)
+    return program.step(stage_name(stages, phase), work, state.stages)
 
 
-def stage_name(levels: Sequence[Stage], phase: str) -> str:
+def stage_name(stages: Sequence[Stage], phase: str) -> str:
     """What a round of some levels is known by."""
-    name = ", ".join(f"stage {level.number}" for level in levels)
-    rounds = ", an iteration" if any(level.recursive for level in levels) else ""
+    name = ", ".join(f"stage {stage.number}" for stage in stages)
+    rounds = ", an iteration" if any(stage.recursive for stage in stages) else ""
     return f"{name}{rounds}{'' if phase == FORWARD else f' to {phase}'}"
 
 
 def run_stages(
     program: PhysicalPlan,
-    levels: Sequence[Stage],
+    stages: Sequence[Stage],
     phase: str,
     span: Span,
     state: State,
@@ -294,43 +296,43 @@ def run_stages(
     of a machine; each by its bucket if nothing else is said."""
     span, now, later_batches = timely_batches(row_batches, span)
     yield from buffered_batches(program, later_batches)
-    partition, fresh = partition_input(now, state.owners)
+    partition, fresh = partition_input(now, state.bucket_partitions)
     if partition is None:
         return
-    machine, since = state.take(partition)
-    if machine is None:
+    dataflow, since = state.take(partition)
+    if dataflow is None:
         partition_class = _ProfiledPartition if program.measure else _FusedPartition
-        machine = partition_class(program, levels, state.owners, partition)
-        machine.begin(program.static_time)
-    router: Router = machine.router
+        dataflow = partition_class(program, stages, state.bucket_partitions, partition)
+        dataflow.begin(program.static_time)
+    router: Router = dataflow.router
     state_deltas = state.entries(since, partition)
-    machine.restore(span.before, {(router.ids[number], slot): part for (number, slot), part in state_deltas.items()})
+    dataflow.restore(span.before, {(router.ids[number], slot): part for (number, slot), part in state_deltas.items()})
     if state.keep:
-        machine.keep()
-    for (number, port), entries in fresh.items():
-        machine.come((router.ids[number], port), entries)
-    machine.evaluate({router.ids[number]: times for number, times in instants.items()})
-    machine.work(phase, span.now)
-    yield from _derived_stream_records(machine)
-    is_first = state.owners[0] == partition
-    watermark = state.passed if any(level.recursive for level in levels) else state_watermark(span, state)
-    state_records = (router.state_batches(id, slot, entries) for (id, slot), entries in machine.lasting(watermark))
-    for row_batch in chain((outbox or routed_outbox)(machine, router), chain.from_iterable(state_records)):
+        dataflow.keep()
+    for (number, port), deltas in fresh.items():
+        dataflow.add_input((router.ids[number], port), deltas)
+    dataflow.evaluate({router.ids[number]: times for number, times in instants.items()})
+    dataflow.run_phase(phase, span.now)
+    yield from _derived_stream_records(dataflow)
+    is_first = state.bucket_partitions[0] == partition
+    watermark = state.passed if any(stage.recursive for stage in stages) else state_watermark(span, state)
+    state_records = (router.state_batches(id, slot, deltas) for (id, slot), deltas in dataflow.lasting(watermark))
+    for row_batch in chain((outbox or routed_outbox)(dataflow, router), chain.from_iterable(state_records)):
         if is_first or not router.is_replicated(row_batch):  # what every task makes for itself, one of them tells of
             yield row_batch
-    yield from metrics_of(program, machine)
+    yield from metrics_of(program, dataflow)
     if state.keep:
-        machine.expire(watermark)
-        yield state.put(partition, machine, sum(machine.state().values()))
+        dataflow.expire(watermark)
+        yield state.put(partition, dataflow, sum(dataflow.state().values()))
 
 
-def _derived_stream_records(machine: _Partition) -> Iterator[Record]:
+def _derived_stream_records(dataflow: _Partition) -> Iterator[Record]:
     """What is to be known of the streams that have been made: until when they matter, and when they brought
     something."""
-    ends = max((op.ends for op in machine.driven.values() if isinstance(op, DerivedStreamOperator)), default=ALWAYS)
+    ends = max((op.ends for op in dataflow.driven.values() if isinstance(op, DerivedStreamOperator)), default=ALWAYS)
     if ends > ALWAYS:
         yield Record(WATERMARK, 0, 0, 0, 0, "", ALWAYS, ends, 0)
-    yield from machine.report_records()
+    yield from dataflow.report_records()
 
 
 def state_watermark(span: Span, state: State) -> int:
@@ -347,14 +349,14 @@ def buffered_batches(program: PhysicalPlan, later_batches: Sequence[RowBatch]) -
 
 
 def partition_input(
-    row_batches: Iterable[RowBatch], owners: BucketPartitions
+    row_batches: Iterable[RowBatch], bucket_partitions: BucketPartitions
 ) -> tuple[int | None, dict[tuple[int, int], list[Delta]]]:
     """The partition that parcels are of (None: there are none), and their entries by number of the node and input.
     Raises AssertionError if they are of several."""
     deltas: dict[tuple[int, int], list[Delta]] = {}
     buckets: set[int] = set()
     for _, _, bucket, node, port, entries in row_batches:
-        buckets.add(owners[bucket])
+        buckets.add(bucket_partitions[bucket])
         if port != WAKE_PORT:
             deltas.setdefault((node, port), []).extend(entries)
     if len(buckets) > 1:
@@ -372,20 +374,20 @@ class _Partition(Dataflow):
     def __init__(
         self,
         program: PhysicalPlan,
-        levels: Sequence[Stage],
-        owners: BucketPartitions,
+        stages: Sequence[Stage],
+        bucket_partitions: BucketPartitions,
         partition: int,
         fused: Mapping[str, FusedJoin] = MappingProxyType({}),
     ) -> None:
-        super().__init__(program.plan, [id for level in levels for id in level.nodes], fused)
+        super().__init__(program.plan, [id for stage in stages for id in stage.nodes], fused)
         self.router = program.router()
-        self.owners = owners
+        self.bucket_partitions = bucket_partitions
         self.partition = partition
-        self.moves = len(set(owners)) > 1 and any(level.recursive for level in levels)
+        self.moves = len(set(bucket_partitions)) > 1 and any(stage.recursive for stage in stages)
         """Whether rows move inside of these levels."""
         self.instants = []
         self.memories = {id: memory for id, memory in self.memories.items() if id in self.plan.by_id}
-        self.tellers = rstream_nodes(program.plan)
+        self.rstream_nodes = rstream_nodes(program.plan)
         """What is told whole, here or elsewhere."""
         self.notes: dict[Record, None] = {}
         """What is to be known of the streams that are made here, where they may say when something is told whole."""
@@ -396,21 +398,21 @@ class _Partition(Dataflow):
             if (
                 isinstance(op, TransitiveClosureOperator)
                 and (id, 0) not in self.router.key_functions
-                and len(set(owners)) > 1
+                and len(set(bucket_partitions)) > 1
             ):
                 op.share(self._is_own)
 
     def _is_own(self, node: str) -> bool:
         """Whether the pairs of a closure that begin at a node lie here."""
-        return self.owners[bucket_of(node)] == self.partition
+        return self.bucket_partitions[bucket_of(node)] == self.partition
 
     def _is_here(self, address: Address, row: Sequence[str | None]) -> bool:
         bucket = self.router.bucket(address, row)
-        return bucket == BROADCAST_BUCKET or self.owners[bucket] == self.partition
+        return bucket == BROADCAST_BUCKET or self.bucket_partitions[bucket] == self.partition
 
-    def come(self, address: Address, entries: Sequence[Delta]) -> None:
+    def add_input(self, address: Address, deltas: Sequence[Delta]) -> None:
         """Puts entries from elsewhere on an input of a node that works here."""
-        self.receive(address, entries)
+        self.receive(address, deltas)
 
     def evaluate(self, instants: Mapping[str, Sequence[int]]) -> None:
         """Says at which instants (integer ms) streams are told whole, by the nodes that make them."""
@@ -424,36 +426,38 @@ class _Partition(Dataflow):
         return notes
 
     def _advance(self, id: str, op: EventTimeOperator, now: int) -> None:
-        if not (self.tellers and isinstance(op, DerivedStreamOperator)):
+        if not (self.rstream_nodes and isinstance(op, DerivedStreamOperator)):
             super()._advance(id, op, now)
             return
         triple_counts = op.reader.came
         super()._advance(id, op, now)
         events = op.events if id in self.heralds else ()
         self.notes |= dict.fromkeys(stream_activity(event.stream, event.graph, event.time) for event in events)
-        self.notes |= dict.fromkeys(count_window_evaluations(self.tellers, op.reader.source, triple_counts, op.events))
+        self.notes |= dict.fromkeys(
+            count_window_evaluations(self.rstream_nodes, op.reader.source, triple_counts, op.events)
+        )
 
     def lasting(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
         """What has gone into memories since this was asked last, and may matter from the time `passed` on (integer
         ms)."""
-        for id, slot, entries in self.kept():
-            yield (id, slot), lasting(entries, watermark, self.memories[id].together(slot))
+        for id, slot, deltas in self.kept():
+            yield (id, slot), lasting(deltas, watermark, self.memories[id].together(slot))
 
-    def put(self, address: Address, entries: Sequence[Delta]) -> None:
+    def put(self, address: Address, deltas: Sequence[Delta]) -> None:
         if not self.moves or address in self.router.replicated_inputs or address[0] not in self.operators:
-            super().put(address, entries)
+            super().put(address, deltas)
             return
         if address not in self.router.key_functions:  # it goes to all tasks, this one included
-            self.outbox.setdefault(address, []).extend(entries)
+            self.outbox.setdefault(address, []).extend(deltas)
             return
         local_deltas: list[Delta] = []
-        for entry in entries:
-            local = self._is_here(address, entry[:-3])
-            (local_deltas if local else self.outbox.setdefault(address, [])).append(entry)
+        for delta in deltas:
+            local = self._is_here(address, delta[:-3])
+            (local_deltas if local else self.outbox.setdefault(address, [])).append(delta)
         if local_deltas:
             self.receive(address, local_deltas)
 
-    def work(self, phase: str, now: int) -> None:
+    def run_phase(self, phase: str, now: int) -> None:
         """One phase of every component, until nothing is left to do here."""
         if phase == FORWARD:
             self.run(now)
@@ -475,31 +479,31 @@ class _FusedPartition(_Partition):
     """The same, with joins that are done as one."""
 
     def __init__(
-        self, program: PhysicalPlan, levels: Sequence[Stage], owners: BucketPartitions, partition: int
+        self, program: PhysicalPlan, stages: Sequence[Stage], bucket_partitions: BucketPartitions, partition: int
     ) -> None:
-        hosted = {id for level in levels for id in level.nodes}
+        hosted = {id for stage in stages for id in stage.nodes}
         fused = {id: star for id, star in program.fused_joins.items() if id in hosted}
-        super().__init__(program, levels, owners, partition, fused)
+        super().__init__(program, stages, bucket_partitions, partition, fused)
         self.came_as = {to: address for address, to in self.moved.items()}
 
-    def come(self, address: Address, entries: Sequence[Delta]) -> None:
-        super().come(self.moved.get(address, address), entries)
+    def add_input(self, address: Address, deltas: Sequence[Delta]) -> None:
+        super().add_input(self.moved.get(address, address), deltas)
 
     def lasting(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
-        for address, entries in super().lasting(watermark):
-            yield self.came_as.get(address, address), entries
+        for address, deltas in super().lasting(watermark):
+            yield self.came_as.get(address, address), deltas
 
     def restore(self, watermark: int, state: Mapping[Address, Sequence[Delta]]) -> None:
-        super().restore(watermark, {self.moved.get(address, address): entries for address, entries in state.items()})
+        super().restore(watermark, {self.moved.get(address, address): deltas for address, deltas in state.items()})
 
 
 class _ProfiledPartition(_Partition, ProfiledDataflow):
     """The same, which counts and times, join by join."""
 
     def __init__(
-        self, program: PhysicalPlan, levels: Sequence[Stage], owners: BucketPartitions, partition: int
+        self, program: PhysicalPlan, stages: Sequence[Stage], bucket_partitions: BucketPartitions, partition: int
     ) -> None:
-        super().__init__(program, levels, owners, partition)
+        super().__init__(program, stages, bucket_partitions, partition)
         self.inner = {
             id: self.plan.consumers[id][0] for star in program.fused_joins.values() for id in star.joins[:0:-1]
         }
@@ -511,7 +515,7 @@ class _ProfiledPartition(_Partition, ProfiledDataflow):
 
     def restore(self, watermark: int, state: Mapping[Address, Sequence[Delta]]) -> None:
         """What joins hand on to each other is made anew."""
-        full_state = {address: list(entries) for address, entries in state.items()}
+        full_state = {address: list(deltas) for address, deltas in state.items()}
         for id, address in self.inner.items():
             if id in self.operators:
                 full_state.setdefault(address, []).extend(self._made_anew(id, full_state))
@@ -538,6 +542,6 @@ def _compacted(program: PhysicalPlan, watermark: int, row_batches: Iterable[RowB
         slots.setdefault((row_batch.node, row_batch.port), []).extend(row_batch.entries)
     router = program.router()
     memories = Dataflow(program.plan).memories
-    for (number, slot), entries in slots.items():
+    for (number, slot), deltas in slots.items():
         id = router.ids[number]
-        yield from router.state_batches(id, slot, compacted(entries, watermark, memories[id].together(slot)))
+        yield from router.state_batches(id, slot, compacted(deltas, watermark, memories[id].together(slot)))

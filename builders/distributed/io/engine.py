@@ -120,7 +120,7 @@ class Engine(Protocol):
     partitions: int
 
     @property
-    def owners(self) -> BucketPartitions:
+    def bucket_partitions(self) -> BucketPartitions:
         """The partition of each bucket."""
 
     def stored_records(self, kind: str, level: int, folders: Iterable[Folder]) -> Frame | None:
