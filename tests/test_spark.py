@@ -388,8 +388,8 @@ def test_buckets_are_dealt_out_evenly(tmp_path: Path, partitions: int, monkeypat
     shuffled = exchange.shuffle(rows, iter, partitions).withColumn("place", f.spark_partition_id())
     lies = {row.bucket: row.place for row in shuffled.collect()}
     assert lies.pop(-1) in range(partitions), "what is for all, but for a later step, is kept"
-    assert [lies[bucket] for bucket in range(BUCKET_COUNT)] == list(exchange.owners)
-    many = Counter(exchange.owners).values()
+    assert [lies[bucket] for bucket in range(BUCKET_COUNT)] == list(exchange.bucket_partitions)
+    many = Counter(exchange.bucket_partitions).values()
     assert len(many) == min(partitions, BUCKET_COUNT)
     assert max(many) - min(many) <= 1
 

@@ -1,7 +1,7 @@
-"""The end of a micro-batch in a distributed builder: of what the operation nodes were told, the answers they hand on.
+"""The output stage of a micro-batch: from the rows of the sink nodes to the outputs of the batch.
 
-Answers are spread as their rows lie. Each task puts its part in order, and the parts are merged where they are told.
-What the whole of an answer decides (whether it has changed, whether it is empty) the driver says, of instants alone.
+Outputs are partitioned as their rows are. Each task sorts its part, and the parts are merged where they are read. The
+driver decides what depends on a whole answer (whether it has changed, or is empty), from instants alone.
 """
 
 from __future__ import annotations
@@ -42,22 +42,30 @@ SinkOperator = OutputOperator | AppendOnlyOutput
 
 
 def output_step(program: PhysicalPlan, span: Span, report_times: ReportTimes, state: State) -> WorkerStep:
-    """The worker's function that ends a batch: new state, and answers out (`OutputBatch`). state: of the operation
-    nodes."""
+    """Returns the worker's function that ends a batch: it outputs new state and the outputs (`OutputBatch`). state:
+    that of the sink nodes."""
     return program.step("end", partial(_run_output, program, span, report_times, state), [OUTPUT_STAGE])
 
 
 def change_step(program: PhysicalPlan, span: Span, report_times: ReportTimes, state: State) -> WorkerStep:
-    """The worker's function that says, as messages of kind ``instant``, at which instants its part of an answer has
-    changed, of those that are told only where they have."""
+    """Returns the worker's function that reports, as records of type ``instant``, when its part of an answer has
+    changed, of answers that are output only on change."""
     return program.step("what has changed", partial(_changes, program, span, report_times, state))
 
 
 def single_task_step(
     program: PhysicalPlan, span: Span, report_times: ReportTimes, state: State, end: State
 ) -> WorkerStep:
-    """The worker's function for a batch that one task works off: `stage_step` for all levels, then `output_step`; and,
-    since it has all of each answer, what `change_step` says. state: of the levels; end: of the operation nodes."""
+    """Returns the worker's function for a batch that one task processes: `stage_step` for all stages, then
+    `output_step`. Since it has all of each answer, it also does what `change_step` does.
+
+    Args:
+        program: the physical plan.
+        span: the time that passes.
+        report_times: when snapshots are evaluated.
+        state: the state of the stages.
+        end: the state of the sink nodes.
+    """
     work = partial(processed_with_outputs, program, program.stages, span, report_times, state, end)
     return program.step("all stages and the end", work)
 
@@ -65,9 +73,16 @@ def single_task_step(
 def last_stages_step(
     program: PhysicalPlan, stages: Sequence[Stage], span: Span, report_times: ReportTimes, state: State, end: State
 ) -> WorkerStep:
-    """Returns the worker's function for stages with co-partitioned output: `stage_step`, then `output_step`.
+    """Returns the worker's function for stages whose rows need no shuffle for the output: `stage_step`, then
+    `output_step`.
 
-    state: that of the stages. end: that of the sinks, none of which reports only whole changes.
+    Args:
+        program: the physical plan.
+        stages: the stages.
+        span: the time that passes.
+        report_times: when snapshots are evaluated.
+        state: the state of the stages.
+        end: the state of the sink nodes, none of which outputs only on change.
     """
     work = partial(processed_with_outputs, program, stages, span, report_times, state, end)
     return program.step(
@@ -84,8 +99,8 @@ def processed_with_outputs(
     end: State,
     row_batches: Iterable[RowBatch],
 ) -> Iterator[WorkerOutput]:
-    """What messages of a partition lead to on these levels, and what is told of it, which lies there. Messages whose
-    time has not come are handed on as they are."""
+    """Yields what the row batches of a partition lead to in some stages, and the outputs of that. Rows whose time has
+    not come are passed on to be buffered."""
     output_batches: list[RowBatch] = []
     stage_batches: list[RowBatch] = []
     outbox = local_outbox if len({*state.bucket_partitions}) == 1 else None
@@ -145,15 +160,15 @@ def _run_output(
 
 
 def _outputs_of(operator: SinkOperator, now: int, instants: Sequence[int]) -> Sequence[tuple[str, Output]]:
-    """What an operation node tells up to a time, each with its place."""
+    """Returns the outputs of a sink node up to a time, each with its position."""
     if isinstance(operator, OutputOperator) and operator.instants is not None:
         return operator.with_places(now, instants)
     return list(zip(repeat(""), operator.flush(now, instants)))
 
 
 def _sink_operators(program: PhysicalPlan) -> dict[int, SinkOperator]:
-    """The operation nodes as they begin, by number. Whether something is reported has been decided, and that all has
-    been told is for the driver to say."""
+    """Returns the new operators of the sink nodes, by number. Whether an answer is output has been decided before, and
+    the driver says that it is complete."""
     numbers = program.router().numbers
     return {
         numbers[node.id]: output_operator(
@@ -194,7 +209,8 @@ def _changes(
 def snapshot_outputs(
     answers: Iterator[tuple[int, int, str]], deliveries: Mapping[int, DeliverNode], report_times: ReportTimes
 ) -> Iterator[Output]:
-    """The outputs in order, and behind all those of an evaluation, for queries that are told so, that they are all."""
+    """Yields the outputs in order. For queries that want it, a marker after all outputs of an evaluation says that they
+    are complete."""
     pending = sorted(
         (time, number)
         for number, times in report_times.instants.items()
@@ -219,7 +235,7 @@ def snapshot_outputs(
 def _completion_outputs(
     evaluation: tuple[int, int], deliveries: Mapping[int, DeliverNode], is_reported: bool
 ) -> Iterator[Output]:
-    """That all of an evaluation has been told. told: there was something to tell."""
+    """Yields the markers that an evaluation is complete. is_reported: whether it had outputs."""
     time, number = evaluation
     op = deliveries[number]
     if is_reported or op.report.policy != "nonempty":

@@ -58,8 +58,7 @@ BucketPartitions = tuple[int, ...]
 SINGLE_PARTITION: BucketPartitions = (0,) * BUCKET_COUNT
 """All rows in one task."""
 ORDERED_SCAN = -1
-"""The level of facts that are taken one after the other: before all others
-(`squall.builders.distributed.exec.ordered_scan`)."""
+"""The stage of facts that are scanned in order, before all others (`squall.builders.distributed.exec.ordered_scan`)."""
 OUTPUT_STAGE = 1_000_000
 """The stage of the sink nodes, after all others."""
 
@@ -205,7 +204,7 @@ class Router:
         """By input, the function that combines rows, or drops those without effect, before they are shuffled."""
 
     def _sink_key(self, plan: Plan, node: Node) -> KeyFunction:
-        """What tells where rows go that are told, whatever kind they are of: their inputs are not told apart."""
+        """Returns the key function of output rows of any kind: the inputs of a sink share one."""
         kinds = inputs_by_kind(node, plan.by_id)
         keys = {kind: self.key_functions[node.id, ports[0]] for kind, ports in kinds.items()}
         return next(iter(keys.values())) if len(keys) == 1 else partial(_key_of_kind, keys)

@@ -1,10 +1,11 @@
-"""Plans that are run as a whole inside a distributed engine, by one task, or by many, each for a share of all subjects.
+"""Sharded plans: plans that run as a whole inside a distributed engine, in one task, or in one for each shard of the
+subjects.
 
-The sources are read and parsed in parallel, as ever, and the facts that the plan reads go to the task of their share,
-in order, which does with them what the iterator builder does (`squall.builders.local.event_loop`); what is little is
-read by that task itself. What it keeps goes into the store as messages, as all state does, and stays in the worker as a
-replica of that (`squall.builders.distributed.exec.state_cache`). Into how many shares a plan falls is decided when a
-run begins."""
+Sources are read and parsed in parallel, as ever. The facts that the plan reads go to the task of their shard, in order,
+and that runs the event loop of the iterator builder (`squall.builders.local.event_loop`) on them. If there is little
+input, each task reads it itself. Its state goes to the store as records, as all state does, and a copy stays in the
+worker (`squall.builders.distributed.exec.state_cache`). The number of shards is decided when a run begins.
+"""
 
 from __future__ import annotations
 
@@ -52,17 +53,22 @@ from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
 
 _TIMES_PORT = 1
-"""The port of messages that say when events came, whatever they bring."""
+"""The port of records that say when events came, whatever they bring."""
 
 
 @dataclass
 class Progress:
-    """How far a job has come: what the commit of its last batch says. All times are integer ms.
+    """How far a job has come, as the commit of its last batch says. All times are integer ms.
 
-    passed: the time that has been worked off. earliest: what is before is late. due: when something is left to do, if
-    nothing comes; FOREVER: never.
-    number: Spark's own number of the last micro-batch; -1 before the first. base: the batch that wrote its state as a
-    whole; those since have written what was added. shares: how many there are.
+    The names of the attributes are part of the checkpoint format.
+
+    Attributes:
+        passed: the time up to which everything has been processed.
+        earliest: the time before which events are late.
+        due: when something is left to do if no event comes; FOREVER: never.
+        number: Spark's own number of the last micro-batch; -1 before the first.
+        base: the batch that wrote the whole state. Later ones have written their changes.
+        shares: the number of shards.
     """
 
     passed: int = ALWAYS - 1
@@ -74,9 +80,19 @@ class Progress:
 
 
 class Shards:
-    """The batches of such a job, one after the other; the state between them lies in the store. done: how many are
-    committed. steps: how often updates may act without an event in between. most: how many rows of state a worker holds
-    from one batch to the next, at most. few: up to how many bytes the tasks read by themselves (-1: none)."""
+    """The batches of a sharded plan, one after the other. The state between them is in the store.
+
+    Args:
+        engine: stores and processes records.
+        store: the files of the job.
+        program: the physical plan.
+        max_update_steps: how often updates may act without an event in between.
+        max_cached_rows: the most rows of state that a worker caches from one batch to the next.
+        max_single_task_bytes: the tasks read a batch of at most so many bytes themselves (-1: none).
+
+    Attributes:
+        committed_count: the number of committed batches.
+    """
 
     def __init__(
         self,
@@ -99,32 +115,32 @@ class Shards:
         folders = [("runs", batch, "work") for batch in range(self.progress.base, self.committed_count)]
         self.state_versions = state_cache.StateVersions(store, folders, engine.reader(), max_cached_rows)
         self.report = TaskReport()
-        """What was told of the sources,"""
+        """What was reported of the sources,"""
         self.task_report = TaskReport()
-        """and by the task."""
+        """and by the tasks of the shards."""
         self.output_files: tuple[str, ...] = ()
         """The files that hold the answers of the batch."""
         self.node_metrics = NodeMetrics(program.plan)
 
     def _shard_count(self) -> int:
-        """Into how many the job falls: a task for each of as many as there can be at once."""
+        """Returns the number of shards: as many as tasks can run at once, or one if the plan is not shardable."""
         return self.engine.partitions if why_not_shardable(self.program.plan) is None else 1
 
     @property
     def unfinished(self) -> bool:
-        """Whether there is something to do when no more events will come."""
+        """Whether something is left to do when no more events follow."""
         return self.progress.due < FOREVER
 
     def initial_records(self) -> Sequence[Record | RowBatch]:
-        """The messages that start the program."""
+        """Returns the records that start the program."""
         return [start_record()]
 
     def initial_step(self, first: Sequence[Record | RowBatch]) -> WorkerStep:
-        """The worker's function that makes these messages, of nothing."""
+        """Returns the worker's function that outputs these records."""
         return self.engine.with_record_files(constant_step(first), self._folder("facts"))
 
     def source_step(self, parse: Parse) -> WorkerStep:
-        """The worker's function from lines to messages."""
+        """Returns the worker's function from lines to records."""
         program, earliest, steps = self.program, self.progress.earliest, self.max_update_steps
         selection = ShardSelection(self.progress.shares)
 
@@ -136,23 +152,31 @@ class Shards:
         return self.engine.with_record_files(step, self._folder("facts"))
 
     def fits_single_task(self, size: int) -> bool:
-        """Whether each task reads all of a batch of so many bytes by itself."""
+        """Returns whether each task reads all of a batch of so many bytes itself."""
         return size <= self.max_single_task_bytes
 
     def process_in_single_task(
         self, parse: Parse, first: Sequence[Record | RowBatch] = (), last: bool = False, keep: bool = True
     ) -> None:
-        """Works such a batch off, as `work` does. parse: reads the sources. first: the messages that start the program,
-        if it starts."""
+        """Processes such a batch as `process` does.
+
+        Args:
+            parse: reads the sources.
+            first: the records that start the program, if it starts.
+            last: as for `process`.
+            keep: as for `process`.
+        """
         self._reset()
         self._run_tasks([ShardInput(parse, tuple(first))] * self.progress.shares, last, keep)
         self.report = self.task_report
 
     def process(self, records: Frame | None, last: bool = False, keep: bool = True) -> None:
-        """Works a batch off. Nothing of it counts before `commit`.
+        """Processes a batch. It counts only after `commit`.
 
-        messages: of the sources; None if there are none. last: no more events will come for the time being. keep: more
-        batches follow, which have to know of this one.
+        Args:
+            records: the records of the sources, or None if there are none.
+            last: whether no more events follow for the time being.
+            keep: whether more batches follow, which need the state.
         """
         self._reset()
         if records is not None:
@@ -164,7 +188,7 @@ class Shards:
             self._run_tasks([ShardInput(files=tuple(shard_files)) for shard_files in files], last, keep)
 
     def _reset(self) -> None:
-        """A batch is worked off, for the first time or once more."""
+        """Starts a batch, for the first time or again."""
         self.store.delete("runs", self.committed_count)
         self.store.delete(*self._output_folder())
         self.state_versions.begin()
@@ -176,7 +200,7 @@ class Shards:
         )
 
     def _run_tasks(self, unread: Sequence[ShardInput], last: bool, keep: bool) -> None:
-        """Runs the tasks. unread: what each has to read, by number of its share."""
+        """Runs the tasks. unread: the input of each, by number of the shard."""
         base = self.committed_count if self.committed_count - self.progress.base >= COMPACT else self.progress.base
         steps: list[WorkerStep] = []
         for shard, unread_files in enumerate(unread):
@@ -199,15 +223,15 @@ class Shards:
         self.node_metrics.add(self.task_report)
 
     def output_frame(self) -> Frame | None:
-        """What the batch has to hand on, as messages: `start` is the time, `spans` the place."""
+        """Returns the outputs of the batch as records: `start` is the time, `spans` the position."""
         return self.engine.output_frame(self._output_folder(), self.output_files)
 
     def outputs(self) -> Iterator[Output]:
-        """The outputs of the batch, in the order of time."""
+        """Yields the outputs of the batch in the order of time."""
         yield from unpack_outputs(self.engine.read_outputs(self._output_folder(), self.output_files))
 
     def commit(self, number: int | None) -> None:
-        """The outputs of the batch are where they belong: the batch counts. `number`: Spark's number of it."""
+        """Commits the batch, whose outputs are durable. number: Spark's number of the micro-batch."""
         self.next_progress.number = self.progress.number if number is None else number
         self.progress = self.next_progress
         self.store.write(asdict(self.progress), "commits", f"{self.committed_count}.json")
@@ -222,7 +246,7 @@ class Shards:
         self.committed_count += 1
 
     def dead_letters(self) -> Iterator[DeadLetter]:
-        """The statements of the batch that could not be used."""
+        """Yields the dead letters of the batch."""
         for text in self.engine.stored_rows(DEAD_LETTER, 0, [self._folder("facts"), self._folder("work")]):
             yield DeadLetter(*json.loads(text))
 
@@ -234,7 +258,7 @@ class Shards:
 
 
 def _progress_times(report: TaskReport) -> dict[str, int]:
-    """How far the tasks have come, all together."""
+    """Returns how far all tasks together have come."""
     times_by_source: dict[str, list[int]] = {}
     for name, _, time in report.evaluations:
         times_by_source.setdefault(name, []).append(time)
@@ -245,18 +269,18 @@ def _progress_times(report: TaskReport) -> dict[str, int]:
 
 
 class ShardSelection(NamedTuple):
-    """Which share of so many, or all of them (own: None)."""
+    """One shard of so many, or all of them (own: None)."""
 
     many: int = 1
     own: int | None = None
 
     @property
     def numbers(self) -> Sequence[int]:
-        """Of those that are meant."""
+        """The numbers of the selected shards."""
         return range(self.many) if self.own is None else [self.own]
 
     def of(self, fact: Fact | None) -> int:
-        """The number of that in which a fact is."""
+        """Returns the number of the shard of a fact."""
         return shard_of(fact, self.many) if fact is not None and self.many > 1 else 0
 
 
@@ -264,22 +288,28 @@ _WHOLE_PLAN = ShardSelection()
 
 
 def start_record() -> Record:
-    """The message that starts a program, whatever else comes."""
+    """Returns the record that starts a program, whatever else comes."""
     return _empty_event_record(Event(ALWAYS, ()), 0)
 
 
 def _empty_event_record(event: Event, shard: int) -> Record:
-    """The message of an event that brings nothing."""
+    """Returns the record of an event without facts."""
     return OrderedRecords(shard).message((0, "", 0), event, "event", None)
 
 
 def shard_records(
     plan: Plan, earliest: int, parsed: Iterable[Parsed], steps: int, selection: ShardSelection = _WHOLE_PLAN
 ) -> Iterator[Record]:
-    """The messages that come of what sources held: the facts that the plan reads, with the place of each, for the level
-    of its share, and when events came. earliest: the time (integer ms) before which they are late. steps: how often
-    updates may act without an event in between. sharing: for whom messages are made; what else is to be told of sources
-    is made for all or the first."""
+    """Yields the records of the content of sources: the facts that the plan reads, in order and for the stage of their
+    shard, and when events came.
+
+    Args:
+        plan: the plan.
+        earliest: the time before which facts are late (integer ms).
+        parsed: the content of the sources.
+        steps: how often updates may act without an event in between.
+        selection: the shards for which records are made. Dead letters and counts are made for all shards or the first.
+    """
     predicates, is_snapshot = wanted(plan), emits_snapshots(plan)
     numbers, reports_sources = selection.numbers, selection.own in (None, 0)
     ordered_records_by_shard = {shard: OrderedRecords(shard) for shard in numbers}
@@ -307,8 +337,11 @@ def shard_records(
 
 
 class _EventTimes:
-    """When events came, as far as it matters to who counts the steps in between: at most one is taken at each time
-    (integer ms), so that of all events between two that lie no more apart than so many steps none does."""
+    """The times of events, as far as they matter to who counts update steps.
+
+    At most one step is taken at each time (integer ms). So of all events between two that are at most so many steps
+    apart, none matters.
+    """
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
@@ -316,7 +349,7 @@ class _EventTimes:
         self.times: list[int] = []
 
     def add(self, time: int) -> None:
-        """Takes note of an event."""
+        """Adds the time of an event."""
         self.latest = max(self.latest, time)
         times = self.times
         if len(times) > 1 and times[-2] <= times[-1] <= time <= times[-2] + self.steps:
@@ -328,7 +361,8 @@ class _EventTimes:
 def _wanted_changes(
     event: Event, predicates: Collection[Term] | None, is_snapshot: bool
 ) -> Iterator[tuple[str, Fact | None]]:
-    """The facts of an event that are of use; if there are none, the event by itself where it is an instant."""
+    """Yields the facts of an event that the plan reads. If there are none, and a snapshot needs its instant, yields the
+    event without facts."""
     event_facts = [fact for fact in event.facts if predicates is None or _is_wanted(fact, predicates)]
     yield from changes_of(event._replace(facts=tuple(event_facts)))
     if is_snapshot and not event_facts and not event.removed:
@@ -340,8 +374,8 @@ def _is_wanted(fact: Fact, predicates: Collection[Term]) -> bool:
 
 
 class ShardInput(NamedTuple):
-    """The facts of a batch that a task has to read by itself: of the sources, or from files of messages. first: the
-    messages that start the program, if it starts."""
+    """The input of a task: it reads the sources itself, or files of records. first: the records that start the program,
+    if it starts."""
 
     parse: Parse | None = None
     first: tuple[Record | RowBatch, ...] = ()
@@ -350,17 +384,25 @@ class ShardInput(NamedTuple):
 
 _NO_INPUT = ShardInput()
 _POSITION_BYTES = 8
-"""The bytes of the place of an output among those of a task."""
+"""The bytes of an output's position among those of a task."""
 _NO_STATE = state_cache.State((0,), SINGLE_PARTITION)
 
 
 @dataclass(frozen=True)
 class ShardTask:
-    """The worker's function of a task: of the facts of a batch, and of the state, which it reads unless it holds it, it
-    makes outputs and new state.
+    """The worker's function of a task. From the facts of a batch and the state, which it reads unless it has a cached
+    copy, it makes outputs and new state.
 
-    progress: of the batch before. first: there is none. last: no more comes for the time being. whole: the state is
-    written as a whole, not what has been added. sharing: which share it has.
+    Attributes:
+        program: the physical plan.
+        progress: the progress after the batch before.
+        steps: how often updates may act without an event in between.
+        first: whether this is the first batch.
+        last: whether no more events follow for the time being.
+        whole: whether it writes its whole state, not the changes.
+        sharing: the shard of the task.
+        unread: the input that it reads itself.
+        state: the state of the shard.
     """
 
     __name__ = "the plan as a whole"
@@ -413,11 +455,11 @@ class ShardTask:
 
     @property
     def share(self) -> int:
-        """The number of its share."""
+        """The number of the task's shard."""
         return self.sharing.numbers[0]
 
     def _unread(self) -> Iterator[Record]:
-        """The facts, as messages, and what else is to be told of the sources."""
+        """Yields the records of the input that the task reads itself."""
         parse, first, files = self.unread
         yield from (record.message() if isinstance(record, RowBatch) else record for record in first)
         if parse is not None:
@@ -428,7 +470,7 @@ class ShardTask:
             yield from from_arrow(self.state.read(file, None))
 
     def _running(self) -> tuple[Running, State]:
-        """The plan at work as the batch before has left it, and the state, if that had to be read."""
+        """Returns the event loop as the batch before has left it, and the state if that had to be read."""
         event_loop, unknown = self.state.take(0)
         if event_loop is not None and not unknown and not self.whole:
             return event_loop, State()
@@ -446,7 +488,7 @@ class ShardTask:
         return event_loop, state
 
     def _kept(self, event_loop: Running, previous_state: State) -> Iterator[tuple[str, int, list[Delta]]]:
-        """What is to be written of the state."""
+        """Yields the state that is to be written."""
         if not self.whole:
             yield from event_loop.kept()
             return

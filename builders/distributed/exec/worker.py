@@ -1,4 +1,4 @@
-"""What a distributed builder runs in its workers: what sources held to addressed rows, and one superstep of a level."""
+"""The work of a distributed engine's workers: from source events to routed rows, and one step of a stage."""
 
 from __future__ import annotations
 
@@ -66,16 +66,16 @@ from squall.rdf import ALWAYS, FOREVER, Columns, Event, Term
 _TIME = attrgetter("time")
 Outbox = Callable[[Dataflow, Router], Iterator[RowBatch]]
 LOCAL_BUCKET = 0
-"""The bucket of rows that are worked off by who has made them, and has all buckets."""
+"""The bucket of rows that stay in the task that made them, which has all buckets."""
 _MAX_BUFFERED_ROWS = 50_000
-"""How many rows of the sources are gathered, so that those of a bucket are together."""
+"""The number of source rows that are collected before they are routed, so that rows of a bucket go together."""
 
 # Sources
 
 
 def source_step(program: PhysicalPlan, watermark: int, parse: Parse) -> WorkerStep:
-    """The worker's function from lines to messages for the first nodes that keep rows. passed: the time (ms) before
-    which events are late."""
+    """Returns the worker's function from lines to records for the first stateful nodes. watermark: the time before
+    which events are late (integer ms)."""
     predicates = wanted_predicates(program)
 
     def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -87,15 +87,15 @@ def source_step(program: PhysicalPlan, watermark: int, parse: Parse) -> WorkerSt
 
 
 def wanted_predicates(program: PhysicalPlan) -> Collection[Term] | None:
-    """The predicates of the triples that sources have to hand on; None: any."""
+    """Returns the predicates of the triples that sources have to pass on (None: all)."""
     return None if program.measure else needed(program.plan)  # what is measured is all that is read
 
 
 def source_records(
     program: PhysicalPlan, watermark: int, parsed: Iterable[Parsed], outbox: Outbox | None = None
 ) -> Iterator[Record | RowBatch]:
-    """The messages that come of what sources held. outbox: takes the rows out of a machine; those that are worked off
-    elsewhere if nothing else is said."""
+    """Yields the records that follow from the content of sources. outbox: takes the rows out of the dataflow; by
+    default they are routed."""
     outbox = outbox or routed_outbox
     ordered_scan, ordered_records = program.ordered_scan, OrderedRecords(ORDERED_SCAN)
     dataflow = source_dataflow(program, [node.id for node in program.plan.nodes if node.id not in ordered_scan.sources])
@@ -134,15 +134,20 @@ def source_records(
 def _ordered_records(
     ordered_scan: OrderedScan, ordered_records: OrderedRecords, part: Parsed, event: Event
 ) -> Iterator[Record]:
-    """The messages of an event's facts, which are taken in turn."""
+    """Yields the records of an event's facts for an ordered scan."""
     for kind, fact in changes_of(event):
         bucket = bucket_of(ordered_scan.partition_key(event.stream, fact_row(fact)[:-1]))
         yield ordered_records.message((part.source, part.file, part.block), event, kind, fact, bucket)
 
 
 def with_watermark(step: WorkerStep, places: Sequence[tuple[int, int]]) -> WorkerStep:
-    """The worker's function, its rows such as are worked off in their time. places: levels and buckets that are told up
-    to when instants are whole: until the latest time that any task tells."""
+    """Returns the step, whose rows are processed at their event time.
+
+    Args:
+        step: the step.
+        places: the stages and buckets that are told up to when instants are complete: to the latest time that any task
+            reports.
+    """
 
     def timely_batches(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         latest = ends = ALWAYS
@@ -164,20 +169,21 @@ def _latest(times: pyarrow.Array) -> int:
 
 
 def source_dataflow(program: PhysicalPlan, reading: Collection[str] | None = None) -> Dataflow:
-    """What reads facts, and leaves all nodes that keep rows to others. reading: the nodes that do (None: all)."""
+    """Returns the dataflow that reads facts and leaves all stateful nodes to other tasks. reading: the nodes that it
+    reads (None: all)."""
     dataflow_class = ProfiledDataflow if program.measure else Dataflow
     return dataflow_class(program.plan, hosted=(), reading=reading)
 
 
 def metrics_of(program: PhysicalPlan, dataflow: Dataflow) -> Iterator[Record]:
-    """What the nodes of a machine have done since this was told last, if it measures."""
+    """Yields what the nodes of a dataflow have done since the last time, if it measures."""
     if isinstance(dataflow, ProfiledDataflow):
         yield from metric_records(program, dataflow.figures(0))
         dataflow.forget()
 
 
 def metric_records(program: PhysicalPlan, node_metrics: PlanMetrics) -> Iterator[Record]:
-    """The messages of figures of nodes that have made rows, or taken time."""
+    """Yields the records of the metrics of nodes that have output rows or taken time."""
     numbers = program.router().numbers
     for id, metric in node_metrics.items():
         seconds = -1 if metric.seconds is None else round(metric.seconds * 1_000_000)
@@ -186,21 +192,22 @@ def metric_records(program: PhysicalPlan, node_metrics: PlanMetrics) -> Iterator
 
 
 def routed_outbox(dataflow: Dataflow, router: Router) -> Iterator[RowBatch]:
-    """The rows that a machine has made for others, by where these are."""
+    """Yields the rows in a dataflow's outbox, routed to the tasks of their nodes."""
     outbox, dataflow.outbox = dataflow.outbox, {}
     for address, deltas in outbox.items():
         yield from router.row_batches(address, deltas)
 
 
 def local_outbox(dataflow: Dataflow, router: Router) -> Iterator[RowBatch]:
-    """The rows that a machine has made for others, which are in the same task."""
+    """Yields the rows in a dataflow's outbox for nodes in the same task."""
     outbox, dataflow.outbox = dataflow.outbox, {}
     for (id, port), deltas in outbox.items():
         yield RowBatch(ROW, router.stage_numbers[id], LOCAL_BUCKET, router.numbers[id], port, deltas)
 
 
 def initial_records(program: PhysicalPlan) -> Iterator[Record | RowBatch]:
-    """The messages that start a program: what its axioms make; and what has a row of nothing is to tell it."""
+    """Yields the records that start a program: what its axioms derive, and the wake-ups of nodes that output a row
+    without input."""
     program.prepare()
     dataflow = source_dataflow(program)
     dataflow.start(program.static_time)
@@ -218,19 +225,19 @@ def _outputs_without_input(op: Operator) -> bool:
 # Supersteps
 
 FORWARD, DELETE, REDERIVE = "plain", "delete", "rederive"
-"""The phases of a superstep. Plain: all there is to do, once. Where deletions cross partitions they take two phases
-with rounds of their own: what may have lost its reason goes; then what still has one comes back."""
+"""The phases of a step. A forward step does everything at once. Where deletions cross partitions there are two phases,
+each iterated: rows that may have lost their derivation are deleted, then those that still have one are rederived."""
 
 
 class Span(NamedTuple):
-    """Time passes: instants up to `before` have been worked off, those up to `now` are to be (integer ms)."""
+    """The time that passes: instants up to `before` have been processed, those up to `now` are to be (integer ms)."""
 
     before: int
     now: int
 
 
 class TimelyBatches(NamedTuple):
-    """What a step has to do: the time that passes, what is at work now, and what has to wait for its time."""
+    """The input of a step: the time that passes, the rows to process now, and those to buffer."""
 
     span: Span
     now: list[RowBatch]
@@ -238,8 +245,8 @@ class TimelyBatches(NamedTuple):
 
 
 def timely_batches(row_batches: Iterable[RowBatch], span: Span) -> TimelyBatches:
-    """What is at work now: rows that have their time only if that is in the span. Time may have come further than the
-    span says: as far as is told with the rows."""
+    """Splits row batches by time. Rows with an event time are processed only if it is in the span. The watermark may
+    have come further than the span says, as far as records in the input report."""
     all_batches = list(row_batches)
     clock_times = (
         delta[-3] for row_batch in all_batches if row_batch.kind == WATERMARK_BROADCAST for delta in row_batch.entries
@@ -265,18 +272,25 @@ def stage_step(
     state: State,
     instants: NodeInstants = NO_INSTANTS,
 ) -> WorkerStep:
-    """The worker's function for one round of some levels: a partition's new rows in, what they lead to out, and
-    messages for other levels as they are.
+    """Returns the worker's function for one iteration of some stages: new rows of a partition in, what follows from
+    them out. Records for other stages pass through.
 
-    Rows whose bucket is here are worked off at once; others are left for the next round. state: of these levels.
-    instants: at which what is made there is told whole.
+    Rows whose bucket is here are processed at once; others wait for the next iteration.
+
+    Args:
+        program: the physical plan.
+        stages: the stages.
+        phase: the phase of the step.
+        span: the time that passes.
+        state: the state of these stages.
+        instants: when the snapshots that are derived there are evaluated.
     """
     work = partial(run_stages, program, stages, phase, span, state, instants=instants)
     return program.step(stage_name(stages, phase), work, state.stages)
 
 
 def stage_name(stages: Sequence[Stage], phase: str) -> str:
-    """What a round of some levels is known by."""
+    """Returns the name of an iteration of some stages."""
     name = ", ".join(f"stage {stage.number}" for stage in stages)
     rounds = ", an iteration" if any(stage.recursive for stage in stages) else ""
     return f"{name}{rounds}{'' if phase == FORWARD else f' to {phase}'}"
@@ -292,8 +306,8 @@ def run_stages(
     instants: NodeInstants = NO_INSTANTS,
     outbox: Outbox | None = None,
 ) -> Iterator[Record | RowBatch]:
-    """What one round of some levels makes of the messages of a partition. outbox: takes the rows for other levels out
-    of a machine; each by its bucket if nothing else is said."""
+    """Yields what one iteration of some stages makes of the row batches of a partition. outbox: takes the rows for
+    other stages out of the dataflow; by default they are routed."""
     span, now, later_batches = timely_batches(row_batches, span)
     yield from buffered_batches(program, later_batches)
     partition, fresh = partition_input(now, state.bucket_partitions)
@@ -327,7 +341,7 @@ def run_stages(
 
 
 def _derived_stream_records(dataflow: _Partition) -> Iterator[Record]:
-    """What is to be known of the streams that have been made: until when they matter, and when they brought
+    """Yields what the driver needs to know of derived streams: until when they matter, and when they brought
     something."""
     ends = max((op.ends for op in dataflow.driven.values() if isinstance(op, DerivedStreamOperator)), default=ALWAYS)
     if ends > ALWAYS:
@@ -336,13 +350,13 @@ def _derived_stream_records(dataflow: _Partition) -> Iterator[Record]:
 
 
 def state_watermark(span: Span, state: State) -> int:
-    """The time (integer ms) before which nothing begins that is still to come, when a span has been worked off and no
-    further rounds are to follow: what ends before need not be kept. At the end of all sources nobody knows it yet."""
+    """Returns the time before which no row begins that is still to come, after a span without further iterations
+    (integer ms). State that ends before may be dropped. At the end of all sources the time is not known yet."""
     return state.passed if span.now == FOREVER - 1 else max(state.passed, span.now)
 
 
 def buffered_batches(program: PhysicalPlan, later_batches: Sequence[RowBatch]) -> Iterable[RowBatch]:
-    """Messages that wait for their time as they are kept, whichever tasks they have come to."""
+    """Returns row batches as they are buffered, whichever tasks they have come to."""
     if not later_batches or not (program.broadcast_inputs or program.skewed_keys):
         return later_batches
     return chain.from_iterable(map(program.router().buffered, later_batches))
@@ -351,8 +365,8 @@ def buffered_batches(program: PhysicalPlan, later_batches: Sequence[RowBatch]) -
 def partition_input(
     row_batches: Iterable[RowBatch], bucket_partitions: BucketPartitions
 ) -> tuple[int | None, dict[tuple[int, int], list[Delta]]]:
-    """The partition that parcels are of (None: there are none), and their entries by number of the node and input.
-    Raises AssertionError if they are of several."""
+    """Returns the partition of row batches (None: there are none), and their deltas by number of the node and input.
+    Raises AssertionError if they are of several partitions."""
     deltas: dict[tuple[int, int], list[Delta]] = {}
     buckets: set[int] = set()
     for _, _, bucket, node, port, entries in row_batches:
@@ -365,10 +379,11 @@ def partition_input(
 
 
 class _Partition(Dataflow):
-    """A machine for the buckets of one partition, on some levels: what belongs to others goes to the outbox.
+    """A dataflow for the buckets of one partition in some stages. Rows for other partitions and stages go to the
+    outbox.
 
-    What it keeps is told by the addresses of the plan, whether joins are done as one or not: what such joins would hand
-    on to each other is not told. When streams are told whole that are made here others say.
+    Its state has the addresses of the plan, whether joins are fused or not; the intermediate rows of fused joins are
+    not part of it. Others decide when snapshots that are derived here are evaluated.
     """
 
     def __init__(
@@ -384,13 +399,14 @@ class _Partition(Dataflow):
         self.bucket_partitions = bucket_partitions
         self.partition = partition
         self.moves = len(set(bucket_partitions)) > 1 and any(stage.recursive for stage in stages)
-        """Whether rows move inside of these levels."""
+        """Whether rows are shuffled inside of these stages."""
         self.instants = []
         self.memories = {id: memory for id, memory in self.memories.items() if id in self.plan.by_id}
         self.rstream_nodes = rstream_nodes(program.plan)
-        """What is told whole, here or elsewhere."""
+        """The nodes that output snapshots, here or elsewhere."""
         self.notes: dict[Record, None] = {}
-        """What is to be known of the streams that are made here, where they may say when something is told whole."""
+        """What the driver needs to know of streams that are derived here and may decide when a snapshot is
+        evaluated."""
         for node in program.plan.nodes:
             if node.id in self.driven and _outputs_without_input(node.op) and not self._is_here((node.id, 0), ()):
                 del self.driven[node.id]
@@ -403,7 +419,7 @@ class _Partition(Dataflow):
                 op.share(self._is_own)
 
     def _is_own(self, node: str) -> bool:
-        """Whether the pairs of a closure that begin at a node lie here."""
+        """Returns whether the closure pairs that begin at a node are here."""
         return self.bucket_partitions[bucket_of(node)] == self.partition
 
     def _is_here(self, address: Address, row: Sequence[str | None]) -> bool:
@@ -411,17 +427,17 @@ class _Partition(Dataflow):
         return bucket == BROADCAST_BUCKET or self.bucket_partitions[bucket] == self.partition
 
     def add_input(self, address: Address, deltas: Sequence[Delta]) -> None:
-        """Puts entries from elsewhere on an input of a node that works here."""
+        """Adds deltas from elsewhere to an input of a node that runs here."""
         self.receive(address, deltas)
 
     def evaluate(self, instants: Mapping[str, Sequence[int]]) -> None:
-        """Says at which instants (integer ms) streams are told whole, by the nodes that make them."""
+        """Sets the instants at which derived snapshots are evaluated (integer ms), by the nodes that derive them."""
         for id, op in self.driven.items():
             if isinstance(op, DerivedStreamOperator) and op.emitter.instants is not None:
                 op.instants = instants.get(id, ())
 
     def report_records(self) -> Iterable[Record]:
-        """When they have brought something, and windows of triples have moved on, since this was asked last."""
+        """Returns, since the last call, when derived streams brought something and count windows moved on."""
         notes, self.notes = self.notes, {}
         return notes
 
@@ -438,8 +454,7 @@ class _Partition(Dataflow):
         )
 
     def lasting(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
-        """What has gone into memories since this was asked last, and may matter from the time `passed` on (integer
-        ms)."""
+        """Yields the changes of the state since the last call that may matter from a time on (integer ms)."""
         for id, slot, deltas in self.kept():
             yield (id, slot), lasting(deltas, watermark, self.memories[id].together(slot))
 
@@ -458,7 +473,7 @@ class _Partition(Dataflow):
             self.receive(address, local_deltas)
 
     def run_phase(self, phase: str, now: int) -> None:
-        """One phase of every component, until nothing is left to do here."""
+        """Runs one phase of every component, until nothing is left to do here."""
         if phase == FORWARD:
             self.run(now)
             return
@@ -476,7 +491,7 @@ class _Partition(Dataflow):
 
 
 class _FusedPartition(_Partition):
-    """The same, with joins that are done as one."""
+    """A partition with fused joins."""
 
     def __init__(
         self, program: PhysicalPlan, stages: Sequence[Stage], bucket_partitions: BucketPartitions, partition: int
@@ -498,7 +513,7 @@ class _FusedPartition(_Partition):
 
 
 class _ProfiledPartition(_Partition, ProfiledDataflow):
-    """The same, which counts and times, join by join."""
+    """A partition that counts and times each join."""
 
     def __init__(
         self, program: PhysicalPlan, stages: Sequence[Stage], bucket_partitions: BucketPartitions, partition: int
@@ -507,14 +522,14 @@ class _ProfiledPartition(_Partition, ProfiledDataflow):
         self.inner = {
             id: self.plan.consumers[id][0] for star in program.fused_joins.values() for id in star.joins[:0:-1]
         }
-        """Of joins that others do as one those whose rows others read, and where these come; what is read is first."""
+        """The inner joins of fused joins, and the inputs that their rows go to, in the order of the joins."""
 
     def lasting(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
         between = {*self.inner.values()}
         yield from (slot_deltas for slot_deltas in super().lasting(watermark) if slot_deltas[0] not in between)
 
     def restore(self, watermark: int, state: Mapping[Address, Sequence[Delta]]) -> None:
-        """What joins hand on to each other is made anew."""
+        """Restores the state. The intermediate rows between joins are computed again."""
         full_state = {address: list(deltas) for address, deltas in state.items()}
         for id, address in self.inner.items():
             if id in self.operators:
@@ -522,7 +537,7 @@ class _ProfiledPartition(_Partition, ProfiledDataflow):
         super().restore(watermark, full_state)
 
     def _made_anew(self, id: str, state: dict[Address, list[Delta]]) -> list[Delta]:
-        """What a join makes of its rows, which are taken out of the state, and kept by it."""
+        """Returns what a join outputs for its rows. They are taken out of the state, and the join keeps them."""
         join = self.operators[id]
         return [delta for port in (0, 1) for delta in join.apply(port, singly(state.pop((id, port), [])))]
 
@@ -531,8 +546,8 @@ class _ProfiledPartition(_Partition, ProfiledDataflow):
 
 
 def compaction(program: PhysicalPlan, watermark: int) -> WorkerStep:
-    """The worker's function that adds up what nodes keep, and forgets what has ended. passed: the time (integer ms)
-    that has been worked off: everything to come begins there or later."""
+    """Returns the worker's function that adds up the state of nodes and drops what has expired. watermark: everything
+    to come begins at this time or later (integer ms)."""
     return program.step("compaction", partial(_compacted, program, watermark))
 
 
