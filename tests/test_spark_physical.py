@@ -83,7 +83,7 @@ def test_a_plan_that_runs_as_a_whole_is_one_step(deleted: str, tasks: int) -> No
 def test_an_ordered_scan_is_a_step_before_the_stages() -> None:
     text = physical(planned(GRANDPARENTS, window="TRIPLES 5"))
     assert heads(text)[:2] == LITTLE
-    assert heads(text)[-1].startswith("job 1: sources, then facts in turn, then stage 1, then ")
+    assert heads(text)[-1].startswith("job 1: sources, then ordered scan, then stage 1, then ")
 
 
 @pytest.mark.usefixtures("always_by_levels")

@@ -204,7 +204,7 @@ def test_time_has_passed_the_end_of_what_was_made_when_all_sources_have_ended(fe
 
 
 def placed(plan: Plan, events: Sequence[Event]) -> dict[str, set[int]]:
-    """The partitions that take facts in turn, by the stream of these."""
+    """The partitions that take ordered scan, by the stream of these."""
     files = in_memory.MemoryFiles()
     exchange = in_memory.MemoryExchange(files)
     job = micro_batch.MicroBatches(exchange, files, PhysicalPlan(plan, stages_of(plan)), 0, max_cached_rows=0)
@@ -254,9 +254,9 @@ def test_it_is_said_who_takes_what_in_turn() -> None:
     def described(**how: Any) -> str:
         return str(squall.build(squall.plan(squall.compile(RULES, lexer="jena", **how)), "spark").describe())  # type: ignore[attr-defined]
 
-    assert "facts in turn, all of a stream in one task: scan-" in described(window=CountWindow(5))
+    assert "ordered scan, all of a stream in one task: scan-" in described(window=CountWindow(5))
     assert "reads through the window TRIPLES 5" in described(window=CountWindow(5))
-    assert "facts in turn, each by the task of its own: scan-" in described(removals=True)
+    assert "ordered scan, each by the task of its own: scan-" in described(removals=True)
     assert "in turn" not in described()
 
 

@@ -579,7 +579,7 @@ class MicroBatches:
     def _run_output(self, flow: Frame | None, report_times: ReportTimes) -> ReportTimes:
         """Computes the outputs, bucket by bucket. Returns their report times."""
         if any(report_times.instants.get(number) for number in self.change_sinks):
-            # Whether the whole has changed has to be known before any part of it is told.
+            # Whether the whole answer has changed has to be known before any part of it is output.
             self._store_flow(flow)
             flow = None
             report_times = self._changed_times(report_times)

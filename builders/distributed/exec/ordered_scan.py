@@ -54,7 +54,7 @@ class OrderedScan:
         for id, source in self.sources.items():
             counts = any(isinstance(window, CountWindow) for window in source.all_windows)
             task = "all of a stream in one task" if counts else "each by the task of its own"
-            yield f"then, facts in turn, {task}: {id} {why_ordered_source(source)}"
+            yield f"then, an ordered scan, {task}: {id} {why_ordered_source(source)}"
 
 
 def ordered_scan_of(plan: Plan) -> OrderedScan:

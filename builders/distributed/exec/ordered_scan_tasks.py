@@ -28,7 +28,7 @@ def ordered_scan_step(program: PhysicalPlan, state: State) -> WorkerStep:
         yield from split_by_stage(batches, [ORDERED_SCAN], own)
         yield from to_arrow(scan_in_order(program, state, list(from_arrow(own))))
 
-    step.__name__ = "facts in turn"
+    step.__name__ = "ordered scan"
     return step
 
 

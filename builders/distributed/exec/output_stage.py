@@ -203,7 +203,7 @@ def _changes(
             yield evaluation_record(number, time)
 
 
-# What the driver hands on
+# What the driver outputs
 
 
 def snapshot_outputs(

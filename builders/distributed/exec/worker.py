@@ -292,8 +292,8 @@ def stage_step(
 def stage_name(stages: Sequence[Stage], phase: str) -> str:
     """Returns the name of an iteration of some stages."""
     name = ", ".join(f"stage {stage.number}" for stage in stages)
-    rounds = ", an iteration" if any(stage.recursive for stage in stages) else ""
-    return f"{name}{rounds}{'' if phase == FORWARD else f' to {phase}'}"
+    iteration = ", an iteration" if any(stage.recursive for stage in stages) else ""
+    return f"{name}{iteration}{'' if phase == FORWARD else f' to {phase}'}"
 
 
 def run_stages(

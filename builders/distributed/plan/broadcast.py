@@ -114,7 +114,7 @@ def _shuffle_count(plan: Plan, partitionings: Partitionings, *nodes: str) -> int
     )
 
 
-# What can be spread
+# What can be broadcast
 
 
 def closure_inputs(plan: Plan) -> frozenset[Address]:
@@ -303,7 +303,7 @@ def _replicated_nodes(
 
 def _mixes_replicated_rows(plan: Plan, producers: Producers, id: str, replicated: Collection[str]) -> bool:
     """Returns whether an input of a node gets rows that every task makes and rows that one task makes: they could not
-    be told from each other."""
+    be distinguished."""
     producer_nodes = (producers.get((id, port), ()) for port in range(len(plan.by_id[id].inputs)))
     return any(
         len({producer in replicated for producer in makers_before if plan.by_id[producer].inputs}) > 1

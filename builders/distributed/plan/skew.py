@@ -38,7 +38,7 @@ MIN_ROWS_PER_SKEWED_KEY = 20
 """A key needs this many sampled rows before it counts as skewed."""
 
 
-# What can be scattered
+# What can be split
 
 
 def splittable_inputs(plan: Plan, partitionings: Partitionings) -> dict[Address, Columns]:
@@ -218,7 +218,7 @@ def _mapped_columns(origins: Mapping[int, int], columns: Columns) -> Columns | N
     return tuple(origins[column] for column in columns) if all(column in origins for column in columns) else None
 
 
-# Which keys are hot
+# Which keys are skewed
 
 
 def key_source_columns(
