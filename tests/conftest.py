@@ -85,8 +85,8 @@ def spark_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         texts.append(f"MapInArrow {steps[0].__name__}()")
         return each(self, steps)
 
-    monkeypatch.setattr(SparkEngine, "told", noted)
-    monkeypatch.setattr(SparkEngine, "each", noted_each)
+    monkeypatch.setattr(SparkEngine, "run", noted)
+    monkeypatch.setattr(SparkEngine, "run_tasks", noted_each)
     return texts
 
 

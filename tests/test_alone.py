@@ -36,7 +36,7 @@ ORDERED = {
         )
     ),
 }
-"""What an engine runs in one task that does not take facts in turn by tasks of their own."""
+"""What an engine runs in one task that does not run ordered scans by tasks of their own."""
 
 
 def test_it_is_said_why_a_plan_has_one_task() -> None:
