@@ -50,7 +50,7 @@ def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def forget_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("deliver", "join", "memory", "read", "sets"):
+    for name in ("output", "join", "state", "scan", "distinct"):
         module = import_module(f"squall.builders.runtime.operators.{name}")
         monkeypatch.setattr(module, "SWEPT", 0)
     monkeypatch.setattr(state, "PATIENCE", 1)

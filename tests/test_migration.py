@@ -26,7 +26,7 @@ from squall.rdf import Event
 from squall.streams import Sources, open_sink, open_source
 from squall.testing.strategies import event_streams, static_data
 from tests.conftest import Squall
-from tests.laws import examples, hold
+from tests.laws import FEW_EXAMPLES, examples, hold
 from tests.test_durable import EACH, Kept, timed_lines
 
 PROGRAM = {
@@ -127,9 +127,9 @@ def test_what_is_left_of_a_program_goes_on(
     cuts, share = st.lists(st.integers(0, 12), max_size=4), st.integers(0, 9)
     least, features = st.sampled_from([-1, 1 << 20]), frozenset[str]()
     data = {"events": event_streams(features=features), "facts": static_data(features=features)}
-    hold(law, many, names=names, gone=st.integers(1, 3), told=emitted, cuts=cuts, share=share, least=least, **data)
-    assert migrated > many / 4
-    assert refused > many / 10
+    hold(law, many, names=names, number=st.integers(1, 3), emitted=emitted, cuts=cuts, share=share, least=least, **data)
+    assert FEW_EXAMPLES or migrated > many / 4
+    assert FEW_EXAMPLES or refused > many / 10
 
 
 def run(folder: Path, *names: str, migrate: bool = False, **changes: Any) -> list[str]:

@@ -115,7 +115,7 @@ def test_by_extension() -> None:
 
 
 def test_by_extension_unknown() -> None:
-    with pytest.raises(UsageError, match=r"the language of `family.foo` cannot be told.*\n.*\.jena.*--lexer"):
+    with pytest.raises(UsageError, match=r"the language of `family.foo` cannot be inferred.*\n.*\.jena.*--lexer"):
         plugins.by_extension("family.foo")
 
 

@@ -592,7 +592,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         ("SELECT (<http://www.w3.org/2001/XMLSchema#integer>(DISTINCT 1) AS ?x) {}",
          ["`DISTINCT` in <http://www.w3.org/2001/XMLSchema#integer> is not supported"]),
         ("LOAD <x> ; CLEAR ALL ; COPY :a TO :b",
-         ["`LOAD` is no current_offset rule", "`CLEAR` is no current_offset rule", "`COPY` is no standing rule"]),
+         ["`LOAD` is no standing rule", "`CLEAR` is no standing rule", "`COPY` is no standing rule"]),
     ],
 )  # fmt: skip
 def test_refused(text: str, expected: list[str]) -> None:

@@ -136,8 +136,8 @@ def test_the_windows_of_addresses() -> None:
         ("x.nt?time=soon", "`time=soon` in .* is not a whole number"),
         ("x.nt?format=foo", "there is no format `foo`"),
         ("?format=nt", "names no file"),
-        ("x.foo", r"format of `.*x.foo` cannot be told(.|\n)*\.jsonld"),
-        ("-", "format of `-` cannot be told"),
+        ("x.foo", r"format of `.*x.foo` cannot be inferred(.|\n)*\.jsonld"),
+        ("-", "format of `-` cannot be inferred"),
         ("folder?follow=perhaps", "neither yes nor no"),
         ("x.nt.gz?follow=yes", "cannot be followed: it is compressed"),
         ("x.ttl?follow=yes", "cannot be followed: it is of the format `ttl`"),
@@ -795,7 +795,7 @@ def test_opening_a_sink_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("uri", "message"),
     [
-        ("out.foo", r"format of `out.foo` cannot be told(.|\n)*\.ndjson"),
+        ("out.foo", r"format of `out.foo` cannot be inferred(.|\n)*\.ndjson"),
         ("no/out.nt", "there is no folder `no`"),
         ("folder?format=nt", "it is a folder"),
         ("out.ttl?format=ttl", "cannot be written as `ttl`"),

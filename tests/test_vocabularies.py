@@ -26,7 +26,7 @@ from squall.plan.operators import Construct, Distinct, Join, Match, Scan
 from squall.rdf import Event, iri
 from squall.testing import assert_as_oracle, static, stream
 from tests import in_memory
-from tests.laws import examples
+from tests.laws import FEW_EXAMPLES, examples
 
 PREFIX = "@prefix : <http://example.org/>.\n@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>.\n"
 VOCABULARY = {
@@ -111,7 +111,7 @@ def test_each_answer_is_there_once(
         workers = in_memory.Workers(draw, draw.choice([0, 1_000_000]))
         outputs = in_memory.run(plan, batches, facts, draw.choice([0, 0, 0, 20]), workers=workers, spread=spread)
         assert_as_oracle(system, outputs, events, facts)
-    assert tried[True] > many // 6
+    assert FEW_EXAMPLES or tried[True] > many // 6
 
 
 def assert_told_apart(plan: Plan, spread: frozenset[Address]) -> None:

@@ -126,9 +126,7 @@ def writable(path: str, name: str | None = None) -> Format:
     if name is None:
         detected = (BY_NAME["nq"], False) if path == "-" else of_path(path)
         if detected is None:
-            raise UsageError(
-                f"the format of `{path}` cannot be infer_format from its name", hint="name it: `--format nq`"
-            )
+            raise UsageError(f"the format of `{path}` cannot be inferred from its name", hint="name it: `--format nq`")
         name = detected[0].name
     if name not in WRITABLE_FORMATS:
         raise UsageError(f"a data set cannot be written as `{name}`", hint=f"formats: {', '.join(WRITABLE_FORMATS)}")
