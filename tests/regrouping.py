@@ -48,13 +48,13 @@ def _keys(draw: Random, node: Node, plan: Plan) -> list[Columns]:
         case Distinct(by=by):
             return [_some(draw, range(by))] * len(node.inputs)
         case DerivedStream() | Sink():
-            return _told(draw, node, node.op, plan)
+            return _output_columns(draw, node, node.op, plan)
         case op if is_time_dependent(op):
             return [_some(draw, range(plan.widths[node.inputs[0].node]))]
     return [()] * len(node.inputs)
 
 
-def _told(draw: Random, node: Node, op: DerivedStream | Sink, plan: Plan) -> list[Columns]:
+def _output_columns(draw: Random, node: Node, op: DerivedStream | Sink, plan: Plan) -> list[Columns]:
     columns: list[Columns] = [()] * len(node.inputs)
     for ports in inputs_by_kind(node, plan.by_id).values():
         results = [plan.by_id[node.inputs[port].node] for port in ports]

@@ -57,7 +57,7 @@ def plan_of(query: str, output: str = "istream") -> Plan:
     return squall.plan(apply_profile(squall.compile(PREFIX + query, lexer="sparql"), output=output))
 
 
-def told_by(plan: Plan) -> list[COLUMNS | None]:
+def sink_columns(plan: Plan) -> list[COLUMNS | None]:
     """By which columns the inputs of what ends a plan are grouped."""
     return [edge.columns for node, _ in plan.sinks for edge in node.inputs]
 
@@ -87,7 +87,7 @@ def test_answers_are_told_where_they_lie_or_by_all_of_their_values(
     query: str, output: str, columns: COLUMNS, stays: bool
 ) -> None:
     plan = plan_of(query, output)
-    assert told_by(plan) == [columns]
+    assert sink_columns(plan) == [columns]
     result = fused_output_stage(plan, stages_of(plan))
     assert bool(result) == stays
     assert (f"end, in the tasks of stage {result[0].number}" if result else "\nend\n") in describe(plan)
@@ -95,14 +95,14 @@ def test_answers_are_told_where_they_lie_or_by_all_of_their_values(
 
 def test_facts_that_may_be_alike_go_by_their_subject() -> None:
     plan = plan_of("CONSTRUCT { :k :r ?z . ?z :r :k } { ?x :p ?y . ?y :q ?z }")
-    assert told_by(plan) == [(0,), (0,)]
+    assert sink_columns(plan) == [(0,), (0,)]
 
 
 def test_what_lies_in_one_place_does_not_make_others_come_there() -> None:
     product = "[a: (?x <urn:p> ?y) (?z <urn:q> ?w) -> (?x <urn:r> ?w)]"
     other = "[b: (?x <urn:s> ?y) (?y <urn:t> ?z) -> (?x <urn:u> ?z)]"
-    assert told_by(squall.plan(squall.compile(product, lexer="jena"))) == [()]
-    assert told_by(squall.plan(squall.compile(product + other, lexer="jena"))) == [(0,), (0,)]
+    assert sink_columns(squall.plan(squall.compile(product, lexer="jena"))) == [()]
+    assert sink_columns(squall.plan(squall.compile(product + other, lexer="jena"))) == [(0,), (0,)]
 
 
 def test_a_recursion_ends_before_it_is_told() -> None:
@@ -154,13 +154,13 @@ def by_hand(
 
 
 def test_what_is_alike_goes_to_one_place_wherever_it_comes_from() -> None:
-    assert told_by(by_hand([None, None])) == [(1, 2), (1, 2)]
-    assert told_by(by_hand([0, 1])) == [(1, 2), (1, 2)], "the same order of the same values"
-    assert told_by(by_hand([0, 0])) == [(), ()], "which value is another decides where it is told"
-    assert told_by(by_hand([0, None])) == [(), ()]
-    assert told_by(by_hand([0, 0], report=Report())) == [(1, 2), (1, 2)], "it is told, whatever was before"
-    assert told_by(by_hand([0, 0], "istream")) == [(1, 2), (1, 2)]
-    assert told_by(by_hand([0, 0], queries=("q", "other"))) == [(1, 2), (1, 2)]
+    assert sink_columns(by_hand([None, None])) == [(1, 2), (1, 2)]
+    assert sink_columns(by_hand([0, 1])) == [(1, 2), (1, 2)], "the same order of the same values"
+    assert sink_columns(by_hand([0, 0])) == [(), ()], "which value is another decides where it is told"
+    assert sink_columns(by_hand([0, None])) == [(), ()]
+    assert sink_columns(by_hand([0, 0], report=Report())) == [(1, 2), (1, 2)], "it is told, whatever was before"
+    assert sink_columns(by_hand([0, 0], "istream")) == [(1, 2), (1, 2)]
+    assert sink_columns(by_hand([0, 0], queries=("q", "other"))) == [(1, 2), (1, 2)]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_is_alike_goes_to_one_place_wherever_it_comes_from() -> None:
 def test_what_is_told_if_its_order_has_changed_meets_where_that_does_not_show(query: str, columns: COLUMNS) -> None:
     plan = squall.plan(squall.compile(PREFIX + query, lexer="sparql"))
     assert {op.report.policy for _, op in plan.sinks} == {"change"}
-    assert told_by(plan) == [columns]
+    assert sink_columns(plan) == [columns]
     assert check(plan) == plan
     if not columns:
         (end,) = (node for node, _ in plan.sinks)
@@ -189,7 +189,7 @@ def test_what_meets_in_one_task_is_said_by_input() -> None:
     hides = Select(("x",), (0,), ("other",), ((Column(1), False),))
     nodes = [replace(node, op=hides) if node.id == "a1" else node for node in plan.nodes]
     plan = replace(plan, nodes=tuple(group(nodes)))
-    assert told_by(plan) == [(1, 2), ()]
+    assert sink_columns(plan) == [(1, 2), ()]
     assert describe(plan).endswith("end grouped by [1, 2]; a single task has all rows of input 2")
 
 
@@ -201,11 +201,11 @@ class OutputSpec(in_memory.MemoryExchange):
 
     def __init__(self) -> None:
         super().__init__(in_memory.MemoryFiles())
-        self.told_by: list[int] = []
+        self.output_counts: list[int] = []
 
     def with_output_files(self, step: WorkerStep, folder: Folder) -> WorkerStep:
         def put(_: Any, answers: Any) -> str:
-            self.told_by.append(len(answers))
+            self.output_counts.append(len(answers))
             return self._put(folder, answers)
 
         return task_output.with_output_files(step, put)
@@ -218,7 +218,7 @@ def told(plan: Plan, events: list[Event], hot: SkewedKeys | None = None) -> tupl
     job = micro_batch.MicroBatches(exchange, exchange.files, program, 0, max_cached_rows=0)
     messages = chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(events)))
     job.process(messages, last=True, keep=False)
-    return list(job.outputs()), exchange.told_by
+    return list(job.outputs()), exchange.output_counts
 
 
 PEOPLE = "".join(f"{time} :n{time} :p :m{time % 25}\n{time} :m{time % 25} :q {time}\n" for time in range(50))
@@ -256,7 +256,7 @@ def test_what_has_an_order_all_tasks_tell_in_it(query: str, report: Report) -> N
     outputs, by = told(plan, events)
     assert outputs == list(squall.build(plan, "iterator").run([events]))
     assert_as_oracle(system, outputs, events)
-    together = told_by(plan) == [()]
+    together = sink_columns(plan) == [()]
     assert together == (report.policy == "change" and "?z " not in query.partition("{")[0])
     assert len(by) == (1 if together or "1 AS" in query else 3)
 
@@ -317,7 +317,7 @@ def test_kinds_that_lie_by_different_columns_are_told_where_they_lie() -> None:
     system = System(subsystems=tuple(squall.compile(PREFIX + query, lexer="sparql") for query in request))
     plan = squall.plan(system)
     assert fused_output_stage(plan, stages_of(plan))
-    assert {*told_by(plan)} == {(1,), (2,)}
+    assert {*sink_columns(plan)} == {(1,), (2,)}
     assert_as_oracle(system, told(plan, stream(PEOPLE))[0], stream(PEOPLE))
 
 
@@ -333,7 +333,7 @@ def test_one_relation_may_have_several_numbers_of_arguments(swapped: bool, key: 
     ]
     system = System(subsystems=tuple(reversed(rules) if swapped else rules))
     plan = squall.plan(system, "greedy")
-    assert len({*told_by(plan)}) == 1
+    assert len({*sink_columns(plan)}) == 1
     joins = [node.id for node in plan.nodes if isinstance(node.op, Join)]
     hot = {(join, 0): (iri(f"http://example.org/{key}"),) for join in joins} if key else None
     assert_as_oracle(system, told(plan, stream(MANY), hot)[0], stream(MANY))

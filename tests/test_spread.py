@@ -146,13 +146,13 @@ def test_what_waits_in_every_task_is_handed_on_once() -> None:
     spread = choose_broadcast(plan, dict.fromkeys(entries, 1), [min(entries)], 10)
     router = PhysicalPlan(plan, stages_of(plan, spread), broadcast_inputs=spread).router()
     (address,) = spread
-    (parcel,) = router.row_batches(address, [("<a>", "<b>", 1, 2, 1)])
-    assert parcel.bucket == BROADCAST_BUCKET
-    tasks = [parcel._replace(kind=BUFFERED, bucket=bucket) for bucket in (0, 1, 5)]
-    assert [item for task in tasks for item in router.buffered(task)] == [parcel._replace(kind=BUFFERED)]
+    (row_batch,) = router.row_batches(address, [("<a>", "<b>", 1, 2, 1)])
+    assert row_batch.bucket == BROADCAST_BUCKET
+    tasks = [row_batch._replace(kind=BUFFERED, bucket=bucket) for bucket in (0, 1, 5)]
+    assert [item for task in tasks for item in router.buffered(task)] == [row_batch._replace(kind=BUFFERED)]
     other = next(iter(router.key_functions))
-    parcels = list(router.row_batches(other, [("<a>", "<b>", 1, 2, 1)]))
-    assert [item for buffer in parcels for item in router.buffered(buffer)] == parcels
+    row_batches = list(router.row_batches(other, [("<a>", "<b>", 1, 2, 1)]))
+    assert [item for buffer in row_batches for item in router.buffered(buffer)] == row_batches
 
 
 STREAMS = {
@@ -243,13 +243,13 @@ def test_of_what_waits_the_rows_of_a_hot_key_are_handed_on_once() -> None:
     (column,) = key.columns
     rows = [tuple(text if place == column else "<x>" for place in (0, 1)) for text in (*HOT, "<b>", "<c>")]
     entries = [(*row, 1, 2, 1) for row in rows]
-    results = [parcel._replace(kind=BUFFERED) for parcel in router.row_batches(address, entries)]
-    (every,) = (parcel for parcel in results if parcel.bucket == BROADCAST_BUCKET)
+    results = [row_batch._replace(kind=BUFFERED) for row_batch in router.row_batches(address, entries)]
+    (every,) = (row_batch for row_batch in results if row_batch.bucket == BROADCAST_BUCKET)
     assert every.entries == entries[:1]
     tasks = [every._replace(bucket=bucket) for bucket in (0, 1, 5)]
-    remainder = [parcel for parcel in results if parcel != every]
+    remainder = [row_batch for row_batch in results if row_batch != every]
     assert [item for task in (*tasks, *remainder) for item in router.buffered(task)] == [every, *remainder]
-    assert {router.bucket(address, row) for row in rows} == {parcel.bucket for parcel in results}
+    assert {router.bucket(address, row) for row in rows} == {row_batch.bucket for row_batch in results}
 
 
 def test_what_is_hot() -> None:

@@ -385,8 +385,10 @@ def test_many_rows_are_one_message() -> None:
     entries = [("<a>", f"<b{number % 3}>", number, number + 1, 1) for number in range(300)]
     rows = list(router.row_batches(address, entries))
     assert len(rows) <= 3
-    assert sorted(entry for parcel in rows for entry in parcel.entries) == sorted(entries)
-    assert {router.bucket(address, entry) == parcel.bucket for parcel in rows for entry in parcel.entries} == {True}
-    for parcel in rows:
-        message = parcel.message()
-        assert (message.many, message.start) == (len(parcel.entries), max(entry[-3] for entry in parcel.entries))
+    assert sorted(entry for row_batch in rows for entry in row_batch.entries) == sorted(entries)
+    assert {router.bucket(address, entry) == row_batch.bucket for row_batch in rows for entry in row_batch.entries} == {
+        True
+    }
+    for row_batch in rows:
+        message = row_batch.message()
+        assert (message.many, message.start) == (len(row_batch.entries), max(entry[-3] for entry in row_batch.entries))

@@ -193,9 +193,9 @@ class Router:
         }
         """The stages that get broadcast rows."""
         self.replicated_inputs = program.replicated_inputs
-        of_turns = program.ordered_scan.state_key
+        ordered_key = program.ordered_scan.state_key
         self.ordered_state_keys = {
-            (id, slot): partial(of_turns, slot) for id in program.ordered_scan.sources for slot in (0, 1)
+            (id, slot): partial(ordered_key, slot) for id in program.ordered_scan.sources for slot in (0, 1)
         }
         """The key functions for the state of ordered scans, by slot."""
         self.stage_numbers |= dict.fromkeys(program.ordered_scan.sources, ORDERED_SCAN)
@@ -237,8 +237,8 @@ class Router:
         """Yields the row batches of a node's state. The bucket of a slot's rows is that of the input on which they
         arrived."""
         address = (id, slot) if (id, slot) in self.partitionings else (id, 0)
-        of_turns = self.ordered_state_keys.get((id, slot))
-        parts = self._buckets_of(address, deltas) if of_turns is None else _by_bucket(of_turns, deltas)
+        ordered_key = self.ordered_state_keys.get((id, slot))
+        parts = self._buckets_of(address, deltas) if ordered_key is None else _by_bucket(ordered_key, deltas)
         for bucket, part in parts:
             yield RowBatch(STATE, self.stage_numbers[id], bucket, self.numbers[id], slot, part)
 

@@ -51,6 +51,7 @@ class SingleTask:
         first: the records that start the program, if it starts.
         waited: the files of buffered rows.
         span: up to when instants have been processed, and are to be if the sources bring nothing later.
+        ordered_scan_state: the state of ordered scans.
         state: the state of all stages.
         end: the state of the sink nodes.
     """
@@ -61,7 +62,7 @@ class SingleTask:
     first: Sequence[Record | RowBatch]
     waited: Sequence[Folder]
     span: Span
-    turns: State
+    ordered_scan_state: State
     state: State
     end: State
 
@@ -107,7 +108,7 @@ class SingleTask:
                 facts.append(record)
             else:
                 yield record
-        yield from scan_in_order(self.program, self.turns, facts, local_outbox)
+        yield from scan_in_order(self.program, self.ordered_scan_state, facts, local_outbox)
 
     def _waited(self) -> Iterable[RowBatch]:
         """Yields the buffered rows."""

@@ -94,11 +94,11 @@ def _sampling_plan(plan: Plan, columns_by_input: Mapping[Address, Columns]) -> t
     end_nodes: dict[str, _Exit] = {}
     ends: list[Node] = []
     for id in nodes:
-        leaving = [address for address in plan.consumers[id] if address[0] not in nodes]
-        if leaving:
+        outgoing = [address for address in plan.consumers[id] if address[0] not in nodes]
+        if outgoing:
             ends.append(Node(f"{id} ends", Distinct(plan.widths[id]), (Input(id, ()),)))
-            behind = [input_address for address in leaving for input_address in _stateful_inputs(plan, address)]
-            keys = key_source_columns(plan, columns_by_input, plan.widths[id], leaving) if columns_by_input else {}
+            behind = [input_address for address in outgoing for input_address in _stateful_inputs(plan, address)]
+            keys = key_source_columns(plan, columns_by_input, plan.widths[id], outgoing) if columns_by_input else {}
             end_nodes[ends[-1].id] = _Exit(behind, keys)
     return Plan((*nodes.values(), *ends)), end_nodes
 
