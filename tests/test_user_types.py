@@ -12,7 +12,7 @@ import pytest
 
 from tests.test_docs import PAGES, ROOT, blocks
 
-pytestmark = pytest.mark.more
+pytestmark = pytest.mark.slow  # until the examples of all pages are typed
 
 
 def module_of(page: Path) -> str | None:
