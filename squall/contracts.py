@@ -1,8 +1,12 @@
-"""The contracts of the four stages: what a third party writes to add a language, a planner or a builder."""
+"""The contracts of the four stages: lexer, translator, planner and builder.
+
+A third party implements them to add a language, a planner or an engine (docs/extending.md). This module also has what
+a builder is given (`Options`), what it declares (`BuilderCapabilities`), and what a job may ask of its input and sink.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, runtime_checkable
@@ -12,10 +16,12 @@ from squall.plan import Plan
 from squall.rdf import Boolean, Evaluated, Event, Fact, Quad, Solution, Term
 
 Result = Fact | Quad | Solution | Boolean | Evaluated
-"""What an output may carry: a derived fact or quad, the answer of a query, or the mark that ends an evaluation."""
+"""The types that an output may carry: a derived fact or quad, a query's answer, or the mark that ends an evaluation."""
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
+
+    from squall.plan.node_metrics import NodeMetric
 
     R = TypeVar("R", bound=Result, default=Result, covariant=True)
 else:
@@ -43,41 +49,83 @@ class Output(NamedTuple, Generic[R]):
 
 @runtime_checkable
 class Lexer(Protocol):
-    """Text to tree."""
+    """A lexer parses the text of a program to a syntax tree.
+
+    It may also have a method ``written(tree) -> str``, which writes a tree as text of the language. Then its name is a
+    format of ``squall explain --stage tree`` for all languages with the same translator.
+    """
 
     @property
     def extensions(self) -> tuple[str, ...]:
-        """The file endings of the language, with their dots."""
+        """The file extensions of the language, with their dots.
+
+        A package declares them as entry points as well (`squall.plugins.EXTENSIONS`), so that the language of a file is
+        known without loading a lexer.
+        """
         ...
 
     def __call__(self, text: str, name: str, /) -> Any:
-        """The tree of a program's text. Its type is known to the translator of the same name only; it is frozen and
-        prints as text of the language. `name` is used in messages. Raises LexerError or Errors; what could be read
-        nevertheless may be given as their `partial` (see `SquallError`)."""
+        """Parses a program.
+
+        Args:
+            text: The text of the program.
+            name: A name for the text, such as its path, for messages.
+
+        Returns:
+            The syntax tree: immutable data that prints as text of the language. Only the translator of the same name
+            knows its type.
+
+        Raises:
+            LexerError: The text is not in the language. Its attribute `partial` may hold the tree of what could be read
+                nevertheless (see `SquallError`).
+            Errors: There are several errors in the text.
+        """
         ...
 
 
 @runtime_checkable
 class Translator(Protocol):
-    """Tree to Translated Production System."""
+    """A translator turns a syntax tree into a Translated Production System."""
 
     def __call__(self, tree: Any, /) -> System:
-        """Raises TranslatorError or Errors, with all of the program's errors at once. A translator that takes
-        `documents` as well is given the files of programs that the program may import, by their IRIs."""
+        """Translates a tree of the lexer of the same name.
+
+        A translator with a parameter `documents` is given the files of the programs that the program may import, by
+        their IRIs.
+
+        Raises:
+            TranslatorError: The program cannot be translated.
+            Errors: There are several errors. All of a program's errors are raised at once.
+        """
         ...
 
 
 @runtime_checkable
 class Planner(Protocol):
-    """Translated to Planned Production System."""
+    """A planner turns a Translated Production System into a Planned Production System."""
 
     def __call__(self, system: System, /) -> Plan:
-        """A plan that `squall.plan.validation.check` accepts. Equal systems give equal plans. Raises PlannerError."""
+        """Plans a system.
+
+        A planner with a parameter `statistics` is given the `squall.plan.cardinality.Statistics` of the data, if there
+        are any.
+
+        Returns:
+            A plan that `squall.plan.validation.check` accepts. Equal systems give equal plans.
+
+        Raises:
+            PlannerError: The system cannot be planned.
+        """
         ...
 
 
 class Interval(NamedTuple):
-    """How often something is done: behind so many statements, or when so much time has passed (integer ms)."""
+    """An interval between checkpoints, in statements or in time.
+
+    Attributes:
+        statements: The number of statements between two checkpoints, or None.
+        milliseconds: The time between two checkpoints in ms, or None.
+    """
 
     statements: int | None = None
     milliseconds: int | None = None
@@ -85,52 +133,114 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """What a run is told besides its plan.
+    """The options of a run. What a builder supports of them is in its `BuilderCapabilities`.
 
-    checkpoint: a folder that holds offsets and state, so that a killed run goes on where it was (None: none is kept).
-    every: how often that is saved, where the builder lets its user say so.
-    migrate: go on where a run was whose program had more rules, if what is left can be told exactly.
-    conf: settings of the engine, by its own names.
-    ledger: where what could not be used (malformed, late) is counted and kept.
-    sink: what the outputs are written to, if it can be rewound to where a cut-off batch began, or recovered; or a
-    folder, which the job writes by itself: then `Job.run` gives no outputs.
-    batch: all that is read is there, and is worked off at once (of a builder that works batch by batch).
-    measure: count and time what each node does (`squall.plan.node_metrics`), where the builder can.
-    steps: how often updates may act on what updates have done without an event in between, before that is an error.
-    max_depth: how deep rules may nest the terms that they make (compounds, new nodes), before that is an error; their
-    lists may have ten times as many members.
-    now: what functions of time (``NOW()``) take for the time of what always holds (integer ms; None: see
-    `squall.streams.clock.beginning`).
+    Attributes:
+        checkpoint: The folder of offsets and operator state, from which a killed run resumes. None: no checkpoint.
+        conf: Settings of the engine, by its own names.
+        ledger: Where dead letters (malformed and late statements) are counted and kept.
+        sink: What the outputs are written to, if the run can truncate it to the start of an interrupted batch, or
+            recover it from a checkpoint; or a folder, which the job writes itself: then `Job.run` yields no outputs.
+        run_as_one_batch: Whether a builder that runs micro-batches processes its whole, bounded input as one batch.
+        measure: Whether to count the rows and measure the time of each node (`squall.plan.node_metrics`).
+        max_update_steps: How many steps updates may take that only depend on other updates, without an event in
+            between, before that is an error.
+        max_depth: How deep rules may nest the terms that they create (compounds, new nodes) before that is an error.
+            Their lists may have ten times as many members.
+        now: The time (integer ms) of static data for functions of time (``NOW()``). None: see
+            `squall.streams.clock.beginning`.
+        checkpoint_interval: How often a checkpoint is saved, if the builder lets its user choose.
+        allow_removed_rules: Whether a run may resume from the checkpoint of a program that had more rules, if the state
+            of the remaining rules can be separated exactly.
     """
 
     checkpoint: Path | None = None
     conf: tuple[tuple[str, str], ...] = field(default=())
-    ledger: Ledger | None = None
+    ledger: DeadLetterLedger | None = None
     sink: TruncatableSink | CheckpointedSink | Folder | None = None
-    batch: bool = False
+    run_as_one_batch: bool = False
     measure: bool = False
-    steps: int = 10_000
+    max_update_steps: int = 10_000
     max_depth: int = 100
     now: int | None = None
-    every: Interval = field(default=Interval(milliseconds=1000))
-    migrate: bool = False
+    checkpoint_interval: Interval = field(default=Interval(milliseconds=1000))
+    allow_removed_rules: bool = False
 
 
-class Ledger(Protocol):
-    """Counts and keeps what a run could not use."""
+@dataclass(frozen=True)
+class BuilderCapabilities:
+    """The capabilities that a builder declares. The default is none: such a builder runs plans over event time only.
+
+    The command line asks for them before it builds a job, so that it can say which builders have what is missing.
+
+    Attributes:
+        checkpoints: It keeps offsets and operator state in `Options.checkpoint`, and resumes from there.
+        checkpoint_interval: It saves a checkpoint as often as `Options.checkpoint_interval` says.
+        removed_rules: It resumes from the checkpoint of a program with more rules (`Options.allow_removed_rules`).
+        recoverable_sinks: It saves the state of a `CheckpointedSink` in its checkpoints and recovers the sink from
+            there. Without it, a run that resumes appends to its sink.
+        folder_sinks: It writes its outputs itself if the sink is a `Folder`.
+        wall_clock: It processes each event when it arrives, so that the time of arrival can be the time of events.
+        one_batch: It processes bounded input as one batch if `Options.run_as_one_batch` is set.
+        settings: It accepts settings of an engine (`Options.conf`).
+        node_metrics: Its jobs have a method ``node_metrics()`` (`MeasuresNodes`) that gives rows and times if
+            `Options.measure` is set.
+        statistics: It reads all events in the process that calls `Job.run`, so that statistics can be collected there.
+    """
+
+    checkpoints: bool = False
+    checkpoint_interval: bool = False
+    removed_rules: bool = False
+    recoverable_sinks: bool = False
+    folder_sinks: bool = False
+    wall_clock: bool = False
+    one_batch: bool = False
+    settings: bool = False
+    node_metrics: bool = False
+    statistics: bool = False
+
+
+B = TypeVar("B", bound=Callable[..., Any])
+
+
+def declare_capabilities(capabilities: BuilderCapabilities) -> Callable[[B], B]:
+    """Decorates a builder with the capabilities that it declares, as its attribute `capabilities`."""
+
+    def decorated(builder: B) -> B:
+        builder.capabilities = capabilities  # type: ignore[attr-defined]
+        return builder
+
+    return decorated
+
+
+def capabilities_of(builder: Any) -> BuilderCapabilities:
+    """Returns the capabilities that a builder declares; none if it declares nothing."""
+    declared = getattr(builder, "capabilities", None)
+    return declared if isinstance(declared, BuilderCapabilities) else BuilderCapabilities()
+
+
+class DeadLetterLedger(Protocol):
+    """A ledger of dead letters: it counts and keeps the statements that a run could not use."""
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        """One lost statement. cause: ``malformed``, ``late``, or another reason in a word; line: its number from 1,
-        where it has one."""
+        """Records one dead letter.
+
+        Args:
+            cause: ``malformed``, ``late``, or another cause in one word.
+            source: The source, or the stream, of the statement.
+            line: The line number in the source, from 1, or None.
+            reason: Why the statement cannot be used.
+            text: The statement.
+        """
         ...
 
 
 @runtime_checkable
 class TruncatableSink(Protocol):
-    """A sink or a ledger whose end can be marked, and which can be cut back to it (after a crash in mid batch)."""
+    """A sink, or a ledger, that can be cut back to a marked length after a crash in the middle of a batch."""
 
     def mark(self) -> int:
-        """The durable length so far, in bytes, everything written flushed to disk."""
+        """Flushes everything written to disk, and returns the durable length so far in bytes."""
         ...
 
     def rewind(self, mark: int) -> None:
@@ -140,34 +250,51 @@ class TruncatableSink(Protocol):
 
 @runtime_checkable
 class CheckpointedSink(Protocol):
-    """A sink or a ledger that goes on in another process where it was at a checkpoint, as if nothing had followed."""
+    """A sink, or a ledger, whose state is part of a checkpoint.
+
+    In another process it resumes from the checkpoint as if nothing had been written since.
+    """
 
     def save(self, last: bool = False) -> Any:
-        """What has to be known to go on from here, as what JSON can hold; what has been written is on disk, or in
-        there. last: nothing follows for the time being."""
+        """Returns the state from which the sink can resume, as a JSON value.
+
+        Everything written is then on disk, or part of that state.
+
+        Args:
+            last: Whether nothing follows for the time being.
+        """
         ...
 
     def recover(self, saved: Any) -> None:
-        """Goes on from there; said before anything is written."""
+        """Resumes from a state that `save` returned. It is called before anything is written."""
         ...
 
 
 @runtime_checkable
 class TwoPhaseCommitSink(CheckpointedSink, Protocol):
-    """A sink that holds back what is written until a checkpoint has it, since it could not be taken back."""
+    """A sink that holds outputs back until a checkpoint has them, since it could not retract them.
+
+    `save` is the first phase (pre-commit), `deliver` the second (commit).
+    """
 
     def deliver(self) -> bool:
-        """What `save` gave last is in a checkpoint: hands it on. Comes back when it is where it should be; whether
-        there was anything."""
+        """Commits what `save` returned last, once that is in a checkpoint.
+
+        It returns when the outputs have arrived, and says whether there were any.
+        """
         ...
 
 
 @runtime_checkable
 class Folder(Protocol):
-    """A folder as a sink, which gets a sub-folder of files for each batch.
+    """A folder as a sink. A job writes a sub-folder of files into it for each batch.
 
-    format: of the files. types: by the name of a column the type that its values are to have, as the engine names it
-    (None: terms are told whole). written: how many outputs have been written.
+    Attributes:
+        path: The folder.
+        format: The format of the files.
+        types: The type of the values of a column, by the column's name, as the engine names types. None: columns hold
+            whole terms.
+        written: How many outputs have been written.
     """
 
     path: Path
@@ -178,42 +305,76 @@ class Folder(Protocol):
 
 @runtime_checkable
 class SupportsFilterPushDown(Protocol):
-    """Batches of which a job may say what it has use for."""
+    """Batches whose sources can leave out triples that a job does not use."""
 
     def want(self, predicates: Collection[Term]) -> None:
-        """No triples are of use but those with one of these predicates. To be said before reading begins, and only
-        where neither each triple counts nor each event is an instant of its own. Others may still come."""
+        """Declares that only triples with one of these predicates are used. Others may still come.
+
+        It is called before reading begins, and only if neither each triple counts (as in count windows) nor each event
+        is an instant of its own.
+        """
         ...
 
 
 @runtime_checkable
 class AcceptsDeadLetters(Protocol):
-    """Batches of what may lose something, and records it."""
+    """Batches whose sources may have dead letters, and record them in a ledger."""
 
-    def adopt(self, ledger: Ledger | None) -> None:
-        """What is lost goes to this ledger, that of the run, where it has no other place to go; None: there is none,
-        and it is an error. To be said before reading begins."""
+    def adopt(self, ledger: DeadLetterLedger | None) -> None:
+        """Sets the ledger of the run, for sources that have none of their own.
+
+        With None there is no ledger, and a dead letter is an error. It is called before reading begins.
+        """
+        ...
+
+
+@runtime_checkable
+class MeasuresNodes(Protocol):
+    """A job that measures the nodes of its plan."""
+
+    def node_metrics(self) -> Mapping[str, NodeMetric]:
+        """Returns the metrics of each node so far, by the node's id.
+
+        It may be called from another thread while the job runs. It may raise RuntimeError if a collection changes
+        meanwhile: then it is called again.
+        """
         ...
 
 
 @runtime_checkable
 class Job(Protocol):
-    """A plan made ready to run by one builder."""
+    """A plan that one builder has prepared to run.
+
+    A job may have more: ``describe() -> str`` (for ``squall explain --stage job``), ``physical() -> str`` (what the
+    engine makes of it, for ``--stage physical``), the method of `MeasuresNodes`, and an attribute `passed`, the time
+    (integer ms) up to which it has processed its input.
+    """
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output[Any]]:
-        """The outputs for a stream of events in non-decreasing time, as soon as they are known, in the order of time.
+        """Yields the outputs for a stream of events, in the order of time, as soon as they are certain.
 
-        A batch is what is at hand: how a stream is cut into batches never changes the outputs (semantics.md, law 2).
-        `batches` may be a `squall.streams.Sources`, whose parts a distributed builder reads where it runs.
-        `static` holds always and is read first. An event earlier than one before it is *late*: it goes to the
-        ledger."""
+        How a stream is cut into batches never changes the outputs (semantics.md, law 2). An event with an earlier time
+        than one before it is *late*, and goes to the ledger.
+
+        Args:
+            batches: The events in non-decreasing time, each batch what is available at once. It may be a
+                `squall.streams.Sources`, whose splits a distributed builder reads on its workers.
+            static: Events whose facts always hold. They are read first.
+        """
         ...
 
 
 @runtime_checkable
 class Builder(Protocol):
-    """Planned Production System to a job."""
+    """A builder prepares a Planned Production System to run on an engine.
+
+    It declares its `BuilderCapabilities` as an attribute `capabilities` (`declare_capabilities`).
+    """
 
     def __call__(self, plan: Plan, options: Options, /) -> Job:
-        """Raises BuilderError where the plan cannot be run."""
+        """Makes a plan a job.
+
+        Raises:
+            BuilderError: The builder cannot run the plan, or the options ask for something that it does not support.
+        """
         ...

@@ -218,7 +218,9 @@ def run(
     def anew() -> MicroBatches | Shards:
         exchange = MemoryExchange(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3, workers)
         if why_single_task(plan):
-            return Shards(exchange, files, replace(program, measure=tally is not None), Options.steps, most, few)
+            return Shards(
+                exchange, files, replace(program, measure=tally is not None), Options.max_update_steps, most, few
+            )
         measured = replace(program, measure=tally is not None or measures())
         return MicroBatches(exchange, files, measured, together, most, few)
 

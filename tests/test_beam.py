@@ -231,7 +231,7 @@ def test_late_statements_go_to_the_ledger(tmp_path: Path, live: bool) -> None:
 
 
 def test_one_batch_is_nothing_live() -> None:
-    job = squall.build(planned(GRANDPARENTS), builder="beam", options=Options(batch=True))
+    job = squall.build(planned(GRANDPARENTS), builder="beam", options=Options(run_as_one_batch=True))
     with pytest.raises(BuilderError, match="what events come from is live"):
         next(job.run(iter([parents(1)])))
 

@@ -225,7 +225,7 @@ def test_facts_that_come_twice_are_kept_once() -> None:
     list(running.run([stream("1 :a :p :b . :c :p :b")], static(twice)))
     assert running.bulk is not None
     (join,) = (node.id for node in running.plan.nodes if isinstance(node.op, ops.Join))
-    assert running.figures()[join].state == 3 + 1 + 2, (
+    assert running.node_metrics()[join].state == 3 + 1 + 2, (
         "what has been read, as facts and as what is said of properties, and what follows"
     )
 
@@ -289,14 +289,14 @@ def test_what_measures_is_a_machine() -> None:
     result = squall.build(plan("[r: (?x :p ?y) -> (?y :q ?x)]"), "iterator", Options(measure=True))
     list(result.run([stream("1 :a :p :b")]))
     assert isinstance(result, IteratorJob)
-    assert {figures.rows for figures in result.figures().values()} == {1}
+    assert {figures.rows for figures in result.node_metrics().values()} == {1}
 
 
 def test_figures_tell_what_is_kept() -> None:
     running = job(plan(SCHEMA))
     list(running.run([], static(":a :under :b . :b :under :c .")))
     assert running.bulk is not None
-    results = {running.plan.by_id[id].op.__class__: figures.state for id, figures in running.figures().items()}
+    results = {running.plan.by_id[id].op.__class__: figures.state for id, figures in running.node_metrics().items()}
     assert results[ops.TransitiveClosure] == 3
 
 

@@ -630,7 +630,7 @@ def test_an_update_that_triggers_itself(window: str, told: str, update: str, tmp
     plan = squall.plan(squall.compile(first, second, windows={result: window}))
     events = [Event(time, (triple(f"<urn:{time}>", "<http://example.org/p>", "<urn:b>"),)) for time in range(1, 4)]
     try:
-        list(squall.run(plan, events, options=Options(steps=30)))
+        list(squall.run(plan, events, options=Options(max_update_steps=30)))
         assert findings == ()
     except BuilderError:
         assert codes(findings) == ["endless-update"]

@@ -407,7 +407,7 @@ class Measured:
     def run(self, batches: Iterable[object], static: Iterable[Event]) -> Iterator[Output]:
         return iter(())
 
-    def figures(self) -> dict[str, NodeMetric]:
+    def node_metrics(self) -> dict[str, NodeMetric]:
         return {self.plan.nodes[0].id: NodeMetric(rows=1234)}
 
 
@@ -430,7 +430,7 @@ def test_one_batch_is_asked_of_the_builder(asked: list[str], squall: Squall, mon
 
     monkeypatch.setattr("squall.plugins.load", _instead("squall.builders", build))
     assert squall("build", "family.jena", *asked)[0] == 0
-    assert [options.batch for options in history] == [bool(asked)]
+    assert [options.run_as_one_batch for options in history] == [bool(asked)]
 
 
 def test_a_builder_that_measures_nothing(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ def test_each_path_is_found_by_one_task(window: Window) -> None:
     job = squall.build(plan, options=Options(measure=True))
     assert sorted(outputs) == sorted(job.run(batches))
     ((closure, _),) = closure_inputs(plan)
-    in_process = job.figures()[closure].rows  # type: ignore[attr-defined]
+    in_process = job.node_metrics()[closure].rows  # type: ignore[attr-defined]
     assert tally.by_node()[closure].rows == in_process > 50
 
 

@@ -73,7 +73,7 @@ def test_a_run_that_is_cut_off_goes_on(
         places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
         batches = [events[begin:end] for begin, end in pairwise(places)]
         for end in (*ends, None):
-            options = Options(checkpoint=folder, sink=sink, every=EACH)
+            options = Options(checkpoint=folder, sink=sink, checkpoint_interval=EACH)
             with closing(squall.build(plan, options=options).run(list(batches), facts)) as outputs:  # type: ignore[type-var]
                 for number, output in enumerate(outputs):
                     sink.outputs.append(output)
@@ -152,7 +152,7 @@ class Setting:
         own = [Deferred(dead_letters) for _ in self.addresses]
         opened = [open_source(uri, mine, self.lateness) for uri, mine in zip(self.addresses, own, strict=True)]
         sources = Sources(opened, ledgers=own)
-        options = Options(checkpoint=kept, ledger=dead_letters, sink=sink, every=Interval(statements=40))  # type: ignore[arg-type]
+        options = Options(checkpoint=kept, ledger=dead_letters, sink=sink, checkpoint_interval=Interval(statements=40))  # type: ignore[arg-type]
         outputs = squall.build(squall.plan(self.system), options=options).run(sources)
         with closing(dead_letters), closing(sink):
             sink.start(resume)
@@ -319,7 +319,9 @@ def kept(folder: Path, program: str = PROGRAM, **options: Any) -> list[Output]:
     """The outputs of a small run that is kept in a folder."""
     plan = squall.plan(squall.compile(program, lexer="jena", window="RANGE 1s"))
     events = [event for batch in open_source(str(folder.parent / "a.ntt"), LedgerFile()).batches() for event in batch]
-    job = squall.build(plan, options=Options(checkpoint=folder, every=EACH, ledger=LedgerFile(), **options))
+    job = squall.build(
+        plan, options=Options(checkpoint=folder, checkpoint_interval=EACH, ledger=LedgerFile(), **options)
+    )
     return list(job.run([[event] for event in events]))
 
 
@@ -466,7 +468,7 @@ class Asking:
 
 def test_a_source_is_told_what_a_checkpoint_has(folder: Path) -> None:
     source = Asking(folder)
-    options = Options(checkpoint=folder, every=Interval(statements=3), ledger=LedgerFile())
+    options = Options(checkpoint=folder, checkpoint_interval=Interval(statements=3), ledger=LedgerFile())
     job = squall.build(squall.plan(squall.compile(PROGRAM, lexer="jena")), options=options)
     list(job.run(Sources([source])))
     assert len(source.told) > 3
@@ -653,7 +655,7 @@ def test_what_is_incomplete_waits_for_the_next_run(tmp_path: Path) -> None:
 def kept_by(folder: Path, sink: Any) -> Any:
     plan = squall.plan(squall.compile(PROGRAM, lexer="jena", window="RANGE 1s"))
     events = [event for batch in open_source(str(folder.parent / "a.ntt"), LedgerFile()).batches() for event in batch]
-    options = Options(checkpoint=folder, every=EACH, ledger=LedgerFile(), sink=sink)
+    options = Options(checkpoint=folder, checkpoint_interval=EACH, ledger=LedgerFile(), sink=sink)
     return squall.build(plan, options=options).run([[event] for event in events])
 
 

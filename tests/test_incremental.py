@@ -104,7 +104,7 @@ def test_what_is_kept_is_bounded_by_the_window(query: str, planner: str) -> None
     def batches() -> Iterator[list[Event]]:
         nonlocal most
         for batch in stream(12 * SWEPT, NARROW):
-            most = max(most, *(figures.state or 0 for figures in running.figures().values()))
+            most = max(most, *(figures.state or 0 for figures in running.node_metrics().values()))
             yield batch
 
     for _ in running.run(batches()):

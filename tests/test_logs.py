@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from squall.contracts import Ledger, Output
+from squall.contracts import DeadLetterLedger, Output
 from squall.errors import SinkError, UsageError
 from squall.rdf import ALWAYS, Boolean, Evaluated, Event, Quad, Solution, Term, Triple, iri, literal
 from squall.sparql_update import datasets
@@ -34,7 +34,7 @@ def t(number: int) -> Triple:
     return Triple(iri(f"{E}s{number}"), P, iri(f"{E}o{number}"))
 
 
-def read(path: Path | str, ledger: Ledger | None = None) -> list[Event]:
+def read(path: Path | str, ledger: DeadLetterLedger | None = None) -> list[Event]:
     return [event for batch in open_source(str(path), ledger).batches() for event in batch]
 
 

@@ -99,7 +99,7 @@ def test_what_changes_while_it_is_counted_is_counted_again(tmp_path: Path, times
     class Changing:
         left = times
 
-        def figures(self) -> dict[str, NodeMetric]:
+        def node_metrics(self) -> dict[str, NodeMetric]:
             self.left -= 1
             if self.left > 0:
                 raise RuntimeError("dictionary changed size during iteration")

@@ -102,10 +102,12 @@ def test_what_is_left_of_a_program_goes_on(
         places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
         batches = [events[begin:end] for begin, end in pairwise(places) if begin < end]
         count = share % (len(batches) + 1)
-        options = Options(checkpoint=folder, sink=sink, every=EACH)
+        options = Options(checkpoint=folder, sink=sink, checkpoint_interval=EACH)
         until_killed(before, options, batches, count, facts)
         try:
-            with closing(squall.build(after, options=replace(options, migrate=True)).run(batches, facts)) as outputs:  # type: ignore[type-var]
+            with closing(
+                squall.build(after, options=replace(options, allow_removed_rules=True)).run(batches, facts)
+            ) as outputs:  # type: ignore[type-var]
                 results = list(outputs)
         except BuilderError as error:
             if not re.search("another run|cannot be gone on with", error.message):
@@ -137,7 +139,12 @@ def run(folder: Path, *names: str, migrate: bool = False, **changes: Any) -> lis
     text = "\n".join(["@prefix : <http://example.org/> .", *({**PROGRAM, **changes}[name] for name in names)])
     plan = squall.plan(squall.compile(text, lexer="jena", window="RANGE 300ms"))
     sink = open_sink(f"{folder}/out.ntt")
-    options = Options(checkpoint=folder / "kept", sink=sink, every=Interval(statements=20), migrate=migrate)  # type: ignore[arg-type]
+    options = Options(
+        checkpoint=folder / "kept",
+        sink=sink,  # type: ignore[arg-type]
+        checkpoint_interval=Interval(statements=20),
+        allow_removed_rules=migrate,
+    )
     with closing(sink):
         sink.start(resume=(folder / "kept").exists())
         before = (folder / "out.ntt").stat().st_size

@@ -299,7 +299,7 @@ def test_nodes_are_measured_in_all_shares_together() -> None:
         in_memory.run(plan, [events[:3], events[3:]], few=few, tally=tally)
         job = squall.build(plan, options=Options(measure=True))
         list(job.run([events[:3], events[3:]]))
-        figures: PlanMetrics = job.figures()  # type: ignore[attr-defined]
+        figures: PlanMetrics = job.node_metrics()  # type: ignore[attr-defined]
         assert {id: item.rows for id, item in tally.by_node().items()} == {
             id: item.rows for id, item in figures.items() if item.rows
         }

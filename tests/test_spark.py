@@ -632,19 +632,19 @@ def test_one_batch_is_all_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     facts = edges(30, seed=1)
     write(tmp_path / "in", facts, files=3)
     monkeypatch.setattr(Run, "_stream", lambda *_: pytest.fail("it streams"))
-    assert plain(run_folder(REACH, tmp_path / "in", Options(batch=True))) == reference(REACH, facts)
+    assert plain(run_folder(REACH, tmp_path / "in", Options(run_as_one_batch=True))) == reference(REACH, facts)
 
 
 def test_one_batch_ends_and_has_no_checkpoint(tmp_path: Path) -> None:
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
     (tmp_path / "in").mkdir()
     for builder, options, message in (
-        ("spark", Options(batch=True, checkpoint=tmp_path), "keeps no checkpoint"),
-        ("iterator", Options(batch=True), "makes no batches"),
+        ("spark", Options(run_as_one_batch=True, checkpoint=tmp_path), "keeps no checkpoint"),
+        ("iterator", Options(run_as_one_batch=True), "makes no batches"),
     ):
         with pytest.raises(BuilderError, match=message):
             squall.build(plan, builder, options)
-    job = squall.build(plan, "spark", Options(batch=True))
+    job = squall.build(plan, "spark", Options(run_as_one_batch=True))
     follows = f"{tmp_path / 'in'}?follow=yes"
     with pytest.raises(BuilderError, match=r"in\?follow=yes` is live"):
         next(job.run(Sources([open_source(follows)])))
@@ -655,8 +655,8 @@ def test_one_batch_ends_and_has_no_checkpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "why"),
     [
-        (Options(migrate=True), "goes on with no other program's checkpoint"),
-        (Options(every=Interval(statements=5)), "saves each micro-batch"),
+        (Options(allow_removed_rules=True), "goes on with no other program's checkpoint"),
+        (Options(checkpoint_interval=Interval(statements=5)), "saves each micro-batch"),
     ],
 )
 def test_what_is_for_another_builder_is_refused(option: Options, why: str) -> None:
@@ -672,7 +672,7 @@ def test_nodes_are_measured_in_all_tasks(tmp_path: Path) -> None:
     for builder in ("spark", "iterator"):
         job = squall.build(plan, builder, Options(measure=True))
         list(job.run(Sources([open_source(str(tmp_path / "in"))]), event))
-        figures: PlanMetrics = job.figures()  # type: ignore[attr-defined]
+        figures: PlanMetrics = job.node_metrics()  # type: ignore[attr-defined]
         rows.append({id: figure.rows for id, figure in figures.items() if figure.rows})
     assert rows[0] == rows[1]
 
@@ -706,7 +706,7 @@ def test_a_listener_of_sparks_hears_what_nodes_have_done(tmp_path: Path) -> None
         spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     finally:
         spark.streams.removeListener(listener)
-    figures: PlanMetrics = job.figures()  # type: ignore[attr-defined]
+    figures: PlanMetrics = job.node_metrics()  # type: ignore[attr-defined]
     node, _ = plan.sink
     assert figures[node.id].rows == 8 + 1 + 1
     last = heard[-1]

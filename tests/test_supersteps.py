@@ -307,7 +307,7 @@ def test_nodes_are_measured_as_in_process(together: int, few: int, window: Slidi
     in_memory.run(plan, [events[:6], events[6:]], together=together, few=few, tally=tally)
     job = squall.build(plan, options=Options(measure=True))
     list(job.run([events[:6], events[6:]]))
-    figures: PlanMetrics = job.figures()  # type: ignore[attr-defined]
+    figures: PlanMetrics = job.node_metrics()  # type: ignore[attr-defined]
     result = tally.by_node()
     assert {id: figure.rows for id, figure in result.items()} == {
         id: item.rows for id, item in figures.items() if item.rows

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import squall
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import BuilderError, SourceError, UsageError
 from squall.model import profiles, with_windows
 from squall.model.windows import SlidingWindow, Window
@@ -339,7 +339,7 @@ def test_no_heartbeat_where_nothing_is_known() -> None:
 class Losing(Scripted):
     """A source of which nothing can be used, and which knows how often."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: DeadLetterLedger) -> None:
         super().__init__()
         self.ledger = ledger
         self.lost = 0

@@ -126,7 +126,7 @@ def outputs(text: str, events: str, facts: str = "", *, steps: int = 10_000) -> 
     given_events, given_facts = stream(events), static(facts)
     for planner in PLANNERS:
         for batches in ([given_events], [[event] for event in given_events]):
-            job = squall.build(squall.plan(system, planner), "iterator", Options(steps=steps))
+            job = squall.build(squall.plan(system, planner), "iterator", Options(max_update_steps=steps))
             arrivals = list(job.run(batches, given_facts))
             assert_as_oracle(system, arrivals, given_events, given_facts)
     printed = (show(out.time, out.fact) for out in arrivals)
@@ -223,7 +223,7 @@ GROWS = "INSERT { ?s :n ?m } WHERE { ?s :n ?k BIND (?k + 1 AS ?m) }"
 def test_a_program_that_does_not_come_to_rest_is_an_error(planner: str, events: str, facts: str) -> None:
     """Over static data, at the end of the input, and between two events."""
     plan = squall.plan(squall.compile(PREFIX + GROWS, lexer="sparql"), planner)
-    job = squall.build(plan, "iterator", Options(steps=30))
+    job = squall.build(plan, "iterator", Options(max_update_steps=30))
     with pytest.raises(
         BuilderError, match="after 30 steps without an event there is still something to do for `update`"
     ):
@@ -232,7 +232,9 @@ def test_a_program_that_does_not_come_to_rest_is_an_error(planner: str, events: 
 
 def test_events_allow_more_steps() -> None:
     plan = squall.plan(squall.compile(PREFIX + GROWS, lexer="sparql"))
-    run = squall.build(plan, "iterator", Options(steps=12)).run([stream("5 :a :n 1\n15 :b :p :c\n25 :b :p :d")])
+    run = squall.build(plan, "iterator", Options(max_update_steps=12)).run(
+        [stream("5 :a :n 1\n15 :b :p :c\n25 :b :p :d")]
+    )
     arrivals: list[Output] = []
     with pytest.raises(BuilderError):
         arrivals.extend(run)
@@ -288,7 +290,7 @@ def test_updates_are_as_the_oracle_says(system: System, events: list[Event], pla
     """What comes to rest does so with the same answers, and what does not is an error for both."""
     bounds = [0, *sorted(cut for cut in cuts if cut < len(events)), len(events)]
     batches = [events[start:end] for start, end in pairwise(bounds)]
-    job = squall.build(squall.plan(system, planner), "iterator", Options(steps=oracle.STEPS))
+    job = squall.build(squall.plan(system, planner), "iterator", Options(max_update_steps=oracle.STEPS))
     try:
         arrivals = list(job.run(batches))
     except BuilderError:

@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from squall.contracts import Builder, Job, Ledger, Lexer, Options, Output, Planner, Translator, TruncatableSink
+from squall.contracts import (
+    Builder,
+    DeadLetterLedger,
+    Job,
+    Lexer,
+    Options,
+    Output,
+    Planner,
+    Translator,
+    TruncatableSink,
+)
 from squall.model import System
 from squall.plan import Plan
 from squall.rdf import Event
@@ -29,7 +39,7 @@ if TYPE_CHECKING:
     def jobs(plan: Plan, options: Options) -> list[Job]:
         return [job.build(plan, options), spark.build(plan, options), beam.build(plan, options)]
 
-    def ledger(file: LedgerFile) -> Ledger:
+    def ledger(file: LedgerFile) -> DeadLetterLedger:
         return file
 
     def rewindable(sink: FileSink) -> TruncatableSink:

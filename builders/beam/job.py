@@ -82,7 +82,7 @@ class BeamJob:
 
     def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         begin = beginning(batches) if self.options.now is None else self.options.now
-        if self.options.batch:
+        if self.options.run_as_one_batch:
             check_bounded(batches)
         if isinstance(batches, AcceptsDeadLetters):
             batches.adopt(self.options.ledger)
@@ -111,7 +111,7 @@ class _Run:
         pipeline_input, sources = self._pipeline_input(batches, static)
         program, steps = self.program, graph(self.program.plan)
         if steps.end.why:
-            task = ShardTask(program, Progress(), self.options.steps, first=True, last=True)
+            task = ShardTask(program, Progress(), self.options.max_update_steps, first=True, last=True)
             self.runner.run(lambda pipeline: add_whole_plan(pipeline, steps, program, pipeline_input, task))
         else:
             self.runner.run(lambda pipeline: KeyedPipeline(pipeline, steps, program, pipeline_input).build())
@@ -175,7 +175,7 @@ class _Run:
         steps = live_graph(self.program.plan)
 
         def lay(pipeline: Any) -> None:
-            add_live_steps(pipeline, steps, self.program, self.options.steps, self.folder)
+            add_live_steps(pipeline, steps, self.program, self.options.max_update_steps, self.folder)
 
         live = Live(self.folder, inputs, self._lose)
         yield from live.outputs(lambda: self.runner.run(lay, live=True), map(_always, static))

@@ -264,7 +264,7 @@ class RunningPlan:
         self.program = program
         self.folder = folder
         self.next = next
-        self.running = Running(program.plan, Options(steps=steps))
+        self.running = Running(program.plan, Options(max_update_steps=steps))
         self.names = list(self.running.memories)
         self.written = _Written()
         if next:

@@ -34,9 +34,9 @@ class Durable:
         self.inputs = batches if isinstance(batches, Sources) else Given(batches)
         self.sink = running.options.sink
         self.ledger = running.options.ledger
-        self.every = running.options.every
+        self.every = running.options.checkpoint_interval
         self.begin = 0
-        migrate = carried if running.options.migrate else None
+        migrate = carried if running.options.allow_removed_rules else None
         head = Head(_belongs(running, batches), kinds(running))
         self.checkpoint = Checkpoint(folder, head, migrate)
         self._saved = time.monotonic()

@@ -75,7 +75,7 @@ class Running:
     @cached_property
     def updating(self) -> Updating | None:
         """What does what updates demand; None: the plan has none."""
-        return Updating(self.machine, self.options.steps) if not self.bulk and self.machine.updates else None
+        return Updating(self.machine, self.options.max_update_steps) if not self.bulk and self.machine.updates else None
 
     @cached_property
     def delivers(self) -> Sequence[OutputOperator | AppendOnlyOutput]:

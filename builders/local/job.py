@@ -20,7 +20,7 @@ def build(plan: Plan, options: Options) -> IteratorJob:
     """The plan as a job in this process. Raises BuilderError where options ask for what it does not have."""
     if options.conf:
         raise BuilderError(f"the iterator builder has no setting `{options.conf[0][0]}`", hint="leave `--conf` out")
-    if options.batch:
+    if options.run_as_one_batch:
         raise BuilderError("the iterator builder makes no batches", hint="leave `--batch` out: what ends, ends")
     if isinstance(options.sink, Folder):
         raise BuilderError("the iterator builder writes no folder", hint="name a file, or use `--builder spark`")
@@ -39,7 +39,7 @@ class IteratorJob(Running):
         """The job as text: one stage, every node in this process."""
         return f"1 stage of {len(self.plan.nodes)} nodes, run by the iterator runtime in this process"
 
-    def figures(self) -> dict[str, NodeMetric]:
+    def node_metrics(self) -> dict[str, NodeMetric]:
         """What each node has done so far, if the options asked to measure it; only what it keeps, otherwise."""
         if isinstance(self.machine, ProfiledDataflow):
             return self.machine.figures(self.outputs)

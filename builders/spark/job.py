@@ -34,12 +34,12 @@ def build(plan: Plan, options: Options) -> SparkJob:
         UsageError: `options.conf` has an unknown setting of squall's, or one with an invalid value.
     """
     settings(options.conf)
-    if options.batch and options.checkpoint is not None:
+    if options.run_as_one_batch and options.checkpoint is not None:
         raise BuilderError("one batch keeps no checkpoint", hint="leave out `--batch`, or `--checkpoint`")
-    if options.migrate:
+    if options.allow_removed_rules:
         hint = "leave `migrate` out, or use the builder `iterator`"
         raise BuilderError("the spark builder goes on with no other program's checkpoint", hint=hint)
-    if options.every != Options().every:
+    if options.checkpoint_interval != Options().checkpoint_interval:
         raise BuilderError("the spark builder saves each micro-batch", hint="leave `every` out")
     if options.checkpoint is not None:
         check_owner(plan, options.checkpoint)
@@ -77,7 +77,7 @@ class SparkJob:
         """Returns Spark's own physical plans of the job as text. Starts a session if none is active; runs no job."""
         return physical(self.plan, self.options, session(spark_settings(self.options.conf)))
 
-    def figures(self) -> dict[str, NodeMetric]:
+    def node_metrics(self) -> dict[str, NodeMetric]:
         """Returns the metrics of each node so far, summed over all tasks, if the options enable measuring."""
         return self.active_run.batches.node_metrics.by_node() if self.active_run is not None else {}
 
@@ -91,7 +91,7 @@ class SparkJob:
             yield from self._outputs(batches, static)
 
     def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
-        if self.options.batch:
+        if self.options.run_as_one_batch:
             check_bounded(batches)
         if isinstance(batches, AcceptsDeadLetters):
             batches.adopt(self.options.ledger)

@@ -42,7 +42,7 @@ class Planned(NamedTuple):
 def physical(plan: Plan, options: Options, spark: SparkSession) -> str:
     """Returns the jobs of a batch as text, with an empty folder for the sources. If the strategy depends on the size of
     a batch, the text shows every strategy."""
-    options = Options(steps=options.steps, measure=options.measure, conf=options.conf)
+    options = Options(max_update_steps=options.max_update_steps, measure=options.measure, conf=options.conf)
     settings = session_settings(spark, options.conf)
     max_bytes = max(settings.single_task_bytes(stages_of(plan, closure_inputs(plan)), is_local(spark)), 0)
     condition = "" if why_single_task(plan) else ", where the state is small"

@@ -136,7 +136,7 @@ class Run:
         max_cached_rows, local = self.settings.max_cached_state_rows, is_local(self.spark)
         max_bytes = self.settings.single_task_bytes(stages, local)
         if why_single_task(self.plan):
-            return Shards(self.exchange, self.store, program, self.options.steps, max_cached_rows, max_bytes)
+            return Shards(self.exchange, self.store, program, self.options.max_update_steps, max_cached_rows, max_bytes)
         max_state_rows = max_cached_rows if local else 0  # there is one worker for it, which holds what it has done
         return MicroBatches(
             self.exchange,
@@ -215,7 +215,7 @@ class Run:
     def _runs_as_one_batch(self, inputs: Inputs) -> bool:
         """Returns whether one batch can process all input: it is bounded, and no later run needs its state."""
         ends = self.options.checkpoint is None and not inputs.live
-        return self.options.batch or (ends and not self.settings.max_files_per_trigger)
+        return self.options.run_as_one_batch or (ends and not self.settings.max_files_per_trigger)
 
     def _run_batch(
         self, batch_input: BatchInput, sources: Sequence[Source | None] = (), last: bool = False, keep: bool = True

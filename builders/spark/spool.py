@@ -100,7 +100,7 @@ class Spool:
         self._intake.close()
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        """Spools a dead letter (`squall.contracts.Ledger`), so that it counts with the rest of its batch."""
+        """Spools a dead letter (`squall.contracts.DeadLetterLedger`), so that it counts with the rest of its batch."""
         self._intake.lost.append(DeadLetter(cause, source, 0, line or 0, reason, text))
 
     # Writing

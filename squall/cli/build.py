@@ -177,10 +177,20 @@ def build(
     if saved and builder in ("iterator", "spark"):
         target = recoverable(target)
     options = _options(checkpoint, settings, ledger, target, profiled is not None, begin)
-    job = job_of(plan, builder, replace(options, max_depth=max_depth, every=interval, batch=batch, migrate=migrate))
+    job = job_of(
+        plan,
+        builder,
+        replace(
+            options,
+            max_depth=max_depth,
+            checkpoint_interval=interval,
+            run_as_one_batch=batch,
+            allow_removed_rules=migrate,
+        ),
+    )
     if saved:
         warn_of_risks(streams)
-    if profiled and not hasattr(job, "figures"):
+    if profiled and not hasattr(job, "node_metrics"):
         raise UsageError(f"the builder `{builder}` does not measure nodes", hint="leave `--profile-nodes` out")
     sample: list[Event] = []
     calm_collector()

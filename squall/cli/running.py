@@ -79,7 +79,7 @@ def write_measures(job: Job, plan: Plan, sample: Sequence[Event], counted: Path 
     if counted:
         Statistics.of(sample).save(counted)
     if profiled:
-        node_metrics.save(cast(Any, job).figures(), profiled, plan)
+        node_metrics.save(cast(Any, job).node_metrics(), profiled, plan)
 
 
 @contextmanager

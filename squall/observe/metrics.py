@@ -113,9 +113,9 @@ class Metrics:
 
     def _figures(self) -> Mapping[str, NodeMetric]:
         """Those of the job, if it has any. What is being counted may change meanwhile: then it is counted anew."""
-        for _ in range(_ATTEMPTS if hasattr(self._job, "figures") else 0):
+        for _ in range(_ATTEMPTS if hasattr(self._job, "node_metrics") else 0):
             try:
-                figures: Mapping[str, NodeMetric] = self._job.figures()
+                figures: Mapping[str, NodeMetric] = self._job.node_metrics()
             except RuntimeError:  # a container has changed its size
                 continue
             return figures

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from squall import plugins
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import UsageError
 from squall.model.windows import Window, milliseconds
 from squall.model.windows import parse_window as parse_window
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-def open_source(uri: str, ledger: Ledger | None = None, lateness: int = 0) -> Source:
+def open_source(uri: str, ledger: DeadLetterLedger | None = None, lateness: int = 0) -> Source:
     """The source of a path or URI, or ``-`` for standard input. Nothing is read yet.
 
     A stream's name may come before it, and options after it (see docs/streams.md). What cannot be used goes to
@@ -61,7 +61,7 @@ def open_source(uri: str, ledger: Ledger | None = None, lateness: int = 0) -> So
     return Ordered(source, ledger, lateness) if lateness else source
 
 
-def _timed(source: Source, ledger: Ledger, property: Term) -> Source:
+def _timed(source: Source, ledger: DeadLetterLedger, property: Term) -> Source:
     """A source whose times a property says: those of messages, or of subjects."""
     if not (isinstance(source, SuppliesEventTime) and source.messages):
         return TimedByProperty(source, ledger, property)
@@ -86,7 +86,7 @@ def windows(uris: Iterable[str]) -> dict[str, Window]:
     return windows_by_stream
 
 
-def open_static(uri: str, ledger: Ledger | None = None) -> Iterator[Event]:
+def open_static(uri: str, ledger: DeadLetterLedger | None = None) -> Iterator[Event]:
     """The events of a source that holds always. What cannot be used goes to `ledger`; without one it is an error.
 
     Raises as `open_source` does; UsageError if it is timed or followed.
@@ -104,7 +104,7 @@ def _not_static(uri: str) -> UsageError:
     return UsageError(f"`{uri}` is timed: it cannot be static", hint="give it with --source")
 
 
-def _opened(place: Address, ledger: Ledger, *time: int) -> Source:
+def _opened(place: Address, ledger: DeadLetterLedger, *time: int) -> Source:
     make = plugins.load(plugins.SOURCES, place.scheme)
     with plugins.dependencies(plugins.SOURCES, place.scheme):
         opened: Source = make(place, ledger, *time)

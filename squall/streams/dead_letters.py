@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 
 SHOWN = 500
@@ -39,8 +39,12 @@ class LedgerFile:
         self._file = _opened(path, append) if path else None
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        """One lost statement (`squall.contracts.Ledger`). Raises SourceError where that is wanted, or the file cannot
-        be written; it is not written any more then."""
+        """Records a dead letter (see `squall.contracts.DeadLetterLedger`).
+
+        Raises:
+            SourceError: A malformed statement is an error (``--strict``), or the file cannot be written. Nothing more
+                is written to it then.
+        """
         if self._strict and cause == "malformed":
             place = source if line is None else f"{source}:{line}"
             raise SourceError(f"{place}: {reason}", hint=f"the statement is: {text}" if text else None)
@@ -101,7 +105,7 @@ class LedgerFile:
 
 
 class Loss(NamedTuple):
-    """One lost statement (`squall.contracts.Ledger`)."""
+    """One lost statement (`squall.contracts.DeadLetterLedger`)."""
 
     cause: str
     source: str
@@ -115,10 +119,10 @@ class RunLedger:
     what is lost, nothing is: SourceError is raised."""
 
     def __init__(self) -> None:
-        self.ledger: Ledger | None = None
+        self.ledger: DeadLetterLedger | None = None
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        """See `squall.contracts.Ledger`."""
+        """See `squall.contracts.DeadLetterLedger`."""
         if self.ledger is None:
             place = source if line is None else f"{source}:{line}"
             raise SourceError(f"{cause}: {place}: {reason}", hint="give a `ledger` to keep what is lost")
@@ -131,13 +135,13 @@ class Deferred:
 
     ledger: that of the run, or of who hands on what is read to the run."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: DeadLetterLedger) -> None:
         self.ledger = ledger
         self._lock = threading.Lock()
         self._lost: list[Loss] = []
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        """See `squall.contracts.Ledger`."""
+        """See `squall.contracts.DeadLetterLedger`."""
         with self._lock:
             self._lost.append(Loss(cause, source, line, reason, text))
 
@@ -153,7 +157,7 @@ class Deferred:
             self.ledger.record(*loss)
 
 
-def ledger_of(source: object, ledger: Ledger | None) -> Ledger | None:
+def ledger_of(source: object, ledger: DeadLetterLedger | None) -> DeadLetterLedger | None:
     """Where what is lost of a source goes: to its own ledger, if it was given one, or else to that of the run, if there
     is one."""
     own = getattr(source, "ledger", None)

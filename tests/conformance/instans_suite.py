@@ -86,7 +86,7 @@ def _run(folder: Path, path: Path, stages: Stages) -> None:
     name = str(path.relative_to(folder))
     plan = squall.plan(_compiled(path, name), stages.planner)
     events = list(_events(_inputs(folder, path)))
-    job = squall.build(plan, stages.builder, Options(steps=STEPS))
+    job = squall.build(plan, stages.builder, Options(max_update_steps=STEPS))
     if name in ENDLESS:
         with pytest.raises(BuilderError, match="steps without an event"):
             list(job.run([[event] for event in events]))

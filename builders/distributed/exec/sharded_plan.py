@@ -474,7 +474,7 @@ class ShardTask:
         event_loop, unknown = self.state.take(0)
         if event_loop is not None and not unknown and not self.whole:
             return event_loop, State()
-        options = Options(steps=self.steps, measure=self.program.measure)
+        options = Options(max_update_steps=self.steps, measure=self.program.measure)
         event_loop, state = Running(self.program.plan, options), State()
         for update in event_loop.machine.updates.values():
             update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.share]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from squall.builders.distributed.io.parsing import DeadLetter, Document, late_dead_letter
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS, Event
 from squall.streams import FileSource, FolderSource, Source, Sources
@@ -74,7 +74,9 @@ def drop_late_events(
         yield in_order
 
 
-def record_dead_letter(dead_letter: DeadLetter, ledger: Ledger | None, sources: Sequence[Source | None] = ()) -> None:
+def record_dead_letter(
+    dead_letter: DeadLetter, ledger: DeadLetterLedger | None, sources: Sequence[Source | None] = ()
+) -> None:
     """Records a dead letter in the ledger of its source, found by number, or else in that of the run.
 
     Raises:

@@ -188,7 +188,7 @@ def _parse_message(
 
 
 class DeadLetterBuffer:
-    """A ledger that buffers dead letters until they are taken (`squall.contracts.Ledger`)."""
+    """A ledger that buffers dead letters until they are taken (`squall.contracts.DeadLetterLedger`)."""
 
     def __init__(self) -> None:
         self._found: list[DeadLetter] = []

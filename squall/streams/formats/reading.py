@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.rdf import Event, Term, heartbeat
 from squall.streams.dead_letters import shown
 from squall.streams.formats import (
@@ -78,7 +78,7 @@ def decoded(
     name: str,
     format: Format,
     settings: Settings,
-    ledger: Ledger,
+    ledger: DeadLetterLedger,
     reading: Reading,
     choice: Choice | None = None,
     base: str | None = None,
@@ -110,7 +110,7 @@ class _Decoder:
     name: str
     format: Format
     settings: Settings
-    ledger: Ledger
+    ledger: DeadLetterLedger
     reading: Reading
     choice: Choice | None
     base: str | None

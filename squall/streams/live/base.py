@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, TypeVar
 
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, Event
 from squall.streams.address import Address
@@ -43,7 +43,7 @@ class LiveSource(ABC):
     risk: str = LOST
     """What happens to what it brings when a run with a checkpoint is killed; ``""``: nothing."""
 
-    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+    def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
         address.only(*COMMON, *self.options)
         self.uri = address.text
         self.settings = Settings(address.get("format"), address.get("stream"), address.integer("time", time))

@@ -16,7 +16,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.streams.address import Address
@@ -48,7 +48,7 @@ class HttpSource(MessageSource):
     options = ("poll",)
     risk = "it is asked for what came after the last checkpoint, which is lost if the server does not keep it"
 
-    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+    def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
         self.target, address = target(address)
         super().__init__(address, ledger, time)
         self.poll = address.integer("poll", 1000, least=0)

@@ -14,7 +14,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.streams.address import Address
@@ -40,7 +40,7 @@ class KafkaSource(MessageSource):
     options = ("buffer", "group", "from")
     risk = ""
 
-    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+    def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
         self.given = frozenset(dict(address.options))
         """The options that the address has."""
         settings, address = settings_of(address)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
-from squall.contracts import Ledger, Output
+from squall.contracts import DeadLetterLedger, Output
 from squall.errors import SinkError, UsageError
 from squall.rdf import Event
 from squall.streams.address import Address
@@ -57,7 +57,7 @@ class MessageSource(LiveSource):
 
     options: ClassVar[tuple[str, ...]] = ("buffer",)
 
-    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+    def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
         super().__init__(address, ledger, time)
         self.buffer = address.integer("buffer", 1000, least=1)
         self.is_limited = "buffer" in dict(address.options)
@@ -84,7 +84,7 @@ class MessageSource(LiveSource):
 
 
 def read(
-    message: Message, format: Format, settings: Settings, ledger: Ledger, reading: Reading
+    message: Message, format: Format, settings: Settings, ledger: DeadLetterLedger, reading: Reading
 ) -> Iterator[Sequence[Event]]:
     """The events of a message."""
     name = f"{message.place} {message.which}"
@@ -94,7 +94,7 @@ def read(
 class _Within:
     """The ledger for what is in a message: its place, and which one it is."""
 
-    def __init__(self, ledger: Ledger, message: Message) -> None:
+    def __init__(self, ledger: DeadLetterLedger, message: Message) -> None:
         self._ledger = ledger
         self._message = message
 

@@ -19,7 +19,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersi
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.streams.address import Address, Endpoint
@@ -49,7 +49,7 @@ class MqttSource(MessageSource):
 
     options = ("buffer", "qos", "client")
 
-    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+    def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
         super().__init__(address, ledger, time)
         self.endpoint, self.tls = _endpoint(address)
         if not _FILTER.fullmatch(self.endpoint.path):

@@ -17,7 +17,7 @@ from typing import Any
 from redis import Redis
 from redis.exceptions import ConnectionError, RedisError, TimeoutError
 
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.streams.address import Address
@@ -46,7 +46,7 @@ class RedisSource(MessageSource):
     options = ("buffer", "db", "field", "from", "group", "consumer")
     risk = ""
 
-    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+    def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
         super().__init__(address, ledger, time)
         self.key = _key(address)
         self.field = address.get("field", "data").encode()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import ClassVar
 
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import UsageError
 from squall.streams.address import Address
 from squall.streams.dead_letters import LedgerFile, shown
@@ -92,7 +92,7 @@ class ServingSink(MessageSink):
         self.connections = address.integer("connections", 0, least=0)
         self.buffer = address.integer("buffer", 1000, least=1)
         self.wait = address.integer("wait", 60_000, least=0) / 1000
-        self.ledger: Ledger = LedgerFile()
+        self.ledger: DeadLetterLedger = LedgerFile()
         self._readers: list[Reader] = []
         self._count = 0
         self._changed = threading.Condition()

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import UsageError
 from squall.streams.address import Address
 from squall.streams.dead_letters import LedgerFile
@@ -43,7 +43,7 @@ class SocketSink(StreamSink):
 
     def __init__(self, address: Address) -> None:
         address.only("format", "retry", "tls", *CERTIFICATES)
-        self.ledger: Ledger = LedgerFile()
+        self.ledger: DeadLetterLedger = LedgerFile()
         place, name = Place(address), address.get("format", "nt")
         check_format(name)
         retry = address.integer("retry", 60_000, least=0)

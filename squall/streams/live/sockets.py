@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import IO, cast
 
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.streams.address import Address
@@ -122,7 +122,7 @@ class SocketSource(LiveSource):
 
     options = ("listen", "connections", "reconnect", "tls", *tls.CERTIFICATES)
 
-    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+    def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
         super().__init__(address, ledger, time)
         self.settings = replace(self.settings, longest=LONGEST)
         self.listens = address.flag("listen")

@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from websockets.sync.client import ClientConnection, connect
 from websockets.sync.server import ServerConnection, serve
 
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError
 from squall.rdf import Event
 from squall.streams.address import Address
@@ -42,7 +42,7 @@ class WebSocketSource(MessageSource):
 
     options = ("send", "reconnect")
 
-    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+    def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
         self.target, address = target(address)
         super().__init__(address, ledger, time)
         self.scheme = address.scheme
@@ -95,7 +95,7 @@ class WebSocketSink(MessageSink):
         self.target, address = target(address)
         super().__init__(address)
         self.scheme = address.scheme
-        self.ledger: Ledger = LedgerFile()
+        self.ledger: DeadLetterLedger = LedgerFile()
         self._connection: Any = None
         self._has_sent = False
         self._open = ExitStack()

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn, Protocol, cast, runtime_checkable
 
-from squall.contracts import Ledger, Output
+from squall.contracts import DeadLetterLedger, Output
 from squall.errors import SinkError, UsageError
 from squall.streams.address import Address
 from squall.streams.formats.output_formats import BY_ENDING, LINES, check_format, encoder, of_ending
@@ -69,7 +69,7 @@ class Formatting(Protocol):
 class ReportsDeadLetters(Protocol):
     """A sink that may lose outputs, and counts them in a ledger: that of the run, if it is given it."""
 
-    ledger: Ledger
+    ledger: DeadLetterLedger
 
 
 class StreamSink:

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError, did_you_mean, raise_all
 from squall.model import Document, System, derived_streams, documents, streams
 from squall.rdf import DEFAULT_STREAM, Event, Triple
@@ -20,7 +20,7 @@ def load(
     system: System,
     places: Mapping[str, str] | None = None,
     streams: Collection[str] = (),
-    ledger: Ledger | None = None,
+    ledger: DeadLetterLedger | None = None,
 ) -> Iterator[Event]:
     """The events of the documents that a program names, for the `static` of a run.
 
@@ -46,7 +46,7 @@ def _ontology(parts: Sequence[tuple[Document, Iterable[Event]]]) -> Iterator[Eve
     yield from assertions([(document.iri, list(events), document.origin) for document, events in parts])
 
 
-def _opened(document: Document, places: Mapping[str, str], ledger: Ledger | None) -> Iterable[Event]:
+def _opened(document: Document, places: Mapping[str, str], ledger: DeadLetterLedger | None) -> Iterable[Event]:
     address = _address(document, places)
     try:
         return open_static(address, ledger)

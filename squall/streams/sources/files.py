@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Protocol, cast, runtime_checkable
 
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, Event, Term
 from squall.streams.address import Address
@@ -178,7 +178,7 @@ class FileSource:
     line counts when its end is there.
     """
 
-    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+    def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
         address.only("format", "stream", "time", "idle", "follow", "poll", "ahead", *EVERYWHERE)
         self.uri = address.text
         self.path = address.path
@@ -245,7 +245,7 @@ class FolderSource:
     ``_`` (such files are left alone), then rename it. A new file whose format cannot be told goes to the ledger.
     """
 
-    def __init__(self, address: Address, ledger: Ledger, time: int = 0) -> None:
+    def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
         address.only("format", "stream", "time", "idle", "follow", "poll", "ahead", *EVERYWHERE)
         self.uri = address.text
         self.path = address.path
@@ -319,14 +319,14 @@ class FolderSource:
         yield from read(task, format, compressed, self.ledger)
 
 
-def open_path(address: Address, ledger: Ledger, time: int = 0) -> Source:
+def open_path(address: Address, ledger: DeadLetterLedger, time: int = 0) -> Source:
     """The source of a ``file:`` address or a path. Raises SourceError if there is nothing, UsageError for the rest."""
     if os.path.isdir(address.path):
         return FolderSource(address, ledger, time)
     return FileSource(address, ledger, time)
 
 
-def open_standard_input(address: Address, ledger: Ledger, time: int = 0) -> Source:
+def open_standard_input(address: Address, ledger: DeadLetterLedger, time: int = 0) -> Source:
     """Standard input (``-?format=nt``). Raises UsageError without a format."""
     return FileSource(address, ledger, time)
 
@@ -336,7 +336,7 @@ def _choice(predicates: Collection[Term] | None) -> Choice | None:
 
 
 def read(
-    task: Task, format: Format, compressed: bool, ledger: Ledger, waiting: Waiting | None = None
+    task: Task, format: Format, compressed: bool, ledger: DeadLetterLedger, waiting: Waiting | None = None
 ) -> Iterator[Sequence[Event]]:
     """The events of one file, a batch for each block at hand. waiting: for what it may keep its reader waiting. Raises
     SourceError if it cannot be read."""
@@ -349,7 +349,7 @@ def read(
 
 
 def read_here(
-    task: Task, format: Format, compressed: bool, ledger: Ledger, waiting: Waiting | None = None
+    task: Task, format: Format, compressed: bool, ledger: DeadLetterLedger, waiting: Waiting | None = None
 ) -> Iterator[Sequence[Event]]:
     """The same, in this process."""
     path, place = task.path, task.place

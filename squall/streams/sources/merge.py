@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from squall import rdf
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.rdf import ALWAYS, FOREVER, Event, Term
 from squall.streams.clock import Clock, EventClock
 from squall.streams.dead_letters import Deferred, RunLedger
@@ -153,7 +153,7 @@ class Sources:
                 if isinstance(source, PushesFilterDown):
                     source.wanted = predicates
 
-    def adopt(self, ledger: Ledger | None) -> None:
+    def adopt(self, ledger: DeadLetterLedger | None) -> None:
         """See `squall.contracts.AcceptsDeadLetters`: sources that were given no ledger record what they lose in this
         one."""
         for source in self.sources:

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from subprocess import DEVNULL, Popen
 from typing import Any, NamedTuple, cast
 
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError
 from squall.rdf import ALWAYS, Event
 from squall.streams.formats import Format, infer_format
@@ -70,7 +70,7 @@ class _Block(NamedTuple):
     latest: int
 
 
-def read(task: Task, ledger: Ledger, read_in_process: Callable[[], Batches]) -> Batches:
+def read(task: Task, ledger: DeadLetterLedger, read_in_process: Callable[[], Batches]) -> Batches:
     """The batches that `here` reads in this process, in the same order, most of them read by another one."""
     start = task.reading.bytes
     with _Other() as other:

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from squall.contracts import Ledger
+from squall.contracts import DeadLetterLedger
 from squall.model.windows import duration
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event, Fact, Term, Triple, heartbeat
 from squall.streams.dead_letters import SHOWN
@@ -21,7 +21,7 @@ from squall.streams.sources.files import Acknowledging, Replayable, Resumable, S
 class _Derived:
     """The attributes of a source, as those of what is made of it."""
 
-    def __init__(self, source: Source, ledger: Ledger) -> None:
+    def __init__(self, source: Source, ledger: DeadLetterLedger) -> None:
         self.source = source
         self.uri = source.uri
         self.live = source.live
@@ -103,7 +103,7 @@ class Ordered(_Derived):
     lateness: integer ms.
     """
 
-    def __init__(self, source: Source, ledger: Ledger, lateness: int) -> None:
+    def __init__(self, source: Source, ledger: DeadLetterLedger, lateness: int) -> None:
         super().__init__(source, ledger)
         self.lateness = lateness
         self.latest = ALWAYS
@@ -191,7 +191,7 @@ class TimedByProperty(_Derived):
     property: a predicate.
     """
 
-    def __init__(self, source: Source, ledger: Ledger, property: Term) -> None:
+    def __init__(self, source: Source, ledger: DeadLetterLedger, property: Term) -> None:
         super().__init__(source, ledger)
         self.earliest = ALWAYS
         self.property = property
