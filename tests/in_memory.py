@@ -201,6 +201,7 @@ def run(
     spread: frozenset[Address] = frozenset(),
     hot: SkewedKeys = NO_SKEWED_KEYS,
     measures: Callable[[], bool] = lambda: False,
+    max_update_steps: int = Options.max_update_steps,
 ) -> list[Output]:
     """The outputs of a plan, each of the batches a micro-batch. One batch is worked off with all that is static,
     and nothing is kept of it. together, few: up to how many rows, and of how many events, one task works a batch
@@ -218,9 +219,7 @@ def run(
     def anew() -> MicroBatches | Shards:
         exchange = MemoryExchange(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3, workers)
         if why_single_task(plan):
-            return Shards(
-                exchange, files, replace(program, measure=tally is not None), Options.max_update_steps, most, few
-            )
+            return Shards(exchange, files, replace(program, measure=tally is not None), max_update_steps, most, few)
         measured = replace(program, measure=tally is not None or measures())
         return MicroBatches(exchange, files, measured, together, most, few)
 

@@ -9,7 +9,6 @@ import pytest
 import squall
 from squall.builders.distributed.io.records import WorkerError
 from squall.builders.distributed.plan.shardability import why_ordered, why_single_task
-from squall.contracts import Options
 from squall.errors import BuilderError
 from squall.model import Construct, Delete, Pattern, Source, System, Variable
 from squall.model.windows import CountWindow
@@ -60,17 +59,16 @@ def test_what_needs_the_order_of_facts_has_one_task_where_none_is_there_for_it(w
     assert why_single_task(plan) is None
 
 
-def test_updates_that_do_not_come_to_rest_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_updates_that_do_not_come_to_rest_are_an_error() -> None:
     """The same as in process, with what to do about it."""
     text = """
     DELETE { ?x <urn:p> ?y } INSERT { ?x <urn:q> ?y } WHERE { ?x <urn:p> ?y } ;
     DELETE { ?x <urn:q> ?y } INSERT { ?x <urn:p> ?y } WHERE { ?x <urn:q> ?y }
     """
-    monkeypatch.setattr(Options, "steps", 20)
     plan = squall.plan(squall.compile(text, lexer="sparql"))
     with pytest.raises(BuilderError, match="after 20 steps without an event") as caught, WorkerError.retold():
-        in_memory.run(plan, [[Event(1, (Triple(iri("urn:a"), P, iri("urn:b")),))]])
-    assert "`steps` in the options" in (caught.value.hint or "")
+        in_memory.run(plan, [[Event(1, (Triple(iri("urn:a"), P, iri("urn:b")),))]], max_update_steps=20)
+    assert "`max_update_steps` in the options" in (caught.value.hint or "")
 
 
 # On Spark, file by file

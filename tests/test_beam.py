@@ -255,9 +255,9 @@ def test_options_that_are_wrong(conf: tuple[str, str], message: str) -> None:
 def test_options_of_the_command_line(squall: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     (tmp_path / "rule.jena").write_text(GRANDPARENTS)
     command = ("build", str(tmp_path / "rule.jena"), "--builder", "beam")
-    code, _, result = squall(*command, "--beam-option", "direct_num_worker=2")
+    code, _, result = squall(*command, "--conf", "direct_num_worker=2")
     assert (code, result.splitlines()[0]) == (2, "build error: Beam has no option `direct_num_worker`")
-    code, _, result = squall(*command, "--beam-option", "runner=BundleBasedDirectRunner", "--conf", "streaming=true")
+    code, _, result = squall(*command, "--conf", "runner=BundleBasedDirectRunner", "--conf", "streaming=true")
     assert (code, result.splitlines()[0].partition(",")[0]) == (0, "0 statements read")
 
 

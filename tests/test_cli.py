@@ -114,12 +114,11 @@ def test_a_stream_with_static_data(squall: Squall) -> None:
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == ["1000", "3000"]
     assert "3 statements read, 2 outputs" in err
-    assert "1 malformed in readings.ntt\n  what was lost is dropped; --ledger FILE keeps them" in err
+    assert "1 malformed in readings.ntt\n  what was lost is dropped; --dead-letters FILE keeps them" in err
 
 
-@pytest.mark.parametrize("option", ["--ledger", "--dead-letter"])
-def test_the_ledger_keeps_what_was_lost(squall: Squall, option: str) -> None:
-    code, _, err = squall("build", "alarm.jena", "--source", "readings.ntt", option, "lost.ndjson")
+def test_dead_letters_are_kept_in_a_file(squall: Squall) -> None:
+    code, _, err = squall("build", "alarm.jena", "--source", "readings.ntt", "--dead-letters", "lost.ndjson")
     (entry,) = map(json.loads, Path("lost.ndjson").read_text().splitlines())
     assert code == 0
     assert (entry["source"], entry["line"], entry["text"]) == ("readings.ntt", 2, "nonsense")
@@ -129,7 +128,7 @@ def test_the_ledger_keeps_what_was_lost(squall: Squall, option: str) -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 def test_a_ledger_for_which_there_is_no_room_is_an_error(squall: Squall) -> None:
     Path("bad.nt").write_text("nonsense\n" * 2)
-    code, _, err = squall("build", "family.jena", "--source", "bad.nt", "--ledger", "/dev/full")
+    code, _, err = squall("build", "family.jena", "--source", "bad.nt", "--dead-letters", "/dev/full")
     assert code == 1
     assert err.startswith("source error: the ledger `/dev/full` cannot be written: No space left on device\n")
 
@@ -141,7 +140,7 @@ def test_strict_fails_the_run(squall: Squall) -> None:
 
 
 def test_strict_makes_any_loss_a_failure(squall: Squall) -> None:
-    arguments = ("build", "alarm.jena", "--source", "late.ntt", "--ledger", "lost.ndjson")
+    arguments = ("build", "alarm.jena", "--source", "late.ntt", "--dead-letters", "lost.ndjson")
     assert squall(*arguments)[0] == 0
     code, out, err = squall(*arguments, "--strict", "--static", "rooms.nt")
     assert code == 1
@@ -322,7 +321,7 @@ WRONG = {
     "sink-format": ("build", "family.jena", "--sink", "out.foo"),
     "sink-unwritable": ("build", "family.jena", "--sink", "no/out.nt"),
     "sink-is-source": ("build", "family.jena", "--source", "rooms.nt", "--sink", "rooms.nt"),
-    "ledger-unwritable": ("build", "family.jena", "--ledger", "no/lost"),
+    "ledger-unwritable": ("build", "family.jena", "--dead-letters", "no/lost"),
     "statistics-unwritable": ("build", "family.jena", "--collect-statistics", "no/counts"),
     "statistics-unused": ("build", "family.jena", "--planner", "greedy", "--statistics", "nope.json"),
     "window": ("build", "family.jena", "--window", "RANGE soon"),
@@ -341,7 +340,7 @@ WRONG = {
     "wall-and-lateness": ("build", "family.jena", "--source", "rooms.nt?lateness=1s", "--clock", "wall"),
     "wall-and-spark": ("build", "family.jena", "--clock", "wall", "--builder", "spark"),
     "explain-profile": ("explain", "family.jena", "--profile", "squall2003"),
-    "explain-figures": ("explain", "family.jena", "--stage", "tps", "--figures", "figures.json"),
+    "explain-figures": ("explain", "family.jena", "--stage", "tps", "--node-metrics", "figures.json"),
     "timed-and-sink": ("build", "family.jena", "--sink", "out.nt", "--timed"),
     "format-and-sink": ("build", "family.jena", "--sink", "out.nt", "--format", "csv"),
     "solutions-as-triples": ("build", "names.rq", "--sink", "out.nt"),
@@ -415,7 +414,7 @@ def test_what_nodes_do_is_measured_and_shown(squall: Squall, monkeypatch: pytest
     monkeypatch.setattr("squall.plugins.load", _instead("squall.builders", lambda plan, options: Measured(plan)))
     semantics = ("--window", "RANGE 5s", "--profile", "cqels")
     assert squall("build", "family.jena", *semantics, "--profile-nodes", "figures.json")[0] == 0
-    code, out, _ = squall("explain", "family.jena", *semantics, "--figures", "figures.json")
+    code, out, _ = squall("explain", "family.jena", *semantics, "--node-metrics", "figures.json")
     assert code == 0
     assert "1,234 rows" in out
 

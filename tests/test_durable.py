@@ -739,10 +739,10 @@ def test_what_a_protocol_may_lose(address: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--checkpoint-every", "1s"), "`--checkpoint-every` goes with `--checkpoint`"),
-        (("--checkpoint", "kept", "--checkpoint-every", "0"), "behind at least one statement"),
-        (("--checkpoint", "kept", "--checkpoint-every", "0s"), "`--checkpoint-every 0s` is too short"),
-        (("--checkpoint", "kept", "--checkpoint-every", "often"), "often"),
+        (("--checkpoint-interval", "1s"), "`--checkpoint-interval` goes with `--checkpoint`"),
+        (("--checkpoint", "kept", "--checkpoint-interval", "0"), "behind at least one statement"),
+        (("--checkpoint", "kept", "--checkpoint-interval", "0s"), "`--checkpoint-interval 0s` is too short"),
+        (("--checkpoint", "kept", "--checkpoint-interval", "often"), "often"),
         (("--checkpoint", "p.jena"), "`p.jena` cannot be used: it is no folder"),
     ],
 )

@@ -45,7 +45,7 @@ class Killed:
     say: adds a part of the input. written: what there is of the output.
     """
 
-    options: Sequence[str] = ("--checkpoint-every", "20")
+    options: Sequence[str] = ("--checkpoint-interval", "20")
 
     def __init__(self, folder: Path, arguments: list[str], say: Callable[[int, str], None], written: Callable[[], str]):
         self.folder = folder
@@ -120,13 +120,13 @@ class Killed:
 class KilledByTime(Killed):
     """Its last outputs have to be handed on while nothing follows them."""
 
-    options = ("--checkpoint-every", "20ms")
+    options = ("--checkpoint-interval", "20ms")
 
 
 class KilledOnSpark(Killed):
     """With its JVM and its workers."""
 
-    options = ("--builder", "spark", "--conf", "spark.master=local[2]", "--ledger", "lost.ndjson")
+    options = ("--builder", "spark", "--conf", "spark.master=local[2]", "--dead-letters", "lost.ndjson")
 
     def _saved(self) -> Any:
         return sum(1 for _ in (self.checkpoint / "commits").glob("[0-9]*.json"))
@@ -153,7 +153,7 @@ def appearing(folder: Path) -> Callable[[int, str], None]:
 
 @KILLS
 def test_from_a_folder_into_a_file(tmp_path: Path, kills: int) -> None:
-    arguments = ["--source", "in?follow=yes&poll=10", "--sink", "out.ntt", "--ledger", "lost.ndjson"]
+    arguments = ["--source", "in?follow=yes&poll=10", "--sink", "out.ntt", "--dead-letters", "lost.ndjson"]
     Killed(tmp_path, arguments, appearing(tmp_path), lambda: (tmp_path / "out.ntt").read_text()).holds(kills)
     lines = (tmp_path / "lost.ndjson").read_text().splitlines()
     assert len(lines) == len({*lines}) == (tmp_path / "all.ntt").read_text().count("broken")
@@ -226,7 +226,7 @@ def test_from_a_file_that_grows_into_a_compressed_one(tmp_path: Path, kills: int
             text, data = (text + result, part.unused_data) if part.eof else (text, b"")
         return text.decode()
 
-    arguments = ["--source", "in.ntt?follow=yes&poll=10", "--sink", "out.ntt.gz", "--ledger", "lost.ndjson"]
+    arguments = ["--source", "in.ntt?follow=yes&poll=10", "--sink", "out.ntt.gz", "--dead-letters", "lost.ndjson"]
     Killed(tmp_path, arguments, say, written).holds(kills)
     lines = (tmp_path / "lost.ndjson").read_text().splitlines()
     assert len(lines) == len({*lines}) == (tmp_path / "all.ntt").read_text().count("broken")

@@ -176,7 +176,7 @@ def test_a_rule_is_taken_away(folder: Path) -> None:
     with pytest.raises(BuilderError, match=r"another run: without rules `warm`\n") as caught:
         run(folder, *LESS)
     assert caught.value.hint is not None
-    assert "`--migrate`" in caught.value.hint
+    assert "`--allow-removed-rules`" in caught.value.hint
     outputs = run(folder, *LESS, migrate=True)
     assert outputs
     assert Counter(outputs) == Counter(run(folder / "other", *LESS))
@@ -248,9 +248,9 @@ def test_a_plan_that_keeps_other_things_is_another_one(folder: Path) -> None:
 
 def test_there_has_to_be_a_checkpoint(squall: Squall, folder: Path) -> None:
     (folder / "x.jena").write_text("[(?a <urn:p> ?b) -> (?b <urn:p> ?a)]")
-    code, _, err = squall("build", f"{folder}/x.jena", "--source", f"{folder}/in", "--migrate")
+    code, _, err = squall("build", f"{folder}/x.jena", "--source", f"{folder}/in", "--allow-removed-rules")
     assert code == 2
-    assert "`--migrate` goes with `--checkpoint`" in err
+    assert "`--allow-removed-rules` goes with `--checkpoint`" in err
 
 
 def test_joins_that_are_done_as_one_keep_what_they_join() -> None:

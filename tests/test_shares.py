@@ -128,7 +128,6 @@ def streams(draw: st.DrawFn) -> list[Event]:
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_tasks_do_together_what_one_does(planner: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In any batches, on workers that hold all, little or nothing, with tasks that fail."""
-    monkeypatch.setattr(Options, "steps", 30)
 
     def law(
         system: System,
@@ -151,7 +150,7 @@ def test_tasks_do_together_what_one_does(planner: str, many: int, monkeypatch: p
         except BuilderError:
             event("does not come to rest")
             with pytest.raises(BuilderError, match="steps without an event"), WorkerError.retold():
-                in_memory.run(plan, in_memory.cut(actual, cuts), static, few=few, workers=workers)
+                in_memory.run(plan, in_memory.cut(actual, cuts), static, few=few, workers=workers, max_update_steps=30)
             return
         outputs = in_memory.run(plan, in_memory.cut(actual, cuts), static, few=few, workers=workers)
         event("told something" if outputs else "told nothing")
@@ -325,22 +324,21 @@ def blinking(gap: int) -> list[Event]:
 @pytest.mark.parametrize(
     ("text", "shared"), [(BLINKS, True), (f"{BLINKS} ; {MIXING[2]}", False)], ids=["many tasks", "one task"]
 )
-def test_an_event_is_one_for_all_shares(text: str, shared: bool, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_is_one_for_all_shares(text: str, shared: bool, few: int) -> None:
     """Whatever it brings: the steps of updates are counted since the last one."""
     system = program(text)
     plan = squall.plan(system)
     assert (why_not_shardable(plan) is None) is shared
-    monkeypatch.setattr(Options, "steps", 10)
     for gap in (1, 3, 9):
         events = blinking(gap)
         for cuts in ([], [20, 60], list(range(0, 100, 2))):
             workers = in_memory.Workers(Random(gap))
-            outputs = in_memory.run(plan, in_memory.cut(events, cuts), few=few, workers=workers)
+            outputs = in_memory.run(plan, in_memory.cut(events, cuts), few=few, workers=workers, max_update_steps=10)
             assert_as_oracle(system, outputs, events)
             assert len(outputs) >= 98
     for cuts in ([], [4], [4, 5]):
         with pytest.raises(BuilderError, match="after 10 steps"), WorkerError.retold():
-            in_memory.run(plan, in_memory.cut(blinking(12), cuts), few=few)
+            in_memory.run(plan, in_memory.cut(blinking(12), cuts), few=few, max_update_steps=10)
 
 
 @given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 12), st.booleans())

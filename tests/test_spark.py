@@ -789,7 +789,7 @@ def command(sink: str, checkpoint: str, master: str, few: str) -> list[str]:
         "in",
         "--sink",
         sink,
-        "--dead-letter",
+        "--dead-letters",
         "lost.ndjson",
         "--builder",
         "spark",

@@ -254,7 +254,7 @@ def test_sources_that_are_not_replayable_are_reported(
         target=lambda: Path("pipe").write_text("1 <urn:a> <http://example.org/at> <urn:b> .\nbroken\n")
     )
     writer.start()
-    state = ["--checkpoint", "kept", "--ledger", "lost.ndjson", "--builder", "spark"]
+    state = ["--checkpoint", "kept", "--dead-letters", "lost.ndjson", "--builder", "spark"]
     code, _, result = squall("build", "seen.jena", "--source", "pipe?format=ntt", "--sink", "out.ntt", *state)
     writer.join()
     assert code == 0, result

@@ -204,7 +204,7 @@ class Checkpoint:
         has_less = all(change.startswith(LESS) for change in changes)
         if not has_less or self._migrate is None:
             difference_text = "; ".join(changes)
-            hint = f"`--migrate` goes on without them; or {_OTHER}" if has_less else _OTHER
+            hint = f"`--allow-removed-rules` goes on without them; or {_OTHER}" if has_less else _OTHER
             raise BuilderError(f"the checkpoint `{self.folder}` is that of another run: {difference_text}", hint=hint)
         self._before = stored["memories"]
 

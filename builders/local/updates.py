@@ -114,8 +114,8 @@ class Updating:
         rule_names = ", ".join(f"`{name}`" for name in names)
         return BuilderError(
             f"after {self.limit} steps without an event there is still something to do for {rule_names}",
-            hint="let an update delete what it acts on, or test for what it has inserted; `steps` in the options "
-            "allows more",
+            hint="let an update delete what it acts on, or test for what it has inserted; "
+            "`max_update_steps` in the options allows more",
         )
 
 

@@ -62,24 +62,26 @@ if TYPE_CHECKING:
 @click.option("--typed", "types", multiple=True, metavar="NAME=TYPE", help="In a folder of tables the "
               "values of a variable as Spark has them (double, timestamp, ...); of all others: *=string.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Stop at the first malformed statement; exit code 1 for any loss.")
-@click.option("--ledger", "--dead-letter", "lost", type=click.Path(path_type=Path), metavar="FILE", help="Keep what "
+@click.option("--dead-letters", "lost", type=click.Path(path_type=Path), metavar="FILE", help="Keep what "
               "could not be used (malformed, late) as lines of JSON.")  # fmt: skip
 @click.option("--checkpoint", type=click.Path(path_type=Path), metavar="DIR", help="Keep offsets and state there, so "
               "that a killed run goes on where it was.")  # fmt: skip
-@click.option("--checkpoint-every", "every", metavar="TIME|N", help="How often that is saved, in time or in statements "
+@click.option("--checkpoint-interval", "every", metavar="TIME|N", help="How often that is saved, in time or in statements "
               "[default: 1s].")  # fmt: skip
-@click.option("--migrate", is_flag=True, help="Go on from the checkpoint of a program that had more rules.")
+@click.option(
+    "--allow-removed-rules", "migrate", is_flag=True, help="Go on from the checkpoint of a program that had more rules."
+)
 @click.option("--batch", is_flag=True, help="Work off all there is as one batch (Spark, Beam): nothing live, no "
               "checkpoint.")  # fmt: skip
 @click.option("--max-depth", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="How deep "
               "rules may nest the terms that they make.")  # fmt: skip
-@click.option("--conf", "--beam-option", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine "
+@click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of the engine "
               "(Spark), or an option of the pipeline (Beam: runner=...).")  # fmt: skip
 @STATISTICS
 @click.option("--collect-statistics", "counted", type=click.Path(path_type=Path), metavar="FILE", help="Count a sample "
               "of the data, for --statistics.")  # fmt: skip
 @click.option("--profile-nodes", "profiled", type=click.Path(path_type=Path), metavar="FILE", help="Measure each node, "
-              "for `squall explain --figures`.")  # fmt: skip
+              "for `squall explain --node-metrics`.")  # fmt: skip
 @click.option("--metrics", metavar="PORT", help="Answer there with metrics for Prometheus; on the loopback, or at "
               "HOST:PORT.")  # fmt: skip
 @click.option("--progress/--no-progress", default=None, help="[default: if standard error is a terminal]")
@@ -139,7 +141,7 @@ def build(
       squall build family.jena --source people.ttl
       squall build rules.jena --source data.nt --builder spark --sink out.ndjson
       zcat log.ntt.gz | squall build alarm.jena --source '-?format=ntt' --timed | head
-      squall build rules.jena --source dirty.nt --ledger lost.ndjson
+      squall build rules.jena --source dirty.nt --dead-letters lost.ndjson
       squall build query.rq --rules owl2rl --source ontology.ttl --source data.ttl
       sensors | squall build alarm.jena --source '-?format=nt' --clock wall --window 'RANGE 1m'
     """
@@ -167,7 +169,7 @@ def build(
         target.ledger = ledger
     durable = saved and builder == "iterator"
     if migrate and not durable:
-        raise UsageError("`--migrate` goes with `--checkpoint` and the builder `iterator`")
+        raise UsageError("`--allow-removed-rules` goes with `--checkpoint` and the builder `iterator`")
     interval = _interval(every, durable)
     streams, static = _inputs(sources, statics, ledger, saved, *times)
     static = chain(static, _documents(system, graphs, (*sources, *statics), ledger))
@@ -220,12 +222,12 @@ def _interval(text: str | None, durable: bool) -> Interval:
     from squall.contracts import Interval
 
     if text is not None and not durable:
-        raise UsageError("`--checkpoint-every` goes with `--checkpoint` and the builder `iterator`")
+        raise UsageError("`--checkpoint-interval` goes with `--checkpoint` and the builder `iterator`")
     if text is not None and text.isdigit():
         if int(text) == 0:
-            raise UsageError("`--checkpoint-every 0`: behind at least one statement")
+            raise UsageError("`--checkpoint-interval 0`: behind at least one statement")
         return Interval(statements=int(text))
-    return Interval(milliseconds=_length("--checkpoint-every", text or "1s", 1))
+    return Interval(milliseconds=_length("--checkpoint-interval", text or "1s", 1))
 
 
 def _setting(text: str) -> tuple[str, str]:

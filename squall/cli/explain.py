@@ -52,7 +52,7 @@ JOBS = {"job": "describe", "physical": "physical"}
 )
 @click.option("--format", "format", default="text", show_default=True, metavar="NAME", help="text, json; of the plan "
               "(pps) also mermaid, dot, svg or html; of the tree also a language, such as jena or rifps.")  # fmt: skip
-@click.option("--figures", type=click.Path(path_type=Path), metavar="FILE", help="Show what each node did in a run, "
+@click.option("--node-metrics", "figures", type=click.Path(path_type=Path), metavar="FILE", help="Show what each node did in a run, "
               "from the file that `build --profile-nodes` wrote.")  # fmt: skip
 @STATISTICS
 def explain(
@@ -86,7 +86,7 @@ def explain(
     stage = stage or "pps"
     _check_format(stage, format)
     if stage != "pps" and figures:
-        raise UsageError("figures are those of a plan: `--figures` goes with `--stage pps`")
+        raise UsageError("figures are those of a plan: `--node-metrics` goes with `--stage pps`")
     make = planner_of(planner, statistics)
     if stage in JOBS and format == "json":
         raise UsageError("a job is described as text only")

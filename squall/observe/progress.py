@@ -77,6 +77,6 @@ def summary(sources: Sources, ledger: LedgerFile, tally: Tally) -> str:
         lines += [f"  {source.uri}: {source.reading.statements:,} statements" for source in sources.sources]
     lines += [f"  {count:,} {cause} in {source}" for (cause, source), count in sorted(ledger.counts.items())]
     if ledger.counts:
-        destination = f"kept in {ledger.path}" if ledger.path else "dropped; --ledger FILE keeps them"
+        destination = f"kept in {ledger.path}" if ledger.path else "dropped; --dead-letters FILE keeps them"
         lines.append(f"  what was lost is {destination}")
     return "\n".join(lines)
