@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from squall.lexers.sparql import SparqlLexer
 
-lexer = SparqlLexer(("sparql", "streams", "csparql"), (".csparql",))
+lexer = SparqlLexer(("sparql", "streams", "csparql"))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from squall import plugins
 from squall.compiling import combine, read_program
-from squall.contracts import Builder, Job, Lexer, Options, Output, Planner, R
+from squall.contracts import Builder, Job, Lexer, Options, Output, Planner, R, check_options
 from squall.errors import SquallError, UsageError, raise_all
 from squall.model import System, with_windows
 from squall.model.windows import LANDMARK, Window, as_window
@@ -127,12 +127,23 @@ def _loaded(statistics: Statistics | str | Path) -> Statistics:
 
 @no_collection()
 def build(plan: Plan, builder: str | Builder = "iterator", options: Options | None = None) -> Job:
-    """Prepares a plan to run. `builder` is a name or a builder itself. Raises BuilderError."""
+    """Prepares a plan to run.
+
+    Args:
+        plan: The plan.
+        builder: The name of a builder, or a builder itself.
+        options: The options of the run.
+
+    Raises:
+        BuilderError: The builder cannot run the plan, or does not support what the options ask for.
+    """
     from squall.plan.nesting_limit import limit_nesting
     from squall.rdf.compounds import MAX_NESTING_DEPTH
 
     make_job = cast(Builder, plugins.load("squall.builders", builder)) if isinstance(builder, str) else builder
     run_options = options or Options()
+    name = builder if isinstance(builder, str) else getattr(builder, "__name__", type(builder).__name__)
+    check_options(run_options, make_job, name)
     return make_job(
         plan if run_options.max_depth == MAX_NESTING_DEPTH else limit_nesting(plan, run_options.max_depth), run_options
     )

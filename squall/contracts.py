@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, runtime_checkable
 
+from squall.errors import BuilderError
 from squall.model import System
 from squall.plan import Plan
 from squall.rdf import Boolean, Evaluated, Event, Fact, Quad, Solution, Term
@@ -51,18 +52,12 @@ class Output(NamedTuple, Generic[R]):
 class Lexer(Protocol):
     """A lexer parses the text of a program to a syntax tree.
 
+    The file extensions of its language are entry points of the package (`squall.plugins.EXTENSIONS`), so that the
+    language of a file is known without loading a lexer.
+
     It may also have a method ``written(tree) -> str``, which writes a tree as text of the language. Then its name is a
     format of ``squall explain --stage tree`` for all languages with the same translator.
     """
-
-    @property
-    def extensions(self) -> tuple[str, ...]:
-        """The file extensions of the language, with their dots.
-
-        A package declares them as entry points as well (`squall.plugins.EXTENSIONS`), so that the language of a file is
-        known without loading a lexer.
-        """
-        ...
 
     def __call__(self, text: str, name: str, /) -> Any:
         """Parses a program.
@@ -217,6 +212,33 @@ def capabilities_of(builder: Any) -> BuilderCapabilities:
     """Returns the capabilities that a builder declares; none if it declares nothing."""
     declared = getattr(builder, "capabilities", None)
     return declared if isinstance(declared, BuilderCapabilities) else BuilderCapabilities()
+
+
+def check_options(options: Options, builder: Any, name: str) -> None:
+    """Checks that a builder supports what the options ask for. `squall.build` calls it.
+
+    Raises:
+        BuilderError: The builder does not declare a capability that an option needs.
+    """
+    capabilities = capabilities_of(builder)
+    defaults = Options()
+    needs = (
+        (options.checkpoint is not None, capabilities.checkpoints, "keeps no checkpoint", "checkpoint"),
+        (options.checkpoint_interval != defaults.checkpoint_interval, capabilities.checkpoint_interval,
+         "decides itself when a checkpoint is saved", "checkpoint-interval"),
+        (options.allow_removed_rules, capabilities.removed_rules,
+         "resumes only from a checkpoint of the same program", "allow-removed-rules"),
+        (options.run_as_one_batch, capabilities.one_batch, "has no batches", "batch"),
+        (bool(options.conf), capabilities.settings,
+         f"has no setting `{options.conf[0][0] if options.conf else ''}`", "conf"),
+        (options.measure, capabilities.node_metrics, "does not measure nodes", "profile-nodes"),
+        (isinstance(options.sink, Folder), capabilities.folder_sinks, "writes no folder", "sink"),
+    )  # fmt: skip
+    for is_needed, is_supported, reason, option in needs:
+        if is_needed and not is_supported:
+            remedy = "name a file as the sink" if option == "sink" else f"leave `--{option}` out"
+            hint = f"{remedy}, or use a builder that supports it: `squall list builders`"
+            raise BuilderError(f"the builder `{name}` {reason}", hint=hint)
 
 
 class DeadLetterLedger(Protocol):

@@ -186,3 +186,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """Returns the hint "did you mean ...?" if a known word is spelt like this one."""
     close = difflib.get_close_matches(word, sorted(known), n=3, cutoff=0.6)
     return f"did you mean {' or '.join(f'`{name}`' for name in close)}?" if close else None
+
+
+def install_hint(requirement: str) -> str:
+    """Returns the hint that says how to install a requirement such as ``squall[spark]``."""
+    extra = requirement.removeprefix("squall")
+    in_checkout = f" (in a checkout: pip install '.{extra}')" if extra != requirement else ""
+    return f"pip install '{requirement}'{in_checkout}"

@@ -265,7 +265,7 @@ def test_a_folder_is_no_sink(squall: Callable[..., tuple[int, str, str]], tmp_pa
     (tmp_path / "rule.jena").write_text(GRANDPARENTS)
     sink = f"{tmp_path / 'out'}/?format=parquet"
     code, _, result = squall("build", str(tmp_path / "rule.jena"), "--builder", "beam", "--sink", sink)
-    assert (code, result.splitlines()[0]) == (2, "build error: the beam builder writes no folder")
+    assert (code, result.splitlines()[0]) == (2, "build error: the builder `beam` writes no folder")
 
 
 def test_a_runner_elsewhere_knows_its_options_itself() -> None:
@@ -285,7 +285,7 @@ def test_without_beam_it_says_what_to_install() -> None:
     assert outputs.returncode == 2
     assert outputs.stderr == (
         "plug-in error: the builder `beam` needs `apache_beam`, which is not installed\n"
-        "hint: pip install 'squall[beam]'\n"
+        "hint: pip install 'squall[beam]' (in a checkout: pip install '.[beam]')\n"
     )
 
 

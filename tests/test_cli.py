@@ -449,7 +449,7 @@ def test_a_missing_extra_met_by_the_builder(squall: Squall, monkeypatch: pytest.
     assert (code, out) == (2, "")
     assert err == (
         "plug-in error: the builder `spark` needs `pyspark`, which is not installed\n"
-        "hint: pip install 'squall[spark]'\n"
+        "hint: pip install 'squall[spark]' (in a checkout: pip install '.[spark]')\n"
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from squall import rulesets
+from squall import plugins, rulesets
 from squall.contracts import Lexer
 from squall.errors import Errors, LexerError
 from squall.lexers.jena import Call, Functor, Node, Pattern, Program, Rule, lexer
@@ -38,7 +38,7 @@ def node(text: str) -> object:
 
 def test_it_is_a_lexer() -> None:
     assert isinstance(lexer, Lexer)
-    assert ".jena" in lexer.extensions
+    assert plugins.extensions()[".jena"] == ("jena",)
 
 
 def test_names_arrows_and_several_heads() -> None:

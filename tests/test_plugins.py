@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from squall import plugins
+import squall
+from squall import functions, plugins
+from squall.checking import lint
 from squall.errors import PluginError, UsageError
 
+ROOT = Path(__file__).parent.parent
 Install = Callable[..., None]
 
 
@@ -25,6 +32,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         groups = (f"[squall.{group}]\n{line}\n" for group, line in entry_points.items())
         (info / "entry_points.txt").write_text("\n".join(groups))
         (root / f"{module}.py").write_text(code)
+        monkeypatch.delitem(sys.modules, module, raising=False)
         monkeypatch.syspath_prepend(str(root))
 
     return install
@@ -98,16 +106,97 @@ def test_missing_dependency_met_later(install: Install) -> None:
         build()
 
 
-def test_a_plugin_without_its_own_module_is_not_taken_for_a_missing_dependency(install: Install) -> None:
-    install("broken", "broken_builder", "", builders="broken = no_such_module:build")
-    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
-        plugins.load(plugins.BUILDERS, "broken")
-
-
-def test_an_error_in_a_plugin_is_not_swallowed(install: Install) -> None:
-    install("faulty", "faulty_builder", "1 / 0", builders="faulty = faulty_builder:build")
-    with pytest.raises(ZeroDivisionError):
+@pytest.mark.parametrize(
+    ("code", "target", "reason"),
+    [
+        ("", "no_such_module:build", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("", "faulty_builder:build", "AttributeError: module 'faulty_builder' has no attribute 'build'"),
+        ("1 / 0", "faulty_builder:build", "ZeroDivisionError: division by zero"),
+        ("build = squal", "faulty_builder:build", "NameError: name 'squal' is not defined"),
+        ("from squall.contracts import Compiler", "faulty_builder:build", "ImportError: cannot import name 'Compiler'"),
+    ],
+)
+def test_a_plugin_that_cannot_be_imported_names_its_package(
+    code: str, target: str, reason: str, install: Install
+) -> None:
+    install("faulty", "faulty_builder", code, builders=f"faulty = {target}")
+    with pytest.raises(PluginError) as caught:
         plugins.load(plugins.BUILDERS, "faulty")
+    assert caught.value.message.startswith(f"the builder `faulty` of `faulty 1.0` cannot be loaded: {reason}")
+    assert caught.value.hint == "update or uninstall `faulty`"
+    assert caught.value.__cause__ is not None
+
+
+def test_a_plugin_that_is_not_callable_has_not_the_interface_of_its_kind(install: Install) -> None:
+    install("stale", "stale_planner", "plan = {'nodes': []}", planners="stale = stale_planner:plan")
+    with pytest.raises(PluginError, match="the planner `stale` of `stale 1.0` is not callable"):
+        plugins.load(plugins.PLANNERS, "stale")
+
+
+def test_a_plugin_for_another_interface_version_is_refused_without_importing_it(install: Install) -> None:
+    install("future", "future_planner", "1 / 0", planners="new = future_planner:plan", interface="v9 = future_planner")
+    with pytest.raises(PluginError, match="`future 1.0` is written for the plug-in interface v9; this squall has v1"):
+        plugins.load(plugins.PLANNERS, "new")
+
+
+def test_a_plugin_for_several_interface_versions_is_loaded_if_ours_is_among_them(install: Install) -> None:
+    versions = "v1 = both_planner\nv2 = both_planner"
+    install("both", "both_planner", "def plan(system): ...", planners="both = both_planner:plan", interface=versions)
+    assert callable(plugins.load(plugins.PLANNERS, "both"))
+
+
+@pytest.mark.parametrize(
+    ("code", "interface", "reason"),
+    [
+        ("import squal", "v1 = broken", "`broken 1.0`: the function `broken` needs `squal`, which is not installed"),
+        ("FUNCTIONS = (nothing,)", "v1 = broken", "`broken 1.0` cannot be loaded: NameError: name 'nothing'"),
+        ("FUNCTIONS = ('urn:f', abs)", "v1 = broken", "`broken 1.0`: TypeError: 'urn:f' is no Function"),
+        ("FUNCTIONS = 7", "v1 = broken", "`broken 1.0`: TypeError: 'int' object is not iterable"),
+        ("FUNCTIONS = ()", "v0 = broken", "`broken 1.0` is written for the plug-in interface v0"),
+    ],
+)
+def test_a_broken_function_library_is_a_warning_and_harms_no_language(
+    code: str, interface: str, reason: str, install: Install
+) -> None:
+    install("broken", "broken", code, functions="broken = broken:FUNCTIONS", interface=interface)
+    functions._registry.cache_clear()
+    try:
+        with pytest.warns(plugins.PluginWarning, match=f"{re.escape(reason)}.*; it is left out"):
+            system = squall.compile("[r: (?a ?p ?b) sum(1, 2, ?c) -> (?a ?p ?c)]", lexer="jena")
+        assert system
+    finally:
+        functions._registry.cache_clear()
+
+
+def test_a_broken_check_is_a_warning(install: Install) -> None:
+    install("broken", "broken_check", "import nothing_at_all", checks="mine = broken_check:check")
+    with pytest.warns(plugins.PluginWarning, match=r"the check `mine` of `broken 1.0`.*needs `nothing_at_all`"):
+        assert lint("[r: (?a ?p ?b) -> (?a ?p ?a)]", lexer="jena") is not None
+
+
+def test_a_library_that_redefines_a_function_of_another_is_left_out(install: Install) -> None:
+    code = "from squall.functions import Builtin\nFUNCTIONS = (Builtin('sum', 'jena', 0, 0),)"
+    install("rival", "rival_functions", code, functions="rival = rival_functions:FUNCTIONS")
+    functions._registry.cache_clear()
+    try:
+        with pytest.warns(plugins.PluginWarning, match="`rival` redefines `sum`"):
+            assert functions.builtins("jena")["sum"].least == 3
+    finally:
+        functions._registry.cache_clear()
+
+
+def test_a_jena_program_loads_no_other_lexer_and_no_broken_one(install: Install, tmp_path: Path) -> None:
+    install("broken", "broken_lexer", "1 / 0", lexers="broken = broken_lexer:lexer", extensions=".jenb = broken")
+    (tmp_path / "rules.jena").write_text("[r: (?a ?p ?b) -> (?b ?p ?a)]")
+    code = (
+        "import sys, squall; squall.plan(squall.compile(sys.argv[1])); "
+        "print(*sorted(name for name in sys.modules if name.startswith('squall.lexers.')), sep='\\n')"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path[:1]])}
+    command = [sys.executable, "-W", "error", "-c", code, str(tmp_path / "rules.jena")]
+    modules = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+    assert {name.split(".")[2] for name in modules} <= {"jena", "reading", "text"}
+    assert "squall.lexers.jena" in modules
 
 
 def test_by_extension() -> None:
@@ -120,14 +209,37 @@ def test_by_extension_unknown() -> None:
 
 
 def test_by_extension_of_two_languages(install: Install) -> None:
-    code = "class lexer: extensions = ('.jena',)"
-    install("rival", "rival_lexer", code, lexers="rival = rival_lexer:lexer")
+    code = "def lexer(text, name): ..."
+    install("rival", "rival_lexer", code, lexers="rival = rival_lexer:lexer", extensions=".jena = rival")
     with pytest.raises(UsageError, match="may be in `jena` or `rival`"):
         plugins.by_extension("family.jena")
 
 
-def test_by_extension_hears_of_an_unusable_lexer_only_if_no_other_fits(install: Install) -> None:
-    install("needy", "needy_lexer", "import no_such_engine", lexers="needy = needy_lexer:lexer")
-    assert plugins.by_extension("family.jena") == "jena"
-    with pytest.raises(PluginError, match="no_such_engine"):
-        plugins.by_extension("family.foo")
+def test_of_two_languages_with_an_extension_the_one_that_can_be_loaded_is_used(install: Install) -> None:
+    code = "import no_such_engine"
+    install("needy", "needy_lexer", code, lexers="needy = needy_lexer:lexer", extensions=".jena = needy")
+    with pytest.warns(plugins.PluginWarning, match=r"`needy 1.0`: the lexer `needy` needs `no_such_engine`"):
+        assert plugins.by_extension("family.jena") == "jena"
+
+
+def test_the_language_of_an_extension_is_known_without_loading_its_lexer(install: Install) -> None:
+    install("far", "far_lexer", "1 / 0", lexers="far = far_lexer:lexer", extensions=".far = far")
+    assert plugins.by_extension("a.far") == "far"
+
+
+def test_descriptions_are_read_without_importing(install: Install) -> None:
+    code = '"""A module.\n\nMore."""\n1 / 0\ndef plan(system):\n    """Plans nothing at all. It is lazy."""\n'
+    install("lazy", "lazy_planner", code, planners="lazy = lazy_planner:plan\nother = lazy_planner:other")
+    assert plugins.description(plugins.PLANNERS, "lazy") == "Plans nothing at all."
+    assert plugins.description(plugins.PLANNERS, "other") == "A module."
+
+
+def test_what_an_extra_needs_is_known_without_importing(install: Install) -> None:
+    install("needy", "needy_builder", "", builders="needy = needy_builder:build [engine]")
+    root = Path(plugins.importlib.metadata.distribution("needy")._path)  # type: ignore[attr-defined]
+    with (root / "METADATA").open("a") as metadata:
+        metadata.write("Provides-Extra: engine\nRequires-Dist: no-such-engine>=2; extra == 'engine'\n")
+        metadata.write("Requires-Dist: click; extra == 'engine'\nRequires-Dist: absent; extra == 'other'\n")
+    assert plugins.missing(plugins.BUILDERS, "needy") == ("no-such-engine",)
+    assert plugins.requirement(plugins.BUILDERS, "needy") == "needy[engine]"
+    assert plugins.missing(plugins.PLANNERS, "rete") == ()

@@ -640,7 +640,7 @@ def test_one_batch_ends_and_has_no_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for builder, options, message in (
         ("spark", Options(run_as_one_batch=True, checkpoint=tmp_path), "keeps no checkpoint"),
-        ("iterator", Options(run_as_one_batch=True), "makes no batches"),
+        ("iterator", Options(run_as_one_batch=True), "has no batches"),
     ):
         with pytest.raises(BuilderError, match=message):
             squall.build(plan, builder, options)
@@ -655,8 +655,8 @@ def test_one_batch_ends_and_has_no_checkpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "why"),
     [
-        (Options(allow_removed_rules=True), "goes on with no other program's checkpoint"),
-        (Options(checkpoint_interval=Interval(statements=5)), "saves each micro-batch"),
+        (Options(allow_removed_rules=True), "resumes only from a checkpoint of the same program"),
+        (Options(checkpoint_interval=Interval(statements=5)), "decides itself when a checkpoint is saved"),
     ],
 )
 def test_what_is_for_another_builder_is_refused(option: Options, why: str) -> None:

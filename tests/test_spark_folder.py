@@ -276,7 +276,7 @@ def test_the_command_writes_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--sink", "out/?format=parquet"], "the iterator builder writes no folder"),
+        (["--sink", "out/?format=parquet"], "the builder `iterator` writes no folder"),
         (["--sink", "out/", "--builder", "spark"], "the format of the files in the folder `out/` is not told"),
         (["--sink", "out/?format=nt", "--builder", "spark"], "are no triples"),
         (["--typed", "age=int"], "`--typed` is for folders"),

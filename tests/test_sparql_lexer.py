@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from squall import plugins
 from squall.contracts import Lexer
 from squall.errors import Errors, LexerError, SquallError, single_errors
 from squall.lexers import cqels, csparql, rspql, sparql, sparqlstream
@@ -66,7 +67,8 @@ def messages(text: str, lexer: sparql.SparqlLexer = sparql.lexer) -> list[str]:
 @pytest.mark.parametrize(("ending", "lexer"), LEXERS.items())
 def test_they_are_lexers(ending: str, lexer: sparql.SparqlLexer) -> None:
     assert isinstance(lexer, Lexer)
-    assert ending in lexer.extensions
+    (language,) = plugins.extensions()[ending]
+    assert plugins.load(plugins.LEXERS, language) is lexer
 
 
 # Terms and triples

@@ -35,27 +35,29 @@ from squall.builders.distributed.plan.stages import stages_of
 from squall.builders.local.replay import Given
 from squall.builders.runtime.operators.scan import needed
 from squall.builders.runtime.serde import unpack_output
-from squall.contracts import AcceptsDeadLetters, Folder, Options, Output, SupportsFilterPushDown
-from squall.errors import BuilderError
+from squall.contracts import (
+    AcceptsDeadLetters,
+    BuilderCapabilities,
+    Options,
+    Output,
+    SupportsFilterPushDown,
+    declare_capabilities,
+)
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.clock import beginning
 
 
+@declare_capabilities(BuilderCapabilities(one_batch=True, settings=True))
 def build(plan: Plan, options: Options) -> BeamJob:
-    """Makes a plan a job on the runner that `options.conf` names, or on the local one.
+    """Runs a plan as a pipeline of Apache Beam's Python SDK.
+
+    The job uses the runner that `options.conf` names, or the local one.
 
     Raises:
-        BuilderError: the options ask for something that the builder does not support.
+        BuilderError: The runner that the options name cannot be used.
     """
-    if options.checkpoint is not None:
-        raise BuilderError(
-            "the beam builder keeps no checkpoint",
-            hint="use `--builder iterator` or `spark`, or leave `--checkpoint` out",
-        )
-    if isinstance(options.sink, Folder):
-        raise BuilderError("the beam builder writes no folder", hint="name a file, or use `--builder spark`")
     return BeamJob(plan, options, Runner(options.conf))
 
 

@@ -8,22 +8,33 @@ from squall.builders.local.event_loop import Running
 from squall.builders.runtime.operators.scan import needed
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.snapshot import SnapshotDataflow, fits
-from squall.contracts import AcceptsDeadLetters, Folder, Options, Output, SupportsFilterPushDown
-from squall.errors import BuilderError
+from squall.contracts import (
+    AcceptsDeadLetters,
+    BuilderCapabilities,
+    Options,
+    Output,
+    SupportsFilterPushDown,
+    declare_capabilities,
+)
 from squall.plan import Plan
 from squall.plan.node_metrics import NodeMetric
 from squall.rdf import Event
 from squall.streams.clock import beginning
 
 
+@declare_capabilities(
+    BuilderCapabilities(
+        checkpoints=True,
+        checkpoint_interval=True,
+        removed_rules=True,
+        recoverable_sinks=True,
+        wall_clock=True,
+        node_metrics=True,
+        statistics=True,
+    )
+)
 def build(plan: Plan, options: Options) -> IteratorJob:
-    """The plan as a job in this process. Raises BuilderError where options ask for what it does not have."""
-    if options.conf:
-        raise BuilderError(f"the iterator builder has no setting `{options.conf[0][0]}`", hint="leave `--conf` out")
-    if options.run_as_one_batch:
-        raise BuilderError("the iterator builder makes no batches", hint="leave `--batch` out: what ends, ends")
-    if isinstance(options.sink, Folder):
-        raise BuilderError("the iterator builder writes no folder", hint="name a file, or use `--builder spark`")
+    """Runs a plan in this process, event by event, with checkpoints."""
     return IteratorJob(plan, options)
 
 

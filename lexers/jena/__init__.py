@@ -31,8 +31,6 @@ __all__ = [
 class JenaLexer:
     """The lexer of the Jena rule language."""
 
-    extensions: tuple[str, ...] = (".jena", ".rules", ".rule")
-
     def __call__(self, text: str, name: str) -> Program:
         """The tree of a program, and of what it includes: files relative to that of the text, which is its `name`.
 

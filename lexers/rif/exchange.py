@@ -22,8 +22,6 @@ _SENTENCES = ("Group", "Forall", "Implies", *_ATOMIC)
 class XmlLexer:
     """The lexer of RIF's XML syntax."""
 
-    extensions: tuple[str, ...] = (".rif",)
-
     def __call__(self, text: str, name: str) -> tree.Document:
         """The tree of a document. Raises LexerError, or Errors with all that are found."""
         reader = _Reader()

@@ -16,8 +16,6 @@ from squall.lexers.text import Text
 class PresentationLexer:
     """The lexer of RIF's presentation syntax."""
 
-    extensions: tuple[str, ...] = (".rifps",)
-
     def __call__(self, text: str, name: str) -> tree.Document:
         """The tree of a document. Raises LexerError, or Errors with all that are found."""
         source = Text(text.removeprefix("\ufeff"), name)

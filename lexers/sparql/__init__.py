@@ -22,12 +22,10 @@ class SparqlLexer:
     """
 
     grammars: tuple[str, ...] = ("sparql",)
-    extensions: tuple[str, ...] = (".rq", ".ru")
     base: str = ""
 
     def __call__(self, text: str, name: str) -> Program:
         """The tree of a program. Raises LexerError, or Errors with all that are found."""
-        # What takes long to import is not needed to know the extensions.
         from squall.lexers.sparql.building import Builder
         from squall.lexers.sparql.notes import wrong
         from squall.lexers.sparql.reading import read

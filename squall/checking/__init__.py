@@ -81,7 +81,7 @@ def lint(
 
 def checks() -> dict[str, Check]:
     """Returns all installed checks, by the names of their entry points."""
-    return {name: plugins.load(plugins.CHECKS, name) for name in plugins.names(plugins.CHECKS)}
+    return plugins.load_all(plugins.CHECKS)
 
 
 def _refused(program: Program, profile: str = "default") -> list[Finding]:

@@ -137,11 +137,15 @@ class _Registry:
         self.builtins: defaultdict[str, dict[str, Builtin]] = defaultdict(dict)
         """The built-ins of each language, by name."""
 
-    def add(self, member: Function | Builtin, library: str) -> None:
+    def check(self, member: Function | Builtin, library: str) -> None:
+        """Raises PluginError if a library has another function of the same IRI or name."""
         key = _key(member)
         if key not in self.own and self.members.get(key, member) != member:
             raise PluginError(f"the function library `{library}` redefines `{_label(member)}`")
-        self.members[key] = member
+
+    def add(self, member: Function | Builtin, library: str) -> None:
+        self.check(member, library)
+        self.members[_key(member)] = member
         if isinstance(member, Builtin):
             self.builtins[member.language][member.name] = member
 
@@ -156,12 +160,32 @@ def _label(member: Function | Builtin) -> str:
 
 @cache
 def _registry() -> _Registry:
-    """The registry with all libraries. One that cannot be loaded is an error: a rule must not run without its test."""
+    """Returns the registry with all libraries.
+
+    One of another package that cannot be loaded is left out with a warning: a program that calls its functions is then
+    refused, since it names a function that does not exist.
+    """
     registry = _Registry()
-    for name in plugins.names(plugins.FUNCTIONS):
-        for member in plugins.load(plugins.FUNCTIONS, name):
+    for name, library in plugins.load_all(plugins.FUNCTIONS).items():
+        try:
+            members = _members(library)
+            for member in members:
+                registry.check(member, name)
+        except (PluginError, TypeError) as error:
+            plugins.leave_out(plugins.FUNCTIONS, name, error)
+            continue
+        for member in members:
             registry.add(member, name)
     return registry
+
+
+def _members(library: Any) -> tuple[Function | Builtin, ...]:
+    """Returns the members of a library. Raises TypeError if the plug-in names something else."""
+    members = tuple(library)
+    for member in members:
+        if not isinstance(member, Function | Builtin):
+            raise TypeError(f"{member!r} is no Function and no Builtin")
+    return members
 
 
 def lookup(iri: str) -> Function:

@@ -79,9 +79,10 @@ class LexerSuite(_Suite):
     def lex(self) -> Lexer:
         return cast(Lexer, plugins.load(plugins.LEXERS, self.lexer))
 
-    def test_extensions_begin_with_a_dot(self) -> None:
-        assert self.lex.extensions
-        assert all(extension.startswith(".") for extension in self.lex.extensions)
+    def test_its_package_declares_file_extensions(self) -> None:
+        extensions = [extension for extension, names in plugins.extensions().items() if self.lexer in names]
+        assert extensions, f"no entry point in the group `{plugins.EXTENSIONS}` names the language `{self.lexer}`"
+        assert all(extension.startswith(".") for extension in extensions)
 
     def test_it_satisfies_the_protocol(self) -> None:
         assert isinstance(self.lex, Lexer)

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 import pyoxigraph
 from pyoxigraph import RdfFormat
 
-from squall.errors import PluginError, UsageError
+from squall.errors import PluginError, UsageError, install_hint
 from squall.rdf import Quad, Term, Triple
 from squall.streams.formats.fast_ntriples import statements
 from squall.streams.formats.timestamps import time_of
@@ -105,7 +105,7 @@ def named(name: str) -> tuple[Format, bool]:
 def check_library(name: str) -> None:
     """Raises PluginError where what a format needs is not installed."""
     if name in BY_NAME and BY_NAME[name].binary and find_spec("pyjelly") is None:
-        hint = "pip install 'squall[jelly]'"
+        hint = install_hint("squall[jelly]")
         raise PluginError(f"the format `{name}` needs `pyjelly`, which is not installed", hint=hint)
 
 

@@ -59,8 +59,6 @@ class Program:
 class _Arrows:
     """The lexer. Comments go from ``%`` to the end of the line."""
 
-    extensions = (".arrows",)
-
     def __call__(self, text: str, name: str) -> Program:
         """The tree of a text; raises LexerError, or Errors if several lines are wrong."""
         rules: list[Rule] = []
