@@ -22,6 +22,7 @@ from squall.model import (
     FactPattern,
     Filter,
     Joinable,
+    Negation,
     Optional,
     Pattern,
     Predicate,
@@ -30,7 +31,6 @@ from squall.model import (
     TableFunction,
     Union,
     Variable,
-    Without,
     output_specs,
     rules,
     variables,
@@ -273,7 +273,7 @@ class _Rete:
     ) -> Sequence[Rows | None]:
         """What a predicate looks at, in each form."""
         match part:
-            case Without(joinables=joinables):
+            case Negation(joinables=joinables):
                 orders = self._orders(joinables, system, False, True, seed)
                 return [joined(self.draft, order.joined) for order in orders]
             case Optional(system=inner):
@@ -315,14 +315,14 @@ def _of_time(first: Predicate, second: Predicate) -> bool:
     return any(
         isinstance(timed_predicate, Filter | Bind)
         and is_time_dependent(timed_predicate.expression)
-        and isinstance(ends, Without | Optional | Exists)
+        and isinstance(ends, Negation | Optional | Exists)
         for timed_predicate, ends in ((first, second), (second, first))
     )
 
 
 def _reads(part: Predicate) -> set[Variable]:
     match part:
-        case Without(joinables=joinables):
+        case Negation(joinables=joinables):
             return {name for joinable in joinables for name in variables(joinable)}
         case Optional(system=system, condition=condition, exists=exists):
             demanded_names = (name for predicate_part in exists for name in mentioned(predicate_part))
@@ -346,5 +346,5 @@ def _binds(part: Predicate, sure: Names) -> set[Variable]:
             return set(visible(system)) - sure
         case Exists(variable=variable):
             return set() if variable is None else {variable}
-        case Filter() | Without():
+        case Filter() | Negation():
             return set()

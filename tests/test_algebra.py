@@ -22,6 +22,8 @@ from squall.model import (
     Construct,
     Exists,
     Grouping,
+    Minus,
+    NotExists,
     Optional,
     Pattern,
     Predicate,
@@ -32,7 +34,6 @@ from squall.model import (
     TableFunction,
     Union,
     Variable,
-    Without,
     with_windows,
 )
 from squall.model import Filter as Holds
@@ -157,12 +158,12 @@ def test_the_condition_of_an_optional_part_is_one_of_pairs() -> None:
 
 
 def test_minus_asks_for_something_in_common() -> None:
-    assert answers(query(X, then=(Without((Pattern(Z, R, W),)),))) == once()
-    assert answers(query(X, then=(Without((Pattern(Z, R, W),), minus=True),))) == once((A,), (B,), (C,))
-    assert answers(query(X, then=(Without((Pattern(X, R, W),), minus=True),))) == once((A,))
+    assert answers(query(X, then=(NotExists((Pattern(Z, R, W),)),))) == once()
+    assert answers(query(X, then=(Minus((Pattern(Z, R, W),)),))) == once((A,), (B,), (C,))
+    assert answers(query(X, then=(Minus((Pattern(X, R, W),)),))) == once((A,))
     # Only what is bound is in common: of :b nothing is.
-    assert answers(query(X, then=(QV, Without((Pattern(Z, R, V),), minus=True)))) == once((B,))
-    assert answers(query(X, then=(QV, Without((Pattern(Z, R, V),))))) == once()
+    assert answers(query(X, then=(QV, Minus((Pattern(Z, R, V),))))) == once((B,))
+    assert answers(query(X, then=(QV, NotExists((Pattern(Z, R, V),))))) == once()
 
 
 # EXISTS
@@ -274,11 +275,11 @@ def test_a_rule_may_ask_for_what_it_makes_but_not_for_its_absence() -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        exists(Pattern(X, P, Y), then=(Without((Pattern(V, R, D),), minus=True),)),
-        exists(Pattern(X, P, V), then=(Without((Pattern(V, R, D),), minus=True),)),
-        exists(Pattern(X, P, V), then=(Without((Pattern(X, Q, V),), minus=True),)),
-        exists(Pattern(V, P, Z), then=(Without((Pattern(V, R, Z), Pattern(X, P, Z)), minus=True),)),
-        exists(Pattern(V, P, Z), then=(Without((Pattern(Z, R, W), Pattern(V, P, Z)), minus=True),)),
+        exists(Pattern(X, P, Y), then=(Minus((Pattern(V, R, D),)),)),
+        exists(Pattern(X, P, V), then=(Minus((Pattern(V, R, D),)),)),
+        exists(Pattern(X, P, V), then=(Minus((Pattern(X, Q, V),)),)),
+        exists(Pattern(V, P, Z), then=(Minus((Pattern(V, R, Z), Pattern(X, P, Z))),)),
+        exists(Pattern(V, P, Z), then=(Minus((Pattern(Z, R, W), Pattern(V, P, Z))),)),
     ],
 )
 @pytest.mark.parametrize("wanted", [True, False])
@@ -421,7 +422,7 @@ def test_it_is_shown() -> None:
     inner = exists(Pattern(X, Q, term("1"), exact=True))
     then = (
         Bind(V, Y, keep_unbound=True),
-        Without((Pattern(X, R, Y),), minus=True),
+        Minus((Pattern(X, R, Y),)),
         Exists(None, inner, False),
         Optional(inner, calls.condition(W), (Exists(W, inner),)),
     )

@@ -34,6 +34,7 @@ from squall.model import (
     Exists,
     Grouping,
     Insert,
+    NotExists,
     Optional,
     Order,
     Pattern,
@@ -46,7 +47,6 @@ from squall.model import (
     TableFunction,
     Union,
     Variable,
-    Without,
     with_windows,
 )
 from squall.model import Filter as Holds
@@ -107,7 +107,7 @@ REACHES = System(
 """A recursion without negation."""
 OPEN = System(
     subsystems=(
-        replace(rule(P, predicates=(Without((pattern(X, "q", Y),)),)), name="open"),
+        replace(rule(P, predicates=(NotExists((pattern(X, "q", Y),)),)), name="open"),
         replace(rule(pattern(X, "k", Y), then=Construct((pattern(X, "r", Y),))), name="step"),
         replace(rule(pattern(X, "r", Y), pattern(Y, "k", Z), then=Construct((pattern(X, "r", Z),))), name="on"),
     )
@@ -290,11 +290,11 @@ CASES = {
     ),
     "an anti-join that looks at the left alone": Case(
         ops.AntiJoin, told(lambda port, entries: () if port else entries),
-        replace(rule(P, predicates=(Without((pattern(X, "q", Y),)),)), output="dstream"), SHUT,
+        replace(rule(P, predicates=(NotExists((pattern(X, "q", Y),)),)), output="dstream"), SHUT,
     ),
     "an anti-join that never lets back": Case(
         ops.AntiJoin, told(lambda port, entries: for_ever(entries) if port else entries),
-        with_windows(rule(P, predicates=(Without((Q,)),)), windows={"urn:s": SlidingWindow(2)}),
+        with_windows(rule(P, predicates=(NotExists((Q,)),)), windows={"urn:s": SlidingWindow(2)}),
         "1 :a :p :b\n2 @<urn:s> :b :q :c\n9 :a :p :c",
     ),
     "a union of one row at a time": Case(

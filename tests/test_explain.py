@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from squall import explain
 from squall import model as tps
 from squall.explain.words import heat, metrics_text
-from squall.model import AtomPattern, Bind, Call, Construct, Filter, Pattern, Source, System, Variable, Without
+from squall.model import AtomPattern, Bind, Call, Construct, Filter, NotExists, Pattern, Source, System, Variable
 from squall.model.windows import CountWindow, HoppingWindow, SlidingWindow
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
@@ -58,7 +58,7 @@ SYSTEM = System(
             predicates=(
                 Filter(BELOW),
                 Bind(Variable("d"), Call("urn:x-squall:jena:sum", (B, Call("urn:x-squall:jena:now", ())))),
-                Without((Pattern(A, iri(E + "gone"), C),)),
+                NotExists((Pattern(A, iri(E + "gone"), C),)),
             ),
             consequences=(Construct((Pattern(A, iri("urn:other#is"), literal('say "<http://no/iri>"')),)),),
             reentrant=False,
@@ -96,7 +96,7 @@ QUERY = System(
     predicates=(
         tps.TableFunction((B, C), "urn:f#split", (A, TEN)),
         tps.Optional(System(joinables=(Pattern(A, iri(E + "name"), Variable("n")),)), BELOW),
-        Without((System(joinables=(Pattern(A, iri(E + "gone"), C),), predicates=(Filter(BELOW),)),)),
+        NotExists((System(joinables=(Pattern(A, iri(E + "gone"), C),), predicates=(Filter(BELOW),)),)),
     ),
     grouping=tps.Grouping(
         (A,),

@@ -48,13 +48,13 @@ from squall.model import (
     Call,
     Delete,
     Insert,
+    NotExists,
     Optional,
     Report,
     Select,
     Source,
     System,
     Variable,
-    Without,
     with_windows,
 )
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
@@ -182,7 +182,7 @@ STAYS = System(
 """What is inserted is there until it is deleted."""
 
 
-NOT_Q = Without((pattern(X, "q", Y),))
+NOT_Q = NotExists((pattern(X, "q", Y),))
 INSERTS = rule(P, then=Insert((pattern(Y, "q", X),)))
 OPTIONAL = rule(P, predicates=(Optional(part(Q)),), then=Select((X, Y, Z)))
 COUNTED_SET = replace(with_windows(rule(P), CountWindow(2)), output="dstream")

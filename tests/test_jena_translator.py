@@ -19,11 +19,11 @@ from squall.model import (
     Delete,
     Filter,
     Insert,
+    NotExists,
     Pattern,
     Predicate,
     System,
     Variable,
-    Without,
     warnings,
 )
 from squall.rdf import XSD, Term, iri, literal
@@ -143,17 +143,17 @@ def test_built_ins_come_after_all_patterns() -> None:
 
 def test_no_value_has_wildcards_of_its_own() -> None:
     first, second, third = (Variable(f"any {number}") for number in (1, 2, 3))
-    assert body("noValue(?a <urn:q>)") == (Without((Pattern(A, Q, first),)),)
-    assert body("noValue(?a <urn:q> 1)") == (Without((Pattern(A, Q, ONE),)),)
+    assert body("noValue(?a <urn:q>)") == (NotExists((Pattern(A, Q, first),)),)
+    assert body("noValue(?a <urn:q> 1)") == (NotExists((Pattern(A, Q, ONE),)),)
     assert body("noValue(?c ?c ?b) noValue(?a <urn:q> ?d)") == (
-        Without((Pattern(first, second, B),)),
-        Without((Pattern(A, Q, third),)),
+        NotExists((Pattern(first, second, B),)),
+        NotExists((Pattern(A, Q, third),)),
     )
 
 
 def test_what_no_value_leaves_open_may_be_bound_later() -> None:
     before, after = body("noValue(?a <urn:q> ?c) addOne(?a ?c)")
-    assert before == Without((Pattern(A, Q, Variable("any 1")),))
+    assert before == NotExists((Pattern(A, Q, Variable("any 1")),))
     assert after == Bind(C, call("addOne", A))
 
 

@@ -21,6 +21,7 @@ from squall.model import (
     Grouping,
     Insert,
     Joinable,
+    NotExists,
     Optional,
     Order,
     Pattern,
@@ -33,7 +34,6 @@ from squall.model import (
     TableFunction,
     Union,
     Variable,
-    Without,
     with_windows,
 )
 from squall.model import Filter as Condition
@@ -342,14 +342,14 @@ def test_what_is_unbound_is_passed_on_as_unbound() -> None:
 
 
 def test_without_agrees_on_shared_variables() -> None:
-    system = part("?x :p ?y", predicates=(Without(patterns("?x :r ?z. ?z :r ?w")),), **makes("?x :q ?y"))
+    system = part("?x :p ?y", predicates=(NotExists(patterns("?x :r ?z. ?z :r ?w")),), **makes("?x :q ?y"))
     events = "1 :a :p :b\n2 :a :r :c\n3 :c :r :d"
     assert lines(system, events, output="dstream") == ["3 :a :q :b"]
 
 
 def test_without_shared_variables_anything_counts() -> None:
     system = with_windows(
-        part("?x :p ?y", predicates=(Without(patterns(":k :r ?z")),), **makes("?x :q ?y")), SlidingWindow(5)
+        part("?x :p ?y", predicates=(NotExists(patterns(":k :r ?z")),), **makes("?x :q ?y")), SlidingWindow(5)
     )
     events = "1 :a :p :b\n2 :k :r :c"
     assert lines(system, events, output="dstream") == ["2 :a :q :b"]
@@ -359,7 +359,7 @@ def test_without_shared_variables_anything_counts() -> None:
 def test_without_a_part() -> None:
     """No room in which something is both hot and loud."""
     inner = part("?x :hot ?y. ?x :loud ?z", **selects("x"))
-    system = part("?x :p ?y", predicates=(Without((inner,)),), **makes("?x :q ?y"))
+    system = part("?x :p ?y", predicates=(NotExists((inner,)),), **makes("?x :q ?y"))
     assert lines(system, "1 :a :p :b ; :hot :c\n2 :a :loud :d", output="dstream") == ["2 :a :q :b"]
 
 
@@ -610,13 +610,13 @@ def test_all_is_deleted_before_anything_is_inserted() -> None:
 
 
 def test_a_rule_may_insert_what_it_asks_not_to_be_there() -> None:
-    once = inserting(where="?x :p ?y", predicates=(Without(patterns("?z :q ?w")),))
+    once = inserting(where="?x :p ?y", predicates=(NotExists(patterns("?z :q ?w")),))
     assert lines(once, "1 :a :p :b\n5 :c :p :d") == ["2 :a :q :b"]
 
 
 def test_what_a_rule_without_a_body_inserts_is_there_from_the_start() -> None:
     start = System("start", consequences=(Insert(patterns(":a :q :b")),))
-    absent = System("absent", predicates=(Without(patterns(":a :q :b")),), consequences=(Insert(patterns(":c :q :d")),))
+    absent = System("absent", predicates=(NotExists(patterns(":a :q :b")),), consequences=(Insert(patterns(":c :q :d")),))
     assert lines(System(subsystems=(absent, start)), "") == ["always :a :q :b"]
 
 
@@ -636,7 +636,7 @@ def test_what_is_no_rdf_is_not_inserted() -> None:
 
 def test_updates_without_end_are_an_error() -> None:
     fact = patterns(":a :q :b")
-    flip = part(name="flip", predicates=(Without(fact),), consequences=(Insert(fact),))
+    flip = part(name="flip", predicates=(NotExists(fact),), consequences=(Insert(fact),))
     flop = part(*fact, name="flop", consequences=(Delete(fact),))
     with pytest.raises(BuilderError, match="still something to do"):
         oracle.outputs(System(subsystems=(flip, flop)), [])
@@ -646,7 +646,7 @@ def test_deletions_lead_to_deletions() -> None:
     """Each takes away what made it, and then the next holds."""
     rules = (
         part(":a :p :b", consequences=(Delete(patterns(":a :p :b")),)),
-        part(":c :p :d", predicates=(Without(patterns(":a :p :b")),), consequences=(Delete(patterns(":c :p :d")),)),
+        part(":c :p :d", predicates=(NotExists(patterns(":a :p :b")),), consequences=(Delete(patterns(":c :p :d")),)),
     )
     events = "1 :a :p :b\n1 :c :p :d"
     assert lines(System(subsystems=(COPY, *rules)), events, output="dstream") == ["2 :a :q :b", "3 :c :q :d"]

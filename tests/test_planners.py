@@ -31,6 +31,7 @@ from squall.model import (
     Grouping,
     Insert,
     Joinable,
+    NotExists,
     Optional,
     Order,
     Pattern,
@@ -42,7 +43,6 @@ from squall.model import (
     TableFunction,
     Union,
     Variable,
-    Without,
 )
 from squall.model.windows import SlidingWindow
 from squall.plan import Input, Plan
@@ -288,7 +288,7 @@ def test_what_is_negated_has_ties_as_well() -> None:
         System(
             f"r{number}",
             joinables=(Pattern(X, P, Y),),
-            predicates=(Without((Pattern(first, Q, own), Pattern(second, Q, own))),),
+            predicates=(NotExists((Pattern(first, Q, own), Pattern(second, Q, own))),),
             consequences=(Construct((Pattern(X, R, Y),)),),
         )
         for number, (first, second) in enumerate([(X, Y), (Y, X)])
@@ -592,10 +592,10 @@ OPTIONAL = Optional(System(joinables=(Pattern(X, Q, Y),)))
     [
         ((Pattern(X, P, Y), UNSURE), (), "y"),
         ((UNSURE, UNSURE), (), "y"),
-        ((UNSURE,), (Without((Pattern(Z, P, U),)),), "z"),
+        ((UNSURE,), (NotExists((Pattern(Z, P, U),)),), "z"),
         ((UNSURE,), (Optional(System(joinables=(Pattern(Z, P, U),))),), "z"),
         ((Pattern(X, P, Z),), (OPTIONAL, Optional(System(joinables=(Pattern(X, R, Y),)))), "y"),
-        ((Pattern(X, P, Z),), (OPTIONAL, Without((Pattern(Y, R, U),))), "y"),
+        ((Pattern(X, P, Z),), (OPTIONAL, NotExists((Pattern(Y, R, U),))), "y"),
         ((Pattern(X, P, Y), System(joinables=(Pattern(X, Q, Z),), consequences=(Select((X, Y)),))), (), "y"),
         (
             (

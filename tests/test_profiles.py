@@ -11,7 +11,19 @@ from hypothesis import strategies as st
 import squall
 from squall.contracts import Output
 from squall.errors import UsageError
-from squall.model import Construct, Optional, Pattern, Report, Source, System, Union, Variable, Without, profiles, rules
+from squall.model import (
+    Construct,
+    NotExists,
+    Optional,
+    Pattern,
+    Report,
+    Source,
+    System,
+    Union,
+    Variable,
+    profiles,
+    rules,
+)
 from squall.model.stratification import stratify
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.planners.lowering.walk import walk
@@ -73,13 +85,13 @@ def test_a_profile_reaches_every_window() -> None:
     changed = System(sources=(closed,), joinables=(Pattern(A, P, B),))
 
     def program(part: System) -> System:
-        without = Without((part,))
+        without = NotExists((part,))
         return System(subsystems=(System(joinables=(part, Union((part,))), predicates=(Optional(part), without)),))
 
     result = profiles.apply_profile(program(part), "csparql", LANDMARK, {"s": HoppingWindow(4, 2)}, output="istream")
     windows = (("s", HoppingWindow(4, 2, closed=True)),)
     assert result.subsystems[0].joinables == (changed, Union((changed,)))
-    assert result.subsystems[0].predicates == (Optional(changed), Without((changed,)))
+    assert result.subsystems[0].predicates == (Optional(changed), NotExists((changed,)))
     assert result.sources == (Source("", LANDMARK, windows),)
 
 

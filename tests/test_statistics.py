@@ -16,6 +16,7 @@ from squall.model import (
     AtomPattern,
     Construct,
     Grouping,
+    NotExists,
     Optional,
     Pattern,
     Select,
@@ -23,7 +24,6 @@ from squall.model import (
     System,
     Union,
     Variable,
-    Without,
 )
 from squall.plan import Plan
 from squall.plan import operators as ops
@@ -166,8 +166,8 @@ def test_other_operators() -> None:
     assert rows(rule(p, predicates=(Optional(System(joinables=(Pattern(X, R, Z),))),)), ops.Select) == pytest.approx(
         100
     )
-    assert rows(rule(p, predicates=(Without((Pattern(X, R, Z),)),)), ops.Select) == pytest.approx(100)
-    assert rows(rule(p, predicates=(Without((Pattern(X, P, Z),)),)), ops.Select) == pytest.approx(10)
+    assert rows(rule(p, predicates=(NotExists((Pattern(X, R, Z),)),)), ops.Select) == pytest.approx(100)
+    assert rows(rule(p, predicates=(NotExists((Pattern(X, P, Z),)),)), ops.Select) == pytest.approx(10)
     assert rows(rule(Pattern(X, Q, Y), grouping=count), Group) == pytest.approx(50)
     assert rows(rule(p, grouping=Grouping((), count.aggregates)), Group) == 1
     assert rows(rule(p, slice=Slice(limit=7)), ops.Select) == 7

@@ -22,6 +22,7 @@ from squall.model import (
     FactPattern,
     Graph,
     Grouping,
+    NotExists,
     Optional,
     Pattern,
     Predicate,
@@ -30,7 +31,6 @@ from squall.model import (
     System,
     Union,
     Variable,
-    Without,
 )
 from squall.model.fact_shapes import Shape, overlaps, shape
 from squall.model.graphs import components
@@ -53,8 +53,8 @@ def program(*rules: System) -> System:
     return System(subsystems=rules)
 
 
-def without(*patterns: FactPattern) -> Without:
-    return Without(patterns)
+def without(*patterns: FactPattern) -> NotExists:
+    return NotExists(patterns)
 
 
 def refusals(system: System) -> list[str]:
@@ -170,7 +170,7 @@ PAIRS = rule("it", [Pattern(X, P, Y)], Pattern(X, Q, Y))
         (replace(PAIRS, joinables=(Pattern(X, Q, Y),), grouping=Grouping((X, Y), ())), "groups"),
         (replace(PAIRS, joinables=(Union((PAIRS, replace(OWN, grouping=Grouping((Y,), ())))),)), "groups"),
         (replace(PAIRS, predicates=(without(),), joinables=(Pattern(X, P, Y),)), None),
-        (replace(PAIRS, predicates=(Without((Union((System(), OWN)),)),)), "negates"),
+        (replace(PAIRS, predicates=(NotExists((Union((System(), OWN)),)),)), "negates"),
         (replace(PAIRS, joinables=(replace(OWN, predicates=(Bind(X, NOW),)),)), "takes the time (`now`) of"),
         (replace(PAIRS, joinables=(Pattern(X, P, Y), OWN)), None),
         (replace(PAIRS, joinables=(Pattern(X, P, Y), replace(OWN, distinct=True))), None),

@@ -10,7 +10,7 @@ import pytest
 from squall import testing
 from squall.errors import LexerError, PlannerError
 from squall.functions.jena import function_iri
-from squall.model import AtomPattern, Bind, Call, Construct, Filter, Pattern, Source, System, Variable, Without
+from squall.model import AtomPattern, Bind, Call, Construct, Filter, NotExists, Pattern, Source, System, Variable
 from squall.rdf import ALWAYS, Atom, Event, Solution, Term, Triple
 from squall.testing import cases, difference, isomorphic, oracle, static, stream, term, timed
 from squall.testing.streams import show
@@ -24,7 +24,7 @@ def _pattern(text: str) -> Pattern:
     return Pattern(subject, predicate, value)
 
 
-def _rule(name: str, body: str, head: str, *predicates: Filter | Bind | Without) -> System:
+def _rule(name: str, body: str, head: str, *predicates: Filter | Bind | NotExists) -> System:
     """A rule; the patterns of the body are parted by ``. ``."""
     joinables = tuple(map(_pattern, filter(None, body.split(". "))))
     return System(name, joinables=joinables, predicates=predicates, consequences=(Construct((_pattern(head),)),))
@@ -242,14 +242,14 @@ def test_oracle_reads_consequences_again_only_if_told() -> None:
     ],
 )
 def test_oracle_negation_by_output(output: str, expected: list[str]) -> None:
-    rule = _rule("r", "?x :p ?y", "?x :q ?y", Without((_pattern("?x :r ?any"),)))
+    rule = _rule("r", "?x :p ?y", "?x :q ?y", NotExists((_pattern("?x :r ?any"),)))
     assert _oracle(replace(rule, output=output), "1 :a :p :b\n2 :z :z :z\n3 :a :r :z\n4 :c :p :d") == expected
 
 
 def test_oracle_negates_the_whole_model_of_the_stratum_below() -> None:
     system = System(
         subsystems=(
-            _rule("open", "?x :p ?y", "?x :open ?y", Without((_pattern("?x :done ?any"),))),
+            _rule("open", "?x :p ?y", "?x :open ?y", NotExists((_pattern("?x :done ?any"),))),
             _rule("close", "?x :end ?y", "?x :done ?y"),
         )
     )
@@ -257,7 +257,7 @@ def test_oracle_negates_the_whole_model_of_the_stratum_below() -> None:
 
 
 def test_oracle_refuses_a_cycle_through_negation() -> None:
-    rule = _rule("r", "?x :p ?y", "?x :q ?y", Without((_pattern("?x :q ?any"),)))
+    rule = _rule("r", "?x :p ?y", "?x :q ?y", NotExists((_pattern("?x :q ?any"),)))
     with pytest.raises(PlannerError, match="`r` depends on its own negation"):
         oracle.answers(rule, [])
 

@@ -21,13 +21,13 @@ from squall.model import (
     Construct,
     Delete,
     Insert,
+    NotExists,
     Pattern,
     Select,
     Slot,
     Source,
     System,
     Variable,
-    Without,
     with_windows,
 )
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
@@ -260,7 +260,7 @@ def _updates(draw: st.DrawFn, name: str) -> System:
     graphs: st.SearchStrategy[Slot | None] = st.sampled_from((None, None, NODES[0], *existing[:1]))
     kinds: list[type[Insert | Delete]] = draw(st.lists(st.sampled_from((Insert, Delete)), min_size=1, max_size=2))
     results: list[Insert | Delete] = [kind((draw(_patterns(bound)),), draw(graphs)) for kind in kinds]
-    without = (Without((draw(_patterns()),)),) if draw(st.booleans()) else ()
+    without = (NotExists((draw(_patterns()),)),) if draw(st.booleans()) else ()
     sources = draw(st.sampled_from(((Source(),), (Source(),), (Source("http://example.org/a"),))))
     return System(name, sources, tuple(body), without, consequences=tuple(results))
 

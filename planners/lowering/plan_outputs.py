@@ -12,13 +12,13 @@ from squall.model import (
     AtomPattern,
     Construct,
     Graph,
+    Negation,
     OutputSpec,
     Pattern,
     Report,
     Select,
     Source,
     System,
-    Without,
     derived_streams,
     output_specs,
 )
@@ -180,7 +180,7 @@ def _has_patterns(part: System) -> bool:
     inner = [
         inner_joinable
         for predicate in part.predicates
-        if isinstance(predicate, Without)
+        if isinstance(predicate, Negation)
         for inner_joinable in predicate.joinables
     ]
     return any(isinstance(joinable, Pattern | AtomPattern) for joinable in (*part.joinables, *inner))

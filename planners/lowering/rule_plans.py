@@ -28,6 +28,9 @@ from squall.model import (
     Grouping,
     Insert,
     Joinable,
+    Minus,
+    Negation,
+    NotExists,
     Optional,
     Pattern,
     Predicate,
@@ -37,7 +40,6 @@ from squall.model import (
     TableFunction,
     Union,
     Variable,
-    Without,
     is_initial,
     is_update,
     output_specs,
@@ -143,7 +145,7 @@ class _Written:
 
     def inner(self, predicate: Predicate, system: System, needs_multiplicity: bool, seed: Rows | None) -> Rows | None:
         match predicate:
-            case Without(joinables=joinables):
+            case Negation(joinables=joinables):
                 return self.conjunction(joinables, system, False, True, seed)
             case Optional(system=inner):
                 return self.solutions(inner, needs_multiplicity, True, seed)
@@ -171,7 +173,7 @@ def holds(system: System) -> bool:
     """Whether a memory will hold the rows of the system's patterns, so that they have to be sets: if not, facts that
     come again and again would fill it."""
     return len(system.joinables) > 1 or any(
-        isinstance(part, Without | Optional | Exists)
+        isinstance(part, Negation | Optional | Exists)
         or (isinstance(part, Filter | Bind) and is_time_dependent(part.expression))
         for part in system.predicates
     )
@@ -229,7 +231,7 @@ def apply_predicate(
     rule: System,
     seed: Rows | None = None,
 ) -> Rows:
-    """The rows after one predicate. inner: the rows of what it looks at (``Without``, ``Optional``). seed: the rows in
+    """The rows after one predicate. inner: the rows of what it looks at (`Negation`, `Optional`). seed: the rows in
     which stands what a part around it was given (``Exists``)."""
     match part:
         case Filter(expression=expression):
@@ -246,9 +248,12 @@ def apply_predicate(
             node = draft.add(ops.TableFunction(function, values, len(made)), rows.node)
             extended = replace(rows, node=node, names=(*rows.names, *(renaming[name] for name in made)))
             return agreeing(draft, extended, rows, renaming)
-        case Without():
+        case NotExists():
             assert inner is not None
-            return _without(draft, rows, inner, part, seed)
+            return absent(draft, rows, inner)
+        case Minus():
+            assert inner is not None
+            return _minus(draft, rows, inner, part, seed)
         case Optional():
             assert inner is not None
             return _left_join(draft, rows, inner, part, plan_exists, rule)
@@ -269,12 +274,10 @@ def _is_sure(expression: Expression | None, rows: Rows) -> bool:
     return isinstance(expression, str) or expression in rows.sure
 
 
-def _without(draft: Draft, rows: Rows, inner: Rows, part: Without, seed: Rows | None) -> Rows:
-    if not part.minus:
-        return absent(draft, rows, inner)
+def _minus(draft: Draft, rows: Rows, inner: Rows, part: Minus, seed: Rows | None) -> Rows:
     sure_names = seed.sure if seed is not None else frozenset()
     renamings = [] if seed is None else [(name, renamed) for name, renamed in given_as(seed) if name in inner.known]
-    return apart_from(draft, rows, inner, (rows.known & inner.known) - sure_names - {*part.apart}, renamings)
+    return apart_from(draft, rows, inner, (rows.known & inner.known) - sure_names - {*part.ignored}, renamings)
 
 
 def _left_join(draft: Draft, left: Rows, right: Rows, part: Optional, plan_exists: Asking, rule: System) -> Rows:

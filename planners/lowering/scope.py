@@ -11,6 +11,8 @@ from squall.model import (
     Bind,
     Filter,
     Joinable,
+    Minus,
+    Negation,
     Optional,
     Pattern,
     Predicate,
@@ -19,7 +21,6 @@ from squall.model import (
     TableFunction,
     Union,
     Variable,
-    Without,
     variables,
     visible,
 )
@@ -134,9 +135,9 @@ def _is_plain(part: Joinable, outer_names: Names) -> bool:
 def _reads_plainly(predicate: Predicate, outer_names: Names, bound: Names) -> bool:
     reads = (mentioned(predicate) - _made(predicate)) & outer_names
     match predicate:
-        case Without(minus=True) if reads:
+        case Minus() if reads:
             return False  # what is replaced by its value is shared no more
-        case Without(joinables=joinables):
+        case Negation(joinables=joinables):
             return reads <= bound and all(_is_plain(joinable, outer_names) for joinable in joinables)
         case Optional(system=system):
             return reads <= bound and _is_plain(system, outer_names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from squall.model import Exists, Joinable, Optional, Predicate, System, Union, Without
+from squall.model import Exists, Joinable, Negation, Optional, Predicate, System, Union
 
 Part = System | Joinable | Predicate
 
@@ -23,7 +23,7 @@ def inside(part: Part) -> tuple[Part, ...]:
             return (*joinables, *predicates)
         case Union(branches=branches):
             return branches
-        case Without(joinables=joinables):
+        case Negation(joinables=joinables):
             return joinables
         case Optional(system=system, exists=exists):
             return (system, *exists)

@@ -12,12 +12,12 @@ from squall.model import (
     Exists,
     FactPattern,
     Joinable,
+    Negation,
     Optional,
     Pattern,
     System,
     Union,
     Variable,
-    Without,
     documents,
 )
 from squall.model.unbounded_state import pattern_text
@@ -55,7 +55,7 @@ def _variable_groups(rule: System) -> dict[Variable, Variable]:
                 continue
             case Optional(condition=condition):
                 _connect(list(mentions(condition)), parents)
-            case Without() | Exists():
+            case Negation() | Exists():
                 inner_counts = Counter(mentions(part))
                 _connect([name for name in inner_counts if counts[name] > inner_counts[name]], parents)
             case _:

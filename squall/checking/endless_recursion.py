@@ -15,7 +15,7 @@ from squall import functions
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Reading, mentions, origin_of, readings
 from squall.errors import Origin
-from squall.model import Bind, Call, Construct, Exists, Expression, Filter, System, Variable, Without
+from squall.model import Bind, Call, Construct, Exists, Expression, Filter, Negation, System, Variable
 from squall.model.fact_shapes import Shape, overlaps, shape
 from squall.model.graphs import components, shortest_path
 from squall.rdf import iri_text
@@ -125,7 +125,7 @@ class _Rule:
         for reading in readings(rule):
             for name in dict.fromkeys(mentions(reading.pattern)):
                 readings_by_variable[name] = (*readings_by_variable.get(name, ()), reading)
-        tests = [predicate for predicate in rule.predicates if isinstance(predicate, Filter | Without | Exists)]
+        tests = [predicate for predicate in rule.predicates if isinstance(predicate, Filter | Negation | Exists)]
         tested_variables = {name for predicate in tests for name in mentions(predicate)}
         binds = [
             (predicate, _creating_function(predicate.expression))

@@ -80,8 +80,10 @@ def _predicate(predicate: tps.Predicate) -> Iterator[str]:
             return _labelled("bind", [f"{value}, or unbound" if keeps else value])
         case tps.TableFunction(variables=names, function=iri, arguments=arguments):
             return _labelled("table", [f"{_slots(names)} = {_call(iri, arguments)}"])
-        case tps.Without(joinables=joinables, minus=minus):
-            return _labelled("minus" if minus else "not exists", _joinables(joinables))
+        case tps.NotExists(joinables=joinables):
+            return _labelled("not exists", _joinables(joinables))
+        case tps.Minus(joinables=joinables):
+            return _labelled("minus", _joinables(joinables))
         case tps.Optional():
             return _labelled("optional", _optional(predicate))
         case tps.Exists():

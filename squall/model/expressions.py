@@ -60,20 +60,36 @@ class TableFunction:
 
 
 @dataclass(frozen=True)
-class Without:
-    """Keeps a solution where the joinables have no solution that agrees with it on the variables that are bound in
-    both.
+class Negation:
+    """The common part of `NotExists` and `Minus`, which drop the solutions that match the joinables.
 
-    ``noValue``, negation as failure: evaluated on the whole model, stratum by stratum. Variables that occur in the
-    joinables alone are local to them. minus: only a solution of the joinables counts in which at least one variable is
-    bound that is bound in the solution, too (SPARQL 1.1, section 18.5, Minus); these do not count for that if they are
-    `apart`.
+    A solution and a solution of the joinables agree if no variable that both bind has two values. Variables that only
+    the joinables use are local to them. Negation is evaluated on the whole model, stratum by stratum.
     """
 
     joinables: tuple[Joinable, ...]
-    minus: bool = field(default=False, kw_only=True)
-    apart: tuple[Variable, ...] = field(default=(), kw_only=True)
     origin: Origin | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class NotExists(Negation):
+    """Keeps a solution if no solution of the joinables agrees with it.
+
+    This is negation as failure (Jena's ``noValue``).
+    """
+
+
+@dataclass(frozen=True)
+class Minus(Negation):
+    """Keeps a solution if no solution of the joinables agrees with it and shares a bound variable with it.
+
+    This is MINUS (SPARQL 1.1, section 18.5, Minus).
+
+    Attributes:
+        ignored: Variables that do not count as shared.
+    """
+
+    ignored: tuple[Variable, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -117,7 +133,7 @@ class Exists:
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
-Predicate = Filter | Bind | TableFunction | Without | Optional | Exists
+Predicate = Filter | Bind | TableFunction | NotExists | Minus | Optional | Exists
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from squall.model import (
     Construct,
     Delete,
     Insert,
+    Negation,
+    NotExists,
     Optional,
     Pattern,
     Source,
@@ -25,7 +27,6 @@ from squall.model import (
     TableFunction,
     Union,
     Variable,
-    Without,
     is_update,
     map_parts,
     variables,
@@ -79,7 +80,9 @@ def _body_binds_all(rule: System) -> bool:
 
 
 def _needs_all_facts(predicate: object) -> bool:
-    return isinstance(predicate, Without) or (isinstance(predicate, Optional) and predicate.system.grouping is not None)
+    return isinstance(predicate, Negation) or (
+        isinstance(predicate, Optional) and predicate.system.grouping is not None
+    )
 
 
 def _three_rules(rule: System, number: int) -> list[System]:
@@ -98,14 +101,14 @@ def _three_rules(rule: System, number: int) -> list[System]:
         " before",
     )
     bind_token = Bind(_TOKEN, Call(BUILD, (record.subject, *recorded_variables)))
-    predicates = (*rule.predicates, Without((earlier_part,)), bind_token)
+    predicates = (*rule.predicates, NotExists((earlier_part,)), bind_token)
     fires = replace(rule, predicates=predicates, consequences=(Insert((record,), iri(NOTES)),))
     concludes = replace(rule, joinables=(*rule.joinables, record_part), predicates=())
     forgets = System(
         rule.name,
         sources=rule.sources,
         joinables=(record_part,),
-        predicates=(Without(rule.joinables),),
+        predicates=(NotExists(rule.joinables),),
         consequences=(Delete((record,), iri(NOTES)),),
         origin=rule.origin,
     )

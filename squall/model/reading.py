@@ -12,11 +12,11 @@ from squall.model.expressions import (
     Exists,
     Expression,
     Filter,
+    Negation,
     Optional,
     Predicate,
     TableFunction,
     Union,
-    Without,
 )
 from squall.model.patterns import AtomPattern, Pattern, Variable
 from squall.model.systems import Document, Joinable, Stream, System
@@ -70,7 +70,7 @@ def _bound_variables(predicate: Predicate) -> tuple[Variable, ...]:
             return visible(system)
         case Exists(variable=variable):
             return () if variable is None else (variable,)
-        case Filter() | Without():
+        case Filter() | Negation():
             return ()
 
 

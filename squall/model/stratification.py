@@ -17,13 +17,13 @@ from squall.model import (
     Expression,
     Filter,
     Joinable,
+    Negation,
     Optional,
     OutputSpec,
     Pattern,
     Source,
     System,
     Union,
-    Without,
     output_specs,
 )
 from squall.model.fact_shapes import Shape, Shapes, derived_shapes, may_read, shape, stream_shapes
@@ -85,7 +85,7 @@ def dependencies(system: System, verb: str | None = None, origin: Origin | None 
     for joinable in system.joinables:
         yield from of_joinable(joinable, own_verb, origin)
     for part in system.predicates:
-        if isinstance(part, Without):
+        if isinstance(part, Negation):
             for joinable in part.joinables:
                 yield from of_joinable(joinable, "negates", part.origin or origin)
         elif isinstance(part, Optional):

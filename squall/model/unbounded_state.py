@@ -10,11 +10,13 @@ from squall.model import (
     Exists,
     FactPattern,
     Joinable,
+    Minus,
+    Negation,
+    NotExists,
     Optional,
     Predicate,
     System,
     Union,
-    Without,
     rules,
     streams,
 )
@@ -69,7 +71,7 @@ class _Query:
     def _growing_in_predicate(self, predicate: Predicate, part: System) -> Iterator[FactPattern]:
         """Yields the patterns of a predicate whose matches grow without bound."""
         match predicate:
-            case Without(joinables=joinables):
+            case Negation(joinables=joinables):
                 inner = [self._growing_in_joinable(joinable, part) for joinable in joinables]
             case Optional(system=system) | Exists(system=system):
                 inner = [self._growing_in_part(system)]
@@ -126,8 +128,10 @@ def _purposes(predicate: Predicate) -> Iterator[str]:
             yield "for `timestamp`" if is_timestamp else "for an `OPTIONAL`"
         case Exists():
             yield "for an `EXISTS`"
-        case Without(minus=minus):
-            yield "for a `MINUS`" if minus else "for a negation"
+        case Minus():
+            yield "for a `MINUS`"
+        case NotExists():
+            yield "for a negation"
 
 
 def pattern_text(pattern: FactPattern) -> str:

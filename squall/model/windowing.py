@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from squall.model.expressions import Exists, Optional, Union, Without
+from squall.model.expressions import Exists, Negation, Optional, Union
 from squall.model.sources import Graph, Source
 from squall.model.systems import System
 from squall.model.windows import LANDMARK, Window
@@ -46,7 +46,7 @@ def _apply_defaults(system: System, default: Source) -> System:
                 return replace(component, system=_apply_defaults(nested, default), exists=tuple(map(part, exists)))
             case Exists(system=nested):
                 return replace(component, system=_apply_defaults(nested, default))
-            case Without(joinables=joinables):
+            case Negation(joinables=joinables):
                 return replace(component, joinables=tuple(map(part, joinables)))
             case _:
                 return component

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from squall.model import Exists, Pattern, Slot, Source, System, Variable, Without, documents, rules
+from squall.model import Exists, Negation, Pattern, Slot, Source, System, Variable, documents, rules
 from squall.model.windows import EMPTY
 from squall.planners.lowering.walk import Part, inside
 from squall.rdf import ALWAYS, XSD, Event, Term, Triple, iri, literal
@@ -42,7 +42,7 @@ def events(system: System) -> tuple[list[Event], list[Event]]:
 def _reads(part: Part, sources: tuple[Source, ...], absent: bool) -> Iterator[Read]:
     if isinstance(part, Pattern):
         yield Read(part, sources, absent)
-    absent = absent or isinstance(part, Without) or (isinstance(part, Exists) and part.wanted is False)
+    absent = absent or isinstance(part, Negation) or (isinstance(part, Exists) and part.wanted is False)
     for inner in inside(part):
         yield from _reads(inner, part.sources if isinstance(part, System) else sources, absent)
 

@@ -11,7 +11,7 @@ from squall import functions
 from squall.errors import Origin, SquallError, TranslatorError
 from squall.functions import SAME_VALUE
 from squall.lexers import jena as tree
-from squall.model import Bind, Call, Filter, Joinable, Pattern, Predicate, Slot, System, Variable, Without
+from squall.model import Bind, Call, Filter, Joinable, NotExists, Pattern, Predicate, Slot, System, Variable
 from squall.rdf import is_literal
 from squall.translators.common import Built, Part, Scope, find, lower, made, unfolded
 from squall.translators.jena import counting, lists
@@ -211,7 +211,7 @@ class Body:
         self.notes.has_lists = True
         return lists.pattern(node, members), members
 
-    def _no_value(self, call: tree.Call) -> Without:
+    def _no_value(self, call: tree.Call) -> NotExists:
         """No triple fits. What is not bound here, or left out, is a wildcard, even if it is bound later."""
         inside: list[Predicate] = []
         pattern_parts = [self._wild(part(node)) for node in call.nodes]
@@ -224,7 +224,7 @@ class Body:
         )
         pattern = Pattern(slots[0], slots[1], slots[2], origin=call.origin)
         own = System(joinables=(pattern,), predicates=(*unfolding, *inside))
-        return Without((own if unfolding else pattern,), origin=call.origin)
+        return NotExists((own if unfolding else pattern,), origin=call.origin)
 
     def _wild(self, term: Part) -> Part:
         if isinstance(term, Built):

@@ -21,11 +21,11 @@ from squall.model import (
     Expression,
     Filter,
     Insert,
+    NotExists,
     Pattern,
     Predicate,
     System,
     Variable,
-    Without,
 )
 from squall.rdf import Term, iri
 from squall.rdf.compounds import BUILD, LIMIT, is_compound
@@ -114,7 +114,7 @@ class Hiding:
             if isinstance(slot, Variable):
                 predicates += [Filter(Call(_NOT_EQUAL, (slot, node))) for node in self.nodes]
             if self.derives:
-                predicates.append(Without((AtomPattern(HIDDEN, (slot,)),)))
+                predicates.append(NotExists((AtomPattern(HIDDEN, (slot,)),)))
         if self.functors and isinstance(fact.object, Variable):
             predicates.append(Filter(Call(_NOT_FUNCTOR, (fact.object,))))
         return tuple(predicates)

@@ -17,12 +17,12 @@ from squall.model import (
     Construct,
     FactPattern,
     Joinable,
+    NotExists,
     Pattern,
     Predicate,
     Slot,
     System,
     Variable,
-    Without,
 )
 from squall.rdf.compounds import BUILD, JOIN
 from squall.translators.common import guarded, made
@@ -89,7 +89,7 @@ class Clause:
 
     def system(self) -> System:
         """The system of a clause in which nothing is wrong."""
-        absent = (Without(self._patterns((negated,))) for negated in self.unless)
+        absent = (NotExists(self._patterns((negated,))) for negated in self.unless)
         predicates = (_limited(negated, self.name) for negated in (*self.body.predicates, *self._head.predicates))
         return System(
             self.name,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from squall.model import AtomPattern, Call, Construct, Filter, Pattern, System, Variable, Without
+from squall.model import AtomPattern, Call, Construct, Filter, NotExists, Pattern, System, Variable
 from squall.rdf import OWL, RDFS, Term, iri
 from squall.rdf.compounds import UNKNOWN, VIOLATED
 from squall.translators.rif.terms import EQUAL, INCONSISTENT, SUBCLASS, TYPE, UNDECIDED
@@ -94,7 +94,7 @@ def _unions() -> Iterator[System]:
     kind, cells, member_class, who = (Variable(name) for name in ("union", "list", "class", "who"))
     union = Pattern(kind, iri(OWL + "unionOf"), cells)
     member = AtomPattern(Term(f"{HELPER}member>"), (cells, member_class))
-    none = Without((member, Pattern(who, TYPE, member_class)))
+    none = NotExists((member, Pattern(who, TYPE, member_class)))
     open_ = AtomPattern(UNDECIDED, (who, kind))
     yield System(
         "rif:union",

@@ -17,13 +17,13 @@ from squall.model import (
     FactPattern,
     Filter,
     Joinable,
+    Negation,
     Predicate,
     Select,
     Source,
     System,
     Union,
     Variable,
-    Without,
     variables,
     visible,
 )
@@ -127,7 +127,7 @@ def _has_patterns(part: System) -> bool:
     absent = [
         inner_joinable
         for predicate in part.predicates
-        if isinstance(predicate, Without)
+        if isinstance(predicate, Negation)
         for inner_joinable in predicate.joinables
     ]
     return any(isinstance(joinable, FactPattern) for joinable in (*part.joinables, *absent))

@@ -10,19 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from squall.lexers.sparql import tree as q
-from squall.model import (
-    Aggregate,
-    Bind,
-    Expression,
-    Grouping,
-    Order,
-    Select,
-    Slice,
-    System,
-    Union,
-    Variable,
-    Without,
-)
+from squall.model import Aggregate, Bind, Expression, Grouping, NotExists, Order, Select, Slice, System, Union, Variable
 from squall.rdf import XSD, literal
 from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body
@@ -168,7 +156,7 @@ def _of_nothing(body: Body, aggregates: Sequence[Aggregate]) -> Body:
     """The aggregates of each graph in which a body has no solutions (section 18.5.1)."""
     result = Body(body.reads)
     result.ground()
-    result.add(Without((body.system(),)))
+    result.add(NotExists((body.system(),)))
     result.add(
         *(
             Bind(aggregate.variable, OF_NOTHING[aggregate.kind])

@@ -11,6 +11,7 @@ from squall.model import (
     Bind,
     Filter,
     Graphs,
+    Minus,
     Optional,
     Predicate,
     Select,
@@ -19,7 +20,6 @@ from squall.model import (
     TableFunction,
     Union,
     Variable,
-    Without,
     visible,
 )
 from squall.model.windows import LANDMARK
@@ -77,7 +77,7 @@ class Patterns:
                 body.ground()
                 inner = Body(body.reads, [self.group(group, body.reads)])
                 joinables = (inner.system(),) if inner.predicates else tuple(inner.joinables)
-                body.add(Without(joinables, minus=True, apart=body.reads.place, origin=origin))
+                body.add(Minus(joinables, origin, ignored=body.reads.place))
             case q.Bind(expression=expression, variable=variable):
                 body.ground()
                 self.check_bound(expression, element.origin, body)

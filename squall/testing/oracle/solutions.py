@@ -16,6 +16,8 @@ from squall.model import (
     FactPattern,
     Filter,
     Joinable,
+    Minus,
+    NotExists,
     Optional,
     Pattern,
     Predicate,
@@ -24,7 +26,6 @@ from squall.model import (
     TableFunction,
     Union,
     Variable,
-    Without,
     visible,
 )
 from squall.rdf import XSD, Atom, Fact, Term, Triple, is_literal, literal
@@ -139,14 +140,16 @@ def _apply(
         case TableFunction():
             rows = [(solution, _replaced(list(_rows(predicate, solution, instant)), instant)) for solution in solutions]
             return [{**solution, **row} for solution, bound_rows in rows for row in bound_rows]
-        case Without(joinables=joinables, minus=minus, apart=apart):
+        case NotExists(joinables=joinables):
+            right_solutions = _joined(joinables, graph, instant)
+            return [left for left in solutions if not any(_agree(left, right) for right in right_solutions)]
+        case Minus(joinables=joinables, ignored=ignored):
             right_solutions = _joined(joinables, graph, instant)
             return [
-                solution
-                for solution in solutions
+                left
+                for left in solutions
                 if not any(
-                    _agree(solution, other) and (not minus or (solution.keys() & other.keys()) - {*apart})
-                    for other in right_solutions
+                    _agree(left, right) and (left.keys() & right.keys()) - {*ignored} for right in right_solutions
                 )
             ]
         case Optional():

@@ -16,12 +16,12 @@ from squall.model import (
     FactPattern,
     Filter,
     Joinable,
+    Negation,
     Optional,
     Pattern,
     System,
     Union,
     Variable,
-    Without,
 )
 from squall.testing.oracle.base import reads_derived
 from squall.testing.oracle.solutions import same
@@ -65,7 +65,7 @@ def patterns(part: System, strict: int = 0) -> Iterator[tuple[FactPattern, Syste
     for joinable in part.joinables:
         yield from _inner(joinable, part, within)
     for predicate in part.predicates:
-        if isinstance(predicate, Without):
+        if isinstance(predicate, Negation):
             for joinable in predicate.joinables:
                 yield from _inner(joinable, part, 1)
         if isinstance(predicate, Optional):

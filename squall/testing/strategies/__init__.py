@@ -16,10 +16,10 @@ from squall.model import (
     Consequence,
     Construct,
     FactPattern,
+    Negation,
     Pattern,
     Source,
     System,
-    Without,
     is_update,
     variables,
     visible,
@@ -203,7 +203,7 @@ def _is_jena(rule: System) -> bool:
     for part in rule.predicates:
         if isinstance(part, Bind) and not bound.issuperset(variables(part.expression)):
             return False
-        if isinstance(part, Without):
+        if isinstance(part, Negation):
             wild = [name for pattern in part.joinables for name in variables(pattern) if name not in bound]
             if len(set(wild)) < len(wild):
                 return False

@@ -15,6 +15,8 @@ from squall.model import (
     Call,
     Exists,
     Joinable,
+    Minus,
+    NotExists,
     Optional,
     Pattern,
     Predicate,
@@ -25,7 +27,6 @@ from squall.model import (
     TableFunction,
     Union,
     Variable,
-    Without,
     visible,
 )
 from squall.rdf import Term
@@ -78,7 +79,7 @@ def _negations(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Sourc
             else draw(_negated(shape.below, scope.bound))
         )
         joinables = (*joinables, more)
-    return Without(joinables), scope
+    return NotExists(joinables), scope
 
 
 @cache
@@ -118,7 +119,7 @@ def _minuses(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Source,
     joinable: Joinable = draw(_negated(shape.below, scope.bound))
     if "unsure" in shape.features and draw(one_in(3)):
         joinable, _ = draw(unions(shape, shape.below, sources))
-    return Without((joinable,), minus=True), scope
+    return Minus((joinable,)), scope
 
 
 @st.composite
@@ -148,7 +149,7 @@ def _exists_part(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Sou
     if draw(one_in(5)):
         predicates.append(Optional(System("", sources, (draw(_negated(shape.below, inner.all)),))))
     if draw(one_in(6)):
-        predicates.append(Without((draw(_negated(shape.below, inner.all)),)))
+        predicates.append(NotExists((draw(_negated(shape.below, inner.all)),)))
     if deep and draw(one_in(4)):
         nested = draw(_exists_part(shape, inner, sources, 0))
         predicates.append(Exists(None, nested, draw(st.booleans())))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from squall.model import Bind, Call, Construct, Expression, Filter, Pattern, Predicate, System, Variable, Without
+from squall.model import Bind, Call, Construct, Expression, Filter, NotExists, Pattern, Predicate, System, Variable
 
 
 def jena_text(system: System) -> str:
@@ -33,7 +33,7 @@ def _jena_predicate(predicate: Predicate) -> str:
             return _jena_call(call, ())
         case Bind(variable=variable, expression=Call() as call):
             return _jena_call(call, (variable,))
-        case Without(joinables=(Pattern() as pattern,)):
+        case NotExists(joinables=(Pattern() as pattern,)):
             return f"noValue{_jena_pattern(pattern)}"
         case _:
             raise ValueError(f"Jena rules cannot say {predicate!r}")
