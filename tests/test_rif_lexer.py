@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, given, settings
 
 from squall.errors import Errors, SquallError
 from squall.lexers.rif import exchange, presentation, tree
-from squall.lexers.rif.printing import node
 from squall.lexers.rif.tree import (
     And,
     Atom,
@@ -30,6 +29,7 @@ from squall.lexers.rif.tree import (
     Or,
     Subclass,
     Var,
+    node_text,
 )
 from squall.rdf import XSD, XSD_STRING
 from squall.testing import LexerSuite
@@ -121,7 +121,7 @@ NAMED = Meta(A)
 )
 def test_meta_data_belong_to_the_outermost_first(text: str, expected: tree.Formula) -> None:
     assert formula(text) == expected
-    assert formula(node(expected)) == expected
+    assert formula(node_text(expected)) == expected
 
 
 def test_meta_data_of_rules() -> None:

@@ -26,10 +26,8 @@ class PresentationLexer:
 
     @staticmethod
     def written(document: tree.Document) -> str:
-        """The text of a tree in this syntax."""
-        from squall.lexers.rif.printing import presentation
-
-        return presentation(document)
+        """Returns the text of a tree in this syntax."""
+        return str(document)
 
 
 lexer = PresentationLexer()
