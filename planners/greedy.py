@@ -12,7 +12,11 @@ from squall.planners.lowering.rule_plans import Draft, Identity, Rows, finish, j
 
 
 def plan(system: System) -> Plan:
-    """The plan of a system. Raises PlannerError."""
+    """Plans each rule by itself, the most selective pattern first.
+
+    Raises:
+        PlannerError: The system cannot be planned.
+    """
     draft = Draft(_numbering())
     return finish(draft, system, plan_in_written_order(draft, system, body), "greedy")
 

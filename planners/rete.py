@@ -86,7 +86,16 @@ PASSES: tuple[Pass, ...] = (
 
 
 def plan(system: System, statistics: Statistics | None = None, passes: Sequence[Pass] = PASSES) -> Plan:
-    """The plan of a system, for data such as the statistics are of. Raises PlannerError."""
+    """Plans all rules as one Rete network that shares equal nodes.
+
+    Args:
+        system: The system.
+        statistics: Statistics of the data that the plan is for, which decide the order of joins.
+        passes: The passes over the plan, in their order.
+
+    Raises:
+        PlannerError: The system cannot be planned.
+    """
     planner = _Rete(system)
     specs = output_specs(system)
     ends = [End(node, spec) for spec in specs for rule in spec.rules for node in planner.rule(rule)]

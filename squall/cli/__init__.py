@@ -6,43 +6,61 @@ Nothing heavy is imported before it is needed, so that ``squall --help`` is quic
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import NoReturn
 
 import click
+import cloup
 
 from squall import __version__
+from squall.cli import messages
 from squall.cli.build import build
 from squall.cli.check import check
+from squall.cli.completion import completion
 from squall.cli.explain import explain
 from squall.cli.listing import list_
 from squall.cli.new import new
+from squall.cli.options import INTERRUPTED, WRONG
 from squall.cli.running import leave_quietly
-from squall.cli.shared import INTERRUPTED, WRONG
 from squall.cli.update import update
 from squall.errors import SquallError
 
 
 def main() -> NoReturn:
-    """Runs the command line. Errors that the user can mend are printed as they are, without a traceback."""
-    try:
-        command.main(prog_name="squall", standalone_mode=False)
-    except click.exceptions.Abort:
-        sys.exit(INTERRUPTED)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(WRONG)
-    except SquallError as error:
-        click.echo(str(error), err=True)
-        sys.exit(WRONG)
-    except BrokenPipeError:
-        leave_quietly()
+    """Runs the command line. It prints errors that the user can fix without a traceback, and exits with a code."""
+    messages.reset()
+    with warnings.catch_warnings():
+        warnings.showwarning = messages.show_warning
+        try:
+            command.main(prog_name="squall", standalone_mode=False, color=messages.colour())
+        except click.exceptions.Abort:
+            sys.exit(INTERRUPTED)
+        except click.ClickException as error:
+            error.show()
+            sys.exit(WRONG)
+        except SquallError as error:
+            messages.error(error)
+            sys.exit(WRONG)
+        except BrokenPipeError:
+            leave_quietly()
     sys.exit(0)
 
 
-_HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_SETTINGS = cloup.Context.settings(
+    show_subcommand_aliases=True,
+    help_option_names=["-h", "--help"],
+    formatter_settings=cloup.HelpFormatter.settings(
+        max_width=100,
+        theme=cloup.HelpTheme(
+            invoked_command=cloup.Style(bold=True),
+            heading=cloup.Style(bold=True, underline=True),
+            col1=cloup.Style(fg=cloup.Color.cyan),
+        ),
+    ),
+)
 
 
-@click.group(context_settings=_HELP)
+@cloup.group(context_settings=_SETTINGS)
 @click.version_option(__version__, message="squall %(version)s")
 def command() -> None:
     """Run rules and continuous queries over streams of RDF.
@@ -51,22 +69,22 @@ def command() -> None:
     Begin with a small project that works:
       squall new alarm
     Derive what follows from a file, as N-Triples on standard output:
-      squall build family.jena --source people.ttl
-    Rules over a live stream of timed statements, with data that always hold:
-      sensors | squall build alarm.jena --source '-?format=ntt' --static rooms.ttl --timed
-    Following a folder, safe to kill and start again:
-      squall build alarm.jena --source 'in/?follow=yes' --sink alarms.nt --checkpoint state/
-    See what is wrong with a program, what is made of it, and what there is to choose from:
+      squall run family.jena --source people.ttl
+    Rules over a live stream of timed statements, with static data:
+      sensors | squall run alarm.jena --source '-?format=ntt' --static rooms.ttl --timed
+    Follow a folder; the run may be killed, and resumes from its checkpoint:
+      squall run alarm.jena --source 'in/?follow=yes' --sink alarms.nt --checkpoint state/
+    Check a program, look at its plan, and see what there is to choose from:
       squall check alarm.jena
       squall explain alarm.jena
       squall list
     Apply a request of SPARQL Update once:
       squall update correct.ru --data people.nq --output people.nq
 
-    Exit codes: 0 done, 1 the run failed, 2 the program or the arguments are wrong.
+    Exit codes: 0 success, 1 the run failed, 2 the program or the arguments are wrong.
     """
 
 
-for _one in (build, check, explain, list_, new, update):
-    command.add_command(_one)
-command.add_command(build, "run")
+command.section("Run programs", build, update)
+command.section("Understand programs", check, explain)
+command.section("Get started", new, list_, completion)

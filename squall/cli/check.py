@@ -1,4 +1,4 @@
-"""The command ``squall check``: what is wrong with programs, and what their authors hardly meant."""
+"""The command ``squall check``: errors in programs, and what their authors hardly meant."""
 
 from __future__ import annotations
 
@@ -7,29 +7,75 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+import cloup
 
-from squall.cli.shared import FAILED, LEXER, PROFILE, PROGRAMS, WINDOW, WRONG, check_files
-
-
-@click.command()
-@PROGRAMS
-@click.option("--rules", multiple=True, metavar="NAME", help="A rule set (rdfs, owl2rl, ...) whose conclusions the "
-              "programs read; nothing is said of its own rules.")  # fmt: skip
-@LEXER
-@click.option("--source", "sources", multiple=True, metavar="URI", help="A stream, as in `build`: its name and window "
-              "count; it is not read.")  # fmt: skip
-@click.option("--static", "statics", multiple=True, metavar="URI", help="Data that always hold: its name counts.")
-@click.option(
-    "--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a document is that a program imports."
+from squall import plugins
+from squall.cli import completers, messages
+from squall.cli.options import (
+    FAILED,
+    FILE,
+    GRAPH,
+    LEXER,
+    PROFILE,
+    QUIET,
+    REQUIRED_PROGRAMS,
+    VERBOSE,
+    WINDOW,
+    WRONG,
+    check_files,
 )
-@WINDOW
-@PROFILE
-@click.option("--statistics", type=click.Path(path_type=Path), metavar="FILE", help="The data are like those that "
-              "`build --collect-statistics` counted: no others are expected.")  # fmt: skip
-@click.option("--format", "format", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True,
-              help="For the eye, for programs, or for what shows findings beside the code.")  # fmt: skip
-@click.option("--ignore", "ignored", multiple=True, metavar="CODE", help="Leave out warnings and infos of this code.")
-@click.option("--strict", is_flag=True, help="Exit code 1 for a warning.")
+
+
+@cloup.command()
+@REQUIRED_PROGRAMS
+@cloup.option_group(
+    "Program",
+    LEXER,
+    cloup.option(
+        "--rules",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=completers.rule_sets,
+        help="A rule set (rdfs, owl2rl, ...) whose conclusions the programs read; its own rules are not checked.",
+    ),
+    PROFILE,
+)
+@cloup.option_group(
+    "Input",
+    cloup.option(
+        "--source",
+        "sources",
+        multiple=True,
+        metavar="URI",
+        shell_complete=completers.uris(plugins.SOURCES),
+        help="A stream, as in `squall run`. Its name and window count; it is not read.",
+    ),
+    cloup.option(
+        "--static",
+        "statics",
+        multiple=True,
+        metavar="URI",
+        shell_complete=completers.uris(plugins.SOURCES),
+        help="Data that always hold. Their name counts.",
+    ),
+    GRAPH,
+    cloup.option(
+        "--statistics",
+        type=FILE,
+        metavar="FILE",
+        help="The data are like those that `squall run --collect-statistics` counted: no others are expected.",
+    ),
+)
+@cloup.option_group("Time", WINDOW)
+@cloup.option_group(
+    "Findings",
+    cloup.option("--format", "format", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True,
+                 help="Text, JSON for programs, or SARIF for editors and code review."),
+    cloup.option("--ignore", "ignored", multiple=True, metavar="CODE", help="Leave out warnings and infos of this "
+                 "code."),
+    cloup.option("--strict", is_flag=True, help="Exit code 1 for a warning."),
+    QUIET, VERBOSE,
+)  # fmt: skip
 def check(
     programs: tuple[str, ...],
     rules: tuple[str, ...],
@@ -44,11 +90,11 @@ def check(
     ignored: tuple[str, ...],
     strict: bool,
 ) -> None:
-    """Say what is wrong with PROGRAMs that run together, and what their authors hardly meant; nothing is run.
+    """Check PROGRAMs that run together for errors, and for what their authors hardly meant. Nothing is run.
 
-    Errors are what makes `squall build` refuse them. Warnings: rules that never fire, joins that compare nothing, state
-    that grows for ever, recursion without end, tests that decide nothing, rules said twice, misspelt names. What is
-    found goes to standard output, how much of it to standard error.
+    Errors are what makes `squall run` refuse them. Warnings: rules that never fire, joins that compare nothing, state
+    that grows for ever, endless recursion, tests that decide nothing, duplicate rules, misspelt names. Findings go to
+    standard output, their number to standard error.
 
     Exit codes: 0 no error, 1 a warning with --strict, 2 an error, or the arguments are wrong.
 
@@ -66,7 +112,7 @@ def check(
     from squall.streams.sources import documents
 
     check_files(programs)
-    found = lint(
+    findings = lint(
         *programs,
         lexer=lexer,
         rules=rules,
@@ -79,17 +125,17 @@ def check(
         documents=dict(map(documents.place, graphs)),
         profile=profile,
     )
-    shown = [one for one in found if one.severity == ERROR or one.code not in ignored]
+    shown = [finding for finding in findings if finding.severity == ERROR or finding.code not in ignored]
     if shown or format != "text":
         click.echo(FORMATS[format](shown))
-    left_out = f"; {len(found) - len(shown)} ignored" if len(found) > len(shown) else ""
-    click.echo(f"{summary(shown)}{left_out}", err=True)
-    severities = {one.severity for one in shown}
+    left_out = f"; {len(findings) - len(shown)} ignored" if len(findings) > len(shown) else ""
+    messages.note(f"{summary(shown)}{left_out}")
+    severities = {finding.severity for finding in shown}
     sys.exit(WRONG if ERROR in severities else FAILED if strict and WARNING in severities else 0)
 
 
 def _names(uris: Sequence[str]) -> frozenset[str] | None:
-    """The streams that sources bring, by IRI; None: a plug-in's are not known beforehand."""
+    """Returns the IRIs of the streams of sources; None if one is a plug-in's, whose streams are not known yet."""
     from squall.streams import address
 
     places = [address.source(uri) for uri in uris]
@@ -99,12 +145,12 @@ def _names(uris: Sequence[str]) -> frozenset[str] | None:
 
 
 def _may_bring_graphs(uris: Sequence[str]) -> bool:
-    """Whether a source has a format for named graphs, as far as it can be told: a folder may have any."""
+    """Returns whether a source may have a format for named graphs. A folder may have any format."""
     from squall.streams import address, formats
 
     for place in map(address.source, uris):
         name = place.get("format")
-        known = formats.named(name) if name else formats.of_path(place.path)
-        if known is None or known[0].syntax.supports_datasets:
+        format = formats.named(name) if name else formats.of_path(place.path)
+        if format is None or format[0].syntax.supports_datasets:
             return True
     return False

@@ -1,4 +1,4 @@
-"""The command ``squall explain``: what is made of programs at a stage."""
+"""The command ``squall explain``: what programs become at a stage."""
 
 from __future__ import annotations
 
@@ -9,21 +9,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import cloup
 from click.core import ParameterSource
 
-from squall.cli.programs import (
+from squall import plugins
+from squall.cli import completers
+from squall.cli.options import (
     BUILDER,
+    FILE,
+    GRAPH,
+    LEXER,
+    OUTPUT,
     PLANNER,
+    PROFILE,
     PROGRAMS,
+    QUIET,
+    REPORT,
+    RULES,
     STATISTICS,
-    check_given,
-    compiled,
-    job_of,
-    meaning,
-    planner_of,
-    with_semantics,
+    VERBOSE,
+    WINDOW,
 )
-from squall.cli.shared import LEXER, RULES
+from squall.cli.programs import check_given, compiled, job_of, meaning, planner_of
 from squall.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -33,28 +40,39 @@ if TYPE_CHECKING:
     from squall.plan.node_metrics import PlanMetrics
 
 JOBS = {"job": "describe", "physical": "physical"}
-"""The stages of jobs, each with the function by which a job tells of it."""
+"""The stages of jobs, each with the method by which a job describes itself."""
 
 
-@click.command()
+@cloup.command()
 @PROGRAMS
-@RULES
-@LEXER
-@PLANNER
-@BUILDER
-@with_semantics
-@click.option("--source", "sources", multiple=True, metavar="URI", help="A stream; its name, window and format count.")
-@click.option("--stage", type=click.Choice(["tree", "tps", "pps", *JOBS]), help="After the lexer, the translator, the "
-              "planner or the builder; or what the builder's engine makes of the job.  [default: pps; if a builder is "
-              "named also, behind it, job]")  # fmt: skip
-@click.option(
-    "--graph", "graphs", multiple=True, metavar="IRI=FILE", help="Where a document is that a program imports."
+@cloup.option_group("Program", LEXER, RULES, PROFILE)
+@cloup.option_group(
+    "Input",
+    cloup.option(
+        "--source",
+        "sources",
+        multiple=True,
+        metavar="URI",
+        shell_complete=completers.uris(plugins.SOURCES),
+        help="A stream. Its name, window and format count; it is not read.",
+    ),
+    GRAPH,
 )
-@click.option("--format", "format", default="text", show_default=True, metavar="NAME", help="text, json; of the plan "
-              "(pps) also mermaid, dot, svg or html; of the tree also a language, such as jena or rifps.")  # fmt: skip
-@click.option("--node-metrics", "figures", type=click.Path(path_type=Path), metavar="FILE", help="Show what each node did in a run, "
-              "from the file that `build --profile-nodes` wrote.")  # fmt: skip
-@STATISTICS
+@cloup.option_group("Time", WINDOW)
+@cloup.option_group("Output", OUTPUT, REPORT)
+@cloup.option_group("Engine", PLANNER, BUILDER, STATISTICS)
+@cloup.option_group(
+    "Observation",
+    cloup.option("--stage", type=click.Choice(["tree", "tps", "pps", *JOBS]), help="What to show: the result of the "
+                 "lexer (tree), translator (tps), planner (pps) or builder (job), or what the engine makes of the job "
+                 "(physical).  [default: pps; with --builder also job]"),
+    cloup.option("--format", "format", default="text", show_default=True, metavar="NAME",
+                 shell_complete=completers.names("text", "json", "mermaid", "dot", "svg", "html"), help="text, json; "
+                 "for the plan (pps) also mermaid, dot, svg or html; for the tree also a language, such as jena."),
+    cloup.option("--node-metrics", "measured", type=FILE, metavar="FILE", help="Show what each node did in a run, from "
+                 "the file that `squall run --profile-nodes` wrote."),
+    QUIET, VERBOSE,
+)  # fmt: skip
 def explain(
     programs: tuple[str, ...],
     rules: tuple[str, ...],
@@ -65,17 +83,20 @@ def explain(
     stage: str | None,
     graphs: tuple[str, ...],
     format: str,
-    figures: Path | None,
+    measured: Path | None,
     statistics: Path | None,
-    **semantics: str,
+    profile: str,
+    window: str,
+    output: str | None,
+    report: str | None,
 ) -> None:
-    """Show what is made of PROGRAMs at a stage; nothing is run.
+    """Show what PROGRAMs become at a stage. Nothing is run.
 
     \b
     Examples:
       squall explain family.jena                      the plan
       squall explain family.jena --stage tps          what the rules mean
-      squall explain family.jena --builder spark      and where each node of it runs
+      squall explain family.jena --builder spark      the plan, and where each node of it runs
       squall explain family.jena --stage physical --builder spark   Spark's own plans
       squall explain family.jena --format dot | dot -Tsvg > plan.svg
       squall explain family.jena --format html > plan.html
@@ -85,19 +106,19 @@ def explain(
     job_too = stage is None and format == "text" and _is_given("builder")
     stage = stage or "pps"
     _check_format(stage, format)
-    if stage != "pps" and figures:
-        raise UsageError("figures are those of a plan: `--node-metrics` goes with `--stage pps`")
+    if stage != "pps" and measured:
+        raise UsageError("node metrics are those of a plan: `--node-metrics` goes with `--stage pps`")
     make = planner_of(planner, statistics)
     if stage in JOBS and format == "json":
         raise UsageError("a job is described as text only")
     if stage == "tree":
         texts = _trees(programs, lexer, rules, format)
     else:
-        mean = meaning(sources, **semantics)
-        system = mean(compiled(programs, lexer, rules, graphs, semantics["profile"]), removals=_removals(sources))
-        texts = _explained(system, make, builder, stage, job_too, format, figures, statistics)
-        if format == "text" and semantics["profile"] != "default":
-            texts = chain([_profile(semantics["profile"])], texts)
+        mean = meaning(sources, window, output, report, profile)
+        system = mean(compiled(programs, lexer, rules, graphs, profile), removals=_removals(sources))
+        texts = _explained(system, make, builder, stage, job_too, format, measured, statistics)
+        if format == "text" and profile != "default":
+            texts = chain([_profile(profile)], texts)
     for text in texts:
         click.echo(text)
 
@@ -113,7 +134,7 @@ def _profile(name: str) -> str:
 
 
 def _removals(sources: Sequence[str]) -> bool:
-    """Whether streams may carry removals: then the plan is another one."""
+    """Returns whether streams may carry removals: then the plan is another one."""
     from squall.streams import open_source
 
     return any(open_source(uri).removals for uri in sources)
@@ -126,7 +147,7 @@ def _explained(
     stage: str,
     job_too: bool,
     format: str,
-    figures: Path | None,
+    measured: Path | None,
     statistics: Path | None,
 ) -> Iterator[str]:
     from squall import explain
@@ -137,7 +158,7 @@ def _explained(
         return
     plan = make(system)
     if stage == "pps":
-        yield explain.FORMATS[format](plan, _figures(plan, figures, statistics))
+        yield explain.FORMATS[format](plan, _metrics(plan, measured, statistics))
     else:
         yield _described(job_of(plan, builder, Options()), stage, builder)
     if job_too and hasattr(job := job_of(plan, builder, Options()), JOBS["job"]):
@@ -145,16 +166,16 @@ def _explained(
         yield _described(job, "job", builder)
 
 
-def _figures(plan: Plan, measured: Path | None, statistics: Path | None) -> PlanMetrics | None:
-    """What a run measured, and what is to be expected of data such as the statistics are of."""
+def _metrics(plan: Plan, measured: Path | None, statistics: Path | None) -> PlanMetrics | None:
+    """Returns what a run measured, and what to expect of data like those of the statistics."""
     from squall.plan.cardinality import Statistics, estimates
     from squall.plan.node_metrics import NodeMetric, load
 
-    found = load(measured, plan) if measured else {}
+    metrics = load(measured, plan) if measured else {}
     expected = estimates(plan, Statistics.load(statistics)) if statistics else {}
     for id, rows in expected.items():
-        found[id] = replace(found.get(id, NodeMetric()), estimated=rows)
-    return found or None
+        metrics[id] = replace(metrics.get(id, NodeMetric()), estimated=rows)
+    return metrics or None
 
 
 def _shown(thing: Any, format: str) -> str:
@@ -164,7 +185,7 @@ def _shown(thing: Any, format: str) -> str:
 
 
 DRAWINGS = ("mermaid", "dot", "svg", "html")
-"""How a plan can be shown, besides as text and as JSON."""
+"""The formats of plans, besides text and JSON."""
 
 
 def _check_format(stage: str, format: str) -> None:
@@ -184,13 +205,16 @@ def _trees(programs: Sequence[str], lexer: str | None, rules: Sequence[str], for
     from squall import rulesets
 
     check_given(programs, rules)
-    parsed = [*(squall.parse(rulesets.path(name)) for name in rules), *(squall.parse(one, lexer) for one in programs)]
+    parsed = [
+        *(squall.parse(rulesets.path(name)) for name in rules),
+        *(squall.parse(program, lexer) for program in programs),
+    ]
     for language, tree in parsed:
         yield _shown(tree, format) if format in ("text", "json") else _written(tree, language, format)
 
 
 def _written(tree: Any, language: str, format: str) -> str:
-    """A tree as text of a language whose lexer can write it: that of another syntax for the same trees."""
+    """Returns a tree as text of a language whose lexer can write it: another syntax for the same trees."""
     from squall import plugins
 
     lexer = plugins.load(plugins.LEXERS, format)
@@ -202,5 +226,5 @@ def _written(tree: Any, language: str, format: str) -> str:
 
 def _described(job: Job, stage: str, builder: str) -> str:
     if not hasattr(job, JOBS[stage]):
-        raise UsageError(f"the builder `{builder}` has nothing to tell of its jobs at the stage `{stage}`")
+        raise UsageError(f"the builder `{builder}` does not describe its jobs at the stage `{stage}`")
     return str(getattr(job, JOBS[stage])())

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import cloup
 
 from squall.errors import UsageError
 
-_RULES = """# What is too hot, and what is all right again.
+_RULES = """# Which rooms are too hot, and which are calm.
 
 @prefix : <http://example.org/> .
 
@@ -58,17 +59,17 @@ def test_rules(case: cases.Case) -> None:
 
 _README = """# {name}
 
-    squall build rules.jena --source readings.ntt --timed    # what follows, and when
+    squall run rules.jena --source readings.ntt --timed      # what follows, and when
     squall check rules.jena                                  # what may be wrong with the rules
-    squall explain rules.jena                                # how they are worked off
+    squall explain rules.jena                                # their plan
     pytest                                                   # needs pip install 'squall[dev]'
 
 | file | what it is |
 | --- | --- |
 | `rules.jena` | the rules |
 | `readings.ntt` | a small stream: on each line a time (ms) and a statement |
-| `tests/rules.case` | what has to come of which events |
-| `tests/test_rules.py` | the test that holds the rules against that |
+| `tests/rules.case` | events, and the outputs that they must give |
+| `tests/test_rules.py` | the test that runs these cases |
 """
 
 _FILES = {
@@ -80,8 +81,8 @@ _FILES = {
 }
 
 
-@click.command()
-@click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
+@cloup.command()
+@cloup.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
 def new(folder: Path) -> None:
     """Write a starting project into a new folder NAME: rules, a small stream, and a test of the rules.
 
@@ -89,11 +90,11 @@ def new(folder: Path) -> None:
     Example:
       squall new alarm
       cd alarm
-      squall build rules.jena --source readings.ntt --timed
+      squall run rules.jena --source readings.ntt --timed
     """
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UsageError(f"`{folder}` is there already", hint="name a folder that is new, or empty")
+            raise UsageError(f"`{folder}` exists already", hint="name a folder that is new, or empty")
         for place, text in _FILES.items():
             path = folder / place
             path.parent.mkdir(parents=True, exist_ok=True)

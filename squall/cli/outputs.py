@@ -1,4 +1,4 @@
-"""Where outputs of ``squall build`` go, and in which format."""
+"""The output of ``squall run``: its sink and format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from squall.streams import Sink
 
 
-def sink_of(uri: str, format: str | None, timed: bool, types: Sequence[str], system: System) -> Sink:
+def sink_of(
+    uri: str, format: str | None, timed: bool, types: Sequence[str], system: System, sources: Sequence[str]
+) -> Sink:
+    """Opens the sink in the format that is given, or that fits the program.
+
+    Raises:
+        UsageError: The format cannot hold the program's outputs, options contradict each other, or the sink is one of
+            the sources.
+    """
     from squall.streams import open_sink
     from squall.streams.sinks.folders import FolderSink
 
@@ -23,23 +31,37 @@ def sink_of(uri: str, format: str | None, timed: bool, types: Sequence[str], sys
         raise UsageError(f"`{option}` is for standard output", hint=hint)
     if timed and format not in _TIMED:
         raise UsageError(f"`--timed` goes with N-Triples and N-Quads, not with `{format}`")
-    name = _TIMED[format] if timed else format or (_fitting(system) if uri == "-" else None)
+    name = _TIMED[format] if timed else format or (_fitting_format(system) if uri == "-" else None)
     sink = open_sink(f"-?format={name}" if name else uri)
     if isinstance(sink, FolderSink):
         sink.types = dict(map(_typed, types)) if types else None
     elif types:
         raise UsageError("`--typed` is for folders", hint="for example `--sink 'out/?format=parquet'`")
-    _check_holds(sink, system)
+    _check_format(sink, system)
+    _check_no_source(uri, sources)
     return sink
 
 
-def recoverable(sink: Sink) -> Sink:
-    """The sink as one that goes on where a checkpoint is: what cannot be cut back gets nothing before. (A folder is the
-    builder's own affair.)"""
+def checkpointed(sink: Sink) -> Sink:
+    """Returns the sink as one that a checkpoint can restore: one that cannot retract outputs receives them only when a
+    checkpoint has them. (The builder itself writes a folder.)"""
     from squall.contracts import CheckpointedSink, Folder
     from squall.streams.sinks.outbox import Outbox
 
     return sink if isinstance(sink, CheckpointedSink | Folder) else Outbox(sink)
+
+
+def columns_of(system: System, sink: Sink) -> Collection[str]:
+    """Returns the queries with solutions if the sink is a table: derived facts have other columns."""
+    from squall.model import Ask, Select, rules
+    from squall.streams.formats.output_formats import SOLUTIONS
+
+    if getattr(sink, "format", "") not in SOLUTIONS:
+        return ()
+    return {rule.name for rule in rules(system) if any(isinstance(end, Select | Ask) for end in rule.consequences)}
+
+
+_TIMED = {None: "ntt", "nt": "ntt", "ntt": "ntt", "nq": "nqt", "nqt": "nqt"}
 
 
 def _typed(text: str) -> tuple[str, str]:
@@ -49,45 +71,42 @@ def _typed(text: str) -> tuple[str, str]:
     return name, type
 
 
-def _fitting(system: System) -> str:
-    """The format of standard output, where none is asked for."""
-    solved, graphs = _ends(system)
-    return "table" if solved else "nq" if graphs else "nt"
+def _fitting_format(system: System) -> str:
+    """Returns the format of standard output if none is given."""
+    queries, graph_rules = _output_kinds(system)
+    return "table" if queries else "nq" if graph_rules else "nt"
 
 
-def _ends(system: System) -> tuple[list[System], list[System]]:
-    """The rules that answer with solutions or a truth value, and those that make triples in graphs."""
+def _output_kinds(system: System) -> tuple[list[System], list[System]]:
+    """Returns the rules whose outputs are solutions or booleans, and those whose outputs are triples in graphs."""
     from squall.model import Ask, AtomPattern, Construct, Select, rules
     from squall.rdf import QUAD
 
-    solved, graphs = [], []
+    queries, graph_rules = [], []
     for rule in rules(system):
         for end in rule.consequences:
-            solved += [rule] if isinstance(end, Select | Ask) else []
-            made = end.template if isinstance(end, Construct) and not end.internal else ()
-            graphs += [rule] if any(isinstance(one, AtomPattern) and one.relation == QUAD for one in made) else []
-    return solved, graphs
+            queries += [rule] if isinstance(end, Select | Ask) else []
+            template = end.template if isinstance(end, Construct) and not end.internal else ()
+            graph_rules += [rule] if any(isinstance(p, AtomPattern) and p.relation == QUAD for p in template) else []
+    return queries, graph_rules
 
 
-def _check_holds(sink: Sink, system: System) -> None:
-    """Raises UsageError where a format cannot hold what the program answers."""
+def _check_format(sink: Sink, system: System) -> None:
+    """Raises UsageError if the format cannot hold what the program outputs."""
     from squall.streams.formats.output_formats import NO_GRAPHS, NO_SOLUTIONS
 
     format = getattr(sink, "format", "")
-    solved, graphs = _ends(system)
-    if solved and format in NO_SOLUTIONS:
-        hint = "write them as a table, ndjson, csv or tsv: `--format table`, or `--sink` with such an ending"
-        raise UsageError(f"the answers of `{solved[0].name}` are no triples, as `{format}` has them", hint=hint)
-    if graphs and format in NO_GRAPHS:
+    queries, graph_rules = _output_kinds(system)
+    if queries and format in NO_SOLUTIONS:
+        hint = "write them as a table, ndjson, csv or tsv: `--format table`, or `--sink` with such an extension"
+        raise UsageError(f"the answers of `{queries[0].name}` are no triples, as `{format}` has them", hint=hint)
+    if graph_rules and format in NO_GRAPHS:
         hint = "write quads: `--format nq`, `nqt` or `trig`"
-        raise UsageError(f"`{graphs[0].name}` makes triples in graphs, which `{format}` has not", hint=hint)
+        raise UsageError(f"`{graph_rules[0].name}` makes triples in graphs, which `{format}` has not", hint=hint)
 
 
-_TIMED = {None: "ntt", "nt": "ntt", "ntt": "ntt", "nq": "nqt", "nqt": "nqt"}
-
-
-def apart(sink: str, sources: Sequence[str]) -> None:
-    """Opening the sink empties it: it must not be a source."""
+def _check_no_source(sink: str, sources: Sequence[str]) -> None:
+    """Raises UsageError if the sink is a source: opening it would empty it."""
     from squall.streams import address
 
     target = Path(sink.partition("?")[0])
@@ -95,14 +114,3 @@ def apart(sink: str, sources: Sequence[str]) -> None:
         source = Path(address.source(uri).path)
         if source.exists() and target.exists() and source.samefile(target):
             raise UsageError(f"`{sink}` is a source as well as the sink")
-
-
-def columns_of(system: System, sink: Sink) -> Collection[str]:
-    """The queries that answer with solutions, if these are told in a table: facts that updates insert, or others make,
-    have other columns."""
-    from squall.model import Ask, Select, rules
-    from squall.streams.formats.output_formats import SOLUTIONS
-
-    if getattr(sink, "format", "") not in SOLUTIONS:
-        return ()
-    return {rule.name for rule in rules(system) if any(isinstance(one, Select | Ask) for one in rule.consequences)}

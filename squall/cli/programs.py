@@ -1,15 +1,18 @@
-"""What `build` and `explain` share: their arguments, and how programs become systems, plans and jobs."""
+"""What `run` and `explain` share: how programs become systems, plans and jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import click
 
-from squall.cli.shared import PROFILE, WINDOW, check_files
+from squall.cli import messages
+from squall.cli.options import check_files
+from squall.wording import counted
 
 if TYPE_CHECKING:
     from squall.contracts import Job, Options
@@ -17,47 +20,31 @@ if TYPE_CHECKING:
     from squall.plan import Plan
 
 
-def with_semantics(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that say what programs mean over time."""
-    options = (
-        WINDOW,
-        click.option("--output", type=click.Choice(["istream", "rstream", "dstream"]), help="What is handed on: what "
-                     "is new, all that holds, or what has ceased to hold [default: as the program says]."),
-        click.option("--report", metavar="POLICY", help="When: close (default), change, nonempty or periodic:5s."),
-        PROFILE,
-    )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-PROGRAMS = click.argument("programs", nargs=-1, metavar="PROGRAM...")
-PLANNER = click.option("--planner", default="rete", show_default=True, metavar="NAME", help="greedy, rete, ...")
-STATISTICS = click.option("--statistics", type=click.Path(path_type=Path), metavar="FILE", help="Plan for data like "
-                           "those that `build --collect-statistics` counted.")  # fmt: skip
-BUILDER = click.option("--builder", default="iterator", show_default=True, metavar="NAME",
-                       help="iterator, spark, beam, ...")  # fmt: skip
-
-
 def compiled(
     programs: Sequence[str], lexer: str | None, rules: Sequence[str], graphs: Sequence[str], profile: str
 ) -> System:
+    """Compiles the programs to one system, and prints its warnings."""
     import squall
+    from squall.model import rules as rules_of
     from squall.model import warnings
     from squall.streams.sources import documents
 
     check_given(programs, rules)
+    start = perf_counter()
     places = dict(map(documents.place, graphs))
     system = squall.compile(*programs, lexer=lexer, rules=rules, documents=places, profile=profile)
     for warning in warnings(system):
-        click.echo(str(warning), err=True)
+        messages.warning(warning)
+    names = ", ".join(f"`{name}`" for name in (*programs, *rules))
+    count = counted(len(list(rules_of(system))), "rule")
+    messages.detail(f"compiled {names}: {count}, {perf_counter() - start:.2f} s")
     return system
 
 
 def meaning(
     sources: Sequence[str], window: str, output: str | None, report: str | None, profile: str
 ) -> Callable[..., System]:
-    """What makes a system what the options say; all that is wrong with them has been said by then."""
+    """Returns a function that gives a system the windows, outputs and profile of the options, which it checks first."""
     from squall import streams
     from squall.model import profiles, windows
 
@@ -68,14 +55,18 @@ def meaning(
 
 
 def check_given(programs: Sequence[str], rules: Sequence[str]) -> None:
+    """Raises an error if there is neither a program nor a rule set, or if a program is no file."""
     if not programs and not rules:
         raise click.UsageError("Missing argument 'PROGRAM...', or a rule set (--rules).", click.get_current_context())
     check_files(programs)
 
 
 def planner_of(name: str, statistics: Path | None) -> Callable[[System], Plan]:
-    """What plans a system, for data such as the statistics are of. Raises UsageError if the planner has no use for
-    them."""
+    """Returns a function that plans a system, for data like those of the statistics.
+
+    Raises:
+        UsageError: The planner does not use statistics.
+    """
     import squall
     from squall import plugins
 
@@ -84,6 +75,7 @@ def planner_of(name: str, statistics: Path | None) -> Callable[[System], Plan]:
 
 
 def job_of(plan: Plan, builder: str, options: Options) -> Job:
+    """Returns the job that a builder makes of a plan. A missing dependency is a PluginError."""
     import squall
     from squall import plugins
 

@@ -1,4 +1,4 @@
-"""A run of ``squall build``, and what is counted and measured in it."""
+"""A run of ``squall run``, and what is counted and measured in it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import click
-
-from squall.cli.shared import FAILED, INTERRUPTED
-from squall.errors import SquallError, UsageError
+from squall.cli import messages
+from squall.cli.options import FAILED, INTERRUPTED
+from squall.errors import SquallError, UsageError, install_hint
 
 if TYPE_CHECKING:
     from squall.contracts import Job
@@ -22,57 +21,49 @@ if TYPE_CHECKING:
     from squall.rdf import Event
     from squall.streams import LedgerFile, Sink, Sources
 
+SAMPLE_EVENTS = 100_000
+"""Statistics are made of at most this many events."""
+
 
 def leave_quietly() -> None:
-    """Whoever read our output has enough of it: nothing more may be flushed to it."""
+    """Makes sure that nothing more is flushed to standard output, whose reader has gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def check_sampled(builder: str, file: Path | None) -> None:
-    """Data are counted in this process, and the counts written at the end: not for nothing."""
-    from squall.streams.sinks import check_writable
-
-    if file is None:
-        return
-    if builder != "iterator":
-        raise UsageError(f"`--collect-statistics` goes with the builder `iterator`, not with `{builder}`")
-    check_writable(file)
-
-
 def watched(streams: Sources, static: Iterable[Event], sample: list[Event] | None) -> tuple[Sources, Iterable[Event]]:
-    """The same, with the first events going into a sample as well. What is there when streams begin, static data and
-    the plan, is kept from the collector: it stays until the end."""
+    """Returns the input so that the first events are also appended to the sample, if there is one.
+
+    What exists when streams begin (static data and the plan) is kept from the garbage collector: it stays until the
+    end.
+    """
     from squall.streams import Watched
 
     if sample is None:
         return Watched(streams, gc.freeze), static
 
-    def see(events: Sequence[Event]) -> None:
-        sample.extend(events[: _SAMPLE - len(sample)])
+    def add(events: Sequence[Event]) -> None:
+        sample.extend(events[: SAMPLE_EVENTS - len(sample)])
 
-    return Watched(streams, gc.freeze, see), _seen(static, see)
-
-
-_SAMPLE = 100_000  # events that statistics are made of, at most
+    return Watched(streams, gc.freeze, add), _observed(static, add)
 
 
-def _seen(events: Iterable[Event], see: Callable[[Sequence[Event]], None]) -> Iterator[Event]:
+def _observed(events: Iterable[Event], observe: Callable[[Sequence[Event]], None]) -> Iterator[Event]:
     for event in events:
-        see((event,))
+        observe((event,))
         yield event
 
 
 def warn_of_risks(streams: Sources) -> None:
-    """Says what may become of what sources bring, if the run is killed."""
+    """Warns of sources from which events may be lost or repeated if the run is killed."""
     from squall.streams.sources.files import risk_of
 
     for source in streams.sources:
         if risk := risk_of(source):
-            click.echo(f"source warning: `{source.uri}`: {risk}", err=True)
+            messages.warning(f"`{source.uri}`: {risk}", "source")
 
 
 def write_measures(job: Job, plan: Plan, sample: Sequence[Event], counted: Path | None, profiled: Path | None) -> None:
-    """Writes what was asked for."""
+    """Writes the statistics and the node metrics, if files for them are given."""
     from squall.plan import node_metrics
     from squall.plan.cardinality import Statistics
 
@@ -83,8 +74,12 @@ def write_measures(job: Job, plan: Plan, sample: Sequence[Event], counted: Path 
 
 
 @contextmanager
-def asked_at(place: str | None, job: Job, sources: Sources, ledger: LedgerFile, tally: Tally) -> Iterator[None]:
-    """Answers with the run's metrics at a place, meanwhile; None: nowhere. Raises UsageError where that cannot be."""
+def serving_metrics(place: str | None, job: Job, sources: Sources, ledger: LedgerFile, tally: Tally) -> Iterator[None]:
+    """Serves the metrics of the run at a place within the context; nowhere if the place is None.
+
+    Raises:
+        UsageError: The place cannot be used, or the library is not installed.
+    """
     if place is None:
         yield
         return
@@ -93,10 +88,10 @@ def asked_at(place: str | None, job: Job, sources: Sources, ledger: LedgerFile, 
     except ModuleNotFoundError as error:
         if error.name != "prometheus_client":
             raise
-        hint = "pip install 'squall[metrics]'"
+        hint = install_hint("squall[metrics]")
         raise UsageError("`--metrics` needs `prometheus_client`, which is not installed", hint=hint) from error
     with metrics.served(metrics.place_of(place), job, sources, ledger, tally) as address:
-        click.echo(f"metrics at {address}", err=True)
+        messages.note(f"metrics at {address}")
         yield
 
 
@@ -111,10 +106,21 @@ def run(
     columns: Collection[str],
     tally: Tally,
 ) -> int:
-    """The exit code. From here on something has been started: what fails is the run. columns: the queries whose
-    solutions are all that the sink holds; none: it holds whatever comes."""
+    """Runs a job and returns the exit code. An error from here on is a failure of the run.
+
+    Args:
+        job: The job.
+        sources: The streams.
+        static: The static data.
+        sink: The sink. It is closed at the end.
+        ledger: The ledger of dead letters. It is closed at the end.
+        resume: Whether the run resumes from a checkpoint.
+        progress: Whether to show progress. None: if standard error is a terminal.
+        columns: The queries whose solutions are all that the sink holds. Empty: it holds all outputs.
+        tally: The counts of the run.
+    """
     from squall.contracts import Folder
-    from squall.observe.progress import shown, summary
+    from squall.observe.progress import losses, shown, summary
     from squall.process.signals import endable
     from squall.rdf import Evaluated
     from squall.streams.sinks import Flushable
@@ -137,11 +143,13 @@ def run(
         leave_quietly()
         return 0
     except KeyboardInterrupt:
-        code = INTERRUPTED if begun or not sources.live else 0  # before, there is nothing to be worked off
+        code = INTERRUPTED if begun or not sources.live else 0  # before that there is nothing to drain
     except SquallError as error:
-        click.echo(str(error), err=True)
+        messages.error(error)
         code = FAILED
     finally:
         ledger.close()
-    click.echo(summary(sources, ledger, tally), err=True)
+    messages.note(summary(sources, tally))
+    for line in losses(ledger):
+        messages.loss(line)
     return code or (FAILED if ledger.failed else 0)

@@ -7,36 +7,55 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
+import cloup
 
-from squall.cli.shared import FAILED
+from squall.cli import completers, messages
+from squall.cli.options import FAILED, QUIET, VERBOSE
 from squall.errors import SquallError, UsageError, raise_all, single_errors
+from squall.wording import counted
 
 if TYPE_CHECKING:
     from squall.lexers.sparql.tree import Program
     from squall.sparql_update.datasets import Dataset
 
 
-@click.command()
-@click.argument("requests", nargs=-1, required=True, metavar="REQUEST...")
-@click.option("--data", "data", multiple=True, metavar="FILE", help="What is updated: triples in the default graph, "
-              "quads where they say.")  # fmt: skip
-@click.option("--graph", "graphs", multiple=True, metavar="IRI=FILE", help="A named graph; also where LOAD finds the "
-              "document of this IRI.")  # fmt: skip
-@click.option("--output", default="-", metavar="FILE", help="Where the whole data set goes then; it may be one of the "
-              "files that were read [default: standard output].")  # fmt: skip
-@click.option("--format", "format", metavar="NAME", help="nt, nq, ttl, trig or jsonld [default: by the file's "
-              "ending, nq on standard output].")  # fmt: skip
+@cloup.command()
+@cloup.argument("requests", nargs=-1, required=True, metavar="REQUEST...", shell_complete=completers.files)
+@cloup.option_group(
+    "Input",
+    cloup.option(
+        "--data",
+        multiple=True,
+        metavar="FILE",
+        shell_complete=completers.files,
+        help="The data set: triples go to the default graph, quads to their graphs.",
+    ),
+    cloup.option(
+        "--graph",
+        "graphs",
+        multiple=True,
+        metavar="IRI=FILE",
+        help="A named graph; also the document of this IRI for LOAD.",
+    ),
+)
+@cloup.option_group(
+    "Output",
+    cloup.option("--output", default="-", metavar="FILE", shell_complete=completers.files, help="Where the whole data "
+                 "set goes; it may be one of the files that were read.  [default: standard output]"),
+    cloup.option("--format", "format", metavar="NAME", shell_complete=completers.names("nt", "nq", "ttl", "trig",
+                 "jsonld"), help="nt, nq, ttl, trig or jsonld.  [default: by the extension; nq on standard output]"),
+    QUIET, VERBOSE,
+)  # fmt: skip
 def update(
     requests: tuple[str, ...], data: tuple[str, ...], graphs: tuple[str, ...], output: str, format: str | None
 ) -> None:
     """Apply REQUESTs of SPARQL 1.1 Update once, one after the other.
 
-    They are done as a whole: after an error nothing is written. Nothing is fetched for LOAD: it reads files, by path
-    or by what --graph says. (As standing rules over streams, `squall build` runs updates.)
+    They are applied as a whole: after an error nothing is written. LOAD fetches nothing: it reads files, by path
+    or as --graph says. (`squall run` runs updates as standing rules over streams.)
 
     \b
-    Files by ending: .nt .nq .ttl .trig .rdf .jsonld, each also with .gz
+    Files by extension: .nt .nq .ttl .trig .rdf .jsonld, each also with .gz
       --data people.trig
       --data '-?format=nq'                      standard input
       --graph http://example.org/staff=staff.ttl
@@ -66,13 +85,13 @@ def update(
         else:
             datasets.write(document, output)
     except SquallError as error:
-        click.echo(str(error), err=True)
+        messages.error(error)
         sys.exit(FAILED)
-    click.echo(_summary(dataset, changed), err=True)
+    messages.note(_summary(dataset, changed))
 
 
 def _programs(requests: Sequence[str]) -> list[Program]:
-    """The trees of the requests. Warnings are printed; errors are told of all of them at once."""
+    """Returns the trees of the requests, and prints warnings. It raises the errors of all of them at once."""
     from squall import sparql_update
 
     programs: list[Program] = []
@@ -81,7 +100,7 @@ def _programs(requests: Sequence[str]) -> list[Program]:
         try:
             program = sparql_update.parse(Path(request))
             for warning in sparql_update.check(program):
-                click.echo(str(warning), err=True)
+                messages.warning(warning)
             programs.append(program)
         except SquallError as error:
             errors += single_errors(error)
@@ -119,10 +138,10 @@ def _graph(name: str, file: str) -> Dataset:
     from squall.rdf import iri
     from squall.sparql_update.datasets import Dataset, read
 
-    found = read(file)
-    if found.named:
+    dataset = read(file)
+    if dataset.named:
         raise UsageError(f"`{file}` has named graphs, and cannot be one", hint="give it by `--data`")
-    return Dataset(named={iri(name): found.default})
+    return Dataset(named={iri(name): dataset.default})
 
 
 def _updated(dataset: Dataset, programs: Sequence[Program], documents: Mapping[str, str]) -> Dataset:
@@ -134,14 +153,15 @@ def _updated(dataset: Dataset, programs: Sequence[Program], documents: Mapping[s
 
 
 def _summary(before: Dataset, after: Dataset) -> str:
-    """What was changed, what there is now, and what no file tells of."""
+    """Returns what was changed, what there is now, and what the output cannot hold."""
     old, new = set(before.quads()), set(after.quads())
     default, named = len(after.default), len(after.named)
-    there = (
-        f"{default:,} in the default graph, {len(new) - default:,} in {named:,} named graph{'s' if named != 1 else ''}"
-    )
-    lines = [f"{len(new - old):,} triples inserted, {len(old - new):,} deleted; {there}"]
+    inserted, deleted = counted(len(new - old), "triple"), f"{len(old - new):,}"
+    graphs = counted(named, "named graph")
+    lines = [
+        f"{inserted} inserted, {deleted} deleted; {default:,} in the default graph, {len(new) - default:,} in {graphs}"
+    ]
     lines += [
-        f"  {name} is empty, which the output does not tell" for name in sorted(after.named) if not after.named[name]
+        f"  {name} is empty, which the output cannot hold" for name in sorted(after.named) if not after.named[name]
     ]
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from squall.streams import LedgerFile, Sources
+from squall.wording import counted
 
 _PATIENCE = 1.0  # seconds before progress is shown at all
 _INTERVAL = 0.25  # seconds between two looks at the counters
@@ -61,22 +62,29 @@ def _watch(sources: Sources, tally: Tally, finished: threading.Event) -> None:
         task = progress.add_task("reading", total=sources.size, counts="")
         while not finished.wait(_INTERVAL):
             read = statements(sources)
-            counts = f"{read:,} statements, {read / tally.seconds:,.0f}/s, {tally.outputs:,} outputs"
+            counts = f"{counted(read, 'statement')}, {read / tally.seconds:,.0f}/s, {counted(tally.outputs, 'output')}"
             progress.update(task, completed=sum(source.reading.bytes for source in sources.sources), counts=counts)
 
 
-def summary(sources: Sources, ledger: LedgerFile, tally: Tally) -> str:
-    """What was read, lost and handed on, and how fast; by source where there are several."""
+def summary(sources: Sources, tally: Tally) -> str:
+    """Returns what was read and output, and how fast; by source if there are several."""
     read = statements(sources)
     seconds = tally.seconds
     rate = read / max(seconds, 1e-9)
-    lines = [f"{read:,} statements read, {tally.outputs:,} outputs, {seconds:.2f} s, {rate:,.0f} statements/s"]
+    outputs = counted(tally.outputs, "output")
+    lines = [f"{counted(read, 'statement')} read, {outputs}, {seconds:.2f} s, {rate:,.0f} statements/s"]
     if tally.left_out:
-        lines.append(f"  {tally.left_out:,} facts left out: the table has solutions; --format ndjson holds both")
+        left_out = counted(tally.left_out, "fact")
+        lines.append(f"  {left_out} left out: the table has solutions; --format ndjson holds both")
     if len(sources.sources) > 1:
-        lines += [f"  {source.uri}: {source.reading.statements:,} statements" for source in sources.sources]
-    lines += [f"  {count:,} {cause} in {source}" for (cause, source), count in sorted(ledger.counts.items())]
+        lines += [f"  {source.uri}: {counted(source.reading.statements, 'statement')}" for source in sources.sources]
+    return "\n".join(lines)
+
+
+def losses(ledger: LedgerFile) -> list[str]:
+    """Returns the lines that say which statements were dead letters, and where they are kept."""
+    lines = [f"  {count:,} {cause} in {source}" for (cause, source), count in sorted(ledger.counts.items())]
     if ledger.counts:
         destination = f"kept in {ledger.path}" if ledger.path else "dropped; --dead-letters FILE keeps them"
         lines.append(f"  what was lost is {destination}")
-    return "\n".join(lines)
+    return lines

@@ -25,6 +25,12 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in entries if file.suffix == ".jena"))
 
 
+def description(name: str) -> str:
+    """Returns what a rule set is: the first line of its file."""
+    with path(name).open(encoding="utf-8") as file:
+        return file.readline().lstrip("# ").strip()
+
+
 def path(name: str) -> Path:
     """Returns the file of a rule set.
 

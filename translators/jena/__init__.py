@@ -19,7 +19,7 @@ from squall.translators.jena.terms import renamed
 
 
 def translator(program: Program) -> System:
-    """The system of a program: one subsystem per rule, or several, each read by all.
+    """Translates Jena rules to a system: one subsystem or several for each rule, each read by all.
 
     A rule is known by the name it was given, else by its position: ``rule1``, ``rule2``; a rule in the head of another
     one by its own name, else by that of the other. Raises TranslatorError, or Errors with all of the program's errors.

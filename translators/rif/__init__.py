@@ -17,7 +17,7 @@ from squall.translators.rif.rules import Rules
 
 
 def translator(document: tree.Document, documents: Mapping[str, str] | None = None) -> System:
-    """The system of a document and of those that it imports: one subsystem for each rule, each read by all.
+    """Translates a RIF document and those that it imports to a system: one subsystem for each rule, each read by all.
 
     documents: the files of imported RIF documents by their IRIs, where these are not relative. A rule is known by the
     name in its meta-data, else by its position: ``rule1``, ``rule2``. Raises TranslatorError, or Errors with all of the

@@ -19,7 +19,7 @@ from squall.translators.sparql.updates import Updates
 
 
 def translator(program: q.Program) -> System:
-    """The system of a program: a subsystem for each query and operation, and for each rule that these need.
+    """Translates a SPARQL program to a system: a subsystem for each query, operation and helper rule.
 
     A registered query is known by its name, others by that of the program, or of several by their position. Raises
     TranslatorError, or Errors with all of the program's errors.

@@ -107,7 +107,9 @@ NO_GRAPHS = frozenset(("nt", "ntt", "nt-messages"))
 """The formats of triples alone."""
 EVALUATIONS = {"ndjson-evaluations": json_line, "rdfp": transaction}
 """What makes of each evaluation a line, or several."""
-_FORMATS = (*LINES, *_TABLES, "trig", *MESSAGES, *BINARY, *DOCUMENTS, *EVALUATIONS, "table")
+NAMES = (*LINES, *_TABLES, "trig", *MESSAGES, *BINARY, *DOCUMENTS, *EVALUATIONS, "table")
+"""The names of all formats of outputs."""
+
 _ENDINGS = (*LINES, *_TABLES, "trig", "jelly", "rdfp", *DOCUMENTS)
 BY_ENDING = {f".{name}": name for name in _ENDINGS} | {".jsonl": "ndjson"}
 
@@ -119,8 +121,8 @@ def of_ending(name: str) -> str | None:
 
 def check_format(name: str) -> None:
     """Raises UsageError if there is no such format of sinks, PluginError where what it needs is not installed."""
-    if name not in _FORMATS:
-        raise UsageError(f"outputs cannot be written as `{name}`", hint=f"formats: {', '.join(_FORMATS)}")
+    if name not in NAMES:
+        raise UsageError(f"outputs cannot be written as `{name}`", hint=f"formats: {', '.join(NAMES)}")
     check_library(name)
 
 

@@ -262,7 +262,11 @@ class _Listening(ThreadingHTTPServer):
 
 
 def open_sink(address: Address) -> Sink:
-    """See `HttpSink` and `HttpServer`."""
+    """Opens ``http://host/path`` and ``https:``: it posts outputs to a server, or
+    with ``listen=yes`` to all clients that connect.
+
+    See `HttpSink` and `HttpServer`.
+    """
     return HttpServer(address) if address.flag("listen") else HttpSink(address)
 
 

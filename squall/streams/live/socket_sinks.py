@@ -29,7 +29,11 @@ _SENT = 1 << 16  # bytes that a sink puts together, unless each output is to go 
 
 
 def open_sink(address: Address) -> Sink:
-    """See `SocketSink` and `SocketServer`."""
+    """Opens ``tcp://host:port`` and ``unix:/path``: it sends outputs to a server, or
+    with ``listen=yes`` to all clients that connect.
+
+    See `SocketSink` and `SocketServer`.
+    """
     return SocketServer(address) if address.flag("listen") else SocketSink(address)
 
 

@@ -171,7 +171,11 @@ class WebSocketServer(ServingSink):
 
 
 def open_sink(address: Address) -> Sink:
-    """See `WebSocketSink` and `WebSocketServer`."""
+    """Opens ``ws://host/path`` and ``wss:``: it sends outputs to a server, or
+    with ``listen=yes`` to all clients that connect.
+
+    See `WebSocketSink` and `WebSocketServer`.
+    """
     return WebSocketServer(address) if address.flag("listen") else WebSocketSink(address)
 
 

@@ -1,0 +1,121 @@
+"""The input of ``squall run``: sources, static data, documents, and their time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from squall.cli import messages
+from squall.errors import UsageError
+
+if TYPE_CHECKING:
+    from squall.contracts import BuilderCapabilities
+    from squall.model import System
+    from squall.rdf import Event
+    from squall.streams import LedgerFile, Sources
+
+
+def inputs_of(
+    sources: Sequence[str],
+    statics: Sequence[str],
+    ledger: LedgerFile,
+    has_checkpoint: bool,
+    lateness: int,
+    clock: str,
+    heartbeat: int,
+) -> tuple[Sources, Iterable[Event]]:
+    """Opens the sources and the static data.
+
+    Args:
+        sources: The addresses of streams.
+        statics: The addresses of static data.
+        ledger: The ledger of dead letters.
+        has_checkpoint: With a checkpoint a dead letter counts when the run processes its batch, and not when a source
+            is read ahead.
+        lateness: How far streams may be out of order (ms).
+        clock: ``event`` or ``wall``.
+        heartbeat: After how long without input time advances nevertheless (ms).
+    """
+    from squall.streams import Sources, address, open_source, open_static
+    from squall.streams.clock import EventClock, WallClock
+    from squall.streams.dead_letters import Deferred
+
+    if sum(address.source(uri).path == "-" for uri in (*sources, *statics)) > 1:
+        raise UsageError("standard input (`-`) can be read once only")
+    ledgers = [Deferred(ledger) for _ in sources] if has_checkpoint else []
+    opened = [
+        open_source(uri, ledgers[number] if has_checkpoint else ledger, lateness) for number, uri in enumerate(sources)
+    ]
+    for source in opened:
+        messages.detail(f"source `{source.uri}`: {'live' if source.live else 'bounded'}")
+    streams = Sources(opened, WallClock() if clock == "wall" else EventClock(), heartbeat, ledgers)
+    return streams, chain.from_iterable([open_static(uri, ledger) for uri in statics])
+
+
+def documents_of(system: System, graphs: Sequence[str], given: Sequence[str], ledger: LedgerFile) -> Iterable[Event]:
+    """Returns the events of the graphs that the program names, except those that are streams."""
+    from squall.streams import address
+    from squall.streams.sources import documents
+
+    streams = {address.source(uri).get("stream") for uri in given}
+    return documents.load(system, dict(map(documents.place, graphs)), streams, ledger)
+
+
+def check_streams(system: System, sources: Sources, given: Sequence[str], statics: Sequence[str]) -> None:
+    """Checks that the program's streams are there, and warns of queries whose state grows without bound.
+
+    Statements without times in a bounded file are there from the beginning, and do not grow.
+
+    Raises:
+        UsageError: A stream that the program names is missing.
+    """
+    from squall.model.unbounded_state import unbounded_state_warnings
+    from squall.rdf import ALWAYS
+    from squall.streams import address
+    from squall.streams.sources.documents import check_streams
+
+    places = [address.source(uri) for uri in (*given, *statics)]
+    if all(place.scheme in ("file", "stdin") for place in places):  # the streams of a plug-in are not known yet
+        check_streams(system, {place.get("stream") for place in places})
+    grows = [source.live or source.earliest == ALWAYS for source in sources.sources]
+    growing = {place.get("stream") for place, is_growing in zip(places, grows, strict=False) if is_growing}
+    for warning in unbounded_state_warnings(system, growing):
+        messages.warning(warning)
+
+
+def check_clock(
+    clock: str, lateness: str, sources: Sequence[str], builder: str, capabilities: BuilderCapabilities
+) -> None:
+    """Checks ``--clock wall``: times of arrival are in order, and only a builder that sees each arrival has them."""
+    from squall.streams import address
+
+    if clock == "event":
+        return
+    if lateness != "0s" or any(address.source(uri).get("lateness") for uri in sources):
+        raise UsageError("with `--clock wall` nothing is late", hint="leave `lateness` out")
+    if not capabilities.wall_clock:
+        raise UsageError(
+            f"`--clock wall` does not go with the builder `{builder}`: it does not process events as they arrive",
+            hint="use a builder that has the wall clock: `squall list builders`",
+        )
+
+
+def length(option: str, text: str, least: int) -> int:
+    """Returns a length of time in ms. Raises UsageError if it is no length, or too short."""
+    from squall.model.windows import milliseconds
+
+    duration = milliseconds(text)
+    if duration < least:
+        raise UsageError(f"`{option} {text}` is too short")
+    return duration
+
+
+def moment(text: str) -> int:
+    """Returns the time (integer ms) of ``--now``. Raises UsageError."""
+    from squall.streams.formats.timestamps import time_of
+
+    try:
+        return time_of(text)
+    except SyntaxError as error:
+        raise UsageError(f"`--now {text}`: {error.msg}") from None

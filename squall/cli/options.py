@@ -1,0 +1,96 @@
+"""The arguments and options that several commands have, and the exit codes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import cloup
+
+from squall import plugins
+from squall.cli import completers, messages
+from squall.errors import UsageError
+
+FAILED, WRONG, INTERRUPTED = 1, 2, 130
+"""Exit codes: the run failed; the program or the arguments are wrong; it was interrupted. 0: success."""
+
+FILE = click.Path(path_type=Path)
+
+PROGRAMS = cloup.argument("programs", nargs=-1, metavar="PROGRAM...", shell_complete=completers.files)
+REQUIRED_PROGRAMS = cloup.argument(
+    "programs", nargs=-1, required=True, metavar="PROGRAM...", shell_complete=completers.files
+)
+LEXER = cloup.option(
+    "--lexer", metavar="NAME", shell_complete=completers.plugin_names(plugins.LEXERS),
+    help="The programs' language.  [default: by the file's extension]",
+)  # fmt: skip
+RULES = cloup.option(
+    "--rules", multiple=True, metavar="NAME", shell_complete=completers.rule_sets,
+    help="A rule set (rhodf, rdfs, rdfs-axioms, datatypes, owl2rl) whose conclusions the programs read. Without a "
+    "program the rule set itself is run.",
+)  # fmt: skip
+PROFILE = cloup.option(
+    "--profile", default="default", show_default=True, metavar="NAME", shell_complete=completers.profiles,
+    help="Behave like another engine: csparql, cqels, rspql, jena or squall2013.",
+)  # fmt: skip
+GRAPH = cloup.option(
+    "--graph", "graphs", multiple=True, metavar="IRI=FILE",
+    help="The file of a graph that a program names (FROM), or of a document that it imports.",
+)  # fmt: skip
+WINDOW = cloup.option(
+    "--window", default="", metavar="WINDOW",
+    help="The window of streams that have none of their own: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, "
+    "TRIPLES 100, TRIPLES 9 STEP 3.  [default: unbounded]",
+)  # fmt: skip
+OUTPUT = cloup.option(
+    "--output", type=click.Choice(["istream", "rstream", "dstream"]),
+    help="Emit what is new, all that holds, or what has ceased to hold.  [default: as the program says]",
+)  # fmt: skip
+REPORT = cloup.option(
+    "--report", metavar="POLICY", shell_complete=completers.names("close", "change", "nonempty", "periodic:"),
+    help="When windows report: close, change, nonempty or periodic:5s.  [default: close]",
+)  # fmt: skip
+PLANNER = cloup.option(
+    "--planner", default="rete", show_default=True, metavar="NAME",
+    shell_complete=completers.plugin_names(plugins.PLANNERS), help="The planner (`squall list planners`).",
+)  # fmt: skip
+BUILDER = cloup.option(
+    "--builder", default="iterator", show_default=True, metavar="NAME",
+    shell_complete=completers.plugin_names(plugins.BUILDERS), help="The engine (`squall list builders`).",
+)  # fmt: skip
+STATISTICS = cloup.option(
+    "--statistics", type=FILE, metavar="FILE",
+    help="Plan for data like those that `squall run --collect-statistics` counted.",
+)  # fmt: skip
+QUIET = cloup.option(
+    "-q", "--quiet", is_flag=True, expose_value=False, is_eager=True, callback=messages.set_quiet,
+    help="No progress and no summary: only errors, warnings, and what was lost.",
+)  # fmt: skip
+VERBOSE = cloup.option(
+    "-v", "--verbose", is_flag=True, expose_value=False, is_eager=True, callback=messages.set_verbose,
+    help="Say what happens; with an error, print the traceback of its cause.",
+)  # fmt: skip
+
+
+def check_files(programs: Sequence[str]) -> None:
+    """Raises UsageError if a program is no file. (With a lexer named, the Python interface also takes a text.)"""
+    for program in programs:
+        if not Path(program).is_file():
+            raise UsageError(f"the program `{program}` does not exist")
+
+
+class _PrintHandler(logging.Handler):
+    """Writes what the rules of a program print to standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(record.getMessage(), err=True)
+
+
+def show_prints() -> None:
+    """Shows what rules print (the logger ``squall.print``) from now on, unless it has another handler."""
+    logger = logging.getLogger("squall.print")
+    if not logger.handlers:
+        logger.setLevel(logging.INFO)
+        logger.addHandler(_PrintHandler())

@@ -1,0 +1,31 @@
+"""A line of description for each format, of sources and of sinks, for people who choose one."""
+
+from __future__ import annotations
+
+DESCRIPTIONS = {
+    "nt": "N-Triples: a statement on each line",
+    "ntt": "N-Triples with a time in front of each line",
+    "nq": "N-Quads: a statement on each line, with its graph",
+    "nqt": "N-Quads with a time in front of each line",
+    "ttl": "Turtle",
+    "trig": "TriG: Turtle with named graphs",
+    "rdf": "RDF/XML",
+    "jsonld": "JSON-LD",
+    "rdfp": "RDF Patch: transactions of additions and deletions",
+    "jelly": "Jelly: binary frames of statements",
+    "nt-messages": "RDF Messages of N-Triples: statements in groups",
+    "nq-messages": "RDF Messages of N-Quads",
+    "ttl-messages": "RDF Messages of Turtle",
+    "trig-messages": "RDF Messages of TriG",
+    "jelly-messages": "RDF Messages in Jelly, with times",
+    "ndjson": "a JSON object on each line, for each output",
+    "ndjson-evaluations": "a JSON object on each line, for each evaluation with all its answers",
+    "csv": "comma-separated values: the time, the rule and a column for each variable",
+    "tsv": "tab-separated values: the time, the rule and a column for each variable",
+    "table": "a table for the eye",
+    "srj": "SPARQL Query Results JSON",
+    "srx": "SPARQL Query Results XML",
+    "srcsv": "SPARQL Query Results CSV",
+    "srtsv": "SPARQL Query Results TSV",
+}
+"""The formats by name. Those of folders of tables (parquet, ...) belong to the builder that writes them."""
