@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from squall.cli import command
 from squall.wording import counted
 from tests.conftest import Install, Squall
 
@@ -245,3 +246,11 @@ def test_a_broken_plugin_is_a_warning_that_names_its_package(install: Install) -
     assert run.stdout == "<urn:b> <http://example.org/q> <urn:a> .\n"
     message = "plug-in warning: the function `broken` of `broken 1.0` cannot be loaded: NameError: name 'x' is not"
     assert run.stderr.startswith(message)
+
+
+@pytest.mark.parametrize("name", ["run", "check", "explain", "update"])
+def test_the_page_of_the_command_line_has_every_option(name: str) -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    section = page.partition(f"## squall {name}\n")[2].partition("\n## ")[0]
+    options = [option for parameter in command.commands[name].params for option in parameter.opts if "--" in option]
+    assert [option for option in options if option not in section] == []
