@@ -545,7 +545,7 @@ def test_explain(squall: Squall, stage: str) -> None:
     assert out == (GOLDEN / f"explain-{stage}.txt").read_text()
 
 
-def test_explain_shows_the_plan_unless_told_otherwise(squall: Squall) -> None:
+def test_explain_shows_the_plan_by_default(squall: Squall) -> None:
     assert squall("explain", "family.jena") == squall("explain", "family.jena", "--stage", "pps")
 
 
