@@ -104,7 +104,7 @@ class Statistics:
             raise UsageError(f"the statistics `{path}` cannot be read: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(
-                f"`{path}` has no statistics: {error}", hint="`squall build --collect-statistics` writes them"
+                f"`{path}` has no statistics: {error}", hint="`squall run --collect-statistics` writes them"
             ) from error
 
 

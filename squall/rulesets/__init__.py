@@ -35,7 +35,7 @@ def path(name: str) -> Path:
     """Returns the file of a rule set.
 
     Run as a program it also outputs the facts that its rules derive for each other. `squall.compile` with
-    ``rules=(name,)`` and ``squall build --rules NAME`` do not.
+    ``rules=(name,)`` and ``squall run --rules NAME`` do not.
 
     Raises:
         UsageError: There is no rule set of that name.

@@ -1,4 +1,4 @@
-"""SPARQL 1.1 Update requests, applied once to a dataset. (`squall build` runs them as standing rules.)
+"""SPARQL 1.1 Update requests, applied once to a dataset. (`squall run` runs them as standing rules.)
 
 The solutions of a pattern are the answer of a query over the current dataset (`squall.compile` and the later stages).
 They bind the variables of the templates. Source: SPARQL 1.1 Update, sections 3 and 4.
@@ -145,7 +145,7 @@ def _statement_warnings(statement: q.Statement) -> Iterator[SquallError]:
             return
         case query:
             kind = type(query).__name__.removesuffix("Query").upper()
-            raise TranslatorError(f"`{kind}` is no update", query.origin, "`squall build` runs queries")
+            raise TranslatorError(f"`{kind}` is no update", query.origin, "`squall run` runs queries")
 
 
 _NO_SUBJECT = "a literal cannot be the subject of a triple"

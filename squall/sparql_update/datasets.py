@@ -87,7 +87,7 @@ def read(uri: str, base: str | None = None, scope: str = "") -> Dataset:
     format, compressed = infer_format(location.path, location.get("format"))
     if format.timed or format.messages:
         kind = "timed" if format.timed else "a log of messages"
-        raise UsageError(f"`{uri}` is {kind}: it is no data set", hint="`squall build` reads streams")
+        raise UsageError(f"`{uri}` is {kind}: it is no data set", hint="`squall run` reads streams")
     if base is None and location.path != "-":
         base = Path(location.path).absolute().as_uri()
     graphs = _graphs(location.path, format, compressed, base, suffix(f"{location.path}{scope}"))

@@ -44,7 +44,7 @@ def open_splittable(
         if option in dict(place.options):
             raise UsageError(f"`{option}` in `{uri}` means nothing to {reader}", hint=hint)
     source = open_source(uri, losses)
-    hint = "`squall build` reads it, on every builder"
+    hint = "`squall run` reads it, on every builder"
     if source.removals:
         raise UsageError(f"`{uri}` takes statements back, which rows cannot", hint=hint)
     if not isinstance(source, Splittable):
