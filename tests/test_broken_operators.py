@@ -496,7 +496,7 @@ PATCHES: dict[str, tuple[type, Callable[[pytest.MonkeyPatch], None], System, str
 
 @pytest.fixture(autouse=True)
 def _no_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What works on large instants has operators of its own (tests/test_bulk.py)."""
+    """What works on large instants has operators of its own (tests/test_snapshot.py)."""
     monkeypatch.setattr(job, "fits", lambda plan: False)
 
 

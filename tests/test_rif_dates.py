@@ -69,7 +69,7 @@ NOON, DAY, MONTH = at("1999-05-31T13:20:10.50-05:00"), dtd("P1D"), ymd("P1M")
         ("timezone-from-time", (at("13:20:00+14:00"),), dtd("PT14H")), ("timezone-from-time", (at("13:20:00"),), None),
     ],
 )  # fmt: skip
-def test_parts(name: str, given: tuple[Term, ...], result: Result) -> None:
+def test_splits(name: str, given: tuple[Term, ...], result: Result) -> None:
     check(name, given, result)
 
 

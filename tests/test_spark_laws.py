@@ -1,4 +1,4 @@
-"""Programs that hypothesis makes up, on Spark itself, in any micro-batches; tests/test_supersteps.py tries many more
+"""Programs that hypothesis makes up, on Spark itself, in any micro-batches; tests/test_micro_batches.py tries many more
 without it."""
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ from squall.plan import Input, Node, Plan
 from squall.plan.operators import Column, DerivedStream, Join, Match, Scan, Select, Sink, Unit
 from squall.plan.partitioning import derived_stream_columns, output_columns, subject_column
 from squall.plan.validation import check
-from squall.planners.partitioning import group
+from squall.planners.partitioning import assign_partitioning
 from squall.rdf import QUAD, Event, Term, Triple, iri
 from squall.rdf.row_tags import QUAD_TAG
 from squall.testing import assert_as_oracle, stream
@@ -150,7 +150,7 @@ def by_hand(
         nodes.append(Node(f"a{number}", answer, (Input(f"m{number}"),)))
     ends = tuple(Input(node.id) for node in nodes if isinstance(node.op, Select))
     end = Sink(output, sources=(Source(),), report=report)
-    return Plan(tuple(group([*nodes, Node("end", end, ends)])), "by hand")
+    return Plan(tuple(assign_partitioning([*nodes, Node("end", end, ends)])), "by hand")
 
 
 def test_what_is_alike_goes_to_one_place_wherever_it_comes_from() -> None:
@@ -188,7 +188,7 @@ def test_what_meets_in_one_task_is_said_by_input() -> None:
     plan = by_hand([None, 0], queries=("q", "other"))
     hides = Select(("x",), (0,), ("other",), ((Column(1), False),))
     nodes = [replace(node, op=hides) if node.id == "a1" else node for node in plan.nodes]
-    plan = replace(plan, nodes=tuple(group(nodes)))
+    plan = replace(plan, nodes=tuple(assign_partitioning(nodes)))
     assert sink_columns(plan) == [(1, 2), ()]
     assert describe(plan).endswith("end grouped by [1, 2]; a single task has all rows of input 2")
 

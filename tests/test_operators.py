@@ -2,7 +2,7 @@
 
 Signed entries come in any order and in any batches; at every instant what has come out has to add up to what the
 counterpart makes of what has gone in. An operator that keeps rows may be stopped and go on somewhere else, and forgets
-what has ended. Those that look at whole instants have tests of their own (test_timeline.py, test_deliver.py).
+what has ended. Those that look at whole instants have tests of their own (test_event_time.py, test_output.py).
 """
 
 from __future__ import annotations
