@@ -1,11 +1,12 @@
-"""The orders of a body that are least, whatever the order in which it is written and the names of its variables.
+"""The canonical join orders of a body, independent of the order of its text and of the names of its variables.
 
-Joinable by joinable, what joins the rest comes first, then what most rules have, then what has the least code. Where
-several are equal in that, all orders are carried on until something tells them apart: canonical labelling by search
-(McKay and Piperno, "Practical graph isomorphism, II", 2014). Orders that differ only in variables that stand nowhere
-else in the rule are one. Where there are still too many for a body of this size, those are carried on whose joinables
-come first by what surrounds them (colour refinement); which of those that also this leaves equal may then depend on how
-the rule is written. That costs sharing, never more.
+A joinable that shares a variable with the ones before it comes first, then the one that most rules have, then the one
+with the least code. All orders that are equal so far are continued until something distinguishes them. This is
+canonical labelling by search (McKay and Piperno, "Practical graph isomorphism, II", 2014).
+
+Orders that differ only in single-use variables count as one. If there are still too many orders for a body of this
+size, colour refinement ranks them by the surroundings of their joinables, and only the first are continued. The choice
+among those that are equal even then may depend on how the rule is written. That costs sharing, but no correctness.
 """
 
 from __future__ import annotations
@@ -16,146 +17,175 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from squall.model import Variable
-from squall.planners.lowering.columns import shared
+from squall.planners.lowering.columns import shared_columns
 from squall.planners.lowering.rule_plans import Rows
 
-CARRIED = 256
-"""How many orders of a body are carried on at most."""
-STEPS = 600_000
-"""How many steps are looked at in all, about: a long body has fewer orders carried on."""
+MAX_ORDERS = 256
+"""The largest number of orders of a body that are continued."""
+MAX_STEPS = 600_000
+"""About the largest number of search steps in all. A long body has fewer orders continued."""
 
 Rank = tuple[int, int, str]
-"""Of a joinable, how many patterns are like it (a negative number), how many columns it has, and its code: that with
-the least rank comes first."""
+"""The rank of a joinable: the negated number of patterns like it, its number of columns, and its code. The least comes
+first.
+"""
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """A joinable that has been planned. forms: one node, with its variables in each way that makes no difference."""
+class PlannedJoinable:
+    """A joinable of a body that has been planned.
+
+    Attributes:
+        rank: The rank of the joinable.
+        forms: One node, with its variables in each assignment to columns that means the same.
+    """
 
     rank: Rank
     forms: tuple[Rows, ...]
 
 
 @dataclass(frozen=True)
-class Order:
-    """A body in some order: the columns that its joins have made so far, what is joined, and the rest.
+class JoinOrder:
+    """A body of which some joinables are in order.
 
-    chosen: of what is joined, its number in the body and the number of its form. left: the numbers of the rest.
+    Attributes:
+        names: The columns of the join so far.
+        joined: The joined rows, in order.
+        variables: The variables that the join binds.
+        choices: For each joined joinable its number in the body and the number of its form.
+        remaining: The numbers of the other joinables.
     """
 
     names: tuple[Variable, ...] = ()
     joined: tuple[Rows, ...] = ()
-    known: frozenset[Variable] = frozenset()
-    chosen: tuple[tuple[int, int], ...] = ()
-    left: tuple[int, ...] = ()
+    variables: frozenset[Variable] = frozenset()
+    choices: tuple[tuple[int, int], ...] = ()
+    remaining: tuple[int, ...] = ()
 
 
-Marks = list[list[tuple[object, ...]]]
-"""For each joinable and each of its forms what it has in common with those that differ in private variables alone."""
+Signatures = list[list[tuple[object, ...]]]
+"""For each joinable and each of its forms a value that is equal for forms that differ only in single-use variables."""
 
 
-class Step(NamedTuple):
+class Candidate(NamedTuple):
     """A joinable, by its number, that could come next in an order, in one of its forms."""
 
     code: Any
-    """That with the least code comes next."""
-    order: Order
+    """The sort key: the candidate with the least code comes next."""
+    order: JoinOrder
     number: int
     form: int
     rows: Rows
 
 
-def least(leaves: Sequence[Leaf], seed: Rows | None, private: Callable[[], Collection[Variable]]) -> list[Order]:
-    """The orders of a body that are least. seed: rows that are joined first. private: the variables that stand in one
-    place of the rule alone."""
-    first = Order(left=tuple(range(len(leaves))))
-    if seed is not None:
-        first = replace(first, names=seed.names, joined=(seed,), known=frozenset(seed.names))
+def least_orders(
+    joinables: Sequence[PlannedJoinable], correlated: Rows | None, local_variables: Callable[[], Collection[Variable]]
+) -> list[JoinOrder]:
+    """Returns the least join orders of a body.
+
+    Args:
+        joinables: The joinables of the body.
+        correlated: Rows that are joined first.
+        local_variables: Returns the variables that occur only once in the rule.
+    """
+    first = JoinOrder(remaining=tuple(range(len(joinables))))
+    if correlated is not None:
+        first = replace(first, names=correlated.names, joined=(correlated,), variables=frozenset(correlated.names))
     orders = [first]
-    marks: Marks = []
-    for _ in leaves:
-        steps = _least(step for order in orders for step in _steps(order, leaves))
-        if len(steps) > 1:
-            marks = marks or [_marks(leaf, private()) for leaf in leaves]
-            steps = _least(map(_joining, _apart(steps, marks)))
-        orders = _carried(list(map(_with, steps)), leaves, marks) if len(steps) > 1 else [_with(steps[0])]
+    signatures: Signatures = []
+    for _ in joinables:
+        candidates = _least_candidates(step for order in orders for step in _candidates(order, joinables))
+        if len(candidates) > 1:
+            signatures = signatures or [_signatures(joinable, local_variables()) for joinable in joinables]
+            candidates = _least_candidates(map(_with_join_code, _distinct_candidates(candidates, signatures)))
+        orders = (
+            _limited(list(map(_extended, candidates)), joinables, signatures)
+            if len(candidates) > 1
+            else [_extended(candidates[0])]
+        )
     return orders
 
 
-def _steps(order: Order, leaves: Sequence[Leaf]) -> Iterator[Step]:
-    """Each joinable that could come next: what has a variable in common with the rest is first, and then the rank."""
-    for number in order.left:
-        leaf = leaves[number]
-        for form, rows in enumerate(leaf.forms):
-            apart = bool(order.joined and rows.names) and order.known.isdisjoint(rows.names)
-            yield Step((apart, leaf.rank), order, number, form, rows)
+def _candidates(order: JoinOrder, joinables: Sequence[PlannedJoinable]) -> Iterator[Candidate]:
+    """Yields each joinable that could come next. Its code is whether it shares no variable, and then its rank."""
+    for number in order.remaining:
+        joinable = joinables[number]
+        for form, rows in enumerate(joinable.forms):
+            is_separate = bool(order.joined and rows.names) and order.variables.isdisjoint(rows.names)
+            yield Candidate((is_separate, joinable.rank), order, number, form, rows)
 
 
-def _joining(step: Step) -> Step:
-    """The step, with what it joins on as its code."""
-    return step._replace(code=shared(Rows("", step.order.names), step.rows))
+def _with_join_code(candidate: Candidate) -> Candidate:
+    """Returns the candidate with the columns that it joins on as its code."""
+    return candidate._replace(code=shared_columns(Rows("", candidate.order.names), candidate.rows))
 
 
-def _least(steps: Iterable[Step]) -> list[Step]:
-    """The steps with the least code."""
-    steps_list = list(steps)
-    least = min(step.code for step in steps_list)
-    return [step for step in steps_list if step.code == least]
+def _least_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Returns the candidates with the least code."""
+    candidate_list = list(candidates)
+    least_orders = min(step.code for step in candidate_list)
+    return [step for step in candidate_list if step.code == least_orders]
 
 
-def _with(step: Step) -> Order:
-    """The order with the joinable next."""
-    order, rows = step.order, step.rows
-    return Order(
-        (*order.names, *(name for name in rows.names if name not in order.known)),
+def _extended(candidate: Candidate) -> JoinOrder:
+    """Returns the order with the candidate as its next joinable."""
+    order, rows = candidate.order, candidate.rows
+    return JoinOrder(
+        (*order.names, *(name for name in rows.names if name not in order.variables)),
         (*order.joined, rows),
-        order.known.union(rows.names),
-        (*order.chosen, (step.number, step.form)),
-        tuple(number for number in order.left if number != step.number),
+        order.variables.union(rows.names),
+        (*order.choices, (candidate.number, candidate.form)),
+        tuple(number for number in order.remaining if number != candidate.number),
     )
 
 
-def _apart(steps: Iterable[Step], marks: Marks) -> Iterable[Step]:
-    """Of the steps of an order that are alike but for private variables the first."""
-    distinct_steps: dict[tuple[int, object], Step] = {}
-    for step in steps:
-        distinct_steps.setdefault((id(step.order), marks[step.number][step.form]), step)
-    return distinct_steps.values()
+def _distinct_candidates(candidates: Iterable[Candidate], signatures: Signatures) -> Iterable[Candidate]:
+    """Returns the first of the candidates of each order that differ only in single-use variables."""
+    distinct: dict[tuple[int, object], Candidate] = {}
+    for step in candidates:
+        distinct.setdefault((id(step.order), signatures[step.number][step.form]), step)
+    return distinct.values()
 
 
-def _carried(orders: Sequence[Order], leaves: Sequence[Leaf], marks: Marks) -> list[Order]:
-    """Of orders that are alike but for private variables the first, and not too many."""
-    apart: dict[tuple[object, ...], Order] = {}
+def _limited(
+    orders: Sequence[JoinOrder], joinables: Sequence[PlannedJoinable], signatures: Signatures
+) -> list[JoinOrder]:
+    """Returns the first of the orders that differ only in single-use variables, and not too many of them."""
+    distinct_orders: dict[tuple[object, ...], JoinOrder] = {}
     for order in orders:
-        apart.setdefault(tuple(marks[number][form] for number, form in order.chosen), order)
-    carried = list(apart.values())
-    most = max(1, min(CARRIED, STEPS // len(leaves) ** 2))
-    if len(carried) > most:
-        colours = _colours(leaves)
-        carried.sort(key=lambda order: [colours[number] for number, _ in order.chosen])
-    return carried[:most]
+        distinct_orders.setdefault(tuple(signatures[number][form] for number, form in order.choices), order)
+    result = list(distinct_orders.values())
+    max_orders = max(1, min(MAX_ORDERS, MAX_STEPS // len(joinables) ** 2))
+    if len(result) > max_orders:
+        colours = _colours(joinables)
+        result.sort(key=lambda order: [colours[number] for number, _ in order.choices])
+    return result[:max_orders]
 
 
-def _marks(leaf: Leaf, private: Collection[Variable]) -> list[tuple[object, ...]]:
-    forms = [(rows.node, *(None if name in private else name for name in rows.names)) for rows in leaf.forms]
+def _signatures(joinable: PlannedJoinable, local_variables: Collection[Variable]) -> list[tuple[object, ...]]:
+    forms = [
+        (rows.node, *(None if name in local_variables else name for name in rows.names)) for rows in joinable.forms
+    ]
     return [(form, *sorted(forms, key=repr)) for form in forms]
 
 
-def _colours(leaves: Sequence[Leaf]) -> list[int]:
-    """A number for each joinable: the same for those that neither their rank tells apart, nor what joins them, nor what
-    joins that."""
-    colours = _numbered([leaf.rank for leaf in leaves])
+def _colours(joinables: Sequence[PlannedJoinable]) -> list[int]:
+    """Returns a colour for each joinable by colour refinement.
+
+    Two joinables have the same colour if neither their rank, nor what joins them, nor what joins that distinguishes
+    them.
+    """
+    colours = _numbered([joinable.rank for joinable in joinables])
     while True:
         places: defaultdict[Variable, list[tuple[int, int]]] = defaultdict(list)
-        for colour, leaf in zip(colours, leaves, strict=True):
-            for rows in leaf.forms:
+        for colour, joinable in zip(colours, joinables, strict=True):
+            for rows in joinable.forms:
                 for place, name in enumerate(rows.names):
                     places[name].append((colour, place))
         around = dict(zip(places, _numbered([sorted(position_list) for position_list in places.values()]), strict=True))
         colour_keys = [
-            (colour, sorted([around[name] for name in rows.names] for rows in leaf.forms))
-            for colour, leaf in zip(colours, leaves, strict=True)
+            (colour, sorted([around[name] for name in rows.names] for rows in joinable.forms))
+            for colour, joinable in zip(colours, joinables, strict=True)
         ]
         refined = _numbered(colour_keys)
         if len(set(refined)) == len(set(colours)):
@@ -164,7 +194,7 @@ def _colours(leaves: Sequence[Leaf]) -> list[int]:
 
 
 def _numbered(codes: Sequence[Any]) -> list[int]:
-    """For each code its number among all that there are, in their order."""
+    """Returns the number of each code among the distinct codes, in their order."""
     numbers: dict[str, int] = {}
     for code in sorted(codes):
         numbers.setdefault(repr(code), len(numbers))

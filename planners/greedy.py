@@ -1,4 +1,7 @@
-"""The greedy planner: each rule by itself, most selective pattern first, nothing shared but the reading of sources."""
+"""The greedy planner: plans each rule by itself, the most selective pattern first.
+
+Rules share nothing but the scans of sources.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,11 @@ def plan(system: System) -> Plan:
 
 
 def body(draft: Draft, joinables: Sequence[Joinable], rows_of: Callable[[Joinable], Rows]) -> Rows:
-    """A left-deep tree: always the joinable with the most that is bound among those that join with what there is."""
+    """Joins the joinables in a left-deep tree.
+
+    The next joinable is always the one with the most bound slots among those that share a variable with the rows so
+    far.
+    """
     remaining = list(joinables)
     rows: Rows | None = None
     while remaining:
@@ -36,7 +43,10 @@ def body(draft: Draft, joinables: Sequence[Joinable], rows_of: Callable[[Joinabl
 
 
 def _rank(joinable: Joinable, bound: set[Variable]) -> tuple[bool, int]:
-    """Connected first, then by the number of bound slots; the earlier in the text wins a tie."""
+    """Returns the rank of a joinable: connected ones first, then those with more bound slots.
+
+    The earlier joinable in the text wins a tie.
+    """
     names = set(variables(joinable))
     slots = joinable.slots if isinstance(joinable, Pattern | AtomPattern) else ()
     constants = sum(not isinstance(slot, Variable) for slot in slots)

@@ -1,12 +1,16 @@
-"""Grouping columns: by which columns of its rows each edge into an operator that keeps rows has to be partitioned.
+"""Hash partitioning: assigns the columns by which the rows on each edge into a stateful operator are partitioned.
 
-A join groups by all the columns it joins on, or by those of them by which one of its inputs is grouped already: joins
-on the same variables then need no data moved between them. The same goes for the keys of a `Group` or a `Slice`, and
-for all columns where an expression takes the time. Facts are grouped by their subject where it varies, also those of
-streams that the program makes. What is told stays where it lies, if that tells rows that are alike to one place: else
-facts go by their subject, and solutions by all of their values. What looks at all rows of an instant (a `Slice` without
-keys, `Update`, a `DerivedStream` that is read by triples, a query whose solutions are told in order) or follows paths
-through them (`TransitiveClosure`) has them all in one place."""
+A join is partitioned by all of its key columns, or by those of them by which one of its inputs is already partitioned.
+Joins on the same variables then need no exchange between them. The same goes for the keys of a `Group` or a `Slice`,
+and for all columns where an expression takes the time.
+
+Facts are partitioned by their subject if it varies, also those of derived streams. Output keeps the partitioning that
+it has if that sends equal rows to one task. Otherwise facts are partitioned by their subject, and solutions by all of
+their values.
+
+Operators that need all rows of an instant have no key, so that one task gets all rows. These are `Slice` without keys,
+`Update`, `TransitiveClosure`, a `DerivedStream` that is read by triples, and a query with ordered output.
+"""
 
 from __future__ import annotations
 
@@ -48,136 +52,145 @@ from squall.plan.partitioning import (
 )
 
 
-def group(nodes: Sequence[Node]) -> list[Node]:
-    """The nodes, with `columns` on their edges. Nodes are listed inputs first."""
-    return _Grouping(nodes).result()
+def assign_partitioning(nodes: Sequence[Node]) -> list[Node]:
+    """Returns the nodes with `columns` on their edges. The nodes are listed inputs first."""
+    return _Partitioner(nodes).result()
 
 
-class _Grouping:
+class _Partitioner:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = nodes
         self.by_id = {node.id: node for node in nodes}
         self.widths = Plan(tuple(nodes)).widths
-        self.keys: dict[str, Columns | None] = {}
-        """By which columns the rows that a node makes are grouped; None: by none, or not decided yet."""
-        self.wanted: dict[tuple[str, int], Columns] = {}
-        """By which columns the rows on an edge (node, port) have to be grouped."""
+        self.partitionings: dict[str, Columns | None] = {}
+        """The columns by which the output rows of a node are partitioned. None: by none, or not decided yet."""
+        self.edge_columns: dict[tuple[str, int], Columns] = {}
+        """The columns by which the rows on an edge (node, port) have to be partitioned."""
 
     def result(self) -> list[Node]:
         for node in self.nodes:
-            self.keys[node.id] = self._key(node)
+            self.partitionings[node.id] = self._partition(node)
         for node in self.nodes:
             if isinstance(node.op, Distinct):
-                key = self.keys[node.id]
-                self._want(node, tuple(range(node.op.by)) if key is None else key)
+                key = self.partitionings[node.id]
+                self._require(node, tuple(range(node.op.by)) if key is None else key)
         return [self._annotated(node) for node in self.nodes]
 
     def _annotated(self, node: Node) -> Node:
-        edges = [Input(edge.node, self.wanted.get((node.id, at)), edge.feedback) for at, edge in enumerate(node.inputs)]
+        edges = [
+            Input(edge.node, self.edge_columns.get((node.id, at)), edge.feedback) for at, edge in enumerate(node.inputs)
+        ]
         return Node(node.id, node.op, tuple(edges))
 
-    def _key(self, node: Node) -> Columns | None:
+    def _partition(self, node: Node) -> Columns | None:
         match node.op:
             case Join(on=on) | LeftJoin(on=on):
-                return positions(node.op.keep, tuple(left for left, _ in self._join(node, on)))
+                return positions(node.op.keep, tuple(left for left, _ in self._partition_join(node, on)))
             case AntiJoin(on=on):
-                return tuple(left for left, _ in self._join(node, on))
+                return tuple(left for left, _ in self._partition_join(node, on))
             case Distinct():
-                return self._facts_key(node.id)
+                return self._facts_partitioning(node.id)
             case Group(keys=keys):
-                return self._group(node, keys)
+                return self._partition_group(node, keys)
             case Slice(keys=keys):
-                return self._within(node, keys)
+                return self._partition_within(node, keys)
             case TransitiveClosure():
-                self._want(node, ())
+                self._require(node, ())
                 return (0,)  # where its pairs begin, since builders may share it out by that
             case Update():
-                return self._want(node, ())
+                return self._require(node, ())
             case DerivedStream():
-                return self._want(node, ()) if is_whole(node.op) else self._feed(node, node.op)
+                return self._require(node, ()) if is_whole(node.op) else self._partition_derived_stream(node, node.op)
             case Filter() | Extend() if is_time_dependent(node.op):
-                return self._within(node, tuple(range(self.widths[node.inputs[0].node])))
+                return self._partition_within(node, tuple(range(self.widths[node.inputs[0].node])))
             case ConstantFilter() | Filter() | Extend() | TableFunction() | Project():
-                return output_columns(node.op, self.keys[node.inputs[0].node])
+                return output_columns(node.op, self.partitionings[node.inputs[0].node])
             case Union():
-                first, *other_keys = (self.keys[edge.node] for edge in node.inputs)
+                first, *other_keys = (self.partitionings[edge.node] for edge in node.inputs)
                 return first if all(key == first for key in other_keys) else None
             case Sink():
-                self._sink_partitioning(node, node.op)
+                self._partition_sink(node, node.op)
         return None
 
-    def _group(self, node: Node, keys: Columns) -> Columns | None:
-        return positions(keys, self._within(node, keys))
+    def _partition_group(self, node: Node, keys: Columns) -> Columns | None:
+        return positions(keys, self._partition_within(node, keys))
 
-    def _within(self, node: Node, keys: Columns) -> Columns:
-        """By all keys, or by those of them by which the rows lie together already."""
-        lies = self.keys[node.inputs[0].node]
-        return self._want(node, lies if lies and set(lies) <= set(keys) else keys)
+    def _partition_within(self, node: Node, keys: Columns) -> Columns:
+        """Requires a partitioning by the keys, or by those keys by which the rows are partitioned already."""
+        partitioning = self.partitionings[node.inputs[0].node]
+        return self._require(node, partitioning if partitioning and set(partitioning) <= set(keys) else keys)
 
-    def _want(self, node: Node, columns: Columns) -> Columns:
+    def _require(self, node: Node, columns: Columns) -> Columns:
         for port in range(len(node.inputs)):
-            self.wanted[node.id, port] = columns
+            self.edge_columns[node.id, port] = columns
         return columns
 
-    def _feed(self, node: Node, op: DerivedStream) -> Columns | None:
-        """By what the facts of a stream that is made lie as they are read."""
-        self._sink_partitioning(node, op)
+    def _partition_derived_stream(self, node: Node, op: DerivedStream) -> Columns | None:
+        """Returns the columns by which the facts of a derived stream are partitioned where they are read."""
+        self._partition_sink(node, op)
         templates = (template_of(edge.node, self.by_id) for edge in node.inputs)
         read = {
-            derived_stream_columns(op, template, self.wanted[node.id, port]) for port, template in enumerate(templates)
+            derived_stream_columns(op, template, self.edge_columns[node.id, port])
+            for port, template in enumerate(templates)
         }
         return read.pop() if len(read) == 1 else None
 
-    def _sink_partitioning(self, node: Node, op: DerivedStream | Sink) -> None:
-        """What is told of one kind, and so may be alike, goes by the same columns."""
+    def _partition_sink(self, node: Node, op: DerivedStream | Sink) -> None:
+        """Requires the same partitioning for all inputs of one kind, since rows of one kind may be equal."""
         for ports in inputs_by_kind(node, self.by_id).values():
             key = self._together(op, [self.by_id[node.inputs[port].node] for port in ports])
-            self.wanted.update(dict.fromkeys(((node.id, port) for port in ports), key))
+            self.edge_columns.update(dict.fromkeys(((node.id, port) for port in ports), key))
 
     def _together(self, sink: DerivedStream | Sink, inputs: Sequence[Node]) -> Columns:
-        """By what the rows of some nodes go that are of one kind: to one place, if all of them are a sequence; by those
-        columns by which all of them lie already; else facts by their subject, and solutions by all of their values."""
+        """Returns the partitioning that rows of one kind share.
+
+        It is none if they are a sequence, so that one task gets them all. It is the partitioning that all of the nodes
+        have already, if they agree. Otherwise facts are partitioned by their subject, and solutions by all of their
+        values.
+        """
         if is_sequence(sink, (node.op for node in inputs)):
             return ()
-        partitionings = {self._lies(node) for node in inputs}
+        partitionings = {self._output_partitioning(node) for node in inputs}
         partitioning = partitionings.pop() if len(partitionings) == 1 else None
-        return self._apart(inputs) if partitioning is None else partitioning
+        return self._distinguishing_columns(inputs) if partitioning is None else partitioning
 
-    def _lies(self, node: Node) -> Columns | None:
-        """By what rows that are told lie already, if that is known."""
+    def _output_partitioning(self, node: Node) -> Columns | None:
+        """Returns the columns by which output rows are already partitioned, if that is known."""
         if not isinstance(node.op, Select | Construct):
-            return self.keys[node.id]
-        lies = output_columns(node.op, self._settled(node.inputs[0].node))
-        return self._facts_key(node.id) if lies is None else lies
+            return self.partitionings[node.id]
+        partitioning = output_columns(node.op, self._settle(node.inputs[0].node))
+        return self._facts_partitioning(node.id) if partitioning is None else partitioning
 
-    def _apart(self, inputs: Sequence[Node]) -> Columns:
-        """By what rows of one kind that are told can be told apart."""
+    def _distinguishing_columns(self, inputs: Sequence[Node]) -> Columns:
+        """Returns the columns that distinguish output rows of one kind."""
         if isinstance(inputs[0].op, Select):
             return tuple(range(1, len(inputs[0].op.columns) + 1))
         return (min(subject_column(template_of(node.id, self.by_id)) for node in inputs),)
 
-    def _settled(self, id: str) -> Columns | None:
-        """By what the rows of a node lie, once a set for which nobody has decided lies by all of its columns."""
+    def _settle(self, id: str) -> Columns | None:
+        """Returns the partitioning of a node. A `Distinct` that has none yet is partitioned by all of its columns."""
         node = self.by_id[id]
         match node.op:
-            case Distinct(by=by) if self.keys[id] is None:
-                self.keys[id] = tuple(range(by))
+            case Distinct(by=by) if self.partitionings[id] is None:
+                self.partitionings[id] = tuple(range(by))
             case ConstantFilter() | Filter() | Extend() | TableFunction() | Project() if not is_stateful(node.op):
-                self.keys[id] = output_columns(node.op, self._settled(node.inputs[0].node))
-        return self.keys[id]
+                self.partitionings[id] = output_columns(node.op, self._settle(node.inputs[0].node))
+        return self.partitionings[id]
 
-    def _join(self, node: Node, on: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    def _partition_join(self, node: Node, on: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
         left, right = (edge.node for edge in node.inputs)
-        pairs = _aligned(on, self.keys[left], self.keys[right])
+        pairs = _aligned_keys(on, self.partitionings[left], self.partitionings[right])
         for port, id in enumerate((left, right)):
-            self.wanted[node.id, port] = tuple(pair[port] for pair in pairs)
-            if self.keys[id] is None and isinstance(self.by_id[id].op, Distinct):
-                self.keys[id] = self.wanted[node.id, port]
+            self.edge_columns[node.id, port] = tuple(pair[port] for pair in pairs)
+            if self.partitionings[id] is None and isinstance(self.by_id[id].op, Distinct):
+                self.partitionings[id] = self.edge_columns[node.id, port]
         return pairs
 
-    def _facts_key(self, id: str) -> Columns | None:
-        """The subject of facts made by rules, if that varies, else the first column that does; what holds a match's
-        rows follows the first join."""
+    def _facts_partitioning(self, id: str) -> Columns | None:
+        """Returns the partitioning of derived facts: the subject if it varies, else the first column that does.
+
+        The rows of a match have none of their own: they follow the first join.
+        """
         template = template_of(id, self.by_id)
         if template is None:
             return None
@@ -186,10 +199,13 @@ class _Grouping:
         return (subject,) if subject in varying or not varying else (varying[0],)
 
 
-def _aligned(
+def _aligned_keys(
     on: tuple[tuple[int, int], ...], left: Columns | None, right: Columns | None
 ) -> tuple[tuple[int, int], ...]:
-    """The pairs to group by: those by which the left, else the right input is grouped already, else all."""
+    """Returns the key pairs to partition by.
+
+    They are those by which the left, or else the right, input is already partitioned, and otherwise all.
+    """
     for side, key in enumerate((left, right)):
         aligned_pairs = [pair for column in key or () for pair in on if pair[side] == column]
         if key and len(aligned_pairs) == len(key):

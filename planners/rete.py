@@ -1,11 +1,15 @@
-"""The Rete planner: every rule in canonical form, and equal work done once (Forgy 1982; Doorenbos 1995 on sharing).
+"""The Rete planner: brings every rule into canonical form, and shares equal nodes among rules.
 
-A node is named by a digest of its operator and its inputs, so that sharing is equality. For equal work to be equal
-nodes, whatever the order of a body and the names of its variables, the body is brought into a canonical order: the
-patterns that most rules have come first (long shared prefixes), and among the orders that this leaves, the one whose
-joins, predicates and consequences have the least code (`squall.planners.canonical_order`). For the same reason a part
-of a body (a sub-query, a union) has not one result but several: one node, and each way in which its variables may lie
-in the columns without making a difference."""
+Sources: Forgy 1982; Doorenbos 1995 on node sharing.
+
+A node is named by a digest of its operator and its inputs, so that sharing is equality. Equal work should give equal
+nodes, whatever the order of a body and the names of its variables. So the body is brought into a canonical order. The
+patterns that most rules have come first, which gives long shared prefixes. Among the remaining orders the one is taken
+whose joins, predicates and consequences have the least code (`squall.planners.canonical_order`).
+
+For the same reason a part of a body (a subquery, a union) has not one result but several forms: one node, with each
+assignment of its variables to columns that means the same.
+"""
 
 from __future__ import annotations
 
@@ -40,48 +44,48 @@ from squall.model.stratification import is_time_dependent
 from squall.plan import Plan
 from squall.plan.cardinality import Statistics
 from squall.plan.operators import Match
-from squall.planners.canonical_order import CARRIED, Leaf, Order, Rank, least
+from squall.planners.canonical_order import MAX_ORDERS, JoinOrder, PlannedJoinable, Rank, least_orders
 from squall.planners.lowering.columns import union
 from squall.planners.lowering.compatible_joins import join
 from squall.planners.lowering.plan_builder import digest
-from squall.planners.lowering.plan_outputs import End, ended, grouped
+from squall.planners.lowering.plan_outputs import RuleOutput, assemble, partitioned
 from squall.planners.lowering.rule_plans import (
     Draft,
     Rows,
+    apply_modifiers,
     apply_predicate,
-    counts,
-    ends,
-    holds,
+    consequence_nodes,
+    correlated_bindings,
+    counts_solutions,
+    is_correlated,
     is_effect,
     is_query,
-    is_seeded,
     match_node,
     match_of,
-    modified,
-    read,
-    seed_of,
+    scan_nodes,
+    stores_rows,
     unit,
 )
-from squall.planners.lowering.scope import Names, alone, is_closed, mentioned
+from squall.planners.lowering.scope import Names, is_closed, mentioned, single_use_variables
 from squall.planners.lowering.walk import walk
-from squall.planners.passes.eliminate_distinct import drop_checks
+from squall.planners.passes.eliminate_distinct import eliminate_distinct
 from squall.planners.passes.join_order import order_joins
-from squall.planners.passes.prune_columns import drop_columns
-from squall.planners.passes.push_filters import push_tests
+from squall.planners.passes.prune_columns import prune_columns
+from squall.planners.passes.push_filters import push_filters
 from squall.planners.passes.share_constants import share_constants
-from squall.planners.passes.transitive_closure import close
+from squall.planners.passes.transitive_closure import introduce_closures
 
 Pass = Callable[[Plan, Statistics | None], Plan]
-"""A plan to one that means the same, by statistics of the data where there are any."""
+"""A pass turns a plan into an equivalent one. It is given statistics of the data, if there are any."""
 
 PASSES: tuple[Pass, ...] = (
-    close,  # a transitive rule is an operator of its own
-    share_constants,  # rules that differ in a constant share a join: of thousands, one body is left to be ordered
-    order_joins,  # what costs least is joined first
-    share_constants,  # and where that has brought the constants together
-    push_tests,  # tests are made as early as can be
-    drop_columns,  # what is not read later is not kept
-    drop_checks,  # duplicates are not looked for where nobody can tell
+    introduce_closures,  # transitive rules become an operator
+    share_constants,  # rules that differ in a constant share a join, so that one body remains to be ordered
+    order_joins,  # the cheapest joins come first
+    share_constants,  # the new order may allow more sharing
+    push_filters,  # filters apply as early as possible
+    prune_columns,  # columns that nothing reads are dropped
+    eliminate_distinct,  # duplicates stay where no consequence depends on them
 )
 
 
@@ -96,20 +100,25 @@ def plan(system: System, statistics: Statistics | None = None, passes: Sequence[
     Raises:
         PlannerError: The system cannot be planned.
     """
-    planner = _Rete(system)
+    planner = _RetePlanner(system)
     specs = output_specs(system)
-    ends = [End(node, spec) for spec in specs for rule in spec.rules for node in planner.rule(rule)]
-    result = ended(planner.draft, system, ends, "rete", in_order=True)
+    consequence_nodes = [RuleOutput(node, spec) for spec in specs for rule in spec.rules for node in planner.rule(rule)]
+    result = assemble(planner.draft, system, consequence_nodes, "rete", in_order=True)
     for pass_ in passes:
         result = pass_(result, statistics)
-    return grouped(result)
+    return partitioned(result)
 
 
 def identities(system: System) -> list[tuple[str, ...]]:
-    """For each rule (`squall.model.outputs`), what it ends in, by the identity of nodes: the same for rules that mean
-    the same, whatever the order of their bodies and the names of their variables. Raises PlannerError, or Errors with
-    those of all rules."""
-    planner = _Rete(system)
+    """Returns for each rule (`squall.model.outputs`) the identities of the nodes in which it ends.
+
+    They are the same for rules that mean the same, whatever the order of their bodies and the names of their variables.
+
+    Raises:
+        PlannerError: A rule cannot be planned.
+        Errors: Several rules cannot be planned.
+    """
+    planner = _RetePlanner(system)
     keys: list[tuple[str, ...]] = []
     errors: list[SquallError] = []
     for spec in output_specs(system):
@@ -126,95 +135,126 @@ _Matches = dict[Match, tuple[str, Rank]]
 """The node of each `Match`, and its rank."""
 
 
-class _Rete:
+class _RetePlanner:
     def __init__(self, system: System) -> None:
         self.draft = Draft(digest)
         parts = (part for rule in rules(system) for part in walk(rule))
         patterns = [part for part in parts if isinstance(part, FactPattern)]
         self.patterns = {id(pattern): match_of(pattern) for pattern in patterns}
-        """The `Match` and the variables of each pattern of the program, which are told apart by identity."""
+        """The `Match` and the variables of each pattern of the program, by the identity of the pattern."""
         self.uses = Counter(self.patterns[id(pattern)][0] for pattern in patterns)
         self.parts: dict[tuple[int, bool, Rows | None], list[Rows]] = {}
         self.matches: dict[tuple[tuple[Source, ...], bool], _Matches] = {}
         """The matches over the same sources: those that are sets, and the others."""
         self.reads: dict[tuple[Source, ...], list[str]] = {}
         self.planned = system
-        self.private: Collection[Variable] | None = None
-        """Of the rule that is planned (see `_private`), once they are asked for."""
+        self.local_variables: Collection[Variable] | None = None
+        """The variables of the current rule that occur once (`_local_variables`), once they have been computed."""
 
     def rule(self, rule: System) -> list[str]:
-        """What the rule ends in, planned under each order that its body leaves open; that with the least code."""
-        self.planned, self.private = rule, None
+        """Returns the nodes in which the rule ends.
+
+        The rule is planned under each order that its body leaves open; the plan with the least code is taken.
+        """
+        self.planned, self.local_variables = rule, None
         orders = self.orders(rule, is_query(rule), part=False)
         first_order = orders[0]
         if len(orders) > 1:
             first_order = min(orders, key=lambda order: self._trial(order, rule))
         return self._plan(self.draft, first_order, rule)
 
-    def _trial(self, order: Order, rule: System) -> tuple[str, ...]:
+    def _trial(self, order: JoinOrder, rule: System) -> tuple[str, ...]:
         return tuple(self._plan(Draft(digest), order, rule))
 
-    def _plan(self, draft: Draft, order: Order, rule: System) -> list[str]:
-        return ends(draft, self.solutions(draft, order, rule, is_query(rule), part=False), rule)
+    def _plan(self, draft: Draft, order: JoinOrder, rule: System) -> list[str]:
+        return consequence_nodes(draft, self.solutions(draft, order, rule, is_query(rule), part=False), rule)
 
     def solutions(
-        self, draft: Draft, order: Order, system: System, needs_multiplicity: bool, part: bool, seed: Rows | None = None
+        self,
+        draft: Draft,
+        order: JoinOrder,
+        system: System,
+        needs_multiplicity: bool,
+        part: bool,
+        correlated: Rows | None = None,
     ) -> Rows:
-        """The solutions of a rule or part under an order of its body. seed: rows that its own parts are joined with,
-        since they may read what these bind."""
-        rows = joined(draft, order.joined)
+        """Returns the solutions of a rule or part under an order of its body.
+
+        Args:
+            draft: The plan.
+            order: The join order of the body.
+            system: The rule or part.
+            needs_multiplicity: Whether the multiplicity of each solution matters.
+            part: Whether it is a part of a rule.
+            correlated: The correlated bindings of an EXISTS around the part. The parts inside are joined with them,
+                since they may read their variables.
+        """
+        rows = join_all(draft, order.joined)
         remaining = list(system.predicates)
         while remaining:
-            number, inner = self._next(rows, remaining, system, counts(system, needs_multiplicity), seed)
-            rows = apply_predicate(draft, rows, remaining.pop(number), inner, self.asked, system, seed)
-        return modified(draft, rows, system, part, seed)
+            number, inner = self._next(
+                rows, remaining, system, counts_solutions(system, needs_multiplicity), correlated
+            )
+            rows = apply_predicate(draft, rows, remaining.pop(number), inner, self.plan_exists, system, correlated)
+        return apply_modifiers(draft, rows, system, part, correlated)
 
-    def forms(self, part: System, needs_multiplicity: bool, seed: Rows | None = None) -> list[Rows]:
-        """The solutions of a part: those with the least node, which differ in their variables only."""
-        key = (id(part), needs_multiplicity, seed)
+    def forms(self, part: System, needs_multiplicity: bool, correlated: Rows | None = None) -> list[Rows]:
+        """Returns the solutions of a part: all forms with the least node, which differ only in their variables."""
+        key = (id(part), needs_multiplicity, correlated)
         if key not in self.parts:
-            self.parts[key] = self._closed(part, needs_multiplicity, seed) if seed and is_closed(part) else []
-            self.parts[key] = self.parts[key] or self._forms(part, needs_multiplicity, seed)
+            self.parts[key] = (
+                self._closed(part, needs_multiplicity, correlated) if correlated and is_closed(part) else []
+            )
+            self.parts[key] = self.parts[key] or self._forms(part, needs_multiplicity, correlated)
         return self.parts[key]
 
-    def _closed(self, part: System, needs_multiplicity: bool, seed: Rows) -> list[Rows]:
-        return list(dict.fromkeys(join(self.draft, seed, rows) for rows in self.forms(part, needs_multiplicity)))
+    def _closed(self, part: System, needs_multiplicity: bool, correlated: Rows) -> list[Rows]:
+        return list(dict.fromkeys(join(self.draft, correlated, rows) for rows in self.forms(part, needs_multiplicity)))
 
-    def _forms(self, part: System, needs_multiplicity: bool, seed: Rows | None) -> list[Rows]:
+    def _forms(self, part: System, needs_multiplicity: bool, correlated: Rows | None) -> list[Rows]:
         trials = [
-            (self.solutions(Draft(digest), order, part, needs_multiplicity, True, seed), order)
-            for order in self.orders(part, needs_multiplicity, True, seed)
+            (self.solutions(Draft(digest), order, part, needs_multiplicity, True, correlated), order)
+            for order in self.orders(part, needs_multiplicity, True, correlated)
         ]
-        least, best_order = min(trials, key=lambda trial: trial[0].node)
-        self.solutions(self.draft, best_order, part, needs_multiplicity, True, seed)
-        return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least.node))
+        least_orders, best_order = min(trials, key=lambda trial: trial[0].node)
+        self.solutions(self.draft, best_order, part, needs_multiplicity, True, correlated)
+        return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least_orders.node))
 
-    def asked(self, rows: Rows, part: Exists) -> Sequence[Rows]:
-        """The solutions of what is to exist for some rows, in each form."""
-        return self.forms(part.system, False, seed_of(self.draft, rows, part))
+    def plan_exists(self, rows: Rows, part: Exists) -> Sequence[Rows]:
+        """Returns the solutions of the inner part of an EXISTS for some rows, in each form."""
+        return self.forms(part.system, False, correlated_bindings(self.draft, rows, part))
 
     # Bodies
 
-    def orders(self, system: System, needs_multiplicity: bool, part: bool, seed: Rows | None = None) -> list[Order]:
-        """The orders of a system's body that are least."""
-        needs_multiplicity = counts(system, needs_multiplicity)
+    def orders(
+        self, system: System, needs_multiplicity: bool, part: bool, correlated: Rows | None = None
+    ) -> list[JoinOrder]:
+        """Returns the least join orders of a system's body."""
+        needs_multiplicity = counts_solutions(system, needs_multiplicity)
         return self._orders(
-            system.joinables, system, needs_multiplicity, needs_multiplicity or part or holds(system), seed
+            system.joinables, system, needs_multiplicity, needs_multiplicity or part or stores_rows(system), correlated
         )
 
     def _orders(
-        self, joinables: Sequence[Joinable], system: System, needs_multiplicity: bool, unique: bool, seed: Rows | None
-    ) -> list[Order]:
+        self,
+        joinables: Sequence[Joinable],
+        system: System,
+        needs_multiplicity: bool,
+        unique: bool,
+        correlated: Rows | None,
+    ) -> list[JoinOrder]:
         matches = self.matches.setdefault((system.sources, unique), {})
-        leaves = [self._leaf(joinable, system, needs_multiplicity, unique, matches, seed) for joinable in joinables]
-        first = None if any(map(is_seeded, joinables)) else seed
-        return least(leaves, first, self._private)
+        leaves = [
+            self._leaf(joinable, system, needs_multiplicity, unique, matches, correlated) for joinable in joinables
+        ]
+        first = None if any(map(is_correlated, joinables)) else correlated
+        return least_orders(leaves, first, self._local_variables)
 
-    def _private(self) -> Collection[Variable]:
-        """The variables that stand in one place of the rule alone."""
-        if self.private is None:
-            self.private = alone(self.planned)
-        return self.private
+    def _local_variables(self) -> Collection[Variable]:
+        """Returns the variables that occur only once in the rule."""
+        if self.local_variables is None:
+            self.local_variables = single_use_variables(self.planned)
+        return self.local_variables
 
     def _leaf(
         self,
@@ -223,76 +263,86 @@ class _Rete:
         needs_multiplicity: bool,
         unique: bool,
         matches: _Matches,
-        seed: Rows | None,
-    ) -> Leaf:
+        correlated: Rows | None,
+    ) -> PlannedJoinable:
         match joinable:
             case Pattern() | AtomPattern():
                 return self._pattern(joinable, system, unique, matches)
             case Union(branches=branches):
-                forms = self._union([self.forms(branch, needs_multiplicity, seed) for branch in branches])
+                forms = self._union([self.forms(branch, needs_multiplicity, correlated) for branch in branches])
             case System():
-                forms = self.forms(joinable, needs_multiplicity, seed)
+                forms = self.forms(joinable, needs_multiplicity, correlated)
         placed = (replace(rows, origin=rows.origin or system.origin) for rows in forms)
-        return Leaf((0, len(forms[0].names), forms[0].node), tuple(placed))
+        return PlannedJoinable((0, len(forms[0].names), forms[0].node), tuple(placed))
 
-    def _pattern(self, pattern: FactPattern, system: System, unique: bool, matches: _Matches) -> Leaf:
+    def _pattern(self, pattern: FactPattern, system: System, unique: bool, matches: _Matches) -> PlannedJoinable:
         op, names = self.patterns[id(pattern)]
         match_rows = matches.get(op)
         if match_rows is None:
             node = match_node(self.draft, op, self._reads(system, pattern), len(names), unique)
             match_rows = matches[op] = (node, (-self.uses[op], len(names), f"{op!r} {node}"))
-        return Leaf(match_rows[1], (Rows(match_rows[0], names, origin=pattern.origin),))
+        return PlannedJoinable(match_rows[1], (Rows(match_rows[0], names, origin=pattern.origin),))
 
     def _reads(self, system: System, pattern: FactPattern) -> list[str]:
         if system.sources not in self.reads:
-            self.reads[system.sources] = read(self.draft, system, pattern)
+            self.reads[system.sources] = scan_nodes(self.draft, system, pattern)
         return self.reads[system.sources]
 
     def _union(self, branches: Sequence[Sequence[Rows]]) -> list[Rows]:
-        """The branches beside each other: in the order of their nodes, and the columns in the order of the first branch
-        that has them; of those whose branches look alike, the ways that have the least node."""
-        ways = (way for combination in product(*branches) for way in _by_node(combination))
-        trials = [(union(Draft(digest), way), way) for way in islice(ways, CARRIED)]
-        least, combination = min(trials, key=lambda trial: trial[0].node)
+        """Returns the union of the branches, in each form.
+
+        The branches are in the order of their nodes, and the columns in the order of the first branch that has them. Of
+        branches with equal nodes, the permutations that give the least node are taken.
+        """
+        combinations = (rows_list for combination in product(*branches) for rows_list in _by_node(combination))
+        trials = [(union(Draft(digest), rows_list), rows_list) for rows_list in islice(combinations, MAX_ORDERS)]
+        least_orders, combination = min(trials, key=lambda trial: trial[0].node)
         union(self.draft, combination)
-        return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least.node))
+        return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least_orders.node))
 
     # Predicates
 
     def _next(
-        self, rows: Rows, remaining: Sequence[Predicate], system: System, needs_multiplicity: bool, seed: Rows | None
+        self,
+        rows: Rows,
+        remaining: Sequence[Predicate],
+        system: System,
+        needs_multiplicity: bool,
+        correlated: Rows | None,
     ) -> tuple[int, Rows | None]:
-        """Among the predicates that may come next, in each form that means the same, the one with the least code."""
-        sure = rows.sure
+        """Returns the predicate with the least code among those that may come next, in the form with the least code."""
+        sure = rows.non_null
         ready = (number for number, part in enumerate(remaining) if _is_ready(part, remaining[:number], sure))
         forms = [
             (number, inner)
             for number in ready
-            for inner in self._inner(remaining[number], system, needs_multiplicity, seed)
+            for inner in self._inner(remaining[number], system, needs_multiplicity, correlated)
         ]
         if len(forms) == 1:
             return forms[0]
-        return min(forms, key=lambda form: self._trial_of(rows, remaining[form[0]], form[1], system, seed))
+        return min(forms, key=lambda form: self._trial_of(rows, remaining[form[0]], form[1], system, correlated))
 
-    def _trial_of(self, rows: Rows, part: Predicate, inner: Rows | None, system: System, seed: Rows | None) -> str:
-        return apply_predicate(Draft(digest), rows, part, inner, self.asked, system, seed).node
+    def _trial_of(
+        self, rows: Rows, part: Predicate, inner: Rows | None, system: System, correlated: Rows | None
+    ) -> str:
+        return apply_predicate(Draft(digest), rows, part, inner, self.plan_exists, system, correlated).node
 
     def _inner(
-        self, part: Predicate, system: System, needs_multiplicity: bool, seed: Rows | None
+        self, part: Predicate, system: System, needs_multiplicity: bool, correlated: Rows | None
     ) -> Sequence[Rows | None]:
-        """What a predicate looks at, in each form."""
+        """Returns the rows of the inner part of a predicate, in each form."""
         match part:
             case Negation(joinables=joinables):
-                orders = self._orders(joinables, system, False, True, seed)
-                return [joined(self.draft, order.joined) for order in orders]
+                orders = self._orders(joinables, system, False, True, correlated)
+                return [join_all(self.draft, order.joined) for order in orders]
             case Optional(system=inner):
-                return self.forms(inner, needs_multiplicity, seed)
+                return self.forms(inner, needs_multiplicity, correlated)
             case _:
                 return [None]
 
 
-def joined(draft: Draft, leaves: Sequence[Rows]) -> Rows:
-    """The rows of a conjunction, joined in the order given."""
+def join_all(draft: Draft, leaves: Sequence[Rows]) -> Rows:
+    """Returns the rows of a conjunction, joined in the order given."""
     if not leaves:
         return unit(draft)
     first, *other_leaves = leaves
@@ -302,30 +352,33 @@ def joined(draft: Draft, leaves: Sequence[Rows]) -> Rows:
 
 
 def _by_node(branches: Iterable[Rows]) -> Iterator[list[Rows]]:
-    """Branches in the order of their nodes: every such order where some have the same."""
+    """Yields the branches in the order of their nodes, in every such order if some nodes are equal."""
     alike = groupby(sorted(branches, key=lambda rows: rows.node), key=lambda rows: rows.node)
-    for groups in product(*(list(islice(permutations(group), CARRIED)) for _, group in alike)):
+    for groups in product(*(list(islice(permutations(group), MAX_ORDERS)) for _, group in alike)):
         yield [rows for group in groups for rows in group]
 
 
 def _is_ready(part: Predicate, earlier: Sequence[Predicate], sure: Names) -> bool:
-    """Whether a predicate may change places with all that stand before it: none binds what it reads or reads what it
-    binds, what has an effect (``print``) stays behind all that decide whether it happens, and what takes the time since
-    which a solution holds stays where it is among those that decide since when it does."""
+    """Returns whether a predicate may move before all predicates in front of it.
+
+    It may if none of them binds what it reads or reads what it binds. A predicate with a side effect (``print``) stays
+    behind those that decide whether it happens. One that takes the time since which a solution holds keeps its place
+    among those that decide about that time.
+    """
     if earlier and (is_effect(part) or any(map(is_effect, earlier))):
         return False
     reads, binds = _reads(part), _binds(part, sure)
     return not any(
-        reads & _binds(before, sure) or binds & _reads(before) or _of_time(part, before) for before in earlier
+        reads & _binds(before, sure) or binds & _reads(before) or _depend_on_time(part, before) for before in earlier
     )
 
 
-def _of_time(first: Predicate, second: Predicate) -> bool:
+def _depend_on_time(first: Predicate, second: Predicate) -> bool:
     return any(
         isinstance(timed_predicate, Filter | Bind)
         and is_time_dependent(timed_predicate.expression)
-        and isinstance(ends, Negation | Optional | Exists)
-        for timed_predicate, ends in ((first, second), (second, first))
+        and isinstance(consequence_nodes, Negation | Optional | Exists)
+        for timed_predicate, consequence_nodes in ((first, second), (second, first))
     )
 
 
@@ -345,7 +398,12 @@ def _reads(part: Predicate) -> set[Variable]:
 
 
 def _binds(part: Predicate, sure: Names) -> set[Variable]:
-    """The variables that a predicate may give a value. sure: those that have one."""
+    """Returns the variables that a predicate may bind.
+
+    Args:
+        part: The predicate.
+        sure: The variables that are always bound before it.
+    """
     match part:
         case Bind(variable=variable):
             return {variable}

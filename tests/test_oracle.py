@@ -288,7 +288,7 @@ def test_rules_that_answer_the_same_answer_twice() -> None:
     assert lines(system, "1 :a :p :b") == ["1 ?x=:a", "1 ?x=:a"]
 
 
-def test_a_part_hides_its_other_variables_and_keeps_how_often() -> None:
+def test_a_subquery_hides_its_other_variables_and_keeps_multiplicities() -> None:
     inner = part("?x :p ?y", **selects("x"))
     assert lines(part(inner, "?x :r ?y", **selects("x y")), "1 :a :p :b , :c ; :r :d") == ["1 ?x=:a ?y=:d"] * 2
     assert lines(part(replace(inner, distinct=True), "?x :r ?y", **selects("y")), "1 :a :p :b , :c ; :r :d") == [
@@ -616,7 +616,9 @@ def test_a_rule_may_insert_what_it_asks_not_to_be_there() -> None:
 
 def test_what_a_rule_without_a_body_inserts_is_there_from_the_start() -> None:
     start = System("start", consequences=(Insert(patterns(":a :q :b")),))
-    absent = System("absent", predicates=(NotExists(patterns(":a :q :b")),), consequences=(Insert(patterns(":c :q :d")),))
+    absent = System(
+        "absent", predicates=(NotExists(patterns(":a :q :b")),), consequences=(Insert(patterns(":c :q :d")),)
+    )
     assert lines(System(subsystems=(absent, start)), "") == ["always :a :q :b"]
 
 
@@ -687,7 +689,7 @@ def test_what_comes_and_goes_within_a_period_is_not_seen() -> None:
     assert reporting("periodic", "dstream", 10) == ["30 :e :q :f"]
 
 
-def test_static_answers_are_reported_at_once_and_told_again_with_each_period() -> None:
+def test_static_answers_are_output_at_once_and_again_with_each_period() -> None:
     system = replace(COPY, output="rstream", report=Report("periodic", 10))
     assert lines(system, "3 :c :p :d", ":a :p :b") == ["always :a :q :b", "10 :a :q :b", "10 :c :q :d"]
 

@@ -37,12 +37,12 @@ from squall.plan.operators import (
 )
 from squall.plan.operators import Filter as Condition
 from squall.planners import rete
-from squall.planners.passes.eliminate_distinct import drop_checks
+from squall.planners.passes.eliminate_distinct import eliminate_distinct
 from squall.planners.passes.join_order import order_joins
-from squall.planners.passes.prune_columns import drop_columns
-from squall.planners.passes.push_filters import push_tests
-from squall.planners.passes.share_constants import FEW, share_constants
-from squall.planners.passes.transitive_closure import close
+from squall.planners.passes.prune_columns import prune_columns
+from squall.planners.passes.push_filters import push_filters
+from squall.planners.passes.share_constants import MAX_SEPARATE_JOINS, share_constants
+from squall.planners.passes.transitive_closure import introduce_closures
 from squall.rdf import Event, Triple, iri
 from squall.testing import assert_as_oracle
 from squall.testing.check import assert_outputs
@@ -122,7 +122,11 @@ def test_passes_give_one_plan_to_one_meaning(system: System, data: st.DataObject
 # Golden: before and after
 
 PROGRAMS: dict[str, tuple[Sequence[rete.Pass], str, Window]] = {
-    "closure": ((close,), "[t: (?x :p ?y) (?y :p ?z) -> (?x :p ?z)] [o: (?x :q ?y) -> (?x :p ?y)]", LANDMARK),
+    "closure": (
+        (introduce_closures,),
+        "[t: (?x :p ?y) (?y :p ?z) -> (?x :p ?z)] [o: (?x :q ?y) -> (?x :p ?y)]",
+        LANDMARK,
+    ),
     "order": (
         (order_joins,),
         "[r: (?x rdf:type :C) (?x :p ?y) (?y :q ?z) (?z :r :k) -> (?x :s ?y)]",
@@ -130,20 +134,20 @@ PROGRAMS: dict[str, tuple[Sequence[rete.Pass], str, Window]] = {
     ),
     "constants": (
         (share_constants,),
-        " ".join(f"[r{n}: (?x :p ?y) (?x :by :s{n}) -> (?y :of :s{n})]" for n in range(FEW + 1)),
+        " ".join(f"[r{n}: (?x :p ?y) (?x :by :s{n}) -> (?y :of :s{n})]" for n in range(MAX_SEPARATE_JOINS + 1)),
         LANDMARK,
     ),
     "tests": (
-        (push_tests,),
+        (push_filters,),
         "[r: (?x :p ?y) (?x :q ?z) (?z :r ?w) lessThan(?y, 5) notEqual(?y, ?z) -> (?x :s ?w)]",
         LANDMARK,
     ),
     "columns": (
-        (drop_columns,),
+        (prune_columns,),
         "[r: (?x :p ?y) (?y :q ?z) (?z :r ?w) noValue(?x :t ?any) -> (?x :s :k)]",
         LANDMARK,
     ),
-    "duplicates": ((drop_checks,), "[r: (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]", SlidingWindow(10_000)),
+    "duplicates": ((eliminate_distinct,), "[r: (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]", SlidingWindow(10_000)),
 }
 
 
@@ -179,7 +183,7 @@ def loops(of: Plan) -> list[int]:
 
 
 def test_a_transitive_rule_is_no_recursion() -> None:
-    query_plan = plan(TRANSITIVE, close)
+    query_plan = plan(TRANSITIVE, introduce_closures)
     assert kinds(query_plan)["TransitiveClosure"] == 1
     assert not loops(query_plan)
     assert loops(plan(TRANSITIVE))
@@ -187,11 +191,11 @@ def test_a_transitive_rule_is_no_recursion() -> None:
 
 @pytest.mark.parametrize("body", ["(?y :p ?z) (?x :p ?y)", "(?b :p ?z) (?x :p ?b)"])
 def test_however_it_is_written(body: str) -> None:
-    assert plan(f"[t: {body} -> (?x :p ?z)]", close) == plan(TRANSITIVE, close)
+    assert plan(f"[t: {body} -> (?x :p ?z)]", introduce_closures) == plan(TRANSITIVE, introduce_closures)
 
 
 def test_a_step_that_was_given_is_derived_only_if_there_is_another_way() -> None:
-    for passes in ((close,), rete.PASSES):
+    for passes in ((introduce_closures,), rete.PASSES):
         system = program(TRANSITIVE)
         events = [
             Event(time, (Triple(iri(E + edge[0]), P, iri(E + edge[1])),))
@@ -210,7 +214,7 @@ def test_a_step_that_was_given_is_derived_only_if_there_is_another_way() -> None
 @given(event_streams())
 def test_with_what_other_rules_make(other: str, window: Window, events: list[Event]) -> None:
     system = with_windows(program(f"{TRANSITIVE} {other}"), window)
-    query_plan = squall.plan(system, partial(rete.plan, passes=(close,)))
+    query_plan = squall.plan(system, partial(rete.plan, passes=(introduce_closures,)))
     assert kinds(query_plan)["TransitiveClosure"] == 1 + ("t2" in other)
     assert_as_oracle(system, list(squall.run(query_plan, events)), events)
 
@@ -242,7 +246,7 @@ def test_what_a_transitive_rule_makes_is_a_step_for_another(
         Event(time, (Triple(iri(E + x), P, iri(E + y)),), stream)
         for time, (_, stream, x, y) in zip(times, steps, strict=True)
     ]
-    query_plan = squall.plan(system, partial(rete.plan, passes=(close,)))
+    query_plan = squall.plan(system, partial(rete.plan, passes=(introduce_closures,)))
     assert kinds(query_plan)["TransitiveClosure"] == 2
     assert_as_oracle(system, list(squall.run(query_plan, events)), events)
 
@@ -260,7 +264,7 @@ def test_what_a_transitive_rule_makes_is_a_step_for_another(
 )
 def test_what_is_no_closure(text: str) -> None:
     """Another rule, or pairs that may be withdrawn."""
-    assert plan(text, close) == plan(text)
+    assert plan(text, introduce_closures) == plan(text)
 
 
 def test_what_a_stream_may_take_back_is_not_closed() -> None:
@@ -293,7 +297,7 @@ def test_types_are_joined_last() -> None:
     assert joined(query_plan)[0] == {"p", "q"}
 
 
-def test_what_is_said_to_be_functional_is_joined_first() -> None:
+def test_functional_properties_are_joined_first() -> None:
     axiom = "[a: -> (:{} rdf:type <http://www.w3.org/2002/07/owl#FunctionalProperty>)]"
     for name in "pq":
         query_plan = plan(
@@ -351,8 +355,8 @@ def test_a_hundred_rules_share_the_prefix_that_they_have_in_common(own: str) -> 
 # Tests
 
 
-def test_a_test_is_made_before_the_join() -> None:
-    query_plan = plan("[r: (?x :p ?y) (?x :q ?z) lessThan(?y, 5) -> (?x :s ?z)]", push_tests)
+def test_a_filter_is_pushed_below_the_join() -> None:
+    query_plan = plan("[r: (?x :p ?y) (?x :q ?z) lessThan(?y, 5) -> (?x :s ?z)]", push_filters)
     assert found(query_plan, Condition) == [
         Condition(Invoke(JENA + "lessThan", (Column(1), squall.Term(f'"5"^^<{XSD_INT}>'))))
     ]
@@ -363,8 +367,8 @@ def test_a_test_is_made_before_the_join() -> None:
 XSD_INT = "http://www.w3.org/2001/XMLSchema#int"
 
 
-def test_a_test_of_what_is_joined_on_is_made_on_both_sides() -> None:
-    query_plan = plan("[r: (?x :p ?y) (?x :q ?z) notEqual(?x, :k) -> (?x :s ?z)]", push_tests)
+def test_a_filter_on_join_columns_is_pushed_to_both_sides() -> None:
+    query_plan = plan("[r: (?x :p ?y) (?x :q ?z) notEqual(?x, :k) -> (?x :s ?z)]", push_filters)
     assert kinds(query_plan)["Filter"] == 2
     assert not {
         type(query_plan.by_id[edge.node].op)
@@ -376,43 +380,43 @@ def test_a_test_of_what_is_joined_on_is_made_on_both_sides() -> None:
 
 def test_a_test_stays_above_what_is_shared() -> None:
     text = "[a: (?x :p ?y) (?x :q ?z) lessThan(?y, 5) -> (?x :s ?z)] [b: (?x :p ?y) (?x :q ?z) -> (?x :t ?z)]"
-    assert plan(text, push_tests) == plan(text)
+    assert plan(text, push_filters) == plan(text)
 
 
 def test_what_has_an_effect_stays_and_nothing_passes_it() -> None:
     text = "[r: (?x :p ?y) (?x :q ?z) print(?y) lessThan(?y, 5) -> (?x :s ?z)]"
-    assert plan(text, push_tests) == plan(text)
+    assert plan(text, push_filters) == plan(text)
 
 
 def test_a_test_goes_below_a_negation_and_a_computation_that_it_does_not_read() -> None:
     text = "[r: (?x :p ?y) sum(?y, 1, ?s) noValue(?x :q ?y) lessThan(?y, 5) greaterThan(?s, 1) -> (?x :t ?s)]"
-    assert order(plan(text, push_tests)) == [
+    assert order(plan(text, push_filters)) == [
         "Match", "Filter", "Distinct", "AntiJoin", "Extend", "Filter", "Construct", "Distinct", "Sink",
     ]  # fmt: skip
 
 
 def test_a_function_of_time_is_not_moved() -> None:
     text = "[r: (?x :p ?y) (?x :q ?z) now(?t) greaterThan(?t, ?y) -> (?x :s ?z)]"
-    assert order(plan(text, push_tests)) == order(plan(text))
+    assert order(plan(text, push_filters)) == order(plan(text))
 
 
 # Columns
 
 
-def test_columns_that_nothing_reads_are_not_kept() -> None:
-    query_plan = plan("[r: (?x :p ?y) (?y :q ?z) (?z :r ?w) -> (?x :s :k)]", drop_columns)
+def test_unread_columns_are_pruned() -> None:
+    query_plan = plan("[r: (?x :p ?y) (?y :q ?z) (?z :r ?w) -> (?x :s :k)]", prune_columns)
     assert Match((0, iri(E + "r"), None)) in found(query_plan, Match)
     assert found(query_plan, Distinct).count(Distinct(1)) == 1
     assert max(len(op.keep) for op in found(query_plan, Join) if isinstance(op, Join)) == 2
 
 
 def test_a_repeated_variable_is_compared_even_if_nothing_reads_it() -> None:
-    query_plan = plan("[r: (?y :p ?y) -> (:k :s :k)]", drop_columns)
+    query_plan = plan("[r: (?y :p ?y) -> (:k :s :k)]", prune_columns)
     assert found(query_plan, Match) == [Match((0, P, 0))]
 
 
-def test_what_is_negated_keeps_what_is_compared_alone() -> None:
-    query_plan = plan("[r: (?x :p ?y) noValue(?x :q ?any) -> (?x :s ?y)]", drop_columns)
+def test_a_negated_input_keeps_only_the_compared_columns() -> None:
+    query_plan = plan("[r: (?x :p ?y) noValue(?x :q ?any) -> (?x :s ?y)]", prune_columns)
     assert Match((0, iri(E + "q"), None)) in found(query_plan, Match)
     assert found(query_plan, AntiJoin) == [AntiJoin(((0, 0),))]
 
@@ -425,7 +429,7 @@ def test_a_count_sees_all_columns_of_a_set() -> None:
         "q", joinables=(Pattern(x, P, y),), grouping=Grouping((x,), (Aggregate(n, "count"),)),
         consequences=(Select((x, n)),),
     )  # fmt: skip
-    query_plan = squall.plan(rule, partial(rete.plan, passes=(drop_columns,)))
+    query_plan = squall.plan(rule, partial(rete.plan, passes=(prune_columns,)))
     assert found(query_plan, Match) == [Match((0, P, 1))]
     assert found(query_plan, Distinct) == [Distinct(2)]
 
@@ -433,7 +437,7 @@ def test_a_count_sees_all_columns_of_a_set() -> None:
 def test_what_orders_columns_anew_is_not_needed() -> None:
     text = "[r: (?z :r :k) (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]"
     assert found(plan(text, order_joins), Project) == [Project((2, 1, 0))]
-    assert found(plan(text, order_joins, drop_columns), Project) == []
+    assert found(plan(text, order_joins, prune_columns), Project) == []
 
 
 # Duplicates
@@ -441,18 +445,20 @@ def test_what_orders_columns_anew_is_not_needed() -> None:
 
 def test_a_window_that_forgets_needs_no_check_before_a_join() -> None:
     text = "[r: (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]"
-    assert kinds(plan(text, drop_checks, window=SlidingWindow(10)))["Distinct"] == 0
-    assert kinds(plan(text, drop_checks))["Distinct"] == 2, "in a landmark window repeated triples would fill memories"
+    assert kinds(plan(text, eliminate_distinct, window=SlidingWindow(10)))["Distinct"] == 0
+    assert kinds(plan(text, eliminate_distinct))["Distinct"] == 2, (
+        "in a landmark window repeated triples would fill memories"
+    )
 
 
 def test_the_end_checks_facts_that_nothing_else_reads() -> None:
-    query_plan = plan("[a: (?x :p ?y) -> (?x :s ?y)] [b: (?x :q ?y) -> (?x :s ?y)]", drop_checks)
+    query_plan = plan("[a: (?x :p ?y) -> (?x :s ?y)] [b: (?x :q ?y) -> (?x :s ?y)]", eliminate_distinct)
     assert kinds(query_plan)["Distinct"] == 0
     assert found(query_plan, Sink) == [Sink("istream", distinct=True)]
 
 
 def test_facts_that_are_read_again_are_checked_where_they_are() -> None:
-    query_plan = plan("[a: (?x :p ?y) -> (?x :s ?y)] [b: (?x :s ?y) -> (?x :t ?y)]", drop_checks)
+    query_plan = plan("[a: (?x :p ?y) -> (?x :s ?y)] [b: (?x :s ?y) -> (?x :t ?y)]", eliminate_distinct)
     assert found(query_plan, Distinct) == [Distinct(3), Distinct(3)]
     assert found(query_plan, Sink) == [Sink("istream", distinct=False)]
 
@@ -462,7 +468,7 @@ def test_solutions_are_counted() -> None:
 
     x, y = map(Variable, "xy")
     rule = with_windows(System("q", joinables=(Pattern(x, P, y),), consequences=(Select((x,)),)), SlidingWindow(10))
-    query_plan = squall.plan(rule, partial(rete.plan, passes=(drop_checks,)))
+    query_plan = squall.plan(rule, partial(rete.plan, passes=(eliminate_distinct,)))
     assert found(query_plan, Distinct) == [Distinct(2)]
     assert found(query_plan, ops.Select) == [ops.Select(("x",), (0,))]
 

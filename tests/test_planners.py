@@ -267,7 +267,7 @@ def test_a_symmetric_self_join_finds_its_pairs() -> None:
     )
 
 
-def test_equal_patterns_are_told_apart_by_the_head() -> None:
+def test_equal_patterns_are_distinguished_by_the_head() -> None:
     """Two orders of a symmetric body differ in what the head makes of them alone."""
     query_plan = plan("[a: (?x :p ?t) (?y :p ?t) -> (?x :q ?y)] [b: (?y :p ?t) (?x :p ?t) -> (?x :q ?y)]")
     assert kinds(query_plan)["Construct"] == 1
@@ -410,7 +410,7 @@ def test_facts_are_unique_per_shape(planner: str) -> None:
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_facts_that_overlap_are_made_unique_at_the_end(planner: str) -> None:
+def test_overlapping_facts_are_distinct_at_the_end(planner: str) -> None:
     query_plan = plan("[a: (?x :p ?y) -> (?x :q ?y)] [b: (?x :p ?y) -> (?x :q :k)]", planner)
     assert found(query_plan, Sink) == [Sink("istream", distinct=True)]
 
@@ -429,7 +429,7 @@ def again(made: Plan) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_what_is_made_is_read_again_where_it_fits(planner: str) -> None:
+def test_derived_facts_are_read_where_they_match(planner: str) -> None:
     query_plan = plan(
         "[a: (?x :p ?y) -> (?x :q ?y)] [b: (?x :q ?y) (?y :p ?z) -> (?x :p ?z)] [c: (?x :r ?y) -> (?x :s ?y)]", planner
     )
@@ -761,7 +761,7 @@ def test_parts_are_shared_by_rules_and_queries() -> None:
     }
 
 
-def test_branches_that_look_alike_are_told_apart_by_what_joins_them() -> None:
+def test_similar_branches_are_distinguished_by_their_joins() -> None:
     """Which way round the two columns of the union are is seen in the rest of the body alone."""
     ways = [(Pattern(X, P, Y), Pattern(Y, P, X)), (Pattern(Y, P, X), Pattern(X, P, Y))]
     heads = (Construct((Pattern(Z, R, Y),)),)
@@ -776,7 +776,7 @@ def _either(*patterns: Pattern) -> Union:
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_a_program_that_cannot_be_stratified_is_told_by_its_plan_too(planner: str) -> None:
+def test_a_program_that_cannot_be_stratified_is_refused_by_planners_too(planner: str) -> None:
     win = System(
         "win", joinables=(Pattern(X, P, Y),), predicates=(OPTIONAL_WIN,), consequences=(Construct((Pattern(X, Q, Y),)),)
     )
@@ -829,7 +829,7 @@ def test_patterns_that_look_alike_are_planned_in_steps_that_are_bounded(
 ) -> None:
     """Of 150 patterns there are 150! orders; each of those carried on looks at each pattern that is left."""
     count = 0
-    steps = canonical_order._steps
+    steps = canonical_order._candidates
 
     def counted(*inputs: Any) -> Iterator[Any]:
         nonlocal count
@@ -837,6 +837,6 @@ def test_patterns_that_look_alike_are_planned_in_steps_that_are_bounded(
             count += 1
             yield step
 
-    monkeypatch.setattr(canonical_order, "_steps", counted)
+    monkeypatch.setattr(canonical_order, "_candidates", counted)
     rete.identities(_of(_like(shape, 150)))
-    assert count <= canonical_order.STEPS
+    assert count <= canonical_order.MAX_STEPS

@@ -1,4 +1,4 @@
-"""Names to columns: the only place in which variables become numbers."""
+"""The translation of variables to columns: the only place in which variables become numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from squall.rdf.row_tags import relation_tag
 
 
 def match_of(pattern: FactPattern) -> tuple[Match, tuple[Variable, ...]]:
-    """The `Match` of a pattern, variables numbered from left to right, and the variable of each of its columns."""
+    """Returns the `Match` of a pattern, and the variable of each of its columns. Variables are numbered from left to
+    right.
+    """
     numbers: dict[Variable, int] = {}
     cells: list[Cell] = []
     if isinstance(pattern, AtomPattern):
@@ -30,7 +32,7 @@ def match_of(pattern: FactPattern) -> tuple[Match, tuple[Variable, ...]]:
 
 
 def template_of(template: FactPattern, rows: Rows, rule: System) -> tuple[int | Term, ...] | None:
-    """The cells of a template: see `cells_of`."""
+    """Returns the cells of a template (see `cells_of`)."""
     cells = cells_of(template.slots, rows, rule)
     if isinstance(template, AtomPattern) and cells is not None:
         return (relation_tag(template.relation), *cells)
@@ -38,9 +40,11 @@ def template_of(template: FactPattern, rows: Rows, rule: System) -> tuple[int | 
 
 
 def cells_of(slots: Iterable[Slot], rows: Rows, rule: System) -> tuple[int | Term, ...] | None:
-    """What stands for terms and variables of a template; None if one never is bound, so that it makes no fact.
+    """Returns the columns and constants of the slots of a template, or None if one is never bound: then there is no
+    fact.
 
-    Raises PlannerError if it has a variable that the body does not even mention.
+    Raises:
+        PlannerError: The template has a variable that the body does not mention.
     """
     cells: list[int | Term] = []
     for slot in slots:
@@ -48,7 +52,7 @@ def cells_of(slots: Iterable[Slot], rows: Rows, rule: System) -> tuple[int | Ter
             cells.append(slot)
         elif slot in rows.names:
             cells.append(rows.names.index(slot))
-        elif slot in rows.maybe:
+        elif slot in rows.nullable:
             return None
         else:
             raise PlannerError(f"the head of rule `{rule.name}` has `{slot}`, which its body never binds", rule.origin)
@@ -56,7 +60,7 @@ def cells_of(slots: Iterable[Slot], rows: Rows, rule: System) -> tuple[int | Ter
 
 
 def expression_of(expression: Expression | None, names: Sequence[Variable]) -> ops.Expression:
-    """The expression over columns; a variable that no column holds is unbound (None)."""
+    """Returns the expression over columns. A variable that no column holds is unbound (None)."""
     match expression:
         case Variable():
             return Column(names.index(expression)) if expression in names else None
@@ -67,14 +71,18 @@ def expression_of(expression: Expression | None, names: Sequence[Variable]) -> o
 
 
 def condition_of(expression: Expression, names: Sequence[Variable]) -> Invoke:
-    """The expression of a test over columns. Raises PlannerError if it calls nothing."""
+    """Returns the expression of a filter over columns.
+
+    Raises:
+        PlannerError: The expression calls no function.
+    """
     condition = expression_of(expression, names)
     if not isinstance(condition, Invoke):
         raise PlannerError(f"a test has to call a function, not {condition!r}")
     return condition
 
 
-def untimed(expressions: Iterable[Expression | None], what: str, rule: System) -> None:
+def forbid_time(expressions: Iterable[Expression | None], what: str, rule: System) -> None:
     """Raises PlannerError if one of the expressions depends on the time: only tests and binds may."""
     if any(expression is not None and is_time_dependent(expression) for expression in expressions):
         raise PlannerError(
@@ -82,8 +90,11 @@ def untimed(expressions: Iterable[Expression | None], what: str, rule: System) -
         )
 
 
-def join_of(left: Rows, right: Rows) -> tuple[ops.Join, tuple[Variable, ...]]:
-    """The natural join: on all shared columns, every variable kept once (so that a join of sets is a set)."""
+def natural_join(left: Rows, right: Rows) -> tuple[ops.Join, tuple[Variable, ...]]:
+    """Returns the natural join and its variables: on all shared columns, with every variable once.
+
+    A natural join of sets is a set.
+    """
     bound_names, names = left.names, [*left.names]
     on, keep = [], [*range(len(names))]
     for column, name in enumerate(right.names):
@@ -95,18 +106,18 @@ def join_of(left: Rows, right: Rows) -> tuple[ops.Join, tuple[Variable, ...]]:
     return ops.Join(tuple(on), tuple(keep)), tuple(names)
 
 
-def shared(left: Rows, right: Rows) -> tuple[tuple[int, int], ...]:
-    """The columns, left and right, of the variables that both have."""
+def shared_columns(left: Rows, right: Rows) -> tuple[tuple[int, int], ...]:
+    """Returns the columns, left and right, of the variables that both have."""
     return tuple((left.names.index(name), column) for column, name in enumerate(right.names) if name in left.names)
 
 
-def maybe_of(left: Rows, right: Rows) -> frozenset[Variable]:
-    """The variables that may be unbound in a row of both."""
-    return (left.maybe | right.maybe) - left.sure - right.sure
+def joined_nullable(left: Rows, right: Rows) -> frozenset[Variable]:
+    """Returns the variables that may be unbound in a row of the join."""
+    return (left.nullable | right.nullable) - left.non_null - right.non_null
 
 
-def columns_as(draft: Draft, rows: Rows, names: Sequence[Variable]) -> Rows:
-    """The rows with just these columns, in this order. What they do not have is unbound in them."""
+def project(draft: Draft, rows: Rows, names: Sequence[Variable]) -> Rows:
+    """Returns the rows with just these columns, in this order. Columns that the rows do not have are unbound."""
     if tuple(names) == rows.names:
         return rows
     columns = tuple(rows.names.index(name) if name in rows.names else None for name in names)
@@ -114,11 +125,16 @@ def columns_as(draft: Draft, rows: Rows, names: Sequence[Variable]) -> Rows:
 
 
 def union(draft: Draft, branches: Sequence[Rows], names: Sequence[Variable] | None = None) -> Rows:
-    """The rows of all branches, as a bag, over the columns `names` (else in the order in which the branches have
-    them). What a branch does not bind is unbound in its rows (trap 6: each branch has its own numbers)."""
+    """Returns the rows of all branches, as a bag.
+
+    Args:
+        draft: The plan.
+        branches: The rows to combine. Each branch has its own column numbers; a variable it does not bind is unbound.
+        names: The columns of the result. None means the order in which the branches have them.
+    """
     if names is None:
         names = tuple(dict.fromkeys(name for branch in branches for name in branch.names))
-    maybe = {name for branch in branches for name in (*branch.maybe, *(set(names) - set(branch.names)))}
-    inputs = [columns_as(draft, branch, names).node for branch in branches]
+    nullable = {name for branch in branches for name in (*branch.nullable, *(set(names) - set(branch.names)))}
+    inputs = [project(draft, branch, names).node for branch in branches]
     node = draft.add(ops.Union(), *inputs) if len(inputs) > 1 else inputs[0]
-    return Rows(node, tuple(names), frozenset(maybe))
+    return Rows(node, tuple(names), frozenset(nullable))

@@ -1,4 +1,4 @@
-"""A plan in the making: nodes named by a planner, and the rows that they stand for, by variable."""
+"""A plan under construction: its nodes, and the rows of a node by variable."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from squall.plan import Input, Node
 from squall.plan.operators import Construct, Operator, Select, Update
 
 Identity = Callable[[Operator, tuple[str, ...]], str]
-"""Names a node by its operator and its inputs; two nodes of one name are one node."""
+"""Returns the name of a node from its operator and its inputs. Two nodes with one name are one node."""
 
 
 def digest(op: Operator, inputs: tuple[str, ...]) -> str:
-    """A name that is the same in every process for the same operator on the same inputs. Rules do not count, but for
-    answers: each query has its own; nor does what an operator does not show (``repr``)."""
+    """Returns a name that is the same in every process for the same operator on the same inputs.
+
+    The rules of an operator do not count, except for `Select`: each query has its own. Fields that `repr` does not show
+    do not count either.
+    """
     kind: type = type(op)
     name, form, parts = _form(kind)
     text = "\n".join((form % tuple([getattr(op, part) for part in parts]), *inputs))
@@ -27,7 +30,7 @@ def digest(op: Operator, inputs: tuple[str, ...]) -> str:
 
 @cache
 def _form(kind: type) -> tuple[str, str, tuple[str, ...]]:
-    """The name of an operator, and how to print it: as `repr` does, but without rules, and much faster."""
+    """Returns the name of an operator, its format string and its fields: a faster `repr` that leaves out the rules."""
     field_names = [part.name for part in fields(kind) if part.repr]
     parts = tuple(name for name in field_names if kind is Select or name != "rules")
     printed_fields = (f"{name}={'%r' if name in parts else '()'}" for name in field_names)
@@ -35,7 +38,7 @@ def _form(kind: type) -> tuple[str, str, tuple[str, ...]]:
 
 
 class Draft:
-    """A plan in the making. What is added twice under one identity is shared."""
+    """A plan under construction. Nodes with one identity are shared."""
 
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
@@ -43,8 +46,15 @@ class Draft:
         self.edges: dict[str, Input] = {}
 
     def add(self, op: Operator, *inputs: str, id: str | None = None) -> str:
-        """The id of the node, added unless it is there already (then an `Construct` or `Update` serves one rule more).
-        id: its name, where it has one."""
+        """Returns the id of a node, and adds it unless it exists.
+
+        If it exists, a `Construct` or `Update` serves one rule more.
+
+        Args:
+            op: The operator.
+            inputs: The ids of its inputs.
+            id: The name of the node. None means its identity.
+        """
         id = id or self.identity(op, inputs)
         existing = self.nodes.get(id)
         if existing is None:
@@ -57,14 +67,14 @@ class Draft:
         return id
 
     def _edge(self, input: str) -> Input:
-        """The edge from a node, the same object for all that read it."""
+        """Returns the edge from a node. All readers share one object."""
         edge = self.edges.get(input)
         if edge is None:
             edge = self.edges[input] = Input(input)
         return edge
 
     def read_again(self, id: str, facts: Iterable[str]) -> None:
-        """Lets a node read the facts of others again."""
+        """Adds feedback edges to a node, so that it reads the facts of other nodes again."""
         node = self.nodes[id]
         self.nodes[id] = replace(node, inputs=(*node.inputs, *(Input(fact, feedback=True) for fact in facts)))
 
@@ -84,21 +94,24 @@ class Draft:
 class Rows:
     """A node, with the variable that each of its columns holds.
 
-    maybe: the variables that may be unbound. One that has no column at all never is bound.
-    origin: where what they are the rows of was written.
+    Attributes:
+        node: The id of the node.
+        names: The variables of the columns.
+        nullable: The variables that may be unbound. One that has no column is never bound.
+        origin: The place in the program's text.
     """
 
     node: str
     names: tuple[Variable, ...]
-    maybe: frozenset[Variable] = frozenset()
+    nullable: frozenset[Variable] = frozenset()
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     @property
-    def known(self) -> frozenset[Variable]:
-        """All of the variables."""
-        return self.maybe.union(self.names)
+    def variables(self) -> frozenset[Variable]:
+        """The variables that have a column or may be unbound."""
+        return self.nullable.union(self.names)
 
     @property
-    def sure(self) -> frozenset[Variable]:
+    def non_null(self) -> frozenset[Variable]:
         """The variables that are bound in every row."""
-        return frozenset(self.names) - self.maybe
+        return frozenset(self.names) - self.nullable

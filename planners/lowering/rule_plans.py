@@ -1,7 +1,8 @@
-"""What planners share: the rows of each part of a rule, and its consequences.
+"""The lowering of rules to nodes, for all planners: joinables, predicates, modifiers and consequences.
 
-`plan_in_written_order` is a whole planner but for the order of joins; `finish` ends a plan
-(`squall.planners.lowering.plan_outputs`)."""
+`plan_in_written_order` is a whole planner but for the order of joins. `finish` completes a plan
+(`squall.planners.lowering.plan_outputs`).
+"""
 
 from __future__ import annotations
 
@@ -51,127 +52,152 @@ from squall.plan import operators as ops
 from squall.plan.operators import Column, Invoke
 from squall.planners.lowering.columns import (
     cells_of,
-    columns_as,
     condition_of,
     expression_of,
+    forbid_time,
     match_of,
+    project,
     template_of,
     union,
-    untimed,
 )
 from squall.planners.lowering.compatible_joins import (
-    Own,
-    absent,
-    agreeing,
-    apart_from,
-    given_as,
+    SideVariable,
+    anti_join,
+    correlated_columns,
+    filtered,
     join,
     left_join,
-    own,
-    tested,
-    with_own,
-    without,
+    merge_sides,
+    minus,
+    side_variables,
+    unmatched,
+    with_side_columns,
 )
 from squall.planners.lowering.plan_builder import Draft, Identity, Rows, digest
-from squall.planners.lowering.plan_outputs import End, finish
+from squall.planners.lowering.plan_outputs import RuleOutput, finish
 from squall.planners.lowering.scope import is_closed, is_independent, mentioned
 
-__all__ = ["Body", "Draft", "Identity", "Rows", "finish", "join", "match_of", "plan_in_written_order"]
+__all__ = ["Draft", "Identity", "JoinBody", "Rows", "finish", "join", "match_of", "plan_in_written_order"]
 
-Body = Callable[[Draft, Sequence[Joinable], Callable[[Joinable], Rows]], Rows]
-"""How a planner joins: the draft, what is to be joined, and what gives the rows of each of these when asked."""
-Asking = Callable[[Rows, Exists], Sequence[Rows]]
-"""How a planner asks: the solutions of what is to exist for some rows, in each form that means the same."""
+JoinBody = Callable[[Draft, Sequence[Joinable], Callable[[Joinable], Rows]], Rows]
+"""How a planner joins a body, from the draft, the joinables, and a function that returns the rows of each of them."""
+PlanExists = Callable[[Rows, Exists], Sequence[Rows]]
+"""How a planner plans EXISTS: the solutions of the inner part for some rows, in each form that means the same."""
 
 
-def plan_in_written_order(draft: Draft, system: System, body: Body) -> list[End]:
-    """What all rules end in (`Emit`, `Answer`, `Update`): of each its body, joined as `body` does it, its predicates
-    as they are written, its consequences."""
-    planner = _Written(draft, body)
+def plan_in_written_order(draft: Draft, system: System, body: JoinBody) -> list[RuleOutput]:
+    """Returns the nodes in which all rules end (`Construct`, `Select`, `Update`).
+
+    The body of each rule is joined by `body`. Its predicates apply in the order of the text.
+    """
+    planner = _WrittenOrderPlanner(draft, body)
     return [
-        End(node, spec)
+        RuleOutput(node, spec)
         for spec in output_specs(system)
         for rule in spec.rules
-        for node in ends(draft, planner.solutions(rule, is_query(rule)), rule)
+        for node in consequence_nodes(draft, planner.solutions(rule, is_query(rule)), rule)
     ]
 
 
-class _Written:
-    def __init__(self, draft: Draft, body: Body) -> None:
+class _WrittenOrderPlanner:
+    def __init__(self, draft: Draft, body: JoinBody) -> None:
         self.draft = draft
         self.body = body
 
-    def solutions(self, system: System, needs_multiplicity: bool, part: bool = False, seed: Rows | None = None) -> Rows:
-        """The solutions of a rule or a part. counted: whether it matters how often each of them comes. seed: rows that
-        its own parts are joined with, since they may read what these bind."""
-        if seed is not None and is_closed(system):
-            return join(self.draft, seed, self.solutions(system, needs_multiplicity, part))
-        needs_multiplicity = counts(system, needs_multiplicity)
-        unique = needs_multiplicity or part or holds(system)
-        rows = self.conjunction(system.joinables, system, needs_multiplicity, unique, seed)
+    def solutions(
+        self, system: System, needs_multiplicity: bool, part: bool = False, correlated: Rows | None = None
+    ) -> Rows:
+        """Returns the solutions of a rule or a part.
+
+        Args:
+            system: The rule or part.
+            needs_multiplicity: Whether the multiplicity of each solution matters.
+            part: Whether it is a part of a rule.
+            correlated: The correlated bindings of an EXISTS around the part. The parts inside are joined with them,
+                since they may read their variables.
+        """
+        if correlated is not None and is_closed(system):
+            return join(self.draft, correlated, self.solutions(system, needs_multiplicity, part))
+        needs_multiplicity = counts_solutions(system, needs_multiplicity)
+        unique = needs_multiplicity or part or stores_rows(system)
+        rows = self.conjunction(system.joinables, system, needs_multiplicity, unique, correlated)
         for predicate in system.predicates:
-            inner = self.inner(predicate, system, needs_multiplicity, seed)
-            rows = apply_predicate(self.draft, rows, predicate, inner, self.asked, system, seed)
-        return modified(self.draft, rows, system, part, seed)
+            inner = self.inner(predicate, system, needs_multiplicity, correlated)
+            rows = apply_predicate(self.draft, rows, predicate, inner, self.plan_exists, system, correlated)
+        return apply_modifiers(self.draft, rows, system, part, correlated)
 
     def conjunction(
-        self, joinables: Sequence[Joinable], system: System, needs_multiplicity: bool, unique: bool, seed: Rows | None
+        self,
+        joinables: Sequence[Joinable],
+        system: System,
+        needs_multiplicity: bool,
+        unique: bool,
+        correlated: Rows | None,
     ) -> Rows:
         bindings = None
-        if seed is not None and not any(map(is_seeded, joinables)):
-            bindings = System(consequences=(Select(seed.names),))  # stands for the seed
+        if correlated is not None and not any(map(is_correlated, joinables)):
+            bindings = System(consequences=(Select(correlated.names),))  # stands for the seed
             joinables = (bindings, *joinables)
 
         def rows(joinable: Joinable) -> Rows:
             if joinable is bindings:
-                assert seed is not None
-                return seed
-            return self.rows(joinable, system, needs_multiplicity, unique, seed)
+                assert correlated is not None
+                return correlated
+            return self.rows(joinable, system, needs_multiplicity, unique, correlated)
 
         return self.body(self.draft, joinables, rows) if joinables else unit(self.draft)
 
     def rows(
-        self, joinable: Joinable, system: System, needs_multiplicity: bool, unique: bool, seed: Rows | None
+        self, joinable: Joinable, system: System, needs_multiplicity: bool, unique: bool, correlated: Rows | None
     ) -> Rows:
         match joinable:
             case Pattern() | AtomPattern():
-                return matched(self.draft, joinable, system, unique)
+                return pattern_rows(self.draft, joinable, system, unique)
             case Union(branches=branches):
                 return union(
-                    self.draft, [self.solutions(branch, needs_multiplicity, True, seed) for branch in branches]
+                    self.draft, [self.solutions(branch, needs_multiplicity, True, correlated) for branch in branches]
                 )
             case System():
-                return self.solutions(joinable, needs_multiplicity, True, seed)
+                return self.solutions(joinable, needs_multiplicity, True, correlated)
 
-    def inner(self, predicate: Predicate, system: System, needs_multiplicity: bool, seed: Rows | None) -> Rows | None:
+    def inner(
+        self, predicate: Predicate, system: System, needs_multiplicity: bool, correlated: Rows | None
+    ) -> Rows | None:
         match predicate:
             case Negation(joinables=joinables):
-                return self.conjunction(joinables, system, False, True, seed)
+                return self.conjunction(joinables, system, False, True, correlated)
             case Optional(system=inner):
-                return self.solutions(inner, needs_multiplicity, True, seed)
+                return self.solutions(inner, needs_multiplicity, True, correlated)
             case _:
                 return None
 
-    def asked(self, rows: Rows, part: Exists) -> Sequence[Rows]:
-        return [self.solutions(part.system, False, True, seed_of(self.draft, rows, part))]
+    def plan_exists(self, rows: Rows, part: Exists) -> Sequence[Rows]:
+        return [self.solutions(part.system, False, True, correlated_bindings(self.draft, rows, part))]
 
 
 # How often solutions come
 
 
 def is_query(rule: System) -> bool:
-    """Whether a rule answers with solutions, so that it matters how often each of them comes."""
+    """Returns whether a rule selects solutions, so that their multiplicity matters."""
     return any(isinstance(consequence, Select) for consequence in rule.consequences)
 
 
-def counts(system: System, needs_multiplicity: bool) -> bool:
-    """Whether it matters how often a solution of the body comes, if it matters or not for the solutions in the end."""
+def counts_solutions(system: System, needs_multiplicity: bool) -> bool:
+    """Returns whether the multiplicity of the solutions of the body matters.
+
+    Args:
+        system: The rule or part.
+        needs_multiplicity: Whether the multiplicity of its final solutions matters.
+    """
     return system.grouping is not None or ((needs_multiplicity or system.slice is not None) and not system.distinct)
 
 
-def holds(system: System) -> bool:
-    """Whether a memory will hold the rows of the system's patterns, so that they have to be sets: if not, facts that
-    come again and again would fill it."""
+def stores_rows(system: System) -> bool:
+    """Returns whether operator state will hold the rows of the system's patterns, so that they have to be sets.
+
+    Otherwise facts that arrive again and again would fill the state.
+    """
     return len(system.joinables) > 1 or any(
         isinstance(part, Negation | Optional | Exists)
         or (isinstance(part, Filter | Bind) and is_time_dependent(part.expression))
@@ -182,41 +208,41 @@ def holds(system: System) -> bool:
 # Joinables
 
 
-def matched(draft: Draft, pattern: FactPattern, system: System, unique: bool) -> Rows:
-    """The rows of one pattern over the system's sources; ``unique`` where they have to be a set."""
+def pattern_rows(draft: Draft, pattern: FactPattern, system: System, unique: bool) -> Rows:
+    """Returns the rows of one pattern over the system's sources, as a set if `unique`."""
     op, names = match_of(pattern)
-    reads = read(draft, system, pattern)
+    reads = scan_nodes(draft, system, pattern)
     return Rows(match_node(draft, op, reads, len(names), unique), names, origin=pattern.origin)
 
 
-def read(draft: Draft, system: System, pattern: FactPattern) -> list[str]:
-    """The nodes that read what a pattern of the system reads."""
+def scan_nodes(draft: Draft, system: System, pattern: FactPattern) -> list[str]:
+    """Returns the scans of the sources of a pattern of the system."""
     if not system.sources:
         raise PlannerError(f"rule `{system.name}` has no source to read", pattern.origin or system.origin)
     return sorted({draft.add(ops.Scan(source)) for source in system.sources})
 
 
 def match_node(draft: Draft, op: ops.Match, reads: Sequence[str], width: int, unique: bool) -> str:
-    """The node with the rows of a `Match`, `width` columns wide; ``unique`` as in `matched`."""
+    """Returns the node with the rows of a `Match` of `width` columns, as a set if `unique`."""
     node = draft.add(op, *reads)
     return draft.add(ops.Distinct(by=width), node) if unique else node
 
 
 def unit(draft: Draft) -> Rows:
-    """The one solution without variables."""
+    """Returns the one solution without variables."""
     return Rows(draft.add(ops.Unit()), ())
 
 
-def is_seeded(joinable: Joinable) -> bool:
-    """Whether the rows of a joinable have the columns of a seed, if there is one."""
+def is_correlated(joinable: Joinable) -> bool:
+    """Returns whether the rows of a joinable include correlated bindings, if there are any."""
     return isinstance(joinable, Union | System)
 
 
-def _seen(draft: Draft, rows: Rows, variables: Iterable[Variable]) -> Rows:
-    """The rows with those columns only whose variables are wanted; one that has no column never is bound."""
+def _visible_columns(draft: Draft, rows: Rows, variables: Iterable[Variable]) -> Rows:
+    """Returns the rows with only the columns of these variables. A variable without a column is never bound."""
     variables = frozenset(variables)
-    projected = columns_as(draft, rows, [name for name in rows.names if name in variables])
-    return replace(projected, maybe=(rows.maybe & variables) | (variables - set(rows.names)))
+    projected = project(draft, rows, [name for name in rows.names if name in variables])
+    return replace(projected, nullable=(rows.nullable & variables) | (variables - set(rows.names)))
 
 
 # Predicates
@@ -227,87 +253,102 @@ def apply_predicate(
     rows: Rows,
     part: Predicate,
     inner: Rows | None,
-    plan_exists: Asking,
+    plan_exists: PlanExists,
     rule: System,
-    seed: Rows | None = None,
+    correlated: Rows | None = None,
 ) -> Rows:
-    """The rows after one predicate. inner: the rows of what it looks at (`Negation`, `Optional`). seed: the rows in
-    which stands what a part around it was given (``Exists``)."""
+    """Returns the rows after one predicate.
+
+    Args:
+        draft: The plan.
+        rows: The rows before it.
+        part: The predicate.
+        inner: The rows of its inner part (`Negation`, `Optional`).
+        plan_exists: Plans the inner part of an `Exists`.
+        rule: The rule, for messages.
+        correlated: The correlated bindings of an EXISTS around the rule.
+    """
     match part:
         case Filter(expression=expression):
             condition = condition_of(expression, rows.names)
             return replace(rows, node=draft.add(ops.Filter(condition, is_time_dependent(expression)), rows.node))
         case Bind(variable=variable):
-            renaming = _fresh((variable,), rows, rule, seed)
+            renaming = _fresh((variable,), rows, rule, correlated)
             extended = _extended(draft, rows, replace(part, variable=renaming[variable]))
-            return agreeing(draft, extended, rows, renaming)
-        case TableFunction(variables=made, function=function, arguments=arguments):
-            renaming = _fresh(made, rows, rule, seed)
-            untimed(arguments, "a table function", rule)
+            return merge_sides(draft, extended, rows, renaming)
+        case TableFunction(variables=results, function=function, arguments=arguments):
+            renaming = _fresh(results, rows, rule, correlated)
+            forbid_time(arguments, "a table function", rule)
             values = tuple(expression_of(argument, rows.names) for argument in arguments)
-            node = draft.add(ops.TableFunction(function, values, len(made)), rows.node)
-            extended = replace(rows, node=node, names=(*rows.names, *(renaming[name] for name in made)))
-            return agreeing(draft, extended, rows, renaming)
+            node = draft.add(ops.TableFunction(function, values, len(results)), rows.node)
+            extended = replace(rows, node=node, names=(*rows.names, *(renaming[name] for name in results)))
+            return merge_sides(draft, extended, rows, renaming)
         case NotExists():
             assert inner is not None
-            return absent(draft, rows, inner)
+            return anti_join(draft, rows, inner)
         case Minus():
             assert inner is not None
-            return _minus(draft, rows, inner, part, seed)
+            return _minus(draft, rows, inner, part, correlated)
         case Optional():
             assert inner is not None
             return _left_join(draft, rows, inner, part, plan_exists, rule)
         case Exists(variable=variable):
             _fresh(() if variable is None else (variable,), rows, rule, None)
-            return _existing(draft, rows, part, plan_exists(rows, part))
+            return _apply_exists(draft, rows, part, plan_exists(rows, part))
 
 
 def _extended(draft: Draft, rows: Rows, part: Bind) -> Rows:
     value = expression_of(part.expression, rows.names)
     node = draft.add(ops.Extend(value, is_time_dependent(part.expression), part.keep_unbound), rows.node)
-    unsure = {part.variable} if part.keep_unbound and not _is_sure(part.expression, rows) else set()
-    return replace(rows, node=node, names=(*rows.names, part.variable), maybe=rows.maybe | unsure)
+    unsure = {part.variable} if part.keep_unbound and not _is_always_bound(part.expression, rows) else set()
+    return replace(rows, node=node, names=(*rows.names, part.variable), nullable=rows.nullable | unsure)
 
 
-def _is_sure(expression: Expression | None, rows: Rows) -> bool:
-    """Whether an expression that calls nothing has a value in every row."""
-    return isinstance(expression, str) or expression in rows.sure
+def _is_always_bound(expression: Expression | None, rows: Rows) -> bool:
+    """Returns whether an expression that calls nothing has a value in every row."""
+    return isinstance(expression, str) or expression in rows.non_null
 
 
-def _minus(draft: Draft, rows: Rows, inner: Rows, part: Minus, seed: Rows | None) -> Rows:
-    sure_names = seed.sure if seed is not None else frozenset()
-    renamings = [] if seed is None else [(name, renamed) for name, renamed in given_as(seed) if name in inner.known]
-    return apart_from(draft, rows, inner, (rows.known & inner.known) - sure_names - {*part.ignored}, renamings)
+def _minus(draft: Draft, rows: Rows, inner: Rows, part: Minus, correlated: Rows | None) -> Rows:
+    sure_names = correlated.non_null if correlated is not None else frozenset()
+    renamings = (
+        []
+        if correlated is None
+        else [(name, renamed) for name, renamed in correlated_columns(correlated) if name in inner.variables]
+    )
+    return minus(draft, rows, inner, (rows.variables & inner.variables) - sure_names - {*part.ignored}, renamings)
 
 
-def _left_join(draft: Draft, left: Rows, right: Rows, part: Optional, plan_exists: Asking, rule: System) -> Rows:
-    untimed((part.condition,), "the condition of an optional part", rule)
+def _left_join(draft: Draft, left: Rows, right: Rows, part: Optional, plan_exists: PlanExists, rule: System) -> Rows:
+    forbid_time((part.condition,), "the condition of an optional part", rule)
     if not part.exists:
         return left_join(draft, left, right, part.condition)
-    joined = join(draft, with_own(draft, left, left.names), right)
+    joined = join(draft, with_side_columns(draft, left, left.names), right)
     for exists in part.exists:
         joined = apply_predicate(draft, joined, exists, None, plan_exists, rule)
-    joined = tested(draft, joined, part.condition)
+    joined = filtered(draft, joined, part.condition)
     names = (*left.names, *(name for name in right.names if name not in left.names))
-    both_sides = union(draft, [joined, without(draft, left, joined)], names)
-    return replace(both_sides, maybe=left.maybe | (right.known - left.sure), origin=left.origin)
+    both_sides = union(draft, [joined, unmatched(draft, left, joined)], names)
+    return replace(both_sides, nullable=left.nullable | (right.variables - left.non_null), origin=left.origin)
 
 
-def seed_of(draft: Draft, rows: Rows, part: Exists) -> Rows | None:
-    """What of some rows may be read in what is to exist for them, as a set; None if it may as well be looked for by
-    itself."""
+def correlated_bindings(draft: Draft, rows: Rows, part: Exists) -> Rows | None:
+    """Returns the columns of some rows that the inner part of an EXISTS may read, as a set.
+
+    Returns None if the inner part can be evaluated by itself.
+    """
     names = mentioned(part.system) & frozenset(rows.names)
-    if not names & rows.maybe and is_independent(part.system, names):
+    if not names & rows.nullable and is_independent(part.system, names):
         return None
-    seed = with_own(draft, rows, [name for name in rows.names if name in names])
-    return replace(seed, node=draft.add(ops.Distinct(len(seed.names)), seed.node))
+    bindings = with_side_columns(draft, rows, [name for name in rows.names if name in names])
+    return replace(bindings, node=draft.add(ops.Distinct(len(bindings.names)), bindings.node))
 
 
-def _existing(draft: Draft, rows: Rows, part: Exists, forms: Sequence[Rows]) -> Rows:
+def _apply_exists(draft: Draft, rows: Rows, part: Exists, forms: Sequence[Rows]) -> Rows:
     if len(forms) > 1:
-        forms = [min(forms, key=lambda form: _existing(Draft(digest), rows, part, [form]).node)]
+        forms = [min(forms, key=lambda form: _apply_exists(Draft(digest), rows, part, [form]).node)]
     (inner,) = forms
-    renaming, mentioned_names = own(rows), mentioned(part.system)
+    renaming, mentioned_names = side_variables(rows), mentioned(part.system)
     names = [name for name in rows.names if name in mentioned_names and renaming[name] in inner.names]
     on = tuple((rows.names.index(name), inner.names.index(renaming[name])) for name in names)
     if part.wanted is False:
@@ -328,7 +369,7 @@ def _existing(draft: Draft, rows: Rows, part: Exists, forms: Sequence[Rows]) -> 
 def _existence_column(
     draft: Draft, rows: Rows, matching_keys: str, keys: tuple[tuple[int, int], ...], variable: Variable
 ) -> Rows:
-    """The rows with whether there is a row for them in a set."""
+    """Returns the rows with a column that says whether a set has a row for them."""
     width = len(rows.names)
     own_columns = tuple(range(width))
     joined = draft.add(
@@ -339,49 +380,61 @@ def _existence_column(
     return replace(rows, node=node, names=(*rows.names, variable))
 
 
-def _fresh(variables: Sequence[Variable], rows: Rows, rule: System, seed: Rows | None) -> dict[Variable, Variable]:
-    """The variables to which a predicate gives a value, each with that which is its column: another one where it may
-    have been given a value by a part around. Raises PlannerError where one has a value already."""
-    outer_names = frozenset(seed.names) if seed is not None else frozenset()
+def _fresh(
+    variables: Sequence[Variable], rows: Rows, rule: System, correlated: Rows | None
+) -> dict[Variable, Variable]:
+    """Returns the variables that a predicate binds, each with the variable of its column.
+
+    That is a new variable if correlated bindings may bind the variable already.
+
+    Raises:
+        PlannerError: A variable has a value already.
+    """
+    outer_names = frozenset(correlated.names) if correlated is not None else frozenset()
     for number, name in enumerate(variables):
-        if (name in rows.known and name not in outer_names) or name in variables[:number]:
+        if (name in rows.variables and name not in outer_names) or name in variables[:number]:
             raise PlannerError(f"rule `{rule.name}` gives `{name}` a value that it has already", rule.origin)
-    return {name: Own(f"again {name.name}") if name in rows.known else name for name in variables}
+    return {name: SideVariable(f"again {name.name}") if name in rows.variables else name for name in variables}
 
 
 def is_effect(part: Predicate) -> bool:
-    """Whether a predicate does something (``print``), so that it has to come after all that decide whether it does."""
+    """Returns whether a predicate has a side effect (``print``).
+
+    It has to come after all predicates that decide whether it happens.
+    """
     return isinstance(part, Filter) and not functions.lookup(part.expression.function).pure
 
 
 # Grouping, distinct, slice
 
 
-def modified(draft: Draft, rows: Rows, system: System, part: bool, seed: Rows | None = None) -> Rows:
-    """The solutions of a body grouped, made distinct and sliced; of a part, what can be seen of them from outside, and
-    what it was given."""
+def apply_modifiers(draft: Draft, rows: Rows, system: System, part: bool, correlated: Rows | None = None) -> Rows:
+    """Returns the solutions of a body after grouping, distinct and slicing.
+
+    A part returns its visible variables and the correlated bindings.
+    """
     if system.grouping is not None:
         rows = _grouped(draft, rows, system.grouping, system)
     query = is_query(system)
-    selected: Iterable[Variable] = visible(system) if part or query else rows.known
-    if seed is not None:
-        selected = (*selected, *seed.known)
+    selected: Iterable[Variable] = visible(system) if part or query else rows.variables
+    if correlated is not None:
+        selected = (*selected, *correlated.variables)
     if system.distinct:
-        rows = _seen(draft, rows, selected)
+        rows = _visible_columns(draft, rows, selected)
         rows = replace(rows, node=draft.add(ops.Distinct(len(rows.names)), rows.node))
     if system.slice is not None:
         rows = _sliced(draft, rows, system.slice, system)
-    return _seen(draft, rows, selected) if part or (query and len(system.consequences) > 1) else rows
+    return _visible_columns(draft, rows, selected) if part or (query and len(system.consequences) > 1) else rows
 
 
 def _grouped(draft: Draft, rows: Rows, grouping: Grouping, rule: System) -> Rows:
-    absent = [key for key in grouping.keys if key not in rows.names]
+    anti_join = [key for key in grouping.keys if key not in rows.names]
     # As an expression, what is unbound and what counts all solutions would look alike: it gets a column.
     values = [item.expression for item in grouping.aggregates if isinstance(item.expression, Variable)]
-    lacking = dict.fromkeys(name for name in (*absent, *values) if name not in rows.names)
+    lacking = dict.fromkeys(name for name in (*anti_join, *values) if name not in rows.names)
     if lacking:
-        rows = columns_as(draft, rows, (*rows.names, *lacking))
-    untimed([aggregate.expression for aggregate in grouping.aggregates], "an aggregate", rule)
+        rows = project(draft, rows, (*rows.names, *lacking))
+    forbid_time([aggregate.expression for aggregate in grouping.aggregates], "an aggregate", rule)
     aggregates = sorted(
         ((_aggregate(item, rows), item) for item in grouping.aggregates), key=lambda pair: repr(pair[0])
     )
@@ -389,7 +442,7 @@ def _grouped(draft: Draft, rows: Rows, grouping: Grouping, rule: System) -> Rows
     node = draft.add(ops.Group(tuple(keys), tuple(op for op, _ in aggregates)), rows.node)
     names = (*(rows.names[key] for key in keys), *(item.variable for _, item in aggregates))
     unsure = {item.variable for item in grouping.aggregates if not _has_value(item, grouping, rows)}
-    return Rows(node, names, frozenset(unsure | {*absent, *(rows.maybe & set(grouping.keys))}), rows.origin)
+    return Rows(node, names, frozenset(unsure | {*anti_join, *(rows.nullable & set(grouping.keys))}), rows.origin)
 
 
 def _aggregate(aggregate: Aggregate, rows: Rows) -> ops.Aggregate:
@@ -400,23 +453,29 @@ def _aggregate(aggregate: Aggregate, rows: Rows) -> ops.Aggregate:
 
 
 def _has_value(aggregate: Aggregate, grouping: Grouping, rows: Rows) -> bool:
-    """Whether an aggregate surely has a value: a group has a row, and some value is the least of those that are."""
+    """Returns whether an aggregate always has a value: a group has a row, and COUNT or a non-empty MIN has a value."""
     if aggregate.kind in ("min", "max", "sample") and grouping.keys:
-        bound = aggregate.expression in rows.names and aggregate.expression not in rows.maybe
+        bound = aggregate.expression in rows.names and aggregate.expression not in rows.nullable
         return bound or (isinstance(aggregate.expression, str) and aggregate.expression != "")
     return aggregate.kind == "count"
 
 
 def _sliced(draft: Draft, rows: Rows, part: Slice, system: System) -> Rows:
-    """The slice of rows that have, in this order, the variables that the consequences name and those of the order:
-    what the order leaves equal is ordered by the rows' text, which must not depend on the plan. (An order alone leaves
-    out nothing: answers say it by themselves.)"""
+    """Returns the slice of rows, with the variables of the consequences and of the sort keys as columns, in this order.
+
+    Rows with equal sort keys are ordered by their text, which must not depend on the plan. An order without offset and
+    limit drops nothing, so that no operator is needed: the query's output sorts by itself.
+    """
     expressions = [order.expression for order in part.order]
-    untimed(expressions, "the order of a slice", system)
+    forbid_time(expressions, "the order of a slice", system)
     names = dict.fromkeys(
-        (*_named(system), *(name for expression in expressions for name in variables(expression)), *part.keys)
+        (
+            *_ordered_variables(system),
+            *(name for expression in expressions for name in variables(expression)),
+            *part.keys,
+        )
     )
-    rows = columns_as(draft, rows, [name for name in names if name in rows.names])
+    rows = project(draft, rows, [name for name in names if name in rows.names])
     if not part.offset and part.limit is None:
         return rows
     by = tuple((expression_of(order.expression, rows.names), order.descending) for order in part.order)
@@ -424,7 +483,7 @@ def _sliced(draft: Draft, rows: Rows, part: Slice, system: System) -> Rows:
     return replace(rows, node=draft.add(ops.Slice(by, part.offset, part.limit, keys), rows.node))
 
 
-def _named(system: System) -> Iterator[Variable]:
+def _ordered_variables(system: System) -> Iterator[Variable]:
     for consequence in system.consequences:
         match consequence:
             case Select(variables=names):
@@ -440,8 +499,8 @@ def _named(system: System) -> Iterator[Variable]:
 # Consequences
 
 
-def ends(draft: Draft, rows: Rows, rule: System) -> list[str]:
-    """A node for each consequence of the rule, over its solutions: `Emit`, `Answer`, `Update`."""
+def consequence_nodes(draft: Draft, rows: Rows, rule: System) -> list[str]:
+    """Returns a node for each consequence of the rule, over its solutions: `Construct`, `Select` or `Update`."""
     end_list = []
     for consequence in rule.consequences:
         match consequence:
@@ -454,18 +513,18 @@ def ends(draft: Draft, rows: Rows, rule: System) -> list[str]:
                 ]
                 end_list += [draft.add(emit, rows.node) for emit in emits]
             case Select(variables=names):
-                end_list.append(_answer(draft, rows, names, rule))
+                end_list.append(_select(draft, rows, names, rule))
             case Ask():
-                end_list.append(_asked(draft, rows, rule))
+                end_list.append(_ask(draft, rows, rule))
             case Insert() | Delete():
                 continue
-    return [*end_list, _updating(draft, rows, rule)] if is_update(rule) else end_list
+    return [*end_list, _update(draft, rows, rule)] if is_update(rule) else end_list
 
 
-def _updating(draft: Draft, rows: Rows, rule: System) -> str:
-    """The update that all that a rule deletes and inserts makes together, of solutions with all of their variables."""
+def _update(draft: Draft, rows: Rows, rule: System) -> str:
+    """Returns the one update of all that a rule deletes and inserts. All variables together identify a solution."""
     visible_names = set(visible(rule))
-    rows = columns_as(draft, rows, [name for name in rows.names if name in visible_names])
+    rows = project(draft, rows, [name for name in rows.names if name in visible_names])
     quads: dict[type, list[ops.Quad]] = {Delete: [], Insert: []}
     for consequence in rule.consequences:
         if isinstance(consequence, Insert | Delete):
@@ -476,7 +535,7 @@ def _updating(draft: Draft, rows: Rows, rule: System) -> str:
 
 
 def _quad(update: Insert | Delete, template: Pattern, rows: Rows, rule: System) -> ops.Quad | None:
-    """A template in its graph; None if it has a variable that never is bound."""
+    """Returns a template in its graph, or None if it has a variable that is never bound."""
     cells = cells_of((*template.slots, *(() if update.graph is None else (update.graph,))), rows, rule)
     if cells is None:
         return None
@@ -484,16 +543,16 @@ def _quad(update: Insert | Delete, template: Pattern, rows: Rows, rule: System) 
     return (graph[0] if graph else None, subject, predicate, object)
 
 
-def _asked(draft: Draft, rows: Rows, rule: System) -> str:
-    """Whether there is any row."""
+def _ask(draft: Draft, rows: Rows, rule: System) -> str:
+    """Returns the answer of an ASK query: whether there is any row."""
     any_row = draft.add(ops.Distinct(0), draft.add(ops.Project(()), rows.node))
     answer = _existence_column(draft, unit(draft), any_row, (), Variable("there is any"))
     return draft.add(ops.Select((), (0,), (rule.name,), ask=True), answer.node)
 
 
-def _answer(draft: Draft, rows: Rows, names: Sequence[Variable], rule: System) -> str:
+def _select(draft: Draft, rows: Rows, names: Sequence[Variable], rule: System) -> str:
     if not set(names) <= set(rows.names):
-        rows = columns_as(draft, rows, names)
+        rows = project(draft, rows, names)
     columns = tuple(rows.names.index(name) for name in names)
     by = rule.slice.order if rule.slice is not None else ()
     order = tuple((expression_of(order_key.expression, rows.names), order_key.descending) for order_key in by)

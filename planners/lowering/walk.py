@@ -1,4 +1,4 @@
-"""The parts of a rule: a walk over all that is nested in it."""
+"""A walk over the nested parts of a rule."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Part = System | Joinable | Predicate
 
 
 def walk(part: Part) -> Iterator[Part]:
-    """A system, joinable or predicate, and all of those in it."""
+    """Yields a system, joinable or predicate, and all of its descendants."""
     yield part
     for inner in inside(part):
         yield from walk(inner)
 
 
 def inside(part: Part) -> tuple[Part, ...]:
-    """What is directly in a part."""
+    """Returns the direct children of a part."""
     match part:
         case System(joinables=joinables, predicates=predicates):
             return (*joinables, *predicates)

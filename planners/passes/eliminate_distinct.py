@@ -1,9 +1,9 @@
-"""Duplicate checks left out where no consequence can tell.
+"""The pass `eliminate_distinct`: removes duplicate elimination where no consequence depends on it.
 
-1. A set of a match's rows, where nobody counts them: a fact that comes again makes the same again, which the facts' own
-check drops. Only behind windows that forget: in a landmark window the same triple, coming again and again, would fill
-the memories behind it for ever.
-2. A set of facts that goes to the sink alone, where the sink remembers what it has handed on anyway.
+1. The set of a match's rows is not needed if nobody counts them. A fact that arrives again derives the same again, and
+the `Distinct` of the derived facts drops that. This holds only for windows whose triples expire. In a landmark window
+the same triple, arriving again and again, would fill the state of the operators above.
+2. A set of facts that only the sink reads is not needed if the sink stores its output anyway.
 """
 
 from __future__ import annotations
@@ -14,50 +14,52 @@ from squall.model.windows import EmptyWindow, Landmark
 from squall.plan import Node, Plan
 from squall.plan.cardinality import Statistics
 from squall.plan.operators import Distinct, Match, Sink, windows_of
-from squall.planners.passes.multiplicity import counted
+from squall.planners.passes.multiplicity import multiplicity_sensitive
 from squall.planners.passes.rewrite import Rewrite
 
 
-def drop_checks(plan: Plan, statistics: Statistics | None = None) -> Plan:
-    """The plan without the duplicate checks that make no difference."""
+def eliminate_distinct(plan: Plan, statistics: Statistics | None = None) -> Plan:
+    """Returns the plan without the `Distinct` nodes that make no difference."""
     rewrite = Rewrite(plan)
-    multiplicity_seen = counted(plan)
+    sensitive_nodes = multiplicity_sensitive(plan)
     for node in plan.nodes:
-        if isinstance(node.op, Distinct) and node.id not in multiplicity_seen and _forgets(plan, node):
-            rewrite.new[node.id] = rewrite.inputs(node)[0]
+        if isinstance(node.op, Distinct) and node.id not in sensitive_nodes and _is_bounded(plan, node):
+            rewrite.new_ids[node.id] = rewrite.inputs(node)[0]
         elif isinstance(node.op, Sink):
-            _deliver(rewrite, node)
+            _put_sink(rewrite, node)
         else:
             rewrite.keep(node)
     return rewrite.result()
 
 
-def _forgets(plan: Plan, node: Node) -> bool:
-    """Whether the set is one of a match's rows, each of which is valid for a limited time."""
+def _is_bounded(plan: Plan, node: Node) -> bool:
+    """Returns whether a node is the set of a match's rows, and each row is valid for a limited time."""
     below = plan.by_id[node.inputs[0].node]
     windows = [window for edge in below.inputs for window in windows_of(plan.by_id[edge.node].op)]
     return isinstance(below.op, Match) and not any(isinstance(window, Landmark | EmptyWindow) for window in windows)
 
 
-def _deliver(rewrite: Rewrite, node: Node) -> None:
-    """The operation node, reading those sets of facts from which nothing else reads without their check, unless that
-    alone made it remember."""
+def _put_sink(rewrite: Rewrite, node: Node) -> None:
+    """Adds the sink, which reads facts without a `Distinct` of their own, if the sink is their only reader.
+
+    The sink keeps a `Distinct` input if only removing it would make the sink stateful.
+    """
     plan, op = rewrite.plan, node.op
     assert isinstance(op, Sink)
     sets = (edge.node for edge in node.inputs if isinstance(plan.by_id[edge.node].op, Distinct))
     alone = {id for id in sets if len(plan.consumers[id]) == 1}
-    if not (alone and (_remembers(plan, node) or len(alone) == len(node.inputs))):
+    if not (alone and (_is_stateful(plan, node) or len(alone) == len(node.inputs))):
         rewrite.keep(node)
         return
     inputs: list[str] = []
     for edge in node.inputs:
         below = plan.by_id[edge.node]
-        inputs += rewrite.inputs(below) if edge.node in alone else [rewrite.new[edge.node]]
+        inputs += rewrite.inputs(below) if edge.node in alone else [rewrite.new_ids[edge.node]]
     rewrite.put(node, replace(op, distinct=True), *inputs)
 
 
-def _remembers(plan: Plan, node: Node) -> bool:
-    """Whether the operation node knows what it has handed on in any case."""
+def _is_stateful(plan: Plan, node: Node) -> bool:
+    """Returns whether the sink stores its output in any case."""
     op = node.op
     assert isinstance(op, Sink)
     return op.distinct or op.output != "istream" or node.id in plan.retractable

@@ -1,11 +1,13 @@
-"""The order of joins: which two of a body's parts are joined first, for all bodies of the program together.
+"""The pass `order_joins`: decides which two joinables of a body are joined first, for all bodies of a program together.
 
-Every tree of joins is taken apart and put together again, by joining in each step the two of its parts that cost least,
-until one is left (Fegaras 1998, "A new heuristic for optimizing large queries": bushy trees, no search). What a join
-costs are the rows that go in and come out, by statistics or by guesses about patterns (`squall.plan.cardinality`);
-divided by the number of bodies that could begin with the same join, because they share it. Of costs that differ little,
-the join that is nearer to the sources is taken: the longest way of a row through the plan gets shorter. Parts without a
-variable in common are joined last."""
+Each tree of joins is split into its leaves. Each step joins the two parts with the least cost, until one part remains
+(Fegaras 1998, "A new heuristic for optimizing large queries": bushy trees, no search). The cost of a join is the number
+of rows that go in and come out, by statistics or by guesses about patterns (`squall.plan.cardinality`). It is divided
+by the number of bodies that could start with the same join, because they share it.
+
+If costs differ little, the join that is nearer to the sources wins, which shortens the longest path of a row through
+the plan. Parts without a shared variable are joined last.
+"""
 
 from __future__ import annotations
 
@@ -21,58 +23,69 @@ from squall.plan.operators import Join, Project
 from squall.planners.passes.rewrite import Rewrite
 
 Names = tuple[int, ...]
-"""The variable in each column: numbers, local to a tree."""
-On = tuple[tuple[int, int], ...]
+"""The variable of each column, as a number that is local to a tree."""
+JoinKeys = tuple[tuple[int, int], ...]
 
 
 def order_joins(plan: Plan, statistics: Statistics | None = None) -> Plan:
-    """The plan with its joins in a better order."""
-    return _Ordering(plan, statistics).result()
+    """Returns the plan with its joins in a better order."""
+    return _JoinOrdering(plan, statistics).result()
 
 
-class _Part(NamedTuple):
-    """Some of a tree's leaves, joined. kind: which rows these are, the same in all trees."""
+class _JoinedPart(NamedTuple):
+    """Some leaves of a tree, joined.
 
-    kind: int
+    Attributes:
+        relation: The number of the relation, which is the same in all trees.
+        names: The variables of its columns.
+    """
+
+    relation: int
     names: Names
 
 
 @dataclass
-class _Tree:
-    """What is left to be joined of a body. root: the names of the columns that it has to have in the end."""
+class _JoinTree:
+    """The part of a body that remains to be joined.
+
+    Attributes:
+        node: The last join of the tree.
+        root: The variables of the columns that the result has to have.
+        parts: The parts.
+    """
 
     node: Node
     root: Names
-    parts: list[_Part]
+    parts: list[_JoinedPart]
 
 
-class _Kind(NamedTuple):
-    """Rows that a part may be: a leaf (a node of the old plan), or the natural join of two others."""
+class _Relation(NamedTuple):
+    """The rows of a part: a leaf (a node of the old plan), or the natural join of two relations."""
 
     profile: int
     depth: int = 0
     leaf: str = ""
-    of: tuple[int, int, On] = (0, 0, ())
+    of: tuple[int, int, JoinKeys] = (0, 0, ())
     keep: Names = ()
     cost: float = 0.0
 
 
 @dataclass
-class _Kinds:
-    """All kinds of rows, each once."""
+class _RelationTable:
+    """All relations, each once."""
 
-    all: list[_Kind] = field(default_factory=list)
+    all: list[_Relation] = field(default_factory=list)
     numbers: dict[object, int] = field(default_factory=dict)
     profiles: list[Profile] = field(default_factory=list)
-    """All profiles, each once: patterns that differ in a constant mostly have the same."""
+    """All profiles, each once. Patterns that differ in a constant usually have the same profile."""
     numbers_of: dict[Profile, int] = field(default_factory=dict)
-    joined: dict[tuple[int, int, On], tuple[int, Names, float]] = field(default_factory=dict)
-    """For the profiles of two parts, and what they are joined on: the profile of the join, what it keeps, its cost."""
+    joined: dict[tuple[int, int, JoinKeys], tuple[int, Names, float]] = field(default_factory=dict)
+    """The profile, kept columns and cost of a join, by the profiles of its inputs and the join keys."""
 
     def leaf(self, id: str, profile: Profile) -> int:
         if id not in self.numbers:
             self.numbers[id] = len(self.all)
-            self.all.append(_Kind(self.number(profile), leaf=id))
+            self.all.append(_Relation(self.number(profile), leaf=id))
         return self.numbers[id]
 
     def number(self, profile: Profile) -> int:
@@ -81,24 +94,24 @@ class _Kinds:
             self.profiles.append(profile)
         return self.numbers_of[profile]
 
-    def join(self, left: _Part, right: _Part, on: On) -> _Part:
-        """The natural join of two parts, given as `_pair` gives them."""
-        key = (left.kind, right.kind, on)
+    def join(self, left: _JoinedPart, right: _JoinedPart, on: JoinKeys) -> _JoinedPart:
+        """Returns the natural join of two parts, which are in the order of `_canonical_pair`."""
+        key = (left.relation, right.relation, on)
         number = self.numbers.get(key)
         if number is None:
             number = self.numbers[key] = len(self.all)
             self.all.append(self._kind(key))
-        return _Part(number, (*left.names, *[name for name in right.names if name not in left.names]))
+        return _JoinedPart(number, (*left.names, *[name for name in right.names if name not in left.names]))
 
-    def _kind(self, key: tuple[int, int, On]) -> _Kind:
+    def _kind(self, key: tuple[int, int, JoinKeys]) -> _Relation:
         left, right, on = self.all[key[0]], self.all[key[1]], key[2]
         alike = (left.profile, right.profile, on)
         if alike not in self.joined:
-            self.joined[alike] = self._joined(*alike)
+            self.joined[alike] = self._join_estimate(*alike)
         profile, keep, cost = self.joined[alike]
-        return _Kind(profile, 1 + max(left.depth, right.depth), "", key, keep, cost)
+        return _Relation(profile, 1 + max(left.depth, right.depth), "", key, keep, cost)
 
-    def _joined(self, left_kind: int, right_kind: int, on: On) -> tuple[int, Names, float]:
+    def _join_estimate(self, left_kind: int, right_kind: int, on: JoinKeys) -> tuple[int, Names, float]:
         left, right = self.profiles[left_kind], self.profiles[right_kind]
         width, joined_columns = len(left.distinct), {column for _, column in on}
         keep = (
@@ -109,38 +122,38 @@ class _Kinds:
         return self.number(profile), keep, left.rows + right.rows + profile.rows
 
 
-def _pair(left: _Part, right: _Part) -> tuple[_Part, _Part, On]:
-    """Two parts the one way round or the other, that which comes first, and what their join is on."""
-    if right.kind < left.kind:
+def _canonical_pair(left: _JoinedPart, right: _JoinedPart) -> tuple[_JoinedPart, _JoinedPart, JoinKeys]:
+    """Returns two parts in a canonical order, and the keys of their join."""
+    if right.relation < left.relation:
         left, right = right, left
     on = _shared(left.names, right.names)
-    if left.kind == right.kind and (turned := _shared(right.names, left.names)) < on:
+    if left.relation == right.relation and (turned := _shared(right.names, left.names)) < on:
         return right, left, turned
     return left, right, on
 
 
-def _shared(left: Names, right: Names) -> On:
+def _shared(left: Names, right: Names) -> JoinKeys:
     return tuple([(left.index(name), column) for column, name in enumerate(right) if name in left])
 
 
-class _Ordering(Rewrite):
+class _JoinOrdering(Rewrite):
     def __init__(self, plan: Plan, statistics: Statistics | None) -> None:
         super().__init__(plan)
         roots = [place for place, node in enumerate(plan.nodes) if self.is_root(node)]
         self.profiles = profiles(plan, statistics, until=max(roots, default=0))
-        self.kinds = _Kinds()
-        self.made: dict[int, str] = {}
+        self.relations = _RelationTable()
+        self.nodes: dict[int, str] = {}
         trees = [self.tree(plan.nodes[place]) for place in roots]
         self.order(trees)
         trees_by_id = {tree.node.id: tree for tree in trees}
         for node in plan.nodes:
             if node.id in trees_by_id:
-                self.new[node.id] = self.rooted(trees_by_id[node.id])
+                self.new_ids[node.id] = self.rebuilt(trees_by_id[node.id])
             elif not isinstance(node.op, Join):
                 self.keep(node)
 
     def is_root(self, node: Node) -> bool:
-        """Whether a join is the last of a tree: something else reads it."""
+        """Returns whether a join is the last of a tree: another operator reads it."""
         if not isinstance(node.op, Join):
             return False
         readers = (self.plan.by_id[id].op for id, _ in self.plan.consumers[node.id])
@@ -148,41 +161,47 @@ class _Ordering(Rewrite):
 
     # Trees
 
-    def tree(self, node: Node) -> _Tree:
-        """The leaves of a join, with their columns named by variable."""
+    def tree(self, node: Node) -> _JoinTree:
+        """Returns the leaves of a join tree, with their columns named by variable."""
         leaves: list[tuple[str, list[int]]] = []
-        same: dict[int, int] = {}
-        root = self._leaves(node, leaves, same)
+        equal_to: dict[int, int] = {}
+        root = self._leaves(node, leaves, equal_to)
         parts = [
-            _Part(self.kinds.leaf(id, self.profiles[id]), tuple([_first(name, same) for name in names]))
+            _JoinedPart(
+                self.relations.leaf(id, self.profiles[id]), tuple([_representative(name, equal_to) for name in names])
+            )
             for id, names in leaves
         ]
-        return _Tree(node, tuple([_first(name, same) for name in root]), parts)
+        return _JoinTree(node, tuple([_representative(name, equal_to) for name in root]), parts)
 
-    def _leaves(self, node: Node, leaves: list[tuple[str, list[int]]], same: dict[int, int]) -> list[int]:
-        """The name of each column of a node; what a join makes equal is noted in `same`."""
+    def _leaves(self, node: Node, leaves: list[tuple[str, list[int]]], equal_to: dict[int, int]) -> list[int]:
+        """Returns the name of each column of a node. Names that a join makes equal are recorded in `equal_to`."""
         if not isinstance(node.op, Join):
-            begin = len(same)
+            begin = len(equal_to)
             names = [*range(begin, begin + self.plan.widths[node.id])]
-            same.update((name, name) for name in names)
+            equal_to.update((name, name) for name in names)
             leaves.append((node.id, names))
             return names
-        left, right = (self._leaves(self.plan.by_id[edge.node], leaves, same) for edge in node.inputs)
+        left, right = (self._leaves(self.plan.by_id[edge.node], leaves, equal_to) for edge in node.inputs)
         for left_column, right_column in node.op.on:
-            first, second = sorted((_first(left[left_column], same), _first(right[right_column], same)))
-            same[second] = first
+            first, second = sorted(
+                (_representative(left[left_column], equal_to), _representative(right[right_column], equal_to))
+            )
+            equal_to[second] = first
         inner_leaves = [*left, *right]
         return [inner_leaves[column] for column in node.op.keep]
 
     # Order
 
-    def order(self, trees: list[_Tree]) -> None:
-        """Joins two parts of each tree at a time, all trees in step, until each is one."""
-        left = [tree for tree in trees if len(tree.parts) > 1]
-        while left:
-            choices = [list(self.choices(tree)) for tree in left]
-            votes = Counter(kind for candidates in choices for kind in {part.kind for part, _ in candidates})
-            for tree, candidates in zip(left, choices, strict=True):
+    def order(self, trees: list[_JoinTree]) -> None:
+        """Joins two parts of each tree at a time, all trees in parallel, until each is one part."""
+        unfinished_trees = [tree for tree in trees if len(tree.parts) > 1]
+        while unfinished_trees:
+            choices = [list(self.choices(tree)) for tree in unfinished_trees]
+            votes = Counter(
+                relation for candidates in choices for relation in {part.relation for part, _ in candidates}
+            )
+            for tree, candidates in zip(unfinished_trees, choices, strict=True):
                 part, (left_place, right_place) = min(
                     candidates, key=lambda choice: self.rank(choice[0], choice[1], votes)
                 )
@@ -190,10 +209,12 @@ class _Ordering(Rewrite):
                     part for place, part in enumerate(tree.parts) if place not in (left_place, right_place)
                 ]
                 tree.parts = [part, *remaining_parts]
-            left = [tree for tree in left if len(tree.parts) > 1]
+            unfinished_trees = [tree for tree in unfinished_trees if len(tree.parts) > 1]
 
-    def choices(self, tree: _Tree) -> Iterator[tuple[_Part, tuple[int, int]]]:
-        """The joins of two parts of a tree, with the places of these; of parts that share nothing only if none do."""
+    def choices(self, tree: _JoinTree) -> Iterator[tuple[_JoinedPart, tuple[int, int]]]:
+        """Yields the joins of two parts of a tree, with the positions of these. Parts without a shared variable are
+        only joined if all parts are such.
+        """
         places = [
             (left_place, right_place) for right_place in range(len(tree.parts)) for left_place in range(right_place)
         ]
@@ -204,35 +225,42 @@ class _Ordering(Rewrite):
             if not names[left_place].isdisjoint(names[right_place])
         ]
         for left_place, right_place in connected or places:
-            yield self.kinds.join(*_pair(tree.parts[left_place], tree.parts[right_place])), (left_place, right_place)
+            yield (
+                self.relations.join(*_canonical_pair(tree.parts[left_place], tree.parts[right_place])),
+                (left_place, right_place),
+            )
 
-    def rank(self, part: _Part, places: tuple[int, int], votes: Counter[int]) -> tuple[object, ...]:
-        kind = self.kinds.all[part.kind]
-        cost = kind.cost / votes[part.kind]
-        return (round(math.log2(cost + 1)), kind.depth, cost, places)
+    def rank(self, part: _JoinedPart, places: tuple[int, int], votes: Counter[int]) -> tuple[object, ...]:
+        relation = self.relations.all[part.relation]
+        cost = relation.cost / votes[part.relation]
+        return (round(math.log2(cost + 1)), relation.depth, cost, places)
 
     # The new plan
 
-    def rooted(self, tree: _Tree) -> str:
-        """The tree in its new order, its columns as they were."""
+    def rebuilt(self, tree: _JoinTree) -> str:
+        """Returns the tree in its new order, with its columns as they were."""
         (part,) = tree.parts
-        rows = self.make(part.kind)
+        rows = self.node_of(part.relation)
         if part.names == tree.root:
             return rows
         return self.add(Project(tuple(part.names.index(name) for name in tree.root)), rows)
 
-    def make(self, number: int) -> str:
-        """The node of rows of this kind."""
-        if number not in self.made:
-            kind = self.kinds.all[number]
-            left, right, on = kind.of
-            id = self.new[kind.leaf] if kind.leaf else self.add(Join(on, kind.keep), self.make(left), self.make(right))
-            self.made[number] = id
-        return self.made[number]
+    def node_of(self, number: int) -> str:
+        """Returns the node of a relation."""
+        if number not in self.nodes:
+            relation = self.relations.all[number]
+            left, right, on = relation.of
+            id = (
+                self.new_ids[relation.leaf]
+                if relation.leaf
+                else self.add(Join(on, relation.keep), self.node_of(left), self.node_of(right))
+            )
+            self.nodes[number] = id
+        return self.nodes[number]
 
 
-def _first(name: int, same: dict[int, int]) -> int:
-    """The least of the names that are the same as this one."""
-    while same[name] != name:
-        name = same[name]
+def _representative(name: int, equal_to: dict[int, int]) -> int:
+    """Returns the least of the names that are equal to this one."""
+    while equal_to[name] != name:
+        name = equal_to[name]
     return name

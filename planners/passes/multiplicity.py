@@ -1,4 +1,4 @@
-"""Where it is seen how often a row comes: what duplicates may be made or left out."""
+"""An analysis: the nodes whose row multiplicities matter. Elsewhere duplicates may be added or removed."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from squall.plan.operators import (
 )
 
 
-def counted(plan: Plan) -> frozenset[str]:
-    """The nodes of whose rows it is seen, somewhere behind them, how often each comes."""
+def multiplicity_sensitive(plan: Plan) -> frozenset[str]:
+    """Returns the nodes for whose rows some operator above them depends on the multiplicity."""
     node_ids: set[str] = set()
     for node in reversed(plan.nodes):
         for port, edge in enumerate(node.inputs):
-            if _sees(node, port, node.id in node_ids):
+            if _is_sensitive(node, port, node.id in node_ids):
                 node_ids.add(edge.node)
     return frozenset(node_ids)
 
 
-def _sees(node: Node, port: int, is_seen: bool) -> bool:
-    """Whether a node sees how often the rows of an input come, or, if its own rows are counted, hands it on."""
+def _is_sensitive(node: Node, port: int, is_seen: bool) -> bool:
+    """Returns whether a node depends on the multiplicity of an input's rows, or passes it on to a node that does."""
     match node.op:
         case Select() | Group() | Slice():
             return True

@@ -1,8 +1,9 @@
-"""Tests at the earliest node that has their columns: what a test drops need not be joined, kept or looked up first.
+"""The pass `push_filters`: moves filters to the earliest node that has their columns (filter push-down).
 
-A test passes through a node that feeds nothing else, since what is shared is worth more than what is dropped early. It
-goes into each side of a join that has its columns, and into all branches of a union. What has an effect (``print``)
-stays where it is, and what stands above it stays above it.
+Rows that a filter drops need not be joined, stored or looked up. A filter passes through a node only if that node feeds
+nothing else, since sharing is worth more than early filtering. It goes into each side of a join that has its columns,
+and into all branches of a union. A filter with a side effect (``print``) does not move, and filters above it stay above
+it.
 """
 
 from __future__ import annotations
@@ -34,66 +35,68 @@ from squall.plan.operators import (
 from squall.planners.passes.rewrite import Rewrite
 
 
-def push_tests(plan: Plan, statistics: Statistics | None = None) -> Plan:
-    """The plan with its tests pushed down."""
-    return _Pushing(plan).result() if any(_moves(node) for node in plan.nodes) else plan
+def push_filters(plan: Plan, statistics: Statistics | None = None) -> Plan:
+    """Returns the plan with its filters pushed down."""
+    return _FilterPushDown(plan).result() if any(_is_movable(node) for node in plan.nodes) else plan
 
 
-class _Pushing(Rewrite):
+class _FilterPushDown(Rewrite):
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         for node in plan.nodes:
-            if _moves(node):
-                self.new[node.id] = self.place((), node.id)
+            if _is_movable(node):
+                self.new_ids[node.id] = self.push((), node.id)
             else:
                 self.keep(node)
 
-    def place(self, tests: Sequence[Invoke], id: str) -> str:
-        """The rows of an old node for which all of these are true."""
+    def push(self, filters: Sequence[Invoke], id: str) -> str:
+        """Returns the rows of an old node for which all filters are true."""
         node = self.plan.by_id[id]
-        while _moves(node) and (not tests or self.is_alone(node)):
+        while _is_movable(node) and (not filters or self.is_alone(node)):
             assert isinstance(node.op, Filter)
-            tests = (*tests, node.op.expression)
+            filters = (*filters, node.op.expression)
             node = self.plan.by_id[node.inputs[0].node]
-        through = [test for test in tests if self.is_alone(node) and self.sides(node, test)]
-        below = self.through(node, through) if through else self.new[node.id]
-        for test in sorted((test for test in tests if test not in through), key=repr):
-            below = self.add(Filter(test), below)
+        through = [condition for condition in filters if self.is_alone(node) and self.pushable_inputs(node, condition)]
+        below = self.push_into(node, through) if through else self.new_ids[node.id]
+        for condition in sorted((condition for condition in filters if condition not in through), key=repr):
+            below = self.add(Filter(condition), below)
         return below
 
     def is_alone(self, node: Node) -> bool:
         return len(self.plan.consumers[node.id]) == 1
 
-    def through(self, node: Node, tests: Sequence[Invoke]) -> str:
-        """The node, with tests among or below its inputs."""
+    def push_into(self, node: Node, filters: Sequence[Invoke]) -> str:
+        """Returns the node, with filters among or below its inputs."""
         inputs = []
         for port, edge in enumerate(node.inputs):
-            sides = [self.sides(node, test) for test in tests]
-            inputs.append(self.place([side[port] for side in sides if port in side], edge.node))
+            pushable_inputs = [self.pushable_inputs(node, condition) for condition in filters]
+            inputs.append(self.push([side[port] for side in pushable_inputs if port in side], edge.node))
         return self.add(node.op, *inputs)
 
-    def sides(self, node: Node, test: Invoke) -> dict[int, Invoke]:
-        """The inputs, by number, at which the test can be made instead, with the test as it is there."""
+    def pushable_inputs(self, node: Node, condition: Invoke) -> dict[int, Invoke]:
+        """Returns the inputs, by port, that can be filtered instead, with the filter over their columns."""
         width = self.plan.widths[node.inputs[0].node] if node.inputs else 0
         ports = range(len(node.inputs))
         match node.op:
             case Join():
-                return _fitting(test, _sides(node.op, width)) if [*columns_of(test)] else {0: test}
+                return (
+                    _pushable(condition, _side_columns(node.op, width)) if [*columns_of(condition)] else {0: condition}
+                )
             case LeftJoin(keep=keep):
-                return _fitting(test, {0: {place: column for place, column in enumerate(keep) if column < width}})
+                return _pushable(condition, {0: {place: column for place, column in enumerate(keep) if column < width}})
             case AntiJoin() | Extend() | TableFunction() if _is_pure(node.op):
-                return _fitting(test, {0: {column: column for column in range(width)}})
+                return _pushable(condition, {0: {column: column for column in range(width)}})
             case Union() | Distinct():
-                return _fitting(test, {port: {column: column for column in range(width)} for port in ports})
+                return _pushable(condition, {port: {column: column for column in range(width)} for port in ports})
             case Project(columns=columns):
-                return _fitting(test, {0: dict(enumerate(columns))})
+                return _pushable(condition, {0: dict(enumerate(columns))})
             case Group(keys=keys) if keys:
-                return _fitting(test, {0: dict(enumerate(keys))})
+                return _pushable(condition, {0: dict(enumerate(keys))})
             case _:
                 return {}
 
 
-def _sides(op: Join, width: int) -> dict[int, ColumnMap]:
+def _side_columns(op: Join, width: int) -> dict[int, ColumnMap]:
     """The columns of a join that its left input has, and those that its right one has."""
     lefts, rights = ({pair[side]: pair[1 - side] for pair in op.on} for side in (1, 0))
     left = {place: lefts.get(column - width, column) for place, column in enumerate(op.keep)}
@@ -104,13 +107,13 @@ def _sides(op: Join, width: int) -> dict[int, ColumnMap]:
     }
 
 
-def _fitting(test: Invoke, inputs: Mapping[int, ColumnMap]) -> dict[int, Invoke]:
-    """The inputs that have all columns of the test."""
-    needed_columns = set(columns_of(test))
-    return {port: remap_call(test, places) for port, places in inputs.items() if needed_columns <= set(places)}
+def _pushable(condition: Invoke, inputs: Mapping[int, ColumnMap]) -> dict[int, Invoke]:
+    """Returns the inputs that have all columns of the filter."""
+    needed_columns = set(columns_of(condition))
+    return {port: remap_call(condition, places) for port, places in inputs.items() if needed_columns <= set(places)}
 
 
-def _moves(node: Node) -> bool:
+def _is_movable(node: Node) -> bool:
     return isinstance(node.op, Filter) and not is_time_dependent(node.op) and _is_pure(node.op)
 
 

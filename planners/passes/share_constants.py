@@ -1,9 +1,11 @@
-"""Rules that differ in a constant: one join for all of them, and the constant looked up in its rows.
+"""The pass `share_constants`: rules that differ in a constant share one join, and look up the constant in its rows.
 
-Where many rules join the same rows with patterns that are alike but for a constant (`?o isProducedBy <sensor k>`), each
-row would be stored and looked for once per rule. Instead the pattern is matched with a variable in the constant's
-place and joined once; a `ConstantFilter` for each constant then finds its rows by a look-up, whose cost does not depend
-on the number of rules. Predicates stay as they are: a pattern that fits any predicate would fit everything."""
+Many rules may join the same rows with patterns that differ only in a constant (`?o isProducedBy <sensor k>`). Then each
+row would be stored and looked up once for each rule. Instead the pattern is matched with a variable in place of the
+constant, and joined once. A `ConstantFilter` for each constant finds its rows by a hash lookup, whose cost does not
+depend on the number of rules. Predicates are never generalized: a pattern that matches any predicate would match
+everything.
+"""
 
 from __future__ import annotations
 
@@ -17,60 +19,60 @@ from squall.planners.passes.rewrite import Rewrite
 from squall.rdf import Term
 from squall.rdf.row_tags import relation_tag_of
 
-FEW = 4
-"""So many patterns are not too many to be joined each by itself: it stores less than a join that fits any constant."""
+MAX_SEPARATE_JOINS = 4
+"""The largest number of patterns that are joined separately. That stores less than a join that matches any constant."""
 
 
 @dataclass(frozen=True)
-class _Kind:
-    """What joins have in common that differ in one constant of the match on one of their sides."""
+class _JoinKind:
+    """The common part of joins that differ in one constant of the match on one of their sides."""
 
     join: Join
     side: int
-    """That of the match."""
+    """The side of the match."""
     other: str
     """The node on the other side."""
     width: int
-    """The columns of the left rows."""
+    """The number of columns of the left rows."""
     cells: tuple[Cell, ...]
-    """Those of the match, a variable in the place of the constant."""
+    """The cells of the match, with a variable in place of the constant."""
     inputs: tuple[Input, ...]
     unique: bool
 
 
 @dataclass
-class _Alike:
-    """The joins of one kind: their constants, and the join that serves them all, as soon as it is made."""
+class _SharedJoin:
+    """The joins of one kind: their constants, and the join that serves all of them, once it is built."""
 
-    kind: _Kind
+    kind: _JoinKind
     terms: set[Term] = field(default_factory=set)
     joined: str = ""
 
 
 def share_constants(plan: Plan, statistics: Statistics | None = None) -> Plan:
-    """The plan with such joins made one."""
-    alike: dict[_Kind, _Alike] = {}
-    candidates: dict[str, list[tuple[_Alike, Term]]] = {}
+    """Returns the plan in which such joins are one."""
+    joins_by_kind: dict[_JoinKind, _SharedJoin] = {}
+    candidates: dict[str, list[tuple[_SharedJoin, Term]]] = {}
     for node in plan.nodes:
         for kind, term in _kinds(plan, node):
-            joins = alike.setdefault(kind, _Alike(kind))
+            joins = joins_by_kind.setdefault(kind, _SharedJoin(kind))
             joins.terms.add(term)
             candidates.setdefault(node.id, []).append((joins, term))
-    if all(len(joins.terms) <= FEW for joins in alike.values()):
+    if all(len(joins.terms) <= MAX_SEPARATE_JOINS for joins in joins_by_kind.values()):
         return plan
     rewrite = Rewrite(plan)
     for node in plan.nodes:
-        shared = [(joins, term) for joins, term in candidates.get(node.id, ()) if len(joins.terms) > FEW]
+        shared = [(joins, term) for joins, term in candidates.get(node.id, ()) if len(joins.terms) > MAX_SEPARATE_JOINS]
         if shared:
             joins, term = max(shared, key=lambda candidate: len(candidate[0].terms))
-            rewrite.new[node.id] = _looked_up(rewrite, joins, term)
+            rewrite.new_ids[node.id] = _look_up(rewrite, joins, term)
         else:
             rewrite.keep(node)
     return rewrite.result()
 
 
-def _kinds(plan: Plan, node: Node) -> Iterator[tuple[_Kind, Term]]:
-    """Each way in which a join may be one of several, with the constant that is its own."""
+def _kinds(plan: Plan, node: Node) -> Iterator[tuple[_JoinKind, Term]]:
+    """Yields each kind that a join has, with the constant that is its own."""
     if not isinstance(node.op, Join):
         return
     for side in (0, 1):
@@ -79,27 +81,27 @@ def _kinds(plan: Plan, node: Node) -> Iterator[tuple[_Kind, Term]]:
         match = plan.by_id[mine.inputs[0].node] if unique else mine
         if isinstance(match.op, Match):
             width = plan.widths[node.inputs[0].node]
-            for cells, term in _varied(match.op, plan.widths[match.id]):
-                yield _Kind(node.op, side, other.id, width, cells, match.inputs, unique), term
+            for cells, term in _generalized(match.op, plan.widths[match.id]):
+                yield _JoinKind(node.op, side, other.id, width, cells, match.inputs, unique), term
 
 
-def _varied(op: Match, column: int) -> Iterator[tuple[tuple[Cell, ...], Term]]:
-    """The cells with a variable in the place of each constant that may vary, with the constant."""
+def _generalized(op: Match, column: int) -> Iterator[tuple[tuple[Cell, ...], Term]]:
+    """Yields the cells with a variable in place of each constant that may vary, with the constant."""
     fixed = 1 if relation_tag_of(op.cells) is None else 0
     for place, cell in enumerate(op.cells):
         if isinstance(cell, str) and place != fixed:
             yield (*op.cells[:place], column, *op.cells[place + 1 :]), cell
 
 
-def _looked_up(rewrite: Rewrite, joins: _Alike, term: Term) -> str:
-    """The rows of a join in which the constant's column holds the constant, without that column, which is the last."""
-    joins.joined = joins.joined or _joined(rewrite, joins.kind)
+def _look_up(rewrite: Rewrite, joins: _SharedJoin, term: Term) -> str:
+    """Returns the rows of a join that have the constant in its column, which is the last one, without that column."""
+    joins.joined = joins.joined or _build_join(rewrite, joins.kind)
     width = len(joins.kind.join.keep)
     return rewrite.add(Project(tuple(range(width))), rewrite.add(ConstantFilter(width, term), joins.joined))
 
 
-def _joined(rewrite: Rewrite, kind: _Kind) -> str:
-    """The join for all constants, which it keeps in a further column."""
+def _build_join(rewrite: Rewrite, kind: _JoinKind) -> str:
+    """Returns the join for all constants, which has the constant in a further column."""
     match_node = rewrite.add(Match(kind.cells), *_sources(rewrite, kind))
     again = tuple(edge.node for edge in kind.inputs if edge.feedback)
     if again:
@@ -107,7 +109,7 @@ def _joined(rewrite: Rewrite, kind: _Kind) -> str:
     width = 1 + max(cell for cell in kind.cells if isinstance(cell, int))
     if kind.unique:
         match_node = rewrite.add(Distinct(width), match_node)
-    keep, other = kind.join.keep, rewrite.new[kind.other]
+    keep, other = kind.join.keep, rewrite.new_ids[kind.other]
     if kind.side == 1:
         column, inputs = kind.width + width - 1, (other, match_node)
     else:  # the new column lies between those of the left and the right rows
@@ -116,5 +118,5 @@ def _joined(rewrite: Rewrite, kind: _Kind) -> str:
     return rewrite.add(replace(kind.join, keep=(*keep, column)), *inputs)
 
 
-def _sources(rewrite: Rewrite, kind: _Kind) -> tuple[str, ...]:
-    return tuple(rewrite.new[edge.node] for edge in kind.inputs if not edge.feedback)
+def _sources(rewrite: Rewrite, kind: _JoinKind) -> tuple[str, ...]:
+    return tuple(rewrite.new_ids[edge.node] for edge in kind.inputs if not edge.feedback)

@@ -1,10 +1,11 @@
-"""A transitive rule as one operator: ``(?x p ?y) (?y p ?z) -> (?x p ?z)`` without its recursion.
+"""The pass `introduce_closures`: replaces a transitive rule, ``(?x p ?y) (?y p ?z) -> (?x p ?z)``, by one operator.
 
-So are rules over atoms, ``p(?x, ?y) p(?y, ?z) -> p(?x, ?z)``.
+Rules over atoms, ``p(?x, ?y) p(?y, ?z) -> p(?x, ?z)``, are replaced too.
 
-What the rule derives are the paths of two steps and more along p, through what streams bring of p and what *other*
-rules make of it. So its own facts need not be read again by itself: `TransitiveClosure` finds the paths of one step and
-more through these pairs, and one step more in front of each makes the rule's own. Not where pairs may be withdrawn."""
+The rule derives the paths of two and more steps along p, over the facts of streams and of *other* rules. So it need not
+read its own facts again. `TransitiveClosure` finds the paths of one and more steps, and one step in front of each gives
+the facts of the rule. Rules over pairs that may be retracted are not replaced.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ from squall.planners.passes.rewrite import Rewrite
 from squall.rdf.row_tags import relation_tag_of
 
 
-def close(plan: Plan, statistics: Statistics | None = None) -> Plan:
-    """The plan with transitive rules as closures."""
-    matches = {node.id: match for node in plan.nodes if (match := _transitive(plan, node)) is not None}
-    return _Closing(plan, matches).result() if matches else plan
+def introduce_closures(plan: Plan, statistics: Statistics | None = None) -> Plan:
+    """Returns the plan with `TransitiveClosure` in place of transitive rules."""
+    matches = {node.id: match for node in plan.nodes if (match := _transitive_match(plan, node)) is not None}
+    return _ClosureRewrite(plan, matches).result() if matches else plan
 
 
-def _transitive(plan: Plan, node: Node) -> Node | None:
-    """The `Match` of the pairs, if the node emits what follows from them by transitivity, and reads it again."""
+def _transitive_match(plan: Plan, node: Node) -> Node | None:
+    """Returns the `Match` of the pairs, if a node derives their transitive closure and reads it again."""
     if not (isinstance(node.op, Construct) and node.op.reentrant):
         return None
     join = plan.by_id[node.inputs[0].node]
@@ -36,12 +37,12 @@ def _transitive(plan: Plan, node: Node) -> Node | None:
     match = plan.by_id[pairs.inputs[0].node] if isinstance(pairs.op, Distinct) else pairs
     if not isinstance(match.op, Match) or match.id in plan.retractable:
         return None
-    fits = _is_relation(match.op.cells) and node.op.template == _composed(join.op, match.op)
-    return match if fits and _own(plan, node) & {edge.node for edge in match.inputs if edge.feedback} else None
+    fits = _is_relation(match.op.cells) and node.op.template == _composed_template(join.op, match.op)
+    return match if fits and _own_facts(plan, node) & {edge.node for edge in match.inputs if edge.feedback} else None
 
 
 def _is_relation(cells: Sequence[Cell]) -> bool:
-    """Whether cells take all pairs of one predicate, or of one relation of two arguments."""
+    """Returns whether cells match all pairs of one predicate, or of one relation with two arguments."""
     if len(cells) != 3:
         return False
     if relation_tag_of(cells) is not None:
@@ -49,61 +50,61 @@ def _is_relation(cells: Sequence[Cell]) -> bool:
     return isinstance(cells[1], str) and (cells[0], cells[2]) == (0, 1)
 
 
-def _filled(cells: Sequence[Cell], begin: int, end: int) -> tuple[Cell, ...]:
-    """The cells with these columns as the pair."""
+def _with_pair(cells: Sequence[Cell], begin: int, end: int) -> tuple[Cell, ...]:
+    """Returns the cells with these columns as the pair."""
     return tuple({0: begin, 1: end}[cell] if isinstance(cell, int) else cell for cell in cells)
 
 
-_ENDS: dict[tuple[tuple[int, int], ...], tuple[int, int]] = {((1, 0),): (0, 3), ((0, 1),): (2, 1)}
-"""The columns where two joined pairs begin and end, by what they are joined on."""
+_END_COLUMNS: dict[tuple[tuple[int, int], ...], tuple[int, int]] = {((1, 0),): (0, 3), ((0, 1),): (2, 1)}
+"""The columns in which two joined pairs begin and end, by their join keys."""
 
 
-def _composed(join: Join, match: Match) -> tuple[Cell, ...] | None:
-    """The template that makes a pair of the two ends of two pairs that a join has put together, if it does."""
-    ends = _ENDS.get(join.on)
+def _composed_template(join: Join, match: Match) -> tuple[Cell, ...] | None:
+    """Returns the template of the pair from the begin of one pair to the end of the next, if the join allows it."""
+    ends = _END_COLUMNS.get(join.on)
     if ends is None or not set(ends) <= set(join.keep):
         return None
-    return _filled(match.cells, join.keep.index(ends[0]), join.keep.index(ends[1]))
+    return _with_pair(match.cells, join.keep.index(ends[0]), join.keep.index(ends[1]))
 
 
-def _own(plan: Plan, emit: Node) -> set[str]:
-    """The sets of facts that hold what the node emits."""
+def _own_facts(plan: Plan, emit: Node) -> set[str]:
+    """Returns the sets of facts that hold what the node derives."""
     return {id for id, _ in plan.consumers[emit.id] if isinstance(plan.by_id[id].op, Distinct)}
 
 
-class _Closing(Rewrite):
+class _ClosureRewrite(Rewrite):
     def __init__(self, plan: Plan, matches: dict[str, Node]) -> None:
         super().__init__(plan)
-        self.found = matches
+        self.matches = matches
         self.pairs: dict[str, tuple[str, set[str]]] = {}
-        """For each `Match` of pairs that are closed: that of the new plan, and the sets with facts of its own rule."""
+        """For each `Match` of pairs: its copy in the new plan, and the sets with the facts of its own rule."""
         for node in plan.nodes:
             if node.id in matches:
-                self.new[node.id] = self.closed(node, matches[node.id])
+                self.new_ids[node.id] = self.add_closure(node, matches[node.id])
             else:
                 self.keep(node)
         for id, (match, own) in self.pairs.items():
-            self.feed(plan.by_id[id], match, own)
+            self.add_feedback(plan.by_id[id], match, own)
 
-    def closed(self, node: Node, match: Node) -> str:
-        """What the rule emits: a step, and then a path of any length."""
+    def add_closure(self, node: Node, match: Node) -> str:
+        """Adds the closure, and returns the node that derives the rule's facts: a step and then any path."""
         assert isinstance(node.op, Construct)
         assert isinstance(match.op, Match)
         reads = self.inputs(match)
         # The same cells over the same sources as what other rules read of p, yet without what this rule makes.
-        match_node = self.draft.add(match.op, *reads, id=digest(match.op, (*reads, "without what is closed")))
-        self.pairs[match.id] = (match_node, self.pairs.get(match.id, ("", set()))[1] | _own(self.plan, node))
+        match_node = self.draft.add(match.op, *reads, id=digest(match.op, (*reads, "without what is add_closure")))
+        self.pairs[match.id] = (match_node, self.pairs.get(match.id, ("", set()))[1] | _own_facts(self.plan, node))
         pairs = self.add(Distinct(2), match_node)
         paths = self.add(Join(((1, 0),), (0, 3)), pairs, self.add(TransitiveClosure(), pairs))
         template = tuple(cell for cell in match.op.cells if isinstance(cell, int | str))  # that of the pairs
         return self.add(replace(node.op, template=template), paths)
 
-    def feed(self, match: Node, new: str, own: set[str]) -> None:
-        """Lets the pairs be read again that other rules make."""
-        again = {self.new[edge.node] for edge in match.inputs if edge.feedback and edge.node not in own}
+    def add_feedback(self, match: Node, new: str, own: set[str]) -> None:
+        """Adds feedback edges from the pairs that other rules derive."""
+        again = {self.new_ids[edge.node] for edge in match.inputs if edge.feedback and edge.node not in own}
         for id in own:
             edges = self.plan.by_id[id].inputs
-            others = [self.new[edge.node] for edge in edges if self.found.get(edge.node) is not match]
-            if others:
-                again.add(self.add(self.plan.by_id[id].op, *sorted(others)))
+            other_inputs = [self.new_ids[edge.node] for edge in edges if self.matches.get(edge.node) is not match]
+            if other_inputs:
+                again.add(self.add(self.plan.by_id[id].op, *sorted(other_inputs)))
         self.draft.read_again(new, sorted(again))
