@@ -230,7 +230,7 @@ def test_an_unbound_variable_is_free_inside() -> None:
     assert answers(query(X, then=(QV, Exists(None, request, True)))) == once((B,))
 
 
-def test_what_is_kept_may_be_told_as_well() -> None:
+def test_a_stored_fact_may_be_an_output_as_well() -> None:
     assert answers(query(X, V, then=(Exists(V, exists(Pattern(X, R, C)), True),))) == once((B, term("true")))
     result = answers(query(X, V, then=(Exists(V, exists(Pattern(X, R, C)), False),)))
     assert result == once((A, term("false")), (C, term("false")))
@@ -311,7 +311,7 @@ def test_internal_facts_are_read_and_not_answered() -> None:
     assert list(squall.run(alone, stream(f"1 {DATA}"))) == []
 
 
-def test_what_is_said_aloud_too_is_answered() -> None:
+def test_a_derived_stream_may_be_an_output_as_well() -> None:
     aloud = System("aloud", joinables=(XPY,), consequences=(Construct((Pattern(Y, R, X),)),))
     inside = System("inside", joinables=(XPY,), consequences=(Construct((Pattern(X, R, X),), internal=True),))
     system, events = System(subsystems=(aloud, inside)), stream("1 :a :p :b\n2 :c :p :c")
@@ -369,7 +369,7 @@ def test_two_queries_that_answer_the_same_each_answer() -> None:
             assert {out.fact for out in outputs} == {Solution(("x",), (A,))}
 
 
-def test_evaluations_are_told_even_if_they_are_empty() -> None:
+def test_empty_evaluations_are_reported() -> None:
     asks = System("asks", joinables=(Pattern(X, R, Y),), consequences=(Ask(),))
     makes = System("makes", joinables=(XPY,), consequences=(Construct((Pattern(Y, Q, X),)),), reentrant=False)
     rule = System("rule", joinables=(XPY,), consequences=(Construct((Pattern(Y, R, X),)),))
@@ -384,7 +384,7 @@ def test_evaluations_are_told_even_if_they_are_empty() -> None:
         assert [out.time for out in outputs if isinstance(out.fact, Solution)] == [1]
 
 
-def test_nothing_is_said_where_only_what_there_is_is_told() -> None:
+def test_empty_evaluations_are_not_reported_by_default() -> None:
     system = with_windows(query(X, output="rstream", report=Report("nonempty", empty=True)), SlidingWindow(5))
     outputs = list(squall.run(squall.plan(system), stream("1 :a :p :b")))
     assert [(out.time, type(out.fact)) for out in outputs] == [(1, Solution), (1, Evaluated)]

@@ -153,7 +153,7 @@ def test_what_rules_make_reaches_the_same_matches(
     assert told(alpha.rows([entry(*fact, rule="r") for fact in facts])) == expected(matches, facts)
 
 
-def test_a_match_that_reads_a_node_twice_is_told_twice() -> None:
+def test_a_node_that_reads_another_twice_gets_its_deltas_twice() -> None:
     """The set behind it makes these one again."""
     nodes = Node("read", ops.Scan(Source())), Node("0", ops.Match((0, A, 1)), (Input("read"), Input("read")))
     assert told(Alpha(Plan(nodes), "read").rows([entry(A, A, B)])) == {"0": Counter({(A, B): 2})}

@@ -66,7 +66,7 @@ def test_a_rule_that_cannot_be_read_is_not_judged_further() -> None:
     assert [error.stage for error in single_errors(caught.value)] == ["syntax"]
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_thing_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
         squall.compile(tmp_path / "none.jena")
     with pytest.raises(UsageError, match="no program"):

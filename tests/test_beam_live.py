@@ -361,7 +361,7 @@ def test_an_error_in_a_micro_batch_fails_the_run(tmp_path: Path) -> None:
     wait(lambda: not at_work())
 
 
-def test_what_was_done_before_an_error_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_before_an_error_are_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though the pipeline does that, and fails, between two looks at it."""
     from squall.builders.beam.live_pipeline import is_done
 
@@ -442,7 +442,7 @@ def test_micro_batches_have_only_events_that_rules_read(tmp_path: Path, monkeypa
     assert source.reading.statements == len(facts)
 
 
-def test_redis_gets_acknowledgements_of_handed_on_outputs(broker: brokers.Broker, redis: Any) -> None:
+def test_redis_gets_acknowledgements_of_delivered_outputs(broker: brokers.Broker, redis: Any) -> None:
     def say(at: int) -> None:
         (event,) = chain(at)
         redis.xadd("k", {"data": f"{event.time} {event.facts[0]}\n"})

@@ -229,7 +229,7 @@ def test_a_failing_run_says_why(tmp_path: Path) -> None:
 
 
 @needs_proc
-def test_the_command_prints_and_keeps_its_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_and_saves_its_measurements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = tmp_path / "figures.json"
     command = ["tree", "plans", "--size", "20", "--repeat", "1", "--peer", "pyoxigraph", "--json", str(state)]
     assert bench.main(command) == 0
@@ -336,7 +336,7 @@ def page(tmp_path: Path) -> Path:
     return page
 
 
-def test_kept_figures_can_be_written_again(page: Path) -> None:
+def test_saved_measurements_can_be_written_again(page: Path) -> None:
     pytest.importorskip("matplotlib")
     plots = []
     for _ in range(2):
@@ -348,7 +348,7 @@ def test_kept_figures_can_be_written_again(page: Path) -> None:
     assert "".join(SPARK.marks) in page.read_text()
 
 
-def test_a_chapter_that_there_is_not_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_chapter_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         report.main(["engines", "others"])
     assert "no `others` among engines, spark" in capsys.readouterr().err
@@ -416,7 +416,7 @@ def test_a_soak_looks_at_memory_as_it_goes() -> None:
     assert all(used >= result.before * 0.9 for _, used, _ in result.samples)
 
 
-def test_growth_and_state_are_told_from_samples() -> None:
+def test_growth_and_state_are_computed_from_samples() -> None:
     steady = Soak(100, 1000, [(number * 100, 9000, 10.0) for number in range(1, 9)])
     assert (steady.growth, steady.state) == (1.0, 10.0)
     leaking = Soak(100, 1000, [(number * 100, number * 1000, float(number)) for number in range(1, 9)])

@@ -140,7 +140,7 @@ def test_patterns_that_any_fact_may_fit() -> None:
     assert len(arriving.rows.keys() - any_fact) == 1
 
 
-def test_what_waits_in_every_task_is_handed_on_once() -> None:
+def test_buffered_broadcast_rows_are_output_once() -> None:
     plan = squall.plan(system("a join", "RANGE 20ms", "istream"))
     entries = frozenset().union(*broadcast_candidates(plan).values())
     spread = choose_broadcast(plan, dict.fromkeys(entries, 1), [min(entries)], 10)
@@ -232,7 +232,7 @@ def test_joins_on_a_hot_key_are_done_as_one() -> None:
     assert len(scattered) == 1, "the others' rows with this key go to all tasks"
 
 
-def test_of_what_waits_the_rows_of_a_hot_key_are_handed_on_once() -> None:
+def test_buffered_rows_of_a_skewed_key_are_output_once() -> None:
     plan = squall.plan(of_sensors("a join", "LANDMARK"))
     hot = found_hot(plan, stream(skewed(120)), 0.2)
     router = PhysicalPlan(plan, stages_of(plan, skewed_keys=hot), skewed_keys=hot).router()

@@ -17,7 +17,7 @@ from squall.builders.runtime.operators import Operator, operator, stateless
 from squall.builders.runtime.operators.count_window import Counted
 from squall.builders.runtime.operators.distinct import AppendOnlyDistinct, DRedDistinct, RetractableDistinct
 from squall.builders.runtime.operators.scan import ScanOperator
-from squall.builders.runtime.operators.stateless import Plain
+from squall.builders.runtime.operators.stateless import StatelessOperator
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Output
 from squall.functions.jena import function_iri
@@ -141,7 +141,7 @@ def answering(change: Callable[[list[Delta]], list[Delta]]) -> Damage:
     """What it answers is changed."""
 
     def damage(op: Any) -> None:
-        name = "step" if isinstance(op, Plain) else "apply"
+        name = "step" if isinstance(op, StatelessOperator) else "apply"
         work = getattr(op, name)
         setattr(op, name, lambda *inputs: change(work(*inputs)))
 
@@ -603,7 +603,7 @@ BY_HAND: dict[str, tuple[Plan, System, Callable[[pytest.MonkeyPatch], None]]] = 
 
 
 @pytest.mark.parametrize(("plan", "system", "patch"), BY_HAND.values(), ids=BY_HAND.keys())
-def test_broken_operators_of_plans_made_by_hand_are_noticed(
+def test_broken_operators_of_handmade_plans_are_noticed(
     plan: Plan, system: System, patch: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events = stream(CHAIN)

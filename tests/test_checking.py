@@ -189,7 +189,7 @@ def test_a_fault_is_found_in_its_place(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_nothing_is_said_of_its_twin(name: str) -> None:
+def test_its_counterpart_has_no_finding(name: str) -> None:
     assert findings_of(FAULTS[name][-1]) == []
 
 

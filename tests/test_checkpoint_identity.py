@@ -30,7 +30,7 @@ def planned(*rules: str, planner: str = "rete") -> Plan:
         (planned(A, B, planner="greedy"), "its planner was `rete`"),
     ],
 )
-def test_what_has_changed_is_said(now: Plan, said: str, tmp_path: Path) -> None:
+def test_the_changes_are_named(now: Plan, said: str, tmp_path: Path) -> None:
     (tmp_path / META).write_text(json.dumps(_meaning(planned(A, B))))
     check_owner(planned(A, B), tmp_path)
     with pytest.raises(BuilderError) as caught:

@@ -297,7 +297,7 @@ def test_output_by_another_operator(squall: Squall) -> None:
     assert [line.split()[0] for line in out.splitlines()] == ["1000", "2000", "3000", "3000"]
 
 
-def test_progress_can_be_asked_for(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_can_be_requested(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("squall.observe.progress._PATIENCE", 0)
     code, out, err = squall("build", "family.jena", "--source", "people.ttl", "--progress")
     assert code == 0
@@ -356,7 +356,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_said_and_nothing_is_started(squall: Squall, name: str) -> None:
+def test_an_error_is_reported_before_anything_starts(squall: Squall, name: str) -> None:
     before = {path: path.read_bytes() for path in Path().iterdir()}
     code, out, err = squall(*WRONG[name])
     assert code == 2
@@ -422,7 +422,9 @@ def test_what_nodes_do_is_measured_and_shown(squall: Squall, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("asked", [[], ["--batch"]])
-def test_one_batch_is_asked_of_the_builder(asked: list[str], squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_builder_gets_the_option_for_one_batch(
+    asked: list[str], squall: Squall, monkeypatch: pytest.MonkeyPatch
+) -> None:
     history: list[Options] = []
 
     def build(plan: Plan, options: Options) -> Measured:
@@ -471,7 +473,7 @@ def _instead(group: str, thing: object) -> Callable[[str, str], Any]:
 # Processes: pipes, signals, start-up
 
 
-def test_lines_are_handed_on_as_they_come() -> None:
+def test_lines_are_output_as_they_come() -> None:
     run = process("build", "family.jena", "--source", "-?format=nt", stdin=subprocess.PIPE)
     assert run.stdin
     assert run.stdout
@@ -587,7 +589,7 @@ def test_explain_in_other_formats(squall: Squall, format: str, planner: str) -> 
     assert signs[format] in out
 
 
-def test_all_forms_of_a_plan_can_be_asked_for() -> None:
+def test_a_plan_is_shown_in_all_formats() -> None:
     assert {"text", "json", *DRAWINGS} == set(explain.FORMATS)
 
 
@@ -646,7 +648,7 @@ def test_what_rules_print_goes_to_standard_error(squall: Squall) -> None:
         assert sorted(message) == ['"saw" <http://example.org/ann>', '"saw" <http://example.org/bob>']
 
 
-def test_how_deep_rules_nest_terms_can_be_said(squall: Squall) -> None:
+def test_the_maximal_nesting_depth_is_an_option(squall: Squall) -> None:
     program = "Document(Group(<urn:p>(1) Forall ?x (<urn:p>(<urn:f>(?x)) :- <urn:p>(?x))))"
     Path("deep.rifps").write_text(program, encoding="utf-8")
     code, _, err = squall("build", "deep.rifps", "--max-depth", "7")

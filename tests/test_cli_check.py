@@ -67,7 +67,7 @@ def test_exit_codes(squall: Squall) -> None:
     assert squall("nowhere.jena")[0] == 2
 
 
-def test_all_errors_are_told(squall: Squall) -> None:
+def test_all_errors_are_reported(squall: Squall) -> None:
     _, out, err = squall("wrong.jena", "product.jena")
     results = [line.partition(": ")[0] for line in out.splitlines() if "translation error" in line]
     assert results == ["wrong.jena:2:20", "wrong.jena:3:16"]
@@ -86,7 +86,7 @@ def test_programs_are_checked_together(squall: Squall) -> None:
     assert out.startswith("again.jena:2:1: duplicate-rule warning: `again` is the same rule as `r` (good.jena:2:1)\n")
 
 
-def test_what_rule_sets_make_counts_and_nothing_is_said_of_them(squall: Squall) -> None:
+def test_conclusions_of_rule_sets_count_and_have_no_findings(squall: Squall) -> None:
     Path("types.jena").write_text(f"{PREFIX}[r: (?x rdf:typ :C) (?x rdfs:subClassOf ?d) -> (?x :is ?d)]")
     code, out, err = squall("types.jena", "--rules", "rdfs", "--rules", "owl2rl")
     assert (code, err) == (0, "1 warning\n")

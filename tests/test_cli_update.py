@@ -101,7 +101,7 @@ def test_standard_input() -> None:
     assert outputs.stdout.decode() == TURNED
 
 
-def test_empty_graphs_are_told(squall: Squall) -> None:
+def test_empty_graphs_are_reported(squall: Squall) -> None:
     Path("empty.ru").write_text(PREFIX + "CLEAR NAMED ; CREATE GRAPH :new")
     code, out, err = squall("empty.ru", "--data", "log.trig", "--format", "nt")
     assert (code, out) == (0, "")
@@ -112,7 +112,7 @@ def test_empty_graphs_are_told(squall: Squall) -> None:
     ]
 
 
-def test_warnings_are_told_and_do_not_stop(squall: Squall) -> None:
+def test_warnings_are_printed_and_do_not_stop(squall: Squall) -> None:
     code, out, err = squall("typo.ru")
     assert (code, out) == (0, "")
     assert err.startswith("""\
@@ -181,7 +181,7 @@ def test_a_request_that_fails_writes_nothing(squall: Squall, arguments: str, mes
         ("", "Usage: squall update [OPTIONS] REQUEST...\n"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_and_nothing_is_started(squall: Squall, arguments: str, message: str) -> None:
+def test_an_error_is_reported_before_anything_starts(squall: Squall, arguments: str, message: str) -> None:
     before = sorted(Path().iterdir())
     code, out, err = squall(*arguments.split())
     assert (code, out) == (2, "")
@@ -189,7 +189,7 @@ def test_what_is_wrong_is_said_and_nothing_is_started(squall: Squall, arguments:
     assert sorted(Path().iterdir()) == before
 
 
-def test_the_errors_of_all_requests_are_told_at_once(squall: Squall) -> None:
+def test_the_errors_of_all_requests_are_reported_at_once(squall: Squall) -> None:
     code, _, err = squall("broken.ru", "turn.ru", "query.rq", "nowhere.ru")
     assert code == 2
     assert [line.split(":")[0] for line in err.splitlines() if " error: " in line] == [

@@ -182,7 +182,7 @@ def test_a_cycle_leads_everywhere(made: Make) -> None:
     assert len(set(outputs)) == len(outputs) == 301**2
 
 
-def test_steps_that_are_known_are_not_kept_again() -> None:
+def test_known_steps_are_not_stored_again() -> None:
     for is_own in (None, lambda _: True, lambda _: False):
         result = ClosureIndex(is_own)
         results = [result.add([("a", "b", time, FOREVER), ("b", "c", time, FOREVER)]) for time in range(5)]
@@ -191,7 +191,7 @@ def test_steps_that_are_known_are_not_kept_again() -> None:
         assert len(result.growing.steps) == 2
 
 
-def test_the_widest_way_is_told_at_once() -> None:
+def test_the_longest_lasting_path_is_output_at_once() -> None:
     """The bottleneck: a pair is valid while all steps of its best path are."""
     steps = [("a", "b", 0, 5), ("b", "d", 0, 9), ("a", "c", 0, 7), ("c", "d", 0, 8)]
     assert sorted(ClosureIndex().add(steps)) == sorted([*steps, ("a", "d", 0, 7)])

@@ -106,7 +106,7 @@ def test_one_that_has_nothing_yet_is_one(tmp_path: Path) -> None:
     assert kept(ledger) == BROKEN
 
 
-def test_who_hands_it_on_is_not_who_keeps_it() -> None:
+def test_a_forwarding_ledger_is_not_the_one_that_records() -> None:
     run, own = LedgerFile(), LedgerFile()
 
     class Given:
@@ -117,8 +117,8 @@ def test_who_hands_it_on_is_not_who_keeps_it() -> None:
     assert ledger_of(None, None) is None
 
 
-def test_what_one_run_has_said_is_not_what_the_next_one_has(plan: Plan, tmp_path: Path) -> None:
+def test_the_ledger_of_one_run_is_not_that_of_the_next(plan: Plan, tmp_path: Path) -> None:
     sources = Sources([open_source(written(tmp_path, "a.ntt"))])
-    sources.adopt(LedgerFile())
+    sources.set_ledger(LedgerFile())
     with pytest.raises(SquallError, match="malformed"):
         list(squall.build(plan).run(sources))

@@ -73,7 +73,7 @@ def test_updates_act_on_streams_that_the_program_makes(
     assert_as_oracle(system, in_memory.run(plan, in_memory.cut(came, cuts), static), came, static)
 
 
-def test_what_is_told_of_static_data_can_be_deleted() -> None:
+def test_facts_derived_from_static_data_can_be_deleted() -> None:
     texts = {
         "REGISTER STREAM :made AS CONSTRUCT { ?x :q ?y } { ?x :p ?y }": "csparql",
         "DELETE { ?x :q ?y } WHERE { ?x :stop ?z . ?x :q ?y }": "sparql",
@@ -90,7 +90,7 @@ def test_what_is_told_of_static_data_can_be_deleted() -> None:
         assert [str(item.fact) for item in outputs if item.time == 3] == ["?x=<urn:b>"]
 
 
-def test_what_is_told_of_static_data_is_updated_before_anything_else_is_answered() -> None:
+def test_facts_derived_from_static_data_are_updated_before_other_outputs() -> None:
     texts = {
         "REGISTER STREAM :made AS CONSTRUCT { ?x :q ?y } { ?x :p ?y }": "csparql",
         "DELETE { ?x :p ?y ; :q ?y } INSERT { ?y :kept ?x } WHERE { ?x :q ?y }": "sparql",

@@ -117,9 +117,7 @@ def _made_up() -> dict[str, Any]:
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("few", [None, -1, 1_000_000], ids=["in process", "by all tasks", "by one"])
 @pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
-def test_what_is_told_of_the_same_in_two_ways_says_both_times_when_something_is_told(
-    planner: str, few: int | None, read: bool
-) -> None:
+def test_two_outputs_of_one_query_both_have_evaluations(planner: str, few: int | None, read: bool) -> None:
     """Two queries make the same into one stream, one when it comes and one every three milliseconds; what a rule
     concludes of that may be nothing that anybody asks for."""
 

@@ -67,7 +67,7 @@ def test_each_path_is_found_by_one_task(window: Window) -> None:
 
 
 @pytest.mark.parametrize("columns", [((1,), (0,)), ((), ())], ids=["moved", "in one place"])
-def test_paths_lie_by_where_they_begin(columns: tuple[tuple[int, ...], ...]) -> None:
+def test_paths_are_partitioned_by_their_start(columns: tuple[tuple[int, ...], ...]) -> None:
     plan = by_hand(*columns)
     outputs = in_memory.run(plan, [EVENTS[:30], EVENTS[30:]], spread=closure_inputs(plan))
     assert sorted(outputs) == sorted(squall.build(plan).run([EVENTS]))

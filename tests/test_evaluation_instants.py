@@ -104,7 +104,7 @@ def events_of(pauses: Sequence[tuple[int, str, int, bool]]) -> list[Event]:
 @pytest.mark.parametrize("report", [CLOSE, PERIODIC], ids=["close", "periodic"])
 @given(sources=SOURCES, pauses=STREAMS, stops=st.booleans())
 @settings(max_examples=examples_of(150), deadline=None)
-def test_they_are_given_in_order_once_as_time_goes_on(
+def test_instants_come_in_order_once_as_time_advances(
     report: Report, sources: list[Source], pauses: list[tuple[int, str, int, bool]], stops: bool
 ) -> None:
     """stops: time stops just before each event too, as it does where the next one is known."""
@@ -144,7 +144,7 @@ def test_a_heartbeat_is_no_instant(report: Report) -> None:
     assert result.upto(END) == [ALWAYS]
 
 
-def test_multiples_of_a_period_are_told_up_to_where_time_has_come() -> None:
+def test_multiples_of_a_period_come_up_to_the_watermark() -> None:
     result = instants_of([Source(S, SlidingWindow(3))], PERIODIC)
     result.go_on(2)
     assert result.upto(2) == [ALWAYS]
@@ -156,7 +156,7 @@ def test_multiples_of_a_period_are_told_up_to_where_time_has_come() -> None:
     assert result.due == FOREVER
 
 
-def test_time_goes_on_without_instants_of_windows() -> None:
+def test_time_advances_without_window_instants() -> None:
     result = instants_of([Source(S, SlidingWindow(3))])
     result.add([Event(3, (FACT,), S)])
     result.go_on(13)

@@ -120,7 +120,7 @@ def test_two_facts_do_not_hold_each_other_up(rules: str) -> None:
     assert sorted(removals) == sorted(expected("2 :a :reach :b\n2 :a :reach :c"))
 
 
-def test_what_has_another_reason_comes_back_and_is_not_said_again() -> None:
+def test_a_fact_with_another_derivation_is_restored_and_not_output_again() -> None:
     events = stream("1 :a :edge :b\n1 :a :edge :c\n1 :c :edge :b\n1 :b :edge :d\n2 :a :shut :b\n3 :x :edge :y")
     outputs = told(job(OPEN + REACHES).run([events]))
     assert [line for line in outputs if line[0] == 2] == []
@@ -146,7 +146,7 @@ class Taps:
             yield batch
 
 
-def test_what_nothing_can_take_back_is_handed_on_at_once() -> None:
+def test_what_cannot_be_retracted_is_output_at_once() -> None:
     taps = Taps([stream("1 :a :edge :b"), stream("1 :c :edge :d\n2 :a :edge :d")])
     outputs = job(CONTINUOUS).run(taps)
     assert told([next(outputs)]) == expected("1 :a :path :b")
@@ -322,7 +322,7 @@ def _counts(op: object) -> Mapping[Row, int]:
     return op.counts
 
 
-def test_what_is_kept_is_told_once_and_restores_a_machine() -> None:
+def test_the_changelog_has_each_change_once_and_restores_a_dataflow() -> None:
     query_plan = plan(OPEN + REACHES)
     first, second, full_result = Dataflow(query_plan), Dataflow(query_plan), Dataflow(query_plan)
     first.keep()
@@ -346,7 +346,7 @@ def test_what_is_kept_is_told_once_and_restores_a_machine() -> None:
     assert _counts(second.operators[query_plan.sink[0].id]) == _counts(full_result.operators[query_plan.sink[0].id])
 
 
-def test_the_right_side_of_a_negation_is_worked_off_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_right_side_of_a_negation_is_processed_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what is not there from the start is never said and taken back."""
     query_plan = plan(OPEN)
     (anti,) = (node.id for node in query_plan.nodes if isinstance(node.op, AntiJoin))
@@ -360,7 +360,7 @@ def test_the_right_side_of_a_negation_is_worked_off_first(monkeypatch: pytest.Mo
     assert deltas == {anti: [entry(a, c)]}
 
 
-def test_rows_that_a_constant_tells_apart_go_where_it_says() -> None:
+def test_rows_are_routed_by_their_constants() -> None:
     """Several `Where` nodes on one node, by different columns, and one that nothing satisfies."""
     a, b, c, _ = NODES
     wheres = [(1, b), (1, c), (0, a), (0, SHUT)]
@@ -518,14 +518,14 @@ def test_what_is_demanded_before_every_event_is_no_instant() -> None:
 # Large batches
 
 
-def test_a_large_batch_is_worked_off_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_batch_is_processed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [Event(time, (Triple(NODES[time % 4], EDGE, NODES[time % 3]),)) for time in range(40)]
     outputs = told(job(OPEN + REACHES).run([events]))
     monkeypatch.setattr(event_loop, "TOGETHER", 7)
     assert told(job(OPEN + REACHES).run([events])) == outputs
 
 
-def test_large_columns_are_worked_off_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_columns_are_processed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [Event(time, (Triple(NODES[time % 4], EDGE, NODES[time % 3]),)) for time in range(40)]
     outputs = told(job(OPEN + REACHES).run([events]))
     monkeypatch.setattr(event_loop, "TOGETHER", 7)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall.builders.runtime.operators.event_time import Changes, EventTimeOperator, Group, Slice
+from squall.builders.runtime.operators.event_time import Changes, EventTimeOperator, GroupOperator, SliceOperator
 from squall.builders.runtime.zset import Delta, Row, settle
 from squall.functions.jena import function_iri
 from squall.functions.ordering import key
@@ -83,9 +83,9 @@ def test_a_group_has_its_aggregate_at_every_instant(
     holds(_group(op), course, grouped(op))
 
 
-def _group(op: ops.Group, width: int = 2) -> Group:
+def _group(op: ops.Group, width: int = 2) -> GroupOperator:
     job = ready(op, width)
-    assert isinstance(job, Group)
+    assert isinstance(job, GroupOperator)
     return job
 
 
@@ -121,7 +121,7 @@ def test_of_nothing_there_is_one_group_from_the_start_if_there_are_no_keys() -> 
     assert _group(ops.Group((0,), (count,))).advance(ALWAYS) == []
 
 
-def test_what_holds_now_is_said_to_last_and_taken_back_when_it_does_not() -> None:
+def test_what_holds_now_is_output_as_lasting_and_retracted_when_it_ends() -> None:
     item, two = literal("1", XSD + "integer"), literal("2", XSD + "integer")
     op = _group(ops.Group((0,), (Aggregate("count"),)), 1)
     op.apply(0, [(A, 1, 4, 1)])
@@ -136,7 +136,7 @@ def test_what_holds_now_is_said_to_last_and_taken_back_when_it_does_not() -> Non
     assert op.due == FOREVER
 
 
-def test_a_row_that_stays_the_same_is_not_said_again() -> None:
+def test_an_unchanged_row_is_not_output_again() -> None:
     op = _group(ops.Group((0,), (Aggregate("max", Column(1)),)))
     op.apply(0, [(A, TWO, 1, FOREVER, 1)])
     op.advance(1)
@@ -201,9 +201,9 @@ def test_a_slice_has_its_rows_at_every_instant(op: ops.Slice, course: list[Advan
     holds(_slice(op), course, sliced(op))
 
 
-def _slice(op: ops.Slice, width: int = 2) -> Slice:
+def _slice(op: ops.Slice, width: int = 2) -> SliceOperator:
     job = ready(op, width)
-    assert isinstance(job, Slice)
+    assert isinstance(job, SliceOperator)
     return job
 
 
@@ -258,7 +258,7 @@ MOVED = (*BOTH, ops.Slice(((Column(1), True),), offset=1, limit=1, keys=(0,)), o
 @pytest.mark.parametrize("op", MOVED, ids=["group", "slice", "all", "slice of a key", "of an expression"])
 @given(course=courses(2, (ONE, TWO, A, None), always=True), settled=st.booleans())
 @settings(max_examples=examples_of(15), deadline=None)
-def test_it_goes_on_elsewhere_from_what_it_kept(
+def test_another_instance_resumes_from_its_state(
     op: ops.Group | ops.Slice, course: list[Advance], settled: bool
 ) -> None:
     """Time stopped at some instant, and what had been said by then is not said again. settled: the store has added up

@@ -52,7 +52,7 @@ def read(path: Path, wanted: Sequence[Term] | None) -> tuple[list[Event], Kept, 
     ledger = Kept()
     sources = Sources([open_source(str(path), ledger)])
     if wanted is not None:
-        sources.want(wanted)
+        sources.push_down(wanted)
     results = [event for batch in sources for event in batch]
     return results, ledger, sources.sources[0].reading.statements
 
@@ -165,7 +165,7 @@ def test_outputs_are_those_of_all_there_is(
         ledger = Kept()
         sources = Sources([open_source(str(path), ledger)])
         if expected is not None:
-            sources.want(expected)
+            sources.push_down(expected)
         with patch("squall.streams.formats.reading._CHUNK", chunk):
             outputs = list(squall.build(job, options=Options(ledger=ledger)).run(sources))
         results.append((sorted(outputs), ledger.entries))
@@ -180,7 +180,7 @@ def test_what_is_late_is_there_though_of_no_use(times: tuple[int, ...], tmp_path
     assert [time for time, _ in late(events)] == [times[-1]]
 
 
-def test_a_folder_goes_on_in_time_from_file_to_file(tmp_path: Path) -> None:
+def test_a_folder_is_in_the_order_of_time_across_files(tmp_path: Path) -> None:
     (tmp_path / "1.ntt").write_text(f"5 <{E}a> <{E}q> _:b .\n")
     (tmp_path / "2.ntt").write_text(f"4 <{E}a> <{E}q> _:c .\n")
     events, _, _ = read(tmp_path, WANTED)
@@ -193,7 +193,7 @@ def source(path: Path, lateness: int = 0) -> squall.streams.Source:
 
 
 def count(sources: Sources) -> int:
-    sources.want(WANTED)
+    sources.push_down(WANTED)
     return sum(len(event.facts) for batch in sources for event in batch)
 
 

@@ -97,7 +97,7 @@ def test_work_that_grows_with_the_window_is_seen() -> None:
 
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
-def test_what_is_kept_is_bounded_by_the_window(query: str, planner: str) -> None:
+def test_state_is_bounded_by_the_window(query: str, planner: str) -> None:
     running = job(query, NARROW, planner)
     most = 0
 

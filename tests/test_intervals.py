@@ -57,7 +57,7 @@ def counts(weighted: list[tuple[Interval, int]]) -> Counter[int]:
 
 
 @given(st.lists(st.tuples(SPANS, st.integers(-2, 2).filter(bool)), max_size=30), st.integers(0, 14))
-def test_what_is_forgotten_lies_in_the_past(weighted: list[tuple[Interval, int]], passed: int) -> None:
+def test_only_the_past_is_dropped(weighted: list[tuple[Interval, int]], passed: int) -> None:
     """The counts from then on, and since when what goes on has held, are as they were; little else is left."""
     steps = steps_of(weighted)
     before = [(start, end, count) for start, end, count in levels(steps) if end >= passed]

@@ -84,7 +84,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, name: str) -> None:
     assert statements(read(path)) == expected(*STATEMENTS)
 
 
-def test_names_are_said_once(tmp_path: Path) -> None:
+def test_names_are_written_once(tmp_path: Path) -> None:
     facts = [Triple(iri(f"{E}{number}"), iri(E + "temperature"), literal("x")) for number in range(100)]
     data = write(tmp_path / "x.jelly", *facts).read_bytes()
     assert data.count(b"temperature") == 1
@@ -230,7 +230,7 @@ def test_a_frame_that_is_alone_is_read_alone() -> None:
     assert sum(map(len, jelly.statements(io.BytesIO(joined), ""))) == len(STATEMENTS)
 
 
-def test_a_connection_that_is_made_again_is_read_from_there() -> None:
+def test_a_reconnected_source_reads_on_from_its_position() -> None:
     chunks: list[bytes] = []
     event = threading.Event()
 
@@ -274,7 +274,7 @@ def test_events_of_a_server_are_text() -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From Jelly and to it."""
     (tmp_path / "a.ttl").write_text(test_durable.described(400, 1))
     facts = [fact for event in open_static(f"{tmp_path}/a.ttl", LedgerFile()) for fact in event.facts]

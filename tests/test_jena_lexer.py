@@ -212,7 +212,7 @@ def test_a_rule_set_is_included_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["OWL", "OWLMini", "owlmicro"])
-def test_for_a_rule_set_on_owl_another_is_read_which_is_told(name: str) -> None:
+def test_a_rule_set_on_owl_is_replaced_with_a_warning(name: str) -> None:
     program = lexer(f"@include <{name}>\n[mine: (?a ?p ?b) -> (?b ?p ?a)]", "test")
     assert program.rules[:-1] == lexer(rulesets.path("owl2rl").read_text(), "owl2rl").rules
     (warning,) = translator(program).warnings
@@ -239,7 +239,7 @@ def test_what_cannot_be_included_is_refused(text: str, message: str) -> None:
         lexer(f"\n  {text}\n", "test")
 
 
-def test_all_that_is_wrong_in_all_files_is_told(tmp_path: Path) -> None:
+def test_all_errors_of_all_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(Errors) as caught:
         included(tmp_path, "@include <b.rules>\n[a: -> (x:y)]\n@include <no.rules>", b="[b: -> (?x)]")
     places = [Path(str(error.origin)).name for error in caught.value.errors]
@@ -414,7 +414,7 @@ def test_rules_with_words_of_the_same_kinds_have_their_own_words_and_places() ->
     ]
 
 
-def test_many_rules_that_never_end_are_told_of_one_by_one() -> None:
+def test_each_unterminated_rule_is_reported() -> None:
     with pytest.raises(Errors) as caught:
         lexer("[(?x <urn:p> ?y) -> (?y <urn:q> ?x)\n" * 2000, "test")
     assert [error.origin.line for error in caught.value.errors if error.origin] == [*range(1, 2001)]

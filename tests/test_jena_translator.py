@@ -97,7 +97,7 @@ def test_rules_keep_their_names_and_get_one_by_position() -> None:
     ]
 
 
-def test_places_are_kept_and_do_not_count() -> None:
+def test_origins_are_kept_and_not_compared() -> None:
     (rule,) = translated("\n[x: (?a <urn:p> ?b) -> (?a <urn:q> ?b)]")
     (pattern,) = rule.joinables
     assert isinstance(pattern, Pattern)

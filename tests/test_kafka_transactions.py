@@ -73,7 +73,7 @@ def live(disk: Disk, parts: Sequence[Sequence[Output]], format: str) -> None:
     box = opened(format)
     try:
         if disk.outbox:
-            box.recover(json.loads(disk.outbox))
+            box.restore(json.loads(disk.outbox))
         while disk.done < len(parts):
             for part in parts[disk.done]:
                 box.write(part)
@@ -170,7 +170,7 @@ def test_who_has_been_replaced_writes_nothing(connect: Connect) -> None:
     old.write(output(2))
     late = old.save()
     new = opened()
-    new.recover(saved)
+    new.restore(saved)
     with pytest.raises(SinkError, match="another run goes on with the checkpoint"):
         old.deliver()
     new.write(output(2))
@@ -179,10 +179,10 @@ def test_who_has_been_replaced_writes_nothing(connect: Connect) -> None:
     assert len(cluster.committed()) == 2
     behind = opened()
     with pytest.raises(SinkError, match="it has had delivery 2 of the checkpoint, which is at 1"):
-        behind.recover(saved)
+        behind.restore(saved)
     assert late["number"] == 2
     same = opened()
-    same.recover(late)
+    same.restore(late)
     assert len(cluster.committed()) == 2
 
 

@@ -195,7 +195,7 @@ def test_a_shift_in_time_shifts_the_answer(many: int) -> None:
 
 @examples(20)
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_after_the_last_window_has_closed_nothing_is_kept(
+def test_after_the_last_window_has_closed_there_is_no_state(
     planner: str, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Law 6, where nothing is asked to be kept for ever: landmarks, axioms, counts, what is said of nothing."""

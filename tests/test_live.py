@@ -86,7 +86,7 @@ def timeline(*times: int) -> list[list[Event]]:
     return [[event(time)] for time in times]
 
 
-def test_a_batch_is_acknowledged_when_the_next_one_is_asked_for() -> None:
+def test_a_batch_is_acknowledged_when_the_next_one_is_requested() -> None:
     source = Acknowledged(timeline(1, 2))
     batches = iter(Sources([source]))
     next(batches)
@@ -125,7 +125,7 @@ def covered(source: Acknowledged, seen: Sequence[Event]) -> None:
 @given(
     st.lists(CUTS, min_size=1, max_size=3), st.integers(0, 6), st.booleans(), st.sampled_from([EventClock, WallClock])
 )
-def test_what_is_acknowledged_has_been_handed_on(
+def test_acknowledged_input_has_been_output(
     cuts: list[list[list[int]]], lateness: int, by_property: bool, clock: type[EventClock]
 ) -> None:
     """However sources are cut, disordered and merged; and in the end all has been acknowledged."""
@@ -269,9 +269,7 @@ def test_connections_that_bring_nothing_are_further_and_further_apart() -> None:
 
 
 @pytest.mark.parametrize("takes", [0.0, 7.0])
-def test_attempts_are_further_and_further_apart_and_last_as_long_as_is_said(
-    takes: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_retries_back_off_and_end_after_the_given_time(takes: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long each of them takes."""
     now, result = 1000.0, []
     monkeypatch.setattr("squall.streams.live.base.time.monotonic", lambda: now)
@@ -304,7 +302,7 @@ def test_a_signal_interrupts_what_is_finite() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_a_signal_ends_what_goes_on_another_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_suspends_a_run_with_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 100)
     path = tmp_path / "a.ntt"
     path.write_text("".join(f"{at} <urn:s> <urn:p> <urn:o> .\n" for at in range(1000)))
@@ -426,7 +424,7 @@ class Insisting(MessageSink):
         return "nobody is there" if self.tried <= self.fails else None
 
 
-def test_a_sink_tries_again_for_as_long_as_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sink_retries_for_the_given_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("squall.streams.live.messages.time.sleep", lambda seconds: None)
     patient = Insisting("x://y/z?retry=60000", fails=3)
     patient.send(b"")

@@ -132,7 +132,7 @@ def test_events_of_a_server_are_messages() -> None:
     assert ledger.counts == {("malformed", source.uri): 1}
 
 
-def test_a_stream_goes_on_behind_the_last_event_and_204_ends_it() -> None:
+def test_a_stream_resumes_after_the_last_event_and_204_ends_it() -> None:
     first = stream(event(1, "one"), event(2, "two"), b"id: three\ndata: not complete")
     with serving(first, status(503), stream(event(3)), status(204)) as server:
         with Run(server.opened("?format=ntt")) as run:
@@ -177,7 +177,7 @@ def test_what_is_polled_is_a_message_each_time() -> None:
     assert ledger.total("malformed") == 1
 
 
-def test_half_an_answer_is_asked_for_again() -> None:
+def test_a_truncated_response_is_requested_again() -> None:
     def half(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
         request.send_header("ETag", '"a"')
@@ -315,7 +315,7 @@ def test_what_a_server_refuses_is_an_error(number: int, retry: int) -> None:
         ("http://h/", "does not say its format"),
     ],
 )
-def test_what_is_wrong_with_an_address_is_said(uri: str, message: str) -> None:
+def test_an_invalid_address_is_reported(uri: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         open_source(uri)
 

@@ -80,7 +80,7 @@ def test_messages_of_all_partitions_are_read(cluster: Cluster) -> None:
     assert ledger.counts == {("malformed", f"kafka://{cluster.server}/t[0]"): 1}
 
 
-def test_what_lies_between_two_positions_can_be_read_again(cluster: Cluster) -> None:
+def test_a_range_of_positions_can_be_read_again(cluster: Cluster) -> None:
     cluster.say(line(1), line(2) + line(3), None)
     cluster.say(line(4), partition=1)
     source = cluster.opened("t?format=ntt&from=first")
@@ -131,7 +131,7 @@ def test_it_can_be_read_again_from_a_position(cluster: Cluster) -> None:
                 assert run.until(9) == list(range(count, 10))
 
 
-def test_a_group_is_given_again_what_was_not_worked_off(cluster: Cluster) -> None:
+def test_a_group_receives_unprocessed_messages_again(cluster: Cluster) -> None:
     cluster.say(*map(line, range(6)))
     # The emulation lets a member in again only when the session of the one before is over.
     address = "t?format=ntt&group=g&from=first&buffer=2&session.timeout.ms=4000&heartbeat.interval.ms=200"
@@ -277,7 +277,7 @@ def test_what_a_broker_refuses_is_an_error(cluster: Cluster) -> None:
         ("kafka://host/t?format=nt&groop=g", "unknown option"),
     ],
 )
-def test_what_is_wrong_with_an_address_is_said(uri: str, message: str) -> None:
+def test_an_invalid_address_is_reported(uri: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         open_source(uri)
 

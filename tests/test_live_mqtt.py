@@ -88,7 +88,7 @@ def interrupted(source: MqttSource, broker: brokers.Broker, *payloads: bytes) ->
         return events
 
 
-def test_what_was_not_worked_off_comes_again_to_a_client_that_has_a_name(broker: brokers.Broker) -> None:
+def test_a_named_client_receives_unprocessed_messages_again(broker: brokers.Broker) -> None:
     assert times(interrupted(opened(broker, "t/1?format=ntt&client=c"), broker, line(1))) == [1]
     say(broker, line(2))
     source = opened(broker, "t/1?format=ntt&client=c")
@@ -100,7 +100,7 @@ def test_what_was_not_worked_off_comes_again_to_a_client_that_has_a_name(broker:
         assert run.until(3) == [3]
 
 
-def test_what_was_worked_off_is_acknowledged_however_much_is_still_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processed_messages_are_acknowledged_while_others_are_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that sends more than the run reads, and reads what the run says at its end when the run is gone."""
     monkeypatch.setattr("squall.streams.live.mqtt._PARTING", PATIENCE)
     accepted, more = b"\x20\x03\0\0\0", _published(b"\x30", b"", line(2)) * 20_000
@@ -189,7 +189,7 @@ def test_what_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
         open_sink(f"mqtt://127.0.0.1:{port}/t").start()
 
 
-def test_who_is_not_let_in_is_told_why() -> None:
+def test_a_refused_login_is_reported() -> None:
     refused = b"\x20\x03\0\x87\0"
     with pretending(refused) as port, pytest.raises(SourceError, match="Not authorized"):
         list(open_source(f"mqtt://127.0.0.1:{port}/t?format=nt").batches())
@@ -265,7 +265,7 @@ def test_a_message_says_which_one_it_is(broker: brokers.Broker) -> None:
     assert message.properties.UserProperty == [("squall-id", "n-7-1")]
 
 
-def test_a_sink_goes_on_when_the_broker_is_back(broker: brokers.Broker) -> None:
+def test_a_sink_resumes_when_the_broker_is_back(broker: brokers.Broker) -> None:
     with closing(open_sink(at(broker, "t/out?format=ntt&retain=yes"))) as sink:
         sink.start()
         sink.write(output(1))
@@ -304,13 +304,13 @@ def test_a_sink_without_a_broker_is_an_error() -> None:
         ("mqtt://host/a+/b?format=nt", "wildcard in its topic that is no level"),
     ],
 )
-def test_what_is_wrong_with_an_address_is_said(uri: str, message: str) -> None:
+def test_an_invalid_address_is_reported(uri: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         open_source(uri)
 
 
 @pytest.mark.parametrize(("uri", "message"), [("mqtt://host/t/#", "wildcard"), ("mqtt://h/t?format=csv", "cannot be")])
-def test_what_is_wrong_with_an_address_of_a_sink_is_said(uri: str, message: str) -> None:
+def test_an_invalid_address_of_a_sink_is_reported(uri: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         open_sink(uri)
 

@@ -49,7 +49,7 @@ def test_entries_are_messages(broker: brokers.Broker, redis: Any) -> None:
     assert ledger.counts == {("malformed", f"redis://127.0.0.1:{broker.port}/k"): 2}
 
 
-def test_what_lies_between_two_positions_can_be_read_again(broker: brokers.Broker, redis: Any) -> None:
+def test_a_range_of_positions_can_be_read_again(broker: brokers.Broker, redis: Any) -> None:
     say(redis, line(1), line(2) + line(3))
     source = opened(broker, "k?format=ntt&from=first&buffer=2")
     end = source.latest()
@@ -125,7 +125,7 @@ def interrupted(source: RedisSource) -> list[Event]:
     return events
 
 
-def test_a_group_is_given_again_what_was_not_worked_off(broker: brokers.Broker, redis: Any) -> None:
+def test_a_group_receives_unprocessed_messages_again(broker: brokers.Broker, redis: Any) -> None:
     say(redis, *map(line, range(6)))
     address = "k?format=ntt&group=g&consumer=c&from=first&buffer=2"
     assert times(interrupted(opened(broker, address))) == [0, 1]
@@ -192,7 +192,7 @@ def test_a_sink_adds_what_a_source_reads(broker: brokers.Broker, redis: Any) -> 
     assert redis.xlen("k") == 1200
 
 
-def test_a_sink_goes_on_when_the_server_is_back(broker: brokers.Broker, redis: Any) -> None:
+def test_a_sink_resumes_when_the_server_is_back(broker: brokers.Broker, redis: Any) -> None:
     with ThreadPoolExecutor(1) as pool, closing(open_sink(at(broker, "k?format=ntt"))) as sink:
         sink.start(prompt=True)
         sink.write(output(1))
@@ -282,7 +282,7 @@ def test_a_sink_without_a_server_is_an_error(broker: brokers.Broker, redis: Any)
         ("redis://host/k?format=nt&from=last", "`from=last` in .* is neither new, nor first, nor the name of an entry"),
     ],
 )
-def test_what_is_wrong_with_an_address_is_said(uri: str, message: str) -> None:
+def test_an_invalid_address_is_reported(uri: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         open_source(uri)
 

@@ -94,7 +94,7 @@ def test_who_reads_gets_all_up_to_the_end(scheme: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", ["nt-messages", "jelly", "jelly-messages", "rdfp"])
 @pytest.mark.parametrize("scheme", ["tcp", "ws"])
-def test_messages_are_told_apart(scheme: str, format: str, tmp_path: Path) -> None:
+def test_messages_are_separated(scheme: str, format: str, tmp_path: Path) -> None:
     if format.startswith("jelly"):
         pytest.importorskip("pyjelly")
     sends = "nt" if (scheme, format) == ("ws", "nt-messages") else format
@@ -220,7 +220,7 @@ def test_other_paths_have_nothing() -> None:
         ("http://host/?ca=x", "`https:`"),
     ],
 )
-def test_what_is_wrong_with_an_address_is_said(uri: str, message: str) -> None:
+def test_an_invalid_address_is_reported(uri: str, message: str) -> None:
     if "jelly" in uri:
         pytest.importorskip("pyjelly")
     with pytest.raises(UsageError) as caught:
@@ -289,7 +289,7 @@ def test_a_source_is_served_by_tls(certificates: Certificates) -> None:
     assert ledger.counts["lost", source.uri] >= 1
 
 
-def test_an_end_that_is_not_said_is_a_connection_that_broke(certificates: Certificates) -> None:
+def test_an_unannounced_end_is_a_broken_connection(certificates: Certificates) -> None:
     mine = certificates("mine")
     import ssl
 

@@ -101,7 +101,7 @@ class Broken:
         resets(connection)
 
 
-def test_a_connection_that_breaks_is_made_again_and_half_a_line_is_counted() -> None:
+def test_a_broken_connection_is_restored_and_half_a_line_is_counted() -> None:
     broken, ledger = Broken(), LedgerFile()
     with serving(broken, lambda connection: connection.sendall(line(3))) as port:
         source = opened(f"tcp://127.0.0.1:{port}?format=ntt", ledger)
@@ -147,7 +147,7 @@ def test_a_server_that_stays_away_is_an_error_in_the_end() -> None:
         list(batches)
 
 
-def test_a_server_that_ends_is_connected_to_again_if_that_is_asked_for() -> None:
+def test_a_server_that_ends_is_reconnected_if_requested() -> None:
     with serving(lambda item: item.sendall(line(1)), lambda item: item.sendall(line(2))) as port:
         source = opened(f"tcp://127.0.0.1:{port}?format=ntt&reconnect=yes")
         batches = source.batches()
@@ -164,7 +164,7 @@ def test_a_server_that_ends_is_connected_to_again_if_that_is_asked_for() -> None
         ("rdfp", b"TX .\nA " + line(1)[2:] + b"TC .\n"),
     ],
 )
-def test_a_message_is_handed_on_when_its_end_is_there(format: str, told: bytes) -> None:
+def test_a_message_is_delivered_when_it_is_complete(format: str, told: bytes) -> None:
     history = threading.Event()
 
     def send(connection: socket.socket) -> None:
@@ -273,7 +273,7 @@ ENDLESS = 2_000_000  # bytes: more than what is sent and received at a time
 
 
 @pytest.mark.parametrize("format", ["ntt", "nt", "nqt"])
-def test_a_line_that_is_too_long_is_counted_and_reading_goes_on_behind_it(
+def test_a_line_that_is_too_long_is_counted_and_skipped(
     format: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sockets, "LONGEST", 100_000)
@@ -291,7 +291,7 @@ def test_a_line_that_is_too_long_is_counted_and_reading_goes_on_behind_it(
     assert nonsense["line"] == 5
 
 
-def test_of_a_line_without_end_little_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_line_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sockets, "LONGEST", 100_000)
 
     def send(connection: socket.socket) -> None:
@@ -321,7 +321,7 @@ OPEN = {
 
 
 @pytest.mark.parametrize("format", OPEN)
-def test_of_a_document_a_statement_is_handed_on_when_it_is_there_and_one_that_does_not_end_is_not_kept(
+def test_a_document_delivers_complete_statements_and_drops_endless_ones(
     format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sockets, "LONGEST", 100_000)
@@ -377,7 +377,7 @@ def test_a_transaction_that_is_too_long_is_lost_as_a_whole(monkeypatch: pytest.M
     assert ledger.counts == {("malformed", f"{source.uri}#1"): 2001}
 
 
-def test_what_is_said_of_one_subject_for_ever_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_description_of_one_subject_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reordering, "LONGEST", 1000)
     time = b'<urn:a:t> "1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n'
     message = b'<urn:a:p> "x" .\n'
@@ -491,7 +491,7 @@ def test_a_sink_to_nobody_is_an_error() -> None:
         ("tcp://host:1?format=nt&foo=2", "unknown option `foo`"),
     ],
 )
-def test_what_is_wrong_with_an_address_is_said(uri: str, message: str) -> None:
+def test_an_invalid_address_is_reported(uri: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         open_source(uri)
 

@@ -69,7 +69,7 @@ def test_messages_of_a_server_are_read_until_it_closes() -> None:
     assert ledger.counts == {("malformed", source.uri): 1}
 
 
-def test_a_connection_that_breaks_is_made_again() -> None:
+def test_a_broken_connection_is_restored() -> None:
     def breaks(connection: ServerConnection) -> None:
         connection.send(line(1).decode())
         connection.close(1012, "restarts")
@@ -156,6 +156,6 @@ def test_what_is_no_text_is_sent_as_it_is() -> None:
         assert run.end() == [7]
 
 
-def test_what_is_wrong_with_an_address_is_said() -> None:
+def test_an_invalid_address_is_reported() -> None:
     with pytest.raises(UsageError, match="unknown option"):
         open_source("ws://host/?format=nt&token=1")

@@ -70,7 +70,7 @@ CUBE = "External(func:numeric-multiply(?x External(func:numeric-multiply(?x ?x))
         ("r", ("Forall ?x (ex:p(?x) :- ex:q(1))", "ex:r(1) :- ex:p(1)"), set()),
     ],
 )  # fmt: skip
-def test_what_is_asked_follows(relation: str, sentences: Sequence[str], rows: set[tuple[Term, ...]]) -> None:
+def test_what_is_demanded_is_derived(relation: str, sentences: Sequence[str], rows: set[tuple[Term, ...]]) -> None:
     assert values(relation, *sentences) == rows
 
 
@@ -109,7 +109,7 @@ def test_questions_go_with_the_stream_that_asks() -> None:
     assert_outputs(program, events, expected, lexer="rifps")
 
 
-def test_of_rules_that_are_asked_there_is_a_warning() -> None:
+def test_rules_that_run_on_demand_give_a_warning() -> None:
     system = squall.compile(text(*UP, "ex:r(1) :- ex:p(3)"), lexer="rifps")
     (warning,) = warnings(system)
     assert "`rule1` cannot run forward: it concludes what other rules ask, and nothing else" in str(warning)
@@ -124,7 +124,7 @@ def test_of_rules_that_are_asked_there_is_a_warning() -> None:
         ("ex:p(0)", "Forall ?x (ex:p(ex:s(?x)) :- ex:p(?x))", "Forall ?x (ex:r(?x) :- ex:p(?x))"),
     ],
 )
-def test_what_has_no_end_and_is_asked_for_all_runs_forward(sentences: Sequence[str]) -> None:
+def test_endless_rules_that_are_demanded_as_a_whole_run_forward(sentences: Sequence[str]) -> None:
     system = squall.compile(text(*sentences), lexer="rifps")
     assert not list(warnings(system))
     with pytest.raises(BuilderError, match="nests terms more than 100 levels deep"):
@@ -159,7 +159,9 @@ def test_a_rule_that_ends_runs_forward_whoever_reads_it() -> None:
         (("Forall ?x ?y (ex:f(?x) = ?y)", "ex:r(1) :- ex:f(1) = 2"), "x", "ex:f(?x)"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_with_its_place(sentences: Sequence[str], variable: str, place: str) -> None:
+def test_what_cannot_run_on_demand_is_refused_with_its_place(
+    sentences: Sequence[str], variable: str, place: str
+) -> None:
     program = text(*sentences)
     with pytest.raises(SquallError) as caught:
         squall.compile(program, lexer="rifps")
@@ -170,7 +172,7 @@ def test_what_cannot_be_asked_is_refused_with_its_place(sentences: Sequence[str]
     assert any(program[error.origin.column - 1 :].startswith(place) for error in wrong if error.origin)
 
 
-def test_terms_within_terms_are_not_looked_for_where_equations_are_asked_for() -> None:
+def test_nested_terms_are_not_matched_where_equations_are_demanded() -> None:
     with pytest.raises(SquallError, match="terms with variables within terms cannot be looked for"):
         squall.compile(text(*F, "Forall ?x (ex:r(?x) :- ex:p(ex:s(ex:s(?x))))"), lexer="rifps")
     flat = "Forall ?x ?y (ex:r(?x) :- And(ex:p(ex:s(?y)) ?y = ex:s(?x)))"
@@ -208,16 +210,14 @@ def _has_condition(clause: Clause) -> bool:
 
 @settings(max_examples=examples_of(60), deadline=None)
 @given(st.lists(FACTS, max_size=8), st.lists(RULES, min_size=1, max_size=4), GOALS)
-def test_rules_that_could_run_forward_give_the_same_when_they_are_asked(
-    facts: list[str], rules: list[str], goal: str
-) -> None:
+def test_rules_that_could_run_forward_derive_the_same_on_demand(facts: list[str], rules: list[str], goal: str) -> None:
     forward = values("goal", *facts, *rules, goal)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(magic_sets, "_is_endless", _has_condition)
         assert values("goal", *facts, *rules, goal) == forward
 
 
-def test_no_more_is_concluded_than_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_is_demanded_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
     path = "Forall ?x ?y ?z (ex:p(?x ?z) :- And(ex:e(?x ?y) ex:p(?y ?z)))"
     edges = [f"ex:e({n} {n + 1})" for n in range(6)]
     program = (*edges, "Forall ?x ?y (ex:p(?x ?y) :- ex:e(?x ?y))", path, "Forall ?x (ex:goal(?x) :- ex:p(4 ?x))")

@@ -59,7 +59,7 @@ def running(folder: Path, job: Any, ledger: LedgerFile) -> Iterator[tuple[str, S
 
 
 @pytest.mark.parametrize("measure", [False, True])
-def test_a_run_is_asked_while_it_goes_on(tmp_path: Path, measure: bool) -> None:
+def test_metrics_are_served_during_the_run(tmp_path: Path, measure: bool) -> None:
     ledger = LedgerFile()
     plan = squall.plan(squall.compile(PROGRAM, lexer="jena"))
     job = squall.build(plan, options=Options(measure=measure, ledger=ledger))
@@ -136,7 +136,7 @@ def _program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_program")
-def test_a_place_that_is_taken_is_said_before_anything_starts(squall: Squall) -> None:
+def test_a_port_in_use_is_reported_before_anything_starts(squall: Squall) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
         code, _, err = squall("build", "p.jena", "--source", "a.ntt", "--sink", "out.nt", "--metrics", port)

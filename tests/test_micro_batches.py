@@ -250,7 +250,7 @@ def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(
     hold(law, many, **data(ALL), **more)
 
 
-def test_a_program_without_levels_goes_on_in_any_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_of_one_stage_resumes_in_any_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of one event go straight through, those of two do not."""
     monkeypatch.setattr(micro_batch, "COMPACT", 4)
     system = squall.compile(
@@ -332,7 +332,7 @@ def test_no_worker_reads_anything_twice_that_it_can_hold(window: str, most: int)
 
 
 @pytest.mark.parametrize("few", [-1, 1_000_000])
-def test_the_task_that_runs_a_plan_as_a_whole_holds_what_it_keeps(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_single_task_caches_its_state(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharded_plan, "COMPACT", 6)
     update = (
         "DELETE { ?x <urn:last> ?old } INSERT { ?x <urn:last> ?y } WHERE { ?x :p ?y OPTIONAL { ?x <urn:last> ?old } }"

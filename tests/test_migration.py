@@ -84,7 +84,7 @@ def system_of(names: Collection[str], window: str, output: str, report: Report) 
 
 
 @examples(150)
-def test_what_is_left_of_a_program_goes_on(
+def test_the_remaining_rules_resume(
     many: int, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever rules are taken away; whether the log is written anew each time or only grows."""
@@ -188,7 +188,7 @@ def test_a_rule_is_taken_away(folder: Path) -> None:
     assert Counter(run(folder, "hot", "cold", migrate=True)) == left
 
 
-def test_a_migration_that_was_killed_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_migration_is_repeated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(folder, *PROGRAM)
     say(folder, 1)
     existing = (folder / "kept" / checkpoint.NAME).read_bytes()
@@ -213,7 +213,7 @@ def test_a_migration_that_was_killed_is_made_again(folder: Path, monkeypatch: py
         (["hot", "cold", "alike", "warm", "new"], {"new": "[new: (?s :in ?r) -> (?r :of ?s)]"}, "with rules `new`"),
     ],
 )
-def test_what_cannot_be_told_exactly_is_refused(
+def test_what_cannot_be_migrated_exactly_is_refused(
     folder: Path, names: list[str], changes: dict[str, Any], message: str
 ) -> None:
     run(folder, *PROGRAM)
@@ -233,7 +233,7 @@ def test_what_updates_have_changed_is_refused(folder: Path) -> None:
         run(folder, "hot", "put", migrate=True, put=update)
 
 
-def test_a_plan_that_keeps_other_things_is_another_one(folder: Path) -> None:
+def test_a_plan_with_other_state_is_another_one(folder: Path) -> None:
     """As one of another version might."""
     run(folder, *LESS)
     path = folder / "kept" / checkpoint.NAME

@@ -17,7 +17,7 @@ from squall.builders.distributed.plan.broadcast import broadcast_candidates, cho
 from squall.builders.distributed.plan.stages import fused_joins_of, stages_of
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.multiway_join import stars
-from squall.builders.runtime.operators.multiway_join import MultiwayJoin, Shape
+from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator, JoinShape
 from squall.builders.runtime.operators.state import SWEPT
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options
@@ -34,17 +34,17 @@ from tests.snapshots import INSTANTS, Bag, at, entries, forget
 # The operator
 
 SHAPES = {
-    "three": Shape((1, 2, 1), ((0,), (1,), (0,)), (1, 0)),
-    "all columns": Shape((2, 1, 2), ((0,), (0,), (0,)), (0, 1, 2, 3, 4)),
-    "two columns": Shape((2, 2, 2), ((0, 1), (1, 0), (0, 1)), (0, 3, 5)),
-    "one column twice": Shape((1, 2, 2), ((0, 0), (0, 1), (1, 0)), (0,)),
-    "nothing kept": Shape((1, 1, 1), ((0,), (0,), (0,)), ()),
-    "four": Shape((1, 1, 2, 1), ((0,), (0,), (1,), (0,)), (3, 0)),
+    "three": JoinShape((1, 2, 1), ((0,), (1,), (0,)), (1, 0)),
+    "all columns": JoinShape((2, 1, 2), ((0,), (0,), (0,)), (0, 1, 2, 3, 4)),
+    "two columns": JoinShape((2, 2, 2), ((0, 1), (1, 0), (0, 1)), (0, 3, 5)),
+    "one column twice": JoinShape((1, 2, 2), ((0, 0), (0, 1), (1, 0)), (0,)),
+    "nothing kept": JoinShape((1, 1, 1), ((0,), (0,), (0,)), ()),
+    "four": JoinShape((1, 1, 2, 1), ((0,), (0,), (1,), (0,)), (3, 0)),
 }
 PORTS = max(len(shape.widths) for shape in SHAPES.values())
 
 
-def joined(shape: Shape, sides: Sequence[Bag]) -> Bag:
+def joined(shape: JoinShape, sides: Sequence[Bag]) -> Bag:
     """What the star means at an instant: rows that agree, each as often as those that it is made of."""
     bag: Bag = Counter()
     for rows in product(*sides):
@@ -62,10 +62,10 @@ def joined(shape: Shape, sides: Sequence[Bag]) -> Bag:
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @given(data=st.data())
 @settings(max_examples=examples_of(60), deadline=None)
-def test_a_star_joins_all_its_inputs(shape: Shape, forgets: bool, data: st.DataObject) -> None:
+def test_a_star_joins_all_its_inputs(shape: JoinShape, forgets: bool, data: st.DataObject) -> None:
     """In any order and any batches. forgets: what had ended before time went on is not needed any more."""
     ports = range(len(shape.widths))
-    star, actual = MultiwayJoin(shape), list[Delta]()
+    star, actual = MultiwayJoinOperator(shape), list[Delta]()
     deltas: list[list[Delta]] = [[] for _ in ports]
     now = 0
     for port in data.draw(st.lists(st.sampled_from(ports), max_size=8)):
@@ -82,9 +82,9 @@ def test_a_star_joins_all_its_inputs(shape: Shape, forgets: bool, data: st.DataO
 
 @given(batches=st.lists(st.tuples(st.integers(0, 2), entries(1, (1, 2))), max_size=6), more=entries(1, (1,)))
 @settings(max_examples=examples_of(40), deadline=None)
-def test_a_star_takes_back_what_it_has_kept(batches: list[tuple[int, list[Delta]]], more: list[Delta]) -> None:
-    shape = Shape((1, 1, 1), ((0,), (0,), (0,)), (0,))
-    first, second = MultiwayJoin(shape), MultiwayJoin(shape)
+def test_a_multiway_join_retracts_its_state(batches: list[tuple[int, list[Delta]]], more: list[Delta]) -> None:
+    shape = JoinShape((1, 1, 1), ((0,), (0,), (0,)), (0,))
+    first, second = MultiwayJoinOperator(shape), MultiwayJoinOperator(shape)
     first.keep()
     for port, batch in batches:
         first.apply(port, [(*item[:-1], 1) for item in batch for _ in range(item[-1])])
@@ -96,9 +96,9 @@ def test_a_star_takes_back_what_it_has_kept(batches: list[tuple[int, list[Delta]
 
 @pytest.mark.parametrize("keys", [10**9, 7], ids=["ever new keys", "few keys"])
 @pytest.mark.parametrize("static", [False, True], ids=["", "one side static"])
-def test_what_a_star_keeps_stays_small(keys: int, static: bool) -> None:
+def test_the_state_of_a_multiway_join_stays_small(keys: int, static: bool) -> None:
     """However long the stream is, also where records are never complete or never end."""
-    star, largest = MultiwayJoin(Shape((1, 1, 1), ((0,), (0,), (0,)), (0,))), 0
+    star, largest = MultiwayJoinOperator(JoinShape((1, 1, 1), ((0,), (0,), (0,)), (0,))), 0
     if static:
         star.apply(2, [(f"<urn:{key}>", 0, FOREVER, 1) for key in range(7)])
     for time in range(8000):
@@ -138,14 +138,14 @@ SECOND = join("b", "a", "r", ((0, 0),), (1, 2, 4))
 def test_a_join_below_on_the_same_column_is_taken_in() -> None:
     query_plan = plan(FIRST, SECOND)
     assert legs(query_plan) == {"b": [(("a", 0), (0,)), (("a", 1), (0,)), (("b", 1), (0,))]}
-    assert stars(query_plan)["b"].shape == Shape((2, 2, 2), ((0,), (0,), (0,)), (1, 3, 5))
+    assert stars(query_plan)["b"].shape == JoinShape((2, 2, 2), ((0,), (0,), (0,)), (1, 3, 5))
 
 
 def test_joins_on_both_sides_are_taken_in() -> None:
     other = join("c", "r", "s", ((0, 0),), (1, 0, 3))
     query_plan = plan(FIRST, other, join("b", "a", "c", ((0, 1),), (0, 1, 2, 3, 5)))
     assert list(stars(query_plan)) == ["b"]
-    assert stars(query_plan)["b"].shape == Shape((2,) * 4, ((0,),) * 4, (0, 1, 3, 5, 7))
+    assert stars(query_plan)["b"].shape == JoinShape((2,) * 4, ((0,),) * 4, (0, 1, 3, 5, 7))
 
 
 def test_columns_may_be_named_in_another_order() -> None:
@@ -256,7 +256,7 @@ def test_joins_that_are_done_as_one_are_one_operator() -> None:
     working = joins & job.machine.operators.keys()
     assert len(joins) == 5
     assert working == set(stars(query_plan))
-    assert all(isinstance(job.machine.operators[id], MultiwayJoin) for id in working)
+    assert all(isinstance(job.machine.operators[id], MultiwayJoinOperator) for id in working)
     assert joins <= IteratorJob(query_plan, Options(measure=True)).machine.operators.keys(), (
         "each is measured by itself"
     )

@@ -111,7 +111,7 @@ def test_lines_of_quads_have_graphs(folder: Path) -> None:
     assert [event.graph[:3] for event in came("data.nq")] == ["<ht", "", "<ht", "<ht", "_:g"]
 
 
-def test_a_graph_has_the_time_that_is_said_of_its_name(folder: Path) -> None:
+def test_a_graph_has_the_time_that_is_stated_of_its_name(folder: Path) -> None:
     """As TriG is written, and the RDF Stream Processing Community Group has timestamped graphs."""
     (folder / "graphs.trig").write_text(
         f"""@prefix : <{E}> . @prefix prov: <http://www.w3.org/ns/prov#> .
@@ -321,7 +321,7 @@ def test_what_a_program_streams_of_static_data_is_read_as_all_that_it_streams(qu
     assert [row[1] for row in value if len(row) == 2] == expected
 
 
-def test_a_stream_of_what_is_in_a_graph_that_it_tells_is_made_of_itself() -> None:
+def test_a_stream_with_a_graph_that_it_writes_depends_on_itself() -> None:
     text = "REGISTER STREAM :made AS CONSTRUCT { GRAPH :one { ?y :p ?x } } FROM :one { ?x :p ?y }"
     with pytest.raises(TranslatorError, match=r"reads the stream <http://example\.org/made> that is derived from"):
         squall.compile(PREFIX + text, lexer="csparql")

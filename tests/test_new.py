@@ -68,7 +68,7 @@ def test_what_is_there_is_left_alone(squall: Squall) -> None:
     assert Path("alarm/rules.jena").read_text() == "mine"
 
 
-def test_what_cannot_be_written_is_said(squall: Squall) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(squall: Squall) -> None:
     Path("file").touch()
     code, _, err = squall("new", "file/alarm")
     assert code == 2

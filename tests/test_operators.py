@@ -21,14 +21,14 @@ from squall.builders.runtime.operators.distinct import (
     AppendOnlyDistinct,
     DRedDistinct,
     RetractableDistinct,
-    TimedDistinct,
+    TimeDependentOperator,
 )
 from squall.builders.runtime.operators.event_time import EventTimeOperator
-from squall.builders.runtime.operators.join import AntiJoin, Join
+from squall.builders.runtime.operators.join import AntiJoinOperator, JoinOperator
 from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
 from squall.builders.runtime.operators.state import SWEPT, Index, Stateful
-from squall.builders.runtime.operators.stateless import Plain
-from squall.builders.runtime.operators.update import Update
+from squall.builders.runtime.operators.stateless import StatelessOperator
+from squall.builders.runtime.operators.update import UpdateOperator
 from squall.builders.runtime.zset import Delta, Row, fact_row, is_rdf, row_fact, settle
 from squall.functions import Function
 from squall.functions.jena import function_iri
@@ -197,9 +197,9 @@ def _join(
 def _waiting_join(on: tuple[tuple[int, int], ...], keep: tuple[int, ...]) -> Case:
     """A join that lets rows of one side wait from the start."""
 
-    def make() -> Join:
+    def make() -> JoinOperator:
         job = ready(ops.Join(on, keep), 2, 2, grows=True)
-        assert isinstance(job, Join)
+        assert isinstance(job, JoinOperator)
         job.patience = 0
         return job
 
@@ -228,7 +228,7 @@ def _anti(on: tuple[tuple[int, int], ...], grows: bool = False) -> Case:
 
 def _match(*cells: ops.Cell) -> Case:
     terms = (A, B, ONE, ALSO_ONE, TWO, REL)
-    return Case(lambda: Plain(stateless.match(cells)), (len(cells) + 1,), linear(match_of(*cells)), cells=terms)
+    return Case(lambda: StatelessOperator(stateless.match(cells)), (len(cells) + 1,), linear(match_of(*cells)), cells=terms)
 
 
 def _project(*columns: int | None) -> Case:
@@ -275,7 +275,7 @@ CASES = {
         lambda: ready(ops.Construct((A, C), rules=("r",)), 1), (1,), linear(lambda row: (A, C, "r"))
     ),
     "emit of what may be unbound": Case(
-        lambda: Plain(stateless.emit((1, C, 1), ("r",), 3, {0, 1})),
+        lambda: StatelessOperator(stateless.emit((1, C, 1), ("r",), 3, {0, 1})),
         (3,), linear(lambda row: None if row[1] is None else (row[1], C, row[1], "r")), cells=(A, None),
     ),
     "answer": Case(
@@ -342,7 +342,7 @@ def test_what_comes_out_adds_up_at_every_instant(case: Case, data: st.DataObject
 @pytest.mark.parametrize("case", KEEPING.values(), ids=KEEPING.keys())
 @given(data=st.data(), settled=st.booleans())
 @settings(max_examples=examples_of(10), deadline=None)
-def test_it_goes_on_elsewhere_from_what_it_kept(case: Case, data: st.DataObject, settled: bool) -> None:
+def test_another_instance_resumes_from_its_state(case: Case, data: st.DataObject, settled: bool) -> None:
     """After each step the state is moved into a fresh operator; `settled`: the store has added up what it holds."""
     store: dict[int, list[Delta]] = {}
     steps: list[Step] = []
@@ -457,7 +457,7 @@ def test_memories_of_what_ends_stay_small(grows: bool) -> None:
 def test_rows_of_one_side_wait_until_the_other_brings_some() -> None:
     """They are in no index; what ends is forgotten, also where some rows of each lot last for ever."""
     op = ready(ops.Join(((0, 0),), (0, 1, 3)), 2, 2, grows=True)
-    assert isinstance(op, Join)
+    assert isinstance(op, JoinOperator)
     op.apply(1, [(A, B, 0, FOREVER, 1)])
     largest = 0
     for time in range(0, 8000, 4):
@@ -584,14 +584,14 @@ def test_a_function_of_time_sees_since_when_a_row_holds(
     op: ops.Extend | ops.Filter, batches: list[list[Delta]], move: bool, settled: bool
 ) -> None:
     timed = ready(op, 1)
-    assert isinstance(timed, TimedDistinct)
+    assert isinstance(timed, TimeDependentOperator)
     timed.keep()
     deltas: list[Delta] = []
     actual: list[Delta] = []
     store: dict[int, list[Delta]] = {}
     for batch in batches:
         if move:
-            timed = TimedDistinct(op, 1)
+            timed = TimeDependentOperator(op, 1)
             restore(timed, store, settled)
         actual += timed.apply(0, batch)
         keep(timed, store)
@@ -608,7 +608,7 @@ def test_a_function_of_time_forgets_what_has_ended_before(
 ) -> None:
     """What ends just now is known still: a row that goes on has held since it began."""
     timed = ready(op, 1)
-    assert isinstance(timed, TimedDistinct)
+    assert isinstance(timed, TimeDependentOperator)
     deltas: list[Delta] = []
     for entry in sorted(batch, key=lambda item: item[-3]):
         forget(timed, data.draw(st.integers(0, entry[-3])))
@@ -620,13 +620,13 @@ def test_a_function_of_time_forgets_what_has_ended_before(
 # Table functions
 
 
-def test_a_table_function_has_to_give_as_many_values_as_are_asked_for() -> None:
+def test_a_table_function_has_to_return_the_right_number_of_values() -> None:
     op = ready(ops.TableFunction(TABLE, (Column(0),), 3), 1)
     with pytest.raises(ValueError, match="a row of 2 values, not of 3"):
         op.apply(0, [(A, 0, FOREVER, 1)])
 
 
-def test_a_timed_table_function_is_told_since_when_the_row_holds() -> None:
+def test_a_timed_table_function_gets_the_time_of_the_row() -> None:
     functions.register(Function("urn:test:when", lambda time, term: [(f'"{time}"',)], 1, 1, timed=True))
     op = ready(ops.TableFunction("urn:test:when", (Column(0),), 1), 1)
     assert op.apply(0, [(A, 3, 9, 2)]) == [(A, '"3"', 3, 9, 2)]
@@ -710,7 +710,7 @@ def test_a_set_is_as_simple_as_its_place_allows() -> None:
 @pytest.mark.parametrize("grows", [True, False])
 def test_a_negation_counts_only_what_may_be_taken_back(grows: bool) -> None:
     op = ready(ops.AntiJoin(()), 1, 1, grows=grows)
-    assert isinstance(op, AntiJoin)
+    assert isinstance(op, AntiJoinOperator)
     assert op.growing is grows
 
 
@@ -776,7 +776,7 @@ def test_what_looks_at_whole_instants_waits_for_time(op: ops.Operator) -> None:
     job = ready(op, 1)
     assert isinstance(job, EventTimeOperator)
     assert job.apply(0, [] if isinstance(job, OutputOperator) else [(A, 1, 2, 1)]) == []
-    assert isinstance(job, Update) or job.due <= 1 or isinstance(job, OutputOperator)
+    assert isinstance(job, UpdateOperator) or job.due <= 1 or isinstance(job, OutputOperator)
 
 
 # Which columns may be unbound
@@ -827,7 +827,7 @@ def test_a_recursion_does_not_lose_itself_in_what_may_be_unbound() -> None:
     assert not plan.unbound["set"]
 
 
-def test_a_fact_is_not_made_of_what_is_unbound() -> None:
+def test_no_fact_is_constructed_from_unbound_variables() -> None:
     plan = Plan(
         (
             Node("read", ops.Scan(Source())),

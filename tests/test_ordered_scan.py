@@ -77,7 +77,7 @@ def test_what_is_taken_in_turn_is_as_the_oracle_says(many: int, monkeypatch: pyt
 
 
 @examples(25)
-def test_streams_that_are_made_are_as_the_oracle_says(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_derived_streams_agree_with_the_oracle(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def of_streams(plan: Plan) -> bool:
         return any(isinstance(node.op, DerivedStream) for node in plan.nodes)
 
@@ -110,7 +110,7 @@ def _law(concerns: Any, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("told", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("report", [None, Report("change"), Report("periodic", 3)], ids=str)
-def test_streams_are_told_and_read_in_all_ways(told: str, output: str, report: Report | None) -> None:
+def test_derived_streams_are_written_and_read_with_all_outputs(told: str, output: str, report: Report | None) -> None:
     system = replace(made(told, report, SlidingWindow(4)), output=output)
     plan = squall.plan(with_windows(system, window=SlidingWindow(5)))
     assert why_single_task(plan) is None
@@ -120,7 +120,7 @@ def test_streams_are_told_and_read_in_all_ways(told: str, output: str, report: R
         assert_as_oracle(with_windows(system, window=SlidingWindow(5)), in_memory.run(plan, batches), events)
 
 
-def test_a_stream_that_is_made_of_another_is_told_in_time() -> None:
+def test_a_stream_derived_from_a_derived_stream_is_on_time() -> None:
     """Each is told whole, at instants of the one before."""
     of_first, of_second = (Source("urn:a", SlidingWindow(3)),), (Source("urn:b", SlidingWindow(2)),)
     first = System("a", joinables=(Pattern(X, P, Y),), consequences=makes(X, Q, Y), reentrant=False)
@@ -168,7 +168,7 @@ def test_an_answer_is_evaluated_when_a_window_of_triples_moves_on(window: CountW
 
 
 @pytest.mark.parametrize("few", [-1, 1_000_000])
-def test_removals_find_what_came_before_with_whoever_kept_it(few: int) -> None:
+def test_removals_reach_the_task_that_has_the_fact(few: int) -> None:
     """No worker holds anything: all of it is read back."""
     system = replace(squall.compile(RULES, lexer="jena", removals=True, window=SlidingWindow(100)), output="dstream")
     events = [Event(time, (_fact(time),)) for time in range(20)]
@@ -179,7 +179,7 @@ def test_removals_find_what_came_before_with_whoever_kept_it(few: int) -> None:
 
 
 @pytest.mark.parametrize("few", [-1, 1_000_000])
-def test_time_has_passed_the_end_of_what_was_made_when_all_sources_have_ended(few: int) -> None:
+def test_the_watermark_passes_the_end_of_derived_streams_when_all_sources_have_ended(few: int) -> None:
     """What comes later is late: it would change what has been told."""
     plan = squall.plan(with_windows(made("istream", window=SlidingWindow(50)), window=SlidingWindow(2)))
     files = in_memory.MemoryFiles()
@@ -216,7 +216,7 @@ def placed(plan: Plan, events: Sequence[Event]) -> dict[str, set[int]]:
     return results
 
 
-def test_what_is_said_of_one_fact_is_taken_by_one_task_and_others_by_others() -> None:
+def test_events_of_one_fact_go_to_one_task() -> None:
     plan = squall.plan(squall.compile(RULES, lexer="jena", removals=True))
     events = [Event(time, (_fact(time),)) for time in range(30)]
     assert placed(plan, events) == {"": {0, 1, 2}}
@@ -248,7 +248,7 @@ def test_the_levels_behind_are_spread() -> None:
     assert len([partition for text, partition in job.report.state_handles if text.startswith("1/")]) == 3
 
 
-def test_it_is_said_who_takes_what_in_turn() -> None:
+def test_the_ordered_scan_is_explained() -> None:
     pytest.importorskip("pyspark")
 
     def described(**how: Any) -> str:
@@ -271,7 +271,7 @@ def _fact(number: int) -> Triple:
 # What is kept
 
 
-def test_a_reader_goes_on_with_what_others_have_read_since() -> None:
+def test_a_reader_resumes_with_what_others_have_read_since() -> None:
     """A removal that another one took in takes back what this one has."""
     readers = [ScanOperator(Source(removals=True), (P,), False, False, True) for _ in range(2)]
     for reader in readers:
@@ -289,7 +289,7 @@ def _kept(reader: ScanOperator) -> list[Any]:
     return [entry for slot, entries in reader.kept() if slot == 0 for entry in entries]
 
 
-def test_differences_go_on_with_what_has_been_told_since() -> None:
+def test_differences_resume_with_what_has_been_output_since() -> None:
     ones, other_items = Differences(), Differences()
     first = ones.of([("a", 1, 2, 1), ("b", 1, 2, 1)])
     other_items.restore(first)
@@ -319,9 +319,7 @@ def read_later(window: SlidingWindow | HoppingWindow, what: Term = P) -> System:
 
 @pytest.mark.parametrize("few", [-1, 1_000_000])
 @pytest.mark.parametrize("window", [SlidingWindow(4, 2), HoppingWindow(3, 3), HoppingWindow(4, 2, delay=3)], ids=str)
-def test_what_begins_later_in_a_stream_that_is_made_is_told_then(
-    window: SlidingWindow | HoppingWindow, few: int
-) -> None:
+def test_a_derived_fact_that_begins_later_is_output_then(window: SlidingWindow | HoppingWindow, few: int) -> None:
     """Not in the batch that makes it, and whoever works on the later one."""
     system = read_later(window)
     events = stream("".join(f"{time} :n{time % 3} :p :n{time // 3 % 3}\n" for time in (0, 1, 2, 5, 6, 8, 10, 11)))
@@ -378,7 +376,7 @@ def test_removals_are_spooled_for_spark(tmp_path: Path) -> None:
 @pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
 @pytest.mark.parametrize("answer", ["istream", "rstream"])
 @pytest.mark.parametrize("output", ["istream", "rstream"])
-def test_what_is_told_whole_since_a_window_of_triples_has_moved_on(
+def test_a_snapshot_is_output_when_a_window_of_triples_moves(
     output: str, answer: str, read: bool, cuts: list[int]
 ) -> None:
     """A stream that the program makes, and an answer beside it, whose source does not read what is made."""
@@ -405,9 +403,7 @@ def test_what_is_told_whole_since_a_window_of_triples_has_moved_on(
 @pytest.mark.parametrize("removals", [True, False])
 @pytest.mark.parametrize("predicate", "pz")
 @pytest.mark.parametrize("whole", ["an answer", "a stream"])
-def test_a_window_of_triples_that_nobody_reads_says_when_something_is_told_whole(
-    whole: str, predicate: str, removals: bool
-) -> None:
+def test_an_unread_window_of_triples_triggers_snapshots(whole: str, predicate: str, removals: bool) -> None:
     """What the rule concludes nobody asks for, and so patterns do not read its source: it is counted all the same.
     Triples that nobody reads count, too."""
     blocks = (Source(window=CountWindow(3, 2), removals=True),)
@@ -430,7 +426,7 @@ def test_a_window_of_triples_that_nobody_reads_says_when_something_is_told_whole
 @pytest.mark.parametrize("report", [None, Report("change"), Report("periodic", 3)], ids=str)
 @pytest.mark.parametrize("told", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize(("window", "planner"), [(CountWindow(4, 2), "rete"), (CountWindow(3, 3), "greedy")], ids=str)
-def test_a_stream_that_is_made_says_when_its_windows_of_triples_move_on(
+def test_a_derived_stream_moves_its_windows_of_triples(
     window: CountWindow, planner: str, told: str, report: Report | None
 ) -> None:
     """So what is told whole of it is told: an answer, and another stream that is read by triples and steps again."""
@@ -456,7 +452,7 @@ def test_a_stream_that_is_made_says_when_its_windows_of_triples_move_on(
 @pytest.mark.parametrize("window", [CountWindow(3, 2), SlidingWindow(4)], ids=str)
 @pytest.mark.parametrize("whole", ["an answer", "a stream"])
 @pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
-def test_a_stream_that_is_made_says_when_something_is_told_though_nobody_reads_it_so(
+def test_an_unread_derived_stream_triggers_evaluations(
     window: CountWindow | SlidingWindow, whole: str, read: bool
 ) -> None:
     """What the rule concludes that reads it so nobody asks for; others may read it through another window."""
@@ -487,7 +483,7 @@ def test_a_stream_that_is_made_says_when_something_is_told_though_nobody_reads_i
         assert_as_oracle(system, outputs, events)
 
 
-def test_a_stream_is_not_told_whole_when_it_has_events_itself() -> None:
+def test_a_stream_with_events_of_its_own_is_no_snapshot() -> None:
     """No planner makes such a plan: it would have no end."""
 
     def of_itself(node: Node) -> Node:
@@ -503,7 +499,7 @@ def test_a_stream_is_not_told_whole_when_it_has_events_itself() -> None:
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 @pytest.mark.parametrize("window", [SlidingWindow(5), CountWindow(4, 2), CountWindow(3)], ids=str)
 @pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
-def test_two_streams_that_are_made_of_the_same_say_both_when_something_is_told(
+def test_two_streams_derived_from_the_same_both_trigger_evaluations(
     read: bool, window: CountWindow | SlidingWindow, planner: str
 ) -> None:
     """They share the nodes of which they are made. read: the second one; or else nobody asks for what it leads to."""
@@ -561,9 +557,7 @@ def test_what_may_come_in_a_stream_that_the_program_makes(
 
 @pytest.mark.parametrize("within", [X, iri("http://example.org/g")], ids=["in graphs", "in one graph"])
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_quads_of_a_stream_that_is_made_come_to_what_they_are_joined_with(
-    planner: str, within: Variable | Term
-) -> None:
+def test_quads_of_a_derived_stream_meet_their_join_partners(planner: str, within: Variable | Term) -> None:
     """They are read as triples, of whose subjects the tasks are that know of these."""
     quads = (Construct((AtomPattern(QUAD, (within, Y, Q, X)),)),)
     copy = System("m", joinables=(Pattern(X, P, Y),), consequences=quads, reentrant=False)

@@ -87,7 +87,7 @@ COURSES = courses(2, (A, B), always=True)
 )  # fmt: skip
 @given(course=COURSES, grid=st.sets(st.sampled_from(TIMES)))
 @settings(max_examples=examples_of(15), deadline=None)
-def test_it_tells_the_answer_as_time_goes_on(
+def test_it_outputs_the_answer_as_time_advances(
     kind: str, output: str, report: Report, course: list[Advance], grid: set[int]
 ) -> None:
     """grid: the evaluation instants, of which only an answer told whole takes notice."""
@@ -121,7 +121,7 @@ def _is_made_by_a_maker(came: Iterable[Output], taken: Sequence[Delta], now: boo
 @pytest.mark.parametrize("output", OUTPUTS)
 @given(course=COURSES)
 @settings(max_examples=examples_of(15), deadline=None)
-def test_it_goes_on_elsewhere_from_what_it_kept(output: str, course: list[Advance]) -> None:
+def test_another_instance_resumes_from_its_state(output: str, course: list[Advance]) -> None:
     op = OutputOperator(ops.Sink(output))
     deltas: list[Delta] = []
     store: list[Delta] = []
@@ -156,7 +156,7 @@ def fact(subject: str, rule: str = "rule") -> Row:
     return (subject, C, C, rule)
 
 
-def test_a_fact_is_told_once_whichever_rules_make_it() -> None:
+def test_a_fact_is_output_once_whichever_rules_derive_it() -> None:
     op = OutputOperator(ops.Sink())
     op.apply(0, [(*fact(A, "one"), 1, FOREVER, 1), (*fact(A, "two"), 1, FOREVER, 1)])
     assert op.flush(1) == [Output(Triple(A, C, C), 1, "one")]
@@ -164,7 +164,7 @@ def test_a_fact_is_told_once_whichever_rules_make_it() -> None:
     assert op.flush(2) == []
 
 
-def test_a_fact_that_comes_again_is_told_again_with_the_rule_that_brings_it_back() -> None:
+def test_a_fact_that_holds_again_is_output_again_with_the_rule_that_derives_it() -> None:
     op = OutputOperator(ops.Sink())
     op.apply(0, [(*fact(A, "one"), 1, 3, 1), (*fact(A, "two"), 5, 7, 1)])
     assert op.flush(9) == [Output(Triple(A, C, C), 1, "one"), Output(Triple(A, C, C), 5, "two")]
@@ -185,7 +185,7 @@ def test_a_rule_that_did_not_make_it_after_all_is_not_named() -> None:
     assert op.flush(9) == [Output(Triple(A, C, C), 5, "two")]
 
 
-def test_what_goes_names_a_rule_that_made_it() -> None:
+def test_a_retraction_names_a_rule_that_derived_the_fact() -> None:
     op = OutputOperator(ops.Sink("dstream"))
     op.apply(0, [(*fact(A, "one"), 1, 5, 1), (*fact(A, "two"), 3, 7, 1)])
     assert op.flush(9) == [Output(Triple(A, C, C), 7, "one")]
@@ -204,20 +204,20 @@ def test_what_is_no_rdf_stays_inside(output: str) -> None:
     assert op.flush(9, [1, 2, 3]) == []
 
 
-def test_a_solution_is_told_as_often_as_it_is_one_more() -> None:
+def test_a_solution_is_output_once_for_each_additional_occurrence() -> None:
     op = OutputOperator(ops.Sink())
     op.apply(0, [("?x", A, "q", 1, 5, 2), ("?x", A, "q", 3, 9, 2), ("?x", A, "q", 7, 9, 1)])
     told_at = [out.time for out in op.flush(9)]
     assert told_at == [1, 1, 3, 3, 7]
 
 
-def test_an_answer_told_on_change_counts_solutions_and_not_reasons() -> None:
+def test_reporting_on_change_counts_solutions_and_not_derivations() -> None:
     op = OutputOperator(ops.Sink("rstream", report=CHANGE))
     op.apply(0, [(*fact(A, "one"), 1, 9, 1), (*fact(A, "two"), 2, 9, 1), ("?x", A, "q", 3, 9, 1)])
     assert [out.time for out in op.flush(5, [1, 2, 3, 4])] == [1, 3, 3]
 
 
-def test_between_two_periods_nothing_is_told() -> None:
+def test_between_two_periods_nothing_is_output() -> None:
     op = OutputOperator(ops.Sink(report=Report("periodic", 10)))
     op.apply(0, [(*fact(A), 1, 9, 1), (*fact(B), 8, 12, 1)])
     assert op.flush(30) == [Output(Triple(B, C, C), 10, "rule")]
@@ -246,7 +246,7 @@ def growing(spans: Iterable[tuple[str, int, int, int, str]], last: int) -> list[
 
 @given(spans=GROWING, forgets=st.booleans(), twice=st.booleans())
 @settings(max_examples=examples_of(50), deadline=None)
-def test_what_only_grows_is_told_when_it_comes_in(
+def test_an_append_only_answer_is_output_when_it_arrives(
     spans: list[tuple[str, int, int, int, str]], forgets: bool, twice: bool
 ) -> None:
     """twice: what begins at an instant comes in two batches."""
@@ -270,7 +270,7 @@ def test_what_only_grows_is_told_when_it_comes_in(
 
 @given(spans=GROWING)
 @settings(max_examples=examples_of(25), deadline=None)
-def test_what_only_grows_goes_on_elsewhere(spans: list[tuple[str, int, int, int, str]]) -> None:
+def test_an_append_only_answer_resumes_from_its_state(spans: list[tuple[str, int, int, int, str]]) -> None:
     """Where nothing waits for its time: everything comes when it begins."""
     store: list[Delta] = []
     deltas: list[Delta] = []

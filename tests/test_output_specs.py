@@ -574,7 +574,7 @@ def test_periodic_output_continues_in_all_builders(builder: str, last: Event, cu
 
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("builder", BUILDERS)
-def test_with_a_period_a_fact_goes_on_from_one_multiple_to_the_next(builder: str, output: str) -> None:
+def test_with_a_period_a_fact_lasts_from_one_multiple_to_the_next(builder: str, output: str) -> None:
     """That it was not there in between, and comes of another rule now, is not looked at."""
     x, source = iri(EX + "x"), Source("", SlidingWindow(1))
     first = rule((Pattern(X, P, Y),), Pattern(X, S, Y), name="first", source=source)

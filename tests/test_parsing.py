@@ -59,7 +59,7 @@ def test_where_something_is_late_all_is_read() -> None:
     assert [(event.time, len(event.facts)) for event in tree.events] == [(1, 1), (5, 1)]
 
 
-def test_lines_of_several_files_and_blocks_are_told_apart() -> None:
+def test_lines_of_several_files_and_blocks_are_distinguished() -> None:
     inputs = batch(("a.ntt", 0, [line(1, P)]), ("a.ntt", 70, ["oops"]), ("b.ntt", 0, [line(2, P)]))
     tree = parsed(inputs, {P})
     assert [(item.file, item.block, item.statements) for item in tree] == [
@@ -68,7 +68,7 @@ def test_lines_of_several_files_and_blocks_are_told_apart() -> None:
     assert [dead_letters.cause for item in tree for dead_letters in item.lost] == ["malformed"]
 
 
-def test_what_a_worker_tells_of_lines() -> None:
+def test_the_records_of_a_worker_for_lines() -> None:
     plan = squall.plan(squall.compile(RULE, lexer="jena"))
     step = source_step(PhysicalPlan(plan, stages_of(plan)), 3, lines_parser((Document("/in", folder=True),)))
     records: list[Record] = list(
@@ -83,7 +83,7 @@ def test_what_a_worker_tells_of_lines() -> None:
     assert [item.start for item in by_kind[SOURCE_COUNT]] == [3]
 
 
-def test_a_worker_tells_each_instant_of_what_is_told_whole() -> None:
+def test_a_worker_reports_each_instant_of_a_snapshot() -> None:
     system = with_windows(replace(squall.compile(RULE, lexer="jena"), output="rstream"), SlidingWindow(10))
     plan = squall.plan(system)
     step = source_step(PhysicalPlan(plan, stages_of(plan)), ALWAYS, lines_parser((Document("/in", folder=True),)))

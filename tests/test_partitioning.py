@@ -88,7 +88,7 @@ def test_a_chain_moves_once_for_each_variable() -> None:
     assert joins(query_plan) == [("stays", "stays", (1,), (0,)), ("moves", "stays", (2,), (0,))]
 
 
-def test_the_key_of_a_join_is_that_by_which_an_input_lies_already() -> None:
+def test_the_key_of_a_join_is_the_partitioning_of_an_input() -> None:
     """The second join is on two columns; the first has grouped its rows by one of them, and that is enough."""
     query_plan = plan("[r: (?x :p ?y) (?x :q ?z) (?x :r ?z) -> (?y :s ?z)]")
     (_, second) = (node for node in query_plan.nodes if isinstance(node.op, Join))
@@ -97,12 +97,12 @@ def test_the_key_of_a_join_is_that_by_which_an_input_lies_already() -> None:
     assert joins(query_plan)[1] == ("stays", "stays", (0,), (0,))
 
 
-def test_all_columns_where_no_input_lies_by_a_part_of_them() -> None:
+def test_all_columns_are_the_key_if_no_input_is_partitioned_by_some() -> None:
     query_plan = plan("[r: (?x :p ?y) (?y :q ?x) -> (?x :r ?y)]")
     assert joins(query_plan) == [("stays", "stays", (1, 0), (0, 1))]
 
 
-def test_the_rows_of_a_match_lie_as_the_first_join_wants_them() -> None:
+def test_scanned_rows_are_partitioned_for_the_first_join() -> None:
     """What a second join wants of them is grouped anew."""
     query_plan = plan("[a: (?x :p ?y) (?y :q ?z) -> (?x :s ?z)] [b: (?x :p ?y) (?x :r ?z) -> (?y :t ?z)]", "rete")
     moved = [
@@ -111,7 +111,7 @@ def test_the_rows_of_a_match_lie_as_the_first_join_wants_them() -> None:
     assert len(moved) == 1
 
 
-def test_facts_lie_by_their_subject_or_the_first_column_that_varies() -> None:
+def test_facts_are_partitioned_by_subject_or_the_first_variable_column() -> None:
     query_plan = plan("[r: (?x :p ?y) -> (?y :q ?x) (:k :q ?x) (:k ?x :k) (:k :q :k)]")
     columns = sorted(wanted(query_plan, Distinct))
     assert columns == [((0,),), ((0,),), ((1,),), ((2,),)]
@@ -223,7 +223,7 @@ def test_an_optional_part_is_grouped_as_a_join(planner: str) -> None:
         ((Pattern(X, P, Y), Pattern(X, Q, Z)), (Z,), (2,)),
     ],
 )
-def test_a_group_takes_its_keys_or_what_rows_lie_by_already(
+def test_a_group_is_partitioned_by_its_keys_or_as_its_input(
     planner: str, body: tuple[Pattern, ...], keys: tuple[Variable, ...], columns: tuple[int, ...]
 ) -> None:
     grouping = Grouping(keys, (Aggregate(W, "count"),))
@@ -232,7 +232,7 @@ def test_a_group_takes_its_keys_or_what_rows_lie_by_already(
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_rows_behind_a_group_lie_by_its_keys(planner: str) -> None:
+def test_rows_of_a_group_are_partitioned_by_its_keys(planner: str) -> None:
     inner = System(joinables=(Pattern(X, P, Y),), grouping=Grouping((X,), (Aggregate(W, "count"),)))
     result = of_rule(System("r", joinables=(inner, Pattern(X, Q, W)), consequences=HEAD), planner)
     assert wanted(result, Join) == [((0,), (0,))]
@@ -240,7 +240,7 @@ def test_rows_behind_a_group_lie_by_its_keys(planner: str) -> None:
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_branches_lie_by_what_all_of_them_lie_by(planner: str) -> None:
+def test_a_union_is_partitioned_by_what_all_branches_share(planner: str) -> None:
     def star(predicate: Term) -> System:
         return System(joinables=(Pattern(X, predicate, Y), Pattern(X, R, Z)))
 
@@ -307,7 +307,7 @@ def test_a_level_ends_where_rows_move() -> None:
     assert cut(query_plan) == [(["Distinct", "Distinct", "Join"], False, False), (["Distinct"], False, False)]
 
 
-def test_what_lies_together_already_stays_in_its_level() -> None:
+def test_co_partitioned_inputs_stay_in_their_stage() -> None:
     query_plan = plan("[r: (?x :p ?y) (?x :q ?z) -> (?x :r ?z)]")
     assert cut(query_plan) == [(["Distinct", "Distinct", "Join", "Distinct"], False, False)]
     assert [len(stage) for stage in stages_of(query_plan)[0].pipelines] == [4]
@@ -345,7 +345,7 @@ def test_a_stage_is_a_part_of_a_level_that_exchanges_nothing() -> None:
 @pytest.mark.parametrize("planner", PLANNERS)
 @given(system=systems())
 @settings(max_examples=examples_of(40), deadline=None)
-def test_levels_keep_what_is_said_of_them(planner: str, system: squall.System) -> None:
+def test_stages_keep_their_properties(planner: str, system: squall.System) -> None:
     query_plan = squall.plan(system, planner)
     cuts = stages_of(query_plan)
     number_of = {id: level.number for level in cuts for id in level.nodes}

@@ -96,7 +96,7 @@ def complaints(*nodes: Node) -> list[str]:
 # As data
 
 
-def test_a_plan_that_obeys_is_handed_back() -> None:
+def test_a_valid_plan_is_returned() -> None:
     assert check(TRANSITIVE) is TRANSITIVE
     check(negating(feedback=False))
 

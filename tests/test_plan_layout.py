@@ -46,7 +46,7 @@ def box(layout_result: Layout, sizes: dict[str, Size], id: str) -> tuple[float, 
 
 
 @given(cases(), st.sampled_from([0, layout.MAX_POINTS]))
-def test_nodes_lie_in_the_picture_and_do_not_overlap(case: tuple[Plan, dict[str, Size]], most: int) -> None:
+def test_nodes_are_inside_the_picture_and_do_not_overlap(case: tuple[Plan, dict[str, Size]], most: int) -> None:
     plan, sizes = case
     layout_result = lay_out(plan, sizes, most)
     boxes = [box(layout_result, sizes, node.id) for node in plan.nodes]

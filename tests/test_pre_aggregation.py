@@ -16,14 +16,14 @@ from squall.builders.distributed.exec import micro_batch
 from squall.builders.distributed.exec.routing import PhysicalPlan
 from squall.builders.distributed.io.records import ROW, STATE, Record, WorkerStep
 from squall.builders.distributed.plan.stages import stages_of
-from squall.builders.runtime.operators.event_time import Slice, combiner, sieve
+from squall.builders.runtime.operators.event_time import SliceOperator, combiner, sieve
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Output
 from squall.model.profiles import apply_profile
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.plan import Plan
 from squall.plan.operators import Aggregate, Column, Group, Invoke
-from squall.plan.operators import Slice as SliceNode
+from squall.plan.operators import SliceOperator as SliceNode
 from squall.rdf import ALWAYS, FOREVER, XSD, Event, iri, literal
 from squall.testing import assert_as_oracle, stream
 from tests import in_memory
@@ -61,7 +61,7 @@ def test_what_a_group_does_not_read_is_blank(group: Group, expected: list[Delta]
     assert combined(result) == result
 
 
-def test_what_comes_to_nothing_is_left_out_and_times_are_kept_apart() -> None:
+def test_deltas_that_cancel_are_left_out_and_times_stay_separate() -> None:
     combined = combiner(Group((), (Aggregate("count"),)))
     assert combined([LATER, TAKEN_BACK]) == []
     assert combined([ONE, OTHER, LATER]) == [(0, 5, 2), (2, 5, 1)]
@@ -91,7 +91,7 @@ def test_what_is_left_out_is_in_no_slice(op: SliceNode, entries: list[Delta], cu
     """Wherever the entries are, and whenever they come."""
     least = sieve(op)
     assert least is not None
-    full_result, some = Slice(op), Slice(op)
+    full_result, some = SliceOperator(op), SliceOperator(op)
     places = [0, *sorted(min(cut, len(entries)) for cut in cuts), len(entries)]
     for begin, end in pairwise(places):
         part = least(entries[begin:end])
@@ -191,7 +191,7 @@ class Counting(in_memory.MemoryExchange):
         ("SELECT ?x { ?x :p ?y } ORDER BY ?y LIMIT 2", LANDMARK, 32, 32),
     ],
 )
-def test_few_rows_move_and_few_are_kept(
+def test_few_rows_are_shuffled_and_few_stored(
     query: str, window: Window, came: int, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three batches of a hundred instants, in three tasks."""

@@ -275,7 +275,7 @@ def test_a_broker_brings_a_message_at_a_time(format: str) -> None:
     assert {t(1), t(2)} <= {*facts}
 
 
-def test_a_connection_that_is_made_again_says_that_it_brings_messages() -> None:
+def test_a_reconnected_source_declares_messages_again() -> None:
     from squall.streams.formats.rdf_messages import MessageLog, lines
 
     log = MessageLog(lines, alone=True)
@@ -284,7 +284,7 @@ def test_a_connection_that_is_made_again_says_that_it_brings_messages() -> None:
 
 @pytest.mark.parametrize("format", ["ttl-messages", "jelly-messages"])
 @pytest.mark.usefixtures("small_blocks")
-def test_a_run_that_was_killed_goes_on(tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_run_resumes(tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a log and to one."""
     if format.startswith("jelly"):
         pytest.importorskip("pyjelly")

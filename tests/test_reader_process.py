@@ -141,7 +141,7 @@ def test_whatever_is_in_it(tmp_path: Path, kinds: list[int], predicate: str, end
     compare(path, {iri(E + predicate)})
 
 
-def test_it_goes_on_from_any_place(tmp_path: Path) -> None:
+def test_it_resumes_from_any_position(tmp_path: Path) -> None:
     path = tmp_path / "a.ntt"
     path.write_text(text([0, 1, 3, 0, 4, 2]))
     for current_offset in compare(path)[::10]:
@@ -236,7 +236,7 @@ def test_a_file_that_has_ended_before_it_is_ready(tmp_path: Path, monkeypatch: p
     compare(path)
 
 
-def test_when_no_process_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: list[Any]) -> None:
+def test_when_no_process_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: list[Any]) -> None:
     path = tmp_path / "a.ntt"
     path.write_text(text([0]))
     list(opened(path, "no", Losses()).batches())

@@ -158,7 +158,7 @@ def test_what_facts_say_of_anything_stays_where_it_is() -> None:
     assert not choose_broadcast(plan, rows, general_inputs(plan), 2, vocabulary_inputs(plan)), "there are too many"
 
 
-def test_what_is_said_of_any_fact_is_no_vocabulary() -> None:
+def test_a_rule_over_any_fact_is_no_vocabulary() -> None:
     path = "[(?a :edge ?b) -> (?a :path ?b)] [(?a :path ?b) (?b :path ?c) (?c :good ?d) -> (?a :path ?c)]"
     assert not vocabulary_inputs(squall.plan(squall.compile(PREFIX + path, lexer="jena")))
     any_two = "[(?s ?p ?o) (?o ?q ?r) -> (?s :near ?r)]"

@@ -234,7 +234,7 @@ def test_every_output_is_in_the_one_evaluation_of_its_time_and_query(outputs: li
     assert sum(len(item.bindings) for item in result) == len(outputs)
 
 
-def test_an_evaluation_is_complete_when_it_is_said_to_be() -> None:
+def test_an_evaluation_is_complete_when_its_end_is_marked() -> None:
     gathering = Gathering()
     assert gathering.add(out(ROW)) == []
     assert gathering.add(out(ROW, rule="r")) == []
@@ -314,7 +314,7 @@ def test_what_is_gathered_lasts_from_a_mark_on(tmp_path: Path) -> None:
         mark = sink.mark()
         assert path.stat().st_size == mark > 0
         sink.write(sol(time=6, a="<urn:2>"))
-        sink.rewind(mark)
+        sink.truncate(mark)
         sink.write(sol(time=7, a="<urn:3>"))
     assert [json.loads(line)["time"] for line in path.read_text().splitlines()] == [5, 7]
 
@@ -395,7 +395,7 @@ def test_a_graph_is_closed_at_a_mark(tmp_path: Path) -> None:
         sink.write(out(a_triple("a"), 5, "r"))
         mark = sink.mark()
         sink.write(out(a_triple("b"), 5, "r"))
-        sink.rewind(mark)
+        sink.truncate(mark)
         sink.write(out(a_triple("c"), 5, "r"))
     quads = list(pyoxigraph.parse(path.read_bytes(), format=RdfFormat.TRIG))
     assert [str(quad.subject) for quad in quads if str(quad.object) == '"x"'] == [iri(E + "a"), iri(E + "c")]
@@ -500,7 +500,7 @@ def test_tables_begin_anew(tmp_path: Path) -> None:
     with closing(sink):
         sink.start()
         sink.write(sol(a=f"<{E}s>"))
-        sink.rewind(0)
+        sink.truncate(0)
         sink.write(sol(a=f"<{E}t>"))
     assert (tmp_path / "out.txt").read_text() == table(sol(a=f"<{E}t>"))
 
@@ -536,7 +536,7 @@ def test_two_queries_at_one_time_need_two_names(tmp_path: Path) -> None:
     assert files(tmp_path) == {}
 
 
-def test_a_file_is_there_when_time_goes_on(tmp_path: Path) -> None:
+def test_a_file_is_complete_when_time_advances(tmp_path: Path) -> None:
     (tmp_path / "x-5.srcsv").write_text("old")
     with closing(open_sink(f"{tmp_path}/x-{{time}}.srcsv")) as sink:
         sink.start()

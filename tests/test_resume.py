@@ -28,16 +28,16 @@ from squall.builders.runtime.operators.distinct import (
     AppendOnlyDistinct,
     DRedDistinct,
     RetractableDistinct,
-    TimedDistinct,
+    TimeDependentOperator,
     TransitiveClosureOperator,
 )
-from squall.builders.runtime.operators.event_time import EventTimeOperator, Group, Slice
-from squall.builders.runtime.operators.join import AntiJoin, Join, LeftJoin
-from squall.builders.runtime.operators.multiway_join import MultiwayJoin
+from squall.builders.runtime.operators.event_time import EventTimeOperator, GroupOperator, SliceOperator
+from squall.builders.runtime.operators.join import AntiJoinOperator, JoinOperator, LeftJoinOperator
+from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
 from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.state import Stateful
-from squall.builders.runtime.operators.update import Update, Working
+from squall.builders.runtime.operators.update import UpdateOperator, InsertedFacts
 from squall.builders.runtime.report_times import Instants
 from squall.builders.runtime.state import State, compacted, lasting
 from squall.builders.runtime.zset import Delta
@@ -135,7 +135,7 @@ def told(outputs: Sequence[Output]) -> Counter[tuple[object, int]]:
 
 @examples(50)
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_a_run_goes_on_elsewhere_from_what_it_kept(planner: str, many: int) -> None:
+def test_another_process_resumes_a_run_from_its_state(planner: str, many: int) -> None:
     def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compacts: bool) -> None:
         plan = squall.plan(system, planner)
         places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
@@ -230,14 +230,14 @@ def idle(cls: type, name: str) -> Callable[[pytest.MonkeyPatch], None]:
 
 BEGIN = 5000
 LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]] = {
-    "the left of a join": (without(Join, 0), rule(P, Q, then=Select((X, Z))), CHAIN),
-    "the right of a join": (without(Join, 1), rule(P, Q, then=Select((X, Z))), "1 :b :q :c\n2 :a :p :b"),
-    "the first of a star": (without(MultiwayJoin, 0), THREE, "1 :a :p :b\n2 :a :q :b\n3 :a :r :b"),
-    "the last of a star": (without(MultiwayJoin, 2), THREE, "1 :a :r :b\n2 :a :q :b\n3 :a :p :b"),
-    "the left of a negation": (without(AntiJoin, 0), replace(rule(P, predicates=(NOT_Q,)), output="dstream"), SHUT),
-    "the right of a negation": (without(AntiJoin, 1), rule(P, predicates=(NOT_Q,)), "1 :a :q :b\n3 :a :p :b"),
-    "the left of an optional part": (without(LeftJoin, 0), OPTIONAL, CHAIN),
-    "the right of an optional part": (without(LeftJoin, 1), OPTIONAL, "1 :b :q :c\n3 :a :p :b"),
+    "the left of a join": (without(JoinOperator, 0), rule(P, Q, then=Select((X, Z))), CHAIN),
+    "the right of a join": (without(JoinOperator, 1), rule(P, Q, then=Select((X, Z))), "1 :b :q :c\n2 :a :p :b"),
+    "the first of a star": (without(MultiwayJoinOperator, 0), THREE, "1 :a :p :b\n2 :a :q :b\n3 :a :r :b"),
+    "the last of a star": (without(MultiwayJoinOperator, 2), THREE, "1 :a :r :b\n2 :a :q :b\n3 :a :p :b"),
+    "the left of a negation": (without(AntiJoinOperator, 0), replace(rule(P, predicates=(NOT_Q,)), output="dstream"), SHUT),
+    "the right of a negation": (without(AntiJoinOperator, 1), rule(P, predicates=(NOT_Q,)), "1 :a :q :b\n3 :a :p :b"),
+    "the left of an optional part": (without(LeftJoinOperator, 0), OPTIONAL, CHAIN),
+    "the right of an optional part": (without(LeftJoinOperator, 1), OPTIONAL, "1 :b :q :c\n3 :a :p :b"),
     "a set that grows": (without(AppendOnlyDistinct, 0), rule(P, then=Select((X,))), "1 :a :p :b\n2 :a :p :b"),
     "a set that counts": (
         without(RetractableDistinct, 0),
@@ -252,14 +252,14 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
     "the counts of a recursive set": (without(DRedDistinct, 0), replace(OPEN, output="dstream"), SHUT),
     "what a recursive set has told": (without(DRedDistinct, 1), replace(OPEN, output="dstream"), SHUT),
     "since when a row holds": (
-        without(TimedDistinct, 0),
+        without(TimeDependentOperator, 0),
         with_windows(NOW, SlidingWindow(4)),
         "1 :a :p :b\n3 :a :p :b",
     ),
     "the time of what always holds": (idle(Dataflow, "begin"), NOW_UNLESS, "3 :a :q :b\n5 :a :p :b"),
     "a closure": (without(TransitiveClosureOperator, 0), PATHS, CHAIN),
-    "a group": (without(Group, 0), COUNTED, "1 :a :p :b\n2 :a :p :c"),
-    "a slice": (without(Slice, 0), replace(FIRST, output="dstream"), "1 :a :p :b\n2 :c :p :c\n3 :b :p :b"),
+    "a group": (without(GroupOperator, 0), COUNTED, "1 :a :p :b\n2 :a :p :c"),
+    "a slice": (without(SliceOperator, 0), replace(FIRST, output="dstream"), "1 :a :p :b\n2 :c :p :c\n3 :b :p :b"),
     "the time that has passed": (idle(EventTimeOperator, "resume"), COUNTED, "1 :a :p :b\n2 :a :p :c"),
     "an answer": (
         without(OutputOperator, 0),
@@ -284,8 +284,8 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
         deleted(),
         "1 :a :p :b\n5 :a :stop :b\n6 :b :stop :a",
     ),
-    "what an update has seen": (without(Update, 0), with_windows(INSERTS, STEPS), "1 :a :p :b\n2 :a :p :c"),
-    "what was inserted": (without(Working, 0), STAYS, "1 :a :p :b\n5 :b :stop :a\n9 :a :p :b"),
+    "what an update has seen": (without(UpdateOperator, 0), with_windows(INSERTS, STEPS), "1 :a :p :b\n2 :a :p :c"),
+    "what was inserted": (without(InsertedFacts, 0), STAYS, "1 :a :p :b\n5 :b :stop :a\n9 :a :p :b"),
     "what is to be inserted": (idle(Updating, "take"), INSERTS, "1 :a :p :b\n2 :c :p :d"),
     "what may be removed": (without(ScanOperator, 0), REMOVED, "1 :a :p :b\n4 - :a :p :b"),
     "what is counted": (

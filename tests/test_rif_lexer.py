@@ -220,7 +220,7 @@ def test_productions_are_refused_with_what_to_write_instead(text: str, word: str
         ("Or(<p>() <r>()) :- <q>()", "a conclusion cannot leave open"),
     ],
 )
-def test_habits_of_other_languages_are_told_how_to_write_it(sentence: str, hint: str) -> None:
+def test_syntax_of_other_languages_gets_a_hint(sentence: str, hint: str) -> None:
     with pytest.raises(SquallError) as caught:
         presentation.lexer(f"Document(Group({sentence}))", "text")
     assert (caught.value.hint or "").startswith(hint), caught.value
@@ -242,7 +242,7 @@ def test_numbers_stand_apart() -> None:
             presentation.condition(f"<p>({text})", "text")
 
 
-def test_expected_tokens_are_said_in_words() -> None:
+def test_expected_tokens_are_given_in_words() -> None:
     for text, hint in (
         ("Document(Group(<p>(<a> <b>[])))", "expected"),
         ("Document(Group(<p>() :- ))", "expected a formula"),
@@ -343,7 +343,7 @@ def test_the_place_of_an_element_counts_characters() -> None:
         f'<!ENTITY a "{"x" * 301}">',
     ],
 )
-def test_no_entity_is_read_from_elsewhere_or_made_of_others(entities: str) -> None:
+def test_no_external_or_nested_entity_is_read(entities: str) -> None:
     with pytest.raises(SquallError, match=r"is not read|is too large"):
         xml("", entities)
 

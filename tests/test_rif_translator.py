@@ -267,7 +267,7 @@ def test_what_is_wrong_is_refused_with_its_place(sentence: str, message: str) ->
     assert first.origin is not None
 
 
-def test_all_errors_of_a_document_are_told() -> None:
+def test_all_errors_of_a_document_are_reported() -> None:
     with pytest.raises(Errors) as caught:
         squall.compile(text("Forall ?x (ex:p(?x))", "Forall ?y (ex:p(?y))"), lexer="rifps")
     assert len(caught.value.errors) == 2
@@ -332,7 +332,7 @@ def test_profiles_of_data(tmp_path: Path) -> None:
     assert Atom(iri(E + "r"), (iri(RDF + "Bag"),)) in data(tmp_path, "RDFS", inputs, subclasses)
 
 
-def test_what_follows_by_a_profile_is_read_and_not_told(tmp_path: Path) -> None:
+def test_conclusions_of_an_entailment_regime_are_read_and_not_output(tmp_path: Path) -> None:
     for profile in ("RDF", "RDFS", "D"):
         assert data(tmp_path, profile, "ex:a ex:p ex:b .", "ex:r(1)") == {Atom(iri(E + "r"), (literal("1", INT),))}
 

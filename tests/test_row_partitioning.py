@@ -83,7 +83,7 @@ def sink_columns(plan: Plan) -> list[COLUMNS | None]:
         ("CONSTRUCT { :k :r ?z } { ?x :p ?y . ?y :q ?z }", "istream", (2,), False),
     ],
 )
-def test_answers_are_told_where_they_lie_or_by_all_of_their_values(
+def test_outputs_stay_in_their_partition_or_go_by_all_values(
     query: str, output: str, columns: COLUMNS, stays: bool
 ) -> None:
     plan = plan_of(query, output)
@@ -98,14 +98,14 @@ def test_facts_that_may_be_alike_go_by_their_subject() -> None:
     assert sink_columns(plan) == [(0,), (0,)]
 
 
-def test_what_lies_in_one_place_does_not_make_others_come_there() -> None:
+def test_a_single_task_input_does_not_gather_the_others() -> None:
     product = "[a: (?x <urn:p> ?y) (?z <urn:q> ?w) -> (?x <urn:r> ?w)]"
     other = "[b: (?x <urn:s> ?y) (?y <urn:t> ?z) -> (?x <urn:u> ?z)]"
     assert sink_columns(squall.plan(squall.compile(product, lexer="jena"))) == [()]
     assert sink_columns(squall.plan(squall.compile(product + other, lexer="jena"))) == [(0,), (0,)]
 
 
-def test_a_recursion_ends_before_it_is_told() -> None:
+def test_a_recursion_is_complete_before_its_output() -> None:
     plan = squall.plan(squall.compile("[(?x <urn:p> ?y) (?y <urn:q> ?z) -> (?x <urn:p> ?z)]", lexer="jena"))
     (level, *_) = stages_of(plan)
     assert level.recursive
@@ -125,7 +125,7 @@ def test_whether_all_of_an_answer_has_changed_is_known_before_the_end(report: Re
 
 
 @pytest.mark.parametrize("output", ["istream", "rstream"])
-def test_when_a_stream_that_is_told_whole_brings_something_is_known_before_the_end(output: str) -> None:
+def test_the_report_times_of_a_snapshot_stream_are_known_before_the_end(output: str) -> None:
     maker = System("m", joinables=(Pattern(X, P, Y),), consequences=makes(X, R, Y), reentrant=False)
     reader = System("r", (Source("urn:s", SlidingWindow(5)),), (Pattern(X, R, Y),), consequences=makes(X, S, Y))
     plan = squall.plan(System(subsystems=(System(subsystems=(maker,), stream="urn:s", output=output), reader)))
@@ -172,7 +172,7 @@ def test_what_is_alike_goes_to_one_place_wherever_it_comes_from() -> None:
         ("SELECT ?x ?z { ?x :p ?y . ?y :q ?z } ORDER BY ?z (STR(?z) < STR(?y))", ()),
     ],
 )
-def test_what_is_told_if_its_order_has_changed_meets_where_that_does_not_show(query: str, columns: COLUMNS) -> None:
+def test_outputs_meet_in_one_task_where_their_order_matters(query: str, columns: COLUMNS) -> None:
     plan = squall.plan(squall.compile(PREFIX + query, lexer="sparql"))
     assert {op.report.policy for _, op in plan.sinks} == {"change"}
     assert sink_columns(plan) == [columns]
@@ -184,7 +184,7 @@ def test_what_is_told_if_its_order_has_changed_meets_where_that_does_not_show(qu
             check(replace(plan, nodes=(*plan.nodes[:-1], apart)))
 
 
-def test_what_meets_in_one_task_is_said_by_input() -> None:
+def test_the_partitioning_is_given_for_each_input() -> None:
     plan = by_hand([None, 0], queries=("q", "other"))
     hides = Select(("x",), (0,), ("other",), ((Column(1), False),))
     nodes = [replace(node, op=hides) if node.id == "a1" else node for node in plan.nodes]
@@ -281,7 +281,7 @@ def test_queries_of_one_name_may_have_different_orders(report: Report, others: s
 @pytest.mark.parametrize(
     "query", ["SELECT ?x ?y ?z", "SELECT ?y ?x", "SELECT ?y ?z", "CONSTRUCT { ?y :r ?x }", "CONSTRUCT { ?x :r ?y }"]
 )
-def test_answers_of_a_hot_key_are_told_by_all_tasks(query: str) -> None:
+def test_outputs_of_a_skewed_key_come_from_all_tasks(query: str) -> None:
     """Where they show the key, they would be one task's."""
     system = squall.compile(f"{PREFIX}{query} {{ ?x :p ?y . ?y :q ?z }}", lexer="sparql")
     plan = squall.plan(system)
@@ -297,7 +297,7 @@ def test_answers_of_a_hot_key_are_told_by_all_tasks(query: str) -> None:
     assert most == 3
 
 
-def test_rows_of_several_kinds_are_told_by_one_node() -> None:
+def test_one_sink_outputs_several_kinds_of_rows() -> None:
     """Solutions of two queries, an answer to a question, atoms, quads and triples, as the oracle says."""
     template = (AtomPattern(QUAD, (Y, X, R, Z)), AtomPattern(iri("urn:rel"), (Z, X)), Pattern(X, S, Z))
     body = (Pattern(X, P, Y), Pattern(Y, Q, Z))
@@ -312,7 +312,7 @@ def test_rows_of_several_kinds_are_told_by_one_node() -> None:
     assert len({type(output.fact) for output in outputs}) == 5
 
 
-def test_kinds_that_lie_by_different_columns_are_told_where_they_lie() -> None:
+def test_kinds_with_different_partitioning_are_output_where_they_are() -> None:
     request = ("SELECT ?x ?y { ?x :p ?y . ?y :q ?z }", "SELECT ?y ?z { ?x :p ?y . ?y :q ?z }")
     system = System(subsystems=tuple(squall.compile(PREFIX + query, lexer="sparql") for query in request))
     plan = squall.plan(system)

@@ -162,7 +162,9 @@ def test_a_source_with_a_name_reads_that_stream_alone(window: Window, events: li
 @pytest.mark.parametrize("window", [LANDMARK, SlidingWindow(3), CountWindow(2)], ids=repr)
 @given(events=streams(), every=st.booleans(), atoms=st.booleans())
 @settings(max_examples=examples_of(12), deadline=None)
-def test_only_what_is_wanted_is_handed_on(window: Window, events: list[Event], every: bool, atoms: bool) -> None:
+def test_pushed_down_filters_leave_out_other_triples(
+    window: Window, events: list[Event], every: bool, atoms: bool
+) -> None:
     facts = reader(Source("", window, removals=True), [P], every, atoms).read(events)
     full_result = reader(Source("", window, removals=True)).read(events)
     assert facts.boxes.get(P, []) == [(s, o, *times) for s, p, o, _, *times in full_result.triples if p == P]

@@ -192,7 +192,7 @@ WHY = {
 
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 @pytest.mark.parametrize(("text", "what"), WHY.items(), ids=list(WHY))
-def test_it_is_said_why_updates_are_not_shared_out(text: str, what: str, planner: str) -> None:
+def test_the_reason_why_updates_are_not_sharded_is_given(text: str, what: str, planner: str) -> None:
     why = why_not_shardable(squall.plan(compiled(text, "sparql", SlidingWindow(4)), planner))
     assert why is not None
     assert why.what == what
@@ -209,14 +209,16 @@ def test_it_is_said_why_updates_are_not_shared_out(text: str, what: str, planner
         (RULES[4], SlidingWindow(4), "rstream", "outputs snapshots"),
     ],
 )
-def test_it_is_said_which_rule_does_not_let_them(rule: tuple[str, str], window: Window, output: str, what: str) -> None:
+def test_the_rule_that_prevents_sharding_is_named(
+    rule: tuple[str, str], window: Window, output: str, what: str
+) -> None:
     outputs = told(compiled(*rule, window), output)
     why = why_not_shardable(squall.plan(System(subsystems=(compiled(LAST, "sparql", SlidingWindow(4)), outputs))))
     assert why is not None
     assert why.what == what
 
 
-def test_what_is_deleted_of_a_made_stream_is_where_it_was_made() -> None:
+def test_deletions_of_a_derived_stream_reach_the_shard_that_derived_it() -> None:
     """The stream's facts have another subject than what they are made of, by which updates look for them."""
     nodes = (
         Node("read", ops.Scan(Source("urn:s"))),
@@ -269,7 +271,7 @@ def test_all_facts_of_a_subject_are_in_one_share() -> None:
     assert shard_of(Atom(NAMES[0], ()), 3) == shard_of(Triple(NAMES[0], NAMES[0], NAMES[0]), 3)
 
 
-def test_a_task_that_reads_by_itself_makes_messages_for_its_share_and_the_first_one_tells_of_the_source() -> None:
+def test_a_reading_task_has_records_for_its_shard_and_the_first_one_reports_the_source() -> None:
     plan = squall.plan(program(LAST))
     dead_letters = DeadLetter("malformed", "in.ntt", 0, 1, "no triple", "x")
     parsed = Parsed(0, stream("1 :a :p :b\n2 :b :p :b\n3 :c :p :c\n4 :d :p :e"), [dead_letters], 4, "in.ntt")
@@ -281,7 +283,7 @@ def test_a_task_that_reads_by_itself_makes_messages_for_its_share_and_the_first_
     assert [{item.level for item in result if item.kind == ROW} for result in each] == [{0}, {1}, {2}]
 
 
-def test_a_run_that_began_before_there_were_shares_goes_on_in_one() -> None:
+def test_a_run_that_began_without_shards_resumes_in_one() -> None:
     files, plan = in_memory.MemoryFiles(), squall.plan(program(LAST))
     files.write({"passed": 3, "earliest": 4, "due": 4, "number": 0, "base": 0}, "commits", "0.json")
     begun = Shards(in_memory.MemoryExchange(files, 3), files, PhysicalPlan(plan, ()), 10)
@@ -342,7 +344,7 @@ def test_an_event_is_one_for_all_shares(text: str, shared: bool, few: int) -> No
 
 
 @given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 12), st.booleans())
-def test_of_the_times_of_events_those_are_kept_that_matter(times: list[int], steps: int, in_order: bool) -> None:
+def test_only_relevant_event_times_are_stored(times: list[int], steps: int, in_order: bool) -> None:
     """No more steps than are allowed lie between two that are kept, or else nothing else does."""
     actual = _EventTimes(steps)
     for time in sorted(times) if in_order else times:

@@ -38,7 +38,7 @@ ORDERED = {
 """What an engine runs in one task that does not run ordered scans by tasks of their own."""
 
 
-def test_it_is_said_why_a_plan_has_one_task() -> None:
+def test_the_reason_for_a_single_task_is_given() -> None:
     pytest.importorskip("pyspark")
     described = squall.build(squall.plan(UPDATING), "spark").describe()  # type: ignore[attr-defined]
     assert described.startswith("a single task of ")

@@ -121,7 +121,7 @@ def read(*more: Node) -> Plan:
     return Plan((*nodes, Node("end", ops.Sink(), (Input(more[-1].id),))))
 
 
-def test_atoms_are_told_apart_by_their_relation_and_length() -> None:
+def test_atoms_are_distinguished_by_relation_and_arity() -> None:
     events = read(
         Node("match", ops.Match((Term("@r"), 0, 1)), (Input("read"),)),
         Node("emit", ops.Construct((1, Term("<urn:p>"), 0), ("rule",)), (Input("match"),)),
@@ -173,7 +173,7 @@ def test_a_test_waits_for_a_projection_that_leaves_few_rows(monkeypatch: pytest.
     assert calls == [f"<{E}b>", '"x"']
 
 
-def test_what_two_sets_make_is_told_once() -> None:
+def test_what_two_sets_derive_is_output_once() -> None:
     """They are asked for what they have both made only when both have made something of that predicate."""
     results = [str(out.fact) for out in job(plan(SCHEMA)).run([], static(
         ":a :p :b . :p :below :type . :a :type :c . :c :under :b ."
@@ -208,7 +208,7 @@ def test_rows_of_which_a_test_leaves_none_make_nothing() -> None:
 
 
 @pytest.mark.parametrize("LEAST", [1, 8])
-def test_facts_that_come_twice_at_first_are_told_once(LEAST: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_that_come_twice_at_first_are_output_once(LEAST: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks for duplicates among them, unless a rule could tell."""
     for module in (groups, stateless, joins):
         monkeypatch.setattr(module, "LEAST", LEAST)
@@ -219,7 +219,7 @@ def test_facts_that_come_twice_at_first_are_told_once(LEAST: int, monkeypatch: p
     assert outputs == {f"<{E}a> <{E}r> <{E}c> .": 1, f"<{E}b> <{E}t> <{E}a> .": 1, f"<{E}a> <{E}r> <{E}d> .": 1}
 
 
-def test_facts_that_come_twice_are_kept_once() -> None:
+def test_facts_that_come_twice_are_stored_once() -> None:
     running = job(plan("[inherited: (?x ?p ?y) (?p :below ?q) -> (?x ?q ?y)]"))
     twice = ":a :p :b . :c :p :b . :p :below :q ." * 2
     list(running.run([stream("1 :a :p :b . :c :p :b")], static(twice)))
@@ -238,7 +238,7 @@ def test_what_has_an_effect_sees_each_fact_once(caplog: pytest.LogCaptureFixture
     assert len(caplog.records) == 1
 
 
-def test_classes_are_worked_off_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_classes_are_processed_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows of their members are made but to be told."""
     factoreds: list[Factored] = []
     iterate = Factored.__iter__
@@ -292,7 +292,7 @@ def test_what_measures_is_a_machine() -> None:
     assert {figures.rows for figures in result.node_metrics().values()} == {1}
 
 
-def test_figures_tell_what_is_kept() -> None:
+def test_node_metrics_have_the_size_of_state() -> None:
     running = job(plan(SCHEMA))
     list(running.run([], static(":a :under :b . :b :under :c .")))
     assert running.bulk is not None

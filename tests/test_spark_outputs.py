@@ -76,7 +76,7 @@ def test_a_task_holds_no_more_than_so_many(tmp_path: Path, monkeypatch: pytest.M
     assert list(merged(tmp_path / name for name in names)) == [(item.start, item.node, item.row) for item in ordered]
 
 
-def test_what_is_no_answer_is_handed_on(tmp_path: Path) -> None:
+def test_other_records_pass_through(tmp_path: Path) -> None:
     state = Record(STATE, OUTPUT_STAGE, 1, 2, 3, "kept", 0, FOREVER, 1)
     row = Record(ROW, 4, 1, 2, 3, "row", 0, FOREVER, 1)
     (answer,) = answers(3, seed=0)[:1]

@@ -606,7 +606,7 @@ def test_what_is_allowed_nevertheless() -> None:
         read(text)
 
 
-def test_each_unknown_prefix_is_told_once() -> None:
+def test_each_unknown_prefix_is_reported_once() -> None:
     assert messages("ASK { x:a y:b x:c }") == ["the prefix `x:` is not declared", "the prefix `y:` is not declared"]
 
 

@@ -223,7 +223,7 @@ STEPPED = "FROM STREAM :s [RANGE 10s STEP 5s] { ?x :p ?y }"
         ("SELECT DSTREAM * FROM STREAM :s [NOW-10s SLIDE 5s] { ?x :p ?y }", "sparqlstream", "dstream", Report()),
     ],
 )
-def test_how_a_query_is_told(text: str, lexer: str, output: str, report: Report) -> None:
+def test_the_output_of_a_query(text: str, lexer: str, output: str, report: Report) -> None:
     _, telling = output_specs(compiled(text, lexer))
     assert (telling.output, telling.report) == (output, report)
 
@@ -457,7 +457,7 @@ def test_graphs_of_an_update() -> None:
         ("FROM NOW-PT0.002S TO NOW-PT0.000S STEP PT0.002S", [(2, "a"), (4, "b"), (8, "one")]),
     ],
 )  # fmt: skip
-def test_windows_that_lie_back(range: str, expected: list[tuple[object, ...]]) -> None:
+def test_windows_in_the_past(range: str, expected: list[tuple[object, ...]]) -> None:
     query = f"SELECT ?s FROM NAMED WINDOW :w ON :one [{range}] {{ WINDOW :w {{ ?s :p ?o }} }}"
     assert in_graphs(query, "rspql") == expected
 

@@ -165,7 +165,7 @@ def test_now_is_the_same_everywhere_in_a_request() -> None:
 # LOAD
 
 
-def test_a_document_is_found_beside_the_request_by_its_address_and_by_what_is_said(tmp_path: Path) -> None:
+def test_a_document_is_found_beside_the_request_by_address_and_by_option(tmp_path: Path) -> None:
     (tmp_path / "x.ttl").write_text("<a> <http://example.org/p> [] .")
     request = tmp_path / "load.ru"
     file = (tmp_path / "x.ttl").as_uri()

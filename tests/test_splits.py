@@ -45,7 +45,9 @@ def test_wherever_a_file_is_cut_each_line_is_read_once(
         assert not any(item.lost for item in events)
 
 
-def test_what_is_malformed_is_told_by_its_place_in_the_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_malformed_lines_are_reported_with_their_position_in_the_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "_BLOCK_BYTES", 100)
     path = tmp_path / "a.ntt"
     text = "\n".join([*LINES[:5], "broken", *LINES[5:9], "broken", LINES[9]])

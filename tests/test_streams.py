@@ -728,7 +728,7 @@ def test_a_table_that_is_cut_back_to_nothing_has_a_head_again(tmp_path: Path) ->
     sink.start()
     assert sink.mark() == 0
     sink.write(OUTPUTS[0])
-    sink.rewind(0)
+    sink.truncate(0)
     for output in SOLUTIONS:
         sink.write(output)
     sink.close()
@@ -736,7 +736,7 @@ def test_a_table_that_is_cut_back_to_nothing_has_a_head_again(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz"])
-def test_a_resumed_sink_goes_on_where_it_was(name: str, tmp_path: Path) -> None:
+def test_a_resumed_sink_appends(name: str, tmp_path: Path) -> None:
     write(tmp_path / name, OUTPUTS[0])
     write(tmp_path / name, *OUTPUTS[1:], resume=True)
     data = (tmp_path / name).read_bytes()
@@ -753,7 +753,7 @@ def test_a_sink_is_cut_back_to_a_mark(tmp_path: Path) -> None:
     mark = sink.mark()
     assert path.stat().st_size == mark
     sink.write(OUTPUTS[1])
-    sink.rewind(mark)
+    sink.truncate(mark)
     sink.write(OUTPUTS[2])
     sink.close()
     first, _, third = WRITTEN["nt"].splitlines(keepends=True)
@@ -768,7 +768,7 @@ def test_a_resumed_sink_is_cut_back_to_a_mark(tmp_path: Path) -> None:
     sink.start(resume=True)
     assert sink.mark() == path.stat().st_size
     first, _, third = WRITTEN["nt"].splitlines(keepends=True)
-    sink.rewind(len(first))
+    sink.truncate(len(first))
     sink.write(OUTPUTS[2])
     sink.close()
     assert path.read_text() == first + third

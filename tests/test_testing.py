@@ -228,7 +228,7 @@ def test_oracle_recursion_and_names_of_rules() -> None:
     ]
 
 
-def test_oracle_reads_consequences_again_only_if_told() -> None:
+def test_the_oracle_reads_conclusions_again_only_if_the_rule_says_so() -> None:
     rule = replace(_rule("r", "?x :p ?y", "?y :p ?x"), reentrant=False)
     assert _oracle(rule, "1 :a :p :b") == ["1 :b :p :a r"]
 

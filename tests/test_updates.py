@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.runtime.operators.update import Demand, Update
+from squall.builders.runtime.operators.update import GraphUpdate, UpdateOperator
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.errors import BuilderError
@@ -62,7 +62,7 @@ def begun(taken: Sequence[Delta], now: int) -> Counter[int]:
 @settings(max_examples=examples_of(30), deadline=None)
 def test_each_row_that_begins_demands_something(course: list[Advance]) -> None:
     """Rows are told apart by all of their columns, whatever of them the template has."""
-    op = Update(ops.Update(((None, A, B, C),), rules=("r",)))
+    op = UpdateOperator(ops.Update(((None, A, B, C),), rules=("r",)))
     deltas: list[Delta] = []
     arrivals: Counter[object] = Counter()
     for step in course:
@@ -76,7 +76,7 @@ def test_each_row_that_begins_demands_something(course: list[Advance]) -> None:
 
 @given(batch=entries(1, (1,)))
 def test_the_steps_of_time_make_no_difference(batch: list[Delta]) -> None:
-    once, often = (Update(ops.Update(((None, 0, B, C),))) for _ in range(2))
+    once, often = (UpdateOperator(ops.Update(((None, 0, B, C),))) for _ in range(2))
     once.apply(0, batch)
     often.apply(0, batch)
     assert once.demanded(max(TIMES)) == [results for time in TIMES for results in often.demanded(time)]
@@ -98,7 +98,7 @@ def test_the_steps_of_time_make_no_difference(batch: list[Delta]) -> None:
 def test_what_is_demanded_is_rdf_in_a_graph_that_is_an_iri(
     quad: ops.Quad, expected: tuple[str | None, Triple] | None
 ) -> None:
-    op = Update(ops.Update((quad,), (quad,)))
+    op = UpdateOperator(ops.Update((quad,), (quad,)))
     op.apply(0, [(C, A, ONE, None, 3, FOREVER, 1)])
     results = [(time, *demand) for time, demand in op.demanded(5)]
     if expected is None:
@@ -109,10 +109,10 @@ def test_what_is_demanded_is_rdf_in_a_graph_that_is_an_iri(
 
 
 def test_what_is_there_from_the_start_is_not_demanded() -> None:
-    op = Update(ops.Update(((None, B, B, B),), ((None, A, B, C),), initial=True))
+    op = UpdateOperator(ops.Update(((None, B, B, B),), ((None, A, B, C),), initial=True))
     op.apply(0, [(ALWAYS, FOREVER, 1)])
-    assert op.initial == [Demand(True, WORKING, Triple(A, B, C))]
-    assert op.demanded(ALWAYS) == [(ALWAYS, Demand(False, None, Triple(B, B, B)))]
+    assert op.initial == [GraphUpdate(True, WORKING, Triple(A, B, C))]
+    assert op.demanded(ALWAYS) == [(ALWAYS, GraphUpdate(False, None, Triple(B, B, B)))]
 
 
 # Rules that feed each other

@@ -29,7 +29,7 @@ STEPPED = st.builds(HoppingWindow, SIZES, SIZES, st.integers(-9, 9), st.booleans
 
 
 @given(TIMES)
-def test_a_landmark_window_keeps_everything(time: int) -> None:
+def test_a_landmark_window_never_expires(time: int) -> None:
     assert Landmark().validity(time) == (time, FOREVER)
 
 
