@@ -259,14 +259,14 @@ class DeadLetterLedger(Protocol):
 
 @runtime_checkable
 class TruncatableSink(Protocol):
-    """A sink, or a ledger, that can be cut back to a marked length after a crash in the middle of a batch."""
+    """A sink, or a ledger, that can be cut back to an earlier position after a crash in the middle of a batch."""
 
-    def mark(self) -> int:
+    def position(self) -> int:
         """Flushes everything written to disk, and returns the durable length so far in bytes."""
         ...
 
-    def rewind(self, mark: int) -> None:
-        """Drops what was written after the mark."""
+    def truncate(self, position: int) -> None:
+        """Drops what was written after a position."""
         ...
 
 
@@ -277,7 +277,7 @@ class CheckpointedSink(Protocol):
     In another process it resumes from the checkpoint as if nothing had been written since.
     """
 
-    def save(self, last: bool = False) -> Any:
+    def snapshot(self, last: bool = False) -> Any:
         """Returns the state from which the sink can resume, as a JSON value.
 
         Everything written is then on disk, or part of that state.
@@ -287,8 +287,8 @@ class CheckpointedSink(Protocol):
         """
         ...
 
-    def recover(self, saved: Any) -> None:
-        """Resumes from a state that `save` returned. It is called before anything is written."""
+    def restore(self, state: Any) -> None:
+        """Resumes from a state that `snapshot` returned. It is called before anything is written."""
         ...
 
 
@@ -296,11 +296,11 @@ class CheckpointedSink(Protocol):
 class TwoPhaseCommitSink(CheckpointedSink, Protocol):
     """A sink that holds outputs back until a checkpoint has them, since it could not retract them.
 
-    `save` is the first phase (pre-commit), `deliver` the second (commit).
+    `snapshot` is the first phase of the commit (pre-commit), `commit` the second.
     """
 
-    def deliver(self) -> bool:
-        """Commits what `save` returned last, once that is in a checkpoint.
+    def commit(self) -> bool:
+        """Commits what `snapshot` returned last, once that is in a checkpoint.
 
         It returns when the outputs have arrived, and says whether there were any.
         """
@@ -329,7 +329,7 @@ class Folder(Protocol):
 class SupportsFilterPushDown(Protocol):
     """Batches whose sources can leave out triples that a job does not use."""
 
-    def want(self, predicates: Collection[Term]) -> None:
+    def push_down(self, predicates: Collection[Term]) -> None:
         """Declares that only triples with one of these predicates are used. Others may still come.
 
         It is called before reading begins, and only if neither each triple counts (as in count windows) nor each event
@@ -342,7 +342,7 @@ class SupportsFilterPushDown(Protocol):
 class AcceptsDeadLetters(Protocol):
     """Batches whose sources may have dead letters, and record them in a ledger."""
 
-    def adopt(self, ledger: DeadLetterLedger | None) -> None:
+    def set_ledger(self, ledger: DeadLetterLedger | None) -> None:
         """Sets the ledger of the run, for sources that have none of their own.
 
         With None there is no ledger, and a dead letter is an error. It is called before reading begins.

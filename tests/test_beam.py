@@ -22,7 +22,7 @@ from squall.contracts import Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import Event, Term, Triple, iri
-from squall.streams import LedgerFile, Sources, open_source, open_static
+from squall.streams import DeadLetterFile, Sources, open_source, open_static
 
 pytestmark = [pytest.mark.beam, pytest.mark.skipif(find_spec("apache_beam") is None, reason="Beam is not installed")]
 
@@ -181,7 +181,7 @@ def test_a_file_is_read_in_splits_and_dead_letters_have_their_line(
     path.write_text("\n".join(lines))
     for size in range(59, 62):  # among these, one that ends where a line does
         monkeypatch.setattr("squall.builders.beam.files.SPLIT_BYTES", size * 100)
-        with closing(LedgerFile(tmp_path / f"lost{size}.ndjson")) as ledger:
+        with closing(DeadLetterFile(tmp_path / f"lost{size}.ndjson")) as ledger:
             source = open_source(str(path), ledger)
             outputs = squall.build(planned(GRANDPARENTS), "beam", Options(ledger=ledger)).run(Sources([source]))
             assert len(list(outputs)) == 299 - 4
@@ -221,7 +221,7 @@ def test_a_file_that_is_cut_off_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("live", [False, True])
 def test_late_statements_go_to_the_ledger(tmp_path: Path, live: bool) -> None:
     batches = [[Event(5, (triple("ann", "parent", "bob"),))], [Event(4, (triple("bob", "parent", "cat"),))]]
-    with closing(LedgerFile(tmp_path / "lost.ndjson")) as ledger:
+    with closing(DeadLetterFile(tmp_path / "lost.ndjson")) as ledger:
         job = squall.build(planned(GRANDPARENTS), "beam", Options(ledger=ledger))
         assert list(job.run(iter(batches) if live else batches)) == []
         assert ledger.total("late") == 1

@@ -130,7 +130,7 @@ def test_a_ledger_for_which_there_is_no_room_is_an_error(squall: Squall) -> None
     Path("bad.nt").write_text("nonsense\n" * 2)
     code, _, err = squall("build", "family.jena", "--source", "bad.nt", "--dead-letters", "/dev/full")
     assert code == 1
-    assert err.startswith("source error: the ledger `/dev/full` cannot be written: No space left on device\n")
+    assert err.startswith("source error: the dead-letter file `/dev/full` cannot be written: No space left on device\n")
 
 
 def test_strict_fails_the_run(squall: Squall) -> None:

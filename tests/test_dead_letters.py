@@ -12,8 +12,8 @@ import squall
 from squall.contracts import Options
 from squall.errors import SquallError
 from squall.plan import Plan
-from squall.streams import LedgerFile, Sources, open_source, open_static
-from squall.streams.dead_letters import Deferred, ledger_of
+from squall.streams import DeadLetterFile, Sources, open_source, open_static
+from squall.streams.dead_letters import DeferredLedger, ledger_of
 
 BUILDERS = [
     "iterator",
@@ -29,7 +29,7 @@ def plan() -> Plan:
     return squall.plan(squall.compile("SELECT ?x WHERE { ?x <urn:p> ?y }", lexer="sparql"))
 
 
-def kept(ledger: LedgerFile) -> dict[str, int]:
+def kept(ledger: DeadLetterFile) -> dict[str, int]:
     return {cause: count for (cause, _), count in ledger.counts.items()}
 
 
@@ -38,14 +38,14 @@ def written(folder: Path, name: str) -> str:
     return str(folder / name)
 
 
-def run(plan: Plan, builder: str, sources: Collection[Any], ledger: LedgerFile | None) -> int:
+def run(plan: Plan, builder: str, sources: Collection[Any], ledger: DeadLetterFile | None) -> int:
     """How many answers there are."""
     return len(list(squall.build(plan, builder, Options(ledger=ledger)).run(Sources([*sources]))))
 
 
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_a_source_that_was_given_one_has_its_own(plan: Plan, tmp_path: Path, builder: str) -> None:
-    own, other, all = LedgerFile(), LedgerFile(), LedgerFile()
+    own, other, all = DeadLetterFile(), DeadLetterFile(), DeadLetterFile()
     sources = [open_source(written(tmp_path, "a.ntt"), own), open_source(written(tmp_path, "b.ntt"), other)]
     sources += [open_source(written(tmp_path, "c.ntt"))]
     assert run(plan, builder, sources, all) == 2
@@ -55,7 +55,7 @@ def test_a_source_that_was_given_one_has_its_own(plan: Plan, tmp_path: Path, bui
 
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_it_is_enough_that_the_sources_have_one(plan: Plan, tmp_path: Path, builder: str) -> None:
-    own = LedgerFile()
+    own = DeadLetterFile()
     assert run(plan, builder, [open_source(written(tmp_path, "a.ntt"), own)], None) == 2
     assert kept(own) == BROKEN
 
@@ -64,14 +64,14 @@ def test_it_is_enough_that_the_sources_have_one(plan: Plan, tmp_path: Path, buil
 def test_where_there_is_none_nothing_is_lost(plan: Plan, tmp_path: Path, builder: str) -> None:
     with pytest.raises(SquallError, match=r"malformed: .*a\.ntt:2: `broken` is no time") as raised:
         run(plan, builder, [open_source(written(tmp_path, "a.ntt"))], None)
-    assert raised.value.hint == "give a `ledger` to keep what is lost"
+    assert raised.value.hint == "give a `ledger` that keeps dead letters"
 
 
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_what_the_driver_reads_goes_to_the_run(plan: Plan, tmp_path: Path, builder: str) -> None:
     """A document, which cannot be split."""
     (tmp_path / "a.trig").write_text("<urn:a> <urn:p> <urn:b> . <urn:c> <urn:p> ")
-    all = LedgerFile()
+    all = DeadLetterFile()
     assert run(plan, builder, [open_source(str(tmp_path / "a.trig"))], all) == 1
     assert kept(all) == BROKEN
 
@@ -79,7 +79,7 @@ def test_what_the_driver_reads_goes_to_the_run(plan: Plan, tmp_path: Path, build
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_what_comes_too_late_does(plan: Plan, tmp_path: Path, builder: str) -> None:
     (tmp_path / "a.ntt").write_text("".join(f"{time} <urn:{time}> <urn:p> <urn:o> .\n" for time in (5, 9, 7, 1, 20)))
-    all = LedgerFile()
+    all = DeadLetterFile()
     assert run(plan, builder, [open_source(str(tmp_path / "a.ntt"), lateness=3)], all) == 4
     assert kept(all) == {"late": 1}
 
@@ -88,12 +88,12 @@ def test_static_data_need_one(tmp_path: Path) -> None:
     (tmp_path / "a.nt").write_text("broken\n<urn:a> <urn:p> <urn:b> .\n")
     with pytest.raises(SquallError, match=r"malformed: .*a\.nt:1"):
         list(open_static(str(tmp_path / "a.nt")))
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     assert len(list(open_static(str(tmp_path / "a.nt"), ledger))) == 1
     assert kept(ledger) == BROKEN
 
 
-class Empty(LedgerFile):
+class Empty(DeadLetterFile):
     """A ledger that is false as long as it has nothing, as a list is."""
 
     def __bool__(self) -> bool:
@@ -107,10 +107,10 @@ def test_one_that_has_nothing_yet_is_one(tmp_path: Path) -> None:
 
 
 def test_a_forwarding_ledger_is_not_the_one_that_records() -> None:
-    run, own = LedgerFile(), LedgerFile()
+    run, own = DeadLetterFile(), DeadLetterFile()
 
     class Given:
-        ledger = Deferred(Deferred(own))
+        ledger = DeferredLedger(DeferredLedger(own))
 
     assert ledger_of(Given(), run) is own
     assert ledger_of(object(), run) is run
@@ -119,6 +119,6 @@ def test_a_forwarding_ledger_is_not_the_one_that_records() -> None:
 
 def test_the_ledger_of_one_run_is_not_that_of_the_next(plan: Plan, tmp_path: Path) -> None:
     sources = Sources([open_source(written(tmp_path, "a.ntt"))])
-    sources.set_ledger(LedgerFile())
+    sources.set_ledger(DeadLetterFile())
     with pytest.raises(SquallError, match="malformed"):
         list(squall.build(plan).run(sources))

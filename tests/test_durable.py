@@ -29,8 +29,8 @@ from squall.contracts import Interval, Options, Output
 from squall.errors import BuilderError, PluginError, SinkError, SourceError
 from squall.model import System
 from squall.rdf import ALWAYS, Columns, Event, iri
-from squall.streams import LedgerFile, Sink, Sources, open_sink, open_source
-from squall.streams.dead_letters import Deferred
+from squall.streams import DeadLetterFile, Sink, Sources, open_sink, open_source
+from squall.streams.dead_letters import DeferredLedger
 from squall.streams.formats.reading import Reading
 from squall.streams.sinks.outbox import Outbox
 from squall.streams.sources.files import risk_of
@@ -51,16 +51,16 @@ class Kept:
     def __init__(self) -> None:
         self.outputs: list[Output] = []
 
-    def save(self, last: bool = False) -> Any:
+    def snapshot(self, last: bool = False) -> Any:
         return len(self.outputs)
 
-    def recover(self, saved: Any) -> None:
+    def restore(self, saved: Any) -> None:
         del self.outputs[saved:]
 
 
 @examples(25)
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_a_run_that_is_cut_off_goes_on(
+def test_an_interrupted_run_resumes(
     planner: str, many: int, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every program; whether the log is written anew each time or only grows."""
@@ -143,13 +143,13 @@ class Setting:
         self.addresses = addresses
         self.lateness = lateness
         self.system = squall.compile(program, lexer="jena", window="RANGE 300ms", removals="rdfp" in addresses[0])
-        self.ledgers: list[LedgerFile] = []
+        self.ledgers: list[DeadLetterFile] = []
 
     def run(self, sink: Sink, ledger: Path, kept: Path | None, end: int | None = None, stops: bool = False) -> int:
         """How many outputs there were. end: after so many the run is left alone, or told to stop."""
         resume = kept is not None and kept.exists()
-        dead_letters = LedgerFile(ledger, append=resume)
-        own = [Deferred(dead_letters) for _ in self.addresses]
+        dead_letters = DeadLetterFile(ledger, append=resume)
+        own = [DeferredLedger(dead_letters) for _ in self.addresses]
         opened = [open_source(uri, mine, self.lateness) for uri, mine in zip(self.addresses, own, strict=True)]
         sources = Sources(opened, ledgers=own)
         options = Options(checkpoint=kept, ledger=dead_letters, sink=sink, checkpoint_interval=Interval(statements=40))  # type: ignore[arg-type]
@@ -215,7 +215,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("format", ["ntt", "ntt.gz", "trig", "ndjson-evaluations", "csv", "table"])
 @pytest.mark.usefixtures("small_blocks")
-def test_a_sink_goes_on(tmp_path: Path, format: str) -> None:
+def test_a_sink_resumes(tmp_path: Path, format: str) -> None:
     (tmp_path / "a.ntt").write_text(timed_lines(600, 1))
     Setting(tmp_path, [f"{tmp_path}/a.ntt"]).holds(format)
 
@@ -231,7 +231,7 @@ def test_a_sink_that_is_not_what_it_was_is_an_error(tmp_path: Path, ending: str)
         setting.run(open_sink(str(path)), tmp_path / "ls", tmp_path / "kept")
 
 
-def test_a_ledger_that_was_put_aside_goes_on(tmp_path: Path) -> None:
+def test_a_dead_letter_file_that_was_moved_away_resumes(tmp_path: Path) -> None:
     (tmp_path / "a.ntt").write_text("broken\n")
     setting, dead_letters = Setting(tmp_path, [f"{tmp_path}/a.ntt"]), tmp_path / "ls"
     setting.run(open_sink(f"{tmp_path}/s.ntt"), dead_letters, tmp_path / "kept")
@@ -257,7 +257,7 @@ SOURCES = {
 
 @pytest.mark.parametrize(("names", "disorder"), SOURCES.values(), ids=SOURCES.keys())
 @pytest.mark.usefixtures("small_blocks")
-def test_a_source_goes_on(tmp_path: Path, names: list[str], disorder: int) -> None:
+def test_a_source_resumes(tmp_path: Path, names: list[str], disorder: int) -> None:
     for number, name in enumerate(("a.ntt", "b.ntt")):
         text = timed_lines(500, number, disorder)
         (tmp_path / name).write_text(text)
@@ -271,7 +271,7 @@ def test_a_source_goes_on(tmp_path: Path, names: list[str], disorder: int) -> No
     Setting(tmp_path, [f"{tmp_path}/{name}" for name in names]).holds()
 
 
-def test_a_folder_that_grows_goes_on(tmp_path: Path) -> None:
+def test_a_growing_folder_resumes(tmp_path: Path) -> None:
     """Files that come between runs, also before the names of others."""
     (tmp_path / "in").mkdir()
     parts = [timed_lines(60, number, first=1000 * number) for number in range(6)]
@@ -318,9 +318,11 @@ def test_a_file_that_is_another_one_is_not_read_on(tmp_path: Path, ending: str, 
 def kept(folder: Path, program: str = PROGRAM, **options: Any) -> list[Output]:
     """The outputs of a small run that is kept in a folder."""
     plan = squall.plan(squall.compile(program, lexer="jena", window="RANGE 1s"))
-    events = [event for batch in open_source(str(folder.parent / "a.ntt"), LedgerFile()).batches() for event in batch]
+    events = [
+        event for batch in open_source(str(folder.parent / "a.ntt"), DeadLetterFile()).batches() for event in batch
+    ]
     job = squall.build(
-        plan, options=Options(checkpoint=folder, checkpoint_interval=EACH, ledger=LedgerFile(), **options)
+        plan, options=Options(checkpoint=folder, checkpoint_interval=EACH, ledger=DeadLetterFile(), **options)
     )
     return list(job.run([[event] for event in events]))
 
@@ -446,7 +448,7 @@ class Asking:
         self.told: list[str] = []
 
     def batches(self) -> Iterator[Sequence[Event]]:
-        for batch in open_source(str(self.folder.parent / "a.ntt"), LedgerFile()).batches():
+        for batch in open_source(str(self.folder.parent / "a.ntt"), DeadLetterFile()).batches():
             for number, event in enumerate(batch):
                 self.reached = f"position {number}"
                 yield [event]
@@ -466,9 +468,9 @@ class Asking:
         self.told.append("closed")
 
 
-def test_a_source_is_told_what_a_checkpoint_has(folder: Path) -> None:
+def test_a_source_gets_acknowledgements_of_checkpoints(folder: Path) -> None:
     source = Asking(folder)
-    options = Options(checkpoint=folder, checkpoint_interval=Interval(statements=3), ledger=LedgerFile())
+    options = Options(checkpoint=folder, checkpoint_interval=Interval(statements=3), ledger=DeadLetterFile())
     job = squall.build(squall.plan(squall.compile(PROGRAM, lexer="jena")), options=options)
     list(job.run(Sources([source])))
     assert len(source.told) > 3
@@ -581,7 +583,7 @@ class Posted:
         self.delivery = ""
         self.number = 0
 
-    def deliver(self, name: str, number: int) -> None:
+    def begin_delivery(self, name: str, number: int) -> None:
         self.delivery, self.number = f"{name}-{number}", 0
 
     def finish(self) -> None:
@@ -638,24 +640,26 @@ def test_what_is_incomplete_waits_for_the_next_run(tmp_path: Path) -> None:
 
     with closing(opened()) as box:
         box.write(first)
-        box.save()
-        assert box.deliver()
-        saved = json.loads(json.dumps(box.save()))
+        box.snapshot()
+        assert box.commit()
+        saved = json.loads(json.dumps(box.snapshot()))
     assert path.read_text() == ""
     with closing(opened()) as box:
-        box.recover(saved)
+        box.restore(saved)
         for other in other_items:
             box.write(other)
-        box.save(last=True)
-        box.deliver()
+        box.snapshot(last=True)
+        box.commit()
     document = [json.loads(line) for line in path.read_text().splitlines()]
     assert [(item["query"], len(item["results"]["bindings"])) for item in document] == [("a", 2), ("b", 1)]
 
 
 def kept_by(folder: Path, sink: Any) -> Any:
     plan = squall.plan(squall.compile(PROGRAM, lexer="jena", window="RANGE 1s"))
-    events = [event for batch in open_source(str(folder.parent / "a.ntt"), LedgerFile()).batches() for event in batch]
-    options = Options(checkpoint=folder, checkpoint_interval=EACH, ledger=LedgerFile(), sink=sink)
+    events = [
+        event for batch in open_source(str(folder.parent / "a.ntt"), DeadLetterFile()).batches() for event in batch
+    ]
+    options = Options(checkpoint=folder, checkpoint_interval=EACH, ledger=DeadLetterFile(), sink=sink)
     return squall.build(plan, options=options).run([[event] for event in events])
 
 
@@ -675,8 +679,8 @@ def test_standard_output_has_each_output_once(squall: Squall) -> None:
     first, again = squall(*arguments), squall(*arguments)
     assert first[:2] == (0, "<http://example.org/b> <http://example.org/q> <http://example.org/a> .\n")
     assert again[:2] == (0, "")
-    assert "1 statements read, 1 outputs" in first[2]
-    assert "1 statements read, 0 outputs" in again[2]
+    assert "1 statement read, 1 output," in first[2]
+    assert "1 statement read, 0 outputs" in again[2]
 
 
 @pytest.mark.usefixtures("_here")
@@ -699,14 +703,14 @@ def test_a_draft_is_no_checkpoint(squall: Squall) -> None:
         ("a.nt?lateness=1s", ""),
     ],
 )
-def test_what_may_be_lost_is_said(squall: Squall, address: str, said: str) -> None:
+def test_what_may_be_lost_is_warned_of(squall: Squall, address: str, said: str) -> None:
     os.mkfifo("pipe")
     writer = os.open("pipe", os.O_RDWR)
     os.write(writer, Path("a.nt").read_bytes())
     threading.Timer(0.3, os.close, [writer]).start()
     code, _, err = squall("build", "p.jena", "--source", address, "--checkpoint", "kept")
     assert code == 0
-    assert err.splitlines()[0].startswith(f"source warning: {said}" if said else "1 statements read")
+    assert err.splitlines()[0].startswith(f"source warning: {said}" if said else "1 statement read")
 
 
 RISKS = {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import squall
 from squall.contracts import Options
 from squall.rdf import ALWAYS, XSD, Event, Term, Triple, iri
-from squall.streams import LedgerFile, Sources, Watched, open_source, parse_lines
+from squall.streams import DeadLetterFile, Sources, Watched, open_source, parse_lines
 from squall.streams.clock import VirtualClock, WallClock
 from squall.streams.formats import fast_ntriples
 from squall.streams.formats.reading import grouped
@@ -189,7 +189,7 @@ def test_a_folder_is_in_the_order_of_time_across_files(tmp_path: Path) -> None:
 
 def source(path: Path, lateness: int = 0) -> squall.streams.Source:
     path.write_text(f"1 <{E}a> <{E}q> _:b .\n")
-    return open_source(str(path), LedgerFile(), lateness)
+    return open_source(str(path), DeadLetterFile(), lateness)
 
 
 def count(sources: Sources) -> int:

@@ -20,7 +20,7 @@ from squall.contracts import Output
 from squall.errors import PluginError, SinkError, SourceError
 from squall.rdf import Atom, Event, Quad, Solution, Term, Triple, iri, literal
 from squall.sparql_update import datasets
-from squall.streams import LedgerFile, open_sink, open_source, open_static
+from squall.streams import DeadLetterFile, open_sink, open_source, open_static
 from tests import live, test_durable
 from tests import test_live_http as live_http
 from tests.laws import examples_of
@@ -57,7 +57,7 @@ def write(path: Path, *facts: Any, resume: bool = False) -> Path:
     return path
 
 
-def read(path: Path | str, ledger: LedgerFile | None = None) -> list[Event]:
+def read(path: Path | str, ledger: DeadLetterFile | None = None) -> list[Event]:
     return [event for batch in open_source(str(path), ledger).batches() for event in batch]
 
 
@@ -163,7 +163,7 @@ def test_a_stream_of_graphs_is_read(tmp_path: Path) -> None:
 def test_a_frame_that_is_broken_is_counted(tmp_path: Path, rows: list[Any], reason: str) -> None:
     """All that came in frames before it is handed on."""
     (tmp_path / "x.jelly").write_bytes(delimited(graphs(SAID), graphs(*rows), graphs(SAID)))
-    ledger = LedgerFile(tmp_path / "lost")
+    ledger = DeadLetterFile(tmp_path / "lost")
     assert len(read(tmp_path / "x.jelly", ledger)) == 1
     ledger.close()
     (lines,) = (tmp_path / "lost").read_text().splitlines()
@@ -182,7 +182,7 @@ def test_a_frame_that_is_not_whole_is_counted(tmp_path: Path) -> None:
     data = write(tmp_path / "x.jelly", *STATEMENTS).read_bytes()
     for cut in (1, 5):
         (tmp_path / "x.jelly").write_bytes(data[:-cut])
-        ledger = LedgerFile()
+        ledger = DeadLetterFile()
         assert statements(read(tmp_path / "x.jelly", ledger)) == expected(*STATEMENTS[:-1])
         assert ledger.counts == {("malformed", f"{tmp_path}/x.jelly"): 1}
 
@@ -192,7 +192,7 @@ def test_a_frame_that_is_too_long_is_not_kept(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(jelly, "LONGEST", 1000)
     for content in (data.read_bytes(), b"\xff" * 100, graphs({"name": {"value": "x" * 2000}})):
         data.write_bytes(content)
-        ledger = LedgerFile()
+        ledger = DeadLetterFile()
         assert len(read(data, ledger)) <= 1
         assert ledger.counts == {("malformed", str(data)): 1}
 
@@ -204,7 +204,7 @@ def test_whatever_comes_is_read_or_counted(data: st.DataObject) -> None:
     full_result = bytearray(b"".join(map(jelly.Frames().write, map(out, STATEMENTS))))
     for place in data.draw(st.lists(st.integers(0, len(full_result) - 1), max_size=3)):
         full_result[place] = data.draw(st.integers(0, 255))
-    ledger, reading = LedgerFile(), Reading()
+    ledger, reading = DeadLetterFile(), Reading()
     expectation = Settings("jelly", "", 0)
     results = list(decoded(io.BytesIO(bytes(full_result)), "x", BY_NAME["jelly"], expectation, ledger, reading))
     assert reading.statements == sum(len(event.facts) for batch in results for event in batch)
@@ -277,7 +277,7 @@ def test_events_of_a_server_are_text() -> None:
 def test_a_killed_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From Jelly and to it."""
     (tmp_path / "a.ttl").write_text(test_durable.described(400, 1))
-    facts = [fact for event in open_static(f"{tmp_path}/a.ttl", LedgerFile()) for fact in event.facts]
+    facts = [fact for event in open_static(f"{tmp_path}/a.ttl", DeadLetterFile()) for fact in event.facts]
     write(tmp_path / "a.jelly", *facts)
     lines = test_durable.lines
 

@@ -77,9 +77,9 @@ def live(disk: Disk, parts: Sequence[Sequence[Output]], format: str) -> None:
         while disk.done < len(parts):
             for part in parts[disk.done]:
                 box.write(part)
-            saved = box.save(last=disk.done == len(parts) - 1)
+            saved = box.snapshot(last=disk.done == len(parts) - 1)
             disk.outbox, disk.done = json.dumps(saved), disk.done + 1
-            box.deliver()
+            box.commit()
     except Died:
         raise
     except BaseException:
@@ -165,17 +165,17 @@ def test_who_has_been_replaced_writes_nothing(connect: Connect) -> None:
     cluster = connect(Cluster())
     old = opened()
     old.write(output(1))
-    saved = old.save()
-    old.deliver()
+    saved = old.snapshot()
+    old.commit()
     old.write(output(2))
-    late = old.save()
+    late = old.snapshot()
     new = opened()
     new.restore(saved)
     with pytest.raises(SinkError, match="another run goes on with the checkpoint"):
-        old.deliver()
+        old.commit()
     new.write(output(2))
-    new.save()
-    new.deliver()
+    new.snapshot()
+    new.commit()
     assert len(cluster.committed()) == 2
     behind = opened()
     with pytest.raises(SinkError, match="it has had delivery 2 of the checkpoint, which is at 1"):
@@ -191,17 +191,17 @@ def test_checkpoints_do_not_know_of_each_other(connect: Connect) -> None:
     for number in range(3):
         box = opened()
         box.write(output(number))
-        box.save()
-        box.deliver()
+        box.snapshot()
+        box.commit()
         assert len(cluster.committed()) == number + 1
 
 
 def test_what_a_broker_does_not_allow_is_an_error(connect: Connect) -> None:
     connect(Cluster([Fault.FATAL]))
     box = opened()
-    box.save()
+    box.snapshot()
     with pytest.raises(SinkError, match="allows no transactions") as failed:
-        box.deliver()
+        box.commit()
     assert "transactional=no" in str(failed.value.hint)
 
 
@@ -228,12 +228,12 @@ def test_what_is_tried_again(connect: Connect, faults: list[Fault], why: str) ->
     box = opened()
     box.write(output(1))
     box.write(output(2))
-    box.save()
+    box.snapshot()
     if why:
         with pytest.raises(SinkError, match=why):
-            box.deliver()
+            box.commit()
     else:
-        box.deliver()
+        box.commit()
     assert len(cluster.committed()) == (0 if why else 2)
     assert next(cluster.faults, None) is None
 
@@ -280,8 +280,8 @@ def test_without_transactions(connect: Connect) -> None:
     cluster = connect(Cluster())
     box = Outbox(open_sink("kafka://h/t?format=nt&transactional=no"))
     box.start()
-    box.save()
-    box.deliver()
+    box.snapshot()
+    box.commit()
     assert cluster.calls == 0
     with pytest.raises(UsageError, match="neither yes nor no"):
         open_sink("kafka://h/t?transactional=perhaps")

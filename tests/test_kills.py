@@ -23,7 +23,7 @@ import pytest
 
 import squall
 from squall.rdf import ALWAYS
-from squall.streams import LedgerFile, open_source
+from squall.streams import DeadLetterFile, open_source
 from tests import brokers
 from tests.kafka_broker import PARTITIONS, KafkaBroker
 from tests.test_durable import PROGRAM, timed_lines
@@ -135,7 +135,7 @@ class KilledOnSpark(Killed):
 def undisturbed(folder: Path) -> list[str]:
     """The timed lines of a run in this process."""
     system = squall.compile(PROGRAM, lexer="jena", window="RANGE 300ms")
-    outputs = squall.build(squall.plan(system)).run(open_source(f"{folder}/all.ntt", LedgerFile()).batches())
+    outputs = squall.build(squall.plan(system)).run(open_source(f"{folder}/all.ntt", DeadLetterFile()).batches())
     return [f"{'-infinity' if out.time == ALWAYS else out.time} {out.fact}" for out in outputs]
 
 

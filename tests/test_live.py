@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from squall.errors import PluginError, SinkError, UsageError
 from squall.process.signals import endable
 from squall.rdf import ALWAYS, XSD, Event, iri, literal, triple
-from squall.streams import LedgerFile, Source, Sources, open_sink, open_source
+from squall.streams import DeadLetterFile, Source, Sources, open_sink, open_source
 from squall.streams.address import parse
 from squall.streams.clock import EventClock, WallClock
 from squall.streams.formats import BY_NAME
@@ -103,7 +103,7 @@ def test_nothing_is_acknowledged_that_could_not_be_written() -> None:
 
     source = Acknowledged(timeline(1, 2))
     sources = Sources([source])
-    sources.settle = refuse
+    sources.flush_sink = refuse
     batches = iter(sources)
     next(batches)
     with pytest.raises(SinkError):
@@ -129,7 +129,7 @@ def test_acknowledged_input_has_been_output(
     cuts: list[list[list[int]]], lateness: int, by_property: bool, clock: type[EventClock]
 ) -> None:
     """However sources are cut, disordered and merged; and in the end all has been acknowledged."""
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     originals = [
         Acknowledged(
             [[event(time, f"{name}-{n}-{m}-") for m, time in enumerate(batch)] for n, batch in enumerate(batches)]
@@ -155,7 +155,7 @@ def test_acknowledged_input_has_been_output(
 class Kept(Ordered):
     """Keeps what is late, which has been worked off as well: it is in the ledger."""
 
-    def __init__(self, source: Source, ledger: LedgerFile, lateness: int, late: list[Event]) -> None:
+    def __init__(self, source: Source, ledger: DeadLetterFile, lateness: int, late: list[Event]) -> None:
         super().__init__(source, ledger, lateness)
         self.late = late
 
@@ -169,7 +169,7 @@ class Kept(Ordered):
 def test_stopping_hands_on_what_was_received(clock: type[EventClock], lateness: int, count: int) -> None:
     originals = [Acknowledged(timeline(*range(number, 20, count)), ends=False) for number in range(count)]
     sources = Sources(
-        [Ordered(original, LedgerFile(), lateness) if lateness else original for original in originals], clock(), 50
+        [Ordered(original, DeadLetterFile(), lateness) if lateness else original for original in originals], clock(), 50
     )
     assert not bool(sources.endable)
     history = []
@@ -243,7 +243,7 @@ class Dropping(LiveSource):
     """Every connection is lost at once; the ninth one brings something before."""
 
     def __init__(self) -> None:
-        super().__init__(parse("x://y/z?format=nt", "-"), LedgerFile())
+        super().__init__(parse("x://y/z?format=nt", "-"), DeadLetterFile())
         self.waited: list[float] = []
 
     def receive(self) -> Iterator[Sequence[Event]]:
@@ -371,7 +371,7 @@ FRAMES = st.one_of(
 def test_whatever_messages_hold_is_read_or_counted(frames: list[bytes], format: str) -> None:
     """And what is malformed in one is not the business of the others."""
     good = b"1 <urn:a:b> <urn:a:b> <urn:a:b> ." if format in ("ntt", "nqt") else b"<urn:a:b> <urn:a:b> <urn:a:b> ."
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     source = Messages(parse(f"test:?format={format}", "stdin"), ledger)
     source.given = [*frames, good]
     events = [item for batch in source.batches() for item in batch]
@@ -414,10 +414,10 @@ class Insisting(MessageSink):
 
     def start(self, resume: bool = False, prompt: bool = False) -> None: ...
     def flush(self) -> None: ...
-    def leave(self) -> None: ...
+    def disconnect(self) -> None: ...
 
     def send(self, data: bytes) -> None:
-        self.insist(self._problem)
+        self.retry_until_done(self._problem)
 
     def _problem(self) -> str | None:
         self.tried += 1

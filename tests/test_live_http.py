@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squall.errors import SinkError, SourceError, UsageError
-from squall.streams import LedgerFile, open_sink, open_source
+from squall.streams import DeadLetterFile, open_sink, open_source
 from squall.streams.live import http
 from squall.streams.live.events import EventStream
 from squall.streams.live.http import HttpSource
@@ -48,7 +48,7 @@ class Server:
     def at(self, rest: str) -> str:
         return f"http://127.0.0.1:{self.port}/{rest}"
 
-    def opened(self, rest: str, ledger: LedgerFile | None = None) -> HttpSource:
+    def opened(self, rest: str, ledger: DeadLetterFile | None = None) -> HttpSource:
         source: object = open_source(self.at(rest), ledger)
         assert isinstance(source, HttpSource)
         return source
@@ -118,7 +118,7 @@ def event(time: int, id: str = "") -> bytes:
 
 
 def test_events_of_a_server_are_messages() -> None:
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     several = b"event: x\r\ndata: " + line(2)[:-1] + b"\r\ndata: " + line(3)[:-1] + b"\r\n\r\n"
     with serving(stream(b": hello\n\n", event(1), several, b"data: nonsense\n\n"), status(204)) as server:
         source = server.opened("a/b%20c?format=ntt&query.topic=x y&header.X-Key=secret", ledger)
@@ -167,7 +167,7 @@ def test_stopping_ends_a_server_that_says_nothing(answer: str) -> None:
 
 def test_what_is_polled_is_a_message_each_time() -> None:
     answers = [status(200, line(1), ETag='"a"'), status(304), status(204), status(500), status(200, line(2) + b"x\n")]
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     with serving(*answers, status(404)) as server:
         run = Run(server.opened("?format=ntt&poll=1", ledger))
         with pytest.raises(SourceError, match="404"):
@@ -213,7 +213,7 @@ def test_what_is_too_long_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "LONGEST", 100)
     with serving(stream(b"data: " + b"x" * 1000)) as server, pytest.raises(SourceError, match="longer than 100"):
         list(server.opened("?format=ntt").batches())
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     with serving(status(200, b"x" * 101), status(404)) as server:
         with pytest.raises(SourceError, match="404"):
             list(server.opened("?format=ntt&poll=0", ledger).batches())
@@ -258,7 +258,7 @@ def test_a_request_says_which_one_it_is() -> None:
     with serving(status(200), status(503), status(200)) as server:
         with closing(open_sink(server.at("in?format=ntt"))) as sink:
             sink.start()
-            cast(IdempotentSink, sink).deliver("n", 7)
+            cast(IdempotentSink, sink).begin_delivery("n", 7)
             sink.write(output(1))
             sink.write(output(2))
         keys = [headers["Idempotency-Key"] for _, headers, _ in server.asked]

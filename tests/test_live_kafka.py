@@ -14,7 +14,7 @@ import pytest
 
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import XSD
-from squall.streams import LedgerFile, Sources, open_sink, open_source
+from squall.streams import DeadLetterFile, Sources, open_sink, open_source
 from squall.streams.sinks import Flushable
 from squall.streams.sinks.outbox import IdempotentSink
 from squall.streams.sources.reordering import resume
@@ -46,7 +46,7 @@ class Cluster:
     def at(self, rest: str) -> str:
         return f"kafka://{self.server}/{rest}"
 
-    def opened(self, rest: str, ledger: LedgerFile | None = None) -> KafkaSource:
+    def opened(self, rest: str, ledger: DeadLetterFile | None = None) -> KafkaSource:
         source: object = open_source(self.at(rest), ledger)
         assert isinstance(source, KafkaSource)
         return source
@@ -72,7 +72,7 @@ def cluster() -> Cluster:
 
 
 def test_messages_of_all_partitions_are_read(cluster: Cluster) -> None:
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     with Run(cluster.opened("t?format=ntt", ledger)) as run:
         cluster.say(line(1) + line(2), b"nonsense\n" + line(3), None)
         cluster.say(line(4), partition=1)
@@ -174,10 +174,10 @@ def test_a_message_says_which_one_it_is(cluster: Cluster, transactional: str) ->
     for number in (7, 8):
         with closing(open_sink(cluster.at(f"t?format=ntt&transactional={transactional}"))) as sink:
             sink.start()
-            cast(IdempotentSink, sink).deliver("n", number)
+            cast(IdempotentSink, sink).begin_delivery("n", number)
             sink.write(output(number))
             cast(Flushable, sink).flush()
-            cast(IdempotentSink, sink).deliver("n", number + 2)
+            cast(IdempotentSink, sink).begin_delivery("n", number + 2)
             sink.write(output(number + 2))
             sink.write(output(number + 4))
     with closing(open_sink(cluster.at("t?format=ntt"))) as sink:
@@ -210,12 +210,12 @@ def test_a_message_that_is_too_large_is_an_error_in_a_transaction(cluster: Clust
     """Which is aborted, with what has not been sent; what comes then is not."""
     with closing(open_sink(cluster.at("t?format=ntt&message.max.bytes=1000&linger.ms=1000"))) as sink:
         sink.start()
-        cast(IdempotentSink, sink).deliver("n", 1)
+        cast(IdempotentSink, sink).begin_delivery("n", 1)
         sink.write(output(1))
         sink.write(output(1)._replace(fact=output(int("9" * 2000)).fact))
         with pytest.raises(SinkError, match="too large"):
             cast(Flushable, sink).flush()
-        cast(IdempotentSink, sink).deliver("n", 2)
+        cast(IdempotentSink, sink).begin_delivery("n", 2)
         sink.write(output(2))
     assert [item.headers() for item in cluster.read(1)] == [[("squall-id", b"n-2-1")]]
 

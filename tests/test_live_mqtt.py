@@ -16,7 +16,7 @@ import pytest
 from squall.contracts import Output
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Event
-from squall.streams import LedgerFile, Sources, open_sink, open_source
+from squall.streams import DeadLetterFile, Sources, open_sink, open_source
 from squall.streams.sinks.outbox import IdempotentSink
 from tests import brokers
 from tests.live import PATIENCE, Run, example, line, output, times, wait
@@ -38,7 +38,7 @@ def at(broker: brokers.Broker, rest: str) -> str:
     return f"mqtt://127.0.0.1:{broker.port}/{rest}"
 
 
-def opened(broker: brokers.Broker, rest: str, ledger: LedgerFile | None = None) -> MqttSource:
+def opened(broker: brokers.Broker, rest: str, ledger: DeadLetterFile | None = None) -> MqttSource:
     source: object = open_source(at(broker, rest), ledger)
     assert isinstance(source, MqttSource)
     return source
@@ -50,7 +50,7 @@ def say(broker: brokers.Broker, *payloads: bytes, topic: str = "t/1", qos: int =
 
 
 def test_what_a_topic_brings_is_read_message_by_message(broker: brokers.Broker) -> None:
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     source = opened(broker, "t/+?format=ntt&stream=s", ledger)
     with Run(source) as run:
         say(broker, line(1) + line(2), b"nonsense\n" + line(3), b"\xff\x00", line(4), topic="t/x")
@@ -209,7 +209,7 @@ def test_a_name_that_somebody_else_has_is_an_error() -> None:
 
 def test_no_more_are_on_their_way_than_there_is_room_for(broker: brokers.Broker) -> None:
     """A run that works on the first batch gets nothing more than fits in the buffer, and drops nothing of QoS 1."""
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     source = opened(broker, "t/1?format=ntt&buffer=5", ledger)
     with ThreadPoolExecutor(1) as pool:
         batches = iter(Sources([source]))
@@ -227,7 +227,7 @@ def test_no_more_are_on_their_way_than_there_is_room_for(broker: brokers.Broker)
 
 
 def test_what_there_is_no_room_for_is_counted(broker: brokers.Broker) -> None:
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     source = opened(broker, "t/1?format=ntt&buffer=5&qos=0", ledger)
     with ThreadPoolExecutor(1) as pool:
         batches = iter(Sources([source]))
@@ -259,7 +259,7 @@ _V5 = MQTTProtocolVersion.MQTTv5
 def test_a_message_says_which_one_it_is(broker: brokers.Broker) -> None:
     with closing(open_sink(at(broker, "t/out?format=ntt&retain=yes"))) as sink:
         sink.start()
-        cast(IdempotentSink, sink).deliver("n", 7)
+        cast(IdempotentSink, sink).begin_delivery("n", 7)
         sink.write(output(1))
     message = subscribe.simple("t/out", hostname="127.0.0.1", port=broker.port, protocol=_V5)
     assert message.properties.UserProperty == [("squall-id", "n-7-1")]

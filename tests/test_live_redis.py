@@ -11,7 +11,7 @@ import pytest
 
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Event
-from squall.streams import LedgerFile, Sources, open_sink, open_source
+from squall.streams import DeadLetterFile, Sources, open_sink, open_source
 from squall.streams.sinks.outbox import IdempotentSink
 from squall.streams.sources.reordering import resume
 from tests import brokers
@@ -29,7 +29,7 @@ def at(broker: brokers.Broker, rest: str) -> str:
     return f"redis://127.0.0.1:{broker.port}/{rest}"
 
 
-def opened(broker: brokers.Broker, rest: str, ledger: LedgerFile | None = None) -> RedisSource:
+def opened(broker: brokers.Broker, rest: str, ledger: DeadLetterFile | None = None) -> RedisSource:
     source: object = open_source(at(broker, rest), ledger)
     assert isinstance(source, RedisSource)
     return source
@@ -40,7 +40,7 @@ def say(redis: Any, *payloads: bytes) -> list[str]:
 
 
 def test_entries_are_messages(broker: brokers.Broker, redis: Any) -> None:
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     with Run(opened(broker, "k?format=ntt", ledger)) as run:
         say(redis, line(1) + line(2), b"nonsense\n" + line(3))
         redis.xadd("k", {"other": "x"})
@@ -66,7 +66,7 @@ def test_a_range_of_positions_can_be_read_again(broker: brokers.Broker, redis: A
 def test_what_is_gone_of_a_part_is_lost(broker: brokers.Broker, redis: Any) -> None:
     first, second, third = say(redis, line(1), line(2), line(3))
     redis.xdel("k", second)
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     source = opened(broker, "k?format=ntt", ledger)
     assert [times(batch) for part in source.parts(first, third) for batch in source.part(part)] == [[3]]
     assert ledger.counts == {("lost", at(broker, "k")): 1}
@@ -109,7 +109,7 @@ def test_it_can_be_read_again_from_a_position(broker: brokers.Broker, redis: Any
 
 
 def test_what_was_deleted_before_it_was_read_is_counted(broker: brokers.Broker, redis: Any) -> None:
-    names, ledger = say(redis, *map(line, range(5))), LedgerFile()
+    names, ledger = say(redis, *map(line, range(5))), DeadLetterFile()
     redis.xdel("k", names[2])
     source = opened(broker, "k?format=ntt", ledger)
     source.seek(names[1])
@@ -234,7 +234,7 @@ def test_a_delivery_that_comes_again_is_added_once(broker: brokers.Broker, redis
     for name, number, count in (("n", 1, 3), ("n", 1, 5), ("n", 1, 2), ("n", 2, 2), ("m", 2, 1)):
         with closing(open_sink(at(broker, "k?format=ntt"))) as sink:
             sink.start()
-            cast(IdempotentSink, sink).deliver(name, number)
+            cast(IdempotentSink, sink).begin_delivery(name, number)
             for place in range(count):
                 sink.write(output(10 * number + place))
     results = [int(entry[b"data"].split()[0]) for _, entry in redis.xrange("k")]
@@ -256,7 +256,7 @@ def test_a_delivery_that_meets_a_lost_connection_is_added_once(
     monkeypatch.setattr(Pipeline, "execute", executed)
     with closing(open_sink(at(broker, "k?format=ntt"))) as sink:
         sink.start()
-        cast(IdempotentSink, sink).deliver("n", 1)
+        cast(IdempotentSink, sink).begin_delivery("n", 1)
         sink.write(output(1))
     assert not dead_letters
     assert redis.xlen("k") == 1

@@ -16,7 +16,7 @@ import pytest
 
 from squall.contracts import Output
 from squall.errors import SinkError, SourceError, UsageError
-from squall.streams import LedgerFile, open_sink, open_source
+from squall.streams import DeadLetterFile, open_sink, open_source
 from squall.streams.live.serving import Reader, ServingSink
 from tests.live import PATIENCE, Run, example, line, output
 
@@ -24,13 +24,13 @@ SCHEMES = ["tcp", "unix", "http", "ws"]
 
 
 @contextmanager
-def listening(uri: str, ledger: LedgerFile | None = None) -> Iterator[ServingSink]:
+def listening(uri: str, ledger: DeadLetterFile | None = None) -> Iterator[ServingSink]:
     """A sink at which somebody can connect, although it may not have started yet."""
     if uri.startswith("ws"):
         pytest.importorskip("websockets")
     sink: Any = open_sink(uri)
     assert isinstance(sink, ServingSink)
-    sink.ledger = ledger or LedgerFile()
+    sink.ledger = ledger or DeadLetterFile()
     bound, listen = threading.Event(), sink.listen
 
     def listened() -> None:
@@ -123,7 +123,7 @@ def many() -> Iterator[Output]:
 
 
 def test_who_takes_nothing_gets_nothing_more_and_it_is_counted(tmp_path: Path) -> None:
-    ledger = LedgerFile(tmp_path / "lost")
+    ledger = DeadLetterFile(tmp_path / "lost")
     with listening("tcp://:0?listen=yes&format=ntt&buffer=100&wait=0", ledger) as sink, stalled(sink) as connection:
         for item in many():
             sink.write(item)
@@ -168,7 +168,7 @@ def test_a_run_that_is_faster_waits() -> None:
 
 
 def test_what_a_connection_has_not_taken_that_breaks_is_counted() -> None:
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     with listening("tcp://:0?listen=yes&format=ntt", ledger) as sink:
         connection = stalled(sink)
         for time in range(5000):
@@ -268,7 +268,7 @@ Certificates = Callable[[str], Path]
 
 def test_a_source_is_served_by_tls(certificates: Certificates) -> None:
     mine, other_items = certificates("mine"), certificates("theirs")
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     source: Any = open_source(f"tcp://127.0.0.1:0?listen=yes&tls=yes&format=ntt&ca={other_items}&{shown(mine)}", ledger)
     with Run(source) as run:
         place = f"tcp://127.0.0.1:{source.port}?tls=yes&format=ntt&ca={mine}"
@@ -293,7 +293,7 @@ def test_an_unannounced_end_is_a_broken_connection(certificates: Certificates) -
     mine = certificates("mine")
     import ssl
 
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     source: Any = open_source(f"tcp://:0?listen=yes&tls=yes&format=ntt&connections=1&{shown(mine)}", ledger)
     with Run(source) as run:
         context = ssl.create_default_context(cafile=str(mine))

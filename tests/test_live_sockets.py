@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from squall.contracts import Output
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Event, iri, triple
-from squall.streams import LedgerFile, Sources, open_sink, open_source
-from squall.streams.dead_letters import Deferred
+from squall.streams import DeadLetterFile, Sources, open_sink, open_source
+from squall.streams.dead_letters import DeferredLedger
 from squall.streams.live import sockets
 from squall.streams.live.socket_sinks import SocketSink
 from squall.streams.live.sockets import SocketSource
@@ -43,7 +43,7 @@ def all_of(source: SocketSource) -> list[Event]:
     return [event for batch in source.batches() for event in batch]
 
 
-def opened(uri: str, ledger: LedgerFile | None = None) -> SocketSource:
+def opened(uri: str, ledger: DeadLetterFile | None = None) -> SocketSource:
     source = open_source(uri, ledger)
     assert isinstance(source, SocketSource)
     return source
@@ -68,7 +68,7 @@ def serving(*scripts: Callable[[socket.socket], None]) -> Iterator[int]:
 
 def test_a_server_is_read_until_it_ends() -> None:
     with serving(lambda connection: connection.sendall(line(1) + b"nonsense\n" + line(2))) as port:
-        ledger = LedgerFile()
+        ledger = DeadLetterFile()
         source = opened(f"s=tcp://localhost:{port}?format=ntt", ledger)
         events = all_of(source)
         assert times(events) == [1, 2]
@@ -102,7 +102,7 @@ class Broken:
 
 
 def test_a_broken_connection_is_restored_and_half_a_line_is_counted() -> None:
-    broken, ledger = Broken(), LedgerFile()
+    broken, ledger = Broken(), DeadLetterFile()
     with serving(broken, lambda connection: connection.sendall(line(3))) as port:
         source = opened(f"tcp://127.0.0.1:{port}?format=ntt", ledger)
         batches = source.batches()
@@ -122,7 +122,7 @@ def test_half_a_message_is_none(stops: bool) -> None:
         read.wait(20)
         process.wait(20) if stops else resets(connection)
 
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     again = [] if stops else [lambda item: item.sendall(statement + b"MESSAGE\n" + statement)]
     with serving(breaks, *again) as port:
         source = opened(f"tcp://127.0.0.1:{port}?format=nt-messages&time=1", ledger)
@@ -140,7 +140,7 @@ def test_half_a_message_is_none(stops: bool) -> None:
 def test_a_server_that_stays_away_is_an_error_in_the_end() -> None:
     broken = Broken()
     with serving(broken) as port:
-        batches = opened(f"tcp://127.0.0.1:{port}?format=ntt&retry=250", LedgerFile()).batches()
+        batches = opened(f"tcp://127.0.0.1:{port}?format=ntt&retry=250", DeadLetterFile()).batches()
         assert times(list(next(batches))) == [1]
         broken.read.set()
     with pytest.raises(SourceError, match="refused"):
@@ -252,7 +252,7 @@ def test_a_socket_that_was_left_behind_is_taken_over_and_one_in_use_is_not(
 
 def test_who_sends_too_fast_has_to_wait(pool: ThreadPoolExecutor) -> None:
     """Nobody takes what comes: the sender gets no further than what fits into the buffers in between."""
-    source = opened("tcp://:0?listen=yes&format=ntt", LedgerFile())
+    source = opened("tcp://:0?listen=yes&format=ntt", DeadLetterFile())
     batches = source.batches()
     first = pool.submit(next, batches)
     assert source.bound.wait(20)
@@ -278,7 +278,7 @@ def test_a_line_that_is_too_long_is_counted_and_skipped(
 ) -> None:
     monkeypatch.setattr(sockets, "LONGEST", 100_000)
     first, last = (line(n) if format != "nt" else line(n)[2:] for n in (1, 2))
-    ledger = LedgerFile(tmp_path / "ledger")
+    ledger = DeadLetterFile(tmp_path / "ledger")
     with serving(lambda item: item.sendall(first + b"<" * ENDLESS + b"\n\n" + last + b"nonsense\n")) as port:
         source = opened(f"tcp://127.0.0.1:{port}?format={format}", ledger)
         assert [event.facts[0][0][-2] for event in all_of(source)] == ["1", "2"]
@@ -299,7 +299,7 @@ def test_an_endless_line_takes_little_memory(monkeypatch: pytest.MonkeyPatch) ->
             connection.sendall(b"<" * 100_000)
 
     with serving(send) as port:
-        ledger = LedgerFile()
+        ledger = DeadLetterFile()
         source = opened(f"tcp://127.0.0.1:{port}?format=ntt", ledger)
         tracemalloc.start()
         assert all_of(source) == []
@@ -334,7 +334,7 @@ def test_a_document_delivers_complete_statements_and_drops_endless_ones(
             connection.sendall(endless + b"x" * ENDLESS)
 
     with serving(send) as port:
-        ledger = LedgerFile()
+        ledger = DeadLetterFile()
         source = opened(f"tcp://127.0.0.1:{port}?format={format}&time=7", ledger)
         batches = (batch for batch in source.batches() if batch)
         (event,) = next(batches)
@@ -354,7 +354,7 @@ def test_a_document_that_comes_in_pieces_is_what_it_is_as_a_whole(format: str) -
             connection.sendall(text[begin : begin + 7])
 
     with serving(send) as port:
-        ledger = LedgerFile()
+        ledger = DeadLetterFile()
         events = all_of(opened(f"tcp://127.0.0.1:{port}?format={format}", ledger))
     facts = [fact for event in events for fact in event.facts]
     nodes = {fact[2] for fact in facts if fact[1] == "<urn:a:p>" and fact[2][0] == "_"}
@@ -370,7 +370,7 @@ def test_a_transaction_that_is_too_long_is_lost_as_a_whole(monkeypatch: pytest.M
     rows = [b"A " + line(n % 10)[2:] for n in range(1000)]
     text = b"TX .\n" + b"".join(rows) + b"TC .\nTX .\n" + rows[0] + b"TC .\n" + rows[1] + b"".join(rows)
     with serving(lambda item: item.sendall(text)) as port:
-        ledger = LedgerFile()
+        ledger = DeadLetterFile()
         source = opened(f"tcp://127.0.0.1:{port}?format=rdfp", ledger)
         (event,) = all_of(source)
     assert event.facts == (triple(iri("http://example.org/0"), P, iri("http://example.org/o")),)
@@ -383,7 +383,7 @@ def test_an_endless_description_of_one_subject_takes_no_memory(monkeypatch: pyte
     message = b'<urn:a:p> "x" .\n'
     text = b"<urn:a:1> " + time + (b"<urn:a:2> " + message) * 1000 + b"<urn:a:2> " + time + b"<urn:a:3> " + time
     with serving(lambda item: item.sendall(text)) as port:
-        ledger = LedgerFile()
+        ledger = DeadLetterFile()
         source = open_source(f"tcp://127.0.0.1:{port}?format=nt&time=urn:a:t", ledger)
         results = [fact[0] for batch in source.batches() for event in batch for fact in event.facts]
     assert results == ["<urn:a:1>", "<urn:a:3>"]
@@ -393,14 +393,14 @@ def test_an_endless_description_of_one_subject_takes_no_memory(monkeypatch: pyte
 
 def test_what_cannot_be_used_is_counted_while_nothing_else_comes() -> None:
     """Also where a ledger of the source's own waits for the run to come to it."""
-    history, total = threading.Event(), LedgerFile()
+    history, total = threading.Event(), DeadLetterFile()
 
     def send(connection: socket.socket) -> None:
         connection.sendall(b"nonsense\n" * 10)
         history.wait(20)
 
     with serving(send) as port:
-        own = Deferred(total)
+        own = DeferredLedger(total)
         sources = Sources([open_source(f"tcp://127.0.0.1:{port}?format=ntt", own, 1000)], ledgers=[own])
         batches = iter(sources)
         with ThreadPoolExecutor(1) as pool:
@@ -419,7 +419,7 @@ def test_whatever_comes_is_read_or_counted(pieces: list[bytes], format: str) -> 
                 connection.sendall(piece)
 
     with serving(send) as port:
-        ledger = LedgerFile()
+        ledger = DeadLetterFile()
         source = opened(f"tcp://127.0.0.1:{port}?format={format}", ledger)
         all_of(source)
         assert source.reading.bytes == sum(map(len, pieces)) or ledger.counts
@@ -458,7 +458,7 @@ def test_a_sink_connects_again_and_writes_anew_what_was_refused(before: int) -> 
 
     with serving(refuse, take) as port, closing(open_sink(f"tcp://127.0.0.1:{port}?format=ntt")) as sink:
         assert isinstance(sink, SocketSink)
-        sink.ledger = ledger = LedgerFile()
+        sink.ledger = ledger = DeadLetterFile()
         sink.start(prompt=True)
         for output in outputs(*range(before)):
             sink.write(output)

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from squall.errors import SinkError, SourceError, UsageError
-from squall.streams import LedgerFile, open_sink, open_source
+from squall.streams import DeadLetterFile, open_sink, open_source
 from squall.streams.sinks import ReportsDeadLetters
 from tests import brokers
 from tests.live import PATIENCE, Run, line, output
@@ -44,14 +44,14 @@ def serving(*scripts: Script) -> Iterator[int]:
             thread.join(PATIENCE)
 
 
-def opened(port: int, rest: str, ledger: LedgerFile | None = None) -> WebSocketSource:
+def opened(port: int, rest: str, ledger: DeadLetterFile | None = None) -> WebSocketSource:
     source: object = open_source(f"ws://127.0.0.1:{port}/{rest}", ledger)
     assert isinstance(source, WebSocketSource)
     return source
 
 
 def test_messages_of_a_server_are_read_until_it_closes() -> None:
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
 
     def script(connection: ServerConnection) -> None:
         assert connection.recv() == "more"
@@ -130,7 +130,7 @@ def test_a_sink_sends_what_a_server_takes_and_connects_again(takes_leave: bool) 
 
     with serving(once, take) as port, closing(open_sink(f"ws://127.0.0.1:{port}/?format=ntt")) as sink:
         assert isinstance(sink, ReportsDeadLetters)
-        sink.ledger = ledger = LedgerFile()
+        sink.ledger = ledger = DeadLetterFile()
         sink.start()
         sink.write(output(1))
         assert closed.wait(PATIENCE)

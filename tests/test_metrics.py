@@ -20,7 +20,7 @@ from squall.contracts import Options
 from squall.errors import UsageError
 from squall.observe.progress import Tally
 from squall.plan.node_metrics import NodeMetric
-from squall.streams import LedgerFile, Sources, open_source
+from squall.streams import DeadLetterFile, Sources, open_source
 from tests.conftest import Squall
 
 pytest.importorskip("prometheus_client")
@@ -51,7 +51,7 @@ def asked(address: str) -> Found:
 
 
 @contextmanager
-def running(folder: Path, job: Any, ledger: LedgerFile) -> Iterator[tuple[str, Sources, Tally]]:
+def running(folder: Path, job: Any, ledger: DeadLetterFile) -> Iterator[tuple[str, Sources, Tally]]:
     (folder / "a.ntt").write_text(LINES)
     sources, tally = Sources([open_source(f"{folder}/a.ntt", ledger)]), Tally()
     with metrics.served(Place("127.0.0.1", 0), job, sources, ledger, tally) as address:
@@ -60,7 +60,7 @@ def running(folder: Path, job: Any, ledger: LedgerFile) -> Iterator[tuple[str, S
 
 @pytest.mark.parametrize("measure", [False, True])
 def test_metrics_are_served_during_the_run(tmp_path: Path, measure: bool) -> None:
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     plan = squall.plan(squall.compile(PROGRAM, lexer="jena"))
     job = squall.build(plan, options=Options(measure=measure, ledger=ledger))
     with running(tmp_path, job, ledger) as (address, sources, tally):
@@ -87,7 +87,7 @@ def test_metrics_are_served_during_the_run(tmp_path: Path, measure: bool) -> Non
 
 
 def test_a_builder_need_not_give_figures(tmp_path: Path) -> None:
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     with running(tmp_path, object(), ledger) as (address, _, _):
         assert asked(address).keys() == {
             "squall_outputs_total", "squall_run_seconds", "squall_statements_total", "squall_bytes_total"
@@ -105,7 +105,7 @@ def test_what_changes_while_it_is_counted_is_counted_again(tmp_path: Path, times
                 raise RuntimeError("dictionary changed size during iteration")
             return {"n": NodeMetric(state=7)}
 
-    with running(tmp_path, Changing(), LedgerFile()) as (address, _, _):
+    with running(tmp_path, Changing(), DeadLetterFile()) as (address, _, _):
         assert asked(address).get("squall_node_state") == ({("n",): 7} if times == 3 else None)
 
 

@@ -14,7 +14,7 @@ from squall.errors import TranslatorError
 from squall.model import System, with_windows
 from squall.model.windows import CountWindow, SlidingWindow
 from squall.rdf import ALWAYS, Event, Solution, Triple, iri, iri_text
-from squall.streams import LedgerFile, open_source, open_static
+from squall.streams import DeadLetterFile, open_source, open_static
 from squall.streams.sources import documents
 from squall.testing import oracle
 
@@ -121,7 +121,7 @@ def test_a_graph_has_the_time_that_is_stated_of_its_name(folder: Path) -> None:
         :two {{ :c :p :d }}
         :three {{ :e prov:generatedAtTime 3000 ; :p :f . :g :p :h }}"""
     )
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     source = open_source("graphs.trig?time=http://www.w3.org/ns/prov%23generatedAtTime", ledger)
     results = [event for batch in source.batches() for event in batch]
     assert [(event.time, len(event.facts), _name(event.graph) if event.graph else "") for event in results] == [

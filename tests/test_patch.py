@@ -12,7 +12,7 @@ import squall
 from squall.errors import UsageError
 from squall.model import profiles
 from squall.rdf import Event, Triple, iri
-from squall.streams import LedgerFile, Sources, open_source
+from squall.streams import DeadLetterFile, Sources, open_source
 
 E = "http://example.org/"
 
@@ -28,7 +28,7 @@ def read(tmp_path: Path, *rows: str, options: str = "") -> tuple[list[Event], li
     """The events of a patch, and (line, reason, text) for each row that is lost."""
     path = tmp_path / "x.rdfp"
     path.write_text("".join(f"{row}\n" for row in rows))
-    ledger = LedgerFile(tmp_path / "lost")
+    ledger = DeadLetterFile(tmp_path / "lost")
     events = [event for batch in open_source(f"{path}{options}", ledger).batches() for event in batch]
     ledger.close()
     entries = map(json.loads, (tmp_path / "lost").read_text().splitlines())
@@ -153,7 +153,7 @@ def test_a_patch_says_that_it_has_removals(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_grows_announces_removals(tmp_path: Path) -> None:
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     batches = open_source(f"{tmp_path}?follow=yes&poll=5", ledger).batches()
     (tmp_path / "a.rdfp").write_text(f"A {A}\n")
     (tmp_path / "b.nt").write_text(f"{B}\n")

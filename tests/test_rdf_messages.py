@@ -17,7 +17,7 @@ from squall.contracts import DeadLetterLedger, Output
 from squall.errors import SinkError, UsageError
 from squall.rdf import ALWAYS, Boolean, Evaluated, Event, Quad, Solution, Term, Triple, iri, literal
 from squall.sparql_update import datasets
-from squall.streams import LedgerFile, open_sink, open_source, open_static
+from squall.streams import DeadLetterFile, open_sink, open_source, open_static
 from squall.streams.formats import BY_NAME, Malformed
 from squall.streams.formats.rdf_messages import Message, messages
 from tests import test_durable
@@ -141,7 +141,7 @@ def test_whatever_comes_is_read_or_counted(pieces: Sequence[str], size: int) -> 
 
 def test_what_is_broken_is_counted_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "x").write_text(f"{A}\n\nMESSAGE\n{A}\n{A} x\nMESSAGE\n{B}")
-    with closing(LedgerFile(tmp_path / "lost")) as ledger:
+    with closing(DeadLetterFile(tmp_path / "lost")) as ledger:
         events = read(f"{tmp_path}/x?format=ttl-messages", ledger)
     assert sum(len(event.facts) for event in events) == 2
     entry = json.loads((tmp_path / "lost").read_text())
@@ -153,7 +153,7 @@ def test_a_message_that_is_too_long_is_not_kept(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("squall.streams.formats.rdf_messages.LONGEST", 100)
     monkeypatch.setattr("squall.streams.formats.rdf_messages._CHUNK", 50)
     (tmp_path / "x").write_text(f"{A}\nMESSAGE\n" + "x" * 1000)
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     assert len(read(f"{tmp_path}/x?format=ttl-messages", ledger)) == 1
     assert ledger.counts == {("malformed", f"{tmp_path}/x"): 1}
 
@@ -166,7 +166,7 @@ AT = f"<{E}m{{0}}> <{E}at> {{0}} . <{E}s{{0}}> <{E}p> <{E}o{{0}}> ."
 
 def test_the_time_of_a_message_is_a_property_of_anything_in_it(tmp_path: Path) -> None:
     (tmp_path / "x").write_text(f"{AT.format(7)} MESSAGE {A} MESSAGE {AT.format(9)} MESSAGE <{E}m> <{E}at> <{E}p> .")
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     uri = f"{tmp_path}/x?format=ttl-messages"
     source = open_source(f"{uri}&time={E}at&stream=urn:s", ledger)
     assert source.earliest == ALWAYS
@@ -292,7 +292,7 @@ def test_a_killed_run_resumes(tmp_path: Path, format: str, monkeypatch: pytest.M
     monkeypatch.setattr("squall.streams.formats.rdf_messages._CHUNK", 1000)
     if format == "jelly-messages":
         (tmp_path / "a.ttl").write_text(text)
-        facts = [fact for event in open_static(f"{tmp_path}/a.ttl", LedgerFile()) for fact in event.facts]
+        facts = [fact for event in open_static(f"{tmp_path}/a.ttl", DeadLetterFile()) for fact in event.facts]
         rules = [Output(fact, number // 3, "r") for number, fact in enumerate(facts)]
         write(tmp_path / "a", format, *rules)
         monkeypatch.setattr("squall.streams.formats.jelly._CHUNK", 1000)
@@ -333,7 +333,7 @@ def test_a_time_that_is_none_is_counted(tmp_path: Path) -> None:
     pytest.importorskip("pyjelly")
     path = write(tmp_path / "x", "jelly-messages", OUTPUTS[0])
     path.write_bytes(path.read_bytes().replace(b"1000", b"1x00"))
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     assert read(f"{path}?format=jelly-messages", ledger) == []
     assert ledger.counts == {("malformed", str(path)): 1}
 

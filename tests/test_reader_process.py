@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event, Triple, iri
-from squall.streams import FolderSource, LedgerFile, open_source
+from squall.streams import DeadLetterFile, FolderSource, open_source
 from squall.streams.formats import reading
 from squall.streams.sources import files, reader_process
 from squall.streams.sources.files import FileSource, read_here
@@ -74,7 +74,7 @@ class Losses(list[Any]):
 def opened(path: Path, mode: str, losses: Losses, wanted: Any = None) -> FileSource | FolderSource:
     source = open_source(f"{path}?ahead={mode}", losses)
     assert isinstance(source, FileSource | FolderSource)
-    source.wanted = wanted
+    source.wanted_predicates = wanted
     return source
 
 
@@ -92,7 +92,7 @@ def said(source: FileSource | FolderSource, losses: Losses) -> tuple[list[Any], 
     """All that a source says, and what it has lost and read in the end; and how far it was after each batch."""
     facts, places = list[Any](), list[Any]()
     for batch in source.batches():
-        facts += of_use(batch, source.wanted)
+        facts += of_use(batch, source.wanted_predicates)
         places.append(source.current_offset())
     return [facts, losses, source.current_offset(), source.reading], places
 
@@ -215,7 +215,7 @@ def test_a_ledger_that_is_strict_ends_it(tmp_path: Path) -> None:
     path = tmp_path / "a.ntt"
     path.write_text(text([0, 0, 3]))
     with pytest.raises(SourceError, match=r"a\.ntt:201"):
-        list(open_source(str(path), LedgerFile(strict=True)).batches())
+        list(open_source(str(path), DeadLetterFile(strict=True)).batches())
 
 
 def test_whoever_stops_leaves_no_process_behind(tmp_path: Path, others: list[Any]) -> None:

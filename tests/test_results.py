@@ -311,7 +311,7 @@ def test_what_is_gathered_lasts_from_a_mark_on(tmp_path: Path) -> None:
     with closing(sink):
         sink.start()
         sink.write(sol(a="<urn:1>"))
-        mark = sink.mark()
+        mark = sink.position()
         assert path.stat().st_size == mark > 0
         sink.write(sol(time=6, a="<urn:2>"))
         sink.truncate(mark)
@@ -393,7 +393,7 @@ def test_a_graph_is_closed_at_a_mark(tmp_path: Path) -> None:
     with closing(sink):
         sink.start()
         sink.write(out(a_triple("a"), 5, "r"))
-        mark = sink.mark()
+        mark = sink.position()
         sink.write(out(a_triple("b"), 5, "r"))
         sink.truncate(mark)
         sink.write(out(a_triple("c"), 5, "r"))

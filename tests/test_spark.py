@@ -33,7 +33,7 @@ from squall.contracts import Interval, Options, Output
 from squall.errors import BuilderError, SourceError
 from squall.plan.node_metrics import PlanMetrics
 from squall.rdf import ALWAYS, Event, Term, Triple, iri
-from squall.streams import LedgerFile, Sources, open_source, open_static
+from squall.streams import DeadLetterFile, Sources, open_source, open_static
 
 pytest.importorskip("pyspark")
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("in_tasks")]
@@ -111,14 +111,14 @@ def test_java_objects_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     from squall.builders.spark.sink_commit import SinkCommitter
 
     numbers: list[int] = []
-    deliver = SinkCommitter.deliver
+    commit = SinkCommitter.commit
 
     def counted(self: SinkCommitter) -> None:
         numbers.append(sum(type(object).__name__ == "JavaObject" for object in gc.get_objects()))
-        deliver(self)
+        commit(self)
 
-    monkeypatch.setattr(SinkCommitter, "deliver", counted)
-    monkeypatch.setattr("squall.builders.spark.run.COMPACT", 2)
+    monkeypatch.setattr(SinkCommitter, "commit", counted)
+    monkeypatch.setattr("squall.builders.spark.run.COMPACTION_INTERVAL_BATCHES", 2)
     facts = edges(20, seed=1)
     write(tmp_path / "in", facts, files=10)
     gc.disable()
@@ -492,7 +492,7 @@ def test_a_restart_knows_when_the_first_run_began(tmp_path: Path) -> None:
 
 
 def test_the_state_survives_its_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.builders.distributed.exec.micro_batch.COMPACT", 2)
+    monkeypatch.setattr("squall.builders.distributed.exec.micro_batch.COMPACTION_INTERVAL_BATCHES", 2)
     options = Options(checkpoint=tmp_path / "checkpoint")
     facts = edges(24, seed=3)
     outputs: list[tuple[int, str]] = []
@@ -539,7 +539,7 @@ def test_what_a_worker_finds_wrong_is_an_error_as_in_process(tmp_path: Path) -> 
 
 
 def test_late_statements_go_to_the_ledger(tmp_path: Path) -> None:
-    with closing(LedgerFile(tmp_path / "lost.ndjson")) as ledger:
+    with closing(DeadLetterFile(tmp_path / "lost.ndjson")) as ledger:
         options = Options(checkpoint=tmp_path / "checkpoint", ledger=ledger)
         write(tmp_path / "in", [(5, triple("ann", "parent", "bob"))], files=1)
         assert plain(run_folder(GRANDPARENTS, tmp_path / "in", options)) == []
@@ -561,7 +561,7 @@ def test_a_dead_letter_has_its_line_number_in_every_split(tmp_path: Path) -> Non
     spark.conf.set("spark.sql.files.maxPartitionBytes", str(path.stat().st_size // 3))
     spark.conf.set("spark.sql.files.openCostInBytes", "1")
     try:
-        with closing(LedgerFile(tmp_path / "lost.ndjson")) as ledger:
+        with closing(DeadLetterFile(tmp_path / "lost.ndjson")) as ledger:
             source = open_source(str(path), ledger)
             plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
             outputs = list(squall.build(plan, "spark", Options(ledger=ledger)).run(Sources([source])))
@@ -577,7 +577,7 @@ def test_a_dead_letter_has_its_line_number_in_every_split(tmp_path: Path) -> Non
 
 def test_strict_makes_a_malformed_line_an_error(tmp_path: Path) -> None:
     (tmp_path / "family.nt").write_text("broken\n")
-    with closing(LedgerFile(tmp_path / "lost.ndjson", strict=True)) as ledger:
+    with closing(DeadLetterFile(tmp_path / "lost.ndjson", strict=True)) as ledger:
         source = open_source(str(tmp_path / "family.nt"), ledger)
         plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
         outputs = squall.build(plan, "spark", Options(ledger=ledger)).run(Sources([source]))

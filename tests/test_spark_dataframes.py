@@ -14,7 +14,7 @@ import squall
 from squall.contracts import Options
 from squall.errors import BuilderError, SourceError
 from squall.rdf import Event, parts
-from squall.streams import LedgerFile, Sources
+from squall.streams import DeadLetterFile, Sources
 from squall.testing import stream
 from tests.live import wait
 
@@ -91,7 +91,7 @@ def test_a_row_that_is_no_triple_goes_to_the_ledger(plan: Any, spark: Any, tmp_p
     from squall.builders.spark import FrameSource, to_dataframe
 
     rows = [*ROWS, (4, "http://example.org/y", "<urn:p>", "<urn:o>"), (None, "<urn:s>", "<urn:p>", "<urn:o>")]
-    ledger = LedgerFile(tmp_path / "lost.ndjson")
+    ledger = DeadLetterFile(tmp_path / "lost.ndjson")
     frame = spark.createDataFrame(rows, "time long, subject string, predicate string, object string")
     result = to_dataframe(plan, Sources([FrameSource(frame, name="edges")]), options=Options(ledger=ledger))
     ledger.close()
@@ -109,7 +109,7 @@ def test_a_row_is_one_statement_or_none(plan: Any, spark: Any) -> None:
     two = "<http://example.org/y> .\n5 <http://example.org/x> <http://example.org/to> <http://example.org/z>"
     rows = [(*row, "no\nmatter") for row in ROWS]
     rows += [(4, "<http://example.org/w>", "<http://example.org/to>", two, "")]
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     frame = spark.createDataFrame(rows, "time long, subject string, predicate string, object string, lost string")
     result = to_dataframe(plan, Sources([FrameSource(frame)]), options=Options(ledger=ledger))
     assert result.count() == len(expected(plan))

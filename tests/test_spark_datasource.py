@@ -9,7 +9,7 @@ import pytest
 
 import squall
 from squall.contracts import Options
-from squall.streams import LedgerFile, Sources
+from squall.streams import DeadLetterFile, Sources
 from tests import brokers
 from tests.live import line, output
 from tests.test_docs import ROOT, blocks
@@ -96,7 +96,7 @@ def test_partitions_of_kafka_are_read_apart(spark: Any) -> None:
 def test_it_is_a_source_of_programs(spark: Any, broker: brokers.Broker, redis: Any) -> None:
     say(redis, line(1) + line(2), b"nonsense\n", line(3))
     plan = squall.plan(squall.compile(FOUND, lexer="sparql"))
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     frame = spark.read.format("squall").load(at(broker))
     result = to_dataframe(plan, Sources([FrameSource(frame, name="k")]), options=Options(ledger=ledger), typed=True)
     assert sorted((row["time"], row["s"]) for row in result.collect()) == [

@@ -14,7 +14,7 @@ import pytest
 import squall
 from squall.contracts import Options
 from squall.errors import BuilderError, SourceError
-from squall.streams import LedgerFile, Sources, open_source
+from squall.streams import DeadLetterFile, Sources, open_source
 from squall.streams.clock import WallClock
 from squall.streams.live import base
 from tests import brokers, live
@@ -58,7 +58,7 @@ def test_it_is_what_the_driver_would_read(broker: brokers.Broker, redis: Any, tm
     node = b"5 _:b <urn:p> _:b .\n"
     say(redis, line(1) + line(2) + node, line(4), b"nonsense\n" + line(6) + b"\xff", b"", node, node, line(7))
     dead_letters = [tmp_path / "lost0", tmp_path / "lost1"]
-    ledgers = [LedgerFile(path) for path in dead_letters]
+    ledgers = [DeadLetterFile(path) for path in dead_letters]
     address = at(broker, f"&from=first{cut}")
     local = ended("iterator", SEEN, address, 5, Options(ledger=ledgers[0]))
     existing_items = ended("spark", SEEN, address, 5, Options(ledger=ledgers[1], checkpoint=tmp_path / "kept"))
@@ -167,7 +167,7 @@ def test_partitions_of_kafka(tmp_path: Path) -> None:
     assert {item: behind for item, behind in limited.items() if behind} == {"0": 3, "1": 1}
     assert {item: behind for item, behind in full_result.items() if behind} == {"0": 6, "1": 2}
     source.close()
-    options = Options(checkpoint=tmp_path / "kept", ledger=LedgerFile())
+    options = Options(checkpoint=tmp_path / "kept", ledger=DeadLetterFile())
     result = ended("spark", SEEN, cluster.at("t?format=ntt&from=first"), 6, options)
     assert {time for time, _ in result} == {1, 2, 3, 4, 5, 6}
     assert json.loads(offsets(tmp_path / "kept")[-1]) == full_result

@@ -15,7 +15,7 @@ import pytest
 import squall
 from squall.contracts import Options
 from squall.errors import BuilderError
-from squall.streams import LedgerFile, Sources, open_source
+from squall.streams import DeadLetterFile, Sources, open_source
 from tests import live
 from tests.live import line
 
@@ -64,7 +64,7 @@ def test_what_the_connector_reads_is_what_the_driver_would(cluster: Cluster, tmp
     node = b"5 _:b <urn:p> _:b .\n"
     cluster.say(line(1) + line(2) + node, b"nonsense\n" + line(5) + b"\xff", None, node)
     dead_letters = [tmp_path / "lost0", tmp_path / "lost1"]
-    ledgers = [LedgerFile(path) for path in dead_letters]
+    ledgers = [DeadLetterFile(path) for path in dead_letters]
     address = cluster.at("t?format=ntt&from=first&window=RANGE 1h")
     local = ended("iterator", address, 5, Options(ledger=ledgers[0]))
     existing_items = ended("spark", address, 5, Options(ledger=ledgers[1]))

@@ -64,7 +64,7 @@ def test_sources_get_acknowledgements_of_committed_batches(tmp_path: Path) -> No
     """Its outputs are made to last before."""
     source = Steps(timeline(1, 2, 3), tmp_path / "kept" / "commits")
     sources = Sources([source])
-    sources.settle = lambda: source.note("settled")
+    sources.flush_sink = lambda: source.note("settled")
     plan = squall.plan(squall.compile(SEEN, lexer="jena"))
     job = squall.build(plan, "spark", Options(checkpoint=tmp_path / "kept"))
     read = set()
@@ -101,7 +101,7 @@ class Named:
     def start(self, resume: bool = False, prompt: bool = False) -> None:
         pass
 
-    def deliver(self, name: str, number: int) -> None:
+    def begin_delivery(self, name: str, number: int) -> None:
         self.delivery = f"{name}-{number}"
 
     def write(self, output: Output) -> None:

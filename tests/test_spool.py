@@ -19,8 +19,8 @@ from squall.builders.spark import spool
 from squall.builders.spark.spool import Spool, file_of, numbers, publish, write_lines
 from squall.errors import BuilderError
 from squall.rdf import Event
-from squall.streams import LedgerFile, Sources, open_source
-from squall.streams.dead_letters import Deferred
+from squall.streams import DeadLetterFile, Sources, open_source
+from squall.streams.dead_letters import DeferredLedger
 from tests.live import threads, wait
 from tests.test_live import Acknowledged, event
 
@@ -34,7 +34,7 @@ class Log(Acknowledged):
     """A live source of single events that can be read again from any of them. It goes on when the last one is in the
     spool of a folder, or there are errors."""
 
-    def __init__(self, ledger: Deferred, times: Sequence[int], folder: Path, errors: Sequence[BaseException]) -> None:
+    def __init__(self, ledger: DeferredLedger, times: Sequence[int], folder: Path, errors: Sequence[BaseException]) -> None:
         super().__init__([[event(time, f"n{number}at")] for number, time in enumerate(times)])
         self.ledger = ledger
         self.folder = folder
@@ -65,7 +65,7 @@ def spooled(folder: Path) -> list[Any]:
 def go(folder: Path, keeps: bool = True, times: Sequence[int] = TIMES) -> tuple[Log, Spool, list[BaseException]]:
     """Spools what a log has."""
     errors: list[BaseException] = []
-    ledger = Deferred(LedgerFile(strict=True))
+    ledger = DeferredLedger(DeadLetterFile(strict=True))
     source = Log(ledger, times, folder, errors)
     spool = Spool(folder, Sources([source], ledgers=[ledger]), keeps, errors.append)
     spool.start()

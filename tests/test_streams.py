@@ -22,8 +22,8 @@ from squall.errors import PluginError, SinkError, SourceError, UsageError
 from squall.model.windows import CountWindow, HoppingWindow, SlidingWindow
 from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Quad, Solution, Term, Triple, iri, literal
 from squall.streams import (
+    DeadLetterFile,
     FileSink,
-    LedgerFile,
     Sources,
     address,
     formats,
@@ -47,7 +47,7 @@ def lines(*triples: Triple) -> str:
     return "".join(f"{triple}\n" for triple in triples)
 
 
-def facts(uri: str | Path, ledger: LedgerFile | None = None) -> list[Triple]:
+def facts(uri: str | Path, ledger: DeadLetterFile | None = None) -> list[Triple]:
     return [triple(fact) for event in events(uri, ledger) for fact in event.facts]
 
 
@@ -56,18 +56,18 @@ def triple(fact: Fact) -> Triple:
     return fact
 
 
-Kept = tuple[LedgerFile, Callable[[], list[dict[str, Any]]]]
+Kept = tuple[DeadLetterFile, Callable[[], list[dict[str, Any]]]]
 
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[Kept]:
     """A ledger with a file, and what to call to read the file."""
-    ledger = LedgerFile(tmp_path / "lost")
+    ledger = DeadLetterFile(tmp_path / "lost")
     yield ledger, lambda: [json.loads(line) for line in (tmp_path / "lost").read_text().splitlines()]
     ledger.close()
 
 
-def events(uri: str | Path, ledger: LedgerFile | None = None) -> list[Event]:
+def events(uri: str | Path, ledger: DeadLetterFile | None = None) -> list[Event]:
     return [event for batch in open_source(str(uri), ledger).batches() for event in batch]
 
 
@@ -220,7 +220,7 @@ def test_what_is_longer_than_the_library_takes_is_malformed(tmp_path: Path, form
     text = first + f'{begin}<urn:a> <urn:b> "' + "x" * ((1 << 24) - 1000 * (format == "nt-messages")) + "\n"
     if format == "jsonld":
         text = '[{"@id": "urn:a", "urn:b": {"@id": "urn:c"}},\n{"@id": "urn:a", "urn:b": "' + "x" * (1 << 25)
-    path, ledger = tmp_path / "x", LedgerFile()
+    path, ledger = tmp_path / "x", DeadLetterFile()
     path.write_text(text)
     full_result = 0 if format == "nt-messages" else 1
     assert len(facts(f"{path}?format={format}", ledger)) == full_result
@@ -404,7 +404,7 @@ def test_strict_is_an_error_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "x.nt"
     path.write_text(lines(t("a")) + "bad\n")
     with pytest.raises(SourceError, match=r"x.nt:2: .*\nhint: the statement is: bad"):
-        facts(path, LedgerFile(strict=True))
+        facts(path, DeadLetterFile(strict=True))
 
 
 def test_anonymous_nodes_have_the_same_names_in_every_run(tmp_path: Path) -> None:
@@ -450,7 +450,7 @@ def test_a_pipe_hands_on_what_is_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("format", ["nt-messages", "nt.gz", "nt-messages.gz"])
 def test_a_pipe_that_is_read_no_further_is_cut_off(tmp_path: Path, format: str) -> None:
     """What is whole is handed on: of messages those that have an end."""
-    path, ledger = tmp_path / "pipe", LedgerFile()
+    path, ledger = tmp_path / "pipe", DeadLetterFile()
     full_result = lines(t("a")) + "MESSAGE\n" * format.startswith("nt-messages")
     compress = zlib.compressobj(wbits=31)
     begun = (full_result + lines(t("b"))).encode()
@@ -488,7 +488,7 @@ def test_a_folder_with_a_file_of_no_known_format(tmp_path: Path) -> None:
 
 def test_a_folder_that_grows(tmp_path: Path) -> None:
     (tmp_path / "a.nt").write_text(lines(t("a")))
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     batches = open_source(f"{tmp_path}?follow=yes&poll=5", ledger).batches()
     assert next(batches)[0].facts == (t("a"),)
     (tmp_path / "b.foo").touch()
@@ -500,7 +500,7 @@ def test_a_folder_that_grows(tmp_path: Path) -> None:
 
 def test_a_file_that_grows(tmp_path: Path) -> None:
     """A line counts when its end is there; one without is left out when reading is stopped."""
-    path, ledger = tmp_path / "a.nt", LedgerFile()
+    path, ledger = tmp_path / "a.nt", DeadLetterFile()
     path.write_text(lines(t("a")))
     source = open_source(f"{path}?follow=yes&poll=5", ledger)
     assert (source.live, source.size) == (True, None)
@@ -618,20 +618,20 @@ def test_what_has_been_read_is_counted(tmp_path: Path) -> None:
 
 def test_a_ledger_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
-        LedgerFile(tmp_path / "no" / "file")
+        DeadLetterFile(tmp_path / "no" / "file")
 
 
 def test_late_is_counted_also_when_strict() -> None:
-    ledger = LedgerFile(strict=True)
+    ledger = DeadLetterFile(strict=True)
     ledger.record("late", "s", None, "behind", "x")
     assert ledger.total("late") == ledger.total("late", "s") == 1
     assert ledger.total("malformed") == ledger.total("late", "other") == 0
     assert ledger.failed
-    assert not LedgerFile(strict=True).failed
+    assert not DeadLetterFile(strict=True).failed
 
 
 def test_a_loss_is_no_failure_unless_strict() -> None:
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     ledger.record("evicted", "s", None, "the limit of 1 is reached", "x")
     assert ledger.counts == {("evicted", "s"): 1}
     assert not ledger.failed
@@ -700,7 +700,7 @@ def test_what_sinks_write(format: str, compressed: bool, tmp_path: Path) -> None
 @pytest.mark.parametrize("format", ["nt", "ntt"])
 def test_what_is_written_can_be_read(format: str, tmp_path: Path) -> None:
     write(tmp_path / f"out.{format}", *OUTPUTS)
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     assert len(facts(tmp_path / f"out.{format}", ledger)) == 2
     assert not ledger.counts
 
@@ -726,7 +726,7 @@ def test_a_table_that_is_cut_back_to_nothing_has_a_head_again(tmp_path: Path) ->
     sink = open_sink(str(tmp_path / "out.csv"))
     assert isinstance(sink, FileSink)
     sink.start()
-    assert sink.mark() == 0
+    assert sink.position() == 0
     sink.write(OUTPUTS[0])
     sink.truncate(0)
     for output in SOLUTIONS:
@@ -750,7 +750,7 @@ def test_a_sink_is_cut_back_to_a_mark(tmp_path: Path) -> None:
     assert isinstance(sink, FileSink)
     sink.start()
     sink.write(OUTPUTS[0])
-    mark = sink.mark()
+    mark = sink.position()
     assert path.stat().st_size == mark
     sink.write(OUTPUTS[1])
     sink.truncate(mark)
@@ -766,7 +766,7 @@ def test_a_resumed_sink_is_cut_back_to_a_mark(tmp_path: Path) -> None:
     sink = open_sink(str(path))
     assert isinstance(sink, FileSink)
     sink.start(resume=True)
-    assert sink.mark() == path.stat().st_size
+    assert sink.position() == path.stat().st_size
     first, _, third = WRITTEN["nt"].splitlines(keepends=True)
     sink.truncate(len(first))
     sink.write(OUTPUTS[2])

@@ -18,9 +18,9 @@ from squall.errors import BuilderError, SourceError, UsageError
 from squall.model import profiles, with_windows
 from squall.model.windows import SlidingWindow, Window
 from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Solution, Term, Triple, iri, literal
-from squall.streams import LedgerFile, Source, Sources, open_source, windows
+from squall.streams import DeadLetterFile, Source, Sources, open_source, windows
 from squall.streams.clock import Clock, EventClock, VirtualClock, WallClock, beginning
-from squall.streams.dead_letters import Deferred
+from squall.streams.dead_letters import DeferredLedger
 from squall.streams.formats.reading import Reading
 from squall.streams.formats.timestamps import moment
 from squall.streams.sources.reordering import Ordered, TimedByProperty
@@ -123,13 +123,13 @@ def times(source: Source) -> list[int]:
 
 
 def test_disorder_is_repaired_as_far_as_it_is_bounded() -> None:
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     assert times(Ordered(fixed(3, 1, 2, 9, 4, 5, 6), ledger, 4)) == [1, 2, 3, 5, 6, 9]
     assert ledger.counts == {("late", "the default stream"): 1}
 
 
 def test_what_is_late_says_how_late_it_is(tmp_path: Path) -> None:
-    ledger = LedgerFile(tmp_path / "lost")
+    ledger = DeadLetterFile(tmp_path / "lost")
     event = Event(1, (t("a"), t("b")), "s", (t("c"),))
     list(Ordered(Fixed([Event(9, (t("a"),)), event]), ledger, 5).batches())
     ledger.close()
@@ -141,7 +141,7 @@ def test_what_is_late_says_how_late_it_is(tmp_path: Path) -> None:
 
 def test_events_of_one_time_stay_in_their_order() -> None:
     same = [Event(5, (t(name),)) for name in "abc"]
-    source = Ordered(Fixed([*same, Event(9, (t("z"),))]), LedgerFile(), 2)
+    source = Ordered(Fixed([*same, Event(9, (t("z"),))]), DeadLetterFile(), 2)
     assert [event for batch in source.batches() for event in batch][:3] == same
 
 
@@ -153,7 +153,7 @@ def test_cutting_into_batches_does_not_matter_to_disorder(
     events = [Event(time, (t(str(n)),)) for n, time in enumerate(moments)]
     results = []
     for batches in ([events], [events[:cut], events[cut:]], [[event] for event in events]):
-        ledger = LedgerFile()
+        ledger = DeadLetterFile()
         source = Ordered(Fixed(*batches), ledger, lateness)
         ordered = [event for batch in source.batches() for event in batch]
         results.append((ordered, ledger.total("late")))
@@ -165,7 +165,7 @@ def test_cutting_into_batches_does_not_matter_to_disorder(
 @given(st.lists(st.integers(0, 50), min_size=1), st.integers(1, 20))
 def test_disorder_within_the_bound_loses_nothing(moments: list[int], lateness: int) -> None:
     """Times that are moved by less than the lateness are never late."""
-    ledger = LedgerFile()
+    ledger = DeadLetterFile()
     jumbled = sorted(moments, key=lambda time: time - time * 7919 % (lateness + 1))
     assert times(Ordered(fixed(*jumbled), ledger, lateness)) == sorted(moments)
     assert not ledger.counts
@@ -207,8 +207,8 @@ def test_the_time_of_a_literal(term: Term, expected: int | None) -> None:
     assert moment(term) == expected
 
 
-def by_property(*batches: Sequence[Fact]) -> tuple[list[Event], LedgerFile, Reading]:
-    ledger = LedgerFile()
+def by_property(*batches: Sequence[Fact]) -> tuple[list[Event], DeadLetterFile, Reading]:
+    ledger = DeadLetterFile()
     source = TimedByProperty(Fixed(*([Event(0, tuple(facts), "s")] for facts in batches)), ledger, AT)
     return [event for batch in source.batches() for event in batch], ledger, source.reading
 
@@ -236,7 +236,7 @@ def test_an_event_without_a_time_is_a_dead_letter() -> None:
 def test_the_property_by_address(name: str, tmp_path: Path) -> None:
     path = tmp_path / "x.nt"
     path.write_text(f"{t('a')}\n{stamped('a', 7)}\n{t('b')}\n")
-    ledger = LedgerFile(tmp_path / "lost")
+    ledger = DeadLetterFile(tmp_path / "lost")
     source = open_source(f"obs={path}?time={name}&lateness=5ms", ledger)
     assert [event for batch in source.batches() for event in batch] == [Event(7, (t("a"), stamped("a", 7)), "obs")]
     assert source.earliest == ALWAYS
@@ -312,7 +312,7 @@ def test_what_sources_say_of_themselves() -> None:
 
 def test_an_idle_stream_says_how_far_it_is() -> None:
     live, clock = Scripted(), VirtualClock()
-    batch_items = Taken(Sources([Ordered(live, LedgerFile(), 5)], clock, heartbeat=100))
+    batch_items = Taken(Sources([Ordered(live, DeadLetterFile(), 5)], clock, heartbeat=100))
     live.say(3, 20)
     assert batch_items.next() == "3"
     assert clock.awaited()
@@ -359,9 +359,9 @@ class Losing(Scripted):
 
 def test_dead_letters_are_before_the_offset_of_a_source() -> None:
     """Or else it would be lost once more by a run that goes on from there."""
-    total = LedgerFile()
-    own = Deferred(total)
-    sources = Sources([Losing(own), Losing(Deferred(LedgerFile()))], ledgers=[own])
+    total = DeadLetterFile()
+    own = DeferredLedger(total)
+    sources = Sources([Losing(own), Losing(DeferredLedger(DeadLetterFile()))], ledgers=[own])
     sources.keep((), 5)
     history = [(sources.current_offsets()[0]["source"], total.total("malformed")) for _ in sources.ahead()]
     assert len(history) > 3

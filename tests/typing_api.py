@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from squall.builders.local import job
     from squall.lexers import jena as jena_lexer
     from squall.planners import greedy, rete
-    from squall.streams import FileSink, LedgerFile
+    from squall.streams import DeadLetterFile, FileSink
     from squall.translators import jena as jena_translator
 
     lexers: list[Lexer] = [jena_lexer.lexer]
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     def jobs(plan: Plan, options: Options) -> list[Job]:
         return [job.build(plan, options), spark.build(plan, options), beam.build(plan, options)]
 
-    def ledger(file: LedgerFile) -> DeadLetterLedger:
+    def ledger(file: DeadLetterFile) -> DeadLetterLedger:
         return file
 
     def rewindable(sink: FileSink) -> TruncatableSink:

@@ -87,7 +87,7 @@ class BeamJob:
         if self.options.run_as_one_batch:
             check_bounded(batches)
         if isinstance(batches, AcceptsDeadLetters):
-            batches.adopt(self.options.ledger)
+            batches.set_ledger(self.options.ledger)
         program = SerializedPlan(self.plan, stages_of(self.plan), functions.own(), begin)
         folder = files.make_folder(self.runner.temporary or tempfile.gettempdir(), "squall")
         run = _Run(program, self.options, self.runner, folder)
@@ -172,7 +172,7 @@ class _Run:
         """Yields the outputs of live input as they arise, in one pipeline."""
         self.runner.check_live()
         if isinstance(batches, SupportsFilterPushDown) and (predicates := needed(self.program.plan)) is not None:
-            batches.want(predicates)
+            batches.push_down(predicates)
         inputs = batches if isinstance(batches, Sources) else Given(batches)
         steps = live_graph(self.program.plan)
 

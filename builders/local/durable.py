@@ -74,8 +74,8 @@ class Durable:
             (self.sink, last_step and last_step.sink),
         ):
             if isinstance(part, CheckpointedSink) and saved_state is not None:
-                part.recover(saved_state)
-        running.keep()
+                part.restore(saved_state)
+        running.enable_changelog()
         if last_step is None:
             self._save(begun=False)
         return last_step is not None and last_step.begun
@@ -102,11 +102,11 @@ class Durable:
         """What was handed on before this is asked for has been taken."""
         running = self.running
         sink, ledger = (
-            part.save(last) if isinstance(part, CheckpointedSink) else None for part in (self.sink, self.ledger)
+            part.snapshot(last) if isinstance(part, CheckpointedSink) else None for part in (self.sink, self.ledger)
         )
         step = Step(running.passed, self.begin, begun, self.inputs.current_offsets(), sink, ledger)
-        self.checkpoint.save(step, running.kept(), running.memories)
-        delivered = isinstance(self.sink, TwoPhaseCommitSink) and self.sink.deliver()
+        self.checkpoint.save(step, running.drain_changelog(), running.memories)
+        delivered = isinstance(self.sink, TwoPhaseCommitSink) and self.sink.commit()
         self.inputs.acknowledge()
         self._saved, self._statements = time.monotonic(), 0
         self._is_saved = not delivered  # that it was is not known there

@@ -60,9 +60,9 @@ class IteratorJob(Running):
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`."""
         if isinstance(batches, AcceptsDeadLetters):
-            batches.adopt(self.options.ledger)
+            batches.set_ledger(self.options.ledger)
         if isinstance(batches, SupportsFilterPushDown) and self.wanted is not None:
-            batches.want(self.wanted)
+            batches.push_down(self.wanted)
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.checkpoint is not None:
             from squall.builders.local.durable import Durable  # on demand: most runs have no use for it

@@ -108,7 +108,7 @@ class SparkJob:
         if self.options.run_as_one_batch:
             check_bounded(batches)
         if isinstance(batches, AcceptsDeadLetters):
-            batches.adopt(self.options.ledger)
+            batches.set_ledger(self.options.ledger)
         spark = session(spark_settings(self.options.conf))
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.checkpoint is not None:

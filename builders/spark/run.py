@@ -31,7 +31,7 @@ from squall.builders.distributed.plan.shardability import why_single_task
 from squall.builders.distributed.plan.skew import SkewedKeys, find_skewed_keys, splittable_inputs
 from squall.builders.distributed.plan.stages import partitionings_of, stages_of
 from squall.builders.local.replay import Given
-from squall.builders.runtime.state import COMPACT
+from squall.builders.runtime.state import COMPACTION_INTERVAL_BATCHES
 from squall.builders.spark import executor_sources
 from squall.builders.spark.engine import SparkEngine
 from squall.builders.spark.folder import FolderWriter
@@ -157,7 +157,7 @@ class Run:
     def outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         """Yields all outputs of the run, batch by batch."""
         if isinstance(batches, Sources):
-            self.committer.settle = batches.settle
+            self.committer.flush_sink = batches.flush_sink
             batches.ends = self.stop if self._can_stop(batches) else None
         self.committer.resume(self.batches.committed_count)
         try:
@@ -202,8 +202,8 @@ class Run:
             if self.batches.unfinished and not self.stopped:
                 yield from self._run_batch(BatchInput(), last=True)
         if not self.stopped:
-            self.committer.keep(self.batches.committed_count, last=True)
-            self.committer.deliver()
+            self.committer.pre_commit(self.batches.committed_count, last=True)
+            self.committer.commit()
 
     def _reporting(self) -> AbstractContextManager[None]:
         """Returns a context in which Spark's listeners receive the node metrics, if they are measured."""
@@ -257,10 +257,10 @@ class Run:
 
     def _commit(self, number: int | None) -> None:
         """Commits a batch whose outputs have been taken: makes them durable first, then counts the batch."""
-        self.committer.keep(self.batches.committed_count + 1)
+        self.committer.pre_commit(self.batches.committed_count + 1)
         self.batches.commit(number)
-        self.committer.deliver()
-        if self.batches.committed_count % COMPACT == 0:
+        self.committer.commit()
+        if self.batches.committed_count % COMPACTION_INTERVAL_BATCHES == 0:
             gc.collect()  # py4j leaves cycles, and by them what Java has of DataFrames that nobody needs
         if self.reporter is not None:
             self.reporter.tell(self.batches.committed_count - 1, self.batches.node_metrics.by_node())

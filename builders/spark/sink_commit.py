@@ -18,7 +18,7 @@ class SinkCommitter:
         settle: makes sure that written output is durable; None: nothing to do.
     """
 
-    settle: Callable[[], None] | None = None
+    flush_sink: Callable[[], None] | None = None
 
     def __init__(self, options: Options, store: Store) -> None:
         self.store = store
@@ -48,30 +48,30 @@ class SinkCommitter:
             )
         for kind, part in self.parts.items():
             if kind in saved and isinstance(part, TruncatableSink):
-                part.rewind(saved[kind])
+                part.truncate(saved[kind])
             elif kind in saved:
-                part.recover(saved[kind])
+                part.restore(saved[kind])
 
-    def keep(self, committed: int, last: bool = False) -> None:
+    def pre_commit(self, committed: int, last: bool = False) -> None:
         """Makes output durable and saves its end, with what the sink still buffers.
 
         Args:
             committed: the number of committed batches, this one included.
             last: whether no batch follows for the time being.
         """
-        if self.settle is not None:
-            self.settle()
+        if self.flush_sink is not None:
+            self.flush_sink()
         self._note(committed, last)
         self.store.delete("marks", f"{committed - 2}.json")
 
-    def deliver(self) -> None:
+    def commit(self) -> None:
         """Hands on what the sink has buffered: the second phase of a two-phase commit."""
         if "sink" in self.parts and isinstance(self.sink, TwoPhaseCommitSink):
-            self.sink.deliver()
+            self.sink.commit()
 
     def _note(self, committed: int, last: bool = False) -> None:
         positions = {
-            kind: part.mark() if isinstance(part, TruncatableSink) else part.save(last)
+            kind: part.position() if isinstance(part, TruncatableSink) else part.snapshot(last)
             for kind, part in self.parts.items()
         }
         self.store.write({"uri": self.uri, **positions}, "marks", f"{committed}.json")

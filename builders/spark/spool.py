@@ -61,7 +61,7 @@ class Spool:
             self.number, self._latest = saved["file"], saved["latest"]
         self._intake = Prefetcher(inputs, keeps, self._latest)
         if isinstance(inputs, Sources):
-            inputs.adopt(self)
+            inputs.set_ledger(self)
             for ledger in inputs.ledgers:
                 ledger.ledger = self
         if keeps:

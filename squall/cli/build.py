@@ -41,7 +41,7 @@ from squall.wording import counted
 if TYPE_CHECKING:
     from squall.contracts import BuilderCapabilities, Interval, Options
     from squall.rdf import Event
-    from squall.streams import LedgerFile, Sink
+    from squall.streams import DeadLetterFile, Sink
 
 
 @cloup.command("run", aliases=["build"])
@@ -240,7 +240,7 @@ def build(
     """
     from squall.contracts import Options, capabilities_of
     from squall.observe.progress import Tally
-    from squall.streams import LedgerFile
+    from squall.streams import DeadLetterFile
     from squall.streams.sinks import ReportsDeadLetters, check_writable
 
     resume = checkpoint is not None and _has_begun(checkpoint)
@@ -266,7 +266,7 @@ def build(
         raise UsageError(f"the builder `{builder}` does not collect statistics", hint=_OTHER_BUILDER)
     for file in filter(None, (profiled, statistics_file)):
         check_writable(file)
-    ledger = LedgerFile(dead_letters, strict, resume)
+    ledger = DeadLetterFile(dead_letters, strict, resume)
     if isinstance(target, ReportsDeadLetters):
         target.ledger = ledger
     times = length("--lateness", lateness, 0), clock, length("--heartbeat", heartbeat, 1)
@@ -296,7 +296,7 @@ _OTHER_BUILDER = "leave the option out, or use a builder that supports it: `squa
 
 
 def _with_sink(
-    target: Sink, options: Options, ledger: LedgerFile, capabilities: BuilderCapabilities
+    target: Sink, options: Options, ledger: DeadLetterFile, capabilities: BuilderCapabilities
 ) -> tuple[Sink, Options]:
     """Returns the sink as the builder needs it, and the options with it and the ledger."""
     from squall.contracts import CheckpointedSink, Folder, TruncatableSink

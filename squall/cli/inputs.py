@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from squall.contracts import BuilderCapabilities
     from squall.model import System
     from squall.rdf import Event
-    from squall.streams import LedgerFile, Sources
+    from squall.streams import DeadLetterFile, Sources
 
 
 def inputs_of(
     sources: Sequence[str],
     statics: Sequence[str],
-    ledger: LedgerFile,
+    ledger: DeadLetterFile,
     has_checkpoint: bool,
     lateness: int,
     clock: str,
@@ -39,11 +39,11 @@ def inputs_of(
     """
     from squall.streams import Sources, address, open_source, open_static
     from squall.streams.clock import EventClock, WallClock
-    from squall.streams.dead_letters import Deferred
+    from squall.streams.dead_letters import DeferredLedger
 
     if sum(address.source(uri).path == "-" for uri in (*sources, *statics)) > 1:
         raise UsageError("standard input (`-`) can be read once only")
-    ledgers = [Deferred(ledger) for _ in sources] if has_checkpoint else []
+    ledgers = [DeferredLedger(ledger) for _ in sources] if has_checkpoint else []
     opened = [
         open_source(uri, ledgers[number] if has_checkpoint else ledger, lateness) for number, uri in enumerate(sources)
     ]
@@ -53,7 +53,7 @@ def inputs_of(
     return streams, chain.from_iterable([open_static(uri, ledger) for uri in statics])
 
 
-def documents_of(system: System, graphs: Sequence[str], given: Sequence[str], ledger: LedgerFile) -> Iterable[Event]:
+def documents_of(system: System, graphs: Sequence[str], given: Sequence[str], ledger: DeadLetterFile) -> Iterable[Event]:
     """Returns the events of the graphs that the program names, except those that are streams."""
     from squall.streams import address
     from squall.streams.sources import documents

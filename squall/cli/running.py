@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from squall.observe.progress import Tally
     from squall.plan import Plan
     from squall.rdf import Event
-    from squall.streams import LedgerFile, Sink, Sources
+    from squall.streams import DeadLetterFile, Sink, Sources
 
 SAMPLE_EVENTS = 100_000
 """Statistics are made of at most this many events."""
@@ -74,7 +74,7 @@ def write_measures(job: Job, plan: Plan, sample: Sequence[Event], counted: Path 
 
 
 @contextmanager
-def serving_metrics(place: str | None, job: Job, sources: Sources, ledger: LedgerFile, tally: Tally) -> Iterator[None]:
+def serving_metrics(place: str | None, job: Job, sources: Sources, ledger: DeadLetterFile, tally: Tally) -> Iterator[None]:
     """Serves the metrics of the run at a place within the context; nowhere if the place is None.
 
     Raises:
@@ -100,7 +100,7 @@ def run(
     sources: Sources,
     static: Iterable[Event],
     sink: Sink,
-    ledger: LedgerFile,
+    ledger: DeadLetterFile,
     resume: bool,
     progress: bool | None,
     columns: Collection[str],
@@ -131,7 +131,7 @@ def run(
         with closing(sink), shown(sources, tally) if visible else nullcontext(), endable(sources):
             sink.start(resume, prompt=sources.live)
             begun = True
-            sources.settle = sink.flush if isinstance(sink, Flushable) else None
+            sources.flush_sink = sink.flush if isinstance(sink, Flushable) else None
             for output in job.run(sources, static):
                 if columns and output.rule not in columns:
                     tally.left_out += not isinstance(output.fact, Evaluated)

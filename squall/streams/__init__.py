@@ -13,7 +13,7 @@ from squall.model.windows import parse_window as parse_window
 from squall.rdf import ALWAYS, DEFAULT_STREAM, Event, Term, iri, term
 from squall.streams import address
 from squall.streams.address import Address
-from squall.streams.dead_letters import LedgerFile, RunLedger
+from squall.streams.dead_letters import DeadLetterFile, RunLedger
 from squall.streams.formats import parse_lines
 from squall.streams.sinks import FileSink, Sink
 from squall.streams.sources.files import EVERYWHERE, FileSource, FolderSource, Source, SuppliesEventTime
@@ -21,10 +21,10 @@ from squall.streams.sources.merge import Sources, Watched
 from squall.streams.sources.reordering import Ordered, TimedByProperty
 
 __all__ = [
+    "DeadLetterFile",
     "FileSink",
     "FileSource",
     "FolderSource",
-    "LedgerFile",
     "Sink",
     "Source",
     "Sources",

@@ -1,4 +1,4 @@
-"""The loss ledger: what a run could not use is counted by cause, and kept in a file."""
+"""Dead letters: statements that a run could not use are counted by cause, and written to a file."""
 
 from __future__ import annotations
 
@@ -14,24 +14,33 @@ from typing import IO, Any, NamedTuple
 from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 
-SHOWN = 500
-"""Characters of what may be long that the ledger keeps."""
+MAX_TEXT_LENGTH = 500
+"""The number of characters of a long text that a dead letter keeps."""
 
 
-class LedgerFile:
-    """Counts lost statements by cause and source and writes each as a line of JSON to a file, if there is one.
+class DeadLetterFile:
+    """A ledger that counts dead letters by cause and source, and writes each to a file as a line of JSON.
 
-    A line is ``{"cause", "source", "line", "reason", "text"}``; `cause` is ``malformed``, ``late``, or another word of
-    who lost it; `line` counts from 1 and is null where there is none. It may be used from several threads.
+    A line is ``{"cause", "source", "line", "reason", "text"}``. The cause is ``malformed``, ``late``, or another word of the
+    source or sink that records it. The line number is from 1, or null. The ledger may be used from several threads.
 
-    path: the file; it is opened at once, so that one that cannot be written is heard of before anything starts.
-    strict: raise SourceError at the first malformed statement; what is lost otherwise makes a run no success in the end
-    (see `failed`).
-    append: go on with the file of an earlier run.
-    Raises UsageError where the file cannot be written.
+    Attributes:
+        counts: The number of dead letters by cause and source.
+        path: The file, or None: then dead letters are only counted.
     """
 
     def __init__(self, path: Path | None = None, strict: bool = False, append: bool = False) -> None:
+        """Opens the file at once, so that a run with a file that cannot be written does not start.
+
+        Args:
+            path: The file, or None.
+            strict: Whether the first malformed statement is an error, and other dead letters fail the run at its end
+                (see `failed`).
+            append: Whether to append to the file of an earlier run.
+
+        Raises:
+            UsageError: The file cannot be written.
+        """
         self.counts: Counter[tuple[str, str]] = Counter()
         self.path = path
         self._strict = strict
@@ -56,15 +65,17 @@ class LedgerFile:
 
     @property
     def failed(self) -> bool:
-        """Whether something was lost where nothing may be (strict)."""
+        """Whether there are dead letters although the ledger is strict."""
         return self._strict and bool(self.counts)
 
     def total(self, cause: str, source: str | None = None) -> int:
-        """How many statements were lost for a cause, of one source or of all."""
-        return sum(count for (why, where), count in self.counts.items() if why == cause and source in (None, where))
+        """Returns the number of dead letters with a cause, of one source or of all."""
+        return sum(count for key, count in self.counts.items() if key[0] == cause and source in (None, key[1]))
 
-    def mark(self) -> int:
-        """The length of the file (`squall.contracts.TruncatableSink`); 0 if there is none."""
+    def position(self) -> int:
+        """Syncs the file to disk, and returns its length in bytes (`squall.contracts.TruncatableSink`).
+
+        It is 0 if there is no file."""
         if self._file is None:
             return 0
         with self._lock:
@@ -72,21 +83,24 @@ class LedgerFile:
             os.fsync(self._file.fileno())
             return self._file.tell()
 
-    def rewind(self, mark: int) -> None:
-        """Drops what the file has behind the mark; what has been counted stays counted. A file that is shorter, as one
-        is that has been put aside meanwhile, goes on at its end."""
+    def truncate(self, position: int) -> None:
+        """Truncates the file to a position, but keeps the counts.
+
+        A shorter file, such as one that was moved away meanwhile and begun anew, continues at its end.
+        """
         if self._file is not None:
             with self._lock:
-                self._file.truncate(min(mark, os.fstat(self._file.fileno()).st_size))
+                self._file.truncate(min(position, os.fstat(self._file.fileno()).st_size))
                 self._file.seek(0, os.SEEK_END)
 
-    def save(self, last: bool = False) -> Any:
-        """See `squall.contracts.CheckpointedSink`."""
-        length = self.mark()
+    def snapshot(self, last: bool = False) -> Any:
+        """Returns the length of the file and the counts as a JSON value (`squall.contracts.CheckpointedSink`)."""
+        length = self.position()
         return {"length": length, "counts": [[*key, count] for key, count in self.counts.items()]}
 
-    def recover(self, state: Any) -> None:
-        self.rewind(state["length"])
+    def restore(self, state: Any) -> None:
+        """Truncates the file to the length of a snapshot, and restores its counts."""
+        self.truncate(state["length"])
         self.counts = Counter({(cause, source): count for cause, source, count in state["counts"]})
 
     def close(self) -> None:
@@ -99,13 +113,13 @@ class LedgerFile:
             file.flush()
         except OSError as error:
             self._file = None
-            with suppress(OSError):  # what is left of the line has no room either
+            with suppress(OSError):  # there is no room for the rest of the line either
                 file.close()
-            raise SourceError(f"the ledger `{self.path}` cannot be written: {error.strerror}") from error
+            raise SourceError(f"the dead-letter file `{self.path}` cannot be written: {error.strerror}") from error
 
 
-class Loss(NamedTuple):
-    """One lost statement (`squall.contracts.DeadLetterLedger`)."""
+class DeadLetter(NamedTuple):
+    """A statement that a run could not use; the fields are those of `squall.contracts.DeadLetterLedger.record`."""
 
     cause: str
     source: str
@@ -115,64 +129,69 @@ class Loss(NamedTuple):
 
 
 class RunLedger:
-    """The ledger of a source that was given none: that of the run that reads it (`Sources.adopt`). Where nobody keeps
-    what is lost, nothing is: SourceError is raised."""
+    """The ledger of a source that was opened without one: it forwards to the ledger of the run that reads the source.
+
+    Attributes:
+        ledger: The ledger of the run, which `Sources.set_ledger` sets, or None: then a dead letter is an error.
+    """
 
     def __init__(self) -> None:
         self.ledger: DeadLetterLedger | None = None
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        """See `squall.contracts.DeadLetterLedger`."""
+        """Records a dead letter in the ledger of the run. Raises SourceError if there is none."""
         if self.ledger is None:
             place = source if line is None else f"{source}:{line}"
-            raise SourceError(f"{cause}: {place}: {reason}", hint="give a `ledger` to keep what is lost")
+            raise SourceError(f"{cause}: {place}: {reason}", hint="give a `ledger` that keeps dead letters")
         self.ledger.record(cause, source, line, reason, text)
 
 
-class Deferred:
-    """The ledger of one source, of which a run may be ahead in reading: what is recorded goes into the ledger of the
-    run when that comes to the batch with which it came.
+class DeferredLedger:
+    """The ledger of one source that is read ahead of the run.
 
-    ledger: that of the run, or of who hands on what is read to the run."""
+    It buffers dead letters. The run's ledger gets them when the run reaches the batch with which they came.
+
+    Attributes:
+        ledger: The ledger of the run.
+    """
 
     def __init__(self, ledger: DeadLetterLedger) -> None:
         self.ledger = ledger
         self._lock = threading.Lock()
-        self._lost: list[Loss] = []
+        self._buffered: list[DeadLetter] = []
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        """See `squall.contracts.DeadLetterLedger`."""
+        """Buffers a dead letter."""
         with self._lock:
-            self._lost.append(Loss(cause, source, line, reason, text))
+            self._buffered.append(DeadLetter(cause, source, line, reason, text))
 
-    def take(self) -> Sequence[Loss]:
-        """What has been recorded since the last call."""
+    def drain(self) -> Sequence[DeadLetter]:
+        """Returns the dead letters since the last call, and removes them from the buffer."""
         with self._lock:
-            dead_letters, self._lost = self._lost, []
+            dead_letters, self._buffered = self._buffered, []
         return dead_letters
 
-    def hand_on(self, dead_letters: Sequence[Loss]) -> None:
-        """The run has come to it."""
-        for loss in dead_letters:
-            self.ledger.record(*loss)
+    def forward(self, dead_letters: Sequence[DeadLetter]) -> None:
+        """Records drained dead letters in the ledger of the run."""
+        for dead_letter in dead_letters:
+            self.ledger.record(*dead_letter)
 
 
 def ledger_of(source: object, ledger: DeadLetterLedger | None) -> DeadLetterLedger | None:
-    """Where what is lost of a source goes: to its own ledger, if it was given one, or else to that of the run, if there
-    is one."""
+    """Returns the ledger for the dead letters of a source: its own, or else that of the run, if there is one."""
     own = getattr(source, "ledger", None)
-    while isinstance(own, Deferred):
+    while isinstance(own, DeferredLedger):
         own = own.ledger
     return ledger if own is None else own
 
 
-def shown(data: bytes) -> str:
-    """The beginning of what may be long, for the ledger."""
-    return data[:SHOWN].decode("utf-8", "replace")
+def excerpt(data: bytes) -> str:
+    """Returns the beginning of a text that may be long, for a dead letter."""
+    return data[:MAX_TEXT_LENGTH].decode("utf-8", "replace")
 
 
 def _opened(path: Path, append: bool) -> IO[str]:
     try:
         return path.open("a" if append else "w", encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"the ledger `{path}` cannot be written: {error.strerror}") from error
+        raise UsageError(f"the dead-letter file `{path}` cannot be written: {error.strerror}") from error

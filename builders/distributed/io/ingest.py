@@ -86,7 +86,7 @@ def record_dead_letter(
     if ledger is None:
         place = f"{dead_letter.source}:{dead_letter.line}" if dead_letter.line else dead_letter.source
         raise BuilderError(
-            f"{dead_letter.cause}: {place}: {dead_letter.reason}", hint="give a `ledger` to keep what is lost"
+            f"{dead_letter.cause}: {place}: {dead_letter.reason}", hint="give a `ledger` that keeps dead letters"
         )
     ledger.record(
         dead_letter.cause, dead_letter.source, _line_number(dead_letter), dead_letter.reason, dead_letter.text

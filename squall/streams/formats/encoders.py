@@ -24,11 +24,11 @@ class Encoder(Protocol):
         """What completes the bytes so far. Others may follow."""
         ...
 
-    def save(self) -> Any:
+    def snapshot(self) -> Any:
         """What it keeps, as what JSON can hold."""
         ...
 
-    def recover(self, state: Any) -> None:
+    def restore(self, state: Any) -> None:
         """Goes on with that, having begun anew."""
         ...
 
@@ -45,10 +45,10 @@ class Lines:
     def end(self) -> bytes:
         return b""
 
-    def save(self) -> None:
+    def snapshot(self) -> None:
         return None
 
-    def recover(self, state: Any) -> None:
+    def restore(self, state: Any) -> None:
         pass
 
 
@@ -87,10 +87,10 @@ class Rows:
     def end(self) -> bytes:
         return b""
 
-    def save(self) -> Any:
+    def snapshot(self) -> Any:
         return self._columns
 
-    def recover(self, state: Any) -> None:
+    def restore(self, state: Any) -> None:
         self._columns = None if state is None else tuple(state)
         self._headed = state is not None
 
@@ -124,11 +124,11 @@ class EvaluationLines:
     def end(self) -> bytes:
         return b"".join(map(self._line, self._gathering.end()))
 
-    def save(self) -> Any:
-        return self._gathering.save()
+    def snapshot(self) -> Any:
+        return self._gathering.snapshot()
 
-    def recover(self, state: Any) -> None:
-        self._gathering.recover(state)
+    def restore(self, state: Any) -> None:
+        self._gathering.restore(state)
 
 
 class OneDocument(EvaluationLines):
@@ -158,11 +158,11 @@ class OneDocument(EvaluationLines):
     def end(self) -> bytes:
         return self._kept(super().end())
 
-    def save(self) -> Any:
-        return {"held": self._held, "full": self._full, "outputs": super().save()}
+    def snapshot(self) -> Any:
+        return {"held": self._held, "full": self._full, "outputs": super().snapshot()}
 
-    def recover(self, state: Any) -> None:
-        super().recover(state["outputs"])
+    def restore(self, state: Any) -> None:
+        super().restore(state["outputs"])
         self._held = state["held"] and tuple(state["held"])
         self._full = state["full"]
 

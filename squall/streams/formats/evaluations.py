@@ -57,13 +57,13 @@ class Gathering:
             self._answers.setdefault(output.rule, []).append(answer)
         return evaluations
 
-    def save(self) -> list[Any]:
+    def snapshot(self) -> list[Any]:
         """The outputs of evaluations that are not known to be complete, as what JSON can hold."""
         return [
             as_json(Output(answer, self._time, query)) for query, answers in self._answers.items() for answer in answers
         ]
 
-    def recover(self, state: Sequence[Any]) -> None:
+    def restore(self, state: Sequence[Any]) -> None:
         """Goes on with these."""
         for output in map(output_of, state):
             self.add(output)

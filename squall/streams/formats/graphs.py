@@ -61,10 +61,10 @@ class TriG:
         closed, self._open = b"" if self._open is None else b"}\n", None
         return closed
 
-    def save(self) -> Any:
+    def snapshot(self) -> Any:
         return self._open
 
-    def recover(self, state: Any) -> None:
+    def restore(self, state: Any) -> None:
         self._open = state and tuple(state)
 
     def _graph(self, output: Output, graph: Term | None = None) -> bytes:

@@ -211,10 +211,10 @@ class Frames:
     def end(self) -> bytes:
         return b""
 
-    def save(self) -> None:
+    def snapshot(self) -> None:
         """Nothing: what comes next begins a stream of its own."""
 
-    def recover(self, state: None) -> None:
+    def restore(self, state: None) -> None:
         pass
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pyoxigraph import RdfFormat
 
 from squall.rdf import XSD_STRING, Event, parts, term
-from squall.streams.dead_letters import SHOWN
+from squall.streams.dead_letters import MAX_TEXT_LENGTH
 from squall.streams.formats import Statement, in_graphs, parse_block
 from squall.streams.formats.evaluations import Evaluation, time_text
 from squall.streams.formats.rdf_messages import statements
@@ -112,7 +112,8 @@ class Patch:
         """Loses the rows of a transaction that is too long."""
         if self.longest is not None and self.length > self.longest:
             for number, code, statement in self.rows:
-                self.lose(number, f"its transaction is longer than {self.longest} bytes", f"{code} {statement}"[:SHOWN])
+                reason = f"its transaction is longer than {self.longest} bytes"
+                self.lose(number, reason, f"{code} {statement}"[:MAX_TEXT_LENGTH])
             self.rows = []
 
     def _clear(self) -> None:

@@ -8,7 +8,7 @@ from typing import IO
 
 from squall.contracts import DeadLetterLedger
 from squall.rdf import Event, Term, heartbeat
-from squall.streams.dead_letters import shown
+from squall.streams.dead_letters import excerpt
 from squall.streams.formats import (
     Format,
     Malformed,
@@ -265,7 +265,7 @@ class _Decoder:
         else:
             if self.settings.whole_lines:
                 return b""
-        self._lose([(0, f"the line is longer than {self.settings.longest} bytes", shown(begin))])
+        self._lose([(0, f"the line is longer than {self.settings.longest} bytes", excerpt(begin))])
         self.place.offset += size + 1
         self.place.line += 1
         return behind

@@ -40,12 +40,12 @@ class Tables:
     def end(self) -> bytes:
         return self._shown(self._gathering.end())
 
-    def save(self) -> Any:
-        return {"prefixes": self._known, "outputs": self._gathering.save()}
+    def snapshot(self) -> Any:
+        return {"prefixes": self._known, "outputs": self._gathering.snapshot()}
 
-    def recover(self, state: Any) -> None:
+    def restore(self, state: Any) -> None:
         self._known = state["prefixes"]
-        self._gathering.recover(state["outputs"])
+        self._gathering.restore(state["outputs"])
 
     def _shown(self, evaluations: Sequence[Evaluation]) -> bytes:
         alike = groupby(evaluations, key=lambda evaluation: (evaluation.time, evaluation.names))

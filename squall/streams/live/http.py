@@ -162,15 +162,15 @@ class HttpSink(MessageSink):
         try:
             self._connection = _connected(self.target, self.patience)
         except OSError as error:
-            self.refused(error)
+            self.fail(error)
 
     def send(self, data: bytes) -> None:
-        self.insist(lambda: self._posted(data))
+        self.retry_until_done(lambda: self._posted(data))
 
     def flush(self) -> None:
         pass
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
 
@@ -189,7 +189,7 @@ class HttpSink(MessageSink):
         if response.status in _AGAIN:
             return f"the server answers {response.status}"
         if not 200 <= response.status < 300:
-            self.refused(f"the server answers {response.status}")
+            self.fail(f"the server answers {response.status}")
         return None
 
 

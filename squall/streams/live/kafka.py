@@ -295,10 +295,10 @@ class KafkaSink(MessageSink):
         try:
             partitions_of(self._to.client, self.topic)
         except (Lost, SourceError) as error:
-            self.refused(error)
+            self.fail(error)
 
-    def deliver(self, name: str, number: int) -> None:
-        super().deliver(name, number)
+    def begin_delivery(self, name: str, number: int) -> None:
+        super().begin_delivery(name, number)
         if self.transactional:
             if not isinstance(self._to, Transactions):
                 self._to = Transactions(self, self._settings, name)
@@ -310,5 +310,5 @@ class KafkaSink(MessageSink):
     def flush(self) -> None:
         self._to.flush()
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         self._to = None

@@ -34,8 +34,8 @@ class Sink(Protocol):
     topic: str
     retry: int
 
-    def insist(self, attempt: Callable[[], object]) -> None: ...
-    def refused(self, why: object) -> NoReturn: ...
+    def retry_until_done(self, attempt: Callable[[], object]) -> None: ...
+    def fail(self, why: object) -> NoReturn: ...
 
 
 class Each:
@@ -51,7 +51,7 @@ class Each:
         try:
             self._produce(data, headers)
         except KafkaException as error:
-            self._sink.refused(said(error))
+            self._sink.fail(said(error))
         self._check()
 
     def flush(self) -> None:
@@ -74,7 +74,7 @@ class Each:
 
     def _check(self) -> None:
         if self._failure is not None:
-            self._sink.refused(self._failure.str())
+            self._sink.fail(self._failure.str())
 
 
 class Transactions(Each):
@@ -105,7 +105,7 @@ class Transactions(Each):
         """What is sent from now on is the delivery of that number. Raises SinkError where there are later ones."""
         if number < self._committed:
             conflict = f"it has had delivery {self._committed} of the checkpoint, which is at {number}"
-            self._sink.refused(f"{conflict}: another run has gone on from there")
+            self._sink.fail(f"{conflict}: another run has gone on from there")
         self._number, self._is_there = number, number == self._committed
 
     def send(self, data: bytes, headers: Headers) -> None:
@@ -116,7 +116,7 @@ class Transactions(Each):
         """Commits what has been sent. Raises SinkError."""
         messages, self._waiting = self._waiting, []
         if messages:
-            self._sink.insist(lambda: self._attempt(messages))
+            self._sink.retry_until_done(lambda: self._attempt(messages))
 
     def _attempt(self, messages: list[tuple[bytes, Headers]]) -> str | None:
         """What is in the way of a transaction, and may not be later."""
@@ -137,14 +137,14 @@ class Transactions(Each):
         that failed has been tried for long enough."""
         failed, error = self._failure, why.args[0]
         if error.code() in _FENCED:
-            self._sink.refused("another run goes on with the checkpoint")
+            self._sink.fail("another run goes on with the checkpoint")
         if not error.fatal():
             try:
                 self._ask(self.client.abort_transaction)
             except KafkaException as other:
-                self._sink.refused(said(other))
+                self._sink.fail(said(other))
         if failed is not None or not error.txn_requires_abort():
-            self._sink.refused((failed or error).str())
+            self._sink.fail((failed or error).str())
         return said(why)
 
     def _last(self, settings: dict[str, Any]) -> tuple[int, Any]:
@@ -176,4 +176,4 @@ class Transactions(Each):
                 return said(error)
             return None
 
-        self._sink.insist(attempt)
+        self._sink.retry_until_done(attempt)

@@ -1,4 +1,4 @@
-"""Messages: what brokers bring and take, each of them a document in a format."""
+"""Sources and sinks of messages, as brokers carry them: each message is a document in a format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from squall.contracts import DeadLetterLedger, Output
 from squall.errors import SinkError, UsageError
 from squall.rdf import Event
 from squall.streams.address import Address
-from squall.streams.dead_letters import SHOWN, shown
+from squall.streams.dead_letters import MAX_TEXT_LENGTH, excerpt
 from squall.streams.formats import BY_NAME, Format, check_library
 from squall.streams.formats.evaluations import Evaluation, Gathering
 from squall.streams.formats.output_formats import BINARY, EVALUATIONS, LINES, MESSAGES
@@ -23,7 +23,7 @@ from squall.streams.live.base import LiveSource, delays
 
 T = TypeVar("T")
 IDENTITY = "squall-id"
-"""Where a message says its `MessageSink.identity`, if its protocol has no name of its own for that."""
+"""The header of a message that has its `MessageSink.identity`, if the protocol has none of its own for that."""
 
 CONTENT_TYPES = {
     "nt": "application/n-triples",
@@ -40,12 +40,18 @@ CONTENT_TYPES = {
     "srcsv": "text/csv",
     "srtsv": "text/tab-separated-values",
 }
-"""Of what sinks write, where there is one; of the others it is ``text/plain``."""
+"""Media types by the format that a sink writes. That of other formats is ``text/plain``."""
 
 
 class Message(NamedTuple):
-    """What came at once. place: where it came from, for the ledger; which: what tells it from others that did, for
-    people, and for its blank nodes, which are its own."""
+    """One received message.
+
+    Attributes:
+        data: Its content.
+        place: The topic or address from which it came, for dead letters.
+        which: A text that distinguishes it from other messages of that place, for people, and for its blank nodes,
+            which are its own.
+    """
 
     data: bytes
     place: str
@@ -53,7 +59,7 @@ class Message(NamedTuple):
 
 
 class MessageSource(LiveSource):
-    """A source of messages. Those at hand are a batch, ``buffer`` (1000) at most."""
+    """A source of messages. The messages that are available form a batch, of at most ``buffer`` (1000)."""
 
     options: ClassVar[tuple[str, ...]] = ("buffer",)
 
@@ -61,22 +67,21 @@ class MessageSource(LiveSource):
         super().__init__(address, ledger, time)
         self.buffer = address.integer("buffer", 1000, least=1)
         self.is_limited = "buffer" in dict(address.options)
-        """Whether the address says how many there may be in a batch."""
+        """Whether the address sets the size of a batch."""
         self.reached = ""
 
     def position(self) -> str:
-        """See `squall.streams.sources.files.Acknowledging`."""
+        """Returns the position behind the last batch (`squall.streams.sources.files.Acknowledging`)."""
         return self.reached
 
     def events(self, messages: Sequence[Message]) -> list[Event]:
-        """The events of messages."""
+        """Parses messages to events."""
         return [event for message in messages for batch in self._read(message) for event in batch]
 
     def drop(self, message: Message) -> None:
-        """Counts a message that there is no room for."""
+        """Records a message for which the buffer has no room as a dead letter."""
         reason = f"{message.which}: more than buffer={self.buffer} messages wait"
-        text = shown(message.data)
-        self.ledger.record("dropped", message.place, None, reason, text)
+        self.ledger.record("dropped", message.place, None, reason, excerpt(message.data))
 
     def _read(self, message: Message) -> Iterator[Sequence[Event]]:
         self.reading.bytes += len(message.data)
@@ -86,25 +91,25 @@ class MessageSource(LiveSource):
 def read(
     message: Message, format: Format, settings: Settings, ledger: DeadLetterLedger, reading: Reading
 ) -> Iterator[Sequence[Event]]:
-    """The events of a message."""
+    """Parses a message to batches of events."""
     name = f"{message.place} {message.which}"
-    return decoded(io.BytesIO(message.data), name, format, settings, _Within(ledger, message), reading)
+    return decoded(io.BytesIO(message.data), name, format, settings, _MessageLedger(ledger, message), reading)
 
 
-class _Within:
-    """The ledger for what is in a message: its place, and which one it is."""
+class _MessageLedger:
+    """A ledger that adds the place and the identity of a message to the dead letters in it."""
 
     def __init__(self, ledger: DeadLetterLedger, message: Message) -> None:
         self._ledger = ledger
         self._message = message
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
-        excerpt = text[:SHOWN]
-        self._ledger.record(cause, self._message.place, line, f"{self._message.which}: {reason}", excerpt)
+        explanation = f"{self._message.which}: {reason}"
+        self._ledger.record(cause, self._message.place, line, explanation, text[:MAX_TEXT_LENGTH])
 
 
 class MessageSink:
-    """A sink that sends a message for each output, or for each evaluation, as the format has it."""
+    """A sink that sends one message for each output, or for each evaluation, depending on the format."""
 
     options: ClassVar[tuple[str, ...]] = ()
     """Options besides ``format`` and ``retry``."""
@@ -117,51 +122,52 @@ class MessageSink:
         self._messages = _messages(self.format)
         self.binary = self.format in BINARY
         self.delivery = ""
-        """What tells the delivery of which a message is from all others."""
+        """The identity of the delivery to which the next messages belong; ``""`` if there is none."""
         self.number = 0
-        """Which message of its delivery the one is that is being sent, from 1."""
+        """The number of the current message in its delivery, from 1."""
 
     @abstractmethod
     def start(self, resume: bool = False, prompt: bool = False) -> None:
-        """Connects. Raises SinkError."""
+        """Connects to the server. Raises SinkError if that fails."""
 
     @abstractmethod
     def send(self, data: bytes) -> None:
-        """Hands on one message. Raises SinkError."""
+        """Sends one message. Raises SinkError if that fails."""
 
     @abstractmethod
     def flush(self) -> None:
-        """See `squall.streams.sinks.Flushable`."""
+        """Waits until all messages have arrived (`squall.streams.sinks.Flushable`)."""
 
     @abstractmethod
-    def leave(self) -> None:
-        """Ends the connection."""
+    def disconnect(self) -> None:
+        """Closes the connection."""
 
     @property
     def identity(self) -> str:
-        """What tells the message that is being sent from all others, also when it is sent again by another process;
-        ``""``: nothing does."""
+        """The unique identity of the current message, which another process that sends it again repeats.
+
+        It is ``""`` if there is none."""
         return f"{self.delivery}-{self.number}" if self.delivery else ""
 
-    def deliver(self, name: str, number: int) -> None:
-        """See `squall.streams.sinks.outbox.IdempotentSink`."""
+    def begin_delivery(self, name: str, number: int) -> None:
+        """Begins a delivery (`squall.streams.sinks.outbox.IdempotentSink`)."""
         self.delivery, self.number = f"{name}-{number}", 0
 
     def write(self, output: Output) -> None:
         self._send(self._messages.add(output))
 
     def finish(self) -> None:
-        """Sends what there is of evaluations, complete or not."""
+        """Sends the evaluations that are buffered, complete or not."""
         self._send(self._messages.end())
 
-    def held(self) -> Any:
-        """See `squall.streams.sinks.Formatting`."""
-        return self._messages.save()
+    def snapshot_buffer(self) -> Any:
+        """Returns the buffered outputs (`squall.streams.sinks.BuffersOutputs`)."""
+        return self._messages.snapshot()
 
-    def hold(self, buffered: Any) -> None:
-        self._messages.recover(buffered)
+    def restore_buffer(self, buffered: Any) -> None:
+        self._messages.restore(buffered)
 
-    def drop(self) -> None:
+    def discard_buffer(self) -> None:
         self._messages.end()
 
     def close(self) -> None:
@@ -169,80 +175,84 @@ class MessageSink:
             self.finish()
             self.flush()
         finally:
-            self.leave()
+            self.disconnect()
 
     def _send(self, messages: Sequence[bytes]) -> None:
         for data in messages:
             self.number += 1
             self.send(data)
 
-    def insist(self, attempt: Callable[[], object]) -> None:
-        """Makes an attempt again and again, until it says that nothing is in the way (None) or it has taken too long
-        (`retry`). Raises SinkError then."""
-        left = delays(self.retry / 1000)
+    def retry_until_done(self, attempt: Callable[[], object]) -> None:
+        """Repeats an attempt until it returns None for success instead of a problem.
+
+        Raises:
+            SinkError: It has not succeeded within the time of the option `retry`.
+        """
+        pauses = delays(self.retry / 1000)
         while (problem := attempt()) is not None:
-            if (delay := next(left, None)) is None:
-                self.refused(problem)
+            if (delay := next(pauses, None)) is None:
+                self.fail(problem)
             time.sleep(delay)
 
-    def refused(self, why: object) -> NoReturn:
+    def fail(self, why: object) -> NoReturn:
+        """Raises SinkError for a reason."""
         raise SinkError(f"`{self.uri}` cannot be written: {why}")
 
 
-class _Each:
-    """A message for each output: a line of a format, or what else `made` makes of it."""
+class _OutputMessages:
+    """An encoder with one message for each output."""
 
     def __init__(self, encode: Callable[[Output], bytes]) -> None:
-        self._made = encode
+        self._encode = encode
 
     def add(self, output: Output) -> list[bytes]:
-        return [data] if (data := self._made(output)) else []
+        return [data] if (data := self._encode(output)) else []
 
     def end(self) -> list[bytes]:
         return []
 
-    def save(self) -> None:
+    def snapshot(self) -> None:
         return None
 
-    def recover(self, state: None) -> None:
+    def restore(self, state: None) -> None:
         pass
 
 
-class _Documents:
-    """A message for each evaluation."""
+class _EvaluationMessages:
+    """An encoder with one message for each evaluation."""
 
     def __init__(self, encode: Callable[[Evaluation], bytes]) -> None:
-        self._document = encode
+        self._encode = encode
         self._gathering = Gathering()
-        self.save = self._gathering.save
-        self.recover = self._gathering.recover
+        self.snapshot = self._gathering.snapshot
+        self.restore = self._gathering.restore
 
     def add(self, output: Output) -> list[bytes]:
-        return self._made(self._gathering.add(output))
+        return self._encoded(self._gathering.add(output))
 
     def end(self) -> list[bytes]:
-        return self._made(self._gathering.end())
+        return self._encoded(self._gathering.end())
 
-    def _made(self, evaluations: Sequence[Evaluation]) -> list[bytes]:
-        return [data for evaluation in evaluations if (data := self._document(evaluation))]
+    def _encoded(self, evaluations: Sequence[Evaluation]) -> list[bytes]:
+        return [data for evaluation in evaluations if (data := self._encode(evaluation))]
 
 
-def _messages(format: str) -> _Each | _Documents:
-    """What makes messages of outputs. Raises UsageError if a format has none."""
+def _messages(format: str) -> _OutputMessages | _EvaluationMessages:
+    """Returns the encoder of messages in a format. Raises UsageError if the format cannot be used in messages."""
     if format in LINES:
-        return _Each(partial(_bare, LINES[format]))
+        return _OutputMessages(partial(_without_newline, LINES[format]))
     if format in BINARY:
         check_library(format)
         from squall.streams.formats import jelly
 
-        return _Each(jelly.of_output) if format == "jelly" else _Documents(jelly.of_evaluation)
+        return _OutputMessages(jelly.of_output) if format == "jelly" else _EvaluationMessages(jelly.of_evaluation)
     documents = {**DOCUMENTS, **EVALUATIONS, **MESSAGES}
     if format not in documents:
         formats = ", ".join((*LINES, *BINARY, *documents))
         raise UsageError(f"messages cannot be written as `{format}`", hint=f"formats: {formats}")
-    return _Documents(partial(_bare, documents[format]))
+    return _EvaluationMessages(partial(_without_newline, documents[format]))
 
 
-def _bare(encode: Callable[[T], bytes], of: T) -> bytes:
-    """What is made of something, without the end of its last line."""
-    return encode(of).rstrip(b"\n")
+def _without_newline(encode: Callable[[T], bytes], value: T) -> bytes:
+    """Encodes a value, without the end of its last line."""
+    return encode(value).rstrip(b"\n")

@@ -195,11 +195,11 @@ class MqttSink(MessageSink):
         try:
             _connect(client, self.endpoint, self.tls)
         except Lost as error:
-            self.refused(error)
+            self.fail(error)
         self._client = client
         self._answered.wait(_CONNECT)
         if self._refusal is not None:
-            self.refused(self._refusal)
+            self.fail(self._refusal)
 
     def _on_connect(self, client: Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
         if self._refusal is not None:
@@ -207,7 +207,7 @@ class MqttSink(MessageSink):
         self._answered.set()
 
     def send(self, data: bytes) -> None:
-        self.insist(lambda: None if self._published(data) else "there is no connection")
+        self.retry_until_done(lambda: None if self._published(data) else "there is no connection")
         if len(self._sent) > _PENDING:
             self._confirm()
 
@@ -222,7 +222,7 @@ class MqttSink(MessageSink):
         if info.rc == MQTTErrorCode.MQTT_ERR_NO_CONN and self.qos == 0:
             return False  # those of a higher QoS are kept, and this one is not
         if info.rc not in (MQTTErrorCode.MQTT_ERR_SUCCESS, MQTTErrorCode.MQTT_ERR_NO_CONN):
-            self.refused(error_string(info.rc))
+            self.fail(error_string(info.rc))
         info.rc = MQTTErrorCode.MQTT_ERR_SUCCESS
         self._sent.append(info)
         return True
@@ -231,7 +231,7 @@ class MqttSink(MessageSink):
         while self._sent:
             self._confirm()
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         if self._client is not None:
             self._client.disconnect()
             self._client.loop_stop()
@@ -242,7 +242,7 @@ class MqttSink(MessageSink):
         info = self._sent.popleft()
         info.wait_for_publish(self.retry / 1000)
         if not info.is_published():
-            self.refused("the broker does not confirm it")
+            self.fail("the broker does not confirm it")
 
 
 def _endpoint(address: Address) -> tuple[Endpoint, bool]:

@@ -231,8 +231,8 @@ class RedisSink(MessageSink):
         """Messages with their numbers."""
         self._last_key = ""
 
-    def deliver(self, name: str, number: int) -> None:
-        super().deliver(name, number)
+    def begin_delivery(self, name: str, number: int) -> None:
+        super().begin_delivery(name, number)
         self._last_key = f"{self.key}:squall:{name}"
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
@@ -240,7 +240,7 @@ class RedisSink(MessageSink):
         try:
             self._redis.ping()
         except RedisError as error:
-            self.refused(error)
+            self.fail(error)
 
     def send(self, data: bytes) -> None:
         self._waiting.append((self.number, data))
@@ -249,9 +249,9 @@ class RedisSink(MessageSink):
 
     def flush(self) -> None:
         if self._waiting:
-            self.insist(self._added)
+            self.retry_until_done(self._added)
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         self._redis.close()
 
     def _added(self) -> RedisError | None:
@@ -268,7 +268,7 @@ class RedisSink(MessageSink):
         except (ConnectionError, TimeoutError) as error:
             return error
         except RedisError as error:
-            self.refused(error)
+            self.fail(error)
         self._waiting = []
         return None
 

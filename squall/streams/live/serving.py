@@ -12,7 +12,7 @@ from typing import ClassVar
 from squall.contracts import DeadLetterLedger
 from squall.errors import UsageError
 from squall.streams.address import Address
-from squall.streams.dead_letters import LedgerFile, shown
+from squall.streams.dead_letters import DeadLetterFile, excerpt
 from squall.streams.live.messages import MessageSink
 from squall.streams.live.tls import CERTIFICATES
 
@@ -88,11 +88,11 @@ class ServingSink(MessageSink):
     def __init__(self, address: Address) -> None:
         super().__init__(address)
         if address.get("retry"):
-            raise UsageError(f"`{self.uri}` listens: it does not connect", hint="leave `retry` out")
+            raise UsageError(f"`{self.uri}` listens: it does not connect", hint="disconnect `retry` out")
         self.connections = address.integer("connections", 0, least=0)
         self.buffer = address.integer("buffer", 1000, least=1)
         self.wait = address.integer("wait", 60_000, least=0) / 1000
-        self.ledger: DeadLetterLedger = LedgerFile()
+        self.ledger: DeadLetterLedger = DeadLetterFile()
         self._readers: list[Reader] = []
         self._count = 0
         self._changed = threading.Condition()
@@ -115,7 +115,7 @@ class ServingSink(MessageSink):
         try:
             self.listen()
         except OSError as error:
-            self.refused(error.strerror or error)
+            self.fail(error.strerror or error)
         with self._changed:
             self._changed.wait_for(lambda: self._count >= self.connections)
 
@@ -152,7 +152,7 @@ class ServingSink(MessageSink):
             if not reader.settle(max(self.wait, 0.001)):
                 self._drop(reader)
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         with self._changed:
             self._closed = True
             threads = list(self._threads)
@@ -179,4 +179,4 @@ class ServingSink(MessageSink):
 
     def _lose(self, cause: str, reason: str, reader: Reader, *more: bytes) -> None:
         for data in (*reader.close(), *more):
-            self.ledger.record(cause, self.uri, None, reason, shown(data).rstrip("\n"))
+            self.ledger.record(cause, self.uri, None, reason, excerpt(data).rstrip("\n"))

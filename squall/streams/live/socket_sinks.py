@@ -15,7 +15,7 @@ from typing import Any
 from squall.contracts import DeadLetterLedger
 from squall.errors import UsageError
 from squall.streams.address import Address
-from squall.streams.dead_letters import LedgerFile
+from squall.streams.dead_letters import DeadLetterFile
 from squall.streams.formats import rdf_messages
 from squall.streams.formats.output_formats import MESSAGES, check_format
 from squall.streams.formats.results import DOCUMENTS
@@ -47,7 +47,7 @@ class SocketSink(StreamSink):
 
     def __init__(self, address: Address) -> None:
         address.only("format", "retry", "tls", *CERTIFICATES)
-        self.ledger: DeadLetterLedger = LedgerFile()
+        self.ledger: DeadLetterLedger = DeadLetterFile()
         place, name = Place(address), address.get("format", "nt")
         check_format(name)
         retry = address.integer("retry", 60_000, least=0)

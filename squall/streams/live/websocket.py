@@ -20,7 +20,7 @@ from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError
 from squall.rdf import Event
 from squall.streams.address import Address
-from squall.streams.dead_letters import LedgerFile
+from squall.streams.dead_letters import DeadLetterFile
 from squall.streams.formats import LONGEST
 from squall.streams.live.base import Lost
 from squall.streams.live.messages import Message, MessageSink, MessageSource
@@ -95,7 +95,7 @@ class WebSocketSink(MessageSink):
         self.target, address = target(address)
         super().__init__(address)
         self.scheme = address.scheme
-        self.ledger: DeadLetterLedger = LedgerFile()
+        self.ledger: DeadLetterLedger = DeadLetterFile()
         self._connection: Any = None
         self._has_sent = False
         self._open = ExitStack()
@@ -104,15 +104,15 @@ class WebSocketSink(MessageSink):
         try:
             self._connect()
         except (OSError, InvalidHandshake) as error:
-            self.refused(error)
+            self.fail(error)
 
     def send(self, data: bytes) -> None:
-        self.insist(lambda: self._sent(data))
+        self.retry_until_done(lambda: self._sent(data))
 
     def flush(self) -> None:
         pass
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         self._open.close()
 
     def _connect(self) -> None:

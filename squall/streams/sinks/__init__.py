@@ -1,4 +1,4 @@
-"""Sinks: where outputs are written. (In which formats: `squall.streams.formats.output_formats`.)"""
+"""Sinks, to which outputs are written: files, standard output, folders. Formats are in `formats.output_formats`."""
 
 from __future__ import annotations
 
@@ -19,64 +19,82 @@ from squall.streams.formats.output_formats import BY_ENDING, LINES, check_format
 from squall.streams.sinks.folders import COLUMNS, FolderSink
 from squall.streams.sinks.patterns import PatternSink, expanded, is_pattern
 
-_BUFFER = 1 << 16  # bytes that are handed to the system at a time: each time costs as much as some lines
+_BUFFER_BYTES = 1 << 16
+"""The size of a file's buffer. Each write to the system costs as much as some lines."""
 
 
 @runtime_checkable
 class Sink(Protocol):
-    """What a plug-in of the group ``squall.sinks`` makes: it is called with an Address and raises UsageError if outputs
-    cannot be written there. Nothing is changed before `start`."""
+    """A sink, to which outputs are written. Plug-ins of the group ``squall.sinks`` create them.
+
+    A plug-in is called with an Address, and raises UsageError if outputs cannot be written there. Nothing is changed
+    before `start`.
+
+    Attributes:
+        uri: The address of the sink, as it was given.
+    """
 
     uri: str
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
-        """Opens it. `resume`: go on after what an earlier run wrote. `prompt`: hand each output on at once."""
+        """Opens the sink.
+
+        Args:
+            resume: Whether to append to the outputs of an earlier run.
+            prompt: Whether to write each output at once, without a buffer.
+        """
         ...
 
-    def write(self, output: Output) -> None: ...
+    def write(self, output: Output) -> None:
+        """Writes one output. Raises SinkError if that fails."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Writes what is buffered, and closes the sink."""
+        ...
 
 
 @runtime_checkable
 class Flushable(Protocol):
-    """A sink that may still hold, or wait to hear of, what it was given."""
+    """A sink that buffers outputs, or waits for their acknowledgements."""
 
     def flush(self) -> None:
-        """Comes back when all that was written is where it should be. Raises SinkError if that fails."""
+        """Returns when all outputs have arrived. Raises SinkError if that fails."""
         ...
 
 
 @runtime_checkable
-class Formatting(Protocol):
-    """A sink whose format keeps something of what was written, such as the answers of an evaluation until all of them
-    are there."""
+class BuffersOutputs(Protocol):
+    """A sink whose format buffers outputs, such as the answers of an evaluation until it is complete."""
 
-    def held(self) -> Any:
-        """That, as what JSON can hold."""
+    def snapshot_buffer(self) -> Any:
+        """Returns the buffered outputs as a JSON value."""
         ...
 
-    def hold(self, buffered: Any) -> None:
-        """Goes on with that; said before anything is written."""
+    def restore_buffer(self, buffered: Any) -> None:
+        """Restores buffered outputs. It is called before anything is written."""
         ...
 
-    def drop(self) -> None:
-        """It is not to be written at the end."""
+    def discard_buffer(self) -> None:
+        """Drops the buffered outputs, so that `close` does not write them."""
         ...
 
 
 @runtime_checkable
 class ReportsDeadLetters(Protocol):
-    """A sink that may lose outputs, and counts them in a ledger: that of the run, if it is given it."""
+    """A sink that may lose outputs, and records them as dead letters.
+
+    Attributes:
+        ledger: Its ledger. A run may replace it by its own.
+    """
 
     ledger: DeadLetterLedger
 
 
 class StreamSink:
-    """Standard output, or a compressed file: written from its beginning to its end.
+    """A sink that writes bytes from beginning to end: standard output, or a compressed file.
 
-    alone: what is written may have to be read without what was before, as on a connection that is made again. Raises
-    SinkError where the system refuses to open or write it.
+    Its methods raise SinkError if the system cannot open or write the file.
     """
 
     def __init__(
@@ -87,42 +105,52 @@ class StreamSink:
         path: Path | None = None,
         alone: bool = False,
     ) -> None:
+        """Creates a sink that is not open yet.
+
+        Args:
+            uri: The address of the sink.
+            format: The name of the format.
+            open: Opens the file. Its argument says whether to append.
+            path: The path of the file, if it has one.
+            alone: Whether what is written must be readable without what was written before, as on a connection that
+                is made again.
+        """
         self.uri = uri
         self.format = format
         self._path = path
         self._open = open
         self._encoder = encoder(format, uri, alone)
-        self._line = self._encoder.write
+        self._encode = self._encoder.write
         self._prompt = False
         self._file: IO[bytes] | None = None
 
     @property
     def file(self) -> IO[bytes]:
-        """The open file; only after `start`."""
+        """The file, which must be open (after `start`)."""
         if self._file is None:
             raise ValueError(f"the sink {self.uri} is not open")
         return self._file
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
-        begun = resume and self._path is not None and self._path.exists() and self._path.stat().st_size > 0
+        has_content = resume and self._path is not None and self._path.exists() and self._path.stat().st_size > 0
         try:
             self._file = self._open(resume)
         except OSError as error:
             self._refused(error)
         self._prompt = prompt
-        self._encoder.begin(begun, self._file.isatty())
+        self._encoder.begin(has_content, self._file.isatty())
 
     def write(self, output: Output) -> None:
-        """Raises SinkError where the format cannot hold the output, or the system refuses it."""
+        """Writes one output. Raises SinkError if the format cannot express it, or the system cannot write it."""
         try:
-            (self._file or self.file).write(self._line(output))
+            (self._file or self.file).write(self._encode(output))
             if self._prompt:
                 self.file.flush()
         except OSError as error:
             self._refused(error)
 
     def flush(self) -> None:
-        """See `Flushable`; what is in the file's buffer is handed to the system."""
+        """Passes the buffer of the file to the system (see `Flushable`)."""
         try:
             self.file.flush()
         except OSError as error:
@@ -138,64 +166,64 @@ class StreamSink:
                 self._refused(error)
 
     def _refused(self, error: OSError) -> NoReturn:
-        """What the system refuses is a SinkError; a reader who has gone is not (BrokenPipeError)."""
+        """Raises SinkError for an error of the system, or BrokenPipeError if the reader is gone."""
         if isinstance(error, BrokenPipeError):
             raise error
         raise SinkError(f"`{self.uri}` cannot be written: {error.strerror}") from error
 
-    def held(self) -> Any:
-        """See `Formatting`."""
-        return self._encoder.save()
+    def snapshot_buffer(self) -> Any:
+        """Returns what the format buffers (see `BuffersOutputs`)."""
+        return self._encoder.snapshot()
 
-    def hold(self, buffered: Any) -> None:
-        self._encoder.recover(buffered)
+    def restore_buffer(self, buffered: Any) -> None:
+        self._encoder.restore(buffered)
 
-    def drop(self) -> None:
+    def discard_buffer(self) -> None:
         self._encoder.begin(True, False)
 
 
 class _PathSink(StreamSink):
-    """A file that goes on in another process where it was (`squall.contracts.CheckpointedSink`)."""
+    """A file whose length is part of a checkpoint (`squall.contracts.CheckpointedSink`)."""
 
-    def save(self, last: bool = False) -> Any:
+    def snapshot(self, last: bool = False) -> Any:
         try:
-            return {"length": self._settled(), "held": self.held()}
+            return {"length": self._synced_length(), "held": self.snapshot_buffer()}
         except OSError as error:
             self._refused(error)
 
-    def recover(self, state: Any) -> None:
-        """Raises SinkError where the file is not the one that was written."""
+    def restore(self, state: Any) -> None:
+        """Truncates the file to the length of a snapshot. Raises SinkError if it is shorter, and thus another file."""
         try:
-            self._cut_back(state["length"])
+            self._truncate_existing(state["length"])
         except OSError as error:
             self._refused(error)
-        self.hold(state["held"])
+        self.restore_buffer(state["held"])
 
-    def _cut_back(self, length: int) -> None:
-        """As `_cut`, of a file that is as long as that at least: it would be filled up with zeros otherwise."""
+    def _truncate_existing(self, length: int) -> None:
+        """Truncates a file that is at least as long as that: the system would fill a shorter one up with zeros."""
         assert self._path is not None
         if (size := self._path.stat().st_size) < length:
             what = f"{length} bytes of it had been written, and it has {size}"
             hint = "a run that is to write another file starts from a new checkpoint"
             raise SinkError(f"`{self.uri}` is not the file that it was: {what}", hint=hint)
-        self._cut(length)
+        self._truncate(length)
 
-    def _settled(self) -> int:
-        """The length of the file, in bytes, when all that was written is on disk."""
+    def _synced_length(self) -> int:
+        """Syncs the file to disk, and returns its length in bytes."""
         raise NotImplementedError
 
-    def _cut(self, length: int) -> None:
-        """Drops what is behind that, and begins anew there."""
+    def _truncate(self, length: int) -> None:
+        """Truncates the file, and continues there."""
         raise NotImplementedError
 
 
 class GzipSink(_PathSink):
-    """A compressed file: it has a part of its own (RFC 1952, section 2.2) for what is between two checkpoints."""
+    """A compressed file, with a gzip member (RFC 1952, section 2.2) for the outputs between two checkpoints."""
 
     _length = 0
-    """That of the parts which are complete."""
+    """The length of the complete members, in bytes."""
 
-    def _settled(self) -> int:
+    def _synced_length(self) -> int:
         assert self._path is not None
         if self.file.tell():
             self.file.close()
@@ -205,7 +233,7 @@ class GzipSink(_PathSink):
             self._file = self._open(True)
         return self._length
 
-    def _cut(self, length: int) -> None:
+    def _truncate(self, length: int) -> None:
         assert self._path is not None
         self.file.close()
         os.truncate(self._path, length)
@@ -215,21 +243,21 @@ class GzipSink(_PathSink):
 
 
 class FileSink(_PathSink):
-    """A plain file: it can also be cut back to where a batch began (`squall.contracts.TruncatableSink`)."""
+    """An uncompressed file, which can be truncated to the start of a batch (`squall.contracts.TruncatableSink`)."""
 
-    def mark(self) -> int:
+    def position(self) -> int:
         self.file.write(self._encoder.end())
-        return self._settled()
+        return self._synced_length()
 
-    def rewind(self, mark: int) -> None:
-        self._cut_back(mark)
+    def truncate(self, position: int) -> None:
+        self._truncate_existing(position)
 
-    def _settled(self) -> int:
+    def _synced_length(self) -> int:
         self.file.flush()
         os.fsync(self.file.fileno())
         return self.file.tell()
 
-    def _cut(self, length: int) -> None:
+    def _truncate(self, length: int) -> None:
         self.file.flush()
         self.file.truncate(length)
         self.file.seek(length)
@@ -237,8 +265,11 @@ class FileSink(_PathSink):
 
 
 def open_path(address: Address) -> Sink:
-    """The sink of a ``file:`` address or a path, a file for each evaluation if ``{time}`` is in it, a folder of files
-    if it ends in ``/``; ``format`` is its one option, ``.gz`` compresses."""
+    """Returns the sink of a ``file:`` address or a path. Raises UsageError if nothing can be written there.
+
+    A path with ``{time}`` is a file for each evaluation. One that ends in ``/`` is a folder of files. ``format`` is the
+    only option; ``.gz`` compresses.
+    """
     address.only("format")
     if address.path.endswith("/"):
         return _folder(address)
@@ -262,14 +293,14 @@ def _folder(address: Address) -> FolderSink:
     format, formats = address.get("format"), (*COLUMNS, *LINES)
     if format not in formats:
         hint = f"formats: {', '.join(formats)}; for example `{address.path}?format=parquet`"
-        raise UsageError(f"the format of the files in the folder `{address.path}` is not told", hint=hint)
+        raise UsageError(f"the address of the folder `{address.path}` does not name the format of its files", hint=hint)
     return FolderSink(address.text, Path(address.path), format)
 
 
 def _opened(uri: str, path: Path, format: str, compressed: bool) -> StreamSink:
     if compressed:
         return GzipSink(uri, format, lambda resume: cast(IO[bytes], gzip.open(path, _mode(resume))), path)
-    return FileSink(uri, format, lambda resume: path.open(_mode(resume), _BUFFER), path)
+    return FileSink(uri, format, lambda resume: path.open(_mode(resume), _BUFFER_BYTES), path)
 
 
 def _write_file(uri: str, path: Path, outputs: Sequence[Output], format: str, compressed: bool) -> None:
@@ -280,7 +311,7 @@ def _write_file(uri: str, path: Path, outputs: Sequence[Output], format: str, co
 
 
 def open_standard_output(address: Address) -> Sink:
-    """Standard output (``-?format=ndjson``), N-Triples unless told otherwise."""
+    """Returns the sink of standard output (``-?format=ndjson``). The default format is N-Triples."""
     address.only("format")
     name = address.get("format", "nt")
     check_format(name)
@@ -288,10 +319,10 @@ def open_standard_output(address: Address) -> Sink:
 
 
 class _StandardOutput(io.BufferedWriter):
-    """Standard output in blocks; closing it leaves the descriptor open."""
+    """A buffer of standard output. Closing it leaves the descriptor open."""
 
     def __init__(self, descriptor: int) -> None:
-        super().__init__(io.FileIO(descriptor, "wb", closefd=False), _BUFFER)
+        super().__init__(io.FileIO(descriptor, "wb", closefd=False), _BUFFER_BYTES)
 
 
 def _mode(resume: bool) -> str:
@@ -299,9 +330,9 @@ def _mode(resume: bool) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Raises UsageError if nothing can be written there."""
+    """Checks that a file can be written. Raises UsageError if not."""
     if path.is_dir():
-        hint = f"a folder of files is told by its last character: `{path}/?format=parquet`"
+        hint = f"the path of a folder of files ends in `/`: `{path}/?format=parquet`"
         raise UsageError(f"`{path}` cannot be written: it is a folder", hint=hint)
     if not path.parent.is_dir():
         raise UsageError(f"`{path}` cannot be written: there is no folder `{path.parent}`")

@@ -1,4 +1,4 @@
-"""The outbox: outputs wait in it until a checkpoint has them, and then go to a sink that could not be cut back."""
+"""The transactional outbox: it buffers outputs until a checkpoint has them, for a sink that cannot be truncated."""
 
 from __future__ import annotations
 
@@ -7,27 +7,30 @@ from typing import Any, Protocol, runtime_checkable
 
 from squall.contracts import Output
 from squall.streams.formats.event_json import as_json, output_of
-from squall.streams.sinks import Flushable, Formatting, Sink
+from squall.streams.sinks import BuffersOutputs, Flushable, Sink
 
 
 @runtime_checkable
 class IdempotentSink(Protocol):
-    """A sink whose messages have names, so that whoever gets one twice can tell, or the sink itself."""
+    """A sink whose messages have names, by which their reader, or the sink itself, recognizes duplicates."""
 
-    def deliver(self, name: str, number: int) -> None:
-        """What is written from now on is the delivery of a number: that of one name and number is always the same."""
+    def begin_delivery(self, name: str, number: int) -> None:
+        """Begins a delivery, to which all further outputs belong.
+
+        Deliveries of the same name and number have the same outputs.
+        """
         ...
 
     def finish(self) -> None:
-        """Writes what its format keeps, complete or not."""
+        """Writes the outputs that its format buffers, complete or not."""
         ...
 
 
 class Outbox:
-    """Holds back what a sink is to get (`squall.contracts.TwoPhaseCommitSink`).
+    """A sink that buffers outputs until they are in a checkpoint (`squall.contracts.TwoPhaseCommitSink`).
 
-    A checkpoint has what waits, and it is handed on when that is on disk. A run that goes on hands on what the last
-    checkpoint has: nobody knows how much of it got there.
+    It writes them to another sink once the checkpoint is on disk. A resumed run writes the outputs of the last
+    checkpoint again, since it is not known how many of them arrived.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -45,24 +48,27 @@ class Outbox:
     def write(self, output: Output) -> None:
         self._waiting.append(output)
 
-    def save(self, last: bool = False) -> Any:
+    def snapshot(self, last: bool = False) -> Any:
+        """Returns the buffered outputs and their delivery as a JSON value: the first phase of a commit."""
         self._number += 1
         self._last = last
-        buffered = self.sink.held() if isinstance(self.sink, Formatting) else None
+        buffered = self.sink.snapshot_buffer() if isinstance(self.sink, BuffersOutputs) else None
         outputs = [as_json(output) for output in self._waiting]
         return {"name": self._name, "number": self._number, "last": last, "held": buffered, "outputs": outputs}
 
-    def recover(self, state: Any) -> None:
+    def restore(self, state: Any) -> None:
+        """Restores the outputs of a snapshot, and commits them."""
         self._name, self._number, self._last = state["name"], state["number"], state["last"]
-        if isinstance(self.sink, Formatting):
-            self.sink.hold(state["held"])
+        if isinstance(self.sink, BuffersOutputs):
+            self.sink.restore_buffer(state["held"])
         self._waiting = [output_of(output) for output in state["outputs"]]
-        self.deliver()
+        self.commit()
 
-    def deliver(self) -> bool:
-        any_ = bool(self._waiting)
+    def commit(self) -> bool:
+        """Writes the buffered outputs to the sink, and returns whether there were any."""
+        is_nonempty = bool(self._waiting)
         if isinstance(self.sink, IdempotentSink):
-            self.sink.deliver(self._name, self._number)
+            self.sink.begin_delivery(self._name, self._number)
         for output in self._waiting:
             self.sink.write(output)
         self._waiting = []
@@ -70,10 +76,10 @@ class Outbox:
             self.sink.finish()
         if isinstance(self.sink, Flushable):
             self.sink.flush()
-        return any_
+        return is_nonempty
 
     def close(self) -> None:
-        """What no checkpoint has is not handed on: a run that goes on makes it again."""
-        if not self._last and isinstance(self.sink, Formatting):
-            self.sink.drop()
+        """Closes the sink. Outputs that no checkpoint has are dropped: a resumed run derives them again."""
+        if not self._last and isinstance(self.sink, BuffersOutputs):
+            self.sink.discard_buffer()
         self.sink.close()

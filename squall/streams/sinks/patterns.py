@@ -56,12 +56,12 @@ class PatternSink:
         if isinstance(answered(output), Evaluated) and _QUERY in self._path:
             self._write(path, self._outputs.pop(path))
 
-    def save(self, last: bool = False) -> Any:
+    def snapshot(self, last: bool = False) -> Any:
         """See `squall.contracts.CheckpointedSink`: what is to be written when time goes on. A file is written as a
         whole, and by a run that goes on as it was."""
         return [as_json(output) for outputs in self._outputs.values() for output in outputs]
 
-    def recover(self, state: Any) -> None:
+    def restore(self, state: Any) -> None:
         for output in map(output_of, state):
             self.write(output)
 

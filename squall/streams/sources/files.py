@@ -64,7 +64,7 @@ class PushesFilterDown(Protocol):
     how far time goes, as long as they come in the order of time; all are checked and counted nevertheless.
     """
 
-    wanted: Collection[Term] | None
+    wanted_predicates: Collection[Term] | None
 
 
 @runtime_checkable
@@ -199,7 +199,7 @@ class FileSource:
         self.messages = self.format.messages
         self.earliest = ALWAYS if self.timed else self.settings.time
         self.reading = Reading()
-        self.wanted: Collection[Term] | None = None
+        self.wanted_predicates: Collection[Term] | None = None
         self.risk = LOST if pipe else ""
         self._place = Place()
         self.ledger = ledger
@@ -223,7 +223,7 @@ class FileSource:
         self._place = Place(*current_offset or ())
 
     def batches(self) -> Iterator[Sequence[Event]]:
-        choice = _choice(self.wanted)
+        choice = _choice(self.wanted_predicates)
         task = Task(self.path, self.settings, self.reading, choice, self._place)
         return read(task, self.format, self.compressed, self.ledger, self._waiting)
 
@@ -256,7 +256,7 @@ class FolderSource:
         self.live = self.follow
         self.risk = ""
         self.reading = Reading()
-        self.wanted: Collection[Term] | None = None
+        self.wanted_predicates: Collection[Term] | None = None
         self._names: list[str] = []
         """The files that have been read, the last of which may go on at the place."""
         self._place = Place()
@@ -287,7 +287,7 @@ class FolderSource:
         self.reading.bytes += sum(path.stat().st_size for path in read if path.exists())
 
     def batches(self) -> Iterator[Sequence[Event]]:
-        choice = _choice(self.wanted)
+        choice = _choice(self.wanted_predicates)
         if self._names and not self._place.ended:
             yield from self._file(str(Path(self.path, self._names[-1])), choice)
         names = set(self._names)

@@ -10,7 +10,7 @@ from squall import rdf
 from squall.contracts import DeadLetterLedger
 from squall.rdf import ALWAYS, FOREVER, Event, Term
 from squall.streams.clock import Clock, EventClock
-from squall.streams.dead_letters import Deferred, RunLedger
+from squall.streams.dead_letters import DeferredLedger, RunLedger
 from squall.streams.formats.event_json import event_of
 from squall.streams.sources.cursors import Cursor, Finite, Live, says
 from squall.streams.sources.files import Acknowledging, PushesFilterDown, Source, Stoppable
@@ -34,13 +34,13 @@ class Sources:
 
     Sources that keep what they bring until it has been worked off (`squall.streams.sources.files.Acknowledging`) are
     told so when the next batch is asked for: all that came of the one before has been handed on by then, unless
-    `settle`, which is called first, raises an error.
+    `flush_sink`, which is called first, raises an error.
 
     sources: each of them, for builders that read them where they run. clock: see `squall.streams.clock`. heartbeat:
     integer ms. ledgers: where each source records what it loses, if they have ledgers of their own: so that what has
     been read and not handed on is not counted as lost yet."""
 
-    settle: Callable[[], None] | None = None
+    flush_sink: Callable[[], None] | None = None
     """Makes sure that what has been written is where it should be; called before anything is acknowledged."""
     ends: Callable[[], None] | None = None
     """Ends the run that reads them elsewhere: then `stop` is its affair."""
@@ -50,7 +50,7 @@ class Sources:
         sources: Sequence[Source],
         clock: Clock | None = None,
         heartbeat: int = 1000,
-        ledgers: Sequence[Deferred] = (),
+        ledgers: Sequence[DeferredLedger] = (),
     ) -> None:
         self.sources = tuple(sources)
         self.clock = clock or EventClock()
@@ -113,8 +113,8 @@ class Sources:
 
     def acknowledge(self, positions: Mapping[int, str] | None = None) -> None:
         """All that has been handed on is worked off; positions: all that had been when these were told."""
-        if self.settle is not None:
-            self.settle()
+        if self.flush_sink is not None:
+            self.flush_sink()
         acknowledged = self.positions() if positions is None else positions
         for number, position in acknowledged.items():
             source = self.sources[number]
@@ -143,7 +143,7 @@ class Sources:
         sizes = [source.size for source in self.sources if source.size is not None]
         return sum(sizes) if len(sizes) == len(self.sources) else None
 
-    def want(self, predicates: Collection[Term]) -> None:
+    def push_down(self, predicates: Collection[Term]) -> None:
         """Says, before reading begins, that no triples are of use but those with one of some predicates: sources may
         then leave out others (`squall.streams.sources.files.PushesFilterDown`), and events that bring none. Not to be
         said where each triple counts, such as for a window of the last so many, nor where each event is an instant of
@@ -151,9 +151,9 @@ class Sources:
         if self._may_choose:
             for source in self.sources:
                 if isinstance(source, PushesFilterDown):
-                    source.wanted = predicates
+                    source.wanted_predicates = predicates
 
-    def adopt(self, ledger: DeadLetterLedger | None) -> None:
+    def set_ledger(self, ledger: DeadLetterLedger | None) -> None:
         """See `squall.contracts.AcceptsDeadLetters`: sources that were given no ledger record what they lose in this
         one."""
         for source in self.sources:
@@ -298,10 +298,10 @@ class Watched(Sources):
         self._begun = begun
         self._seen = on_events
 
-    def want(self, predicates: Collection[Term]) -> None:
+    def push_down(self, predicates: Collection[Term]) -> None:
         """What is seen is all there is."""
         if self._seen is None:
-            super().want(predicates)
+            super().push_down(predicates)
 
     def __iter__(self) -> Iterator[Sequence[Event]]:
         self._begun()

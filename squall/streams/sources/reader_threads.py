@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from squall.rdf import Event
 from squall.streams.clock import Clock
-from squall.streams.dead_letters import Deferred, Loss
+from squall.streams.dead_letters import DeadLetter, DeferredLedger
 from squall.streams.sources.files import Acknowledging, Source
 from squall.streams.sources.reordering import current_offset, original, resume
 
@@ -23,21 +23,21 @@ class Stand(NamedTuple):
 
     position: str = ""
     state: Any = None
-    lost: Sequence[Loss] = ()
+    lost: Sequence[DeadLetter] = ()
 
 
 class Tap:
     """A source and the ledger of its own, if it has one, as whoever reads it sees them. keeps: where it stands is told
     whole, so that what it holds back need not be read again."""
 
-    def __init__(self, source: Source, ledger: Deferred | None = None) -> None:
+    def __init__(self, source: Source, ledger: DeferredLedger | None = None) -> None:
         self.source = source
         self.keeps = False
         self._ledger = ledger
 
     def stand(self) -> Stand:
         """Where the source stands; to be asked by the thread that reads it, behind each batch."""
-        dead_letters = self._ledger.take() if self._ledger else ()
+        dead_letters = self._ledger.drain() if self._ledger else ()
         if not self.keeps:
             return Stand(position_of(self.source), None, dead_letters)
         state = {"statements": self.source.reading.statements, "source": current_offset(self.source)}
@@ -48,10 +48,10 @@ class Tap:
         resume(self.source, state["source"])
         self.source.reading.statements = state["statements"]
 
-    def hand_on(self, dead_letters: Sequence[Loss]) -> None:
+    def hand_on(self, dead_letters: Sequence[DeadLetter]) -> None:
         """The run has come to the batch with which that was lost."""
         if self._ledger is not None:
-            self._ledger.hand_on(dead_letters)
+            self._ledger.forward(dead_letters)
 
 
 class Word(NamedTuple):

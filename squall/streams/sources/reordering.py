@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from squall.contracts import DeadLetterLedger
 from squall.model.windows import duration
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event, Fact, Term, Triple, heartbeat
-from squall.streams.dead_letters import SHOWN
+from squall.streams.dead_letters import MAX_TEXT_LENGTH
 from squall.streams.formats import LONGEST
 from squall.streams.formats.event_json import event_of, fact_of
 from squall.streams.formats.timestamps import moment, property_time
@@ -273,4 +273,4 @@ class TimedByProperty(_Derived):
     def _lose(self, facts: Sequence[Fact], reason: str) -> None:
         for fact in facts:
             self.reading.statements -= 1
-            self.ledger.record("malformed", self.uri, None, reason, str(fact)[:SHOWN])
+            self.ledger.record("malformed", self.uri, None, reason, str(fact)[:MAX_TEXT_LENGTH])
