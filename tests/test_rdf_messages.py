@@ -18,8 +18,8 @@ from squall.errors import SinkError, UsageError
 from squall.rdf import ALWAYS, Boolean, Evaluated, Event, Quad, Solution, Term, Triple, iri, literal
 from squall.sparql_update import datasets
 from squall.streams import DeadLetterFile, open_sink, open_source, open_static
-from squall.streams.formats import BY_NAME, Malformed
-from squall.streams.formats.rdf_messages import Message, messages
+from squall.streams.formats import BY_NAME, Malformed, Message
+from squall.streams.formats.rdf_messages import messages
 from tests import test_durable
 from tests import test_live_http as http
 from tests.laws import examples_of

@@ -20,7 +20,8 @@ from squall.rdf import Event, Triple, iri
 from squall.streams import DeadLetterFile, FolderSource, open_source
 from squall.streams.formats import reading
 from squall.streams.sources import files, reader_process
-from squall.streams.sources.files import FileSource, read_here
+from squall.streams.sources.file_reading import ReadTask, read_file
+from squall.streams.sources.files import FileSource
 from tests.laws import examples_of
 
 E = "http://example.org/"
@@ -57,8 +58,8 @@ def others(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return anys[-1]
 
     monkeypatch.setattr(reader_process, "Popen", noted)
-    monkeypatch.setattr(reader_process, "LONG", 0)
-    monkeypatch.setattr(reader_process, "_PATIENCE", 60.0)
+    monkeypatch.setattr(reader_process, "MIN_BYTES_FOR_PROCESS", 0)
+    monkeypatch.setattr(reader_process, "_START_TIMEOUT_S", 60.0)
     monkeypatch.setattr(reader_process, "_cores", lambda: 2)
     monkeypatch.setattr(reading, "_CHUNK", CHUNK)
     return anys
@@ -116,11 +117,11 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What is read in this process, in whole or in part."""
     anys: list[Any] = []
 
-    def noted(task: reader_process.Task, *other_items: Any) -> Any:
+    def noted(task: ReadTask, *other_items: Any) -> Any:
         anys.append(task.place.offset)
-        return read_here(task, *other_items)
+        return read_file(task, *other_items)
 
-    monkeypatch.setattr(files, "read_here", noted)
+    monkeypatch.setattr(files, "read_file", noted)
     return anys
 
 
@@ -230,7 +231,7 @@ def test_whoever_stops_leaves_no_process_behind(tmp_path: Path, others: list[Any
 
 
 def test_a_file_that_has_ended_before_it_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader_process, "_PATIENCE", 0.0)
+    monkeypatch.setattr(reader_process, "_START_TIMEOUT_S", 0.0)
     path = tmp_path / "a.ntt"
     path.write_text(text([0]))
     compare(path)
@@ -240,9 +241,9 @@ def test_when_no_process_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = tmp_path / "a.ntt"
     path.write_text(text([0]))
     list(opened(path, "no", Losses()).batches())
-    monkeypatch.setattr(reader_process, "LONG", path.stat().st_size + 1)
+    monkeypatch.setattr(reader_process, "MIN_BYTES_FOR_PROCESS", path.stat().st_size + 1)
     list(opened(path, "yes", Losses()).batches())
-    monkeypatch.setattr(reader_process, "LONG", path.stat().st_size)
+    monkeypatch.setattr(reader_process, "MIN_BYTES_FOR_PROCESS", path.stat().st_size)
     monkeypatch.setattr(reader_process, "_cores", lambda: 1)
     list(opened(path, "yes", Losses()).batches())
     assert not others

@@ -21,6 +21,7 @@ from squall.streams.sources.merge import Sources, Watched
 from squall.streams.sources.reordering import Ordered, TimedByProperty
 
 __all__ = [
+    "Address",
     "DeadLetterFile",
     "FileSink",
     "FileSource",

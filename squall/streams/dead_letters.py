@@ -21,8 +21,8 @@ MAX_TEXT_LENGTH = 500
 class DeadLetterFile:
     """A ledger that counts dead letters by cause and source, and writes each to a file as a line of JSON.
 
-    A line is ``{"cause", "source", "line", "reason", "text"}``. The cause is ``malformed``, ``late``, or another word of the
-    source or sink that records it. The line number is from 1, or null. The ledger may be used from several threads.
+    A line is ``{"cause", "source", "line", "reason", "text"}``. The cause is ``malformed``, ``late``, or another word.
+    The line number is from 1, or null. The ledger may be used from several threads.
 
     Attributes:
         counts: The number of dead letters by cause and source.

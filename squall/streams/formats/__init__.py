@@ -16,7 +16,7 @@ from functools import partial
 from hashlib import blake2b
 from importlib.util import find_spec
 from itertools import chain, groupby, repeat
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import pyoxigraph
 from pyoxigraph import RdfFormat
@@ -83,8 +83,25 @@ BY_NAME = {format.name: format for format in FORMATS}
 _BY_ENDING = {ending: format for format in FORMATS for ending in format.endings}
 
 
+class Message(NamedTuple):
+    """The statements of one message of a log (`squall.streams.formats.rdf_messages`), and its time.
+
+    Attributes:
+        statements: Its triples and quads.
+        time: Its time in integer ms, or None if it has none.
+    """
+
+    statements: list[Statement]
+    time: int | None = None
+
+
 class Malformed(Exception):
-    """A document that is broken from `line` (from 1; None if unknown) on."""
+    """A syntax error in a document, from which on nothing can be read.
+
+    Attributes:
+        reason: What is wrong.
+        line: The line number, from 1, or None if it is unknown.
+    """
 
     def __init__(self, reason: str, line: int | None) -> None:
         super().__init__(reason, line)

@@ -9,7 +9,9 @@ from typing import Any
 from urllib.parse import quote
 
 from squall.contracts import Output
+from squall.errors import SinkError
 from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple, iri, term
+from squall.streams.formats import Statement
 from squall.streams.formats.event_json import as_json, output_of
 
 Answer = Fact | Quad | Solution | Boolean
@@ -103,6 +105,27 @@ def cells(answer: Answer) -> tuple[tuple[str, ...], Sequence[Term | None]]:
             return ("boolean",), (Term(str(answer)),)
         case Atom(relation=relation, arguments=arguments):
             return ("relation", *(f"argument{number + 1}" for number in range(len(arguments)))), (relation, *arguments)
+
+
+def statements_of(evaluation: Evaluation) -> list[Statement]:
+    """Returns the triples and quads of an evaluation. Raises SinkError if it has anything else."""
+    statements: list[Statement] = []
+    for row in evaluation.bindings:
+        match row:
+            case {"subject": s, "predicate": p, "object": o, "graph": g} if len(row) == 4:
+                statements.append(Quad(s, p, o, g))
+            case {"subject": s, "predicate": p, "object": o} if len(row) == 3:
+                statements.append(Triple(s, p, o))
+            case _:
+                raise _not_only_statements(evaluation)
+    if evaluation.boolean is not None:
+        raise _not_only_statements(evaluation)
+    return statements
+
+
+def _not_only_statements(evaluation: Evaluation) -> SinkError:
+    hint = "the format `ndjson-evaluations` holds all"
+    return SinkError(f"`{evaluation.query}` makes other things than triples and quads", hint=hint)
 
 
 def time_text(time: int) -> str:

@@ -24,11 +24,9 @@ from pyjelly.serialize.ioutils import write_delimited
 from squall.contracts import Output
 from squall.errors import SinkError
 from squall.rdf import Evaluated, Quad, Term, Triple, iri_text, is_blank, is_iri, parts
-from squall.streams.formats import LONGEST, TRIPLE_TERMS, Malformed, Statement, placed, relabel, suffix
+from squall.streams.formats import LONGEST, TRIPLE_TERMS, Malformed, Message, Statement, placed, relabel, suffix
 from squall.streams.formats.encoders import EvaluationLines
-from squall.streams.formats.evaluations import Evaluation, answered, time_text
-from squall.streams.formats.rdf_messages import Message
-from squall.streams.formats.rdf_messages import statements as statements_of
+from squall.streams.formats.evaluations import Evaluation, answered, statements_of, time_text
 from squall.streams.formats.timestamps import time_of
 
 TIME = "time"

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import IO, NamedTuple
+from typing import IO
 
 import pyoxigraph
 from pyoxigraph import RdfFormat
 
 from squall.contracts import Output
-from squall.errors import SinkError
-from squall.rdf import Quad, Triple
 from squall.streams.formats import (
     LONGEST,
     Format,
     Malformed,
-    Statement,
+    Message,
     bounded,
     placed,
     reason_of,
@@ -30,7 +28,7 @@ from squall.streams.formats import (
     suffix,
 )
 from squall.streams.formats.encoders import EvaluationLines
-from squall.streams.formats.evaluations import Evaluation
+from squall.streams.formats.evaluations import Evaluation, statements_of
 from squall.streams.formats.graphs import TriG
 
 _CHUNK = 1 << 17
@@ -56,13 +54,6 @@ _WORD = re.compile(rb"(?i:MESSAGE)")
 """What every delimiter has in it."""
 _SPLIT = 6  # bytes of that which may be at the end of a chunk
 _VERSION = re.compile(rb"""^[ \t]*VERSION[ \t]*("[^"\n]*"|'[^'\n]*')[ \t]*(?=#|\r?$)""", re.MULTILINE)
-
-
-class Message(NamedTuple):
-    """What a message says. time (integer ms): None where it has none."""
-
-    statements: list[Statement]
-    time: int | None = None
 
 
 # Reading
@@ -145,37 +136,16 @@ def _texts(input: IO[bytes]) -> Iterator[tuple[int, bytes] | None]:
 # Writing
 
 
-def statements(evaluation: Evaluation) -> list[Statement]:
-    """The triples and quads of an evaluation. Raises SinkError where it holds anything else."""
-    result: list[Statement] = []
-    for row in evaluation.bindings:
-        match row:
-            case {"subject": s, "predicate": p, "object": o, "graph": g} if len(row) == 4:
-                result.append(Quad(s, p, o, g))
-            case {"subject": s, "predicate": p, "object": o} if len(row) == 3:
-                result.append(Triple(s, p, o))
-            case _:
-                raise _no_statement(evaluation)
-    if evaluation.boolean is not None:
-        raise _no_statement(evaluation)
-    return result
-
-
-def _no_statement(evaluation: Evaluation) -> SinkError:
-    hint = "the format `ndjson-evaluations` holds all"
-    return SinkError(f"`{evaluation.query}` makes other things than triples and quads", hint=hint)
-
-
 def lines(evaluation: Evaluation) -> bytes:
     """An evaluation as N-Triples, or N-Quads where it has quads."""
-    return "".join(f"{statement}\n" for statement in statements(evaluation)).encode()
+    return "".join(f"{statement}\n" for statement in statements_of(evaluation)).encode()
 
 
 def trig(evaluation: Evaluation) -> bytes:
     """An evaluation as TriG: a graph, of which is said when it was generated."""
     encoder = TriG()
     chunks = [
-        encoder.write(Output(statement, evaluation.time, evaluation.query)) for statement in statements(evaluation)
+        encoder.write(Output(statement, evaluation.time, evaluation.query)) for statement in statements_of(evaluation)
     ]
     return b"".join((*chunks, encoder.end()))
 

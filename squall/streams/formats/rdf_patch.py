@@ -18,8 +18,7 @@ from pyoxigraph import RdfFormat
 from squall.rdf import XSD_STRING, Event, parts, term
 from squall.streams.dead_letters import MAX_TEXT_LENGTH
 from squall.streams.formats import Statement, in_graphs, parse_block
-from squall.streams.formats.evaluations import Evaluation, time_text
-from squall.streams.formats.rdf_messages import statements
+from squall.streams.formats.evaluations import Evaluation, statements_of, time_text
 from squall.streams.formats.timestamps import moment, time_of
 
 Lose = Callable[[int, str, str], None]
@@ -167,5 +166,5 @@ def _time(text: str) -> int:
 def transaction(evaluation: Evaluation) -> bytes:
     """An evaluation as a transaction that adds it; nothing if there is nothing in it. Raises SinkError where it has
     other things than triples and quads."""
-    rows = "".join(f"A {statement}\n" for statement in statements(evaluation))
+    rows = "".join(f"A {statement}\n" for statement in statements_of(evaluation))
     return f'H time "{time_text(evaluation.time)}" .\nTX .\n{rows}TC .\n'.encode() if rows else b""

@@ -12,6 +12,7 @@ from squall.streams.dead_letters import excerpt
 from squall.streams.formats import (
     Format,
     Malformed,
+    Message,
     Statement,
     Timed,
     in_graphs,
@@ -21,7 +22,7 @@ from squall.streams.formats import (
 )
 from squall.streams.formats.fast_ntriples import Choice, events
 from squall.streams.formats.parsing import parse_document
-from squall.streams.formats.rdf_messages import Message, messages
+from squall.streams.formats.rdf_messages import messages
 from squall.streams.formats.rdf_patch import Patch
 from squall.streams.formats.timestamps import property_time
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import stat
 import threading
-import zlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import astuple, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
@@ -18,10 +17,10 @@ from squall.rdf import ALWAYS, Event, Term
 from squall.streams.address import Address
 from squall.streams.formats import LONGEST, Format, infer_format, named
 from squall.streams.formats.fast_ntriples import Choice
-from squall.streams.formats.reading import Place, Reading, Settings, begins_there, decoded
+from squall.streams.formats.reading import Place, Reading, Settings, begins_there
 from squall.streams.sources import reader_process
-from squall.streams.sources.byte_streams import Waiting, opened
-from squall.streams.sources.reader_process import Task
+from squall.streams.sources.byte_streams import Waiting
+from squall.streams.sources.file_reading import Batches, ReadTask, read_file
 
 EVERYWHERE = ("window", "lateness")
 """Options that sources of every scheme have; `squall.streams.open_source` sees to them, and to ``time=<property>``."""
@@ -224,8 +223,8 @@ class FileSource:
 
     def batches(self) -> Iterator[Sequence[Event]]:
         choice = _choice(self.wanted_predicates)
-        task = Task(self.path, self.settings, self.reading, choice, self._place)
-        return read(task, self.format, self.compressed, self.ledger, self._waiting)
+        task = ReadTask(self.path, self.settings, self.reading, choice, self._place)
+        return _batches(task, self.format, self.compressed, self.ledger, self._waiting)
 
     def _check_follow(self, pipe: bool) -> None:
         """Raises UsageError where nothing can be added to what there is."""
@@ -315,8 +314,8 @@ class FolderSource:
         if format.removals and not self.removals:
             self.ledger.record("malformed", path, None, "removals were not announced by `format=rdfp`", "")
             return
-        task = Task(path, self.settings, self.reading, choice, self._place)
-        yield from read(task, format, compressed, self.ledger)
+        task = ReadTask(path, self.settings, self.reading, choice, self._place)
+        yield from _batches(task, format, compressed, self.ledger)
 
 
 def open_path(address: Address, ledger: DeadLetterLedger, time: int = 0) -> Source:
@@ -335,34 +334,14 @@ def _choice(predicates: Collection[Term] | None) -> Choice | None:
     return None if predicates is None else Choice(predicates)
 
 
-def read(
-    task: Task, format: Format, compressed: bool, ledger: DeadLetterLedger, waiting: Waiting | None = None
-) -> Iterator[Sequence[Event]]:
-    """The events of one file, a batch for each block at hand. waiting: for what it may keep its reader waiting. Raises
-    SourceError if it cannot be read."""
-    read_in_process = partial(read_here, task, format, compressed, ledger, waiting)
-    return (
-        reader_process.read(task, ledger, read_in_process)
-        if waiting is None and task.is_long(format)
-        else read_in_process()
-    )
-
-
-def read_here(
-    task: Task, format: Format, compressed: bool, ledger: DeadLetterLedger, waiting: Waiting | None = None
-) -> Iterator[Sequence[Event]]:
-    """The same, in this process."""
-    path, place = task.path, task.place
-    try:
-        with opened(path, task.reading, compressed, waiting) as file:
-            if place.offset and begins_there(format) and not file.pass_over(place.offset):
-                raise SourceError(f"`{path}` is not what it was when {place.offset} bytes of it had been read")
-            base = None if path == "-" else Path(path).absolute().as_uri()
-            stream = cast(IO[bytes], file)
-            yield from decoded(stream, path, format, task.settings, ledger, task.reading, task.choice, base, place)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SourceError(f"`{path}` cannot be read: {reason}") from error
+def _batches(
+    task: ReadTask, format: Format, compressed: bool, ledger: DeadLetterLedger, waiting: Waiting | None = None
+) -> Batches:
+    """Reads a file, in a process of its own if that is worthwhile. The arguments are those of `read_file`."""
+    read_here = partial(read_file, task, format, compressed, ledger, waiting)
+    if waiting is None and reader_process.is_worthwhile(task, format):
+        return reader_process.read_ahead(task, ledger, read_here)
+    return read_here()
 
 
 def _settings(address: Address, time: int) -> Settings:

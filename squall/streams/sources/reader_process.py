@@ -1,8 +1,8 @@
-"""A long file is read by a process of its own, ahead of the work that is done on what it says.
+"""Reads a long file in a process of its own, ahead of this process, which evaluates the events.
 
-Such a process needs a moment to start: until then the file is read here. It goes on where that was, and sends what it
-has made of each block, what went to the ledger, and how far it has come. Should it end before the file does, for
-whatever reason, the rest is read here again. So what comes of a file is the same.
+The process needs a moment to start. Until then, this process reads the file. The other one continues at its position,
+and sends the events, the dead letters and the new position of each block. If it ends before the file does, for whatever
+reason, this process reads the rest. So the events are the same as without it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import signal
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from itertools import chain
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -24,79 +23,84 @@ from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError
 from squall.rdf import ALWAYS, Event
 from squall.streams.formats import Format, infer_format
-from squall.streams.formats.fast_ntriples import Choice
-from squall.streams.formats.reading import Place, Reading, Settings, begins_there
+from squall.streams.formats.reading import Place, Reading, begins_there
+from squall.streams.sources.file_reading import Batches, ReadTask, read_file
 
-LONG = 1 << 26
-"""So many bytes that are left to read make a process worth while."""
-_PATIENCE = 0.0
-"""For how long (s) it is waited for after each block: not at all."""
-Batches = Iterator[Sequence[Event]]
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is to be read of a file, and how far that has come."""
-
-    path: str
-    settings: Settings
-    reading: Reading
-    choice: Choice | None
-    place: Place
-
-    def is_long(self, format: Format) -> bool:
-        """Whether there is enough left to read, and a core to do it."""
-        if not (self.settings.ahead and format.timed and begins_there(format)) or os.name != "posix":
-            return False
-        with suppress(OSError):  # which will come up where it is read
-            return os.path.getsize(self.path) - self.place.offset >= LONG and bool(sys.executable) and _cores() > 1
-        return False
-
-    def go_on(self, block: _Block) -> None:
-        """This is as far as another process has come."""
-        vars(self.reading).update(vars(block.reading))
-        vars(self.place).update(vars(block.place))
-        if self.choice is not None:
-            self.choice.latest = block.latest
+MIN_BYTES_FOR_PROCESS = 1 << 26
+"""The number of bytes still to read from which on a process is worth its cost."""
+_START_TIMEOUT_S = 0.0
+"""The seconds to wait, after each block, for the process to have started: none."""
 
 
 class _Block(NamedTuple):
-    """What has been made of a block (or of several that brought nothing), and how far the task is then."""
+    """The events of a block (or of several, if the first ones have none), and the state of the task after it.
+
+    Attributes:
+        batch: The events.
+        dead_letters: The arguments of `DeadLetterLedger.record`, for each dead letter.
+        reading: The counts of the source.
+        place: The position in the file.
+        latest: The latest time of a triple that was left out (`Choice.latest`).
+    """
 
     batch: Sequence[Event]
-    losses: Sequence[tuple[Any, ...]]
+    dead_letters: Sequence[tuple[Any, ...]]
     reading: Reading
     place: Place
     latest: int
 
 
-def read(task: Task, ledger: DeadLetterLedger, read_in_process: Callable[[], Batches]) -> Batches:
-    """The batches that `here` reads in this process, in the same order, most of them read by another one."""
+def is_worthwhile(task: ReadTask, format: Format) -> bool:
+    """Returns whether there is enough left to read for a process of its own, and a core to run it."""
+    if not (task.settings.ahead and format.timed and begins_there(format)) or os.name != "posix":
+        return False
+    with suppress(OSError):  # reading the file raises it again
+        remaining_bytes = os.path.getsize(task.path) - task.place.offset
+        return remaining_bytes >= MIN_BYTES_FOR_PROCESS and bool(sys.executable) and _cores() > 1
+    return False
+
+
+def read_ahead(task: ReadTask, ledger: DeadLetterLedger, read_here: Callable[[], Batches]) -> Batches:
+    """Yields the batches of a file, most of which another process reads.
+
+    Args:
+        task: What to read, and from where.
+        ledger: The ledger for malformed statements.
+        read_here: Reads the same batches in this process.
+    """
     start = task.reading.bytes
-    with _Other() as other:
-        with closing(cast(Generator[Sequence[Event]], read_in_process())) as batches:
+    with _ReaderProcess() as process:
+        with closing(cast(Generator[Sequence[Event]], read_here())) as batches:
             for batch in batches:
                 yield batch
-                if other.is_ready():
+                if process.is_ready():
                     break
             else:
                 return
-        task.reading.bytes = start  # they are counted again, as they are passed over
-        for block in other.blocks(task):
-            for loss in block.losses:
-                ledger.record(*loss)
-            task.go_on(block)
+        task.reading.bytes = start  # the process counts these bytes again when it skips them
+        for block in process.blocks(task):
+            for dead_letter in block.dead_letters:
+                ledger.record(*dead_letter)
+            _advance(task, block)
             if block.batch:
                 yield block.batch
     if not task.place.ended:
         task.reading.bytes = start
-        yield from read_in_process()
+        yield from read_here()
 
 
-class _Other:
-    """The process that reads."""
+def _advance(task: ReadTask, block: _Block) -> None:
+    """Sets the state of a task to that after a block."""
+    vars(task.reading).update(vars(block.reading))
+    vars(task.place).update(vars(block.place))
+    if task.choice is not None:
+        task.choice.latest = block.latest
 
-    def __enter__(self) -> _Other:
+
+class _ReaderProcess:
+    """The process that reads ahead, as this process sees it."""
+
+    def __enter__(self) -> _ReaderProcess:
         self.pipe, child_end = Pipe()
         number = child_end.fileno()
         code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main({number})"
@@ -110,10 +114,11 @@ class _Other:
         self.process.wait()
 
     def is_ready(self) -> bool:
-        return self.pipe.poll(_PATIENCE)
+        """Returns whether the process has started."""
+        return self.pipe.poll(_START_TIMEOUT_S)
 
-    def blocks(self, task: Task) -> Iterator[_Block]:
-        """What it sends, until the file or the process ends."""
+    def blocks(self, task: ReadTask) -> Iterator[_Block]:
+        """Yields the blocks that the process sends, until the file or the process ends."""
         with suppress(EOFError, OSError):  # the process has ended, maybe in the middle of a block
             self.pipe.recv()
             self.pipe.send(task)
@@ -122,42 +127,44 @@ class _Other:
 
 
 def main(number: int) -> None:
-    """The process that reads. number: of the pipe's end that it has."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who reads what is sent sees to that
-    gc.disable()  # nothing that is made here leads back to itself
+    """Runs in the process that reads ahead.
+
+    Args:
+        number: The file descriptor of its end of the pipe.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process handles it
+    gc.disable()  # reading creates no reference cycles
     pipe = Connection(number)
-    with suppress(EOFError, ConnectionError):  # the other end is not interested any more
+    with suppress(EOFError, ConnectionError):  # the main process has closed its end
         pipe.send(None)
-        task: Task = pipe.recv()
-        with suppress(SourceError):  # which will come up where the rest is read
+        task: ReadTask = pipe.recv()
+        with suppress(SourceError):  # the main process meets it again when it reads the rest
             for block in _blocks(task):
                 pipe.send(block)
             pipe.send(None)
 
 
-def _blocks(task: Task) -> Iterator[_Block]:
-    from squall.streams.sources.files import read_here  # which imports this module
-
-    losses = _Losses()
-    for batch in chain(read_here(task, *infer_format(task.path, task.settings.format), losses), [()]):
+def _blocks(task: ReadTask) -> Iterator[_Block]:
+    ledger = _BufferingLedger()
+    for batch in chain(read_file(task, *infer_format(task.path, task.settings.format), ledger), [()]):
         latest = task.choice.latest if task.choice is not None else ALWAYS
-        yield _Block(batch, losses.taken(), task.reading, task.place, latest)
+        yield _Block(batch, ledger.drain(), task.reading, task.place, latest)
 
 
-class _Losses:
-    """A ledger for another process."""
+class _BufferingLedger:
+    """A ledger that buffers dead letters, to send them to the main process."""
 
     def __init__(self) -> None:
         self.records: list[tuple[Any, ...]] = []
 
-    def record(self, *loss: Any) -> None:
-        self.records.append(loss)
+    def record(self, *fields: Any) -> None:
+        self.records.append(fields)
 
-    def taken(self) -> Sequence[tuple[Any, ...]]:
+    def drain(self) -> Sequence[tuple[Any, ...]]:
         records, self.records = self.records, []
         return records
 
 
 def _cores() -> int:
-    """How many cores this process may use."""
+    """Returns how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

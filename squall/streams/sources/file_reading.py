@@ -1,0 +1,66 @@
+"""Reads one file to batches of events: the part that this process and a process that reads ahead have in common."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from squall.contracts import DeadLetterLedger
+from squall.errors import SourceError
+from squall.rdf import Event
+from squall.streams.formats import Format
+from squall.streams.formats.fast_ntriples import Choice
+from squall.streams.formats.reading import Place, Reading, Settings, begins_there, decoded
+from squall.streams.sources.byte_streams import Waiting, opened
+
+Batches = Iterator[Sequence[Event]]
+
+
+@dataclass(frozen=True)
+class ReadTask:
+    """What to read of a file, and how far it has been read.
+
+    Attributes:
+        path: The file, or ``-`` for standard input.
+        settings: The settings of its source.
+        reading: The counts of its source. They change while it is read.
+        choice: The predicates of the triples to read, or None for all.
+        place: The position in the file, which changes while it is read.
+    """
+
+    path: str
+    settings: Settings
+    reading: Reading
+    choice: Choice | None
+    place: Place
+
+
+def read_file(
+    task: ReadTask, format: Format, compressed: bool, ledger: DeadLetterLedger, waiting: Waiting | None = None
+) -> Batches:
+    """Yields the events of one file in this process, one batch for each block that is available.
+
+    Args:
+        task: What to read, and from where.
+        format: The format of the file.
+        compressed: Whether the file is compressed.
+        ledger: The ledger for malformed statements.
+        waiting: How to wait for more bytes if the file is live; None if it is not.
+
+    Raises:
+        SourceError: The file cannot be read, or is another than the one in which reading began.
+    """
+    path, place = task.path, task.place
+    try:
+        with opened(path, task.reading, compressed, waiting) as file:
+            if place.offset and begins_there(format) and not file.pass_over(place.offset):
+                raise SourceError(f"`{path}` is not what it was when {place.offset} bytes of it had been read")
+            base = None if path == "-" else Path(path).absolute().as_uri()
+            stream = cast(IO[bytes], file)
+            yield from decoded(stream, path, format, task.settings, ledger, task.reading, task.choice, base, place)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SourceError(f"`{path}` cannot be read: {reason}") from error
