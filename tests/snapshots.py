@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from squall.builders.runtime.operators import Operator, operator
-from squall.builders.runtime.operators.state import Index, Stateful, Waiting
+from squall.builders.runtime.operators.state import BufferedBatches, DeltaIndex, Stateful
 from squall.builders.runtime.zset import Delta, Row
 from squall.model import Source
 from squall.plan import Input, Node, Plan
@@ -72,7 +72,7 @@ def _be_eager(part: Any) -> None:
     part.limit = part.full = 0
     for result in vars(part).values():
         for inner in result if isinstance(result, tuple) else (result,):
-            if isinstance(inner, Stateful | Index | Waiting):
+            if isinstance(inner, Stateful | DeltaIndex | BufferedBatches):
                 _be_eager(inner)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall.builders.runtime.alpha import Alpha, Matched, kind
+from squall.builders.runtime.alpha import AlphaNetwork, Matched, kind
 from squall.builders.runtime.operators import stateless
 from squall.builders.runtime.zset import Delta, Row
 from squall.functions.values import value_key
@@ -103,15 +103,15 @@ MATCHES = st.lists(
 def test_each_fact_reaches_the_matches_that_it_fits(
     matches: list[tuple[Cell, ...]], facts: list[tuple[str, ...]]
 ) -> None:
-    alpha = Alpha(plan(matches), "read")
+    alpha = AlphaNetwork(plan(matches), "read")
     assert told(alpha.rows([entry(*fact) for fact in facts])) == expected(matches, facts)
 
 
 @given(matches=MATCHES, facts=st.lists(triples | atoms, max_size=8))
 @settings(max_examples=examples_of(60), deadline=None)
 def test_facts_may_come_in_boxes(matches: list[tuple[Cell, ...]], facts: list[tuple[str, ...]]) -> None:
-    """As `squall.builders.runtime.operators.scan.Facts` has them."""
-    alpha = Alpha(plan(matches), "read")
+    """As `squall.builders.runtime.operators.scan.ScannedFacts` has them."""
+    alpha = AlphaNetwork(plan(matches), "read")
     boxes: dict[Term, list[Delta]] = {}
     full_result = [entry(*fact) for fact in facts if fact[0][0] != "@"]
     for item in full_result:
@@ -149,14 +149,14 @@ def test_what_rules_make_reaches_the_same_matches(
         emits, ends, templates = emits[:1], [], templates[:1]
     nodes = (*start, *emits, *ends)
     facts = [made(template, row) for template in templates for row in rows]
-    alpha = Alpha(plan(matches, *nodes), nodes[-1].id)
+    alpha = AlphaNetwork(plan(matches, *nodes), nodes[-1].id)
     assert told(alpha.rows([entry(*fact, rule="r") for fact in facts])) == expected(matches, facts)
 
 
 def test_a_node_that_reads_another_twice_gets_its_deltas_twice() -> None:
     """The set behind it makes these one again."""
     nodes = Node("read", ops.Scan(Source())), Node("0", ops.Match((0, A, 1)), (Input("read"), Input("read")))
-    assert told(Alpha(Plan(nodes), "read").rows([entry(A, A, B)])) == {"0": Counter({(A, B): 2})}
+    assert told(AlphaNetwork(Plan(nodes), "read").rows([entry(A, A, B)])) == {"0": Counter({(A, B): 2})}
 
 
 def test_what_is_known_to_fit_is_not_looked_at_again() -> None:
@@ -170,7 +170,7 @@ def test_a_fact_meets_only_what_it_fits_however_many_rules_there_are(many: int) 
     matches: list[tuple[Cell, ...]] = [(0, Term(f"<urn:p{n}>"), 1) for n in range(many)]
     matches += [(0, A, Term(f"<urn:o{n}>")) for n in range(many)]
     matches += [(0, B, Value(Term(f'"{n}"'))) for n in range(many)]
-    alpha = Alpha(plan(matches), "read")
+    alpha = AlphaNetwork(plan(matches), "read")
     rows = list(alpha.rows([entry(A, "<urn:p7>", C), entry(C, A, "<urn:o7>"), entry(C, B, '"7"')]))
     assert dict(rows) == {
         "7": [(A, C, 3, FOREVER, 1)], str(many + 7): [(C, 3, FOREVER, 1)], str(2 * many + 7): [(C, 3, FOREVER, 1)]

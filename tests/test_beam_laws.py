@@ -55,7 +55,7 @@ def moved(plan: Plan, events: list[Event], facts: list[Event], cuts: list[int]) 
     """What comes of them micro-batch by micro-batch, each of which another instance works off."""
     with pytest.MonkeyPatch.context() as patched:
         anew(patched)
-        patched.setattr("squall.builders.beam.live_pipeline.COMPACT", 2)
+        patched.setattr("squall.builders.beam.live_pipeline.COMPACTION_INTERVAL_BATCHES", 2)
         return live(plan, events, facts, cuts)
 
 

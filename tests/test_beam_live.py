@@ -183,7 +183,7 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_plan_stays_in_memory_or_is_restored_from_files(
     program: str, stays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("squall.builders.beam.live_pipeline.COMPACT", 2)
+    monkeypatch.setattr("squall.builders.beam.live_pipeline.COMPACTION_INTERVAL_BATCHES", 2)
     one_by_one(monkeypatch)
     if not stays:
         anew(monkeypatch)
@@ -199,7 +199,7 @@ def test_the_plan_stays_in_memory_or_is_restored_from_files(
 
 
 def test_state_files_are_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.builders.beam.live_pipeline.COMPACT", 2)
+    monkeypatch.setattr("squall.builders.beam.live_pipeline.COMPACTION_INTERVAL_BATCHES", 2)
     one_by_one(monkeypatch)
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena", window="RANGE 3ms"))
     most = 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from squall.builders.runtime.operators.scan import Facts, ScanOperator
+from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
 from squall.rdf import Columns
 from tests.bench import __main__ as bench
 from tests.bench import data, ours, peers, report
@@ -98,8 +98,10 @@ def test_a_stream_in_memory_is_given_as_columns_or_as_events(name: str, tmp_path
 def test_the_form_of_a_run_says_what_it_is_given(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
-    def noted(name: str, read_as: Callable[[ScanOperator, Any], Facts]) -> Callable[[ScanOperator, Any], Facts]:
-        def reading(reader: ScanOperator, batch: Any) -> Facts:
+    def noted(
+        name: str, read_as: Callable[[ScanOperator, Any], ScannedFacts]
+    ) -> Callable[[ScanOperator, Any], ScannedFacts]:
+        def reading(reader: ScanOperator, batch: Any) -> ScannedFacts:
             read.append(name)
             return read_as(reader, batch)
 

@@ -80,7 +80,7 @@ def test_each_answer_is_there_once(
     tried = set()
     for seed in range(many):
         draw = Random(seed)
-        monkeypatch.setattr(micro_batch, "COMPACT", draw.choice([1, 2, 100]))
+        monkeypatch.setattr(micro_batch, "COMPACTION_INTERVAL_BATCHES", draw.choice([1, 2, 100]))
         streamed = [entry for entry in entries if draw.random() < 0.4]
         spread = choose_broadcast(plan, dict.fromkeys(entries, 1), streamed, 1000)
         tried.add(spread)

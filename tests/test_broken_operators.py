@@ -14,7 +14,7 @@ from squall.builders.local import job
 from squall.builders.runtime import alpha, dataflow
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.operators import Operator, operator, stateless
-from squall.builders.runtime.operators.count_window import Counted
+from squall.builders.runtime.operators.count_window import CountWindowContent
 from squall.builders.runtime.operators.distinct import AppendOnlyDistinct, DRedDistinct, RetractableDistinct
 from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.stateless import StatelessOperator
@@ -435,11 +435,11 @@ def _endless(patch: pytest.MonkeyPatch) -> None:
 
 
 def _miscounted(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Counted, "come", _late(Counted.come))
+    patch.setattr(CountWindowContent, "come", _late(CountWindowContent.come))
 
 
 def _late(come: Callable[..., Iterator[Delta]]) -> Callable[..., Iterator[Delta]]:
-    def late(self: Counted, fact: Any, time: int, graph: str) -> Iterator[Delta]:
+    def late(self: CountWindowContent, fact: Any, time: int, graph: str) -> Iterator[Delta]:
         return ((*entry[:-3], entry[-3] + (entry[-1] < 0), *entry[-2:]) for entry in come(self, fact, time, graph))
 
     return late

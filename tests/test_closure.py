@@ -99,8 +99,8 @@ def cut(steps: Sequence[Pair], size: int) -> list[Sequence[Pair]]:
 @pytest.fixture(params=[0, 10**9], ids=["bits", "sets"])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bits as soon as may be, or never."""
-    monkeypatch.setattr(transitive_closure, "_SMALL", request.param)
-    monkeypatch.setattr(transitive_closure, "_DENSE", 10**9)
+    monkeypatch.setattr(transitive_closure, "_MIN_PAIRS_TO_COMPARE", request.param)
+    monkeypatch.setattr(transitive_closure, "_MAX_BITS_PER_PAIR", 10**9)
 
 
 @pytest.mark.usefixtures("kind")
@@ -142,7 +142,7 @@ def test_what_has_ended_is_forgotten(made: Make, steps: list[tuple[str, str, int
     for part in [result] if isinstance(result, ClosureIndex) else result.parts:
         state = (
             [part.timed]
-            if isinstance(part.timed, transitive_closure._Timed)
+            if isinstance(part.timed, transitive_closure._IntervalClosure)
             else [part.timed.steps, part.timed.sources]
         )
         assert not any(value for item in state for value in vars(item).values())
@@ -163,7 +163,7 @@ def test_a_long_chain(made: Make, size: int, turned: int) -> None:
     assert set(results) == expected
     for part in [result] if isinstance(result, ClosureIndex) else result.parts:
         assert part.growing
-        assert part.growing.kind is transitive_closure._Bits
+        assert part.growing.kind is transitive_closure._BitSets
 
 
 def test_sets_are_chosen_again_where_pairs_are_few() -> None:
@@ -174,7 +174,7 @@ def test_sets_are_chosen_again_where_pairs_are_few() -> None:
     assert set(result.add(pairs)) == set(pairs)
     assert len(result.add([("100", "x0", ALWAYS, FOREVER)])) == 202
     assert result.growing
-    assert (bits, result.growing.kind) == (transitive_closure._Bits, transitive_closure._Sets)
+    assert (bits, result.growing.kind) == (transitive_closure._BitSets, transitive_closure._HashSets)
 
 
 def test_a_cycle_leads_everywhere(made: Make) -> None:

@@ -31,7 +31,7 @@ from squall.model import System
 from squall.rdf import ALWAYS, Columns, Event, iri
 from squall.streams import DeadLetterFile, Sink, Sources, open_sink, open_source
 from squall.streams.dead_letters import DeferredLedger
-from squall.streams.formats.reading import Reading
+from squall.streams.formats.reading import ReadProgress
 from squall.streams.sinks.outbox import Outbox
 from squall.streams.sources.files import risk_of
 from squall.testing import assert_as_oracle
@@ -161,7 +161,7 @@ class Setting:
                 sink.write(output)
                 count += 1
                 if count == end and stops:
-                    assert sources.endable
+                    assert sources.is_stoppable
                     sources.stop()
                 elif count == end:
                     outputs.close()  # type: ignore[attr-defined]
@@ -443,7 +443,7 @@ class Asking:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.reading = Reading()
+        self.reading = ReadProgress()
         self.reached = ""
         self.told: list[str] = []
 

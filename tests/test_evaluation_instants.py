@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall.builders.runtime.report_times import Instants
+from squall.builders.runtime.report_times import ReportSchedule
 from squall.model import CLOSE, Report, Source
 from squall.model.windows import LANDMARK, CountWindow, EmptyWindow, HoppingWindow, Landmark, SlidingWindow, Window
 from squall.plan.operators import Sink
@@ -35,8 +35,8 @@ WINDOWS = (
 END = FOREVER - 1
 
 
-def instants_of(sources: Sequence[Source], report: Report = CLOSE) -> Instants:
-    return Instants(Sink("rstream", report=report, sources=tuple(sources)))
+def instants_of(sources: Sequence[Source], report: Report = CLOSE) -> ReportSchedule:
+    return ReportSchedule(Sink("rstream", report=report, sources=tuple(sources)))
 
 
 def defined(sources: Sequence[Source], events: Sequence[Event]) -> set[int]:

@@ -325,14 +325,14 @@ def _counts(op: object) -> Mapping[Row, int]:
 def test_the_changelog_has_each_change_once_and_restores_a_dataflow() -> None:
     query_plan = plan(OPEN + REACHES)
     first, second, full_result = Dataflow(query_plan), Dataflow(query_plan), Dataflow(query_plan)
-    first.keep()
+    first.enable_changelog()
     before, after = stream("0 :a :edge :b\n0 :b :edge :c"), stream("0 :c :edge :d\n0 :a :shut :b")
     first.read(before)
     first.run()
     store: dict[tuple[str, int], list[Delta]] = {}
-    for id, slot, entries in first.kept():
+    for id, slot, entries in first.drain_changelog():
         store.setdefault((id, slot), []).extend(entries)
-    assert list(first.kept()) == []
+    assert list(first.drain_changelog()) == []
     for (id, slot), entries in sorted(store.items()):
         op = second.operators[id]
         assert isinstance(op, Stateful)

@@ -11,7 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall.builders.runtime.operators.event_time import Changes, EventTimeOperator, GroupOperator, SliceOperator
+from squall.builders.runtime.operators.event_time import (
+    EventTimeOperator,
+    GroupOperator,
+    MultiplicityChanges,
+    SliceOperator,
+)
 from squall.builders.runtime.zset import Delta, Row, settle
 from squall.functions.jena import function_iri
 from squall.functions.ordering import key
@@ -269,15 +274,15 @@ def test_another_instance_resumes_from_its_state(
     passed, full_result = ALWAYS - 1, _driven(op)
     for step in course:
         result = _driven(op)
-        result.resume(passed)
+        result.resume_at(passed)
         result.restore(0, [entry for entry in settle(store) if entry[-2] > passed] if settled else store)
         assert result.advance(passed) == []
-        result.keep()
+        result.enable_changelog()
         for item, answers in ((result, deltas), (full_result, message)):
             answers += item.apply(0, step.batch)
             answers += item.advance(step.now)
         assert result.due == full_result.due
-        store += [entry for _, state in result.kept() for entry in state]
+        store += [entry for _, state in result.drain_changelog() for entry in state]
         passed = step.now
         for instant in (ALWAYS, *INSTANTS):
             assert at(deltas, instant) == at(message, instant)
@@ -292,7 +297,7 @@ def _driven(op: ops.Group | ops.Slice) -> EventTimeOperator:
 @given(course=courses(1, (A, B, C)))
 @settings(max_examples=examples_of(20), deadline=None)
 def test_changes_add_up_to_the_bag_at_each_instant(course: list[Advance]) -> None:
-    changes = Changes()
+    changes = MultiplicityChanges()
     bag: Bag = Counter()
     deltas: list[Delta] = []
     for step in course:
@@ -312,7 +317,7 @@ def test_changes_add_up_to_the_bag_at_each_instant(course: list[Advance]) -> Non
 
 
 def test_what_was_over_before_time_came_to_it_changes_nothing() -> None:
-    changes = Changes()
+    changes = MultiplicityChanges()
     list(changes.upto(5))
     changes.add((A,), 1, 5, 1)
     assert changes.due == FOREVER

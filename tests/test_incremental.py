@@ -14,7 +14,7 @@ import pytest
 
 import squall
 from squall.builders.local.job import IteratorJob, build
-from squall.builders.runtime.operators.state import SWEPT
+from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP
 from squall.contracts import Options
 from squall.model.windows import SlidingWindow
 from squall.rdf import XSD, Event, Triple, iri, literal
@@ -103,10 +103,10 @@ def test_state_is_bounded_by_the_window(query: str, planner: str) -> None:
 
     def batches() -> Iterator[list[Event]]:
         nonlocal most
-        for batch in stream(12 * SWEPT, NARROW):
+        for batch in stream(12 * MIN_ROWS_TO_SWEEP, NARROW):
             most = max(most, *(figures.state or 0 for figures in running.node_metrics().values()))
             yield batch
 
     for _ in running.run(batches()):
         pass
-    assert NARROW / 2 <= most < 3 * SWEPT
+    assert NARROW / 2 <= most < 3 * MIN_ROWS_TO_SWEEP

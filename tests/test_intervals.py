@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squall.builders.runtime.intervals import (
-    FEW,
+    MAX_PAST_STEPS,
     Interval,
     Intervals,
     Steps,
@@ -62,7 +62,7 @@ def test_only_the_past_is_dropped(weighted: list[tuple[Interval, int]], passed: 
     steps = steps_of(weighted)
     before = [(start, end, count) for start, end, count in levels(steps) if end >= passed]
     full_result = unended(positive(steps), passed)
-    many = len(steps) > FEW
+    many = len(steps) > MAX_PAST_STEPS
     forget(steps, passed)
     assert [level for level in levels(steps) if level[1] >= passed] == before
     assert unended(positive(steps), passed) == full_result

@@ -45,15 +45,15 @@ def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     if request.param == "at once":
         forget_at_once(monkeypatch)
         monkeypatch.setattr(share_constants, "FEW", 0)
-        monkeypatch.setattr(alpha, "FEW", 0)
+        monkeypatch.setattr(alpha, "MIN_PATTERNS_TO_INDEX", 0)
         monkeypatch.setattr(event_loop, "PATIENCE", -1)
 
 
 def forget_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("output", "join", "state", "scan", "distinct"):
         module = import_module(f"squall.builders.runtime.operators.{name}")
-        monkeypatch.setattr(module, "SWEPT", 0)
-    monkeypatch.setattr(state, "PATIENCE", 1)
+        monkeypatch.setattr(module, "MIN_ROWS_TO_SWEEP", 0)
+    monkeypatch.setattr(state, "MAX_LIVE_ROWS_SCANNED", 1)
 
 
 def forget_all(job: IteratorJob) -> None:

@@ -16,9 +16,9 @@ import squall
 from squall.builders.distributed.plan.broadcast import broadcast_candidates, choose_broadcast
 from squall.builders.distributed.plan.stages import fused_joins_of, stages_of
 from squall.builders.local.job import IteratorJob
-from squall.builders.runtime.multiway_join import stars
-from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator, JoinShape
-from squall.builders.runtime.operators.state import SWEPT
+from squall.builders.runtime.multiway_join import fuse_joins
+from squall.builders.runtime.operators.multiway_join import JoinShape, MultiwayJoinOperator
+from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options
 from squall.model import Source
@@ -85,10 +85,10 @@ def test_a_star_joins_all_its_inputs(shape: JoinShape, forgets: bool, data: st.D
 def test_a_multiway_join_retracts_its_state(batches: list[tuple[int, list[Delta]]], more: list[Delta]) -> None:
     shape = JoinShape((1, 1, 1), ((0,), (0,), (0,)), (0,))
     first, second = MultiwayJoinOperator(shape), MultiwayJoinOperator(shape)
-    first.keep()
+    first.enable_changelog()
     for port, batch in batches:
         first.apply(port, [(*item[:-1], 1) for item in batch for _ in range(item[-1])])
-    for slot, state in first.kept():
+    for slot, state in first.drain_changelog():
         second.restore(slot, state)
     assert Counter(second.apply(0, more)) == Counter(first.apply(0, more))
     assert second.size() == first.size()
@@ -106,7 +106,7 @@ def test_the_state_of_a_multiway_join_stays_small(keys: int, static: bool) -> No
         star.expire(time)
         largest = max(largest, star.size())
         assert star.further == sum(len(entries) for more in star.more for entries in more.values())
-    assert largest < 4 * SWEPT
+    assert largest < 4 * MIN_ROWS_TO_SWEEP
     forget(star, FOREVER - 1)
     assert star.size() == (7 if static else 0)
 
@@ -128,7 +128,7 @@ def plan(*nodes: Node, removals: bool = False) -> Plan:
 
 
 def legs(found: Plan) -> dict[str, list[tuple[tuple[str, int], tuple[int, ...]]]]:
-    return {id: [(leg.address, leg.on) for leg in star.legs] for id, star in stars(found).items()}
+    return {id: [(leg.address, leg.on) for leg in star.legs] for id, star in fuse_joins(found).items()}
 
 
 FIRST = join("a", "p", "q", ((0, 0),), (0, 1, 3))
@@ -138,14 +138,14 @@ SECOND = join("b", "a", "r", ((0, 0),), (1, 2, 4))
 def test_a_join_below_on_the_same_column_is_taken_in() -> None:
     query_plan = plan(FIRST, SECOND)
     assert legs(query_plan) == {"b": [(("a", 0), (0,)), (("a", 1), (0,)), (("b", 1), (0,))]}
-    assert stars(query_plan)["b"].shape == JoinShape((2, 2, 2), ((0,), (0,), (0,)), (1, 3, 5))
+    assert fuse_joins(query_plan)["b"].shape == JoinShape((2, 2, 2), ((0,), (0,), (0,)), (1, 3, 5))
 
 
 def test_joins_on_both_sides_are_taken_in() -> None:
     other = join("c", "r", "s", ((0, 0),), (1, 0, 3))
     query_plan = plan(FIRST, other, join("b", "a", "c", ((0, 1),), (0, 1, 2, 3, 5)))
-    assert list(stars(query_plan)) == ["b"]
-    assert stars(query_plan)["b"].shape == JoinShape((2,) * 4, ((0,),) * 4, (0, 1, 3, 5, 7))
+    assert list(fuse_joins(query_plan)) == ["b"]
+    assert fuse_joins(query_plan)["b"].shape == JoinShape((2,) * 4, ((0,),) * 4, (0, 1, 3, 5, 7))
 
 
 def test_columns_may_be_named_in_another_order() -> None:
@@ -153,7 +153,7 @@ def test_columns_may_be_named_in_another_order() -> None:
     first = join("a", "p", "q", ((0, 1), (1, 0)), (1, 0))
     query_plan = plan(first, join("b", "a", "r", ((0, 1), (1, 0)), (0,)))
     assert [on for _, on in legs(query_plan)["b"]] == [(1, 0), (0, 1), (1, 0)]
-    assert stars(query_plan)["b"].shape.keep == (1,)
+    assert fuse_joins(query_plan)["b"].shape.keep == (1,)
 
 
 @pytest.mark.parametrize(
@@ -171,11 +171,11 @@ def test_columns_may_be_named_in_another_order() -> None:
     ids=["another", "more", "fewer", "none", "none below", "twice", "read elsewhere", "not at once"],
 )
 def test_other_joins_are_left_alone(nodes: tuple[Node, ...]) -> None:
-    assert stars(plan(*nodes)) == {}
+    assert fuse_joins(plan(*nodes)) == {}
 
 
 def test_what_may_be_taken_back_is_left_alone() -> None:
-    assert stars(plan(FIRST, SECOND, removals=True)) == {}
+    assert fuse_joins(plan(FIRST, SECOND, removals=True)) == {}
 
 
 # At work
@@ -197,7 +197,7 @@ def test_a_star_of_a_program_answers_as_the_oracle(
 ) -> None:
     system = squall.compile(STAR, lexer="jena", window="RANGE 4ms")
     query_plan = squall.plan(system)
-    assert len(stars(query_plan)) == 2
+    assert len(fuse_joins(query_plan)) == 2
     events, time = [], 0
     for gap, facts in steps:
         time += gap
@@ -237,14 +237,14 @@ def test_between_levels_joins_are_not_done_as_one() -> None:
     query_plan = squall.plan(squall.compile(STAR, lexer="jena", window="RANGE 4ms"))
     cuts = stages_of(query_plan)
     places = {id: level.number for level in cuts for id in level.nodes}
-    assert sorted(len({places[id] for id in star.joins}) for star in stars(query_plan).values()) == [1, 2]
+    assert sorted(len({places[id] for id in star.joins}) for star in fuse_joins(query_plan).values()) == [1, 2]
     assert [len({places[id] for id in star.joins}) for star in fused_joins_of(query_plan, cuts).values()] == [1]
 
 
 def test_in_rounds_joins_are_not_done_as_one() -> None:
     rule = "@prefix : <urn:>.\n[(?x :p ?a) (?x :q ?b) (?x :r ?c) -> (?c :p ?a)]"
     query_plan = squall.plan(squall.compile(rule, lexer="jena", window="RANGE 4ms"))
-    assert stars(query_plan)
+    assert fuse_joins(query_plan)
     assert any(level.recursive for level in stages_of(query_plan))
     assert not fused_joins_of(query_plan, stages_of(query_plan))
 
@@ -255,7 +255,7 @@ def test_joins_that_are_done_as_one_are_one_operator() -> None:
     joins = {node.id for node in query_plan.nodes if isinstance(node.op, ops.Join)}
     working = joins & job.machine.operators.keys()
     assert len(joins) == 5
-    assert working == set(stars(query_plan))
+    assert working == set(fuse_joins(query_plan))
     assert all(isinstance(job.machine.operators[id], MultiwayJoinOperator) for id in working)
     assert joins <= IteratorJob(query_plan, Options(measure=True)).machine.operators.keys(), (
         "each is measured by itself"

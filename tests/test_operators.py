@@ -26,7 +26,7 @@ from squall.builders.runtime.operators.distinct import (
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.join import AntiJoinOperator, JoinOperator
 from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
-from squall.builders.runtime.operators.state import SWEPT, Index, Stateful
+from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, DeltaIndex, Stateful
 from squall.builders.runtime.operators.stateless import StatelessOperator
 from squall.builders.runtime.operators.update import UpdateOperator
 from squall.builders.runtime.zset import Delta, Row, fact_row, is_rdf, row_fact, settle
@@ -228,7 +228,9 @@ def _anti(on: tuple[tuple[int, int], ...], grows: bool = False) -> Case:
 
 def _match(*cells: ops.Cell) -> Case:
     terms = (A, B, ONE, ALSO_ONE, TWO, REL)
-    return Case(lambda: StatelessOperator(stateless.match(cells)), (len(cells) + 1,), linear(match_of(*cells)), cells=terms)
+    return Case(
+        lambda: StatelessOperator(stateless.match(cells)), (len(cells) + 1,), linear(match_of(*cells)), cells=terms
+    )
 
 
 def _project(*columns: int | None) -> Case:
@@ -360,13 +362,13 @@ def test_another_instance_resumes_from_its_state(case: Case, data: st.DataObject
 def restore(op: Stateful, store: dict[int, list[Delta]], settled: bool) -> None:
     for slot in sorted(store):
         op.restore(slot, settle(store[slot]) if settled else store[slot])
-    op.keep()
+    op.enable_changelog()
 
 
 def keep(op: Stateful, store: dict[int, list[Delta]]) -> None:
-    for slot, state in op.kept():
+    for slot, state in op.drain_changelog():
         store.setdefault(slot, []).extend(state)
-    assert list(op.kept()) == []
+    assert list(op.drain_changelog()) == []
 
 
 @pytest.mark.parametrize("name", [name for name, case in KEEPING.items() if -1 in case.signs])
@@ -416,7 +418,7 @@ def _singly(steps: Iterable[Step]) -> Iterator[Step]:
 
 def test_an_index_is_swept_when_as_much_again_has_come() -> None:
     """Not each time: that would cost the square of what is kept."""
-    index = Index()
+    index = DeltaIndex()
     swept = []
     for time in range(5000):
         index.store(time % 50, (A, time, time + 100, 1))
@@ -428,7 +430,7 @@ def test_an_index_is_swept_when_as_much_again_has_come() -> None:
 
 
 def test_an_index_from_which_all_has_gone_can_be_swept() -> None:
-    index = Index()
+    index = DeltaIndex()
     index.limit = 0
     index.sweep(0)
     index.store(A, (A, 0, 1, 1))
@@ -465,8 +467,8 @@ def test_rows_of_one_side_wait_until_the_other_brings_some() -> None:
         assert op.apply(0, lot) == [(A, C, B, time, time + 40, 1)]
         op.expire(time)
         largest = max(largest, op.size())
-    assert op.indexes[0].size() <= SWEPT
-    assert largest < 4 * SWEPT
+    assert op.indexes[0].size() <= MIN_ROWS_TO_SWEEP
+    assert largest < 4 * MIN_ROWS_TO_SWEEP
     result = op.apply(1, [(A, C, 8000, FOREVER, 1), ("<urn:800>", C, 8000, FOREVER, 1)])
     lasting = ("<urn:800>", C, C, 8000, FOREVER, 1)
     assert sorted(result) == [lasting] + [(A, C, C, 8000, time + 40, 1) for time in range(7964, 8000, 4)]
@@ -585,7 +587,7 @@ def test_a_function_of_time_sees_since_when_a_row_holds(
 ) -> None:
     timed = ready(op, 1)
     assert isinstance(timed, TimeDependentOperator)
-    timed.keep()
+    timed.enable_changelog()
     deltas: list[Delta] = []
     actual: list[Delta] = []
     store: dict[int, list[Delta]] = {}

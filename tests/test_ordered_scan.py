@@ -19,7 +19,7 @@ from squall.builders.distributed.io.records import from_arrow
 from squall.builders.distributed.plan.shardability import why_single_task
 from squall.builders.distributed.plan.stages import stages_of
 from squall.builders.runtime.operators.scan import ScanOperator
-from squall.builders.runtime.operators.state import Differences
+from squall.builders.runtime.operators.state import SnapshotDiff
 from squall.contracts import Output
 from squall.errors import BuilderError, SourceError
 from squall.model import Ask, AtomPattern, Construct, Pattern, Report, Source, System, Variable, with_windows
@@ -88,7 +88,7 @@ def _law(concerns: Any, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def law(
         system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, seed: int, planner: str
     ) -> None:
-        monkeypatch.setattr(micro_batch, "COMPACT", compact)
+        monkeypatch.setattr(micro_batch, "COMPACTION_INTERVAL_BATCHES", compact)
         plan = squall.plan(system, planner)
         assume(concerns(plan) and why_single_task(plan) is None)
         result = in_memory.run_anyhow(plan, in_memory.cut(events, cuts), facts, seed)
@@ -275,22 +275,22 @@ def test_a_reader_resumes_with_what_others_have_read_since() -> None:
     """A removal that another one took in takes back what this one has."""
     readers = [ScanOperator(Source(removals=True), (P,), False, False, True) for _ in range(2)]
     for reader in readers:
-        reader.keep()
+        reader.enable_changelog()
     readers[0].read([Event(1, (_fact(1), _fact(2)))])
     before = _kept(readers[0])
     readers[1].restore(0, before)
-    readers[1].keep()
+    readers[1].enable_changelog()
     readers[1].read([Event(2, (_fact(3),), removed=(_fact(1),))])
     readers[0].restore(0, _kept(readers[1]))
     assert readers[0].given.keys() == readers[1].given.keys() == {_fact(2), _fact(3)}
 
 
 def _kept(reader: ScanOperator) -> list[Any]:
-    return [entry for slot, entries in reader.kept() if slot == 0 for entry in entries]
+    return [entry for slot, entries in reader.drain_changelog() if slot == 0 for entry in entries]
 
 
 def test_differences_resume_with_what_has_been_output_since() -> None:
-    ones, other_items = Differences(), Differences()
+    ones, other_items = SnapshotDiff(), SnapshotDiff()
     first = ones.of([("a", 1, 2, 1), ("b", 1, 2, 1)])
     other_items.restore(first)
     since = ones.of([("b", 1, 2, 2)])
@@ -348,7 +348,7 @@ def test_on_spark_it_is_as_in_process(name: str, rows: str, tmp_path: Path, monk
     pytest.importorskip("pyspark")
     from squall.builders.spark import MAX_SINGLE_TASK_ROWS, session
 
-    monkeypatch.setattr(micro_batch, "COMPACT", 2)
+    monkeypatch.setattr(micro_batch, "COMPACTION_INTERVAL_BATCHES", 2)
     session().conf.set(MAX_SINGLE_TASK_ROWS, rows)
     result, expected = file_by_file(squall.plan(PROGRAMS[name]), tmp_path)
     session().conf.unset(MAX_SINGLE_TASK_ROWS)

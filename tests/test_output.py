@@ -129,13 +129,13 @@ def test_another_instance_resumes_from_its_state(output: str, course: list[Advan
     passed = ALWAYS - 1
     for step in course_of(course, "facts"):
         op = OutputOperator(ops.Sink(output))
-        op.resume(passed)
+        op.resume_at(passed)
         op.restore(0, store)
-        op.keep()
+        op.enable_changelog()
         op.apply(0, step.batch)
         deltas += step.batch
         outputs += op.flush(step.now, [time for time in TIMES if passed < time <= step.now])
-        store += [entry for _, state in op.kept() for entry in state]
+        store += [entry for _, state in op.drain_changelog() for entry in state]
         passed = step.now
     assert Counter((out.time, out.fact) for out in outputs) == told(output, Report(), deltas, passed, TIMES)
 
@@ -278,10 +278,10 @@ def test_an_append_only_answer_resumes_from_its_state(spans: list[tuple[str, int
     for step in growing([(subject, start, length, 0, rule) for subject, start, length, _, rule in spans], max(TIMES)):
         op = AppendOnlyOutput(ops.Sink(), remembers=True)
         op.restore(0, store)
-        op.keep()
+        op.enable_changelog()
         op.apply(0, step.batch)
         outputs += op.flush(step.now)
-        store += [entry for _, state in op.kept() for entry in state]
+        store += [entry for _, state in op.drain_changelog() for entry in state]
         deltas += step.batch
     assert Counter((out.time, out.fact) for out in outputs) == told("istream", Report(), deltas, max(TIMES), ())
 

@@ -23,7 +23,7 @@ from squall.model.profiles import apply_profile
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.plan import Plan
 from squall.plan.operators import Aggregate, Column, Group, Invoke
-from squall.plan.operators import SliceOperator as SliceNode
+from squall.plan.operators import Slice as SliceNode
 from squall.rdf import ALWAYS, FOREVER, XSD, Event, iri, literal
 from squall.testing import assert_as_oracle, stream
 from tests import in_memory
@@ -147,7 +147,7 @@ def events(draw: Random, many: int) -> list[Event]:
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @pytest.mark.parametrize("name", QUERIES)
 def test_it_comes_to_the_same(name: str, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(micro_batch, "COMPACT", 2)
+    monkeypatch.setattr(micro_batch, "COMPACTION_INTERVAL_BATCHES", 2)
     system = squall.compile(PREFIX + QUERIES[name], lexer="sparql")
     for seed, output in enumerate(("istream", "dstream", "rstream", "istream")):
         outputs = apply_profile(system, window=window, output=output)
@@ -195,7 +195,7 @@ def test_few_rows_are_shuffled_and_few_stored(
     query: str, window: Window, came: int, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three batches of a hundred instants, in three tasks."""
-    monkeypatch.setattr(micro_batch, "COMPACT", 1)
+    monkeypatch.setattr(micro_batch, "COMPACTION_INTERVAL_BATCHES", 1)
     system = apply_profile(squall.compile(PREFIX + query, lexer="sparql"), window=window)
     plan = squall.plan(system)
     exchange = Counting(plan)

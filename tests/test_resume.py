@@ -37,9 +37,9 @@ from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
 from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.state import Stateful
-from squall.builders.runtime.operators.update import UpdateOperator, InsertedFacts
-from squall.builders.runtime.report_times import Instants
-from squall.builders.runtime.state import State, compacted, lasting
+from squall.builders.runtime.operators.update import InsertedFacts, UpdateOperator
+from squall.builders.runtime.report_times import ReportSchedule
+from squall.builders.runtime.state import StateChangelog, compact_deltas, live_deltas
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.functions.jena import function_iri
@@ -98,7 +98,7 @@ class Moving:
 
     def outputs(self, batches: Sequence[Sequence[Event]], static: Sequence[Event]) -> Iterator[Output]:
         running = Running(self.plan, Options())
-        running.keep()
+        running.enable_changelog()
         yield from self._taken(running, running.start(static, self.begin))
         for batch in batches:
             running = self._elsewhere()
@@ -110,14 +110,14 @@ class Moving:
         for outputs in parts:
             yield from outputs
         self.passed = running.passed
-        self._write(running.kept())
+        self._write(running.drain_changelog())
 
     def _write(self, kept: Iterator[tuple[str, int, list[Delta]]]) -> None:
         for id, slot, result in kept:
             self.texts += ((id, slot, serde.pack(row), start, end, n) for *row, start, end, n in result)
 
     def _elsewhere(self) -> Running:
-        running, state = Running(self.plan, Options()), State()
+        running, state = Running(self.plan, Options()), StateChangelog()
         for id, slot, text, *valid in self.texts:
             state.add([(id, slot, [(*serde.unpack(text), *valid)])])
         if self.compacts:
@@ -125,7 +125,7 @@ class Moving:
             self.texts = []
             self._write((id, slot, result) for (id, slot), result in state.entries.items())
         running.restore(self.passed, self.begin, state.entries)
-        running.keep()
+        running.enable_changelog()
         return running
 
 
@@ -234,7 +234,11 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
     "the right of a join": (without(JoinOperator, 1), rule(P, Q, then=Select((X, Z))), "1 :b :q :c\n2 :a :p :b"),
     "the first of a star": (without(MultiwayJoinOperator, 0), THREE, "1 :a :p :b\n2 :a :q :b\n3 :a :r :b"),
     "the last of a star": (without(MultiwayJoinOperator, 2), THREE, "1 :a :r :b\n2 :a :q :b\n3 :a :p :b"),
-    "the left of a negation": (without(AntiJoinOperator, 0), replace(rule(P, predicates=(NOT_Q,)), output="dstream"), SHUT),
+    "the left of a negation": (
+        without(AntiJoinOperator, 0),
+        replace(rule(P, predicates=(NOT_Q,)), output="dstream"),
+        SHUT,
+    ),
     "the right of a negation": (without(AntiJoinOperator, 1), rule(P, predicates=(NOT_Q,)), "1 :a :q :b\n3 :a :p :b"),
     "the left of an optional part": (without(LeftJoinOperator, 0), OPTIONAL, CHAIN),
     "the right of an optional part": (without(LeftJoinOperator, 1), OPTIONAL, "1 :b :q :c\n3 :a :p :b"),
@@ -260,7 +264,7 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
     "a closure": (without(TransitiveClosureOperator, 0), PATHS, CHAIN),
     "a group": (without(GroupOperator, 0), COUNTED, "1 :a :p :b\n2 :a :p :c"),
     "a slice": (without(SliceOperator, 0), replace(FIRST, output="dstream"), "1 :a :p :b\n2 :c :p :c\n3 :b :p :b"),
-    "the time that has passed": (idle(EventTimeOperator, "resume"), COUNTED, "1 :a :p :b\n2 :a :p :c"),
+    "the time that has passed": (idle(EventTimeOperator, "resume_at"), COUNTED, "1 :a :p :b\n2 :a :p :c"),
     "an answer": (
         without(OutputOperator, 0),
         replace(with_windows(rule(P), SlidingWindow(4)), output="dstream"),
@@ -286,7 +290,7 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
     ),
     "what an update has seen": (without(UpdateOperator, 0), with_windows(INSERTS, STEPS), "1 :a :p :b\n2 :a :p :c"),
     "what was inserted": (without(InsertedFacts, 0), STAYS, "1 :a :p :b\n5 :b :stop :a\n9 :a :p :b"),
-    "what is to be inserted": (idle(Updating, "take"), INSERTS, "1 :a :p :b\n2 :c :p :d"),
+    "what is to be inserted": (idle(Updating, "load_rows"), INSERTS, "1 :a :p :b\n2 :c :p :d"),
     "what may be removed": (without(ScanOperator, 0), REMOVED, "1 :a :p :b\n4 - :a :p :b"),
     "what is counted": (
         without(ScanOperator, 1),
@@ -294,11 +298,11 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
         "1 :a :p :b\n2 :a :p :b\n3 :a :p :c\n4 :c :p :d\n5 :e :p :f",
     ),
     "evaluation instants": (
-        idle(Instants, "take"),
+        idle(ReportSchedule, "load_rows"),
         replace(with_windows(rule(P), SlidingWindow(4)), output="rstream"),
         CHAIN,
     ),
-    "events that are held back": (idle(_Held, "take"), rule(P, predicates=(NOT_Q,)), SHUT),
+    "events that are held back": (idle(_Held, "load_rows"), rule(P, predicates=(NOT_Q,)), SHUT),
 }
 
 
@@ -332,7 +336,7 @@ def test_what_is_compacted_is_the_same_from_then_on(
     together: int | None, known: list[Delta], more: list[Delta], passed: int
 ) -> None:
     """Also if more comes."""
-    deltas = compacted(known, passed, together)
+    deltas = compact_deltas(known, passed, together)
     assert all(start < end and weight and end >= passed for *_, start, end, weight in deltas)
     assert len(deltas) <= 2 * len(known)
     for instant in INSTANTS:
@@ -345,7 +349,7 @@ def test_what_is_compacted_is_the_same_from_then_on(
 @settings(max_examples=examples_of(100), deadline=None)
 def test_what_is_compacted_has_held_since_then(known: list[Delta], passed: int) -> None:
     """Rows that agree in the first column: since any of them has held without a gap."""
-    deltas = compacted(known, passed, 1)
+    deltas = compact_deltas(known, passed, 1)
     assert _holding(deltas, passed) == {
         (key, since, end) for key, since, end in _holding(known, passed) if end > passed
     } | {(key, since, end) for key, since, end in _holding(known, passed) if end == passed}
@@ -360,9 +364,9 @@ def test_what_is_left_out_leaves_nothing(
     """What comes later begins later."""
     since = max((entry[-3] for entry in known), default=ALWAYS)
     later = [entry for entry in more if entry[-3] >= since]
-    left = lasting(later, passed, together)
-    assert Counter(compacted(known + left, passed, together)) == Counter(compacted(known + later, passed, together))
-    assert not lasting([entry for entry in later if entry[-2] < passed], passed, together)
+    left = live_deltas(later, passed, together)
+    assert Counter(compact_deltas(known + left, passed, together)) == Counter(compact_deltas(known + later, passed, together))
+    assert not live_deltas([entry for entry in later if entry[-2] < passed], passed, together)
 
 
 def _holding(known: Sequence[Delta], passed: int) -> set[tuple[str, int, int]]:
@@ -375,7 +379,7 @@ def _holding(known: Sequence[Delta], passed: int) -> set[tuple[str, int, int]]:
 
 def test_what_has_ended_is_forgotten() -> None:
     row = ("<urn:a>",)
-    assert compacted([(*row, 0, 3, 1), (*row, 5, 9, 1), (*row, 0, FOREVER, 1), (*row, 4, FOREVER, -1)], 6) == [
+    assert compact_deltas([(*row, 0, 3, 1), (*row, 5, 9, 1), (*row, 0, FOREVER, 1), (*row, 4, FOREVER, -1)], 6) == [
         (*row, 5, 9, 1)
     ]
-    assert compacted([(*row, 0, 5, 1), (*row, 3, 8, 1)], 6) == [(*row, 0, 8, 1)]
+    assert compact_deltas([(*row, 0, 5, 1), (*row, 3, 8, 1)], 6) == [(*row, 0, 8, 1)]

@@ -12,7 +12,7 @@ from squall.functions.rif.names import FUNC, PRED
 from squall.model import Call, Filter, TableFunction, Variable
 from squall.rdf import Term, literal, parts
 from squall.rdf.compounds import depth
-from squall.translators.common import Scope, lower
+from squall.translators.common import Scope, lower_call
 from tests.rif_calls import SPELLED, A, Result, X, call, check, listed, of
 
 FIVE, NESTED = listed(0, 1, 2, 3, 4), listed(0, listed(1, 2), listed(of("01"), 2))
@@ -105,11 +105,13 @@ def test_a_call_computes_each_member_of_a_list_or_asks_for_one() -> None:
     builtin, items, member = SPELLED[PRED + "list-contains"], Variable("list"), Variable("member")
     (mode,) = builtin.modes
     scope = Scope(lambda: "rule", bound=[items])
-    assert list(lower(builtin, (items, member), scope, None)) == [TableFunction((member,), mode.function, (items,))]
-    assert list(lower(builtin, (items, member), scope, None)) == [Filter(Call(builtin.name, (items, member)))]
+    assert list(lower_call(builtin, (items, member), scope, None)) == [
+        TableFunction((member,), mode.function, (items,))
+    ]
+    assert list(lower_call(builtin, (items, member), scope, None)) == [Filter(Call(builtin.name, (items, member)))]
     assert scope.bound == [items, member]
     with pytest.raises(TranslatorError, match="is not bound where"):
-        list(lower(builtin, (Variable("other"), Variable("new")), scope, None))
+        list(lower_call(builtin, (Variable("other"), Variable("new")), scope, None))
 
 
 def test_what_puts_a_term_into_a_list_nests_terms() -> None:

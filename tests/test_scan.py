@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall.builders.runtime.operators.scan import Facts, ScanOperator
-from squall.builders.runtime.operators.state import SWEPT
+from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
+from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP
 from squall.builders.runtime.zset import Delta, fact_row
 from squall.errors import SourceError
 from squall.model import ARRIVAL, GRAPH, Arrivals, Graphs, Source
@@ -202,7 +202,7 @@ def _told(kind: type[Source], stay: Stay) -> Iterator[Stay]:
 
 def test_a_window_that_no_instant_falls_into_has_no_facts() -> None:
     facts = reader(Source("", HoppingWindow(1, 10))).read([Event(3, FACTS), Event(9, FACTS[:1])])
-    assert facts == Facts(triples=[(*fact_row(FACTS[0]), 10, 20, 1)])
+    assert facts == ScannedFacts(triples=[(*fact_row(FACTS[0]), 10, 20, 1)])
 
 
 def test_the_ends_of_a_grid() -> None:
@@ -257,7 +257,7 @@ def test_a_removal_on_one_stream_leaves_the_others_alone() -> None:
 def test_what_is_static_cannot_be_removed() -> None:
     op = reader(Source(removals=True))
     op.read([Event(ALWAYS, FACTS)])
-    assert op.read([Event(3, (), removed=FACTS)]) == Facts()
+    assert op.read([Event(3, (), removed=FACTS)]) == ScannedFacts()
 
 
 @pytest.mark.parametrize("window", [LANDMARK, CountWindow(2)], ids=repr)
@@ -269,7 +269,7 @@ def test_a_removal_that_nobody_announced_is_an_error(window: Window) -> None:
 
 
 def test_a_removal_on_a_stream_that_is_not_read_is_none() -> None:
-    assert reader(Source(S)).read([Event(3, FACTS, T, FACTS)]) == Facts()
+    assert reader(Source(S)).read([Event(3, FACTS, T, FACTS)]) == ScannedFacts()
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=repr)
@@ -289,7 +289,7 @@ def test_a_rule_takes_a_fact_out_of_all_streams(window: Window, events: list[Eve
 def test_a_rule_takes_out_static_data_as_well() -> None:
     op = ScanOperator(Source(removals=True), (), True, True, remembers=True, updated=True)
     op.read([Event(ALWAYS, FACTS[:1], S), Event(ALWAYS, FACTS[:1], T)])
-    assert op.read([Event(3, (), S, FACTS[:1])]) == Facts(), "a removal is about what the stream brought"
+    assert op.read([Event(3, (), S, FACTS[:1])]) == ScannedFacts(), "a removal is about what the stream brought"
     assert [entry[-3:] for entry in op.remove(FACTS[0], 4, S)] == [(4, FOREVER, -1)]
     assert [entry[-3:] for entry in op.remove(FACTS[0], 5)] == [(5, FOREVER, -1)]
     assert op.remove(FACTS[0], 6) == []
@@ -343,11 +343,11 @@ def test_nothing_is_remembered_where_nothing_can_be_removed() -> None:
 def test_memories_stay_small(window: Window) -> None:
     op = reader(Source("", window, removals=True))
     largest = 0
-    for time in range(4 * SWEPT):
+    for time in range(4 * MIN_ROWS_TO_SWEEP):
         op.read([Event(time, (Triple(iri(f"urn:{time}"), P, B),), removed=(Triple(iri(f"urn:{time - 20}"), P, B),))])
         op.expire(time)
         largest = max(largest, op.size())
-    assert largest <= SWEPT + 50
+    assert largest <= MIN_ROWS_TO_SWEEP + 50
 
 
 @pytest.mark.parametrize("window", [SlidingWindow(3), HoppingWindow(4, 2), HoppingWindow(4, 2, closed=True)], ids=repr)
@@ -456,6 +456,6 @@ def test_what_is_in_no_columns_is_refused(events: list[Event], reason: str) -> N
         Columns.of(events)
 
 
-def in_order(facts: Facts) -> Facts:
+def in_order(facts: ScannedFacts) -> ScannedFacts:
     """The same, whatever the order in which they were found."""
     return replace(facts, boxes={predicate: sorted(box) for predicate, box in facts.boxes.items()})

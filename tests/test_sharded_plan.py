@@ -138,7 +138,7 @@ def test_tasks_do_together_what_one_does(planner: str, many: int, monkeypatch: p
         few: int,
         seed: int,
     ) -> None:
-        monkeypatch.setattr(sharded_plan, "COMPACT", compact)
+        monkeypatch.setattr(sharded_plan, "COMPACTION_INTERVAL_BATCHES", compact)
         plan = squall.plan(system, planner)
         assume(why_not_shardable(plan) is None)
         actual = actual if any("removals=True" in repr(node.op) for node in plan.nodes) else without_removals(actual)

@@ -17,9 +17,9 @@ from squall import functions
 from squall.builders.local import event_loop as loop
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.operators import stateless as row_operators
-from squall.builders.runtime.operators.factored import Factored, Rows
+from squall.builders.runtime.operators.factored import FactoredRows, Rows
 from squall.builders.runtime.snapshot import SnapshotDataflow, fits, groups, joins, stateless
-from squall.builders.runtime.snapshot.state import Known
+from squall.builders.runtime.snapshot.state import FactSet
 from squall.builders.runtime.zset import Delta, Row
 from squall.contracts import Options
 from squall.errors import SourceError
@@ -72,9 +72,9 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 def together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether rows that differ in one cell only are kept so when they are few, too."""
     if request.param == "all in one":
-        monkeypatch.setattr(groups, "MANY", 1)
+        monkeypatch.setattr(groups, "MIN_ROWS_PER_OBJECT", 1)
         for module in (groups, stateless, joins):
-            monkeypatch.setattr(module, "LEAST", 1)
+            monkeypatch.setattr(module, "MIN_ROWS_TO_FACTOR", 1)
 
 
 @pytest.mark.usefixtures("together")
@@ -185,13 +185,17 @@ def test_what_two_sets_derive_is_output_once() -> None:
 def test_rows_are_known_in_whatever_form_they_come() -> None:
     """One by one, with others of their subject, or with others of their object."""
     a, b, c = "<a>", "<b>", "<c>"
-    forms: list[Rows] = [[(a, b, c)], Factored((None, b, c), 0, {a: None}), Factored((a, b, None), 2, {c: None})]
+    forms: list[Rows] = [
+        [(a, b, c)],
+        FactoredRows((None, b, c), 0, {a: None}),
+        FactoredRows((a, b, None), 2, {c: None}),
+    ]
     for first, second in permutations(forms, 2):
-        existing = Known()
+        existing = FactSet()
         assert list(existing.fresh(first)) == [(a, b, c)]
         assert not existing.fresh(second)
         assert len(existing) == 1
-        more = Factored((None, b, c), 0, {b: None, a: None, c: None})
+        more = FactoredRows((None, b, c), 0, {b: None, a: None, c: None})
         assert list(existing.fresh(more)) == [(b, b, c), (c, b, c)]
         assert not existing.fresh(list(more))
         assert sorted(chain.from_iterable(existing.all())) == [(a, b, c), (b, b, c), (c, b, c)]
@@ -199,7 +203,7 @@ def test_rows_are_known_in_whatever_form_they_come() -> None:
 
 def test_rows_of_which_a_test_leaves_none_make_nothing() -> None:
     """Not even where the only cell in which they differ is not kept."""
-    rows = Factored((None, "<b>"), 0, dict.fromkeys(["<a>", "<c>"]))
+    rows = FactoredRows((None, "<b>"), 0, dict.fromkeys(["<a>", "<c>"]))
     assert rows.shaped((Term("<d>"), 1)) == [("<d>", "<b>")]
     assert rows.shaped((0, 1, 0)) == [("<a>", "<b>", "<a>"), ("<c>", "<b>", "<c>")]
     assert not rows.of(()).shaped((Term("<d>"), 1))
@@ -207,11 +211,11 @@ def test_rows_of_which_a_test_leaves_none_make_nothing() -> None:
     assert not list(job(plan("[r: (?x :p ?y) equal(?x, :b) -> (:c :q ?y)]")).run([], facts))
 
 
-@pytest.mark.parametrize("LEAST", [1, 8])
-def test_facts_that_come_twice_at_first_are_output_once(LEAST: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("min_rows", [1, 8])
+def test_facts_that_come_twice_at_first_are_output_once(min_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks for duplicates among them, unless a rule could tell."""
     for module in (groups, stateless, joins):
-        monkeypatch.setattr(module, "LEAST", LEAST)
+        monkeypatch.setattr(module, "MIN_ROWS_TO_FACTOR", min_rows)
     text = "[r: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)] [s: (?x :p ?y) -> (?y :t ?x)]"
     twice = static(":a :p :b . :b :q :c . " * 2)
     running = job(plan(text))
@@ -240,14 +244,14 @@ def test_what_has_an_effect_sees_each_fact_once(caplog: pytest.LogCaptureFixture
 
 def test_classes_are_processed_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows of their members are made but to be told."""
-    factoreds: list[Factored] = []
-    iterate = Factored.__iter__
+    factoreds: list[FactoredRows] = []
+    iterate = FactoredRows.__iter__
 
-    def noted(self: Factored) -> Iterator[Row]:
+    def noted(self: FactoredRows) -> Iterator[Row]:
         factoreds.append(self)
         return iterate(self)
 
-    monkeypatch.setattr(Factored, "__iter__", noted)
+    monkeypatch.setattr(FactoredRows, "__iter__", noted)
     classes = """
         [class: (?x :type ?c) (?c :under ?d) -> (?x :type ?d)]
         [up: (?x :under ?y) (?y :under ?z) -> (?x :under ?z)]

@@ -34,7 +34,7 @@ from squall.builders.distributed.io.records import (
 )
 from squall.builders.local.event_loop import Running
 from squall.builders.runtime.serde import pack_output, unpack_output
-from squall.builders.runtime.state import COMPACT, State
+from squall.builders.runtime.state import COMPACTION_INTERVAL_BATCHES, StateChangelog
 from squall.contracts import Options, Output
 from squall.rdf import FOREVER, Event
 
@@ -253,7 +253,9 @@ class _Written:
         """Returns whether a micro-batch is to write the whole state: when as many rows have been added, or very many
         micro-batches have passed."""
         batches = number - self.base
-        return batches >= MAX_BATCHES_SINCE_SNAPSHOT or (batches >= COMPACT and self.added >= self.whole)
+        return batches >= MAX_BATCHES_SINCE_SNAPSHOT or (
+            batches >= COMPACTION_INTERVAL_BATCHES and self.added >= self.whole
+        )
 
 
 class RunningPlan:
@@ -269,7 +271,7 @@ class RunningPlan:
         self.written = _Written()
         if next:
             self._go_on()
-        self.running.keep()
+        self.running.enable_changelog()
 
     def _go_on(self) -> None:
         """Restores the state from the changelogs of the earlier micro-batches."""
@@ -279,9 +281,9 @@ class RunningPlan:
         self.written.added = state.size()
         self.running.restore(times["passed"], self.program.static_time, state.entries)
 
-    def _state(self) -> State:
+    def _state(self) -> StateChangelog:
         """Reads the state that earlier micro-batches have written, back to the last one that wrote all of it."""
-        state = State()
+        state = StateChangelog()
         for number in range(self.written.base, self.next):
             for batch in as_row_batches(_of_kinds(self.folder, number, (STATE,))):
                 state.add([(self.names[batch.node], batch.port, batch.entries)])
@@ -292,8 +294,8 @@ class RunningPlan:
         for output in self._outputs(events):
             yield Record(ROW, OUTPUT_STAGE, 0, 0, 0, pack_output(output), output.time, FOREVER, 0)
         is_whole = self.written.is_due(self.next)
-        changelog = self._state() if is_whole else State()
-        changelog.add(self.running.kept())
+        changelog = self._state() if is_whole else StateChangelog()
+        changelog.add(self.running.drain_changelog())
         if is_whole:
             changelog.compact(self.running.memories, self.running.passed)
             self.written = _Written(self.next, changelog.size())

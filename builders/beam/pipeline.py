@@ -37,7 +37,7 @@ from squall.builders.distributed.io.records import (
 from squall.builders.distributed.io.records import WorkerStep as Worker
 from squall.builders.distributed.io.splits import Split
 from squall.builders.distributed.io.task_output import OUTPUT_ORDER
-from squall.builders.runtime.report_times import Instants
+from squall.builders.runtime.report_times import ReportSchedule
 from squall.rdf import ALWAYS, FOREVER
 
 ALL = Span(ALWAYS - 1, FOREVER - 1)
@@ -264,7 +264,7 @@ def evaluations(program: PhysicalPlan, records: Collection[Record]) -> ReportTim
 def _evaluated(program: PhysicalPlan, records: Collection[Record]) -> ReportTimes:
     """Returns the times at which snapshots are evaluated."""
     plan, numbers = program.plan, program.router().numbers
-    instants = {numbers[node.id]: Instants(op) for node, op in plan.sinks if op.output == "rstream"}
+    instants = {numbers[node.id]: ReportSchedule(op) for node, op in plan.sinks if op.output == "rstream"}
     record_keys = {
         (record.row, record.node, record.start) for record in records if record.kind == INSTANT and record.row
     }

@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple
 from squall.builders.local.identity import LESS, differences
 from squall.builders.runtime import serde
 from squall.builders.runtime.operators.state import Stateful
-from squall.builders.runtime.state import Slot, State, lasting
+from squall.builders.runtime.state import Slot, StateChangelog, live_deltas
 from squall.builders.runtime.zset import Delta
 from squall.errors import BuilderError
 
@@ -86,7 +86,7 @@ class Checkpoint:
 
     def load(self) -> dict[Slot, list[Delta]]:
         """The entries of all memories at the last checkpoint. To be called first, once."""
-        state = State()
+        state = StateChangelog()
         if self.path.exists():
             self._size = self._base = self._read(state)
             if self._migrate is not None and self._before is not None:
@@ -113,7 +113,7 @@ class Checkpoint:
 
     def _save(self, step: Step, changelog: Iterable[Kept], memories: Mapping[str, Stateful]) -> None:
         changelog = (
-            (id, slot, lasting(entries, step.passed, memories[id].together(slot))) for id, slot, entries in changelog
+            (id, slot, live_deltas(entries, step.passed, memories[id].key_width(slot))) for id, slot, entries in changelog
         )
         if self._file is None or self._size > 2 * self._base + _LEAST:
             self._write_anew(step, changelog, memories)
@@ -137,7 +137,7 @@ class Checkpoint:
         os.fsync(file.fileno())
 
     def _write_anew(self, step: Step, changelog: Iterable[Kept], memories: Mapping[str, Stateful]) -> None:
-        state = State()
+        state = StateChangelog()
         if self._file is not None:
             self._read(state)
             self._file.close()
@@ -153,7 +153,7 @@ class Checkpoint:
         os.fsync(self._lock)
         self._base = self._size
 
-    def _read(self, state: State) -> int:
+    def _read(self, state: StateChangelog) -> int:
         """Puts into a state what whole checkpoints have; how long the file is up to their end."""
         with self.path.open("rb") as file:
             size = len(head := file.readline())

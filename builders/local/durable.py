@@ -68,7 +68,7 @@ class Durable:
         self.begin = last_step.begin if last_step is not None else begin
         if last_step is not None and last_step.begun:
             running.restore(last_step.passed, last_step.begin, state)
-        self.inputs.keep(last_step.sources if last_step is not None else (), PULSE)
+        self.inputs.track_offsets(last_step.sources if last_step is not None else (), PULSE)
         for part, saved_state in (
             (self.ledger, last_step and last_step.ledger),
             (self.sink, last_step and last_step.sink),

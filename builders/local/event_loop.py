@@ -15,9 +15,9 @@ from typing import cast
 
 from squall.builders.local.updates import Updating
 from squall.builders.runtime.dataflow import Dataflow
-from squall.builders.runtime.multiway_join import stars
+from squall.builders.runtime.multiway_join import fuse_joins
 from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
-from squall.builders.runtime.operators.state import Stateful, Whole
+from squall.builders.runtime.operators.state import DiffedState, Stateful
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.snapshot import SnapshotDataflow
 from squall.builders.runtime.zset import Delta, Row, fact_row, row_fact
@@ -63,10 +63,10 @@ class Running:
         machine = (
             ProfiledDataflow(self.plan)
             if self.options.measure
-            else Dataflow(self.plan, fused={} if self.bulk else stars(self.plan))
+            else Dataflow(self.plan, fused={} if self.bulk else fuse_joins(self.plan))
         )
         if self.bulk:
-            for id, slot, entries in self.bulk.kept():
+            for id, slot, entries in self.bulk.export_state():
                 machine.keeping[id].restore(slot, entries)
             vars(self)["machine"] = machine  # for who asks from another thread: there is one or the other, always
             self.bulk = None
@@ -256,33 +256,33 @@ class Running:
     @cached_property
     def memories(self) -> Mapping[str, Stateful]:
         """All that has to be known to go on elsewhere, apart from the time that has passed."""
-        memories = {**self.machine.memories, HELD: Whole(_Held(self))}
-        return memories | {UPDATES: Whole(self.updating)} if self.updating else memories
+        memories = {**self.machine.memories, HELD: DiffedState(_Held(self))}
+        return memories | {UPDATES: DiffedState(self.updating)} if self.updating else memories
 
-    def keep(self) -> None:
-        """From now on, `kept` tells what goes into memories. Of one without `bulk`."""
+    def enable_changelog(self) -> None:
+        """From now on, `drain_changelog` tells what goes into memories. Of one without `bulk`."""
         for memory in self.memories.values():
-            memory.keep()
+            memory.enable_changelog()
 
-    def kept(self) -> Iterator[tuple[str, int, list[Delta]]]:
+    def drain_changelog(self) -> Iterator[tuple[str, int, list[Delta]]]:
         """(memory, slot, entries) for all that went into memories since the last call. To be called between batches,
         when all that they led to has been taken."""
         for id, memory in self.memories.items():
-            yield from ((id, slot, entries) for slot, entries in memory.kept())
+            yield from ((id, slot, entries) for slot, entries in memory.drain_changelog())
 
     def restore(self, watermark: int, begin: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
         """Takes back all that another one of this plan ever kept, and goes on where that was, in the place of `start`.
         passed: the time that it had worked off; begin: as it was started with (both integer ms)."""
         self.machine.begin(begin)
         for memory in self.memories.values():
-            memory.resume(watermark)
+            memory.resume_at(watermark)
         for (id, slot), entries in sorted(state.items()):
             self.memories[id].restore(slot, entries)
         self.passed = watermark
 
 
 class _Held:
-    """The events that are held back, as rows of text (`squall.builders.runtime.operators.state.Listed`)."""
+    """The events that are held back, as rows of text (`squall.builders.runtime.operators.state.RowSerializable`)."""
 
     def __init__(self, running: Running) -> None:
         self.running = running
@@ -296,7 +296,7 @@ class _Held:
             for place, part in enumerate(parts):
                 yield (str(number), str(place), str(event.time), event.stream, event.graph, *part)
 
-    def take(self, rows: Sequence[Row]) -> None:
+    def load_rows(self, rows: Sequence[Row]) -> None:
         """These are all there are."""
         cells = sorted(([cell or "" for cell in row] for row in rows), key=lambda row: (int(row[0]), int(row[1])))
         self.running.held = []

@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from squall.builders.local.event_loop import HELD, UPDATES, Running
-from squall.builders.runtime.dataflow import INSTANTS_OF, WORKING_FACTS
-from squall.builders.runtime.operators.multiway_join import MultiwayJoin
+from squall.builders.runtime.dataflow import INSERTED_FACTS, REPORT_TIMES_SUFFIX
+from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import AppendOnlyOutput
 from squall.builders.runtime.state import Slot
 from squall.builders.runtime.zset import Delta
@@ -33,15 +33,17 @@ def kinds(running: Running) -> dict[str, str]:
     nodes = running.plan.by_id
     class_names = {id: type(memory).__name__ for id, memory in running.memories.items()}
     class_names |= {
-        id: f"Star {memory.shape}" for id, memory in running.memories.items() if isinstance(memory, MultiwayJoin)
+        id: f"Star {memory.shape}"
+        for id, memory in running.memories.items()
+        if isinstance(memory, MultiwayJoinOperator)
     }
     class_names[HELD] = "whole instants" if running.whole_instants else ""
     for node, op in running.plan.sinks:
         memory = running.memories[node.id]
         forgets = _FORGETS if isinstance(memory, AppendOnlyOutput) and not memory.remembers else ""
         class_names[node.id] = f"{_END}{type(memory).__name__} {end(op)}{forgets}"
-        if f"{node.id}{INSTANTS_OF}" in class_names:
-            class_names[f"{node.id}{INSTANTS_OF}"] += f" of {end(op)}"
+        if f"{node.id}{REPORT_TIMES_SUFFIX}" in class_names:
+            class_names[f"{node.id}{REPORT_TIMES_SUFFIX}"] += f" of {end(op)}"
     return {id: kind for id, kind in class_names.items() if id in nodes or kind}
 
 
@@ -58,7 +60,7 @@ def carried(
 
     Raises BuilderError where what that plan has to know is not in them.
     """
-    if any(entries.get((id, slot)) for id, slot in entries if id in (WORKING_FACTS, UPDATES)):
+    if any(entries.get((id, slot)) for id, slot in entries if id in (INSERTED_FACTS, UPDATES)):
         raise _refused("updates have changed its data, and it is not known which rules did")
     names = _names(before, now)
     for id, kind in now.items():
@@ -77,7 +79,7 @@ def _names(before: Kinds, now: Kinds) -> dict[str, str]:
     names = {id: id for id in now if id in before}
     for id, kind in now.items():
         same = [name for name, of in before.items() if of.removesuffix(_FORGETS) == kind.removesuffix(_FORGETS)]
-        if id not in before and len(same) == 1 and (kind.startswith(_END) or id.endswith(INSTANTS_OF)):
+        if id not in before and len(same) == 1 and (kind.startswith(_END) or id.endswith(REPORT_TIMES_SUFFIX)):
             names[id] = same[0]
     return names
 

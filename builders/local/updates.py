@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from squall.builders.runtime.dataflow import Dataflow
-from squall.builders.runtime.operators.update import Demand
+from squall.builders.runtime.operators.update import GraphUpdate
 from squall.builders.runtime.zset import Row, triple
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS, FOREVER
 
-Demands = dict[Demand, list[str]]
+Demands = dict[GraphUpdate, list[str]]
 """What is to be done at a time, with the nodes of the updates that demand it."""
 
 
@@ -86,7 +86,7 @@ class Updating:
             else:
                 self.machine.remove(demand.fact, time, demand.stream)
 
-    # What there is to do, as rows of text (`squall.builders.runtime.operators.state.Listed`)
+    # What there is to do, as rows of text (`squall.builders.runtime.operators.state.RowSerializable`)
 
     def rows(self) -> Iterator[Row]:
         """All that is to be done, and how many steps were taken."""
@@ -97,7 +97,7 @@ class Updating:
                 what = "insert" if demand.inserts else "delete"
                 yield (what, str(time), str(number), id, demand.stream, *demand.fact)
 
-    def take(self, rows: Sequence[Row]) -> None:
+    def load_rows(self, rows: Sequence[Row]) -> None:
         """This is all that is to be done."""
         self.demands = {}
         for row in sorted(rows, key=_place):
@@ -106,7 +106,7 @@ class Updating:
                 self.steps = int(cells[0])
                 continue
             time, _, id, *_ = cells
-            demand = Demand(what == "insert", row[4], triple(row[5:]))
+            demand = GraphUpdate(what == "insert", row[4], triple(row[5:]))
             _note(self.demands.setdefault(int(time), {}), id, demand)
 
     def _endless(self, ready: Demands) -> BuilderError:
@@ -119,7 +119,7 @@ class Updating:
         )
 
 
-def _together(demanded: Iterable[tuple[str, Demand]]) -> Demands:
+def _together(demanded: Iterable[tuple[str, GraphUpdate]]) -> Demands:
     """What is demanded, with all that demand it."""
     demands: Demands = {}
     for id, demand in demanded:
@@ -127,14 +127,14 @@ def _together(demanded: Iterable[tuple[str, Demand]]) -> Demands:
     return demands
 
 
-def _note(demands: Demands, id: str, demand: Demand) -> None:
+def _note(demands: Demands, id: str, demand: GraphUpdate) -> None:
     """An update demands something."""
     ids = demands.setdefault(demand, [])
     if id not in ids:
         ids.append(id)
 
 
-def _insertions_last(demand: Demand) -> bool:
+def _insertions_last(demand: GraphUpdate) -> bool:
     return demand.inserts
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, cast
 
-from squall.builders.runtime.operators.factored import Factored
+from squall.builders.runtime.operators.factored import FactoredRows
 from squall.builders.runtime.operators.stateless import match
 from squall.builders.runtime.zset import Boxes, Delta
 from squall.functions.values import value_key
@@ -44,13 +44,13 @@ def by_kind(entries: Iterable[Delta]) -> dict[Kind, list[Delta]]:
     return kinds
 
 
-FEW = 3
+MIN_PATTERNS_TO_INDEX = 3
 """With more matches than this, facts are told apart by a look-up before they are matched."""
 PAIR = itemgetter(0, 2)
 """Of a triple's cells, or those of a pattern, the subject and the object."""
 
 
-class Alpha:
+class AlphaNetwork:
     """The `Match` nodes that one node feeds, arranged by what they test.
 
     Triples whose predicate is known are *pairs*, (subject, object, start, end, weight): most matches want just these.
@@ -182,7 +182,7 @@ class _Table:
         key = keys[0] if len(keys) == 1 else tuple(keys)
         step = self.match(cells, (*self.known, *(place for place, _ in self.places)))
         self.matches.setdefault(key, []).append((id, step))
-        if len(self.matches) == 1 or 0 < len(self.only) < FEW:
+        if len(self.matches) == 1 or 0 < len(self.only) < MIN_PATTERNS_TO_INDEX:
             self.only.append((id, self.match(cells, self.known)))
         else:
             self.only.clear()
@@ -199,7 +199,7 @@ class _Table:
     def _apart(self, entries: Any) -> Mapping[Hashable, Any]:
         """The facts that have a key, by that."""
         matches, key_of = self.matches, self.key_of
-        if isinstance(entries, Factored) and all(place != entries.place for place, _ in self.places):
+        if isinstance(entries, FactoredRows) and all(place != entries.place for place, _ in self.places):
             key = key_of(entries.row)
             return {key: entries} if key in matches else {}
         hits: dict[Hashable, list[Delta]] = {}

@@ -14,29 +14,39 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
-from squall.builders.runtime.alpha import Alpha, by_kind
+from squall.builders.runtime.alpha import AlphaNetwork, by_kind
 from squall.builders.runtime.multiway_join import FusedJoin, addresses
 from squall.builders.runtime.operators import Operator, ends, operator, stateless
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
-from squall.builders.runtime.operators.distinct import DRedDistinct, TimedDistinct
+from squall.builders.runtime.operators.distinct import DRedDistinct, TimeDependentOperator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
-from squall.builders.runtime.operators.multiway_join import MultiwayJoin
+from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
-from squall.builders.runtime.operators.scan import Facts, ScanOperator
-from squall.builders.runtime.operators.state import Stateful, Whole
-from squall.builders.runtime.operators.stateless import Plain, Step
-from squall.builders.runtime.operators.update import Demand, Update, Working
+from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
+from squall.builders.runtime.operators.state import DiffedState, Stateful
+from squall.builders.runtime.operators.stateless import StatelessOperator, Step
+from squall.builders.runtime.operators.update import GraphUpdate, InsertedFacts, UpdateOperator
 from squall.builders.runtime.scheduler import Address, Scheduler
 from squall.builders.runtime.zset import UNIT, Delta, fact_row
 from squall.plan import Node, Plan
-from squall.plan.operators import AntiJoin, ConstantFilter, Construct, Join, LeftJoin, Match, Scan, Unit, is_stateful
-from squall.plan.operators import DerivedStream as FeedNode
+from squall.plan.operators import (
+    AntiJoin,
+    ConstantFilter,
+    Construct,
+    DerivedStream,
+    Join,
+    LeftJoin,
+    Match,
+    Scan,
+    Unit,
+    is_stateful,
+)
 from squall.plan.operators import Operator as Kind
 from squall.rdf import ALWAYS, FOREVER, NOTES, Columns, Event, Fact, Term
 
-WORKING_FACTS = "/working"
+INSERTED_FACTS = "/inserted"
 """The memory of what updates have inserted."""
-INSTANTS_OF = "/instants"
+REPORT_TIMES_SUFFIX = "/report-times"
 """Behind the name of a node: the memory of its evaluation instants."""
 
 
@@ -68,11 +78,11 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         inner = {id for star in fused.values() for id in star.joins}
         working = (node for node in plan.nodes if self._works(node) and node.id not in inner)
         self.operators: dict[str, Operator] = {node.id: operator(node, plan) for node in working}
-        self.operators |= {id: MultiwayJoin(star.shape) for id, star in fused.items()}
-        self.updates = {id: op for id, op in self.operators.items() if isinstance(op, Update)}
+        self.operators |= {id: MultiwayJoinOperator(star.shape) for id, star in fused.items()}
+        self.updates = {id: op for id, op in self.operators.items() if isinstance(op, UpdateOperator)}
         self.feeds = {id: op for id, op in self.operators.items() if isinstance(op, DerivedStreamOperator)}
         self.outbox: dict[Address, list[Delta]] = {}
-        self.alphas = {node.id: Alpha(plan, node.id) for node in plan.nodes if self.feeds_matches(node)}
+        self.alphas = {node.id: AlphaNetwork(plan, node.id) for node in plan.nodes if self.feeds_matches(node)}
         self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
         self.switches = {node.id: self.switch(node.id) for node in plan.nodes}
         for id in self.switches:
@@ -80,7 +90,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         at_work = (node for node in plan.nodes if reading is None or node.id in reading)
         self.readers = {node.id: self._reader(node) for node in at_work if isinstance(node.op, Scan)}
         self.units = [node.id for node in plan.nodes if isinstance(node.op, Unit)]
-        self.timed = [op for op in self.operators.values() if isinstance(op, TimedDistinct)]
+        self.timed = [op for op in self.operators.values() if isinstance(op, TimeDependentOperator)]
         self.driven = {
             id: op for id, op in self.operators.items() if isinstance(op, EventTimeOperator) and not _ends(op)
         }
@@ -93,18 +103,20 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         }
         self.instants = list(snapshot_nodes.values())
         """Those of what is told whole."""
-        feeds = [(node, node.op) for node in reversed(plan.nodes) if isinstance(node.op, FeedNode)]
+        feeds = [(node, node.op) for node in reversed(plan.nodes) if isinstance(node.op, DerivedStream)]
         streams_by_key = {(op.output_key, *(edge.node for edge in node.inputs)): node.id for node, op in feeds}
         self.heralds = set(streams_by_key.values())
         """Of the nodes that read what is told of the same facts in one way, each through a window, the first one: it
         says when the stream has events, before any of them hands them on."""
         self.waits = any(isinstance(op, EventTimeOperator) for op in self.operators.values())
         """Whether an instant can be worked off only when all of it is there."""
-        self.working = Working()
+        self.working = InsertedFacts()
         self.keeping = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
-        self.memories: dict[str, Stateful] = {**self.keeping, **self.readers, WORKING_FACTS: self.working}
+        self.memories: dict[str, Stateful] = {**self.keeping, **self.readers, INSERTED_FACTS: self.working}
         """All that has to be known to go on elsewhere; by the node, where it is that of one."""
-        self.memories |= {f"{id}{INSTANTS_OF}": Whole(instants) for id, instants in snapshot_nodes.items()}
+        self.memories |= {
+            f"{id}{REPORT_TIMES_SUFFIX}": DiffedState(instants) for id, instants in snapshot_nodes.items()
+        }
         self.expires = ends(plan) or bool(plan.retractable)
 
     def _works(self, node: Node) -> bool:
@@ -121,7 +133,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         """Through nodes without memory, as long as these feed one node alone, in one go."""
         steps: list[Step] = []
         while not is_stateful(node.op):
-            steps.append(cast(Plain, self.operators[node.id]).step)
+            steps.append(cast(StatelessOperator, self.operators[node.id]).step)
             targets = self.plan.consumers[node.id]
             following = self.plan.by_id[targets[0][0]] if len(targets) == 1 else None
             if following is None or isinstance(following.op, Match | ConstantFilter):
@@ -218,11 +230,11 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             self.answer(update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)])
 
     def _put_entries(self, id: str, entries: Sequence[Delta]) -> None:
-        facts, reader = Facts(), self.readers[id]
+        facts, reader = ScannedFacts(), self.readers[id]
         facts.put(entries, reader.wanted, reader.every, reader.atoms)
         self._put_facts(id, facts)
 
-    def _put_facts(self, id: str, facts: Facts) -> None:
+    def _put_facts(self, id: str, facts: ScannedFacts) -> None:
         alpha = self.alphas.get(id)
         if alpha is not None:
             for match, rows in alpha.triples(facts.boxes, facts.triples):
@@ -303,7 +315,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         ends = (op.due for op in self.operators.values() if isinstance(op, EventTimeOperator | AppendOnlyOutput))
         return min(ends, default=FOREVER)
 
-    def demanded(self, now: int) -> list[tuple[int, str, Demand]]:
+    def demanded(self, now: int) -> list[tuple[int, str, GraphUpdate]]:
         """What updates have demanded, up to a time: (time, node of the update, what)."""
         return [(time, id, demand) for id, op in self.updates.items() for time, demand in op.demanded(now)]
 
@@ -359,24 +371,24 @@ class Dataflow(Scheduler[Sequence[Delta]]):
 
     # What is kept
 
-    def keep(self) -> None:
-        """From now on, `kept` tells what goes into memories."""
+    def enable_changelog(self) -> None:
+        """From now on, `drain_changelog` tells what goes into memories."""
         for memory in self.memories.values():
-            memory.keep()
+            memory.enable_changelog()
 
-    def kept(self) -> Iterator[tuple[str, int, list[Delta]]]:
-        """(memory, slot, entries) for all that went into memories since the last call, if `keep` was called before."""
+    def drain_changelog(self) -> Iterator[tuple[str, int, list[Delta]]]:
+        """(memory, slot, entries) for all that went into memories since the last call, if `enable_changelog` was called before."""
         for id, memory in self.memories.items():
-            yield from ((id, slot, entries) for slot, entries in memory.kept())
+            yield from ((id, slot, entries) for slot, entries in memory.drain_changelog())
 
     def restore(self, watermark: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
-        """Takes back all that a machine of this plan, with the same `hosted` and `fused`, ever emitter by `kept`, when
+        """Takes back all that a machine of this plan, with the same `hosted` and `fused`, ever emitter by `drain_changelog`, when
         it had worked off the time up to `passed` (integer ms). To be called before anything else; or again, between two
-        batches, with what such a machine has told since, where all that it hosts can be spread over workers. `keep` has
+        batches, with what such a machine has told since, where all that it hosts can be spread over workers. `enable_changelog` has
         to be called anew then."""
         for memory in self.memories.values():
             memory.log = None
-            memory.resume(watermark)
+            memory.resume_at(watermark)
         for (id, slot), entries in sorted(state.items()):
             self.memories[id].restore(slot, entries)
 
@@ -387,4 +399,4 @@ def _tells_apart(op: Kind) -> bool:
 
 
 def _ends(op: EventTimeOperator) -> bool:
-    return isinstance(op, OutputOperator | Update)
+    return isinstance(op, OutputOperator | UpdateOperator)

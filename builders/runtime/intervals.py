@@ -14,7 +14,7 @@ Intervals = tuple[Interval, ...]
 """Disjoint, in order, with gaps between them."""
 Steps = dict[int, int]
 """By how much a count changes at an instant."""
-FEW = 8
+MAX_PAST_STEPS = 8
 """Up to so many changes of a count are left as they are."""
 
 
@@ -84,7 +84,7 @@ def unended(intervals: Intervals, watermark: int) -> Intervals:
 def forget(steps: Steps, watermark: int) -> None:
     """Forgets how a count came about before an instant, if that is much. What is left says how high it is then, since
     when it is, and since when it has been above 0: those of its intervals that end then or later stay as they are."""
-    if len(steps) <= FEW:
+    if len(steps) <= MAX_PAST_STEPS:
         return
     past = sorted(instant for instant in steps if instant < watermark)
     count, began = 0, watermark

@@ -9,16 +9,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from squall.builders.runtime.operators.multiway_join import Shape
+from squall.builders.runtime.operators.multiway_join import JoinShape
 from squall.builders.runtime.scheduler import Address
 from squall.plan import Node, Plan
 from squall.plan.operators import Join
 
-LEAST = 3
+MIN_FUSED_INPUTS = 3
 """So many inputs make it worth while."""
 
 
-class Leg(NamedTuple):
+class JoinInput(NamedTuple):
     """An input of a star: the join and the port at which its rows come in the plan, and their columns to agree on."""
 
     address: Address
@@ -31,17 +31,17 @@ class FusedJoin:
     """A tree of joins. columns: for each column of its rows the leg and the column there from which it is."""
 
     joins: tuple[str, ...]
-    legs: tuple[Leg, ...]
+    legs: tuple[JoinInput, ...]
     columns: tuple[tuple[int, int], ...]
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> JoinShape:
         firsts = [sum(leg.width for leg in self.legs[:number]) for number in range(len(self.legs))]
         keep = tuple(firsts[leg] + column for leg, column in self.columns)
-        return Shape(tuple(leg.width for leg in self.legs), tuple(leg.on for leg in self.legs), keep)
+        return JoinShape(tuple(leg.width for leg in self.legs), tuple(leg.on for leg in self.legs), keep)
 
 
-def stars(plan: Plan, apart: Collection[str] = ()) -> dict[str, FusedJoin]:
+def fuse_joins(plan: Plan, apart: Collection[str] = ()) -> dict[str, FusedJoin]:
     """The trees of joins that can be done as one, by their last join. apart: nodes whose rows are to be had by
     themselves, so that no join behind them is done together with them."""
     fused: dict[str, FusedJoin] = {}
@@ -50,12 +50,12 @@ def stars(plan: Plan, apart: Collection[str] = ()) -> dict[str, FusedJoin]:
             fused[node.id] = _fused(node, node.op, plan, fused, apart)
             for inner in fused[node.id].joins[1:]:
                 fused.pop(inner, None)
-    return {id: join for id, join in fused.items() if len(join.legs) >= LEAST}
+    return {id: join for id, join in fused.items() if len(join.legs) >= MIN_FUSED_INPUTS}
 
 
 def _fused(node: Node, op: Join, plan: Plan, fused: Mapping[str, FusedJoin], apart: Collection[str]) -> FusedJoin:
     """The join together with those below it that join on the same."""
-    joins, legs, origins = [node.id], list[Leg](), list[tuple[int, int]]()
+    joins, legs, origins = [node.id], list[JoinInput](), list[tuple[int, int]]()
     pairs = sorted(op.on)
     for port, edge in enumerate(node.inputs):
         on = tuple(pair[port] for pair in pairs)
@@ -64,7 +64,7 @@ def _fused(node: Node, op: Join, plan: Plan, fused: Mapping[str, FusedJoin], apa
         first = len(legs)
         if below is None or order is None:
             width = plan.widths[edge.node]
-            legs.append(Leg((node.id, port), on, width))
+            legs.append(JoinInput((node.id, port), on, width))
             origins += [(first, column) for column in range(width)]
         else:
             joins += below.joins
@@ -87,8 +87,8 @@ def _place(below: FusedJoin, column: int) -> int | None:
     return on.index(inner) if inner in on else None
 
 
-def addresses(stars: Mapping[str, FusedJoin]) -> Iterator[tuple[Address, Address]]:
+def addresses(fuse_joins: Mapping[str, FusedJoin]) -> Iterator[tuple[Address, Address]]:
     """Where rows go, by where they go in the plan."""
-    for id, star in stars.items():
+    for id, star in fuse_joins.items():
         for port, leg in enumerate(star.legs):
             yield leg.address, (id, port)

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from squall.builders.runtime.dataflow import Dataflow, Target
 from squall.builders.runtime.multiway_join import FusedJoin
-from squall.builders.runtime.operators.scan import Facts
-from squall.builders.runtime.operators.stateless import Plain, Step
+from squall.builders.runtime.operators.scan import ScannedFacts
+from squall.builders.runtime.operators.stateless import StatelessOperator, Step
 from squall.builders.runtime.zset import Delta
 from squall.plan import Node, Plan
 from squall.plan.node_metrics import NodeMetric
@@ -57,7 +57,7 @@ class ProfiledDataflow(Dataflow):
         self.seconds[id] += perf_counter() - began
         return deltas
 
-    def _put_facts(self, id: str, facts: Facts) -> None:
+    def _put_facts(self, id: str, facts: ScannedFacts) -> None:
         self.rows[id] += max(len(facts.triples), sum(map(len, facts.boxes.values()))) + len(facts.atoms)
         super()._put_facts(id, facts)
 
@@ -69,7 +69,7 @@ class ProfiledDataflow(Dataflow):
         if is_stateful(node.op):
             return super()._target(node, port)
         op = self.operators[node.id]
-        assert isinstance(op, Plain)
+        assert isinstance(op, StatelessOperator)
         return Target(self._timed(node.id, op.step), None, node.id)
 
     def _timed(self, id: str, step: Step) -> Callable[[Sequence[Delta]], list[Delta]]:

@@ -11,7 +11,7 @@ from squall.plan.operators import DerivedStream, Sink
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Event
 
 
-class Instants:
+class ReportSchedule:
     """The evaluation instants that events lead to, given in order as time passes."""
 
     def __init__(self, op: Sink | DerivedStream) -> None:
@@ -117,7 +117,7 @@ class Instants:
             until = min(now, -(-self.last // period) * period)
             yield from range(-(-since // period) * period, until + 1, period)
 
-    # What there is, as rows of text (`squall.builders.runtime.operators.state.Listed`)
+    # What there is, as rows of text (`squall.builders.runtime.operators.state.RowSerializable`)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """All that is known, as rows of text."""
@@ -130,7 +130,7 @@ class Instants:
         for (source, stream), count in self.came.items():
             yield "came", str(self.sources.index(source)), stream, str(count)
 
-    def take(self, rows: Iterable[Sequence[str | None]]) -> None:
+    def load_rows(self, rows: Iterable[Sequence[str | None]]) -> None:
         """This is all that is known."""
         self.single, self.grids, self.until, self.came, self.first = [], [], {}, {}, None
         for row in rows:

@@ -11,14 +11,14 @@ from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.zset import Delta, Row
 
 Slot = tuple[str, int]
-"""A memory, and the number of one of its slots (`squall.builders.runtime.dataflow.Dataflow.kept`)."""
+"""A memory, and the number of one of its slots (`squall.builders.runtime.dataflow.Dataflow.drain_changelog`)."""
 
 _START = itemgetter(-3)
-COMPACT = 16
+COMPACTION_INTERVAL_BATCHES = 16
 """After how many batches a distributed builder writes its state as a whole again."""
 
 
-class State:
+class StateChangelog:
     """All that a run has kept so far."""
 
     def __init__(self) -> None:
@@ -32,15 +32,15 @@ class State:
     def compact(self, memories: Mapping[str, Stateful], watermark: int) -> None:
         """Makes it as small as may be. passed: the time (integer ms) that the run has worked off."""
         for (id, slot), entries in self.entries.items():
-            self.entries[id, slot] = compacted(entries, watermark, memories[id].together(slot))
+            self.entries[id, slot] = compact_deltas(entries, watermark, memories[id].key_width(slot))
 
     def size(self) -> int:
         """How many entries there are."""
         return sum(map(len, self.entries.values()))
 
 
-def lasting(entries: Sequence[Delta], watermark: int, together: int | None = None) -> list[Delta]:
-    """Those of entries, none of which began before the ones that are known already, of which `compacted` may leave
+def live_deltas(entries: Sequence[Delta], watermark: int, together: int | None = None) -> list[Delta]:
+    """Those of entries, none of which began before the ones that are known already, of which `compact_deltas` may leave
     anything: what has ended is needed where it says since when what goes on has held. passed, together: as there."""
     going_on = [entry for entry in entries if entry[-2] >= watermark]
     rows = {entry[:-3][:together] for entry in going_on}
@@ -56,12 +56,12 @@ def lasting(entries: Sequence[Delta], watermark: int, together: int | None = Non
     ]
 
 
-def compacted(entries: Iterable[Delta], watermark: int, together: int | None = None) -> list[Delta]:
+def compact_deltas(entries: Iterable[Delta], watermark: int, together: int | None = None) -> list[Delta]:
     """Entries that add up to the same at every instant from `passed` on (integer ms); nothing that is to come begins
     before. Of the past they say only since when what goes on has held. together: of how many first columns rows are
     one, so that they have held since any of them has; None: all."""
     groups: dict[Row, list[Delta]] = {}
-    for entry in lasting(list(entries), watermark, together):
+    for entry in live_deltas(list(entries), watermark, together):
         groups.setdefault(entry[:-3][:together], []).append(entry)
     deltas: list[Delta] = []
     for group in groups.values():

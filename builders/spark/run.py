@@ -158,7 +158,7 @@ class Run:
         """Yields all outputs of the run, batch by batch."""
         if isinstance(batches, Sources):
             self.committer.flush_sink = batches.flush_sink
-            batches.ends = self.stop if self._can_stop(batches) else None
+            batches.stop_run = self.stop if self._can_stop(batches) else None
         self.committer.resume(self.batches.committed_count)
         try:
             yield from self._outputs(self._inputs(batches), static)

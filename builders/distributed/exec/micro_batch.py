@@ -68,8 +68,8 @@ from squall.builders.distributed.io.records import (
     identity_step,
 )
 from squall.builders.distributed.plan.stages import Stage
-from squall.builders.runtime.report_times import Instants
-from squall.builders.runtime.state import COMPACT
+from squall.builders.runtime.report_times import ReportSchedule
+from squall.builders.runtime.state import COMPACTION_INTERVAL_BATCHES
 from squall.contracts import Output
 from squall.plan.operators import DerivedStream
 from squall.rdf import ALWAYS, FOREVER
@@ -92,7 +92,7 @@ class Progress:
         held: the folders of buffered rows, each with the latest time at which one begins to hold, and the most rows
             that it holds.
         rows: the most rows that the state has.
-        instants: the state of the evaluation instants (`Instants.rows`), by number of the sink node.
+        instants: the state of the evaluation instants (`ReportSchedule.rows`), by number of the sink node.
     """
 
     passed: int = ALWAYS
@@ -161,7 +161,7 @@ class MicroBatches:
         self.needs_complete_instants = program.needs_complete_instants
         self.committed_count = len(store.numbers("commits"))
         self.progress = Progress(**(store.read("commits", f"{self.committed_count - 1}.json") or {}))
-        self.instants = {number: Instants(op) for number, op in rstream_nodes(plan).items()}
+        self.instants = {number: ReportSchedule(op) for number, op in rstream_nodes(plan).items()}
         """When snapshots are evaluated, by the number of the node: those of outputs, and of derived streams."""
         stream_stages = [router.stage_numbers[node.id] for node in plan.nodes if isinstance(node.op, DerivedStream)]
         self.stream_stages = {*stream_stages} if self.instants else set()
@@ -175,7 +175,7 @@ class MicroBatches:
         """The types under which the rows of the sources are stored."""
         for number, instants in self.instants.items():
             if str(number) in self.progress.instants:
-                instants.take(self.progress.instants[str(number)])
+                instants.load_rows(self.progress.instants[str(number)])
         self.base_number = max(self.store.numbers("base"), default=-1)
         state_folders: list[Folder] = [("base", self.base_number)] if self.base_number >= 0 else []
         for batch in range(self.base_number + 1, self.committed_count):
@@ -333,7 +333,7 @@ class MicroBatches:
                 self.store.delete(*folder, kind)
         self.store.delete(*self._output_folder())
         self.committed_count += 1
-        if self.committed_count - 1 - self.base_number >= COMPACT:
+        if self.committed_count - 1 - self.base_number >= COMPACTION_INTERVAL_BATCHES:
             self._compact()
 
     def _report_times_of(self, numbers: Collection[int]) -> ReportTimes:

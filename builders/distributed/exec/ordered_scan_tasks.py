@@ -15,7 +15,7 @@ from squall.builders.distributed.exec.routing import ORDERED_SCAN, PhysicalPlan
 from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.exec.worker import Outbox, metrics_of, routed_outbox, source_dataflow
 from squall.builders.distributed.io.records import Record, RowBatch, WorkerStep, from_arrow, split_by_stage, to_arrow
-from squall.builders.runtime.state import lasting
+from squall.builders.runtime.state import live_deltas
 
 
 def ordered_scan_step(program: PhysicalPlan, state: State) -> WorkerStep:
@@ -47,15 +47,15 @@ def scan_in_order(
     state_deltas = state.entries(since, partition)
     dataflow.restore(state.passed, {(router.ids[number], slot): part for (number, slot), part in state_deltas.items()})
     if state.keep:
-        dataflow.keep()
+        dataflow.enable_changelog()
     reporters = rstream_nodes(program.plan)
     for reader in dataflow.readers.values():
         yield from count_window_evaluations(reporters, reader.source, reader.came, events)
     dataflow.read(events)
     dataflow.run()
     yield from outbox(dataflow, router)
-    for id, slot, deltas in dataflow.kept():
-        yield from router.state_batches(id, slot, lasting(deltas, state.passed))
+    for id, slot, deltas in dataflow.drain_changelog():
+        yield from router.state_batches(id, slot, live_deltas(deltas, state.passed))
     yield from metrics_of(program, dataflow)
     if state.keep:
         dataflow.expire(state.passed)

@@ -31,7 +31,7 @@ from squall.builders.distributed.plan.stages import Stage
 from squall.builders.runtime.operators import output_operator
 from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
 from squall.builders.runtime.serde import pack_outputs, unpack_output, unpack_outputs
-from squall.builders.runtime.state import lasting
+from squall.builders.runtime.state import live_deltas
 from squall.contracts import Output
 from squall.model import CLOSE
 from squall.plan.node_metrics import NodeMetric
@@ -140,7 +140,7 @@ def _run_output(
             operator.restore(slot, state_deltas.get((number, slot), []))
         operator.flush(span.before, ())
         if state.keep and operator.remembers:
-            operator.keep()
+            operator.enable_changelog()
         if arrived := fresh.get((number, 0)):
             operator.apply(0, arrived)
         outputs = _outputs_of(operator, upto, report_times.instants.get(number, ()))
@@ -152,8 +152,8 @@ def _run_output(
                 OUTPUT_STAGE, number, pack_outputs(outputs_only), [output.time for output in outputs_only], places
             )
         watermark = state_watermark(span, state)
-        for slot, deltas in operator.kept():
-            yield from router.state_batches(node.id, slot, lasting(deltas, watermark, operator.together(slot)))
+        for slot, deltas in operator.drain_changelog():
+            yield from router.state_batches(node.id, slot, live_deltas(deltas, watermark, operator.key_width(slot)))
         operator.expire(watermark)
     if state.keep:
         yield state.put(partition, operators, sum(operator.size() for operator in operators.values()))

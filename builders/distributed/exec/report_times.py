@@ -1,7 +1,7 @@
 """Report times in a distributed engine: when a snapshot (`rstream`) is evaluated, of an answer or a derived stream.
 
 Nobody sees all events. Workers report which of theirs make a difference: a stream has brought something, or, where only
-they can know, a node is to be evaluated. The driver makes evaluation instants of these reports (`Instants`).
+they can know, a node is to be evaluated. The driver makes evaluation instants of these reports (`ReportSchedule`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from operator import itemgetter
 from types import MappingProxyType
 
 from squall.builders.distributed.io.records import INSTANT, Record
-from squall.builders.runtime.report_times import Instants
+from squall.builders.runtime.report_times import ReportSchedule
 from squall.builders.runtime.serde import pack, unpack
 from squall.model import Source
 from squall.model.windows import CountWindow, Window
@@ -150,7 +150,7 @@ class ReportTimes:
     instants: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @staticmethod
-    def upto(instants_by_node: Mapping[int, Instants], now: int) -> ReportTimes:
+    def upto(instants_by_node: Mapping[int, ReportSchedule], now: int) -> ReportTimes:
         """Returns the instants up to `now` (integer ms) that have not been returned yet, and advances past them."""
         last = {number: instants.passed for number, instants in instants_by_node.items()}
         return ReportTimes(last, {number: tuple(instants.upto(now)) for number, instants in instants_by_node.items()})
@@ -166,7 +166,7 @@ class ReportTimes:
         return ReportTimes(self.last, instants)
 
 
-def add_evaluation_times(instants_by_node: Mapping[int, Instants], rows: Iterable[tuple[str, int, int]]) -> None:
+def add_evaluation_times(instants_by_node: Mapping[int, ReportSchedule], rows: Iterable[tuple[str, int, int]]) -> None:
     """Adds the times that workers have reported: the row, the number of the node, and the time of each record."""
     for place, of, time in sorted(rows, key=itemgetter(2)):
         if not place:

@@ -46,7 +46,7 @@ from squall.builders.local.event_loop import Running
 from squall.builders.runtime.operators.scan import emits_snapshots, wanted
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.serde import pack_output, unpack_outputs
-from squall.builders.runtime.state import COMPACT, State
+from squall.builders.runtime.state import COMPACTION_INTERVAL_BATCHES, StateChangelog
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.plan import Plan
@@ -201,7 +201,11 @@ class Shards:
 
     def _run_tasks(self, unread: Sequence[ShardInput], last: bool, keep: bool) -> None:
         """Runs the tasks. unread: the input of each, by number of the shard."""
-        base = self.committed_count if self.committed_count - self.progress.base >= COMPACT else self.progress.base
+        base = (
+            self.committed_count
+            if self.committed_count - self.progress.base >= COMPACTION_INTERVAL_BATCHES
+            else self.progress.base
+        )
         steps: list[WorkerStep] = []
         for shard, unread_files in enumerate(unread):
             task = ShardTask(
@@ -469,13 +473,13 @@ class ShardTask:
         for file in files:
             yield from from_arrow(self.state.read(file, None))
 
-    def _running(self) -> tuple[Running, State]:
+    def _running(self) -> tuple[Running, StateChangelog]:
         """Returns the event loop as the batch before has left it, and the state if that had to be read."""
         event_loop, unknown = self.state.take(0)
         if event_loop is not None and not unknown and not self.whole:
-            return event_loop, State()
+            return event_loop, StateChangelog()
         options = Options(max_update_steps=self.steps, measure=self.program.measure)
-        event_loop, state = Running(self.program.plan, options), State()
+        event_loop, state = Running(self.program.plan, options), StateChangelog()
         for update in event_loop.machine.updates.values():
             update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.share]
         names = list(event_loop.memories)
@@ -484,15 +488,15 @@ class ShardTask:
         if not self.first:
             event_loop.restore(self.progress.passed, self.program.static_time, state.entries)
         if self.state.keep:
-            event_loop.keep()
+            event_loop.enable_changelog()
         return event_loop, state
 
-    def _kept(self, event_loop: Running, previous_state: State) -> Iterator[tuple[str, int, list[Delta]]]:
+    def _kept(self, event_loop: Running, previous_state: StateChangelog) -> Iterator[tuple[str, int, list[Delta]]]:
         """Yields the state that is to be written."""
         if not self.whole:
-            yield from event_loop.kept()
+            yield from event_loop.drain_changelog()
             return
-        previous_state.add(event_loop.kept())
+        previous_state.add(event_loop.drain_changelog())
         previous_state.compact(event_loop.memories, event_loop.passed)
         yield from ((id, slot, deltas) for (id, slot), deltas in previous_state.entries.items())
 

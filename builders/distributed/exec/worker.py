@@ -57,7 +57,7 @@ from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.scan import needed
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.scheduler import Address
-from squall.builders.runtime.state import compacted, lasting
+from squall.builders.runtime.state import compact_deltas, live_deltas
 from squall.builders.runtime.zset import Delta, fact_row, singly
 from squall.plan.node_metrics import PlanMetrics
 from squall.plan.operators import Group, Operator
@@ -322,7 +322,7 @@ def run_stages(
     state_deltas = state.entries(since, partition)
     dataflow.restore(span.before, {(router.ids[number], slot): part for (number, slot), part in state_deltas.items()})
     if state.keep:
-        dataflow.keep()
+        dataflow.enable_changelog()
     for (number, port), deltas in fresh.items():
         dataflow.add_input((router.ids[number], port), deltas)
     dataflow.evaluate({router.ids[number]: times for number, times in instants.items()})
@@ -330,7 +330,7 @@ def run_stages(
     yield from _derived_stream_records(dataflow)
     is_first = state.bucket_partitions[0] == partition
     watermark = state.passed if any(stage.recursive for stage in stages) else state_watermark(span, state)
-    state_records = (router.state_batches(id, slot, deltas) for (id, slot), deltas in dataflow.lasting(watermark))
+    state_records = (router.state_batches(id, slot, deltas) for (id, slot), deltas in dataflow.live_deltas(watermark))
     for row_batch in chain((outbox or routed_outbox)(dataflow, router), chain.from_iterable(state_records)):
         if is_first or not router.is_replicated(row_batch):  # what every task makes for itself, one of them tells of
             yield row_batch
@@ -453,10 +453,10 @@ class _Partition(Dataflow):
             count_window_evaluations(self.rstream_nodes, op.reader.source, triple_counts, op.events)
         )
 
-    def lasting(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
+    def live_deltas(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
         """Yields the changes of the state since the last call that may matter from a time on (integer ms)."""
-        for id, slot, deltas in self.kept():
-            yield (id, slot), lasting(deltas, watermark, self.memories[id].together(slot))
+        for id, slot, deltas in self.drain_changelog():
+            yield (id, slot), live_deltas(deltas, watermark, self.memories[id].key_width(slot))
 
     def put(self, address: Address, deltas: Sequence[Delta]) -> None:
         if not self.moves or address in self.router.replicated_inputs or address[0] not in self.operators:
@@ -504,8 +504,8 @@ class _FusedPartition(_Partition):
     def add_input(self, address: Address, deltas: Sequence[Delta]) -> None:
         super().add_input(self.moved.get(address, address), deltas)
 
-    def lasting(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
-        for address, deltas in super().lasting(watermark):
+    def live_deltas(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
+        for address, deltas in super().live_deltas(watermark):
             yield self.came_as.get(address, address), deltas
 
     def restore(self, watermark: int, state: Mapping[Address, Sequence[Delta]]) -> None:
@@ -524,9 +524,9 @@ class _ProfiledPartition(_Partition, ProfiledDataflow):
         }
         """The inner joins of fused joins, and the inputs that their rows go to, in the order of the joins."""
 
-    def lasting(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
+    def live_deltas(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
         between = {*self.inner.values()}
-        yield from (slot_deltas for slot_deltas in super().lasting(watermark) if slot_deltas[0] not in between)
+        yield from (slot_deltas for slot_deltas in super().live_deltas(watermark) if slot_deltas[0] not in between)
 
     def restore(self, watermark: int, state: Mapping[Address, Sequence[Delta]]) -> None:
         """Restores the state. The intermediate rows between joins are computed again."""
@@ -559,4 +559,4 @@ def _compacted(program: PhysicalPlan, watermark: int, row_batches: Iterable[RowB
     memories = Dataflow(program.plan).memories
     for (number, slot), deltas in slots.items():
         id = router.ids[number]
-        yield from router.state_batches(id, slot, compacted(deltas, watermark, memories[id].together(slot)))
+        yield from router.state_batches(id, slot, compact_deltas(deltas, watermark, memories[id].key_width(slot)))

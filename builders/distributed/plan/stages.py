@@ -25,7 +25,7 @@ from squall.builders.distributed.plan.partitioning import (
     stateful_edges,
 )
 from squall.builders.distributed.plan.skew import SkewedKeys, with_split_keys
-from squall.builders.runtime.multiway_join import FusedJoin, stars
+from squall.builders.runtime.multiway_join import FusedJoin, fuse_joins
 from squall.errors import BuilderError
 from squall.model.fact_shapes import may_affect
 from squall.model.graphs import components
@@ -163,7 +163,7 @@ def fused_joins_of(
         and exchange.producer in place
         and place[exchange.producer] == place.get(exchange.consumer)
     }
-    return stars(plan, apart=plan.by_id.keys() - partitionings)
+    return fuse_joins(plan, apart=plan.by_id.keys() - partitionings)
 
 
 def _stage_numbers(plan: Plan, exchanges_by_consumer: dict[str, list[Exchange]]) -> dict[str, int]:

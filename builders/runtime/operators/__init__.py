@@ -3,10 +3,10 @@
 An operator is told entries (`squall.builders.runtime.zset`) on its inputs (ports) and answers with entries. Joins are
 bilinear and most else is linear, so that entries may come in any order and in any batches, and add up to what the plan
 means at every instant (snapshot reducibility, semantics.md 3; the algebra of weighted rows is that of Budiu et al.,
-"DBSP", 2023). Only `Group`, `Slice` and the ends of a plan look at instants as a whole, in the order of time
+"DBSP", 2023). Only `GroupOperator`, `SliceOperator` and the ends of a plan look at instants as a whole, in the order of time
 (`squall.builders.runtime.operators.event_time`).
 
-An operator that keeps rows keeps them as entries too: `kept` tells those it has taken into its memory, and `restore`
+An operator that keeps rows keeps them as entries too: `drain_changelog` tells those it has taken into its memory, and `restore`
 takes them back, which is how a distributed builder stores and moves state.
 """
 
@@ -21,14 +21,14 @@ from squall.builders.runtime.operators.distinct import (
     AppendOnlyDistinct,
     DRedDistinct,
     RetractableDistinct,
-    TimedDistinct,
+    TimeDependentOperator,
     TransitiveClosureOperator,
 )
-from squall.builders.runtime.operators.event_time import Group, Slice
-from squall.builders.runtime.operators.join import AntiJoin, Join, LeftJoin
+from squall.builders.runtime.operators.event_time import GroupOperator, SliceOperator
+from squall.builders.runtime.operators.join import AntiJoinOperator, JoinOperator, LeftJoinOperator
 from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
-from squall.builders.runtime.operators.stateless import Plain
-from squall.builders.runtime.operators.update import Update
+from squall.builders.runtime.operators.stateless import StatelessOperator
+from squall.builders.runtime.operators.update import UpdateOperator
 from squall.builders.runtime.zset import Delta
 from squall.model.windows import Landmark
 from squall.plan import Node, Plan
@@ -50,37 +50,37 @@ def operator(node: Node, plan: Plan) -> Operator:
     growing = not any(edge.node in plan.retractable for edge in node.inputs)
     match op:
         case ops.Scan() | ops.Unit() | ops.Union():
-            return Plain(stateless.same)
+            return StatelessOperator(stateless.same)
         case ops.Match():
-            return Plain(stateless.match(op.cells))
+            return StatelessOperator(stateless.match(op.cells))
         case ops.Filter() | ops.Extend() if ops.is_time_dependent(op):
-            return TimedDistinct(op, widths[0])
+            return TimeDependentOperator(op, widths[0])
         case ops.Filter():
-            return Plain(stateless.test(op))
+            return StatelessOperator(stateless.test(op))
         case ops.Extend():
-            return Plain(stateless.extend(op))
+            return StatelessOperator(stateless.extend(op))
         case ops.TableFunction():
-            return Plain(stateless.apply(op))
+            return StatelessOperator(stateless.apply(op))
         case ops.Project():
-            return Plain(stateless.project(op, widths[0]))
+            return StatelessOperator(stateless.project(op, widths[0]))
         case ops.ConstantFilter():
-            return Plain(stateless.where(op))
+            return StatelessOperator(stateless.where(op))
         case ops.Construct(template=template, rules=rules):
-            return Plain(stateless.emit(template, rules, widths[0], plan.unbound[node.inputs[0].node]))
+            return StatelessOperator(stateless.emit(template, rules, widths[0], plan.unbound[node.inputs[0].node]))
         case ops.Update():
-            return Update(op)
+            return UpdateOperator(op)
         case ops.Select():
-            return Plain(stateless.answer(op, widths[0], _emits_snapshots(node, plan)))
+            return StatelessOperator(stateless.answer(op, widths[0], _emits_snapshots(node, plan)))
         case ops.Join():
-            return Join(op, (widths[0], widths[1]), growing)
+            return JoinOperator(op, (widths[0], widths[1]), growing)
         case ops.LeftJoin():
-            return LeftJoin(op, (widths[0], widths[1]), growing)
+            return LeftJoinOperator(op, (widths[0], widths[1]), growing)
         case ops.AntiJoin():
-            return AntiJoin(op, node.inputs[1].node not in plan.retractable)
+            return AntiJoinOperator(op, node.inputs[1].node not in plan.retractable)
         case ops.Group():
-            return Group(op)
+            return GroupOperator(op)
         case ops.Slice():
-            return Slice(op)
+            return SliceOperator(op)
         case ops.TransitiveClosure():
             return TransitiveClosureOperator()
         case ops.Distinct(by=by):

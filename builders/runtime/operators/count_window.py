@@ -12,7 +12,7 @@ from squall.model.windows import CountWindow
 from squall.rdf import FOREVER, Fact
 
 
-class _Counted(NamedTuple):
+class _WindowFact(NamedTuple):
     """A fact, when it came and in which named graph, and whether it has not been removed."""
 
     fact: Fact
@@ -21,7 +21,7 @@ class _Counted(NamedTuple):
     stays: bool
 
 
-class Counted:
+class CountWindowContent:
     """The facts of a stream through a `CountWindow` window. entries: what patterns read of a fact that came at a time,
     in a named graph or none, over an interval, so many times more or less."""
 
@@ -30,12 +30,12 @@ class Counted:
     ) -> None:
         self.window = window
         self.entries = entries
-        self.facts: deque[_Counted] = deque()
+        self.facts: deque[_WindowFact] = deque()
         """The content, oldest first."""
         self.fresh: deque[int] = deque()
         """Since when the last ones of it are there, of which no entries have been made yet: until when they are may be
         known by then."""
-        self.waiting: list[_Counted] = []
+        self.waiting: list[_WindowFact] = []
         """What has come since the content changed."""
         self.came = 0
         """How many have come."""
@@ -43,7 +43,7 @@ class Counted:
     def come(self, fact: Fact, time: int, graph: str = "") -> Iterator[Delta]:
         """A fact has come: the entries of those that leave."""
         self.came += 1
-        self.waiting.append(_Counted(fact, time, graph, True))
+        self.waiting.append(_WindowFact(fact, time, graph, True))
         if len(self.waiting) < self.window.step:
             return
         new, self.waiting = self.waiting[-self.window.size :], []
@@ -62,7 +62,7 @@ class Counted:
             if triple.stays:
                 yield from self.entries(triple.fact, triple.came, triple.graph, (start, FOREVER), 1)
 
-    def _ended(self, triple: _Counted, since: int | None, time: int) -> Iterator[Delta]:
+    def _ended(self, triple: _WindowFact, since: int | None, time: int) -> Iterator[Delta]:
         """A fact ends that is in the content. since: when that began, if no entries of it have been made."""
         if triple.stays and since is None:
             yield from self.entries(triple.fact, triple.came, triple.graph, (time, FOREVER), -1)
@@ -73,7 +73,7 @@ class Counted:
         """What came of a fact before this time ends now, if its graph is meant; it goes on counting among the last so
         many."""
 
-        def ends(triple: _Counted) -> bool:
+        def ends(triple: _WindowFact) -> bool:
             return triple.fact == fact and triple.stays and triple.came < time and is_meant(triple.graph)
 
         reported_count = len(self.facts) - len(self.fresh)
@@ -86,16 +86,16 @@ class Counted:
         self.waiting = [triple._replace(stays=triple.stays and not ends(triple)) for triple in self.waiting]
 
     def rows(self) -> Iterator[Row]:
-        """Content and what waits, numbered as it came (`squall.builders.runtime.operators.state.Listed`)."""
+        """Content and what waits, numbered as it came (`squall.builders.runtime.operators.state.RowSerializable`)."""
         triples = [*self.facts, *self.waiting]
         for number, triple in enumerate(triples, self.came - len(triples)):
             yield (str(number), str(triple.came), triple.graph, "stays" * triple.stays, *fact_row(triple.fact)[:-1])
 
-    def take(self, rows: Sequence[Row]) -> None:
+    def load_rows(self, rows: Sequence[Row]) -> None:
         """This is all there is."""
         cells = sorted(([cell or "" for cell in row] for row in rows), key=lambda row: int(row[0]))
         triples = [
-            _Counted(cast(Fact, row_fact(fact)), int(arrival), graph, bool(stays))
+            _WindowFact(cast(Fact, row_fact(fact)), int(arrival), graph, bool(stays))
             for _, arrival, graph, stays, *fact in cells
         ]
         self.came = int(cells[-1][0]) + 1 if cells else 0

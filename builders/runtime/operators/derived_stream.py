@@ -9,7 +9,7 @@ from typing import cast
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.output import OutputOperator
 from squall.builders.runtime.operators.scan import ScanOperator
-from squall.builders.runtime.operators.state import Kept
+from squall.builders.runtime.operators.state import SlotChanges
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Output
 from squall.plan import operators as ops
@@ -63,16 +63,16 @@ class DerivedStreamOperator(EventTimeOperator):
         """What was told of a fact before this time (integer ms) ends now; as `ScanOperator.remove`."""
         return self.reader.remove(fact, time, stream)
 
-    def keep(self) -> None:
-        self.emitter.keep()
-        self.reader.keep()
+    def enable_changelog(self) -> None:
+        self.emitter.enable_changelog()
+        self.reader.enable_changelog()
 
-    def kept(self) -> Iterator[Kept]:
-        yield from self.emitter.kept()
-        yield from ((_READ + slot, entries) for slot, entries in self.reader.kept())
+    def drain_changelog(self) -> Iterator[SlotChanges]:
+        yield from self.emitter.drain_changelog()
+        yield from ((_READ + slot, entries) for slot, entries in self.reader.drain_changelog())
 
-    def resume(self, watermark: int) -> None:
-        self.emitter.resume(watermark)
+    def resume_at(self, watermark: int) -> None:
+        self.emitter.resume_at(watermark)
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot < _READ:

@@ -20,7 +20,7 @@ from squall.builders.runtime.intervals import (
     union,
 )
 from squall.builders.runtime.operators.codegen import computed
-from squall.builders.runtime.operators.state import SWEPT, Stateful, added
+from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, Stateful, added
 from squall.builders.runtime.operators.transitive_closure import ClosureIndex as Pairs
 from squall.builders.runtime.zset import Delta, Row
 from squall.plan import operators as ops
@@ -39,7 +39,7 @@ class AppendOnlyDistinct(Stateful):
         self.by = by
         self.valid: dict[Row, Intervals | int] = {}
         self.passed = ALWAYS
-        self.limit = SWEPT
+        self.limit = MIN_ROWS_TO_SWEEP
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         new_deltas: list[Delta] = []
@@ -72,7 +72,7 @@ class AppendOnlyDistinct(Stateful):
         together = union((*unended(self._intervals(key), self.passed), interval))
         self.valid[key] = together[0][0] if len(together) == 1 and together[0][1] == FOREVER else together
 
-    def together(self, slot: int) -> int | None:
+    def key_width(self, slot: int) -> int | None:
         return self.by
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
@@ -91,7 +91,7 @@ class AppendOnlyDistinct(Stateful):
                 valid[key] = left
             else:
                 del valid[key]
-        self.limit = max(SWEPT, len(valid) + len(valid) // 2)
+        self.limit = max(MIN_ROWS_TO_SWEEP, len(valid) + len(valid) // 2)
 
     def size(self) -> int:
         return len(self.valid)
@@ -123,7 +123,7 @@ class TransitiveClosureOperator(Stateful):
         return self.pairs.size()
 
 
-_NAMED = 2
+_RULES_SLOT = 2
 """The slot of what rows were told to be made by."""
 
 
@@ -145,7 +145,7 @@ class RetractableDistinct(Stateful):
         """What rows were told to be made by, by the instant from which on they are valid; and until when."""
         self.passed = ALWAYS
         """Nothing that is still to come begins before."""
-        self.limit = SWEPT
+        self.limit = MIN_ROWS_TO_SWEEP
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
@@ -210,8 +210,8 @@ class RetractableDistinct(Stateful):
         if now:
             self.named[key] = now
         if self.log is not None and now != before:
-            self.note(_NAMED, (delta for delta in _named_deltas(key, before, -1) if delta[-2] >= self.passed))
-            self.note(_NAMED, _named_deltas(key, now, 1))
+            self.note(_RULES_SLOT, (delta for delta in _named_deltas(key, before, -1) if delta[-2] >= self.passed))
+            self.note(_RULES_SLOT, _named_deltas(key, now, 1))
 
     def _set(self, key: Row, valid: Intervals) -> None:
         if valid:
@@ -223,11 +223,11 @@ class RetractableDistinct(Stateful):
             self.counts.pop(key, None)
             self.makers.pop(key, None)
 
-    def together(self, slot: int) -> int | None:
+    def key_width(self, slot: int) -> int | None:
         return self.by
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        if slot == _NAMED:
+        if slot == _RULES_SLOT:
             self._restore_names(entries)
             return
         for key in self._count(entries):
@@ -253,7 +253,7 @@ class RetractableDistinct(Stateful):
             self.makers.pop(key, None)
             self.valid.pop(key, None)
             self.named.pop(key, None)
-        self.limit = max(SWEPT, 2 * len(self.counts))
+        self.limit = max(MIN_ROWS_TO_SWEEP, 2 * len(self.counts))
 
     def size(self) -> int:
         return len(self.counts)
@@ -312,7 +312,7 @@ class DRedDistinct(RetractableDistinct):
         if slot == 0:
             self.unsettled.update(dict.fromkeys(self._count(entries)))
             return
-        if slot == _NAMED:
+        if slot == _RULES_SLOT:
             self._restore_names(entries)
             return
         steps: dict[Row, Steps] = {}
@@ -331,7 +331,7 @@ _Stretch = tuple[int, int, int, int]
 """(since, start, end, count): a row holds so often over [start, end), and has held since a time."""
 
 
-class TimedDistinct(RetractableDistinct):
+class TimeDependentOperator(RetractableDistinct):
     """An expression that is computed at the time since which a row holds, and again when that changes. It counts its
     rows as a set does, but hands each on as often as it comes."""
 

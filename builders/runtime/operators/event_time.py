@@ -25,7 +25,7 @@ Change = dict[Row, int]
 """By how much the multiplicity of rows changes."""
 
 
-class Changes:
+class MultiplicityChanges:
     """When the multiplicities of rows change, in the order of time. passed: all up to this time has been taken."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class EventTimeOperator(Stateful):
 
     def __init__(self) -> None:
         super().__init__()
-        self.changes = Changes()
+        self.changes = MultiplicityChanges()
 
     @property
     def due(self) -> int:
@@ -81,7 +81,7 @@ class EventTimeOperator(Stateful):
         self._count(entries)
         return []
 
-    def resume(self, watermark: int) -> None:
+    def resume_at(self, watermark: int) -> None:
         self.advance(watermark)
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
@@ -102,7 +102,7 @@ class EventTimeOperator(Stateful):
         raise NotImplementedError
 
 
-class _Open:
+class _OpenRows:
     """Rows said to hold, each since when and how often, and what is to be said of them."""
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ class _Open:
         self.fresh = {}
 
 
-class Group(EventTimeOperator):
+class GroupOperator(EventTimeOperator):
     """The keys and aggregates of the rows of each group (incremental; Gray et al. 1997 on which aggregates can be)."""
 
     def __init__(self, op: ops.Group) -> None:
@@ -156,7 +156,7 @@ class Group(EventTimeOperator):
         self.groups: dict[Row, list[Accumulator]] = {}
         self.rows: dict[Row, Row] = {}
         """The row of each group."""
-        self.open = _Open()
+        self.open = _OpenRows()
         if self.always:
             self.groups[()] = self._made()
             self.changes._add((), ALWAYS, 0)
@@ -248,7 +248,7 @@ def _counted(aggregate: ops.Aggregate) -> int | None:
     return aggregate.expression.index if is_count and isinstance(aggregate.expression, ops.Column) else None
 
 
-class Slice(EventTimeOperator):
+class SliceOperator(EventTimeOperator):
     """The rows that lie between two places in an order, at each instant; of each key."""
 
     def __init__(self, op: ops.Slice) -> None:
@@ -260,7 +260,7 @@ class Slice(EventTimeOperator):
         self.sorted: defaultdict[Row, list[tuple[str, Row]]] = defaultdict(list)
         """The rows of each key, in order."""
         self.chosen: defaultdict[Row, Counter[Row]] = defaultdict(Counter)
-        self.open = _Open()
+        self.open = _OpenRows()
 
     def advance(self, now: int) -> list[Delta]:
         deltas: list[Delta] = []

@@ -14,11 +14,11 @@ from typing import Any
 from squall.builders.runtime.zset import Row
 from squall.rdf import Term
 
-LEAST = 256
+MIN_ROWS_TO_FACTOR = 256
 """From so many rows on a step for all of them costs less than one for each."""
 
 
-class Factored:
+class FactoredRows:
     """Rows that have the cells of `row`, and at `place`, where that has None, another of `values` each.
 
     values: in the order in which they came, as the keys of a mapping that never changes.
@@ -51,18 +51,18 @@ class Factored:
             return [tuple(row[cell] if isinstance(cell, int) else cell for cell in template) for row in self]
         cells = tuple(self.row[cell] if isinstance(cell, int) else cell for cell in template)
         if places:
-            return Factored(cells, places[0], self.values)
+            return FactoredRows(cells, places[0], self.values)
         return [cells] if self.values else []
 
-    def of(self, values: Iterable[Any]) -> Factored:
+    def of(self, values: Iterable[Any]) -> FactoredRows:
         """Those of the rows that have one of these values."""
-        return Factored(self.row, self.place, dict.fromkeys(values))
+        return FactoredRows(self.row, self.place, dict.fromkeys(values))
 
 
-Rows = Sequence[Row] | Factored
+Rows = Sequence[Row] | FactoredRows
 """Rows without times."""
 
 
 def rows_of(rows: Rows) -> Sequence[Row]:
     """The rows one by one."""
-    return list(rows) if isinstance(rows, Factored) else rows
+    return list(rows) if isinstance(rows, FactoredRows) else rows

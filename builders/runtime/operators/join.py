@@ -19,7 +19,7 @@ from squall.builders.runtime.intervals import (
 )
 from squall.builders.runtime.operators import stateless
 from squall.builders.runtime.operators.codegen import column_names, compiled, entry
-from squall.builders.runtime.operators.state import SWEPT, Index, Stateful, Waiting
+from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, BufferedBatches, DeltaIndex, Stateful
 from squall.builders.runtime.zset import Delta, key_of, singly
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS
@@ -87,7 +87,7 @@ def run(entries, other):
     return compiled(source, {})
 
 
-class Join(Stateful):
+class JoinOperator(Stateful):
     """Pairs of rows that agree on the columns `on`. `widths`: the columns of the left and of the right rows. growing:
     nothing is ever taken back, and all weights are 1, on both sides.
 
@@ -98,14 +98,14 @@ class Join(Stateful):
     def __init__(self, op: ops.Join, widths: tuple[int, int], growing: bool = False) -> None:
         super().__init__()
         self.growing = growing
-        self.indexes = (Index(), Index())
+        self.indexes = (DeltaIndex(), DeltaIndex())
         self.stores = tuple(_store([pair[side] for pair in op.on], growing) for side in (0, 1))
         self.probes = (probe(op, widths, 0, growing), probe(op, widths, 1, growing))
-        self.waiting = Waiting()
+        self.waiting = BufferedBatches()
         """Rows of the side that brought some last, which are in no index yet;"""
         self.last, self.alone = 0, 0
         """and how many it had brought before since the other did."""
-        self.patience = SWEPT
+        self.patience = MIN_ROWS_TO_SWEEP
         """So many rows of one side alone let further ones wait."""
         self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
 
@@ -113,7 +113,7 @@ class Join(Stateful):
         if self.log is not None:
             self.note(port, entries)
         if port != self.last:
-            for part in self.waiting.take():
+            for part in self.waiting.drain():
                 self.stores[self.last](part, self.indexes[self.last])
             self.last, self.alone = port, 0
         if self.alone < self.patience or not self.growing:
@@ -137,7 +137,7 @@ class Join(Stateful):
         return self.waiting.size + sum(index.size() for index in self.indexes)
 
 
-class AntiJoin(Stateful):
+class AntiJoinOperator(Stateful):
     """Left rows over the instants at which no right row agrees with them. growing: no right row is ever taken back, so
     that the instants need not be counted."""
 
@@ -145,12 +145,12 @@ class AntiJoin(Stateful):
         super().__init__()
         self.growing = growing
         self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
-        self.left = Index()
+        self.left = DeltaIndex()
         self.right: dict[Hashable, Steps] = {}
         self.covered: dict[Hashable, Intervals] = {}
         self.passed = ALWAYS
         """Nothing that is still to come begins before."""
-        self.limit = SWEPT
+        self.limit = MIN_ROWS_TO_SWEEP
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
@@ -229,21 +229,21 @@ class AntiJoin(Stateful):
         for key in [key for key, end in ends if end <= now]:
             self.covered.pop(key, None)
             self.right.pop(key, None)
-        self.limit = max(SWEPT, 2 * max(len(self.covered), len(self.right)))
+        self.limit = max(MIN_ROWS_TO_SWEEP, 2 * max(len(self.covered), len(self.right)))
 
     def size(self) -> int:
         return self.left.size() + max(len(self.covered), len(self.right))
 
 
-class LeftJoin(Stateful):
-    """The pairs of a `Join` for which the condition is true, and left rows by themselves at the instants at which there
-    is none: an `AntiJoin` of the left rows with the left columns of those pairs."""
+class LeftJoinOperator(Stateful):
+    """The pairs of a `JoinOperator` for which the condition is true, and left rows by themselves at the instants at which there
+    is none: an `AntiJoinOperator` of the left rows with the left columns of those pairs."""
 
     def __init__(self, op: ops.LeftJoin, widths: tuple[int, int], growing: bool) -> None:
         super().__init__()
         width = widths[0]
-        self.join = Join(ops.Join(op.on, tuple(range(sum(widths)))), widths, growing)
-        self.alone = AntiJoin(ops.AntiJoin(tuple((column, column) for column in range(width))), growing)
+        self.join = JoinOperator(ops.Join(op.on, tuple(range(sum(widths)))), widths, growing)
+        self.alone = AntiJoinOperator(ops.AntiJoin(tuple((column, column) for column in range(width))), growing)
         places = dict(enumerate(op.keep))
         self.condition = (
             stateless.test(ops.Filter(ops.remap_call(op.condition, places))) if op.condition else stateless.same

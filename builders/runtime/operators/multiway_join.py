@@ -12,14 +12,14 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from squall.builders.runtime.operators.codegen import column_names, compiled, entry
-from squall.builders.runtime.operators.state import SWEPT, Stateful, oldest
+from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, Stateful, oldest
 from squall.builders.runtime.zset import Delta, singly
 
 Record = list[Any]
 """For each input the first entry with the record's key (None: there is none), and the latest end of all entries."""
 
 
-class Shape(NamedTuple):
+class JoinShape(NamedTuple):
     """What is joined. widths: the columns of each input; on: those of each that have to agree, as many of each; keep:
     columns of the rows of all inputs behind one another."""
 
@@ -28,11 +28,11 @@ class Shape(NamedTuple):
     keep: tuple[int, ...]
 
 
-class MultiwayJoin(Stateful):
+class MultiwayJoinOperator(Stateful):
     """Rows of all inputs that agree, over the instants at which all of them are valid. Nothing is ever taken back, and
     all weights are 1."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: JoinShape) -> None:
         super().__init__()
         self.shape = shape
         ports = range(len(shape.widths))
@@ -41,9 +41,9 @@ class MultiwayJoin(Stateful):
         """For each input further entries of the keys that have several."""
         self.further = 0
         """How many of those there are."""
-        self.limit = SWEPT
+        self.limit = MIN_ROWS_TO_SWEEP
         """So many records and further entries make a sweep worth while,"""
-        self.full = 2 * SWEPT
+        self.full = 2 * MIN_ROWS_TO_SWEEP
         """and so many one in which all is looked at."""
         self.probes = [_probe(shape, port) for port in ports]
         self.products = [_product(shape, port) for port in ports]
@@ -75,8 +75,8 @@ class MultiwayJoin(Stateful):
             self._drop(oldest(records, len(self.shape.widths), now))
         if self._stored() >= self.full:
             self._look_at_all(now)
-            self.full = 2 * max(SWEPT, self._stored())
-        self.limit = max(SWEPT, self._stored() + self._stored() // 16)
+            self.full = 2 * max(MIN_ROWS_TO_SWEEP, self._stored())
+        self.limit = max(MIN_ROWS_TO_SWEEP, self._stored() + self._stored() // 16)
 
     def _stored(self) -> int:
         """How many records and further entries there are: what a record has first of each input is not counted, since
@@ -111,17 +111,17 @@ class MultiwayJoin(Stateful):
         return first + self.further
 
 
-def _columns(shape: Shape) -> list[list[str]]:
+def _columns(shape: JoinShape) -> list[list[str]]:
     """The names of the columns of each input: ``a0``, ``a1``, ``b0``, ..."""
     return [column_names(f"c{port}_", width) for port, width in enumerate(shape.widths)]
 
 
-def _kept(shape: Shape) -> list[str]:
+def _kept(shape: JoinShape) -> list[str]:
     columns = [name for names in _columns(shape) for name in names]
     return [columns[place] for place in shape.keep]
 
 
-def _probe(shape: Shape, port: int) -> Callable[..., Any]:
+def _probe(shape: JoinShape, port: int) -> Callable[..., Any]:
     """The function that puts entries of an input into their records, and gives what they make with what is there."""
     columns = _columns(shape)
     key = [columns[port][column] for column in shape.on[port]]
@@ -165,7 +165,7 @@ def run(entries, star):
     return compiled(source, {})
 
 
-def _product(shape: Shape, port: int) -> Callable[..., Any]:
+def _product(shape: JoinShape, port: int) -> Callable[..., Any]:
     """The function that joins entries of all inputs, which are known to agree: those of one come first."""
     columns = _columns(shape)
     order = [port, *(place for place in range(len(shape.widths)) if place != port)]

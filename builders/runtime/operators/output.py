@@ -10,8 +10,8 @@ from operator import itemgetter
 from typing import Any
 
 from squall.builders.runtime.operators.event_time import Change, EventTimeOperator
-from squall.builders.runtime.operators.state import SWEPT, Differences, Kept, Stateful, oldest_ends
-from squall.builders.runtime.report_times import Instants
+from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, SlotChanges, SnapshotDiff, Stateful, oldest_ends
+from squall.builders.runtime.report_times import ReportSchedule
 from squall.builders.runtime.zset import Delta, Row, is_rdf, new, row_fact
 from squall.contracts import Output
 from squall.plan import operators as ops
@@ -37,7 +37,7 @@ class OutputOperator(EventTimeOperator):
         self.output = op.output
         self.report = op.report
         self.name = op.name
-        self.instants = Instants(op) if op.output == "rstream" else None
+        self.instants = ReportSchedule(op) if op.output == "rstream" else None
         """When the answer is told whole."""
         self.queries = [(Evaluated(names), query) for query, names in op.queries]
         self.counts: dict[Row, int] = {}
@@ -45,7 +45,7 @@ class OutputOperator(EventTimeOperator):
         """For each fact in the answer a rule that made it when it came in."""
         self.reported: dict[Row, int] = {}
         """The answer at the instant that was reported last, where only changes are."""
-        self.differences = Differences()
+        self.differences = SnapshotDiff()
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         entries = [entry for entry in entries if is_rdf(entry)]
@@ -71,7 +71,7 @@ class OutputOperator(EventTimeOperator):
 
     def flush(self, now: int, instants: Sequence[int] | None = None) -> list[Output]:
         """The outputs up to a time, that included, in the order of time. instants: the evaluation instants up to then
-        that have not been given yet, in order (integer ms), where its own (`Instants`) have not been told of events;
+        that have not been given yet, in order (integer ms), where its own (`ReportSchedule`) have not been told of events;
         only what is told whole (rstream) needs them."""
         if self.instants is None:
             return [output for time, change in self.changes.upto(now) for output in self._changed(time, change)]
@@ -153,8 +153,8 @@ class OutputOperator(EventTimeOperator):
             * _difference(row, 0, self.counts[row])
         ]
 
-    def kept(self) -> Iterator[Kept]:
-        yield from super().kept()
+    def drain_changelog(self) -> Iterator[SlotChanges]:
+        yield from super().drain_changelog()
         if self.log is not None and (changes := self.differences.of(_as_entries(self.reported))):
             yield 1, changes
 
@@ -220,9 +220,9 @@ class AppendOnlyOutput(Stateful):
         self.remembers = remembers
         self.until: dict[Row, int] = {}
         self.waiting: list[Delta] = []
-        self.differences = Differences()
-        self.limit = SWEPT
-        self.full = 2 * SWEPT
+        self.differences = SnapshotDiff()
+        self.limit = MIN_ROWS_TO_SWEEP
+        self.full = 2 * MIN_ROWS_TO_SWEEP
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         self.waiting += entries
@@ -267,8 +267,8 @@ class AppendOnlyOutput(Stateful):
             until.clear()
         return [output._replace(rule=self.name) for output in outputs] if self.name else outputs
 
-    def kept(self) -> Iterator[Kept]:
-        yield from super().kept()
+    def drain_changelog(self) -> Iterator[SlotChanges]:
+        yield from super().drain_changelog()
         if self.log is not None and (changes := self.differences.of(self.waiting)):
             yield 1, changes
 
@@ -290,8 +290,8 @@ class AppendOnlyOutput(Stateful):
                 del until[row]
         if len(until) >= self.full:
             self.until = until = {row: end for row, end in until.items() if end >= now}
-            self.full = 2 * max(SWEPT, len(until))
-        self.limit = max(SWEPT, len(until) + len(until) // 16)
+            self.full = 2 * max(MIN_ROWS_TO_SWEEP, len(until))
+        self.limit = max(MIN_ROWS_TO_SWEEP, len(until) + len(until) // 16)
 
     def size(self) -> int:
         return len(self.until) + len(self.waiting)

@@ -10,8 +10,8 @@ from itertools import chain, groupby, repeat
 from operator import ge, itemgetter
 from typing import NamedTuple, cast
 
-from squall.builders.runtime.operators.count_window import Counted
-from squall.builders.runtime.operators.state import SWEPT, Differences, Kept, Stateful, added
+from squall.builders.runtime.operators.count_window import CountWindowContent
+from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, SlotChanges, SnapshotDiff, Stateful, added
 from squall.builders.runtime.zset import Boxes, Delta, fact_row, row_fact
 from squall.errors import SourceError
 from squall.model import Source
@@ -24,7 +24,7 @@ _FIRST = itemgetter(0)
 
 
 @dataclass
-class Facts:
+class ScannedFacts:
     """The facts of some events as entries.
 
     boxes: triples by predicate, of the predicates that are wanted. triples, atoms: all of them, if they are wanted,
@@ -48,7 +48,7 @@ class Facts:
                 self.boxes.setdefault(entry[1], []).append((entry[0], entry[2], *entry[4:]))
 
 
-class _Given(NamedTuple):
+class _ReadFact(NamedTuple):
     """A stream brought a fact, in a named graph or none: when, and since when and until when it is valid."""
 
     stream: str
@@ -62,12 +62,12 @@ Validity = Callable[[int], tuple[int, int]]
 """From the time of an event to the interval over which its facts are valid."""
 
 
-def _UNREAD(time: int) -> tuple[int, int]:
+def _not_read(time: int) -> tuple[int, int]:
     """The stream is not read."""
     raise NotImplementedError
 
 
-def _CAREFUL(time: int) -> tuple[int, int]:
+def _end_unknown(time: int) -> tuple[int, int]:
     """When the facts end is not known in advance."""
     raise NotImplementedError
 
@@ -165,28 +165,28 @@ class ScanOperator(Stateful):
         self.own = own
         self.validity: dict[str | tuple[str, str, bool], Validity] = {}
         """How the events of each stream are read; those in a named graph by its name, too, and whether it is static."""
-        self.counted: dict[str, Counted] = {}
-        self.given: dict[Fact, list[_Given]] = {}
+        self.counted: dict[str, CountWindowContent] = {}
+        self.given: dict[Fact, list[_ReadFact]] = {}
         """What streams have brought of each fact that may be removed, where it has not ended."""
-        self.differences = Differences()
-        self.limit = SWEPT
+        self.differences = SnapshotDiff()
+        self.limit = MIN_ROWS_TO_SWEEP
 
-    def read(self, events: Iterable[Event]) -> Facts:
+    def read(self, events: Iterable[Event]) -> ScannedFacts:
         """The facts of events in the order of time.
 
         Every statement of every stream passes here: most are of no interest, and have to cost little.
         """
         boxes: defaultdict[Term, list[Delta]] = defaultdict(list)
-        facts, predicates, is_plain = Facts(boxes), self.wanted, self.source.is_plain
+        facts, predicates, is_plain = ScannedFacts(boxes), self.wanted, self.source.is_plain
         for event in events:
             time, event_facts, stream, removals, graph = event
             if graph:
                 validity = self._validity(stream, graph, event.is_static and not self.made)
             else:
                 validity = self.validity.get(stream) or self._validity(stream)
-            if validity is _UNREAD:
+            if validity is _not_read:
                 continue
-            if validity is _CAREFUL or removals:
+            if validity is _end_unknown or removals:
                 facts.put(self._carefully(event), predicates, self.every, self.atoms)
                 continue
             start, end = (ALWAYS, FOREVER) if time == ALWAYS else validity(time)
@@ -204,10 +204,10 @@ class ScanOperator(Stateful):
             facts.put(count_window.stay(), predicates, self.every, self.atoms)
         return facts
 
-    def read_columns(self, columns: Columns) -> Facts:
+    def read_columns(self, columns: Columns) -> ScannedFacts:
         """The facts of events that come as columns: as `read`, but with less to do for each triple."""
         validity = self.validity.get(columns.stream) or self._validity(columns.stream)
-        if validity in (_UNREAD, _CAREFUL) or self.every or self.atoms or not self.source.is_plain:
+        if validity in (_not_read, _end_unknown) or self.every or self.atoms or not self.source.is_plain:
             return self.read(columns)
         starts, ends = zip(*map(validity, columns.times), strict=True)
         if any(map(ge, starts, ends)):
@@ -221,7 +221,7 @@ class ScanOperator(Stateful):
         else:
             since, until = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in (starts, ends))
             _take(columns, slice(None), since, until, deltas_by_predicate)
-        return Facts(
+        return ScannedFacts(
             {predicate: deltas_by_predicate[predicate] for predicate in deltas_by_predicate if predicate in self.wanted}
         )
 
@@ -242,7 +242,7 @@ class ScanOperator(Stateful):
                 pairs = zip(columns.subjects[alike], columns.objects[alike], starts, ends, repeat(1), strict=False)
                 deltas_by_predicate[predicate].extend(pairs)
 
-    def _take_whole(self, event_facts: Sequence[Fact], start: int, end: int, facts: Facts) -> None:
+    def _take_whole(self, event_facts: Sequence[Fact], start: int, end: int, facts: ScannedFacts) -> None:
         if self.every:
             suffix = ("", start, end, 1)
             facts.triples += [fact + suffix for fact in event_facts if isinstance(fact, Triple)]
@@ -256,9 +256,9 @@ class ScanOperator(Stateful):
             return self.validity[key]
         window = self.source.window_of(stream)
         if not self.source.reads(stream, graph, static) and (static or not self.source.counts(stream)):
-            validity: Validity = _UNREAD
+            validity: Validity = _not_read
         elif self.remembers or isinstance(window, CountWindow):
-            validity = _CAREFUL
+            validity = _end_unknown
         else:
             validity = window.validity
         self.validity[key] = validity
@@ -285,7 +285,7 @@ class ScanOperator(Stateful):
         start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else window.validity(event.time)  # type: ignore[union-attr]
         for fact in event.facts if start < end else ():
             if event.time != ALWAYS or self.updated:
-                arrival = _Given(event.stream, event.graph, event.time, start, end)
+                arrival = _ReadFact(event.stream, event.graph, event.time, start, end)
                 self.given.setdefault(fact, []).append(arrival)
                 self._note(fact, arrival, 1)
             yield from self._entries(event.stream, fact, event.time, event.graph, (start, end), 1)
@@ -295,12 +295,12 @@ class ScanOperator(Stateful):
         """How many triples have come through windows of them, by the stream."""
         return {stream: count_window.came for stream, count_window in self.counted.items()}
 
-    def _content(self, stream: str) -> Counted:
+    def _content(self, stream: str) -> CountWindowContent:
         """What a stream has in its window of triples."""
         if stream not in self.counted:
             window = self.source.window_of(stream)
             assert isinstance(window, CountWindow)
-            self.counted[stream] = Counted(window, partial(self._entries, stream))
+            self.counted[stream] = CountWindowContent(window, partial(self._entries, stream))
         return self.counted[stream]
 
     def _entries(
@@ -329,7 +329,7 @@ class ScanOperator(Stateful):
     def _removed(self, stream: str, fact: Fact, time: int, graph: str) -> Iterator[Delta]:
         """What the stream brought of a fact before this time, in a named graph or none, ends now."""
 
-        def ends(arrival: _Given) -> bool:
+        def ends(arrival: _ReadFact) -> bool:
             return arrival.stream == stream and arrival.graph == graph and ALWAYS < arrival.came < time
 
         if stream in self.counted:
@@ -343,7 +343,7 @@ class ScanOperator(Stateful):
         def is_meant(graph: str) -> bool:
             return name in (None, iri(stream), graph)
 
-        def ends(arrival: _Given) -> bool:
+        def ends(arrival: _ReadFact) -> bool:
             return (
                 arrival.stream == stream and is_meant(arrival.graph) and (arrival.came == ALWAYS or arrival.came < time)
             )
@@ -352,7 +352,7 @@ class ScanOperator(Stateful):
             yield from self.counted[stream].remove(fact, time, is_meant)
         yield from self._cut(fact, time, ends)
 
-    def _cut(self, fact: Fact, time: int, ends: Callable[[_Given], bool]) -> Iterator[Delta]:
+    def _cut(self, fact: Fact, time: int, ends: Callable[[_ReadFact], bool]) -> Iterator[Delta]:
         """What was given of a fact ends now, if it is meant."""
         remaining = []
         for arrival in self.given.pop(fact, ()):
@@ -366,13 +366,13 @@ class ScanOperator(Stateful):
         if remaining:
             self.given[fact] = remaining
 
-    def _note(self, fact: Fact, arrival: _Given, weight: int) -> None:
+    def _note(self, fact: Fact, arrival: _ReadFact, weight: int) -> None:
         if self.log is not None:
             stream, graph, time, *valid = arrival
             self.note(0, [(stream, graph, str(time), *fact_row(fact)[:-1], *valid, weight)])
 
-    def kept(self) -> Iterator[Kept]:
-        yield from super().kept()
+    def drain_changelog(self) -> Iterator[SlotChanges]:
+        yield from super().drain_changelog()
         count_window = ((stream, *row) for stream, count_window in self.counted.items() for row in count_window.rows())
         if self.log is not None and (
             changes := self.differences.of((*row, ALWAYS, FOREVER, 1) for row in count_window)
@@ -382,13 +382,13 @@ class ScanOperator(Stateful):
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == 0:
             for (stream, graph, time, *cells, start, end), count in added(entries).items():
-                arrival = _Given(stream, graph, int(time), start, end)
+                arrival = _ReadFact(stream, graph, int(time), start, end)
                 self._count(cast(Fact, row_fact(cells)), arrival, count)
             return
         for stream, rows in groupby(sorted(entry[:-3] for entry in self.differences.restore(entries)), key=_FIRST):
-            self._content(stream).take([row[1:] for row in rows])
+            self._content(stream).load_rows([row[1:] for row in rows])
 
-    def _count(self, fact: Fact, arrival: _Given, count: int) -> None:
+    def _count(self, fact: Fact, arrival: _ReadFact, count: int) -> None:
         """So many more are known of a fact, or less; of what has ended, none may be."""
         arrivals = self.given.setdefault(fact, [])
         arrivals += [arrival] * count
@@ -406,7 +406,7 @@ class ScanOperator(Stateful):
                 self.given[fact] = left
             else:
                 del self.given[fact]
-        self.limit = max(SWEPT, 2 * len(self.given))
+        self.limit = max(MIN_ROWS_TO_SWEEP, 2 * len(self.given))
 
     def size(self) -> int:
         return sum(map(len, self.given.values())) + sum(count_window.size() for count_window in self.counted.values())

@@ -11,11 +11,11 @@ from squall.builders.runtime.zset import Delta, Row, settle
 from squall.rdf import ALWAYS, FOREVER
 
 Key = TypeVar("Key", bound=Hashable)
-Kept = tuple[int, list[Delta]]
+SlotChanges = tuple[int, list[Delta]]
 """A slot of an operator's memory, and the entries that went into it."""
-PATIENCE = 64
+MAX_LIVE_ROWS_SCANNED = 64
 """A sweep that begins with the oldest rows gives up when it has met so many that are still valid."""
-SWEPT = 256
+MIN_ROWS_TO_SWEEP = 256
 """Below so many rows, looking for what has ended is not worth it."""
 
 
@@ -28,27 +28,27 @@ class Stateful:
     def __init__(self) -> None:
         self.log: dict[int, list[Delta]] | None = None
 
-    def keep(self) -> None:
-        """From now on `kept` is wanted."""
+    def enable_changelog(self) -> None:
+        """From now on `drain_changelog` is wanted."""
         self.log = {}
 
-    def resume(self, watermark: int) -> None:
+    def resume_at(self, watermark: int) -> None:
         """Time had passed up to `passed` (integer ms) where this goes on: what was said of it is not said again. To be
         called before `restore`, of those whose answers depend on it."""
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        """Takes back all that `kept` ever gave of a slot, in one call, without answering. Of operators that may be
+        """Takes back all that `drain_changelog` ever gave of a slot, in one call, without answering. Of operators that may be
         spread over workers also what has been given since they were at work or restored last
         (`squall.builders.distributed.exec.state_cache`)."""
         raise NotImplementedError
 
-    def kept(self) -> Iterator[Kept]:
+    def drain_changelog(self) -> Iterator[SlotChanges]:
         """What has gone into the memory since the last call."""
         if self.log:
             changelog, self.log = self.log, {}
             yield from changelog.items()
 
-    def together(self, slot: int) -> int | None:
+    def key_width(self, slot: int) -> int | None:
         """Of how many first columns the rows of a slot are one: what of them has ended says since when others hold that
         go on. None: all columns."""
         return None
@@ -66,7 +66,7 @@ class Stateful:
         """Forgets what ended at `now` or before: no entry that is still to come begins before `now`."""
 
 
-class Differences:
+class SnapshotDiff:
     """Tells a memory of which it is not worth while to write down each change: how it differs from when it was asked
     last."""
 
@@ -94,41 +94,41 @@ def added(entries: Iterable[Delta]) -> Counter[Delta]:
     return Counter({row: count for row, count in counts.items() if count})
 
 
-class Listed(Protocol):
+class RowSerializable(Protocol):
     """Something small that can be written down as a bag of rows."""
 
     def rows(self) -> Iterable[Row]:
         """All there is, as rows of text."""
         ...
 
-    def take(self, rows: Sequence[Row]) -> None:
+    def load_rows(self, rows: Sequence[Row]) -> None:
         """This is all there is."""
         ...
 
 
-class Whole(Stateful):
+class DiffedState(Stateful):
     """The memory of something small, told by its differences."""
 
-    def __init__(self, part: Listed) -> None:
+    def __init__(self, part: RowSerializable) -> None:
         super().__init__()
         self.part = part
-        self.differences = Differences()
+        self.differences = SnapshotDiff()
 
-    def kept(self) -> Iterator[Kept]:
+    def drain_changelog(self) -> Iterator[SlotChanges]:
         if self.log is None:
             return
         if changes := self.differences.of((*row, ALWAYS, FOREVER, 1) for row in self.part.rows()):
             yield 0, changes
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        self.part.take([entry[:-3] for entry in self.differences.restore(entries) for _ in range(entry[-1])])
+        self.part.load_rows([entry[:-3] for entry in self.differences.restore(entries) for _ in range(entry[-1])])
 
 
 def oldest(rows: Mapping[Key, Sequence[Any]], place: int, now: int) -> list[Key]:
     """The keys of what ended at `now` or before, from those that came first until too many are met that did not: mostly
     all that have ended come first. place: of the ends in rows, from the front, which is quicker than from the end."""
     expired: list[Key] = []
-    enough, patience = len(rows) // PATIENCE, PATIENCE
+    enough, patience = len(rows) // MAX_LIVE_ROWS_SCANNED, MAX_LIVE_ROWS_SCANNED
     for key, row in rows.items():
         if row[place] <= now:
             expired.append(key)
@@ -142,7 +142,7 @@ def oldest(rows: Mapping[Key, Sequence[Any]], place: int, now: int) -> list[Key]
 def oldest_ends(ends: Mapping[Key, int], now: int) -> list[Key]:
     """As `oldest`, where the ends are all that there is."""
     expired: list[Key] = []
-    enough, patience = len(ends) // PATIENCE, PATIENCE
+    enough, patience = len(ends) // MAX_LIVE_ROWS_SCANNED, MAX_LIVE_ROWS_SCANNED
     for key, end in ends.items():
         if end <= now:
             expired.append(key)
@@ -153,14 +153,14 @@ def oldest_ends(ends: Mapping[Key, int], now: int) -> list[Key]:
     return expired
 
 
-class Waiting:
+class BufferedBatches:
     """Entries in the lots in which they came: a lot is mostly forgotten as a whole."""
 
     def __init__(self) -> None:
         self.lots: deque[tuple[int, Sequence[Delta]]] = deque()
         """Each with the latest end of its entries."""
         self.size = 0
-        self.full = 2 * SWEPT
+        self.full = 2 * MIN_ROWS_TO_SWEEP
         """So many entries make it worth while to look at each."""
 
     def add(self, entries: Sequence[Delta]) -> None:
@@ -168,7 +168,7 @@ class Waiting:
             self.lots.append((max(map(_END, entries)), entries))
             self.size += len(entries)
 
-    def take(self) -> Iterator[Sequence[Delta]]:
+    def drain(self) -> Iterator[Sequence[Delta]]:
         """All there are; none are left."""
         while self.lots:
             yield self._next()
@@ -183,12 +183,12 @@ class Waiting:
         while self.lots and self.lots[0][0] <= now:
             self._next()
         if self.size >= self.full:
-            for entries in list(self.take()):
+            for entries in list(self.drain()):
                 self.add([entry for entry in entries if entry[-2] > now])
-            self.full = 2 * max(SWEPT, self.size)
+            self.full = 2 * max(MIN_ROWS_TO_SWEEP, self.size)
 
 
-class Index:
+class DeltaIndex:
     """Entries by key, the first of each key apart from the others: most keys have one, which then needs no list.
 
     What has been taken back is settled when it makes up half of the entries of a key, so that a bucket is at most twice
@@ -203,9 +203,9 @@ class Index:
         """How many entries of a key take back others."""
         self.stored = 0
         """How many entries there are."""
-        self.limit = SWEPT
+        self.limit = MIN_ROWS_TO_SWEEP
         """So many make a sweep worth while,"""
-        self.full = 2 * SWEPT
+        self.full = 2 * MIN_ROWS_TO_SWEEP
         """and so many one in which all is looked at."""
         self.sweeps = 0
 
@@ -259,8 +259,8 @@ class Index:
         if self.stored >= self.full:
             self._forget([key for key, entry in self.first.items() if entry[-2] <= now or key in self.more], now)
             self._settle()
-            self.full = 2 * max(SWEPT, self.stored)
-        self.limit = max(SWEPT, self.stored + self.stored // 16)
+            self.full = 2 * max(MIN_ROWS_TO_SWEEP, self.stored)
+        self.limit = max(MIN_ROWS_TO_SWEEP, self.stored + self.stored // 16)
 
     def _forget(self, keys: Iterable[Hashable], now: int) -> None:
         """Drops the entries of these keys that have ended."""

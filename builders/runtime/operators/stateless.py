@@ -26,7 +26,7 @@ from squall.rdf.row_tags import RANK_SEPARATOR
 Step = Callable[[Sequence[Delta]], list[Delta]]
 
 
-class Plain:
+class StatelessOperator:
     """An operator without memory."""
 
     def __init__(self, step: Step) -> None:

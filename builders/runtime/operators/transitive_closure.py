@@ -30,8 +30,8 @@ class ClosureIndex:
     recursion: Wolfson and Silberschatz, Distributed Processing of Logic Programs, SIGMOD 1988)."""
 
     def __init__(self, is_own: Callable[[str], bool] | None = None) -> None:
-        self.growing: _Growing | None = _Growing(is_own)
-        self.timed: _Timed | _Sourced = _Timed() if is_own is None else _Sourced(is_own)
+        self.growing: _AppendOnlyClosure | None = _AppendOnlyClosure(is_own)
+        self.timed: _IntervalClosure | _SourceClosure = _IntervalClosure() if is_own is None else _SourceClosure(is_own)
 
     def add(self, entries: Iterable[Pair]) -> list[Pair]:
         """Takes steps, in any order; answers with what is new in the closure: pairs and instants, none of them twice.
@@ -60,7 +60,7 @@ class ClosureIndex:
         return self.growing.size if self.growing else self.timed.size
 
 
-class _Bits:
+class _BitSets:
     """Sets of numbers as the bits of integers: small and fast where there are many pairs for the nodes."""
 
     @staticmethod
@@ -87,12 +87,12 @@ class _Bits:
     @staticmethod
     def select(bits: int, names: Sequence[T]) -> Iterator[T]:
         """Those of the names whose numbers are in the set."""
-        if bits.bit_count() * _FEW > bits.bit_length():
+        if bits.bit_count() * _MAX_BITS_PER_MEMBER > bits.bit_length():
             return compress(names, bin(bits)[:1:-1].encode().translate(_DIGITS))
         return map(names.__getitem__, _ones(bits))
 
 
-_FEW = 64
+_MAX_BITS_PER_MEMBER = 64
 """With less than one bit of so many set, looking for the next one is faster than looking at all."""
 _DIGITS = bytes(digit == ord("1") for digit in range(256))
 
@@ -104,7 +104,7 @@ def _ones(bits: int) -> Iterator[int]:
         bits ^= lowest
 
 
-class _Sets:
+class _HashSets:
     """Sets of numbers as sets, where there are few pairs for the nodes."""
 
     of = set
@@ -128,13 +128,13 @@ class _Sets:
         return map(names.__getitem__, members)
 
 
-_DENSE = 256
+_MAX_BITS_PER_PAIR = 256
 """A pair takes some 32 bytes in a set: bits are smaller with more than one pair for so many pairs of nodes."""
-_SMALL = 512
+_MIN_PAIRS_TO_COMPARE = 512
 """Up to so many pairs and nodes the kind of sets does not matter."""
 
 
-class _Growing:
+class _AppendOnlyClosure:
     """The closure of steps that never end, each of which begins no earlier than those before it.
 
     Nodes are numbered as they come. before: the set of those that lead to each. after: to which each leads by one of
@@ -156,8 +156,8 @@ class _Growing:
         self.size = 0
         self.pending: dict[int, Any] = {}
         self.fresh: dict[int, Any] = {}
-        self.kind: type[_Sets | _Bits] = _Sets
-        self.weighed = (_SMALL, _SMALL)
+        self.kind: type[_HashSets | _BitSets] = _HashSets
+        self.weighed = (_MIN_PAIRS_TO_COMPARE, _MIN_PAIRS_TO_COMPARE)
 
     def takes(self, pairs: Sequence[Pair]) -> bool:
         """Whether the entries are such steps."""
@@ -237,10 +237,10 @@ class _Growing:
         """Counts pairs, and weighs which kind of sets is smaller when there are twice as many of them or of nodes."""
         self.size += more
         if self.size > self.weighed[0] or len(self.names) > self.weighed[1]:
-            self._use(_Bits if len(self.names) ** 2 < _DENSE * self.size else _Sets)
+            self._use(_BitSets if len(self.names) ** 2 < _MAX_BITS_PER_PAIR * self.size else _HashSets)
             self.weighed = (2 * self.size, 2 * len(self.names))
 
-    def _use(self, kind: type[_Sets | _Bits]) -> None:
+    def _use(self, kind: type[_HashSets | _BitSets]) -> None:
         """Turns all sets into those of a kind."""
         old, everything = self.kind, range(len(self.names))
         if kind is not old:
@@ -285,7 +285,7 @@ def _finished(graph: Mapping[int, Iterable[int]]) -> list[int]:
     return left
 
 
-class _Timed:
+class _IntervalClosure:
     """The closure of steps that begin and end at any time.
 
     after: where each node leads, and when. before: what leads to it. ending: the pairs of which something ends, by the
@@ -302,7 +302,7 @@ class _Timed:
     def load(self, steps: Iterable[Pair]) -> None:
         """Takes steps that never end, in order of time, of which all has been told."""
         shared: dict[int, Intervals] = {}
-        for x, y, start, end in _Growing().add(steps):
+        for x, y, start, end in _AppendOnlyClosure().add(steps):
             self.after.setdefault(x, {})[y] = shared.setdefault(start, ((start, end),))
             self.before.setdefault(y, set()).add(x)
             self.size += 1
@@ -407,7 +407,7 @@ def _extended(valid: Intervals, start: int, end: int) -> Intervals:
     return union((*valid, (start, end)))
 
 
-class _Valid:
+class _PairValidity:
     """When pairs are valid, by the first and the second of the two; what has ended may be forgotten."""
 
     def __init__(self) -> None:
@@ -452,7 +452,7 @@ class _Valid:
 _NONE: Mapping[str, Intervals] = {}
 
 
-class _Sourced:
+class _SourceClosure:
     """What some nodes lead to, by steps that begin and end at any time. is_own: which nodes.
 
     From each of them a new step is followed as far as it leads to anything new, at the instants at which it does.
@@ -460,8 +460,8 @@ class _Sourced:
 
     def __init__(self, is_own: Callable[[str], bool]) -> None:
         self.is_own = is_own
-        self.steps = _Valid()
-        self.sources = _Valid()
+        self.steps = _PairValidity()
+        self.sources = _PairValidity()
         """What leads to a node, of the own ones."""
 
     @property

@@ -12,7 +12,7 @@ from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER, WORKING, Fact, Triple, iri_text, is_iri
 
 
-class Demand(NamedTuple):
+class GraphUpdate(NamedTuple):
     """A fact that begins (inserts) or ends in a graph. stream: that of the graph; None: all of them."""
 
     inserts: bool
@@ -20,14 +20,14 @@ class Demand(NamedTuple):
     fact: Triple
 
 
-class Update(EventTimeOperator):
+class UpdateOperator(EventTimeOperator):
     """Demands what its templates make of each row that begins to be valid."""
 
     def __init__(self, op: ops.Update) -> None:
         super().__init__()
         inserts = [(True, quad) for quad in op.inserts]
         self.quads = [(False, quad) for quad in op.deletes]
-        self.initial: list[Demand] = []
+        self.initial: list[GraphUpdate] = []
         """What is there from the start."""
         if op.initial:
             self.initial = list(_demands(inserts, ()))
@@ -36,9 +36,9 @@ class Update(EventTimeOperator):
         self.rule = op.rules[0] if op.rules else ""
         self.counts: dict[Row, int] = {}
 
-    def demanded(self, now: int) -> list[tuple[int, Demand]]:
+    def demanded(self, now: int) -> list[tuple[int, GraphUpdate]]:
         """(time since when it is demanded, what), up to a time, that included."""
-        demands: list[tuple[int, Demand]] = []
+        demands: list[tuple[int, GraphUpdate]] = []
         for time, change in self.changes.upto(now):
             for row, weight in change.items():
                 before = self.counts.get(row, 0)
@@ -57,7 +57,7 @@ class Update(EventTimeOperator):
         return self.changes.size() + len(self.counts)
 
 
-class Working(Stateful):
+class InsertedFacts(Stateful):
     """What updates have inserted: the streams in which a fact is, each with the nodes of the updates that put it there,
     all at once, and when."""
 
@@ -99,7 +99,7 @@ def _inserted(fact: Fact, stream: str, updates: Sequence[str], arrival: int, wei
     return [(stream, update, str(arrival), *fact_row(fact)[:-1], ALWAYS, FOREVER, weight) for update in updates]
 
 
-def _demands(quads: Sequence[tuple[bool, ops.Quad]], row: Row) -> Iterator[Demand]:
+def _demands(quads: Sequence[tuple[bool, ops.Quad]], row: Row) -> Iterator[GraphUpdate]:
     """What a row demands of templates, each with whether it inserts. What is unbound, or is no RDF, makes no fact."""
     for inserts, (graph, *cells) in quads:
         terms = [row[cell] if isinstance(cell, int) else cell for cell in cells]
@@ -107,6 +107,6 @@ def _demands(quads: Sequence[tuple[bool, ops.Quad]], row: Row) -> Iterator[Deman
         if None in terms or not is_rdf(terms):
             continue
         if graph is None:
-            yield Demand(inserts, WORKING if inserts else None, triple(terms))
+            yield GraphUpdate(inserts, WORKING if inserts else None, triple(terms))
         elif name is not None and is_iri(name):
-            yield Demand(inserts, iri_text(name), triple(terms))
+            yield GraphUpdate(inserts, iri_text(name), triple(terms))

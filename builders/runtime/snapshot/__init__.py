@@ -14,17 +14,23 @@ from itertools import chain, pairwise
 from typing import NamedTuple, cast
 
 from squall import functions
-from squall.builders.runtime.alpha import Alpha
+from squall.builders.runtime.alpha import AlphaNetwork
 from squall.builders.runtime.operators import ends, output_operator
 from squall.builders.runtime.operators import stateless as row_operators
-from squall.builders.runtime.operators.factored import Factored, Rows
+from squall.builders.runtime.operators.factored import FactoredRows, Rows
 from squall.builders.runtime.operators.output import AppendOnlyOutput
 from squall.builders.runtime.operators.scan import seen, unprepared
 from squall.builders.runtime.scheduler import Address, Scheduler
 from squall.builders.runtime.snapshot import stateless
-from squall.builders.runtime.snapshot.groups import Part, by_key, emitted
-from squall.builders.runtime.snapshot.joins import Join
-from squall.builders.runtime.snapshot.state import Closure, Deliver, Given, Set, Told
+from squall.builders.runtime.snapshot.groups import KeyedRows, by_key, emitted
+from squall.builders.runtime.snapshot.joins import SnapshotJoin
+from squall.builders.runtime.snapshot.state import (
+    PassThrough,
+    ReadFacts,
+    SnapshotClosure,
+    SnapshotDistinct,
+    SnapshotOutput,
+)
 from squall.builders.runtime.snapshot.stateless import Step
 from squall.builders.runtime.zset import Delta, Row
 from squall.contracts import Output
@@ -80,7 +86,7 @@ def _takes(node: Node, plan: Plan) -> bool:
             return isinstance(node.op, TAKEN) and not is_time_dependent(node.op)
 
 
-class SnapshotDataflow(Scheduler[Part]):
+class SnapshotDataflow(Scheduler[KeyedRows]):
     """A plan at work, an instant at a time: `read`, `run`, `flush`."""
 
     def __init__(self, plan: Plan) -> None:
@@ -88,32 +94,34 @@ class SnapshotDataflow(Scheduler[Part]):
         self.keyed = {node.id: _keyed(node, plan) for node in plan.nodes}
         self.steps = {node.id: self._step(node) for node in plan.nodes if not is_stateful(node.op)}
         self.alphas = {
-            node.id: Alpha(plan, node.id, matching=stateless.match) for node in plan.nodes if self.feeds_matches(node)
+            node.id: AlphaNetwork(plan, node.id, matching=stateless.match)
+            for node in plan.nodes
+            if self.feeds_matches(node)
         }
         self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
         self.switches = {node.id: self.switch(node.id) for node in plan.nodes}
         self.operators = {node.id: self._operator(node) for node in plan.nodes if is_stateful(node.op)}
         self.reads = {node.id: node.op.source for node in plan.nodes if isinstance(node.op, ops.Scan)}
         careful = not all(map(_is_pure, plan.nodes))
-        self.given = {id: Given(self._together(id), careful) for id in self.reads}
+        self.given = {id: ReadFacts(self._together(id), careful) for id in self.reads}
         """The facts that have been read;"""
         self.coming: defaultdict[str, list[Sequence[Fact]]] = defaultdict(list)
         """and those that are going to be."""
         delivered, _ = plan.sink
-        self.delivered = cast(Deliver, self.operators[delivered.id])
+        self.delivered = cast(SnapshotOutput, self.operators[delivered.id])
 
-    def _operator(self, node: Node) -> Join | Set | Told | Closure | Deliver:
+    def _operator(self, node: Node) -> SnapshotJoin | SnapshotDistinct | PassThrough | SnapshotClosure | SnapshotOutput:
         match node.op:
             case ops.Join():
                 widths = (self.plan.widths[node.inputs[0].node], self.plan.widths[node.inputs[1].node])
-                return Join(node.op, widths, (self._lazy(node, 0), self._lazy(node, 1)))
+                return SnapshotJoin(node.op, widths, (self._lazy(node, 0), self._lazy(node, 1)))
             case ops.TransitiveClosure():
-                return Closure()
+                return SnapshotClosure()
             case ops.Distinct():
-                return Told() if self._are_unique(node) else Set()
+                return PassThrough() if self._are_unique(node) else SnapshotDistinct()
             case _:
                 once = {port for port, edge in enumerate(node.inputs) if self._tells_once(self.plan.by_id[edge.node])}
-                return Deliver(cast(AppendOnlyOutput, output_operator(*self.plan.sink, self.plan)), once)
+                return SnapshotOutput(cast(AppendOnlyOutput, output_operator(*self.plan.sink, self.plan)), once)
 
     def _are_unique(self, node: Node) -> bool:
         """Whether a set is of what matches make of facts each of which comes once, or once for each node that makes it:
@@ -210,7 +218,7 @@ class SnapshotDataflow(Scheduler[Part]):
         """Puts in what holds without any input: the bodies of axioms."""
         for node in self.plan.nodes:
             if isinstance(node.op, ops.Unit):
-                self.answer(node.id, Part(None, [()]))
+                self.answer(node.id, KeyedRows(None, [()]))
 
     def read(self, event: Event) -> None:
         """Takes the facts of an event for the nodes that read it. Raises SourceError for a removal."""
@@ -258,20 +266,20 @@ class SnapshotDataflow(Scheduler[Part]):
             case op:
                 return isinstance(op, ops.Construct)
 
-    def answer(self, id: str, part: Part) -> None:
+    def answer(self, id: str, part: KeyedRows) -> None:
         """Hands on what a node has made."""
         if not part.rows:
             return
         if id in self.alphas:
             for match, matched_rows in self.alphas[id].bare(part.key, part.rows):
                 key = None if self.keyed[match] is None else part.key
-                self.answer(match, Part(key, matched_rows, repeats=part.repeats))
+                self.answer(match, KeyedRows(key, matched_rows, repeats=part.repeats))
         for step, address, inner, lazy in self.targets[id]:
             if lazy:
                 self.receive(cast(Address, address), part)
                 continue
             key = part.key if address is None or self.keyed[inner] is not None else None
-            part_out = Part(key, step(part.rows) if step else part.rows, part.rule, part.repeats)
+            part_out = KeyedRows(key, step(part.rows) if step else part.rows, part.rule, part.repeats)
             if address is None:
                 self._made(inner, part_out)
             elif part_out.rows:
@@ -279,12 +287,12 @@ class SnapshotDataflow(Scheduler[Part]):
         for column, table in self.switches[id].items():
             self._switched(column, table, part)
 
-    def _switched(self, column: int, table: Mapping[Term, Sequence[str]], part: Part) -> None:
+    def _switched(self, column: int, table: Mapping[Term, Sequence[str]], part: KeyedRows) -> None:
         for term, rows in _apart(column, table, part.rows).items():
             for consumer in table[term]:
                 self.answer(consumer, part._replace(rows=rows))
 
-    def _made(self, id: str, part: Part) -> None:
+    def _made(self, id: str, part: KeyedRows) -> None:
         """Hands on what a node without memory has made; facts by their keys."""
         op = self.plan.by_id[id].op
         if not isinstance(op, ops.Construct):
@@ -292,7 +300,7 @@ class SnapshotDataflow(Scheduler[Part]):
             return
         rule = op.rules[0] if op.rules else ""
         for key, rows in emitted(op.template, part.rows).items():
-            self.answer(id, Part(key, rows, rule))
+            self.answer(id, KeyedRows(key, rows, rule))
 
     # Work
 
@@ -313,10 +321,10 @@ class SnapshotDataflow(Scheduler[Part]):
         """What has come into the answer since the last call, as of a time (integer ms)."""
         return self.delivered.flush(time)
 
-    def kept(self) -> Iterator[tuple[str, int, list[Delta]]]:
+    def export_state(self) -> Iterator[tuple[str, int, list[Delta]]]:
         """(node, slot, entries): what a `Machine` that takes over has to know, as `Keeping.restore` takes it."""
         for id, op in self.operators.items():
-            for slot, rows in op.kept():
+            for slot, rows in op.export_state():
                 yield id, slot, [(*row, ALWAYS, FOREVER, 1) for row in rows]
 
     def state(self) -> dict[str, int]:
@@ -358,7 +366,7 @@ def _keyed(node: Node, plan: Plan) -> int | None:
 
 def _apart(column: int, terms: Container[Term], rows: Rows) -> Mapping[Term, Rows]:
     """The rows that have one of the terms in the column, by that."""
-    if isinstance(rows, Factored) and rows.place != column:
+    if isinstance(rows, FactoredRows) and rows.place != column:
         term = cast(Term, rows.row[column])
         return {term: rows} if term in terms else {}
     hits: dict[Term, list[Row]] = {}

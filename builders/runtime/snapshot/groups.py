@@ -6,18 +6,18 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from squall.builders.runtime.operators.factored import LEAST, Factored, Rows
+from squall.builders.runtime.operators.factored import MIN_ROWS_TO_FACTOR, FactoredRows, Rows
 from squall.builders.runtime.zset import Row
 from squall.rdf import Fact, Term
 from squall.rdf.row_tags import relation_tag_of
 
-SAMPLE = 1024
+SAMPLE_ROWS = 1024
 """How many facts of a predicate are looked at to tell whether they have few objects."""
-MANY = 16
+MIN_ROWS_PER_OBJECT = 16
 """Objects are few where there are so many facts for each, among those that are looked at."""
 
 
-class Part(NamedTuple):
+class KeyedRows(NamedTuple):
     """Rows that come together.
 
     key: what all have in the column that is known of their node (None: of none); of facts, their predicate, or the mark
@@ -49,8 +49,8 @@ def by_key(facts: Iterable[Fact]) -> Mapping[Hashable, list[Row]]:
 
 def by_object(rows: Sequence[Row]) -> Iterator[Rows]:
     """The facts of a predicate; where they have few objects, those of each together."""
-    sample = rows[:: -(-len(rows) // SAMPLE)] if len(rows) >= LEAST else ()
-    if len({row[2] for row in sample}) * MANY > len(sample) or not sample:
+    sample = rows[:: -(-len(rows) // SAMPLE_ROWS)] if len(rows) >= MIN_ROWS_TO_FACTOR else ()
+    if len({row[2] for row in sample}) * MIN_ROWS_PER_OBJECT > len(sample) or not sample:
         yield rows
         return
     subjects: defaultdict[Any, list[Any]] = defaultdict(list)
@@ -59,10 +59,10 @@ def by_object(rows: Sequence[Row]) -> Iterator[Rows]:
     predicate = rows[0][1]
     ungrouped: list[Row] = []
     for object, values in subjects.items():
-        if len(values) < LEAST:
+        if len(values) < MIN_ROWS_TO_FACTOR:
             ungrouped += [(value, predicate, object) for value in values]
         else:
-            yield Factored((None, predicate, object), 0, dict.fromkeys(values))
+            yield FactoredRows((None, predicate, object), 0, dict.fromkeys(values))
     if ungrouped:
         yield ungrouped
 
@@ -73,7 +73,7 @@ def emitted(template: Sequence[int | Term], rows: Rows) -> Mapping[Hashable, Row
         return {(mark, len(template)): rows}
     if not isinstance(template[1], int):
         return {template[1]: rows}
-    if isinstance(rows, Factored) and rows.place != 1:
+    if isinstance(rows, FactoredRows) and rows.place != 1:
         return {rows.row[1]: rows}
     rows_by_key: dict[Hashable, list[Row]] = {}
     for row in rows:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any, cast
 
 from squall.builders.runtime.operators.codegen import bare, column_names, compiled
-from squall.builders.runtime.operators.factored import LEAST, Factored, Rows, rows_of
-from squall.builders.runtime.snapshot.groups import Part
+from squall.builders.runtime.operators.factored import MIN_ROWS_TO_FACTOR, FactoredRows, Rows, rows_of
+from squall.builders.runtime.snapshot.groups import KeyedRows
 from squall.builders.runtime.snapshot.stateless import Step
 from squall.builders.runtime.zset import Row, key_of
 from squall.plan import operators as ops
@@ -21,18 +21,18 @@ class _Side:
     def __init__(self, step: Step | None) -> None:
         self.step = step
         self.rows: dict[Hashable, list[Row]] = {}
-        self.factored: dict[Hashable, list[Factored]] = {}
-        self.cold: dict[Hashable, list[Part]] = {}
+        self.factored: dict[Hashable, list[FactoredRows]] = {}
+        self.cold: dict[Hashable, list[KeyedRows]] = {}
         """Parts as they have come: the other side has had no rows for their keys so far."""
 
-    def ready(self, part: Part) -> Rows:
+    def ready(self, part: KeyedRows) -> Rows:
         """The rows of a part, each once."""
         rows = self.step(part.rows) if self.step else part.rows
-        return list(dict.fromkeys(rows)) if part.repeats and not isinstance(rows, Factored) else rows
+        return list(dict.fromkeys(rows)) if part.repeats and not isinstance(rows, FactoredRows) else rows
 
     def add(self, key: Hashable, rows: Rows) -> None:
         """Stores rows that have the key."""
-        if isinstance(rows, Factored):
+        if isinstance(rows, FactoredRows):
             self.factored.setdefault(key, []).append(rows)
         else:
             self.rows.setdefault(key, []).extend(rows)
@@ -60,7 +60,7 @@ class _Side:
         return sum(map(len, all_rows)) + sum(len(part.rows) for parts in self.cold.values() for part in parts)
 
 
-class Join:
+class SnapshotJoin:
     """Pairs of rows that agree. steps: those that have still to be done to what comes with its key on just that."""
 
     def __init__(self, op: ops.Join, widths: tuple[int, int], steps: tuple[Step | None, Step | None]) -> None:
@@ -72,12 +72,12 @@ class Join:
         self.probes = (_probe(op, widths, 0), _probe(op, widths, 1))
         self.products = (_product(op, widths, 0), _product(op, widths, 1))
 
-    def take(self, port: int, parts: Iterable[Part]) -> Iterator[Part]:
+    def take(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
         take = self._ready if self.sides[port].step is None else self._keyed
         for part in parts:
-            yield from (Part(None, rows) for rows in take(port, part))
+            yield from (KeyedRows(None, rows) for rows in take(port, part))
 
-    def _keyed(self, port: int, part: Part) -> Iterator[Rows]:
+    def _keyed(self, port: int, part: KeyedRows) -> Iterator[Rows]:
         mine, other = self.sides[port], self.sides[1 - port]
         if other.has(part.key):
             rows = mine.ready(part)
@@ -86,10 +86,10 @@ class Join:
         else:
             mine.cold.setdefault(part.key, []).append(part)
 
-    def _ready(self, port: int, part: Part) -> Iterator[Rows]:
+    def _ready(self, port: int, part: KeyedRows) -> Iterator[Rows]:
         mine, other, key_of_row = self.sides[port], self.sides[1 - port], self.keys[port]
         rows = mine.ready(part)
-        if isinstance(rows, Factored):
+        if isinstance(rows, FactoredRows):
             if rows.place not in self.on[port]:
                 key = key_of_row(rows.row)
                 mine.add(key, rows)
@@ -105,7 +105,7 @@ class Join:
             yield from self._with_factored(port, rows, other.factored)
 
     def _with_factored(
-        self, port: int, rows: Sequence[Row], factored: Mapping[Hashable, Sequence[Factored]]
+        self, port: int, rows: Sequence[Row], factored: Mapping[Hashable, Sequence[FactoredRows]]
     ) -> Iterator[Rows]:
         key_of_row = self.keys[port]
         hits: dict[Hashable, list[Row]] = {}
@@ -127,7 +127,7 @@ class Join:
 
     def _pairs(self, port: int, rows: Rows, right_rows: Rows) -> Iterator[Rows]:
         """All rows of one side with all of the other."""
-        if isinstance(rows, Factored) or isinstance(right_rows, Factored):
+        if isinstance(rows, FactoredRows) or isinstance(right_rows, FactoredRows):
             yield from self._factored(port, self._needed(port, rows), self._needed(1 - port, right_rows))
         else:
             yield self.products[port](rows, right_rows)
@@ -135,7 +135,7 @@ class Join:
     def _factored(self, port: int, rows: Rows, right_rows: Rows) -> Iterator[Rows]:
         sides = ((port, rows, right_rows), (1 - port, right_rows, rows))
         for side, many, few in sorted(sides, key=lambda candidate: -len(candidate[1])):
-            if isinstance(many, Factored) and len(many) >= LEAST:
+            if isinstance(many, FactoredRows) and len(many) >= MIN_ROWS_TO_FACTOR:
                 for row in few:
                     yield many.shaped([cell if of == side else cast(Term | None, row[cell]) for of, cell in self.cells])
                 return
@@ -143,11 +143,11 @@ class Join:
 
     def _needed(self, side: int, rows: Rows) -> Rows:
         """Rows without those that make no difference, as they differ in what is not kept."""
-        if isinstance(rows, Factored) and (side, rows.place) not in self.cells:
+        if isinstance(rows, FactoredRows) and (side, rows.place) not in self.cells:
             return [rows.row] if rows else []
         return rows
 
-    def kept(self) -> Iterator[tuple[int, Sequence[Row]]]:
+    def export_state(self) -> Iterator[tuple[int, Sequence[Row]]]:
         for port, side in enumerate(self.sides):
             yield from ((port, rows) for rows in side.whole())
 

@@ -7,10 +7,10 @@ from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any, cast
 
-from squall.builders.runtime.operators.factored import Factored, Rows, rows_of
+from squall.builders.runtime.operators.factored import FactoredRows, Rows, rows_of
 from squall.builders.runtime.operators.output import AppendOnlyOutput
 from squall.builders.runtime.operators.transitive_closure import ClosureIndex as Pairs
-from squall.builders.runtime.snapshot.groups import Part, by_object
+from squall.builders.runtime.snapshot.groups import KeyedRows, by_object
 from squall.builders.runtime.zset import Row, is_rdf, new, row_fact
 from squall.contracts import Output
 from squall.rdf import Triple
@@ -18,7 +18,7 @@ from squall.rdf import Triple
 _FIRST = itemgetter(0)
 
 
-class Known:
+class FactSet:
     """The rows of one key that have come."""
 
     def __init__(self) -> None:
@@ -26,13 +26,13 @@ class Known:
         """Those that came one by one;"""
         self.factored: dict[tuple[int, Row], Collection[Any]] = {}
         """and the values of the others, by their place and the other cells: a set, or while there was but one
-        `Factored` of them, its values."""
+        `FactoredRows` of them, its values."""
         self.places: set[int] = set()
         """The places of these."""
 
     def fresh(self, rows: Rows) -> Rows:
         """The rows that are not known, each once and in their order; known from now on."""
-        if isinstance(rows, Factored):
+        if isinstance(rows, FactoredRows):
             return self._factored(rows)
         for place in self.places:
             rows = [row for row in rows if not self._has(place, row)]
@@ -42,7 +42,7 @@ class Known:
         values = self.factored.get((place, (*row[:place], None, *row[place + 1 :])))
         return values is not None and row[place] in values
 
-    def _otherwise(self, rows: Factored) -> set[Any]:
+    def _otherwise(self, rows: FactoredRows) -> set[Any]:
         """The values of those that are known, but not as rows that differ in this cell."""
         if len(rows) < len(self.rows):
             cells = {row[rows.place] for row in rows if row in self.rows}
@@ -52,7 +52,7 @@ class Known:
             cells.update(row[rows.place] for row in rows if self._has(place, row))
         return cells
 
-    def _factored(self, rows: Factored) -> Rows:
+    def _factored(self, rows: FactoredRows) -> Rows:
         if otherwise := self._otherwise(rows):
             rows = rows.of(value for value in rows.values if value not in otherwise)
         key, values = (rows.place, rows.row), rows.values
@@ -72,7 +72,7 @@ class Known:
     def all(self) -> Iterator[Sequence[Row]]:
         yield list(self.rows)
         for (place, row), values in self.factored.items():
-            yield list(Factored(row, place, dict.fromkeys(values)))
+            yield list(FactoredRows(row, place, dict.fromkeys(values)))
 
     def __len__(self) -> int:
         return len(self.rows) + sum(map(len, self.factored.values()))
@@ -90,24 +90,24 @@ def _fresh(rows: Sequence[Row], seen_rows: set[Row]) -> Sequence[Row]:
     return list(dict.fromkeys(filter(fresh.__contains__, rows))) if fresh else ()
 
 
-class Set:
+class SnapshotDistinct:
     """Rows that are handed on once."""
 
     def __init__(self) -> None:
-        self.known: dict[Hashable, Known] = {}
+        self.known: dict[Hashable, FactSet] = {}
 
-    def take(self, port: int, parts: Iterable[Part]) -> Iterator[Part]:
+    def take(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
         for key, rows, rule, _ in parts:
-            yield Part(key, self.fresh(key, rows), rule)
+            yield KeyedRows(key, self.fresh(key, rows), rule)
 
     def fresh(self, key: Hashable, rows: Rows) -> Rows:
         """Those of the rows with a key that have not come before."""
         seen_rows = self.known.get(key)
         if seen_rows is None:
-            seen_rows = self.known[key] = Known()
+            seen_rows = self.known[key] = FactSet()
         return seen_rows.fresh(rows)
 
-    def kept(self) -> Iterator[tuple[int, Sequence[Row]]]:
+    def export_state(self) -> Iterator[tuple[int, Sequence[Row]]]:
         for seen_rows in self.known.values():
             yield from ((0, rows) for rows in seen_rows.all())
 
@@ -115,7 +115,7 @@ class Set:
         return sum(map(len, self.known.values()))
 
 
-class Given:
+class ReadFacts:
     """The facts that have been read, each handed on once; but nothing is looked for where all facts of a predicate come
     together. together: the predicates whose facts are handed on together where they have the same object. careful: it
     makes a difference how often a fact comes."""
@@ -123,65 +123,65 @@ class Given:
     def __init__(self, together: Collection[Hashable], careful: bool) -> None:
         self.together = together
         self.careful = careful
-        self.set = Set()
+        self.set = SnapshotDistinct()
         self.alone: dict[Hashable, Sequence[Row]] = {}
         """The facts that have come with their keys, where nothing has been looked for."""
 
-    def take(self, key: Hashable, rows: Sequence[Row]) -> Iterator[Part]:
+    def take(self, key: Hashable, rows: Sequence[Row]) -> Iterator[KeyedRows]:
         """Takes all facts of a key that come at an instant."""
         parts = list(by_object(rows)) if key in self.together else [rows]
         if parts[0] is rows and not self.careful and key not in self.set.known and key not in self.alone:
             self.alone[key] = rows
-            yield Part(key, rows, repeats=True)
+            yield KeyedRows(key, rows, repeats=True)
             return
         if key in self.alone:
             self.set.fresh(key, self.alone.pop(key))
         for part in parts:
-            yield Part(key, self.set.fresh(key, part))
+            yield KeyedRows(key, self.set.fresh(key, part))
 
     def size(self) -> int:
         return self.set.size() + sum(map(len, self.alone.values()))
 
 
-class Told:
+class PassThrough:
     """Rows that need not be looked for, as each of them comes but once."""
 
     def __init__(self) -> None:
         self.parts: list[Rows] = []
 
-    def take(self, port: int, parts: Iterable[Part]) -> Iterator[Part]:
+    def take(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
         for part in parts:
             self.parts.append(part.rows)
             yield part
 
-    def kept(self) -> Iterator[tuple[int, Sequence[Row]]]:
+    def export_state(self) -> Iterator[tuple[int, Sequence[Row]]]:
         yield from ((0, rows_of(rows)) for rows in self.parts)
 
     def size(self) -> int:
         return sum(map(len, self.parts))
 
 
-class Closure:
+class SnapshotClosure:
     """The transitive closure of pairs."""
 
     def __init__(self) -> None:
         self.pairs = Pairs()
         self.taken: list[Row] = []
 
-    def take(self, port: int, parts: Iterable[Part]) -> Iterator[Part]:
+    def take(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
         for part in parts:
             rows = rows_of(part.rows)
             self.taken += rows
-            yield Part(None, self.pairs.add_lasting(cast(Sequence[tuple[str, str]], rows)))
+            yield KeyedRows(None, self.pairs.add_lasting(cast(Sequence[tuple[str, str]], rows)))
 
-    def kept(self) -> Iterator[tuple[int, Sequence[Row]]]:
+    def export_state(self) -> Iterator[tuple[int, Sequence[Row]]]:
         yield 0, self.taken
 
     def size(self) -> int:
         return self.pairs.size()
 
 
-class Deliver:
+class SnapshotOutput:
     """Facts that come into the answer. once: the inputs that bring no fact twice."""
 
     def __init__(self, op: AppendOnlyOutput, once: Collection[int]) -> None:
@@ -190,11 +190,11 @@ class Deliver:
         self.once = once
         self.alone: dict[Hashable, tuple[int, list[Rows]]] = {}
         """The facts that have come, by key, where one input that brings no fact twice has brought all of the key;"""
-        self.set = Set()
+        self.set = SnapshotDistinct()
         """and the others."""
-        self.waiting: list[tuple[int, Part]] = []
+        self.waiting: list[tuple[int, KeyedRows]] = []
 
-    def take(self, port: int, parts: Iterable[Part]) -> Iterator[Part]:
+    def take(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
         self.waiting += zip(repeat(port), parts)
         return iter(())
 
@@ -225,9 +225,9 @@ class Deliver:
             del self.alone[key]
         return self.set.fresh(key, rows)
 
-    def kept(self) -> Iterator[tuple[int, Sequence[Row]]]:
+    def export_state(self) -> Iterator[tuple[int, Sequence[Row]]]:
         alone = chain.from_iterable(rows for _, parts in self.alone.values() for rows in parts)
-        for rows in (alone, *(rows for _, rows in self.set.kept())):
+        for rows in (alone, *(rows for _, rows in self.set.export_state())):
             yield 0, [(*row, "") for row in rows]
 
     def size(self) -> int:

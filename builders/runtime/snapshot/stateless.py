@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from squall import functions
 from squall.builders.runtime.operators import stateless
-from squall.builders.runtime.operators.factored import LEAST, Factored, Rows
+from squall.builders.runtime.operators.factored import MIN_ROWS_TO_FACTOR, FactoredRows, Rows
 from squall.builders.runtime.zset import Row
 from squall.plan import operators as ops
 
@@ -48,7 +48,7 @@ def match(cells: Sequence[ops.Cell], bound_columns: Collection[int] = ()) -> Ste
     tested, shape = {place for place, _ in tests}, [cells.index(column) for column in sorted(columns)]
 
     def matched(rows: Rows) -> Rows:
-        if not isinstance(rows, Factored) or rows.place in tested:
+        if not isinstance(rows, FactoredRows) or rows.place in tested:
             return step(rows)
         return rows.shaped(shape) if all(rows.row[place] == cell for place, cell in tests) else ()
 
@@ -60,7 +60,7 @@ def test(op: ops.Filter) -> Step:
     step, columns, once = each(stateless.test(op)), {*ops.columns_of(op.expression)}, is_pure(op.expression)
 
     def tested(rows: Rows) -> Rows:
-        if not isinstance(rows, Factored):
+        if not isinstance(rows, FactoredRows):
             return step(rows)
         if once and rows.place not in columns:
             return rows if step([rows.row]) else ()
@@ -89,7 +89,7 @@ def emit(op: ops.Construct, width: int, unbound: Collection[int]) -> Step:
 
 def _shaping(template: Sequence[Any], step: Step) -> Step:
     """The step, at once where rows are factored: it does no more than to give them the shape of the template."""
-    return lambda rows: rows.shaped(template) if isinstance(rows, Factored) else step(rows)
+    return lambda rows: rows.shaped(template) if isinstance(rows, FactoredRows) else step(rows)
 
 
 def beside_key(columns: Sequence[int], key: int) -> Step:
@@ -99,13 +99,13 @@ def beside_key(columns: Sequence[int], key: int) -> Step:
     other = itemgetter(columns[place])
 
     def projected(rows: Rows) -> Rows:
-        if isinstance(rows, Factored):
+        if isinstance(rows, FactoredRows):
             return rows.shaped(columns)
         if not rows:
             return ()
         term = rows[0][key]
         row: Row = (None, term) if place == 0 else (term, None)
-        factored = Factored(row, place, dict.fromkeys(map(other, rows)))
-        return factored if len(factored) >= LEAST else list(factored)
+        factored = FactoredRows(row, place, dict.fromkeys(map(other, rows)))
+        return factored if len(factored) >= MIN_ROWS_TO_FACTOR else list(factored)
 
     return projected
