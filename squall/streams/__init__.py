@@ -16,9 +16,9 @@ from squall.streams.address import Address
 from squall.streams.dead_letters import DeadLetterFile, RunLedger
 from squall.streams.formats import parse_lines
 from squall.streams.sinks import FileSink, Sink
-from squall.streams.sources.files import EVERYWHERE, FileSource, FolderSource, Source, SuppliesEventTime
-from squall.streams.sources.merge import Sources, Watched
-from squall.streams.sources.reordering import Ordered, TimedByProperty
+from squall.streams.sources.files import COMMON_OPTIONS, FileSource, FolderSource, Source, SuppliesEventTime
+from squall.streams.sources.merge import Sources, ObservedSources
+from squall.streams.sources.reordering import ReorderingSource, TimedByProperty
 
 __all__ = [
     "Address",
@@ -29,7 +29,7 @@ __all__ = [
     "Sink",
     "Source",
     "Sources",
-    "Watched",
+    "ObservedSources",
     "open_sink",
     "open_source",
     "open_static",
@@ -59,7 +59,7 @@ def open_source(uri: str, ledger: DeadLetterLedger | None = None, lateness: int 
         if source.removals:
             raise UsageError(f"`{uri}` says the times of its transactions itself", hint="leave `time` out")
         source = _timed(source, ledger, property)
-    return Ordered(source, ledger, lateness) if lateness else source
+    return ReorderingSource(source, ledger, lateness) if lateness else source
 
 
 def _timed(source: Source, ledger: DeadLetterLedger, property: Term) -> Source:
@@ -93,7 +93,7 @@ def open_static(uri: str, ledger: DeadLetterLedger | None = None) -> Iterator[Ev
     Raises as `open_source` does; UsageError if it is timed or followed.
     """
     place = address.source(uri)
-    if any(place.get(option) for option in (*EVERYWHERE, "time")):
+    if any(place.get(option) for option in (*COMMON_OPTIONS, "time")):
         raise _not_static(uri)
     source = _opened(place, RunLedger() if ledger is None else ledger, ALWAYS)
     if place.flag("follow") or (isinstance(source, FileSource | FolderSource) and source.timed):

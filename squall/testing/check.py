@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import squall
 from squall.contracts import Builder, Options, Output, Planner
@@ -38,7 +39,7 @@ def run(
     planner: str | Planner = "rete",
     builder: str | Builder = "iterator",
     output: str | None = None,
-) -> list[Output]:
+) -> list[Output[Any]]:
     """Returns the outputs of a program: a system, a path, or a text in the language of `lexer`.
 
     Args:
