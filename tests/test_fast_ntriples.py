@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import squall
 from squall.contracts import Options
 from squall.rdf import ALWAYS, XSD, Event, Term, Triple, iri
-from squall.streams import DeadLetterFile, Sources, Watched, open_source, parse_lines
+from squall.streams import DeadLetterFile, ObservedSources, Sources, open_source, parse_lines
 from squall.streams.clock import VirtualClock, WallClock
 from squall.streams.formats import fast_ntriples
 from squall.streams.formats.reading import grouped
@@ -210,6 +210,6 @@ def test_all_is_read_where_what_is_late_is_found_out_later(tmp_path: Path) -> No
 
 def test_all_is_read_where_it_is_watched(tmp_path: Path) -> None:
     events: list[Event] = []
-    assert count(Watched(Sources([source(tmp_path / "x.ntt")]), lambda: None, events.extend)) == 1
+    assert count(ObservedSources(Sources([source(tmp_path / "x.ntt")]), lambda: None, events.extend)) == 1
     assert len(events) == 1
-    assert count(Watched(Sources([source(tmp_path / "x.ntt")]), lambda: None)) == 0
+    assert count(ObservedSources(Sources([source(tmp_path / "x.ntt")]), lambda: None)) == 0

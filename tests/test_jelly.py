@@ -35,7 +35,7 @@ from pyjelly.integrations.generic import parse
 from pyjelly.serialize.ioutils import write_delimited
 
 from squall.streams.formats import BY_NAME, jelly
-from squall.streams.formats.reading import Reading, Settings, decoded
+from squall.streams.formats.reading import ReadProgress, Settings, decoded
 
 E = "http://example.org/"
 TRIPLE = Triple(iri(E + "a"), iri(E + "p"), literal("x"))
@@ -204,7 +204,7 @@ def test_whatever_comes_is_read_or_counted(data: st.DataObject) -> None:
     full_result = bytearray(b"".join(map(jelly.Frames().write, map(out, STATEMENTS))))
     for place in data.draw(st.lists(st.integers(0, len(full_result) - 1), max_size=3)):
         full_result[place] = data.draw(st.integers(0, 255))
-    ledger, reading = DeadLetterFile(), Reading()
+    ledger, reading = DeadLetterFile(), ReadProgress()
     expectation = Settings("jelly", "", 0)
     results = list(decoded(io.BytesIO(bytes(full_result)), "x", BY_NAME["jelly"], expectation, ledger, reading))
     assert reading.statements == sum(len(event.facts) for batch in results for event in batch)

@@ -16,17 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squall.errors import PluginError, SinkError, UsageError
-from squall.process.signals import endable
+from squall.process.signals import stop_on_signal
 from squall.rdf import ALWAYS, XSD, Event, iri, literal, triple
 from squall.streams import DeadLetterFile, Source, Sources, open_sink, open_source
 from squall.streams.address import parse
 from squall.streams.clock import EventClock, WallClock
 from squall.streams.formats import BY_NAME
-from squall.streams.formats.reading import Reading
+from squall.streams.formats.reading import ReadProgress
 from squall.streams.live.base import LiveSource, Lost, delays
 from squall.streams.live.buffer import Buffer
 from squall.streams.live.messages import Message, MessageSink, MessageSource
-from squall.streams.sources.reordering import Ordered, TimedByProperty
+from squall.streams.sources.reordering import ReorderingSource, TimedByProperty
 from tests.laws import examples_of
 from tests.live import example, wait
 
@@ -49,7 +49,7 @@ class Acknowledged:
     def __init__(self, batches: Sequence[Sequence[Event]], ends: bool = True, idle: int = 60_000) -> None:
         self.uri = "test:"
         self.idle = idle
-        self.reading = Reading()
+        self.reading = ReadProgress()
         self.given = batches
         self.ends = ends
         self.reached = ""
@@ -152,7 +152,7 @@ def test_acknowledged_input_has_been_output(
         assert all(int(item) < int(other) for item, other in pairwise(source.acknowledged))
 
 
-class Kept(Ordered):
+class Kept(ReorderingSource):
     """Keeps what is late, which has been worked off as well: it is in the ledger."""
 
     def __init__(self, source: Source, ledger: DeadLetterFile, lateness: int, late: list[Event]) -> None:
@@ -169,16 +169,18 @@ class Kept(Ordered):
 def test_stopping_hands_on_what_was_received(clock: type[EventClock], lateness: int, count: int) -> None:
     originals = [Acknowledged(timeline(*range(number, 20, count)), ends=False) for number in range(count)]
     sources = Sources(
-        [Ordered(original, DeadLetterFile(), lateness) if lateness else original for original in originals], clock(), 50
+        [ReorderingSource(original, DeadLetterFile(), lateness) if lateness else original for original in originals],
+        clock(),
+        50,
     )
-    assert not bool(sources.endable)
+    assert not bool(sources.is_stoppable)
     history = []
     for batch in sources:
         history += [fact for event in batch for fact in event.facts]
         if len(history) == 20 - lateness * (clock is EventClock) or all(
             original.handed >= 20 // count for original in originals
         ):
-            assert bool(sources.endable)
+            assert bool(sources.is_stoppable)
             sources.stop()
     assert len(history) == 20
 
@@ -197,7 +199,7 @@ class Endless:
         self.live = live
         self.most = most
         self.done = threading.Event()
-        self.reading = Reading()
+        self.reading = ReadProgress()
         self.given = 0
 
     def batches(self) -> Iterator[Sequence[Event]]:
@@ -287,7 +289,7 @@ def test_the_first_signal_ends_live_sources_and_the_second_interrupts() -> None:
     source = Acknowledged(timeline(1), ends=False)
     sources = Sources([source])
     before = signal.getsignal(signal.SIGTERM)
-    with endable(sources):
+    with stop_on_signal(sources):
         batches = iter(sources)
         next(batches)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -298,7 +300,7 @@ def test_the_first_signal_ends_live_sources_and_the_second_interrupts() -> None:
 
 
 def test_a_signal_interrupts_what_is_finite() -> None:
-    with pytest.raises(KeyboardInterrupt), endable(Sources([])):
+    with pytest.raises(KeyboardInterrupt), stop_on_signal(Sources([])):
         os.kill(os.getpid(), signal.SIGINT)
 
 
@@ -307,15 +309,15 @@ def test_a_signal_suspends_a_run_with_a_checkpoint(tmp_path: Path, monkeypatch: 
     path = tmp_path / "a.ntt"
     path.write_text("".join(f"{at} <urn:s> <urn:p> <urn:o> .\n" for at in range(1000)))
     sources = Sources([open_source(str(path))])
-    sources.keep((), 100)
-    with endable(sources):
+    sources.track_offsets((), 100)
+    with stop_on_signal(sources):
         batches = iter(sources)
         history = [event.time for event in next(batches)]
         os.kill(os.getpid(), signal.SIGTERM)
         wait(lambda: sources.stopped)
         assert list(batches) == []
     again = Sources([open_source(str(path))])
-    again.keep(sources.current_offsets(), 100)
+    again.track_offsets(sources.current_offsets(), 100)
     assert [*history, *(event.time for batch in again for event in batch)] == list(range(1000))
 
 

@@ -159,7 +159,7 @@ def test_what_a_group_gives_again_is_passed_over_behind_a_position(cluster: Clus
 def test_what_is_new_is_known_before_anything_is_read(cluster: Cluster) -> None:
     cluster.say(line(1))
     sources = Sources([cluster.opened("t?format=ntt")])
-    sources.keep((), 200)
+    sources.track_offsets((), 200)
     cluster.say(line(2))
     again = cluster.opened("t?format=ntt")
     resume(again, sources.current_offsets()[0]["source"])

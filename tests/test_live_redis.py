@@ -217,7 +217,7 @@ def test_what_a_group_gives_again_is_passed_over_behind_a_position(broker: broke
 def test_what_is_new_is_known_before_anything_is_read(broker: brokers.Broker, redis: Any) -> None:
     say(redis, line(1))
     sources = Sources([opened(broker, "k?format=ntt")])
-    sources.keep((), 200)
+    sources.track_offsets((), 200)
     say(redis, line(2))
     again = opened(broker, "k?format=ntt")
     resume(again, sources.current_offsets()[0]["source"])
@@ -226,7 +226,7 @@ def test_what_is_new_is_known_before_anything_is_read(broker: brokers.Broker, re
         assert run.until(2, 3) == [2, 3]
     broker.kill()
     with pytest.raises(SourceError, match="refused"):
-        Sources([opened(broker, "k?format=ntt")]).keep((), 200)
+        Sources([opened(broker, "k?format=ntt")]).track_offsets((), 200)
 
 
 def test_a_delivery_that_comes_again_is_added_once(broker: brokers.Broker, redis: Any) -> None:

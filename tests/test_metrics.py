@@ -28,7 +28,7 @@ pytest.importorskip("prometheus_client")
 from prometheus_client.parser import text_string_to_metric_families
 
 from squall.observe import metrics
-from squall.observe.metrics import Place, place_of
+from squall.observe.metrics import MetricsAddress, metrics_address
 
 PROGRAM = "@prefix : <http://example.org/> .\n[calm: (?a :p ?b) noValue(?a :q ?b) -> (?b :r ?a)]"
 LINES = """1000 <http://example.org/a> <http://example.org/p> <http://example.org/b> .
@@ -54,7 +54,7 @@ def asked(address: str) -> Found:
 def running(folder: Path, job: Any, ledger: DeadLetterFile) -> Iterator[tuple[str, Sources, Tally]]:
     (folder / "a.ntt").write_text(LINES)
     sources, tally = Sources([open_source(f"{folder}/a.ntt", ledger)]), Tally()
-    with metrics.served(Place("127.0.0.1", 0), job, sources, ledger, tally) as address:
+    with metrics.served(MetricsAddress("127.0.0.1", 0), job, sources, ledger, tally) as address:
         yield address, sources, tally
 
 
@@ -112,20 +112,20 @@ def test_what_changes_while_it_is_counted_is_counted_again(tmp_path: Path, times
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("9090", Place("127.0.0.1", 9090)),
-        (":9090", Place("127.0.0.1", 9090)),
-        ("0.0.0.0:9090", Place("0.0.0.0", 9090)),
-        ("[::1]:0", Place("::1", 0)),
+        ("9090", MetricsAddress("127.0.0.1", 9090)),
+        (":9090", MetricsAddress("127.0.0.1", 9090)),
+        ("0.0.0.0:9090", MetricsAddress("0.0.0.0", 9090)),
+        ("[::1]:0", MetricsAddress("::1", 0)),
     ],
 )
-def test_places(text: str, place: Place) -> None:
-    assert place_of(text) == place
+def test_places(text: str, place: MetricsAddress) -> None:
+    assert metrics_address(text) == place
 
 
 @pytest.mark.parametrize("text", ["", "host", "host:", "1:99999", "-1"])
 def test_what_is_no_place(text: str) -> None:
     with pytest.raises(UsageError, match="neither PORT nor HOST:PORT"):
-        place_of(text)
+        metrics_address(text)
 
 
 @pytest.fixture

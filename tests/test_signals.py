@@ -14,11 +14,11 @@ import pytest
 
 import squall
 from squall.contracts import Output
-from squall.process.signals import endable
+from squall.process.signals import stop_on_signal
 from squall.rdf import Event
 from squall.streams import Sources, open_sink, open_source
 from squall.streams.clock import EventClock
-from squall.streams.sources.reader_threads import Inbox, Word
+from squall.streams.sources.reader_threads import Inbox, ReadBatch
 from tests.live import wait
 from tests.test_live import event
 
@@ -26,7 +26,7 @@ from tests.test_live import event
 class Ended:
     """Sources that remember that they were told to end."""
 
-    endable = True
+    is_stoppable = True
 
     def __init__(self) -> None:
         self.stopped = threading.Event()
@@ -46,7 +46,7 @@ def heard() -> Iterator[Callable[[], None]]:
         signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
         outputs.append(sources.stopped.wait(10))
 
-    with endable(cast(Sources, sources)):
+    with stop_on_signal(cast(Sources, sources)):
         yield send
     assert outputs == [True]
 
@@ -57,10 +57,10 @@ def test_who_waits_for_sources() -> None:
 
         def brings() -> None:
             send()
-            inbox.put(Word(0, []))
+            inbox.put(ReadBatch(0, []))
 
         threading.Thread(target=brings).start()
-        assert inbox.take(None) == Word(0, [])
+        assert inbox.take(None) == ReadBatch(0, [])
 
 
 def test_who_reads_the_one_source() -> None:
@@ -116,7 +116,7 @@ def test_nothing_is_left_behind() -> None:
         return wakeup, handlers, {thread.name for thread in threading.enumerate()} & {"hears signals"}
 
     before = found()
-    with endable(cast(Sources, Ended())):
+    with stop_on_signal(cast(Sources, Ended())):
         during = found()
     assert [item != other for item, other in zip(during, before, strict=True)] == [True, True, True]
     assert found() == before

@@ -277,7 +277,10 @@ def test_the_command_writes_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ("arguments", "message"),
     [
         (["--sink", "out/?format=parquet"], "the builder `iterator` writes no folder"),
-        (["--sink", "out/", "--builder", "spark"], "the address of the folder `out/` does not name the format of its files"),
+        (
+            ["--sink", "out/", "--builder", "spark"],
+            "the address of the folder `out/` does not name the format of its files",
+        ),
         (["--sink", "out/?format=nt", "--builder", "spark"], "are no triples"),
         (["--typed", "age=int"], "`--typed` is for folders"),
         (["--sink", "out/?format=parquet", "--typed", "int"], "`--typed int` is not NAME=TYPE"),

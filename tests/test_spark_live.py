@@ -163,12 +163,12 @@ def test_a_run_that_is_ended_is_done_with_what_it_has(tmp_path: Path, address: s
     def ended(number: int) -> list[int]:
         """The times of the outputs of a run that is ended when it has told of one."""
         sources = Sources([open_source(f"{tmp_path}/{item}") for item in addresses])
-        assert not bool(sources.endable)
+        assert not bool(sources.is_stoppable)
         results = []
         for output in squall.build(plan, "spark", options).run(sources):
             results.append(output.time)
             if output.time == number:
-                assert bool(sources.endable)
+                assert bool(sources.is_stoppable)
                 sources.stop()
         return results
 
@@ -220,7 +220,7 @@ def test_what_is_finite_is_not_ended(tmp_path: Path) -> None:
         sources = Sources([open_source(f"{tmp_path}/a.ntt")])
         options = Options(checkpoint=tmp_path / "kept" if keeps else None)
         assert len(list(squall.build(plan, "spark", options).run(sources))) == 1
-        assert sources.endable is keeps
+        assert sources.is_stoppable is keeps
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])

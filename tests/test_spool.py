@@ -34,7 +34,9 @@ class Log(Acknowledged):
     """A live source of single events that can be read again from any of them. It goes on when the last one is in the
     spool of a folder, or there are errors."""
 
-    def __init__(self, ledger: DeferredLedger, times: Sequence[int], folder: Path, errors: Sequence[BaseException]) -> None:
+    def __init__(
+        self, ledger: DeferredLedger, times: Sequence[int], folder: Path, errors: Sequence[BaseException]
+    ) -> None:
         super().__init__([[event(time, f"n{number}at")] for number, time in enumerate(times)])
         self.ledger = ledger
         self.folder = folder

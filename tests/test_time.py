@@ -21,9 +21,9 @@ from squall.rdf import ALWAYS, XSD, Atom, Event, Fact, Solution, Term, Triple, i
 from squall.streams import DeadLetterFile, Source, Sources, open_source, windows
 from squall.streams.clock import Clock, EventClock, VirtualClock, WallClock, beginning
 from squall.streams.dead_letters import DeferredLedger
-from squall.streams.formats.reading import Reading
+from squall.streams.formats.reading import ReadProgress
 from squall.streams.formats.timestamps import moment
-from squall.streams.sources.reordering import Ordered, TimedByProperty
+from squall.streams.sources.reordering import ReorderingSource, TimedByProperty
 
 E = "http://example.org/"
 AT = iri(E + "at")
@@ -48,7 +48,7 @@ class Scripted:
     def __init__(self, idle: int = 5000, earliest: int = ALWAYS) -> None:
         self.idle = idle
         self.earliest = earliest
-        self.reading = Reading()
+        self.reading = ReadProgress()
         self._said: Queue[Sequence[Event] | BaseException | None] = Queue()
 
     def say(self, *times: int) -> None:
@@ -78,7 +78,7 @@ class Fixed:
     earliest = ALWAYS
 
     def __init__(self, *batches: Sequence[Event]) -> None:
-        self.reading = Reading(sum(len(event.facts) for batch in batches for event in batch))
+        self.reading = ReadProgress(sum(len(event.facts) for batch in batches for event in batch))
         self._batches = batches
 
     def batches(self) -> Iterator[Sequence[Event]]:
@@ -124,14 +124,14 @@ def times(source: Source) -> list[int]:
 
 def test_disorder_is_repaired_as_far_as_it_is_bounded() -> None:
     ledger = DeadLetterFile()
-    assert times(Ordered(fixed(3, 1, 2, 9, 4, 5, 6), ledger, 4)) == [1, 2, 3, 5, 6, 9]
+    assert times(ReorderingSource(fixed(3, 1, 2, 9, 4, 5, 6), ledger, 4)) == [1, 2, 3, 5, 6, 9]
     assert ledger.counts == {("late", "the default stream"): 1}
 
 
 def test_what_is_late_says_how_late_it_is(tmp_path: Path) -> None:
     ledger = DeadLetterFile(tmp_path / "lost")
     event = Event(1, (t("a"), t("b")), "s", (t("c"),))
-    list(Ordered(Fixed([Event(9, (t("a"),)), event]), ledger, 5).batches())
+    list(ReorderingSource(Fixed([Event(9, (t("a"),)), event]), ledger, 5).batches())
     ledger.close()
     text = (tmp_path / "lost").read_text()
     assert ledger.counts == {("late", "s"): 3}
@@ -141,7 +141,7 @@ def test_what_is_late_says_how_late_it_is(tmp_path: Path) -> None:
 
 def test_events_of_one_time_stay_in_their_order() -> None:
     same = [Event(5, (t(name),)) for name in "abc"]
-    source = Ordered(Fixed([*same, Event(9, (t("z"),))]), DeadLetterFile(), 2)
+    source = ReorderingSource(Fixed([*same, Event(9, (t("z"),))]), DeadLetterFile(), 2)
     assert [event for batch in source.batches() for event in batch][:3] == same
 
 
@@ -154,7 +154,7 @@ def test_cutting_into_batches_does_not_matter_to_disorder(
     results = []
     for batches in ([events], [events[:cut], events[cut:]], [[event] for event in events]):
         ledger = DeadLetterFile()
-        source = Ordered(Fixed(*batches), ledger, lateness)
+        source = ReorderingSource(Fixed(*batches), ledger, lateness)
         ordered = [event for batch in source.batches() for event in batch]
         results.append((ordered, ledger.total("late")))
         assert [event.time for event in ordered] == sorted(event.time for event in ordered)
@@ -167,7 +167,7 @@ def test_disorder_within_the_bound_loses_nothing(moments: list[int], lateness: i
     """Times that are moved by less than the lateness are never late."""
     ledger = DeadLetterFile()
     jumbled = sorted(moments, key=lambda time: time - time * 7919 % (lateness + 1))
-    assert times(Ordered(fixed(*jumbled), ledger, lateness)) == sorted(moments)
+    assert times(ReorderingSource(fixed(*jumbled), ledger, lateness)) == sorted(moments)
     assert not ledger.counts
 
 
@@ -207,7 +207,7 @@ def test_the_time_of_a_literal(term: Term, expected: int | None) -> None:
     assert moment(term) == expected
 
 
-def by_property(*batches: Sequence[Fact]) -> tuple[list[Event], DeadLetterFile, Reading]:
+def by_property(*batches: Sequence[Fact]) -> tuple[list[Event], DeadLetterFile, ReadProgress]:
     ledger = DeadLetterFile()
     source = TimedByProperty(Fixed(*([Event(0, tuple(facts), "s")] for facts in batches)), ledger, AT)
     return [event for batch in source.batches() for event in batch], ledger, source.reading
@@ -312,7 +312,7 @@ def test_what_sources_say_of_themselves() -> None:
 
 def test_an_idle_stream_says_how_far_it_is() -> None:
     live, clock = Scripted(), VirtualClock()
-    batch_items = Taken(Sources([Ordered(live, DeadLetterFile(), 5)], clock, heartbeat=100))
+    batch_items = Taken(Sources([ReorderingSource(live, DeadLetterFile(), 5)], clock, heartbeat=100))
     live.say(3, 20)
     assert batch_items.next() == "3"
     assert clock.awaited()
@@ -362,8 +362,8 @@ def test_dead_letters_are_before_the_offset_of_a_source() -> None:
     total = DeadLetterFile()
     own = DeferredLedger(total)
     sources = Sources([Losing(own), Losing(DeferredLedger(DeadLetterFile()))], ledgers=[own])
-    sources.keep((), 5)
-    history = [(sources.current_offsets()[0]["source"], total.total("malformed")) for _ in sources.ahead()]
+    sources.track_offsets((), 5)
+    history = [(sources.current_offsets()[0]["source"], total.total("malformed")) for _ in sources.batches()]
     assert len(history) > 3
     assert all(stands == dead_letters for stands, dead_letters in history)
     assert total.total("malformed") == 20

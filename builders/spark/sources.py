@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from squall.errors import SourceError
 from squall.rdf import ALWAYS, Event
-from squall.streams.formats.reading import Reading
+from squall.streams.formats.reading import ReadProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,7 +41,7 @@ class FrameSource:
         self.stream = stream
         self.uri = name
         self.live = bool(frame.isStreaming)
-        self.reading = Reading()
+        self.reading = ReadProgress()
         types = dict(frame.dtypes)
         for column, allowed in _TYPES.items():
             if types.get(column) not in allowed.split(" or "):

@@ -165,7 +165,7 @@ class Spool:
                 publish(draft)
             else:
                 draft.unlink()
-        self.inputs.keep(saved["standings"] if saved is not None else (), int(SPOOL_INTERVAL_SECONDS * 1000))
+        self.inputs.track_offsets(saved["standings"] if saved is not None else (), int(SPOOL_INTERVAL_SECONDS * 1000))
         if saved is None:
             self._note(self.inputs.current_offsets(), {})
             return

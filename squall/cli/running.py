@@ -36,15 +36,15 @@ def watched(streams: Sources, static: Iterable[Event], sample: list[Event] | Non
     What exists when streams begin (static data and the plan) is kept from the garbage collector: it stays until the
     end.
     """
-    from squall.streams import Watched
+    from squall.streams import ObservedSources
 
     if sample is None:
-        return Watched(streams, gc.freeze), static
+        return ObservedSources(streams, gc.freeze), static
 
     def add(events: Sequence[Event]) -> None:
         sample.extend(events[: SAMPLE_EVENTS - len(sample)])
 
-    return Watched(streams, gc.freeze, add), _observed(static, add)
+    return ObservedSources(streams, gc.freeze, add), _observed(static, add)
 
 
 def _observed(events: Iterable[Event], observe: Callable[[Sequence[Event]], None]) -> Iterator[Event]:
@@ -90,7 +90,7 @@ def serving_metrics(place: str | None, job: Job, sources: Sources, ledger: DeadL
             raise
         hint = install_hint("squall[metrics]")
         raise UsageError("`--metrics` needs `prometheus_client`, which is not installed", hint=hint) from error
-    with metrics.served(metrics.place_of(place), job, sources, ledger, tally) as address:
+    with metrics.served(metrics.metrics_address(place), job, sources, ledger, tally) as address:
         messages.note(f"metrics at {address}")
         yield
 
@@ -121,14 +121,14 @@ def run(
     """
     from squall.contracts import Folder
     from squall.observe.progress import losses, shown, summary
-    from squall.process.signals import endable
+    from squall.process.signals import stop_on_signal
     from squall.rdf import Evaluated
     from squall.streams.sinks import Flushable
 
     visible = bool(sources.size) and (sys.stderr.isatty() if progress is None else progress)
     code, begun = 0, False
     try:
-        with closing(sink), shown(sources, tally) if visible else nullcontext(), endable(sources):
+        with closing(sink), shown(sources, tally) if visible else nullcontext(), stop_on_signal(sources):
             sink.start(resume, prompt=sources.live)
             begun = True
             sources.flush_sink = sink.flush if isinstance(sink, Flushable) else None

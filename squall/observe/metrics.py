@@ -16,28 +16,28 @@ from squall.errors import UsageError
 from squall.observe.progress import Tally
 from squall.plan.node_metrics import NodeMetric
 from squall.rdf import ALWAYS, FOREVER
-from squall.streams import LedgerFile, Sources
+from squall.streams import DeadLetterFile, Sources
 
 _ATTEMPTS = 20
 
 
-class Place(NamedTuple):
+class MetricsAddress(NamedTuple):
     """Where metrics are asked for."""
 
     host: str
     port: int
 
 
-def place_of(text: str) -> Place:
+def metrics_address(text: str) -> MetricsAddress:
     """The place of ``PORT``, which is on the loopback, or ``HOST:PORT``. Raises UsageError."""
     host, _, port = text.rpartition(":")
     if not port.isdigit() or int(port) > 65535:
         raise UsageError(f"`--metrics {text}` is neither PORT nor HOST:PORT")
-    return Place(host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port))
+    return MetricsAddress(host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port))
 
 
 @contextmanager
-def served(place: Place, job: Job, sources: Sources, ledger: LedgerFile, tally: Tally) -> Iterator[str]:
+def served(place: MetricsAddress, job: Job, sources: Sources, ledger: DeadLetterFile, tally: Tally) -> Iterator[str]:
     """Answers at a place with the metrics of a run, as long as this is open; with the address for people. Raises
     UsageError where nobody can be answered there."""
     registry = CollectorRegistry()
@@ -59,7 +59,7 @@ def served(place: Place, job: Job, sources: Sources, ledger: LedgerFile, tally: 
 class Metrics:
     """What can be said of a run at any moment, by a thread of its own (`prometheus_client.registry.Collector`)."""
 
-    def __init__(self, job: Job, sources: Sources, ledger: LedgerFile, tally: Tally) -> None:
+    def __init__(self, job: Job, sources: Sources, ledger: DeadLetterFile, tally: Tally) -> None:
         self._job: Any = job
         self._sources = sources
         self._ledger = ledger

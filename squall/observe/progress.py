@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from squall.streams import LedgerFile, Sources
+from squall.streams import DeadLetterFile, Sources
 from squall.wording import counted
 
 _PATIENCE = 1.0  # seconds before progress is shown at all
@@ -81,7 +81,7 @@ def summary(sources: Sources, tally: Tally) -> str:
     return "\n".join(lines)
 
 
-def losses(ledger: LedgerFile) -> list[str]:
+def losses(ledger: DeadLetterFile) -> list[str]:
     """Returns the lines that say which statements were dead letters, and where they are kept."""
     lines = [f"  {count:,} {cause} in {source}" for (cause, source), count in sorted(ledger.counts.items())]
     if ledger.counts:

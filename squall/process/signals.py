@@ -20,7 +20,7 @@ _PAUSES = 0.02, 0.2, 1.0
 
 
 @contextmanager
-def endable(sources: Sources) -> Iterator[None]:
+def stop_on_signal(sources: Sources) -> Iterator[None]:
     """Lets the first signal within end live sources, so that the run drains, and comes to its end as if they had ended;
     and all sources of a run with a checkpoint.
 
@@ -35,7 +35,7 @@ def endable(sources: Sources) -> Iterator[None]:
     heard = threading.Event()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        if heard.is_set() or not sources.endable:
+        if heard.is_set() or not sources.is_stoppable:
             raise KeyboardInterrupt
         heard.set()
         # In a thread of its own: this one may hold the locks that are needed for it.

@@ -17,7 +17,7 @@ from squall.streams.dead_letters import DeadLetterFile, RunLedger
 from squall.streams.formats import parse_lines
 from squall.streams.sinks import FileSink, Sink
 from squall.streams.sources.files import COMMON_OPTIONS, FileSource, FolderSource, Source, SuppliesEventTime
-from squall.streams.sources.merge import Sources, ObservedSources
+from squall.streams.sources.merge import ObservedSources, Sources
 from squall.streams.sources.reordering import ReorderingSource, TimedByProperty
 
 __all__ = [
@@ -26,10 +26,10 @@ __all__ = [
     "FileSink",
     "FileSource",
     "FolderSource",
+    "ObservedSources",
     "Sink",
     "Source",
     "Sources",
-    "ObservedSources",
     "open_sink",
     "open_source",
     "open_static",

@@ -18,7 +18,7 @@ from squall.errors import UsageError
 from squall.rdf import DEFAULT_STREAM, Event, Fact, Term
 from squall.streams.formats import infer_format, joined, named, parse_lines, suffix
 from squall.streams.formats.fast_ntriples import Choice, events
-from squall.streams.formats.reading import Reading, Settings, grouped
+from squall.streams.formats.reading import ReadProgress, Settings, grouped
 
 
 class Document(NamedTuple):
@@ -183,7 +183,7 @@ def _parse_message(
     losses = DeadLetterBuffer()
     settings = Settings(document.format, document.stream, document.time)
     message = messages.Message(data, place, f"offset {number}")
-    read = messages.read(message, named(document.format)[0], settings, losses, Reading())
+    read = messages.read(message, named(document.format)[0], settings, losses, ReadProgress())
     return _with_fact_count([event for batch in read for event in batch], losses.take())
 
 

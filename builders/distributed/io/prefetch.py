@@ -86,7 +86,7 @@ class Prefetcher:
     def parts(self) -> Iterator[PrefetchedBatch]:
         """Yields all batches, read by the caller. The last has no events, because sources may have advanced without
         any."""
-        for events in drop_late_events(self.inputs.ahead(), self.lost.append, self._latest):
+        for events in drop_late_events(self.inputs.batches(), self.lost.append, self._latest):
             if events or self.lost:
                 yield self._part(events)
         yield self._part(())

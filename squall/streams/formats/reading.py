@@ -30,7 +30,7 @@ _CHUNK = 1 << 17  # bytes that are read at a time: what they are taken apart int
 
 
 @dataclass
-class Reading:
+class ReadProgress:
     """What has been read of a source so far: statements that could be used, and bytes. For progress and the summary."""
 
     statements: int = 0
@@ -38,7 +38,7 @@ class Reading:
 
 
 @dataclass
-class Place:
+class DocumentPosition:
     """How far a document has been read: what is needed to go on behind its last batch in another process.
 
     offset: the bytes, uncompressed, of the lines that have been read. line: the number of the next one. statements: of
@@ -80,10 +80,10 @@ def decoded(
     format: Format,
     settings: Settings,
     ledger: DeadLetterLedger,
-    reading: Reading,
+    reading: ReadProgress,
     choice: Choice | None = None,
     base: str | None = None,
-    place: Place | None = None,
+    place: DocumentPosition | None = None,
 ) -> Iterator[Sequence[Event]]:
     """The events of bytes, a batch for each block at hand, empty where that brings none: where reading stands is behind
     the block then. What is malformed goes to the ledger.
@@ -93,7 +93,7 @@ def decoded(
     relative ones in a document are resolved. place: where reading goes on, and how far it comes; the file is there
     already if it `begins_there`, and at its beginning otherwise. Raises what reading the file does.
     """
-    decoder = _Decoder(file, name, format, settings, ledger, reading, choice, base, place or Place())
+    decoder = _Decoder(file, name, format, settings, ledger, reading, choice, base, place or DocumentPosition())
     yield from decoder.batches()
     decoder.place.ended = True
 
@@ -112,10 +112,10 @@ class _Decoder:
     format: Format
     settings: Settings
     ledger: DeadLetterLedger
-    reading: Reading
+    reading: ReadProgress
     choice: Choice | None
     base: str | None
-    place: Place
+    place: DocumentPosition
 
     def batches(self) -> Iterator[Sequence[Event]]:
         if self.format.removals:

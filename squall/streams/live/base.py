@@ -14,11 +14,11 @@ from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, Event
 from squall.streams.address import Address
 from squall.streams.formats import Format, named
-from squall.streams.formats.reading import Reading, Settings
-from squall.streams.sources.files import EVERYWHERE, LOST
+from squall.streams.formats.reading import ReadProgress, Settings
+from squall.streams.sources.files import COMMON_OPTIONS, LOSS_RISK
 
 T = TypeVar("T")
-COMMON = ("format", "stream", "time", "idle", "retry", *EVERYWHERE)
+COMMON = ("format", "stream", "time", "idle", "retry", *COMMON_OPTIONS)
 """Options of all live sources."""
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0  # seconds between two attempts to connect
@@ -40,7 +40,7 @@ class LiveSource(ABC):
     size: int | None = None
     options: ClassVar[tuple[str, ...]] = ()
     """Options besides the common ones."""
-    risk: str = LOST
+    risk: str = LOSS_RISK
     """What happens to what it brings when a run with a checkpoint is killed; ``""``: nothing."""
 
     def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
@@ -53,7 +53,7 @@ class LiveSource(ABC):
         self.removals = self.format.removals
         self.messages = self.format.messages
         self.earliest = ALWAYS if self.format.timed else self.settings.time
-        self.reading = Reading()
+        self.reading = ReadProgress()
         self.ledger = ledger
         self.stopped = threading.Event()
         self.connected = threading.Event()

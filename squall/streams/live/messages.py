@@ -17,7 +17,7 @@ from squall.streams.dead_letters import MAX_TEXT_LENGTH, excerpt
 from squall.streams.formats import BY_NAME, Format, check_library
 from squall.streams.formats.evaluations import Evaluation, Gathering
 from squall.streams.formats.output_formats import BINARY, EVALUATIONS, LINES, MESSAGES
-from squall.streams.formats.reading import Reading, Settings, decoded
+from squall.streams.formats.reading import ReadProgress, Settings, decoded
 from squall.streams.formats.results import DOCUMENTS
 from squall.streams.live.base import LiveSource, delays
 
@@ -89,7 +89,7 @@ class MessageSource(LiveSource):
 
 
 def read(
-    message: Message, format: Format, settings: Settings, ledger: DeadLetterLedger, reading: Reading
+    message: Message, format: Format, settings: Settings, ledger: DeadLetterLedger, reading: ReadProgress
 ) -> Iterator[Sequence[Event]]:
     """Parses a message to batches of events."""
     name = f"{message.place} {message.which}"

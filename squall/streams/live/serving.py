@@ -88,7 +88,7 @@ class ServingSink(MessageSink):
     def __init__(self, address: Address) -> None:
         super().__init__(address)
         if address.get("retry"):
-            raise UsageError(f"`{self.uri}` listens: it does not connect", hint="disconnect `retry` out")
+            raise UsageError(f"`{self.uri}` listens: it does not connect", hint="leave `retry` out")
         self.connections = address.integer("connections", 0, least=0)
         self.buffer = address.integer("buffer", 1000, least=1)
         self.wait = address.integer("wait", 60_000, least=0) / 1000

@@ -36,7 +36,7 @@ class Place:
         self.is_unix = address.scheme == "unix"
         if self.is_unix:
             if self._tls is not None:
-                raise UsageError(f"`{address.text}` does not disconnect this machine", hint="disconnect `tls` out")
+                raise UsageError(f"`{address.text}` does not leave this machine", hint="leave `tls` out")
             path = address.path.removeprefix("//")
             if not path:
                 raise UsageError(f"`{address.text}` names no socket", hint="write `unix:/path/to/socket`")
@@ -130,7 +130,7 @@ class SocketSource(LiveSource):
         self.reconnects = address.flag("reconnect")
         self.connections = address.integer("connections", 0, least=0)
         if self.listens and self.reconnects:
-            raise UsageError(f"`{self.uri}` listens: it cannot connect again", hint="disconnect `reconnect` out")
+            raise UsageError(f"`{self.uri}` listens: it cannot connect again", hint="leave `reconnect` out")
         if self.connections and not self.listens:
             raise UsageError(f"`{self.uri}` does not listen", hint="`connections` goes with `listen=yes`")
         self.bound = threading.Event()

@@ -10,7 +10,7 @@ import threading
 from typing import NamedTuple
 
 from squall.errors import SourceError
-from squall.streams.formats.reading import Reading
+from squall.streams.formats.reading import ReadProgress
 
 _PASSED = 1 << 20  # bytes that are passed over at a time
 _POLL = 0.2  # seconds between two looks whether a pipe that keeps its reader waiting was stopped
@@ -30,7 +30,7 @@ class Reader(io.RawIOBase):
 
     is_cut = False
 
-    def __init__(self, raw: io.FileIO, reading: Reading) -> None:
+    def __init__(self, raw: io.FileIO, reading: ReadProgress) -> None:
         self._raw = raw
         self._reading = reading
 
@@ -55,7 +55,7 @@ class Reader(io.RawIOBase):
 class Pipe(Reader):
     """What somebody writes: it is waited for, unless the reader is stopped."""
 
-    def __init__(self, raw: io.FileIO, reading: Reading, stop: threading.Event) -> None:
+    def __init__(self, raw: io.FileIO, reading: ReadProgress, stop: threading.Event) -> None:
         super().__init__(raw, reading)
         self._stop = stop
 
@@ -71,7 +71,7 @@ class Growing(Reader):
     """A file to which is added: at its end that is waited for, unless the reader is stopped. Raises SourceError if it
     becomes shorter, or another file takes its place."""
 
-    def __init__(self, raw: io.FileIO, reading: Reading, stop: threading.Event, poll: float) -> None:
+    def __init__(self, raw: io.FileIO, reading: ReadProgress, stop: threading.Event, poll: float) -> None:
         super().__init__(raw, reading)
         self._stop = stop
         self._poll = poll
@@ -123,14 +123,14 @@ class Unzipped(io.RawIOBase):
         super().close()
 
 
-def opened(path: str, reading: Reading, compressed: bool, waiting: Waiting | None) -> Reader | Unzipped:
+def opened(path: str, reading: ReadProgress, compressed: bool, waiting: Waiting | None) -> Reader | Unzipped:
     """The bytes of a file, or of standard input (``-``). Raises OSError."""
     raw = io.FileIO(0, closefd=False) if path == "-" else io.FileIO(path)
     reader = _stored(raw, reading, waiting)
     return Unzipped(reader) if compressed else reader
 
 
-def _stored(raw: io.FileIO, reading: Reading, waiting: Waiting | None) -> Reader:
+def _stored(raw: io.FileIO, reading: ReadProgress, waiting: Waiting | None) -> Reader:
     if waiting is None:
         return Reader(raw, reading)
     stop, poll = waiting

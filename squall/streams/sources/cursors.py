@@ -1,4 +1,4 @@
-"""Cursors: how far each of several sources that are merged has been read, and what of it is at hand."""
+"""Cursors over the sources that are merged: the events that are buffered of each, and its watermark."""
 
 from __future__ import annotations
 
@@ -7,127 +7,138 @@ from collections.abc import Iterable, Sequence
 
 from squall.rdf import FOREVER, Event
 from squall.streams.clock import Clock
-from squall.streams.sources.reader_threads import Inbox, Reader, Stand, Tap
+from squall.streams.sources.reader_threads import Inbox, ReaderThread, SourceOffset, TrackedSource
 
 
 class Cursor:
-    """The events of a source that are at hand, and what is known of those to come."""
+    """A cursor over one source.
 
-    def __init__(self, tap: Tap) -> None:
+    Attributes:
+        pending: The events that have been read and not output.
+        ended: Whether the source has ended.
+        bound: The time (integer ms) before which the source has no more events.
+        offset: The offset of the source behind the last batch.
+        position: The position of the source up to which all events have been output.
+    """
+
+    def __init__(self, tracked: TrackedSource) -> None:
         self.pending: deque[Event] = deque()
         self.ended = False
-        self.bound = tap.source.earliest
-        self.stand = Stand()
-        """Where the source stands behind the last batch."""
+        self.bound = tracked.source.earliest
+        self.offset = SourceOffset()
         self.position = ""
-        """Up to where all has been handed on."""
-        self._tap = tap
-        self._taken = 0
-        """How many events have been."""
+        self._tracked = tracked
+        self._taken_count = 0
+        """The number of events that have been output."""
         self._positions: deque[tuple[int, str]] = deque()
-        """Those of batches that have not been taken as a whole: how many events had been put by then."""
+        """For each batch that has not been output completely, the number of events up to its end, and its position."""
 
-    def resume(self, stand: Stand, pending: Iterable[Event], bound: int) -> None:
-        """Takes back where the source stands, what is at hand, and what is known of what is to come."""
-        self.stand = stand
+    def resume(self, offset: SourceOffset, pending: Iterable[Event], bound: int) -> None:
+        """Restores the offset, the buffered events and the bound of a checkpoint."""
+        self.offset = offset
         self.pending.extend(pending)
         self.bound = bound
 
-    def put(self, batch: Sequence[Event] | None, stand: Stand) -> None:
-        """Takes a batch, behind which the source stands somewhere; None: there will be no more."""
+    def put(self, batch: Sequence[Event] | None, offset: SourceOffset) -> None:
+        """Adds a batch, and the offset of the source behind it. None instead of a batch is the end of the source."""
         self.ended = batch is None
         for event in batch or ():
             self.bound = max(self.bound, event.time)
-            if says(event):
+            if has_facts(event):
                 self.pending.append(event)
-        self.stand = stand
-        self._tap.hand_on(stand.lost)
-        self._positions.append((self._taken + len(self.pending), stand.position))
-        self._cover()
+        self.offset = offset
+        self._tracked.forward(offset.dead_letters)
+        self._positions.append((self._taken_count + len(self.pending), offset.position))
+        self._advance_position()
 
     def fill(self, stopped: bool) -> None:
-        """Makes sure that an event is at hand, if that needs no waiting. stopped: there is no need to."""
+        """Reads on until an event is buffered, if that needs no waiting.
+
+        Args:
+            stopped: Whether the run is stopped: then nothing more is read.
+        """
 
     @property
-    def silent(self) -> bool:
-        """Whether it has ended, or is waited for no longer."""
+    def is_silent(self) -> bool:
+        """Whether the others do not wait for the source: it has ended, or had no events for too long."""
         return self.ended
 
     @property
-    def known(self) -> int:
-        """No event before this time (integer ms) is still to be handed on."""
+    def watermark(self) -> int:
+        """The time (integer ms) before which no more events are output."""
         return self.pending[0].time if self.pending else FOREVER if self.ended else self.bound
 
     @property
     def limit(self) -> int:
-        """The others may go on up to this time (integer ms)."""
-        return FOREVER if self.silent and not self.pending else self.known
+        """The time (integer ms) up to which events of other sources can be output."""
+        return FOREVER if self.is_silent and not self.pending else self.watermark
 
     def take(self, limit: int) -> list[Event]:
-        """The events at hand up to a time, as far as they go."""
+        """Removes and returns the buffered events up to a time."""
         events = []
         while self.pending and self.pending[0].time <= limit:
             events.append(self.pending.popleft())
-        self._taken += len(events)
-        self._cover()
+        self._taken_count += len(events)
+        self._advance_position()
         return events
 
-    def _cover(self) -> None:
-        while self._positions and self._positions[0][0] <= self._taken:
+    def _advance_position(self) -> None:
+        while self._positions and self._positions[0][0] <= self._taken_count:
             self.position = self._positions.popleft()[1]
 
 
-class Finite(Cursor):
-    """That of a source which is read when the next event is asked for."""
+class BoundedCursor(Cursor):
+    """A cursor over a bounded source, which is read when its next event is needed."""
 
-    def __init__(self, tap: Tap) -> None:
-        super().__init__(tap)
-        self._batches = tap.source.batches()
+    def __init__(self, tracked: TrackedSource) -> None:
+        super().__init__(tracked)
+        self._batches = tracked.source.batches()
 
     def fill(self, stopped: bool) -> None:
         while not self.pending and not self.ended:
             batch = None if stopped else next(self._batches, None)
-            self.put(batch, self._tap.stand())
+            self.put(batch, self._tracked.current_offset())
 
 
-class Live(Cursor):
-    """That of a source which a thread of its own reads."""
+class LiveCursor(Cursor):
+    """A cursor over a live source, which a thread of its own reads."""
 
-    def __init__(self, number: int, tap: Tap, inbox: Inbox, clock: Clock) -> None:
-        super().__init__(tap)
-        self._owed = 0
+    def __init__(self, number: int, tracked: TrackedSource, inbox: Inbox, clock: Clock) -> None:
+        super().__init__(tracked)
+        self._unreleased = 0
         self._clock = clock
-        self._idle = tap.source.idle
-        self._heard = clock.now()
-        self.reader = Reader(number, tap, inbox)
+        self._idle = tracked.source.idle
+        self._heard_at = clock.now()
+        self.reader = ReaderThread(number, tracked, inbox)
 
     @property
     def deadline(self) -> int:
-        return self._heard + self._idle
+        """The time (integer ms) from which on the others do not wait for the source."""
+        return self._heard_at + self._idle
 
     @property
-    def silent(self) -> bool:
+    def is_silent(self) -> bool:
         return self.ended or self._clock.now() >= self.deadline
 
-    def put(self, batch: Sequence[Event] | None, stand: Stand) -> None:
-        super().put(batch, stand)
+    def put(self, batch: Sequence[Event] | None, offset: SourceOffset) -> None:
+        super().put(batch, offset)
         if batch or self.ended:
-            self._heard = self._clock.now()
-        self._owed += 1
-        self._pay()
+            self._heard_at = self._clock.now()
+        self._unreleased += 1
+        self._release()
 
     def take(self, limit: int) -> list[Event]:
         events = super().take(limit)
-        self._pay()
+        self._release()
         return events
 
-    def _pay(self) -> None:
-        """Lets the reader go on when all has been handed on: what waits for other sources is not to grow."""
-        if self._owed and not self.pending:
-            self.reader.taken(self._owed)
-            self._owed = 0
+    def _release(self) -> None:
+        """Lets the thread read on once all events are output: so the buffer does not grow while other sources lag."""
+        if self._unreleased and not self.pending:
+            self.reader.release(self._unreleased)
+            self._unreleased = 0
 
 
-def says(event: Event) -> bool:
-    """Whether it says more than how far time has gone."""
+def has_facts(event: Event) -> bool:
+    """Returns whether an event is more than a heartbeat."""
     return bool(event.facts or event.removed)

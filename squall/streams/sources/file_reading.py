@@ -13,7 +13,7 @@ from squall.errors import SourceError
 from squall.rdf import Event
 from squall.streams.formats import Format
 from squall.streams.formats.fast_ntriples import Choice
-from squall.streams.formats.reading import Place, Reading, Settings, begins_there, decoded
+from squall.streams.formats.reading import DocumentPosition, ReadProgress, Settings, begins_there, decoded
 from squall.streams.sources.byte_streams import Waiting, opened
 
 Batches = Iterator[Sequence[Event]]
@@ -33,9 +33,9 @@ class ReadTask:
 
     path: str
     settings: Settings
-    reading: Reading
+    reading: ReadProgress
     choice: Choice | None
-    place: Place
+    place: DocumentPosition
 
 
 def read_file(

@@ -17,12 +17,12 @@ from squall.rdf import ALWAYS, Event, Term
 from squall.streams.address import Address
 from squall.streams.formats import LONGEST, Format, infer_format, named
 from squall.streams.formats.fast_ntriples import Choice
-from squall.streams.formats.reading import Place, Reading, Settings, begins_there
+from squall.streams.formats.reading import DocumentPosition, ReadProgress, Settings, begins_there
 from squall.streams.sources import reader_process
 from squall.streams.sources.byte_streams import Waiting
 from squall.streams.sources.file_reading import Batches, ReadTask, read_file
 
-EVERYWHERE = ("window", "lateness")
+COMMON_OPTIONS = ("window", "lateness")
 """Options that sources of every scheme have; `squall.streams.open_source` sees to them, and to ``time=<property>``."""
 
 
@@ -38,7 +38,7 @@ class Source(Protocol):
 
     It may have an attribute `ledger`, where it records what cannot be used: without it what workers lose of it goes to
     that of the run. And `risk`: what happens to what it brings when a run with a checkpoint is killed, in
-    words; ``""``: nothing. Without it that is `LOST`, but for what is `Resumable` or `Replayable`.
+    words; ``""``: nothing. Without it that is `LOSS_RISK`, but for what is `Resumable` or `Replayable`.
     """
 
     uri: str
@@ -47,7 +47,7 @@ class Source(Protocol):
     size: int | None
     idle: int
     removals: bool
-    reading: Reading
+    reading: ReadProgress
 
     def batches(self) -> Iterator[Sequence[Event]]:
         """The events in the order in which they come; each batch is what is at hand. An event without facts says that
@@ -161,11 +161,11 @@ class SuppliesEventTime(Protocol):
 
 def risk_of(source: Source) -> str:
     """What happens to what a source brings when a run with a checkpoint is killed; ``""``: nothing."""
-    risk: str = getattr(source, "risk", "" if isinstance(source, Resumable | Replayable) else LOST)
+    risk: str = getattr(source, "risk", "" if isinstance(source, Resumable | Replayable) else LOSS_RISK)
     return risk
 
 
-LOST = "what it brought since the last checkpoint is lost with a run that is killed"
+LOSS_RISK = "what it brought since the last checkpoint is lost with a run that is killed"
 """The `risk` of sources that cannot be read again."""
 
 
@@ -178,7 +178,7 @@ class FileSource:
     """
 
     def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
-        address.only("format", "stream", "time", "idle", "follow", "poll", "ahead", *EVERYWHERE)
+        address.only("format", "stream", "time", "idle", "follow", "poll", "ahead", *COMMON_OPTIONS)
         self.uri = address.text
         self.path = address.path
         self.settings = _settings(address, time)
@@ -197,10 +197,10 @@ class FileSource:
         self.removals = self.format.removals
         self.messages = self.format.messages
         self.earliest = ALWAYS if self.timed else self.settings.time
-        self.reading = Reading()
+        self.reading = ReadProgress()
         self.wanted_predicates: Collection[Term] | None = None
-        self.risk = LOST if pipe else ""
-        self._place = Place()
+        self.risk = LOSS_RISK if pipe else ""
+        self._place = DocumentPosition()
         self.ledger = ledger
         poll = address.integer("poll", 500, least=0) / 1000 if follow else None
         self._waiting = Waiting(threading.Event(), poll) if self.live else None
@@ -219,7 +219,7 @@ class FileSource:
         return None if self.risk else astuple(self._place)
 
     def resume(self, current_offset: Any) -> None:
-        self._place = Place(*current_offset or ())
+        self._place = DocumentPosition(*current_offset or ())
 
     def batches(self) -> Iterator[Sequence[Event]]:
         choice = _choice(self.wanted_predicates)
@@ -245,7 +245,7 @@ class FolderSource:
     """
 
     def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
-        address.only("format", "stream", "time", "idle", "follow", "poll", "ahead", *EVERYWHERE)
+        address.only("format", "stream", "time", "idle", "follow", "poll", "ahead", *COMMON_OPTIONS)
         self.uri = address.text
         self.path = address.path
         self.settings = _settings(address, time)
@@ -254,11 +254,11 @@ class FolderSource:
         self.idle = address.integer("idle", 5000, least=0)
         self.live = self.follow
         self.risk = ""
-        self.reading = Reading()
+        self.reading = ReadProgress()
         self.wanted_predicates: Collection[Term] | None = None
         self._names: list[str] = []
         """The files that have been read, the last of which may go on at the place."""
-        self._place = Place()
+        self._place = DocumentPosition()
         self.ledger = ledger
         self._stopped = threading.Event()
         formats = [infer_format(path, self.settings.format)[0] for path in self.files()]
@@ -281,7 +281,7 @@ class FolderSource:
 
     def resume(self, current_offset: Any) -> None:
         names, place = current_offset
-        self._names, self._place = list(names), Place(*place)
+        self._names, self._place = list(names), DocumentPosition(*place)
         read = (Path(self.path, name) for name in self._names[:-1])
         self.reading.bytes += sum(path.stat().st_size for path in read if path.exists())
 
@@ -295,7 +295,7 @@ class FolderSource:
                 if (name := Path(path).name) not in names:
                     names.add(name)
                     self._names.append(name)
-                    self._place = Place()
+                    self._place = DocumentPosition()
                     yield from self._file(path, choice)
                     self._place.ended = True
             if not self.follow or self._stopped.wait(self.poll / 1000):

@@ -1,4 +1,4 @@
-"""Several sources as one stream in the order of time, or in that of their arrival."""
+"""Merges several sources to one stream, in the order of event time or of arrival."""
 
 from __future__ import annotations
 
@@ -12,38 +12,42 @@ from squall.rdf import ALWAYS, FOREVER, Event, Term
 from squall.streams.clock import Clock, EventClock
 from squall.streams.dead_letters import DeferredLedger, RunLedger
 from squall.streams.formats.event_json import event_of
-from squall.streams.sources.cursors import Cursor, Finite, Live, says
+from squall.streams.sources.cursors import BoundedCursor, Cursor, LiveCursor, has_facts
 from squall.streams.sources.files import Acknowledging, PushesFilterDown, Source, Stoppable
-from squall.streams.sources.reader_threads import Inbox, Reader, Stand, Tap
-from squall.streams.sources.reordering import Ordered, original
+from squall.streams.sources.reader_threads import Inbox, ReaderThread, SourceOffset, TrackedSource
+from squall.streams.sources.reordering import ReorderingSource, original
 
 
 class Sources:
-    """Batches of all sources, in non-decreasing time (where each of the sources is in that order itself).
+    """The batches of all sources, in non-decreasing time if each of the sources is in that order itself.
 
-    An event is handed on when no source can still say anything earlier. A file has always its next event at hand; a
-    live source (a pipe, a folder that is followed) is read by a thread of its own, and what is known of it is that it
-    does not go back behind its last event (or, untimed, behind its fixed time). Where that does not suffice, the
-    others wait for it, but no longer than its `idle` milliseconds without a word (5000 unless its address says
-    ``idle=``): then they go on without it until it speaks again. What it then says of earlier times is late, and goes
-    to the ledger. A source alone is handed on as it is, in the order in which it comes.
+    An event is output when no source can still have an earlier one, that is when the watermark has reached it. The next
+    event of a file is always available. A live source (a pipe, a followed folder) is read by a thread of its own. Its
+    watermark is the time of its last event (or, if it is untimed, its fixed time). The other sources wait for that, but
+    not longer than its `idle` milliseconds (5000 unless its address has ``idle=``) without an event. Then they continue
+    without it until it has events again. Those of earlier times are late, and go to the ledger. A single source keeps
+    its own order.
 
-    When nothing comes for `heartbeat` milliseconds, an event without facts says how far time has gone, if that is
-    further than what has been handed on. With a clock that stamps, every event gets the time of its arrival, and time
-    goes on by itself.
+    If no events come for `heartbeat` milliseconds, an event without facts (a heartbeat) has the watermark, if that has
+    advanced. With a clock that stamps, every event gets the time of its arrival, and the watermark follows the clock.
 
-    Sources that keep what they bring until it has been worked off (`squall.streams.sources.files.Acknowledging`) are
-    told so when the next batch is asked for: all that came of the one before has been handed on by then, unless
-    `flush_sink`, which is called first, raises an error.
+    Acknowledging sources (`squall.streams.sources.files.Acknowledging`) get the acknowledgement of a batch when the
+    next one is requested. By then its outputs have been written, unless `flush_sink`, which is called before, raises an
+    error.
 
-    sources: each of them, for builders that read them where they run. clock: see `squall.streams.clock`. heartbeat:
-    integer ms. ledgers: where each source records what it loses, if they have ledgers of their own: so that what has
-    been read and not handed on is not counted as lost yet."""
+    Attributes:
+        sources: The sources, for builders that read them on their workers.
+        clock: The clock (`squall.streams.clock`).
+        heartbeat: The time in integer ms without events after which a heartbeat is output.
+        ledgers: The ledgers of the sources, if these buffer dead letters. So a dead letter of a batch that was read
+            ahead does not count before the batch does.
+        flush_sink: Flushes the sink. It is called before anything is acknowledged.
+        stop_run: Stops the run, if another process reads the sources. Then `stop` calls it.
+        stopped: Whether `stop` was called.
+    """
 
     flush_sink: Callable[[], None] | None = None
-    """Makes sure that what has been written is where it should be; called before anything is acknowledged."""
-    ends: Callable[[], None] | None = None
-    """Ends the run that reads them elsewhere: then `stop` is its affair."""
+    stop_run: Callable[[], None] | None = None
 
     def __init__(
         self,
@@ -57,185 +61,201 @@ class Sources:
         self.heartbeat = heartbeat
         self.ledgers = ledgers
         self.stopped = False
-        """Whether they were ended by `stop`."""
-        self._taps = [Tap(source, ledger) for source, ledger in zip_longest(self.sources, ledgers)]
+        self._tracked = [TrackedSource(source, ledger) for source, ledger in zip_longest(self.sources, ledgers)]
         self._positions: dict[int, str] = {}
-        """Up to where sources have been handed on, by their numbers."""
-        self._done: dict[int, str] = {}
-        """Up to where that has been acknowledged."""
+        """The positions up to which sources have been output, by their numbers."""
+        self._acknowledged_positions: dict[int, str] = {}
+        """The positions up to which they have been acknowledged."""
         self._states: dict[int, Any] = {}
-        """Where sources stand, with what is at hand of them."""
-        self._pulse: int | None = None
+        """The offsets of the sources, with the events that are buffered of each."""
+        self._max_wait_ms: int | None = None
         self._reading = False
 
     @property
-    def endable(self) -> bool:
-        """Whether they are being read, and `stop` may end them: where some are live, or where all go on another time
-        (`keep`); or whether who reads them has said what `ends` them."""
-        if self.ends is not None:
+    def is_stoppable(self) -> bool:
+        """Whether the sources are being read and `stop` can end that.
+
+        It can if some are live, if their offsets are tracked, or if there is a `stop_run`."""
+        if self.stop_run is not None:
             return True
         live = [original(source) for source in self.sources if source.live]
-        ends = bool(live) or self._pulse is not None
-        return self._reading and ends and all(isinstance(source, Stoppable) for source in live)
+        can_end = bool(live) or self._max_wait_ms is not None
+        return self._reading and can_end and all(isinstance(source, Stoppable) for source in live)
 
     def stop(self) -> None:
-        """Ends live sources: what they have received is still handed on, and others are read no further than what is at
-        hand. What goes on another time (`keep`) hands on no more than what comes before all that has not been read yet.
-        May be called by any thread."""
+        """Stops live sources. It may be called by any thread.
+
+        The events that they have received are still output. Bounded sources are read no further. If offsets are
+        tracked, only events before the first one that has not been read are output.
+        """
         self.stopped = True
-        if self.ends is not None:
-            self.ends()
+        if self.stop_run is not None:
+            self.stop_run()
             return
         for source in self.sources:
             if source.live and isinstance(source, Stoppable):
                 source.stop()
 
-    def keep(self, states: Sequence[Any], pulse: int) -> None:
-        """Says, before reading begins, that `current_offsets` are wanted, and where they were told to go on there. From
-        then on who asks for them says what has been worked off (`acknowledge`) and ends reading (`close`), and does not
-        wait longer than `pulse` (integer ms) for a batch, which may then be empty."""
-        self._pulse = pulse
-        for number, tap in enumerate(self._taps):
-            tap.keeps = True
+    def track_offsets(self, states: Sequence[Any], max_wait_ms: int) -> None:
+        """Tracks the offsets of the sources (`current_offsets`). It is called before reading begins.
+
+        From then on the caller acknowledges what has been processed (`acknowledge`) and ends reading (`close`).
+
+        Args:
+            states: Offsets from which the sources resume, as `current_offsets` returned them; empty to begin anew.
+            max_wait_ms: The longest time to wait for a batch, in integer ms. After that the batch is empty.
+        """
+        self._max_wait_ms = max_wait_ms
+        for number, tracked in enumerate(self._tracked):
+            tracked.tracks_offset = True
             if states:
-                tap.resume(states[number])
+                tracked.resume(states[number])
                 self._states[number] = states[number]
             else:
-                self._note(number, "", tap.stand().state, (), tap.source.earliest)
+                self._note(number, "", tracked.current_offset().state, (), tracked.source.earliest)
 
     def current_offsets(self) -> list[Any]:
-        """Where each source stands, as what JSON can hold (see `keep`): all that was handed on is before that."""
+        """Returns the offset of each source, as a JSON value, behind the last batch (see `track_offsets`)."""
         return list(self._states.values())
 
     def positions(self) -> Mapping[int, str]:
-        """Up to where sources have been handed on, by their numbers; to be asked for by the thread that reads."""
+        """Returns the positions up to which sources have been output, by their numbers.
+
+        It is called by the thread that reads."""
         return dict(self._positions)
 
     def acknowledge(self, positions: Mapping[int, str] | None = None) -> None:
-        """All that has been handed on is worked off; positions: all that had been when these were told."""
+        """Acknowledges what has been processed.
+
+        Args:
+            positions: The `positions` up to which that is; None: all that has been output.
+        """
         if self.flush_sink is not None:
             self.flush_sink()
         acknowledged = self.positions() if positions is None else positions
         for number, position in acknowledged.items():
             source = self.sources[number]
-            if position != self._done.get(number, "") and isinstance(source, Acknowledging):
+            if position != self._acknowledged_positions.get(number, "") and isinstance(source, Acknowledging):
                 source.acknowledge(position)
-        self._done = dict(acknowledged)
+        self._acknowledged_positions = dict(acknowledged)
 
     def close(self) -> None:
-        """Sources that keep what they bring are told that nothing more is acknowledged."""
+        """Closes acknowledging sources: nothing more is acknowledged."""
         for source in self.sources:
             if isinstance(source, Acknowledging):
                 source.close()
 
     @property
     def live(self) -> bool:
+        """Whether any of them is live."""
         return any(source.live for source in self.sources)
 
     @property
     def removals(self) -> bool:
-        """Whether any of them may say what ends."""
+        """Whether any of them may retract facts."""
         return any(source.removals for source in self.sources)
 
     @property
     def size(self) -> int | None:
-        """The bytes of all sources together; None where that is not known."""
+        """The size of all sources together in bytes, or None if one is unknown."""
         sizes = [source.size for source in self.sources if source.size is not None]
         return sum(sizes) if len(sizes) == len(self.sources) else None
 
     def push_down(self, predicates: Collection[Term]) -> None:
-        """Says, before reading begins, that no triples are of use but those with one of some predicates: sources may
-        then leave out others (`squall.streams.sources.files.PushesFilterDown`), and events that bring none. Not to be
-        said where each triple counts, such as for a window of the last so many, nor where each event is an instant of
-        its own."""
-        if self._may_choose:
+        """Declares the predicates of the triples that are used (`squall.contracts.SupportsFilterPushDown`).
+
+        Sources may leave out other triples, and events that have none of these (`PushesFilterDown`).
+        """
+        if self._can_push_down:
             for source in self.sources:
                 if isinstance(source, PushesFilterDown):
                     source.wanted_predicates = predicates
 
     def set_ledger(self, ledger: DeadLetterLedger | None) -> None:
-        """See `squall.contracts.AcceptsDeadLetters`: sources that were given no ledger record what they lose in this
-        one."""
+        """Sets the ledger of sources that have none of their own (`squall.contracts.AcceptsDeadLetters`)."""
         for source in self.sources:
             own = getattr(source, "ledger", None)
             if isinstance(own, RunLedger):
                 own.ledger = ledger
 
     @property
-    def _may_choose(self) -> bool:
-        """Not where what comes in order may be late all the same, and then goes to the ledger."""
+    def _can_push_down(self) -> bool:
+        """Whether no triple can be late. Late ones are dead letters, which must not be left out."""
         return not self.clock.stamps and (len(self.sources) == 1 or not self.live)
 
     def __iter__(self) -> Iterator[Sequence[Event]]:
-        waits = any(isinstance(original(source), Acknowledging) for source in self.sources)
-        return self._acknowledged() if waits and self._pulse is None else self.ahead()
+        acknowledges = any(isinstance(original(source), Acknowledging) for source in self.sources)
+        return self._acknowledging() if acknowledges and self._max_wait_ms is None else self.batches()
 
-    def ahead(self) -> Iterator[Sequence[Event]]:
-        """The batches, for who asks for the next one before the last is worked off: he says himself what has been
-        (`acknowledge`), and ends reading (`close`)."""
+    def batches(self) -> Iterator[Sequence[Event]]:
+        """Yields the batches, for a caller that requests the next one before the last has been processed.
+
+        The caller itself acknowledges what has been processed (`acknowledge`), and ends reading (`close`).
+        """
         self._reading = True
         return self._batches()
 
-    def _acknowledged(self) -> Iterator[Sequence[Event]]:
+    def _acknowledging(self) -> Iterator[Sequence[Event]]:
         try:
-            for batch in self.ahead():
+            for batch in self.batches():
                 yield batch
-                if self._positions != self._done:
+                if self._positions != self._acknowledged_positions:
                     self.acknowledge()
-            if self._positions != self._done:
+            if self._positions != self._acknowledged_positions:
                 self.acknowledge()
         finally:
             self.close()
 
     def _batches(self) -> Iterator[Sequence[Event]]:
         if self.clock.stamps:
-            return self._arriving()
-        waits = self.live and (isinstance(self.sources[0], Ordered) or self._pulse is not None)
-        alone = len(self.sources) == 1 and not waits and not any(state["pending"] for state in self._states.values())
-        return self._alone() if alone else self._merged()
+            return self._stamped_batches()
+        needs_timeout = self.live and (isinstance(self.sources[0], ReorderingSource) or self._max_wait_ms is not None)
+        has_pending = any(state["pending"] for state in self._states.values())
+        is_single = len(self.sources) == 1 and not needs_timeout and not has_pending
+        return self._single() if is_single else self._merged()
 
-    def _alone(self) -> Iterator[Sequence[Event]]:
-        (tap,) = self._taps
-        for batch in tap.source.batches():
-            self._came_to(0, tap.stand())
+    def _single(self) -> Iterator[Sequence[Event]]:
+        (tracked,) = self._tracked
+        for batch in tracked.source.batches():
+            self._forward_batch(0, tracked.current_offset())
             yield batch
             if self.stopped and not self.live:
                 return
-        self._came_to(0, tap.stand())
+        self._forward_batch(0, tracked.current_offset())
 
-    def _came_to(self, number: int, stand: Stand) -> None:
-        """All that a source has brought is handed on."""
-        self._taps[number].hand_on(stand.lost)
-        self._note(number, stand.position, stand.state, (), ALWAYS)
+    def _forward_batch(self, number: int, offset: SourceOffset) -> None:
+        """Notes that all events of a source so far are output."""
+        self._tracked[number].forward(offset.dead_letters)
+        self._note(number, offset.position, offset.state, (), ALWAYS)
 
-    def _came_up_to(self, cursors: Sequence[Cursor]) -> None:
-        """What is at hand of sources is still to be handed on."""
+    def _note_cursors(self, cursors: Sequence[Cursor]) -> None:
+        """Notes the offsets of sources whose buffered events are still to be output."""
         for number, cursor in enumerate(cursors):
-            position = cursor.position if self._pulse is None else cursor.stand.position
-            self._note(number, position, cursor.stand.state, cursor.pending, cursor.bound)
+            position = cursor.position if self._max_wait_ms is None else cursor.offset.position
+            self._note(number, position, cursor.offset.state, cursor.pending, cursor.bound)
 
     def _note(self, number: int, position: str, state: Any, pending: Iterable[Event], bound: int) -> None:
         self._positions[number] = position
-        if self._pulse is not None:
+        if self._max_wait_ms is not None:
             self._states[number] = {**state, "pending": tuple(pending), "bound": bound}
 
-    def _arriving(self) -> Iterator[Sequence[Event]]:
-        """Events with the time at which they arrive, and heartbeats in between."""
+    def _stamped_batches(self) -> Iterator[Sequence[Event]]:
+        """Yields events with the time of their arrival, and heartbeats in between."""
         inbox = Inbox(self.clock)
-        readers = [Reader(number, tap, inbox) for number, tap in enumerate(self._taps)]
-        open_ = len(readers)
-        patience = min(self.heartbeat, self._pulse or self.heartbeat)
+        readers = [ReaderThread(number, tracked, inbox) for number, tracked in enumerate(self._tracked)]
+        open_count = len(readers)
+        patience = min(self.heartbeat, self._max_wait_ms or self.heartbeat)
         deadline = self.clock.now() + patience
         try:
-            while open_:
-                word = inbox.take(deadline)
+            while open_count:
+                received = inbox.take(deadline)
                 now = self.clock.now()
                 stamped: list[Event] = []
-                if word is not None:
-                    self._came_to(word.number, word.stand)
-                    readers[word.number].taken()
-                    open_ -= word.batch is None
-                    stamped = [event._replace(time=now) for event in word.batch or () if says(event)]
+                if received is not None:
+                    self._forward_batch(received.number, received.offset)
+                    readers[received.number].release()
+                    open_count -= received.batch is None
+                    stamped = [event._replace(time=now) for event in received.batch or () if has_facts(event)]
                 if stamped or now >= deadline:
                     yield stamped or (rdf.heartbeat(now),)
                     deadline = self.clock.now() + patience
@@ -245,19 +265,23 @@ class Sources:
 
     def _merged(self) -> Iterator[Sequence[Event]]:
         inbox = Inbox(self.clock)
-        live = {n: Live(n, tap, inbox, self.clock) for n, tap in enumerate(self._taps) if tap.source.live}
-        cursors = [live[n] if n in live else Finite(tap) for n, tap in enumerate(self._taps)]
+        live = {
+            number: LiveCursor(number, tracked, inbox, self.clock)
+            for number, tracked in enumerate(self._tracked)
+            if tracked.source.live
+        }
+        cursors = [live[n] if n in live else BoundedCursor(tracked) for n, tracked in enumerate(self._tracked)]
         for number, state in self._states.items():
-            cursors[number].resume(Stand("", state), map(event_of, state["pending"]), state["bound"])
+            cursors[number].resume(SourceOffset("", state), map(event_of, state["pending"]), state["bound"])
         latest = ALWAYS
         deadline = self.clock.now() + self.heartbeat
         try:
             while True:
-                paused = self.stopped and self._pulse is not None
+                paused = self.stopped and self._max_wait_ms is not None
                 for cursor in cursors if not paused else ():
                     cursor.fill(self.stopped)
                 batch = _available(cursors)
-                self._came_up_to(cursors)
+                self._note_cursors(cursors)
                 if batch:
                     latest = max(latest, batch[-1].time)
                     yield batch
@@ -265,56 +289,59 @@ class Sources:
                 elif all(cursor.ended and not cursor.pending for cursor in cursors):
                     return
                 elif paused and all(live_cursor.ended for live_cursor in live.values()):
-                    return  # what is at hand waits for what has not been read
-                watermark = _known(cursors)
-                ahead = not batch and watermark > latest
-                patience = _patience(cursors, live.values(), deadline if ahead else None)
-                if self._pulse is not None:
-                    patience = min(patience or FOREVER, self.clock.now() + self._pulse)
+                    return  # buffered events wait for those that have not been read
+                watermark = _watermark(cursors)
+                has_advanced = not batch and watermark > latest
+                patience = _patience(cursors, live.values(), deadline if has_advanced else None)
+                if self._max_wait_ms is not None:
+                    patience = min(patience or FOREVER, self.clock.now() + self._max_wait_ms)
                 if _receive(inbox, live, self.clock.now() if batch else patience):
                     deadline = self.clock.now() + self.heartbeat
                     continue
-                self._came_up_to(cursors)  # what has arrived may say no more than what was lost
-                if ahead and self.clock.now() >= deadline:
+                self._note_cursors(cursors)  # what has arrived may be dead letters alone
+                if has_advanced and self.clock.now() >= deadline:
                     latest = watermark
                     yield (rdf.heartbeat(watermark),)
-                elif not batch and self._pulse is not None:
+                elif not batch and self._max_wait_ms is not None:
                     yield ()
         finally:
             for live_cursor in live.values():
                 live_cursor.reader.stop()
 
 
-class Watched(Sources):
-    """Sources that tell when reading begins, and what is read.
+class ObservedSources(Sources):
+    """Sources that call back when reading begins, and with each batch.
 
-    begun: called before the first batch is; static data have been read by then. seen: called with each batch.
+    Args:
+        sources: The sources.
+        on_begin: It is called before the first batch is read, when static data have been read.
+        on_events: It is called with each batch, or None.
     """
 
     def __init__(
-        self, sources: Sources, begun: Callable[[], None], on_events: Callable[[Sequence[Event]], None] | None = None
+        self, sources: Sources, on_begin: Callable[[], None], on_events: Callable[[Sequence[Event]], None] | None = None
     ) -> None:
         super().__init__(sources.sources, sources.clock, sources.heartbeat, sources.ledgers)
-        self._begun = begun
-        self._seen = on_events
+        self._on_begin = on_begin
+        self._on_events = on_events
 
     def push_down(self, predicates: Collection[Term]) -> None:
-        """What is seen is all there is."""
-        if self._seen is None:
+        """Declares predicates, unless there is an observer of the batches: it gets all triples."""
+        if self._on_events is None:
             super().push_down(predicates)
 
     def __iter__(self) -> Iterator[Sequence[Event]]:
-        self._begun()
-        return super().__iter__() if self._seen is None else self._watched(self._seen)
+        self._on_begin()
+        return super().__iter__() if self._on_events is None else self._observed(self._on_events)
 
-    def _watched(self, on_events: Callable[[Sequence[Event]], None]) -> Iterator[Sequence[Event]]:
+    def _observed(self, on_events: Callable[[Sequence[Event]], None]) -> Iterator[Sequence[Event]]:
         for batch in super().__iter__():
             on_events(batch)
             yield batch
 
 
 def _available(cursors: Sequence[Cursor]) -> list[Event]:
-    """What can be handed on, in the order of time, until a source has nothing more at hand."""
+    """Returns the events that can be output, in the order of time, until a source has no more buffered."""
     batch: list[Event] = []
     while ready := [cursor for cursor in cursors if cursor.pending]:
         first = min(ready, key=lambda cursor: cursor.pending[0].time)
@@ -325,26 +352,30 @@ def _available(cursors: Sequence[Cursor]) -> list[Event]:
     return batch
 
 
-def _known(cursors: Sequence[Cursor]) -> int:
-    """How far time has gone: those that are waited for no longer count only where there is no other."""
-    heard = [cursor for cursor in cursors if cursor.pending or not cursor.silent]
-    return min(cursor.known for cursor in heard or cursors)
+def _watermark(cursors: Sequence[Cursor]) -> int:
+    """Returns the watermark. Silent sources count only if there are no others."""
+    active = [cursor for cursor in cursors if cursor.pending or not cursor.is_silent]
+    return min(cursor.watermark for cursor in active or cursors)
 
 
-def _patience(cursors: Sequence[Cursor], live: Iterable[Live], deadline: int | None) -> int | None:
-    """Until when (integer ms) to wait for an arrival: without end (None), or until a source that others wait for has
-    been silent too long, or something else is due."""
-    moments = [cursor.pending[0].time for cursor in cursors if cursor.pending]
-    deadlines = [cursor.deadline for cursor in live if moments and cursor.limit < min(moments)]
+def _patience(cursors: Sequence[Cursor], live: Iterable[LiveCursor], deadline: int | None) -> int | None:
+    """Returns the time (integer ms) until which to wait for events, or None for no limit.
+
+    It is when a source for which others wait has been silent too long, or the given deadline.
+    """
+    first_times = [cursor.pending[0].time for cursor in cursors if cursor.pending]
+    deadlines = [cursor.deadline for cursor in live if first_times and cursor.limit < min(first_times)]
     return min([*deadlines, *([] if deadline is None else [deadline])], default=None)
 
 
-def _receive(inbox: Inbox, live: Mapping[int, Live], until: int | None) -> bool:
-    """Takes what has arrived; waits for the first word until a time. Whether there was any that says something, or an
-    end."""
-    word, any_ = inbox.take(until), False
-    while word is not None:
-        live[word.number].put(word.batch, word.stand)
-        any_ = any_ or word.batch is None or bool(word.batch)
-        word = inbox.take(0)
-    return any_
+def _receive(inbox: Inbox, live: Mapping[int, LiveCursor], until: int | None) -> bool:
+    """Passes batches that have arrived to their cursors, and waits for the first one until a time.
+
+    Returns whether there were events, or a source ended.
+    """
+    received, has_news = inbox.take(until), False
+    while received is not None:
+        live[received.number].put(received.batch, received.offset)
+        has_news = has_news or received.batch is None or bool(received.batch)
+        received = inbox.take(0)
+    return has_news

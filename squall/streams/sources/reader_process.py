@@ -23,7 +23,7 @@ from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError
 from squall.rdf import ALWAYS, Event
 from squall.streams.formats import Format, infer_format
-from squall.streams.formats.reading import Place, Reading, begins_there
+from squall.streams.formats.reading import DocumentPosition, ReadProgress, begins_there
 from squall.streams.sources.file_reading import Batches, ReadTask, read_file
 
 MIN_BYTES_FOR_PROCESS = 1 << 26
@@ -45,8 +45,8 @@ class _Block(NamedTuple):
 
     batch: Sequence[Event]
     dead_letters: Sequence[tuple[Any, ...]]
-    reading: Reading
-    place: Place
+    reading: ReadProgress
+    place: DocumentPosition
     latest: int
 
 

@@ -1,4 +1,4 @@
-"""Threads that read sources, and the inbox in which they put what they have read."""
+"""Threads that read live sources, and the inbox into which they put batches."""
 
 from __future__ import annotations
 
@@ -13,100 +13,121 @@ from squall.streams.dead_letters import DeadLetter, DeferredLedger
 from squall.streams.sources.files import Acknowledging, Source
 from squall.streams.sources.reordering import current_offset, original, resume
 
-AHEAD = 4
-"""Batches that a source which is read by a thread of its own may be ahead of whoever takes them."""
+MAX_BATCHES_AHEAD = 4
+"""The number of batches that a thread reads ahead of the merge."""
 
 
-class Stand(NamedTuple):
-    """Where a source stands behind a batch. position: up to where it need not be read again (see `Acknowledging`);
-    ``""``: not known. Where that is kept, told: what is needed to go on there; lost: what was since the last one."""
+class SourceOffset(NamedTuple):
+    """The offset of a source behind a batch.
+
+    Attributes:
+        position: The position up to which it need not be read again (see `Acknowledging`); ``""`` if unknown.
+        state: The state from which the source resumes, if offsets are tracked.
+        dead_letters: The dead letters since the last offset.
+    """
 
     position: str = ""
     state: Any = None
-    lost: Sequence[DeadLetter] = ()
+    dead_letters: Sequence[DeadLetter] = ()
 
 
-class Tap:
-    """A source and the ledger of its own, if it has one, as whoever reads it sees them. keeps: where it stands is told
-    whole, so that what it holds back need not be read again."""
+class TrackedSource:
+    """A source with its ledger, as its reader uses them.
+
+    Attributes:
+        source: The source.
+        tracks_offset: Whether offsets have the state of the source, so that buffered events need not be read again.
+    """
 
     def __init__(self, source: Source, ledger: DeferredLedger | None = None) -> None:
         self.source = source
-        self.keeps = False
+        self.tracks_offset = False
         self._ledger = ledger
 
-    def stand(self) -> Stand:
-        """Where the source stands; to be asked by the thread that reads it, behind each batch."""
+    def current_offset(self) -> SourceOffset:
+        """Returns the offset of the source. The thread that reads it calls this behind each batch."""
         dead_letters = self._ledger.drain() if self._ledger else ()
-        if not self.keeps:
-            return Stand(position_of(self.source), None, dead_letters)
+        if not self.tracks_offset:
+            return SourceOffset(position_of(self.source), None, dead_letters)
         state = {"statements": self.source.reading.statements, "source": current_offset(self.source)}
-        return Stand(position_of(original(self.source)), state, dead_letters)
+        return SourceOffset(position_of(original(self.source)), state, dead_letters)
 
     def resume(self, state: Any) -> None:
-        """Lets the source go on where that was told."""
+        """Lets the source resume from the state of an offset."""
         resume(self.source, state["source"])
         self.source.reading.statements = state["statements"]
 
-    def hand_on(self, dead_letters: Sequence[DeadLetter]) -> None:
-        """The run has come to the batch with which that was lost."""
+    def forward(self, dead_letters: Sequence[DeadLetter]) -> None:
+        """Records dead letters in the ledger of the run, which has reached their batch."""
         if self._ledger is not None:
             self._ledger.forward(dead_letters)
 
 
-class Word(NamedTuple):
-    """What a thread has read of the source with a number: a batch, None at its end; and where the source stands."""
+class ReadBatch(NamedTuple):
+    """A batch that a thread has read.
+
+    Attributes:
+        number: The number of the source.
+        batch: The events, or None at the end of the source.
+        offset: The offset behind the batch.
+    """
 
     number: int
     batch: Sequence[Event] | None
-    stand: Stand = Stand()
+    offset: SourceOffset = SourceOffset()
 
 
 def position_of(source: Source) -> str:
-    """Up to where the last batch of a source is; ``""`` where that is not known."""
+    """Returns the position behind the last batch of a source; ``""`` if it is unknown."""
     return source.position() if isinstance(source, Acknowledging) else ""
 
 
 class Inbox:
-    """What threads have read."""
+    """A queue of the batches, and errors, of all threads."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = threading.Condition()
-        self._arrived: deque[Word | BaseException] = deque()
+        self._arrived: deque[ReadBatch | BaseException] = deque()
 
-    def put(self, word: Word | BaseException) -> None:
+    def put(self, received: ReadBatch | BaseException) -> None:
         with self._changed:
-            self._arrived.append(word)
+            self._arrived.append(received)
             self._changed.notify_all()
 
-    def take(self, until: int | None) -> Word | None:
-        """The next word; None if there is none before a time (integer ms; None: waits without end). Raises what the
-        reading of a source raised."""
+    def take(self, until: int | None) -> ReadBatch | None:
+        """Removes and returns the next batch, or None if there is none before a time.
+
+        Args:
+            until: The time (integer ms) until which to wait; None: no limit.
+
+        Raises:
+            BaseException: The error that a thread met when it read its source.
+        """
         with self._changed:
             while not self._arrived:
                 if until is not None and self._clock.now() >= until:
                     return None
                 self._clock.wait(self._changed, until)
-            word = self._arrived.popleft()
-        if isinstance(word, BaseException):
-            raise word
-        return word
+            received = self._arrived.popleft()
+        if isinstance(received, BaseException):
+            raise received
+        return received
 
 
-class Reader:
-    """A thread that reads a source into an inbox, not too far ahead of whoever takes from there."""
+class ReaderThread:
+    """A thread that reads a source into an inbox, at most `MAX_BATCHES_AHEAD` batches ahead."""
 
-    def __init__(self, number: int, tap: Tap, inbox: Inbox) -> None:
+    def __init__(self, number: int, tracked: TrackedSource, inbox: Inbox) -> None:
         self._number = number
-        self._tap = tap
+        self._tracked = tracked
         self._inbox = inbox
-        self._slots = threading.Semaphore(AHEAD)
+        self._slots = threading.Semaphore(MAX_BATCHES_AHEAD)
         self._stopped = False
-        threading.Thread(target=self._read, name=f"reads {tap.source.uri}", daemon=True).start()
+        threading.Thread(target=self._read, name=f"reads {tracked.source.uri}", daemon=True).start()
 
-    def taken(self, batches: int = 1) -> None:
-        """Batches have been handed on: there is room for as many."""
+    def release(self, batches: int = 1) -> None:
+        """Lets the thread read as many more batches ahead."""
         self._slots.release(batches)
 
     def stop(self) -> None:
@@ -115,13 +136,13 @@ class Reader:
 
     def _read(self) -> None:
         try:
-            for batch in self._tap.source.batches():
-                word = Word(self._number, batch, self._tap.stand())
+            for batch in self._tracked.source.batches():
+                received = ReadBatch(self._number, batch, self._tracked.current_offset())
                 self._slots.acquire()
                 if self._stopped:
                     return
-                self._inbox.put(word)
-        except BaseException as error:  # raised again where the merge can be heard
+                self._inbox.put(received)
+        except BaseException as error:  # `Inbox.take` raises it in the thread of the merge
             self._inbox.put(error)
         else:
-            self._inbox.put(Word(self._number, None, self._tap.stand()))
+            self._inbox.put(ReadBatch(self._number, None, self._tracked.current_offset()))

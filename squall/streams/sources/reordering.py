@@ -93,7 +93,7 @@ def resume(source: Source, state: Any) -> None:
         source.seek(state)
 
 
-class Ordered(_Derived):
+class ReorderingSource(_Derived):
     """A source whose disorder is repaired, as far as it is bounded.
 
     An event is handed on when the watermark, the latest time seen so far less the lateness, has reached it. What is
