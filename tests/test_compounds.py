@@ -19,7 +19,7 @@ from squall.rdf import XSD, Atom, Event, Term, blank, iri, literal
 from squall.rdf.compounds import DATATYPE, LIST, compound, depth, derived_node, is_compound, parse_compound
 from squall.testing import run
 from squall.testing.oracle import outputs
-from squall.translators.common import Built, made, unfolded
+from squall.translators.common import CompoundTerm, flatten_compounds, term_expression
 
 F, G, P, Q = (iri(f"urn:{name}") for name in "fgpq")
 X, Y, Z = (Variable(name) for name in "xyz")
@@ -99,15 +99,15 @@ def test_the_functions_build_and_take_apart() -> None:
 
 
 def test_a_compound_without_variables_is_a_constant() -> None:
-    assert made(Built(F, (Built(G, (ONE,)),)), "r") == compound(F, [compound(G, [ONE])])
-    assert made(Built(LIST, (ONE,), Built(LIST, (TWO,))), "r") == compound(LIST, [ONE, TWO])
-    assert made(X, "r") == X
+    assert term_expression(CompoundTerm(F, (CompoundTerm(G, (ONE,)),)), "r") == compound(F, [compound(G, [ONE])])
+    assert term_expression(CompoundTerm(LIST, (ONE,), CompoundTerm(LIST, (TWO,))), "r") == compound(LIST, [ONE, TWO])
+    assert term_expression(X, "r") == X
 
 
-def matching(part: Built) -> System:
+def matching(part: CompoundTerm) -> System:
     """A rule from the facts ``p(part)`` to ``q(x y)``, or ``q(x)``."""
     numbers = count()
-    slots, predicates = unfolded((part,), lambda: Variable(f"new {next(numbers)}"))
+    slots, predicates = flatten_compounds((part,), lambda: Variable(f"new {next(numbers)}"))
     names = tuple(name for name in (X, Y) if repr(name) in repr(part))
     return System(
         "match",
@@ -126,26 +126,26 @@ def answers(rule: System, *terms: Term) -> set[tuple[Term, ...]]:
 @pytest.mark.parametrize(
     ("part", "term", "row"),
     [
-        (Built(F, (X, Y)), compound(F, [ONE, TWO]), (ONE, TWO)),
-        (Built(F, (X, X)), compound(F, [ONE, ONE]), (ONE,)),
-        (Built(F, (X, X)), compound(F, [ONE, TWO]), None),
-        (Built(F, (X, ONE)), compound(F, [TWO, ONE]), (TWO,)),
-        (Built(F, (X, ONE)), compound(F, [TWO, TWO]), None),
-        (Built(F, (X, Built(G, (Y, X)))), compound(F, [ONE, compound(G, [TWO, ONE])]), (ONE, TWO)),
-        (Built(F, (X, Built(G, (Y, X)))), compound(F, [ONE, compound(G, [TWO, TWO])]), None),
-        (Built(F, (X, Built(G, (ONE,)))), compound(F, [TWO, compound(G, [ONE])]), (TWO,)),
-        (Built(LIST, (X,), Y), compound(LIST, [ONE, TWO]), (ONE, compound(LIST, [TWO]))),
-        (Built(LIST, (X,), Built(LIST, (Y,))), compound(LIST, [ONE, TWO]), (ONE, TWO)),
-        (Built(LIST, (X,), Built(LIST, (Y,))), compound(LIST, [ONE]), None),
+        (CompoundTerm(F, (X, Y)), compound(F, [ONE, TWO]), (ONE, TWO)),
+        (CompoundTerm(F, (X, X)), compound(F, [ONE, ONE]), (ONE,)),
+        (CompoundTerm(F, (X, X)), compound(F, [ONE, TWO]), None),
+        (CompoundTerm(F, (X, ONE)), compound(F, [TWO, ONE]), (TWO,)),
+        (CompoundTerm(F, (X, ONE)), compound(F, [TWO, TWO]), None),
+        (CompoundTerm(F, (X, CompoundTerm(G, (Y, X)))), compound(F, [ONE, compound(G, [TWO, ONE])]), (ONE, TWO)),
+        (CompoundTerm(F, (X, CompoundTerm(G, (Y, X)))), compound(F, [ONE, compound(G, [TWO, TWO])]), None),
+        (CompoundTerm(F, (X, CompoundTerm(G, (ONE,)))), compound(F, [TWO, compound(G, [ONE])]), (TWO,)),
+        (CompoundTerm(LIST, (X,), Y), compound(LIST, [ONE, TWO]), (ONE, compound(LIST, [TWO]))),
+        (CompoundTerm(LIST, (X,), CompoundTerm(LIST, (Y,))), compound(LIST, [ONE, TWO]), (ONE, TWO)),
+        (CompoundTerm(LIST, (X,), CompoundTerm(LIST, (Y,))), compound(LIST, [ONE]), None),
     ],
 )
-def test_patterns_take_compounds_apart(part: Built, term: Term, row: tuple[Term, ...] | None) -> None:
+def test_patterns_take_compounds_apart(part: CompoundTerm, term: Term, row: tuple[Term, ...] | None) -> None:
     assert answers(matching(part), term) == (set() if row is None else {row})
 
 
 def growing(rule: str) -> System:
     """``p(x)`` gives ``p(f(x))``, without an end."""
-    bind = Bind(Y, made(Built(F, (X,)), rule))
+    bind = Bind(Y, term_expression(CompoundTerm(F, (X,)), rule))
     return System(
         rule, joinables=(AtomPattern(P, (X,)),), predicates=(bind,), consequences=(Construct((AtomPattern(P, (Y,)),)),)
     )
@@ -187,4 +187,4 @@ def test_only_derived_nodes_have_a_depth() -> None:
 
 
 def test_a_pattern_of_plain_slots_is_left_as_it_is() -> None:
-    assert unfolded((X, ONE, Built(F, (ONE,))), lambda: Z) == ((X, ONE, compound(F, [ONE])), [])
+    assert flatten_compounds((X, ONE, CompoundTerm(F, (ONE,))), lambda: Z) == ((X, ONE, compound(F, [ONE])), [])

@@ -28,7 +28,7 @@ from squall.model import (
 )
 from squall.rdf import XSD, Term, iri, literal
 from squall.rdf.compounds import LIMIT
-from squall.translators.common import guarded
+from squall.translators.common import with_nesting_limit
 from squall.translators.jena import translator
 
 A, B, C, D = (Variable(name) for name in "abcd")
@@ -126,7 +126,7 @@ def test_origins_are_kept_and_not_compared() -> None:
                 Bind(C, call("regexGroup", literal("2", XSD + "int"), A, literal("(.)(.)"))),
             ],
         ),
-        ("makeSkolem(?c ?a ?b)", [Bind(C, guarded(call("makeSkolem", A, B), "rule1"))]),
+        ("makeSkolem(?c ?a ?b)", [Bind(C, with_nesting_limit(call("makeSkolem", A, B), "rule1"))]),
         ("now(?c)", [Bind(C, call("now"))]),
         ("print(?a)", [Filter(call("print", A))]),
         ("unbound(?c) notEqual(?c ?a)", [Filter(call("unbound", C)), Filter(call("notEqual", C, A))]),
@@ -204,7 +204,7 @@ def test_a_head_variable_that_nothing_binds_is_named_once() -> None:
     text = "[(?a <urn:p> ?b) lessThan(?d 1) -> (?c <urn:q> ?c) (?a <urn:q> f(?c)) (?a <urn:q> ?b)]"
     system = translator(lexer(text, "test"))
     assert [(warning.message, str(warning.origin)) for warning in warnings(system)] == [
-        ("`?c` is in the head, but nothing in the body binds it: this fact is never made", "test:1:37")
+        ("`?c` is in the head, but nothing in the body binds it: this fact is never derived", "test:1:37")
     ]
     assert system.subsystems[0].consequences == (Construct((Pattern(A, Q, B),)),)
     assert len(warnings(translator(lexer("[(?c <urn:q> f(?c)) <-]", "test")))) == 1

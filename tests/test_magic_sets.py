@@ -112,7 +112,7 @@ def test_questions_go_with_the_stream_that_asks() -> None:
 def test_rules_that_run_on_demand_give_a_warning() -> None:
     system = squall.compile(text(*UP, "ex:r(1) :- ex:p(3)"), lexer="rifps")
     (warning,) = warnings(system)
-    assert "`rule1` cannot run forward: it concludes what other rules ask, and nothing else" in str(warning)
+    assert "`rule1` cannot run forward: it derives only what other rules demand" in str(warning)
     assert warning.origin is not None
     assert not list(warnings(squall.compile(text("ex:r(1) :- ex:p(3)"), lexer="rifps")))
 

@@ -1,4 +1,4 @@
-"""What translators share: calls of built-ins, and terms built of terms, as predicates; the checks that go with them."""
+"""Common parts of translators: calls of built-ins and compound terms as predicates, and the checks for them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from squall.rdf import XSD, Term, compounds, literal
 
 @dataclass
 class Scope:
-    """What is known at a point of a rule's body.
+    """The variables that are bound at a point of a rule's body.
 
-    key: gives a text that tells the rule from rules that mean something else, whatever the names of its variables.
-    Few rules ask for it, and it takes longer to make than the rest of a rule.
-    rule: the name of the rule, for errors at run time.
-    bound: the variables that have a value, in the order in which they got it.
-    calls: how many calls were lowered so far.
+    Attributes:
+        key: Returns a text that identifies the meaning of the rule, whatever the names of its variables. It is computed
+            on demand, since few rules need it and it is expensive.
+        rule: The name of the rule, for errors at run time.
+        bound: The bound variables, in the order in which they were bound.
+        calls: The number of calls lowered so far.
     """
 
     key: Callable[[], str]
@@ -30,20 +31,28 @@ class Scope:
     calls: int = 0
 
     def bind(self, variables: Sequence[Slot]) -> None:
-        """Notes the variables among these slots as bound."""
+        """Records the variables among these slots as bound."""
         for slot in variables:
             if isinstance(slot, Variable) and slot not in self.bound:
                 self.bound.append(slot)
 
-    def knows(self, slot: Slot) -> bool:
-        """Whether a slot has a value here."""
+    def is_bound(self, slot: Slot) -> bool:
+        """Returns whether a slot is a constant or a bound variable."""
         return not isinstance(slot, Variable) or slot in self.bound
 
 
-def find(name: str, builtins: Mapping[str, Builtin], count: int, where: str, origin: Origin | None) -> Builtin:
-    """The built-in that a call means. Raises TranslatorError: unknown, wrong number of arguments, or out of place.
+def find_builtin(name: str, builtins: Mapping[str, Builtin], count: int, where: str, origin: Origin | None) -> Builtin:
+    """Returns the built-in that a call means.
 
-    where: ``body`` or ``head``, the side of the rule that the call is in.
+    Args:
+        name: The name in the call.
+        builtins: The built-ins of the language.
+        count: The number of arguments.
+        where: The side of the rule with the call: ``body`` or ``head``.
+        origin: The place of the call.
+
+    Raises:
+        TranslatorError: The name is unknown, the number of arguments is wrong, or the call is on the wrong side.
     """
     builtin = builtins.get(name)
     if builtin is None:
@@ -64,27 +73,28 @@ def _count(builtin: Builtin) -> str:
     return f"{numbers} argument{'s' if most != 1 else ''}"
 
 
-def lower(builtin: Builtin, slots: Sequence[Slot], scope: Scope, origin: Origin | None) -> Iterator[Predicate]:
-    """A call as predicates: binds the arguments that it can compute and that have no value yet, and tests the others.
+def lower_call(builtin: Builtin, slots: Sequence[Slot], scope: Scope, origin: Origin | None) -> Iterator[Predicate]:
+    """Yields a call as predicates: it binds the unbound arguments that it can compute, and tests the others.
 
-    Raises TranslatorError where it never has a value: an argument that it needs is not bound, or a constant is wrong.
+    Raises:
+        TranslatorError: The call never has a value, since an argument that it needs is unbound or a constant is wrong.
     """
     scope.calls += 1
     mode = _mode(builtin, slots, scope)
-    if mode is None or (mode.table and scope.knows(slots[mode.target])):
+    if mode is None or (mode.table and scope.is_bound(slots[mode.target])):
         yield Filter(_call(builtin.test or "", slots, origin))
         return
     inputs = [slots[index] for index in mode.arguments(len(slots))]
     for slot in inputs:
-        if not scope.knows(slot):
+        if not scope.is_bound(slot):
             hint = "bind it in a pattern of the body"
             raise TranslatorError(f"`{slot}` is not bound where `{builtin.name}` needs it", origin, hint)
     for place, index in enumerate(mode.targets(len(slots)), 1):
-        call = _call(mode.function, (*_extra(mode, place, scope), *inputs), origin)
+        call = _call(mode.function, (*_leading_arguments(mode, place, scope), *inputs), origin)
         if functions.lookup(mode.function).nests:
-            call = guarded(call, scope.rule)
+            call = with_nesting_limit(call, scope.rule)
         target = slots[index]
-        if isinstance(target, Variable) and not scope.knows(target):
+        if isinstance(target, Variable) and not scope.is_bound(target):
             yield TableFunction((target,), call.function, call.arguments) if mode.table else Bind(target, call)
             scope.bind([target])
         else:
@@ -92,14 +102,15 @@ def lower(builtin: Builtin, slots: Sequence[Slot], scope: Scope, origin: Origin 
 
 
 def _mode(builtin: Builtin, slots: Sequence[Slot], scope: Scope) -> Mode | None:
-    """The first mode whose inputs are bound, else the first of all; None if the call is a mere test."""
+    """Returns the first mode whose inputs are bound, or else the first of all. None means that the call is
+    only a test."""
     usable = [mode for mode in builtin.modes if mode.targets(len(slots))]
-    ready = (mode for mode in usable if all(scope.knows(slots[index]) for index in mode.arguments(len(slots))))
+    ready = (mode for mode in usable if all(scope.is_bound(slots[index]) for index in mode.arguments(len(slots))))
     return next(ready, usable[0] if usable else None)
 
 
-def _extra(mode: Mode, place: int, scope: Scope) -> tuple[Expression, ...]:
-    """What a computing function gets before its inputs."""
+def _leading_arguments(mode: Mode, place: int, scope: Scope) -> tuple[Expression, ...]:
+    """Returns the arguments that a computing function takes in front of its inputs."""
     numbered = (literal(str(place), XSD + "int"),) if mode.repeats else ()
     return (*numbered, literal(f"{scope.key()} {scope.calls}"), *scope.bound) if mode.scoped else numbered
 
@@ -114,41 +125,47 @@ def _call(iri: str, arguments: Sequence[Expression], origin: Origin | None) -> C
 
 
 @dataclass(frozen=True)
-class Built:
-    """A compound term with slots in it, ``name(arguments)``. rest: of a list, what follows its first members.
+class CompoundTerm:
+    """A compound term over slots, ``name(arguments)``.
 
-    What is made, but not what is taken apart, may have calls among its arguments.
+    Its arguments may be calls if it is constructed, but not if it is matched.
+
+    Attributes:
+        name: The functor.
+        arguments: The arguments.
+        rest: The rest of a list, behind its first members.
     """
 
     name: Term
-    arguments: tuple[Part, ...]
-    rest: Part | None = None
+    arguments: tuple[TermPattern, ...]
+    rest: TermPattern | None = None
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[TermPattern, ...]:
         return self.arguments if self.rest is None else (*self.arguments, self.rest)
 
 
-Part = Expression | Built
+TermPattern = Expression | CompoundTerm
 
 
-def made(part: Part, rule: str) -> Expression:
-    """The expression of a term, its variables bound: what a rule of this name makes, no deeper than a run allows.
+def term_expression(part: TermPattern, rule: str) -> Expression:
+    """Returns the expression of a term whose variables are bound.
 
-    A compound without variables is a constant. It has no value where the rest of a list is no list.
+    It is limited to the nesting depth that a run allows, with an error that names the rule. A compound without
+    variables is a constant. A list whose rest is no list has no value.
     """
     built = expression(part)
-    return guarded(built, rule) if isinstance(part, Built) and isinstance(built, Call) else built
+    return with_nesting_limit(built, rule) if isinstance(part, CompoundTerm) and isinstance(built, Call) else built
 
 
-def guarded(call: Call, rule: str) -> Call:
-    """The call, with an error in its place that names the rule where it makes a term that is nested too deep."""
+def with_nesting_limit(call: Call, rule: str) -> Call:
+    """Returns the call with a limit on the nesting of its term. At run time the error names the rule."""
     return Call(compounds.LIMIT, (literal(rule), call))
 
 
-def expression(part: Part) -> Expression:
-    """The expression of a part, its variables bound, whatever the depth."""
-    if not isinstance(part, Built):
+def expression(part: TermPattern) -> Expression:
+    """Returns the expression of a term whose variables are bound, without a limit on nesting."""
+    if not isinstance(part, CompoundTerm):
         return part
     function, first = (compounds.BUILD, part.name) if part.rest is None else (compounds.JOIN, expression(part.rest))
     arguments = (first, *map(expression, part.arguments))
@@ -160,27 +177,40 @@ def expression(part: Part) -> Expression:
     return Call(function, arguments)
 
 
-def unfolded(parts: Sequence[Part], fresh: Callable[[], Variable]) -> tuple[tuple[Slot, ...], list[Predicate]]:
-    """The slots of a pattern with such parts, and the predicates that take apart what it finds in them.
+def flatten_compounds(
+    parts: Sequence[TermPattern], fresh: Callable[[], Variable]
+) -> tuple[tuple[Slot, ...], list[Predicate]]:
+    """Returns the slots of a pattern with compound terms, and the predicates that decompose the matched terms.
 
-    They bind the variables within the parts; what occurs twice, or is constant, is compared by term. Both belong into
-    a system of their own, so that it is joined by these variables. fresh: gives new variables.
+    The predicates bind the variables inside of the compounds. Repeated variables and constants are compared by term.
+    Slots and predicates belong into a system of their own, which is joined by these variables.
+
+    Args:
+        parts: The terms of the pattern.
+        fresh: Returns a new variable.
     """
     slots = tuple(_slot(part, fresh) for part in parts)
     pairs = [pair for pair in zip(slots, parts, strict=True) if pair[0] is not pair[1]]
-    return slots, taken(pairs, {slot for slot in slots if isinstance(slot, Variable)}, fresh)
+    return slots, decompositions(pairs, {slot for slot in slots if isinstance(slot, Variable)}, fresh)
 
 
-def taken(pairs: Sequence[tuple[Slot, Part]], bound: set[Variable], fresh: Callable[[], Variable]) -> list[Predicate]:
-    """The predicates that take apart the values of slots, each as its compound says, where some variables have values;
-    the others get theirs, and are added to `bound`."""
+def decompositions(
+    pairs: Sequence[tuple[Slot, TermPattern]], bound: set[Variable], fresh: Callable[[], Variable]
+) -> list[Predicate]:
+    """Returns the predicates that decompose the values of slots, each by its compound term.
+
+    Args:
+        pairs: The slots with their compound terms.
+        bound: The variables that are bound. Those that the predicates bind are added.
+        fresh: Returns a new variable.
+    """
     waiting = list(pairs)
     predicates: list[Predicate] = []
     for slot, part in waiting:  # which grows
-        if isinstance(part, Built) and isinstance(slot, Variable):
+        if isinstance(part, CompoundTerm) and isinstance(slot, Variable):
             inner = tuple(_slot(inner_part, fresh) for inner_part in part.parts)
             names = tuple(_unbound(inner_part, inner[:place], bound, fresh) for place, inner_part in enumerate(inner))
-            predicates.append(_apart(slot, part, names))
+            predicates.append(_decomposition(slot, part, names))
             predicates += [
                 Filter(Call(_SAME_TERM, pair)) for pair in zip(names, inner, strict=True) if pair[0] != pair[1]
             ]
@@ -196,8 +226,8 @@ def taken(pairs: Sequence[tuple[Slot, Part]], bound: set[Variable], fresh: Calla
 _SAME_TERM = test_iri("sameTerm")
 
 
-def _slot(part: Part, fresh: Callable[[], Variable]) -> Slot:
-    """The part, if it is a slot; of a compound the constant that it is, or a new variable."""
+def _slot(part: TermPattern, fresh: Callable[[], Variable]) -> Slot:
+    """Returns the slot for a term: itself, the constant that a compound is, or a new variable."""
     value = expression(part)
     return fresh() if isinstance(value, Call) else value
 
@@ -205,20 +235,20 @@ def _slot(part: Part, fresh: Callable[[], Variable]) -> Slot:
 def _unbound(
     slot: Slot, before: Sequence[Slot], bound: Collection[Variable], fresh: Callable[[], Variable]
 ) -> Variable:
-    """A variable that has no value yet: the slot, or another one."""
+    """Returns an unbound variable: the slot itself, or a new one."""
     is_new = isinstance(slot, Variable) and slot not in bound and slot not in before
     return slot if is_new and isinstance(slot, Variable) else fresh()
 
 
-def _apart(slot: Slot, part: Built, names: tuple[Variable, ...]) -> TableFunction:
+def _decomposition(slot: Slot, part: CompoundTerm, names: tuple[Variable, ...]) -> TableFunction:
     count = literal(str(len(part.arguments)), XSD + "integer")
     if part.rest is None:
         return TableFunction(names, compounds.DECOMPOSE, (slot, part.name, count))
     return TableFunction(names, compounds.SPLIT, (slot, count))
 
 
-def unsafe(variable: Variable, origin: Origin | None, bound: Sequence[Variable]) -> TranslatorError:
-    """The error for a variable of a head that nothing in the body binds."""
+def unbound_head_variable(variable: Variable, origin: Origin | None, bound: Sequence[Variable]) -> TranslatorError:
+    """Returns the error for a head variable that nothing in the body binds."""
     close = did_you_mean(str(variable), map(str, bound))
     hint = f"{close} " if close else ""
     return TranslatorError(
@@ -229,10 +259,10 @@ def unsafe(variable: Variable, origin: Origin | None, bound: Sequence[Variable])
 
 
 def is_subject(term: Term | Variable) -> bool:
-    """Whether a slot may be the subject of a fact: everything but a literal."""
+    """Returns whether a slot may be the subject of a fact: it is no literal."""
     return isinstance(term, Variable) or term[0] != '"'
 
 
 def is_predicate(term: Term | Variable) -> bool:
-    """Whether a slot may be the predicate of a fact: a variable or an IRI."""
+    """Returns whether a slot may be the predicate of a fact: it is a variable or an IRI."""
     return isinstance(term, Variable) or term[0] == "<"

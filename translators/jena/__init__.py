@@ -1,4 +1,4 @@
-"""Jena rules to a Translated Production System: every rule runs forward, whichever way its arrow points."""
+"""The translator of Jena rules. Every rule runs forward, whichever way its arrow points."""
 
 from __future__ import annotations
 
@@ -15,43 +15,47 @@ from squall.translators.common import Scope
 from squall.translators.jena import lists
 from squall.translators.jena.bodies import Body, Notes
 from squall.translators.jena.heads import Head, removals
-from squall.translators.jena.terms import renamed
+from squall.translators.jena.terms import rename_apart
 
 
 def translator(program: Program) -> System:
-    """Translates Jena rules to a system: one subsystem or several for each rule, each read by all.
+    """Translates Jena rules to a system with one or several subsystems for each rule, each read by all.
 
-    A rule is known by the name it was given, else by its position: ``rule1``, ``rule2``; a rule in the head of another
-    one by its own name, else by that of the other. Raises TranslatorError, or Errors with all of the program's errors.
+    A rule without a name is named by its position: ``rule1``, ``rule2``. A rule in the head of another one has its own
+    name or that of the other.
+
+    Raises:
+        TranslatorError: The program cannot be translated.
+        Errors: There are several errors. All of a program's errors are raised at once.
     """
     notes = Notes()
-    notes.warnings += map(_other_rules, program.instead)
+    notes.warnings += map(_substitution_warning, program.instead)
     rules: list[System] = []
     for place, rule in enumerate(program.rules, 1):
         name = rule.name or f"rule{place}"
         body = Body(Scope(partial(_key, rule), name), notes)
         rules += _systems(rule, body)
     raise_all(notes.errors)
-    split_rules = [part for rule in rules for part in notes.hiding.split(rule)]
+    split_rules = [part for rule in rules for part in notes.hidden.split(rule)]
     if any(map(_removes, split_rules)):
-        split_rules = [_from_the_start(rule) for rule in split_rules]
+        split_rules = [_as_initial_facts(rule) for rule in split_rules]
     list_rules = lists.RULES if notes.has_lists else ()
     name = PurePath(program.name).stem
     return System(
-        name=name, subsystems=(*split_rules, *notes.hiding.answers(), *list_rules), warnings=tuple(notes.warnings)
+        name=name, subsystems=(*split_rules, *notes.hidden.answer_rules(), *list_rules), warnings=tuple(notes.warnings)
     )
 
 
-def _other_rules(instead: Instead) -> TranslatorWarning:
+def _substitution_warning(instead: Instead) -> TranslatorWarning:
     message = f"for `{instead.name}` squall's rule set `{instead.own}` is read, which does not conclude just the same"
     hint = "to have Jena's own rules, include their file: `@include <owl-fb-mini.rules>`"
     return TranslatorWarning(message, instead.origin, hint)
 
 
 def _systems(rule: Rule, body: Body) -> Iterator[System]:
-    """The systems of a rule whose body goes on from this one, and of the rules in its head."""
+    """Yields the systems of a rule whose body continues this one, and of the rules in its head."""
     body.add(rule.body, removals(rule))
-    bound, demanded = body.scope.bound[:], body.asked
+    bound, demanded = body.scope.bound[:], body.call_variables
     yield from Head(rule, body.scope.rule, body).systems()
     nested = [clause for clause in rule.head if isinstance(clause, Rule)]
     for place, inner in enumerate(nested, 1):
@@ -60,31 +64,31 @@ def _systems(rule: Rule, body: Body) -> Iterator[System]:
             body.notes.fail("a rule in the head of a rule has to chain backward", inner.origin, hint)
             continue
         scope = Scope(partial(_nested_key, body.scope, place), inner.name or body.scope.rule, bound[:])
-        yield from _systems(renamed(inner, bound, demanded, body.fresh), body.continued(scope))
+        yield from _systems(rename_apart(inner, bound, demanded, body.fresh), body.continued(scope))
 
 
 def _removes(rule: System) -> bool:
     return any(isinstance(consequence, Delete) for consequence in rule.consequences)
 
 
-def _from_the_start(rule: System) -> System:
-    """An axiom of a program that removes facts: what it says can be removed, too."""
+def _as_initial_facts(rule: System) -> System:
+    """Returns an axiom as an insertion, for a program that removes facts: its facts can be removed, too."""
     if rule.joinables or rule.predicates:
         return rule
     facts = tuple(
-        _inserted(consequence) if isinstance(consequence, Construct) else consequence
+        _as_insert(consequence) if isinstance(consequence, Construct) else consequence
         for consequence in rule.consequences
     )
     return replace(rule, consequences=facts)
 
 
-def _inserted(construct: Construct) -> Construct | Insert:
+def _as_insert(construct: Construct) -> Construct | Insert:
     triples = tuple(fact for fact in construct.template if isinstance(fact, Pattern))
     return construct if construct.internal else Insert(triples)
 
 
 def _key(rule: Rule) -> str:
-    """A digest of the rule without its name, its arrow's direction and the names of its variables."""
+    """Returns a digest of the rule without its name, the direction of its arrow and the names of its variables."""
     text = str(replace(rule.canonical, name=None, backward=False))
     return blake2b(text.encode(), digest_size=16).hexdigest()
 

@@ -1,4 +1,4 @@
-"""``countLiteralValues``: how many literals there are, told apart by value."""
+"""The built-in ``countLiteralValues``, which counts literals that differ by value."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from squall.functions import SAME_VALUE, Builtin, Mode
 from squall.functions.jena import function_iri
 from squall.functions.jena_lists import COUNTED, VALUE
 from squall.model import Aggregate, Call, Filter, Grouping, Optional, Pattern, Predicate, Slot, System, Variable
-from squall.translators.common import Scope, lower
+from squall.translators.common import Scope, lower_call
 
 
 def predicates(
     slots: Sequence[Slot], scope: Scope, fresh: Callable[[], Variable], origin: Origin | None
 ) -> Iterator[Predicate]:
-    """The number of values of a property of a node, 0 included. What is not bound fits anything."""
-    bound_slots = [slot if scope.knows(slot) else fresh() for slot in slots[:2]]
+    """Yields the predicates that count the values of a property of a node, 0 included. Unbound arguments match
+    anything.
+    """
+    bound_slots = [slot if scope.is_bound(slot) else fresh() for slot in slots[:2]]
     keys = tuple(dict.fromkeys(slot for slot in bound_slots if slot in slots and isinstance(slot, Variable)))
     value, number = fresh(), fresh()
     aggregate = Aggregate(number, "count", Call(VALUE, (value,)), distinct=True)
@@ -28,7 +30,7 @@ def predicates(
     )
     yield Optional(part)
     scope.bind([number])
-    yield from lower(_COUNT, (number, slots[2]), scope, origin)
+    yield from lower_call(_COUNT, (number, slots[2]), scope, origin)
 
 
 _COUNT = Builtin("countLiteralValues", "jena", 2, 2, modes=(Mode(1, COUNTED),), same=SAME_VALUE)

@@ -1,8 +1,10 @@
-"""What rules read, and what is left out of the answer: facts with nodes that `hide` names, and those with functors.
+"""Hidden facts: facts that rules read but that the answer leaves out.
 
-A rule that makes such facts, or may make them, is split: what it makes is for other rules only, and what is in the
-answer is made by others of the same body. Where rules say what is hidden, one rule makes the answer, from all that the
-others have made: a rule that looks once at what is not there must not look again for the answer.
+These are facts with nodes that `hide` names, and facts with functors. A rule that derives such facts, or may derive
+them, is split. One rule derives facts for other rules only, and others with the same body derive facts of the answer.
+
+Rules may also derive which nodes are hidden. Then one rule derives the answer from all that the others have derived. A
+rule that looks once at the absence of a fact must not look again for the answer.
 """
 
 from __future__ import annotations
@@ -31,20 +33,22 @@ from squall.rdf import Term, iri
 from squall.rdf.compounds import BUILD, LIMIT, is_compound
 
 HIDDEN = iri("urn:x-squall:jena:hidden")
-"""The relation of nodes that are hidden where something else holds."""
+"""The relation of the nodes that rules derive to be hidden."""
 
-MADE = iri("urn:x-squall:jena:made")
-"""The relation of the nodes of facts that rules have made, which are in the answer if nothing in them is hidden."""
+CANDIDATE = iri("urn:x-squall:jena:made")
+"""The relation of derived facts, which are in the answer if none of their nodes is hidden."""
 
-_MADE = Pattern(Variable("subject"), Variable("predicate"), Variable("object"))
+_CANDIDATE_FACT = Pattern(Variable("subject"), Variable("predicate"), Variable("object"))
 
 
 @dataclass
-class Hiding:
-    """What a program hides.
+class HiddenNodes:
+    """The nodes that a program hides.
 
-    nodes: whatever else holds. derives: whether rules say of further nodes that they are `HIDDEN`. functors: whether
-    there are functors.
+    Attributes:
+        nodes: The nodes that are always hidden.
+        derives: Whether rules derive further `HIDDEN` nodes.
+        functors: Whether the program has functors.
     """
 
     nodes: dict[Term, None] = field(default_factory=dict)
@@ -52,16 +56,18 @@ class Hiding:
     functors: bool = False
 
     def split(self, rule: System) -> Iterator[System]:
-        """The rule as several, of which some make what is answered.
+        """Yields the rules for a rule, some of which derive facts of the answer.
 
-        Raises TranslatorError for a rule that inserts what may be hidden: that stays, so it is in the answer.
+        Raises:
+            TranslatorError: The rule inserts facts that may be hidden. Inserted facts stay, so that they are in the
+                answer.
         """
         for consequence in rule.consequences:
             if isinstance(consequence, Insert) and any(self._may_hide(fact) for fact in consequence.template):
                 hint = "a rule that removes cannot make facts that are hidden"
                 raise TranslatorError(f"the rule `{rule.name}` makes what `hide` hides", rule.origin, hint)
         if self.derives:
-            yield replace(rule, consequences=tuple(map(_marked, rule.consequences)))
+            yield replace(rule, consequences=tuple(map(_with_candidates, rule.consequences)))
             return
         built = {
             consequence.variable
@@ -85,17 +91,17 @@ class Hiding:
                 predicates, consequences = (*rule.predicates, *test_predicates), (Construct(tuple(tested_facts)),)
                 yield replace(rule, predicates=predicates, consequences=consequences)
 
-    def answers(self) -> tuple[System, ...]:
-        """The rule that makes the answer, where rules say what is hidden."""
+    def answer_rules(self) -> tuple[System, ...]:
+        """Returns the rule that derives the answer, if rules derive which nodes are hidden."""
         if not self.derives:
             return ()
-        skolem_atom = AtomPattern(MADE, _MADE.slots)
-        tests = self._tests(_MADE, ())
+        skolem_atom = AtomPattern(CANDIDATE, _CANDIDATE_FACT.slots)
+        tests = self._tests(_CANDIDATE_FACT, ())
         rule = System(
             "hide",
             joinables=(skolem_atom,),
             predicates=tests or (),
-            consequences=(Construct((_MADE,)),),
+            consequences=(Construct((_CANDIDATE_FACT,)),),
             reentrant=False,
         )
         return (rule,)
@@ -104,7 +110,7 @@ class Hiding:
         return self.derives or any(slot in self.nodes or (self.nodes and _varies(slot)) for slot in fact.slots)
 
     def _tests(self, fact: Pattern, built: Collection[Variable]) -> tuple[Predicate, ...] | None:
-        """What has to hold for a fact to be in the answer; None: it never is."""
+        """Returns the predicates that hold if a fact is in the answer. None means that it never is."""
         if any(slot in self.nodes for slot in fact.slots):
             return None
         if self.functors and (fact.object in built or _is_built(fact.object)):
@@ -120,11 +126,11 @@ class Hiding:
         return tuple(predicates)
 
 
-def _marked(consequence: Consequence) -> Consequence:
-    """What a rule makes, for other rules only, with what the answer is made from."""
+def _with_candidates(consequence: Consequence) -> Consequence:
+    """Returns a consequence that derives facts for other rules only, with the candidates for the answer."""
     if not isinstance(consequence, Construct) or consequence.internal:
         return consequence
-    marks = tuple(AtomPattern(MADE, fact.slots) for fact in consequence.template if isinstance(fact, Pattern))
+    marks = tuple(AtomPattern(CANDIDATE, fact.slots) for fact in consequence.template if isinstance(fact, Pattern))
     return replace(consequence, template=(*consequence.template, *marks), internal=True)
 
 

@@ -1,8 +1,8 @@
-"""The lists of RDF in Jena rules: rules that derive the members of each, and what heads say of them.
+"""RDF lists in Jena rules: rules that derive the members of each list, and the built-ins of heads over lists.
 
-``MEMBERS(node, members)``: the list of RDF that begins at the node has these members, as one term
-(`squall.rdf.compounds`). A list that does not end in ``rdf:nil``, or runs into itself, has none; a node with several
-``rdf:first`` or ``rdf:rest`` begins several lists.
+``MEMBERS(node, members)``: the RDF list that begins at the node has these members, as one term
+(`squall.rdf.compounds`). A list that does not end in ``rdf:nil``, or that contains itself, has no members. A node with
+several ``rdf:first`` or ``rdf:rest`` begins several lists.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from squall.rdf import OWL, RDF, iri
 from squall.rdf.compounds import JOIN, LIST, compound
 
 MEMBERS = iri("urn:x-squall:jena:members")
-"""The relation of nodes, members, and the nodes of the list."""
+"""The relation of a node, the members of its list, and the nodes of the list."""
 
 PLACES = {
     "listContains": (0,),
@@ -26,14 +26,18 @@ PLACES = {
     "listEqual": (0, 1),
     "listNotEqual": (0, 1),
 }
-"""The arguments of built-ins that are lists."""
+"""The positions of the list arguments of built-ins."""
 
 
 @dataclass(frozen=True)
-class Head:
-    """What a built-in says in a head of the members of a list.
+class ListBuiltin:
+    """A built-in of a head that states something of each member of a list.
 
-    place: that of the list among the arguments. function: gives rows of members. fact: the fact of such a row.
+    Attributes:
+        place: The position of the list among the arguments.
+        function: The table function that gives rows of members.
+        width: The number of members in a row.
+        fact: Returns the fact for a row.
     """
 
     place: int
@@ -44,21 +48,23 @@ class Head:
     def of(
         self, slots: Sequence[Slot], members: Variable, fresh: Callable[[], Variable]
     ) -> tuple[TableFunction, Pattern]:
-        """What gives the rows, and the template of their facts."""
+        """Returns the table function that gives the rows, and the template of their facts."""
         row = tuple(fresh() for _ in range(self.width))
         return TableFunction(row, self.function, (members,)), self.fact(slots, row)
 
 
 HEADS = {
-    "listMapAsObject": Head(2, MEMBERS_OF, 1, lambda slots, row: Pattern(slots[0], slots[1], row[0])),
-    "listMapAsSubject": Head(0, MEMBERS_OF, 1, lambda slots, row: Pattern(row[0], slots[1], slots[2])),
-    "assertDisjointPairs": Head(0, PAIRS_OF, 2, lambda _, row: Pattern(row[0], iri(OWL + "differentFrom"), row[1])),
+    "listMapAsObject": ListBuiltin(2, MEMBERS_OF, 1, lambda slots, row: Pattern(slots[0], slots[1], row[0])),
+    "listMapAsSubject": ListBuiltin(0, MEMBERS_OF, 1, lambda slots, row: Pattern(row[0], slots[1], slots[2])),
+    "assertDisjointPairs": ListBuiltin(
+        0, PAIRS_OF, 2, lambda _, row: Pattern(row[0], iri(OWL + "differentFrom"), row[1])
+    ),
 }
-"""The built-ins of heads that say something of each member of a list, or of each two of them."""
+"""The built-ins of heads that state something of each member of a list, or of each pair of members."""
 
 
 def pattern(node: Slot, members: Variable) -> AtomPattern:
-    """The members of the list that a node begins."""
+    """Returns the pattern for the members of the list that begins at a node."""
     return AtomPattern(MEMBERS, (node, members, Variable(f"{members.name} nodes")))
 
 
@@ -89,4 +95,4 @@ RULES = (
         consequences=(Construct((AtomPattern(MEMBERS, (_NODE, _ALL, _ALL_NODES)),), internal=True),),
     ),
 )
-"""What derives the members of lists, from ``rdf:nil`` on."""
+"""The rules that derive the members of lists, from ``rdf:nil`` on."""

@@ -1,4 +1,4 @@
-"""What is in a Jena rule, as slots and as terms built of slots: functors, numbers, the names of variables."""
+"""The nodes of Jena rules as slots and compound terms: functors, numbers, and the names of variables."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from squall.functions.values import number
 from squall.lexers import jena as tree
 from squall.model import Variable
 from squall.rdf import iri
-from squall.translators.common import Built, Part
+from squall.translators.common import CompoundTerm, TermPattern
 
 FUNCTORS = "urn:x-squall:jena:functor:"
-"""What the IRI of a functor's name begins with."""
+"""The prefix of the IRI of a functor's name."""
 
 
-def part(node: tree.Node) -> Part:
-    """What a node stands for. A functor is a compound term with the IRI of its name."""
+def term_pattern(node: tree.Node) -> TermPattern:
+    """Returns the term of a node. A functor is a compound term with the IRI of its name."""
     if isinstance(node.value, tree.Functor):
-        return Built(iri(FUNCTORS + quote(node.value.name, safe="")), tuple(map(part, node.value.arguments)))
+        return CompoundTerm(
+            iri(FUNCTORS + quote(node.value.name, safe="")), tuple(map(term_pattern, node.value.arguments))
+        )
     return node.value
 
 
-def variables(term: Part) -> Iterator[Variable]:
-    """The variables in a part, left to right, repetitions included."""
-    if isinstance(term, Built):
+def variables(term: TermPattern) -> Iterator[Variable]:
+    """Yields the variables of a term from left to right, with repetitions."""
+    if isinstance(term, CompoundTerm):
         for inner in term.parts:
             yield from variables(inner)
     elif isinstance(term, Variable):
@@ -32,20 +34,20 @@ def variables(term: Part) -> Iterator[Variable]:
 
 
 def variables_of(*nodes: tree.Node) -> list[Variable]:
-    """The variables in nodes, left to right, repetitions included."""
-    return [variable for node in nodes for variable in variables(part(node))]
+    """Returns the variables of nodes from left to right, with repetitions."""
+    return [variable for node in nodes for variable in variables(term_pattern(node))]
 
 
-def whole(node: tree.Node) -> int | None:
-    """The integer that a node is; None if it is none."""
+def integer_of(node: tree.Node) -> int | None:
+    """Returns the integer value of a node, or None."""
     numeric = number(node.value) if isinstance(node.value, str) else None
     return numeric.value if numeric and isinstance(numeric.value, int) else None
 
 
-def renamed(
+def rename_apart(
     rule: tree.Rule, outer_variables: Collection[Variable], used: Collection[Variable], fresh: Callable[[], Variable]
 ) -> tree.Rule:
-    """A rule in a head with new names for those of its own variables that are used outside for something else."""
+    """Returns a rule in a head with new names for its own variables that the outer rule uses for something else."""
     names: dict[Variable, Variable] = {}
 
     def name(variable: Variable) -> Variable:

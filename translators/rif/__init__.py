@@ -1,6 +1,6 @@
-"""RIF documents to a Translated Production System: every rule runs forward.
+"""The translator of RIF documents. Every rule runs forward.
 
-Source: RIF-BLD (second edition), section 3 (semantics); RIF RDF and OWL Compatibility for frames, ``#`` and ``##``.
+Sources: RIF-BLD (second edition), section 3 (semantics); RIF RDF and OWL Compatibility for frames, ``#`` and ``##``.
 """
 
 from __future__ import annotations
@@ -11,17 +11,23 @@ from pathlib import PurePath
 from squall.errors import SquallError, raise_all
 from squall.lexers.rif import tree
 from squall.model import System
-from squall.translators.rif.contexts import check_contexts, unmarked
+from squall.translators.rif.contexts import check_contexts, unmarked_builtin_warnings
 from squall.translators.rif.imports import closure
 from squall.translators.rif.rules import Rules
 
 
 def translator(document: tree.Document, documents: Mapping[str, str] | None = None) -> System:
-    """Translates a RIF document and those that it imports to a system: one subsystem for each rule, each read by all.
+    """Translates a RIF document and its imports to a system with one subsystem for each rule, each read by all.
 
-    documents: the files of imported RIF documents by their IRIs, where these are not relative. A rule is known by the
-    name in its meta-data, else by its position: ``rule1``, ``rule2``. Raises TranslatorError, or Errors with all of the
-    program's errors.
+    A rule is named by its metadata, or else by its position: ``rule1``, ``rule2``.
+
+    Args:
+        document: The document.
+        documents: The files of imported RIF documents by their IRIs, if these are not relative.
+
+    Raises:
+        TranslatorError: The document cannot be translated.
+        Errors: There are several errors. All of a program's errors are raised at once.
     """
     errors: list[SquallError] = []
     imported = closure(document, documents or {}, errors)
@@ -34,5 +40,5 @@ def translator(document: tree.Document, documents: Mapping[str, str] | None = No
         subsystems=tuple(systems),
         documents=imported.data,
         streams=imported.streams,
-        warnings=(*unmarked(imported.documents), *rules.warnings),
+        warnings=(*unmarked_builtin_warnings(imported.documents), *rules.warnings),
     )

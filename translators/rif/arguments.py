@@ -1,14 +1,15 @@
-"""Arguments of what is defined outside, where rules conclude equations: each may be replaced by what is equal to it.
+"""Congruence of external functions: if rules conclude equations, each argument may be replaced by an equal term.
 
-Facts are copied for all that is equal (`squall.translators.rif.equality`), so that a variable of a pattern has each of
-these values where it stands first. A data value is the same by any name; any other constant is looked up, since it is
-equal to itself as well. Anything else gives two alternatives, as it is or replaced: a variable that is computed or
-stands a second time, or a term that is made.
+Facts are copied for all equal terms (`squall.translators.rif.equality`), so that a variable of a pattern already has
+each of these values where it first occurs. A data value has no other names. Any other constant is looked up, since it
+is equal to itself as well. Anything else gives two alternatives, unchanged or replaced: a computed variable, a second
+occurrence, or a constructed term.
 
-Where rules are asked for equations, the terms of which they are asked occur as well, and by what is equal in them they
-are equal to others: there the arguments of a term that is made are not replaced, only what is External in them.
+If equations are demanded (`squall.translators.rif.magic_sets`), the demanded terms occur in equations as well, and are
+equal to others by their parts. Then the arguments of a constructed term are not replaced, except those of External
+terms in it.
 
-Source: first-order logic's axioms of congruence; RIF-BLD, section 3.2 (what is External is a function of the domain).
+Sources: first-order logic's axioms of congruence; RIF-BLD, section 3.2 (an External is a function of the domain).
 """
 
 from __future__ import annotations
@@ -23,33 +24,40 @@ from squall.errors import TranslatorError
 from squall.functions.rif.spaces import SPACES
 from squall.lexers.rif import tree
 from squall.model import Variable
-from squall.translators.rif.conditions import MOST, Fresh, Leaf, Literal
+from squall.translators.rif.conditions import MAX_ALTERNATIVES, AtomicFormula, FreshVariables, Literal
 
 Conjunction = Sequence[Literal]
 
 
 def replacements(
-    conjunction: Conjunction, fresh: Fresh, demanded: Collection[Variable] | None
+    conjunction: Conjunction, fresh: FreshVariables, demanded: Collection[Variable] | None
 ) -> Iterator[tuple[Literal, ...]]:
-    """The conjunctions of which one has to hold for this one to hold. Raises TranslatorError where there are too many.
+    """Yields the conjunctions of which one has to hold for this one to hold.
 
-    asked: where rules are asked for equations, the variables to which questions give their values, as patterns do.
+    Args:
+        conjunction: The conjunction.
+        fresh: Returns a new variable.
+        demanded: If equations are demanded, the variables that demands bind, as patterns do.
+
+    Raises:
+        TranslatorError: There are too many alternatives.
     """
-    dry_run = _Replacing(conjunction, repeat(False), fresh, demanded)
+    dry_run = _ArgumentReplacement(conjunction, repeat(False), fresh, demanded)
     dry_run.conjunction()
-    if 2**dry_run.count > MOST:
+    if 2**dry_run.count > MAX_ALTERNATIVES:
         origin = next(literal.formula.origin for literal in conjunction if _has_external(literal.formula))
         hint = "compute one thing after another, in rules of their own: here equations are concluded"
-        raise TranslatorError(f"what is External here has more than {MOST} ways to replace arguments", origin, hint)
+        raise TranslatorError(
+            f"what is External here has more than {MAX_ALTERNATIVES} ways to replace arguments", origin, hint
+        )
     for choices in product((False, True), repeat=dry_run.count):
-        yield _Replacing(conjunction, choices, fresh, demanded).conjunction()
+        yield _ArgumentReplacement(conjunction, choices, fresh, demanded).conjunction()
 
 
-def lifted(
-    conclusions: Iterable[tree.Atomic], names: Mapping[str, Variable], fresh: Fresh
+def lift_externals(
+    conclusions: Iterable[tree.Atomic], names: Mapping[str, Variable], fresh: FreshVariables
 ) -> tuple[tuple[tree.Atomic, ...], dict[str, Variable], tuple[Literal, ...]]:
-    """Conclusions in which variables stand for what is External, all variables, and the equations that give them their
-    values."""
+    """Returns conclusions with variables for their External terms, all variables, and the equations that bind them."""
     variables = dict(names)
     equations: list[tree.Equal] = []
 
@@ -60,29 +68,33 @@ def lifted(
         equations.append(tree.Equal(variable_node, external, origin=external.origin))
         return variable_node
 
-    new_conclusions = tuple(_mapped(conclusion, computed) for conclusion in conclusions)
+    new_conclusions = tuple(_map_externals(conclusion, computed) for conclusion in conclusions)
     return new_conclusions, variables, tuple(Literal(conclusion, variables) for conclusion in equations)
 
 
-def _mapped(part: Any, change: Callable[[tree.External], Any]) -> Any:
-    """A formula or a term with all that is External in it changed, but for what is inside of that."""
+def _map_externals(part: Any, change: Callable[[tree.External], Any]) -> Any:
+    """Returns a formula or a term in which each outermost External is changed."""
     if isinstance(part, tree.External):
         return change(part)
     if isinstance(part, tuple):
-        return tuple(_mapped(child, change) for child in part)
-    if isinstance(part, tree.Term | Leaf):
+        return tuple(_map_externals(child, change) for child in part)
+    if isinstance(part, tree.Term | AtomicFormula):
         inner = {
             child.name: getattr(part, child.name) for child in fields(part) if child.name not in ("meta", "origin")
         }
-        return replace(part, **{name: _mapped(value, change) for name, value in inner.items()})
+        return replace(part, **{name: _map_externals(value, change) for name, value in inner.items()})
     return part
 
 
-class _Replacing:
-    """Replaces arguments by choices: whether the next one that gives alternatives is replaced."""
+class _ArgumentReplacement:
+    """Replaces arguments by choices: each choice is whether the next argument with alternatives is replaced."""
 
     def __init__(
-        self, conjunction: Conjunction, choices: Iterable[bool], fresh: Fresh, demanded: Collection[Variable] | None
+        self,
+        conjunction: Conjunction,
+        choices: Iterable[bool],
+        fresh: FreshVariables,
+        demanded: Collection[Variable] | None,
     ) -> None:
         self.given = conjunction
         self.inside = demanded is None
@@ -96,15 +108,15 @@ class _Replacing:
             for part in tree.parts(literal.formula, outside=False)
             if isinstance(part, tree.Var)
         }.union(demanded or ())
-        """The variables of patterns that have not stood in an argument yet."""
+        """The variables of patterns that have not occurred in an argument yet."""
         self.equations: list[Literal] = []
 
     def conjunction(self) -> tuple[Literal, ...]:
-        """All formulas, with the equations by which arguments are replaced."""
+        """Returns all formulas, with the equations by which arguments are replaced."""
         literals = []
         for literal in self.given:
             names = dict(literal.names)
-            formula = _mapped(literal.formula, partial(self._external, names=names))
+            formula = _map_externals(literal.formula, partial(self._external, names=names))
             literals.append(Literal(formula, names, literal.concluded))
         return (*literals, *self.equations)
 
@@ -122,7 +134,7 @@ class _Replacing:
                 self.open.remove(names[name])
                 return term
             case tree.Expr() | tree.List() if not self.inside:
-                term = _mapped(term, partial(self._external, names=names))
+                term = _map_externals(term, partial(self._external, names=names))
             case tree.Expr(arguments=arguments):
                 term = replace(
                     term, arguments=tuple(self._argument(inner_argument, names) for inner_argument in arguments)
@@ -136,7 +148,7 @@ class _Replacing:
         return self._replaced(term, names) if next(self.choices) else term
 
     def _replaced(self, term: tree.Term, names: dict[str, Variable]) -> tree.Var:
-        """A variable for what is equal to a term by what rules conclude."""
+        """Returns a variable for the terms that rules conclude to be equal to a term."""
         variable = self.fresh()
         names[variable.name] = variable
         equal = tree.Equal(term, tree.Var(variable.name), origin=term.origin)

@@ -1,4 +1,4 @@
-"""Clauses: rules of RIF with one alternative of their condition each, and the systems that they are."""
+"""Clauses: RIF rules with one alternative of their condition each, and their systems."""
 
 from __future__ import annotations
 
@@ -25,18 +25,29 @@ from squall.model import (
     Variable,
 )
 from squall.rdf.compounds import BUILD, JOIN
-from squall.translators.common import guarded, made
-from squall.translators.rif.conditions import Body, Fresh, Literal, Unsafe, unknown, unsafe
-from squall.translators.rif.terms import EQUAL, SUBCLASS, TYPE, Constants, Terms, is_hidden, named, ordered
+from squall.translators.common import term_expression, with_nesting_limit
+from squall.translators.rif.conditions import Body, FreshVariables, Literal, UnsafeRule, unbound_variables, unsafe_rule
+from squall.translators.rif.terms import (
+    EQUAL,
+    SUBCLASS,
+    TYPE,
+    Constants,
+    Terms,
+    is_hidden,
+    ordered_arguments,
+    with_argument_names,
+)
 
 
 @dataclass(frozen=True)
 class Clause:
     """A rule, or one alternative of it.
 
-    names: what the variables of its conclusions are called. unless: facts of which it does nothing where they hold.
-    partial: what has no value is left out of its condition, instead of being an error. problem: what is wrong with it
-    besides.
+    Attributes:
+        names: The variables of its conclusions by name.
+        unless: Facts that suppress the clause where they hold.
+        partial: Whether formulas without a value are left out of the condition, instead of being errors.
+        problem: A further error of the clause.
     """
 
     name: str
@@ -44,7 +55,7 @@ class Clause:
     conjunction: tuple[Literal, ...]
     names: Mapping[str, Variable]
     constants: Constants
-    fresh: Fresh
+    fresh: FreshVariables
     origin: Origin | None = None
     unless: tuple[Literal, ...] = ()
     partial: bool = False
@@ -52,27 +63,27 @@ class Clause:
 
     @cached_property
     def body(self) -> Body:
-        """Its condition, as far as it could be translated."""
+        """The condition, as far as it could be translated."""
         body = Body(self.constants, self.fresh)
         body.add(self.conjunction)
         return body
 
     @cached_property
     def errors(self) -> list[SquallError]:
-        """What is wrong with it; of the conclusions only where the condition is right."""
+        """The errors of the clause. Those of the conclusions are only looked for if the condition has none."""
         if self.problem:
             return [self.problem]
-        errors = self.body.errors if self.partial else [*self.body.errors, *self.body.unsafe()]
+        errors = self.body.errors if self.partial else [*self.body.errors, *self.body.unsafe_rule()]
         return errors or self._head.errors
 
     @property
     def is_unsafe(self) -> bool:
-        """Whether all that is wrong with it is that variables have no values."""
-        return bool(self.errors) and all(isinstance(error, Unsafe) for error in self.errors)
+        """Whether the only errors are that variables are unbound."""
+        return bool(self.errors) and all(isinstance(error, UnsafeRule) for error in self.errors)
 
     @property
     def unbound(self) -> set[Variable]:
-        """The variables of its conclusions to which its condition gives no values."""
+        """The variables of the conclusions that the condition does not bind."""
         parts = (
             part for conclusion in self.conclusions for part in tree.parts(conclusion) if isinstance(part, tree.Var)
         )
@@ -88,9 +99,9 @@ class Clause:
         return tuple(body.joinables)
 
     def system(self) -> System:
-        """The system of a clause in which nothing is wrong."""
+        """Returns the system of a clause without errors."""
         absent = (NotExists(self._patterns((negated,))) for negated in self.unless)
-        predicates = (_limited(negated, self.name) for negated in (*self.body.predicates, *self._head.predicates))
+        predicates = (_with_limit(negated, self.name) for negated in (*self.body.predicates, *self._head.predicates))
         return System(
             self.name,
             joinables=tuple(self.body.joinables),
@@ -100,16 +111,16 @@ class Clause:
         )
 
 
-def _limited(predicate: Predicate, rule: str) -> Predicate:
-    """What a condition makes, to be concluded, has the same limit as what is written in the conclusion."""
+def _with_limit(predicate: Predicate, rule: str) -> Predicate:
+    """Returns a predicate with a nesting limit, if it constructs a term as a conclusion may."""
     expression = predicate.expression if isinstance(predicate, Bind) else None
-    if isinstance(predicate, Bind) and isinstance(expression, Call) and expression.function in _MAKERS:
-        return replace(predicate, expression=guarded(expression, rule))
+    if isinstance(predicate, Bind) and isinstance(expression, Call) and expression.function in _TERM_CONSTRUCTORS:
+        return replace(predicate, expression=with_nesting_limit(expression, rule))
     return predicate
 
 
-_MAKERS = {BUILD, JOIN, *(FUNC + name for name in ("make-list", "append", "concatenate", "insert-before"))}
-"""The functions whose terms may be longer than what they are made of, or nest it."""
+_TERM_CONSTRUCTORS = {BUILD, JOIN, *(FUNC + name for name in ("make-list", "append", "concatenate", "insert-before"))}
+"""The functions whose terms may be longer than their arguments, or contain them."""
 
 
 class _Head:
@@ -142,8 +153,8 @@ class _Head:
         origin = conclusion.origin
         match conclusion:
             case tree.Atom():
-                relation = named(self.terms.constants.term(conclusion.op), conclusion.names)
-                yield AtomPattern(relation, self._slots(ordered(conclusion)), origin=origin)
+                relation = with_argument_names(self.terms.constants.term(conclusion.op), conclusion.names)
+                yield AtomPattern(relation, self._slots(ordered_arguments(conclusion)), origin=origin)
             case tree.Frame(object=about, slots=slots):
                 for attribute, value in slots:
                     yield self._triple(self._slots((about, attribute, value)), origin)
@@ -170,10 +181,10 @@ class _Head:
         return tuple(self._slot(term) for term in terms)
 
     def _slot(self, term: tree.Term) -> Slot:
-        part = self.terms.part(term)
-        for missing in unknown(part, self.bound):
-            raise unsafe(missing, term.origin)
-        value = made(part, self.clause.name)
+        part = self.terms.term_pattern(term)
+        for missing in unbound_variables(part, self.bound):
+            raise unsafe_rule(missing, term.origin)
+        value = term_expression(part, self.clause.name)
         if not isinstance(value, Call):
             return value
         variable = self.clause.fresh()

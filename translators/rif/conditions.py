@@ -1,7 +1,8 @@
-"""Conditions of RIF as bodies of rules: what binds variables first, then what computes and tests, as soon as it can.
+"""RIF conditions as bodies of rules: first the patterns, then each computation and test as soon as its variables are
+bound.
 
 A condition is turned into alternatives: conjunctions of formulas without `Or` and `Exists`. A variable of an `Exists`
-gets a name of its own, since it may be called like another.
+gets a new name, since another variable may have the same.
 """
 
 from __future__ import annotations
@@ -31,27 +32,42 @@ from squall.model import (
 )
 from squall.model import variables as variables_of
 from squall.rdf import iri
-from squall.translators.common import Built, Part, expression, taken, unfolded
-from squall.translators.rif.terms import EQUAL, SUBCLASS, TYPE, Constants, Terms, builtin, named, ordered
+from squall.translators.common import CompoundTerm, TermPattern, decompositions, expression, flatten_compounds
+from squall.translators.rif.terms import (
+    EQUAL,
+    SUBCLASS,
+    TYPE,
+    Constants,
+    Terms,
+    builtin,
+    ordered_arguments,
+    with_argument_names,
+)
 
-MOST = 256
-"""How many alternatives a condition may have: each is a rule."""
+MAX_ALTERNATIVES = 256
+"""The largest number of alternatives of a condition. Each is a rule."""
 
-Leaf = tree.Atom | tree.Equal | tree.Member | tree.Subclass | tree.Frame | tree.External
+AtomicFormula = tree.Atom | tree.Equal | tree.Member | tree.Subclass | tree.Frame | tree.External
 
 
 @dataclass(frozen=True)
 class Literal:
-    """A formula of a conjunction, with what its variables are called. concluded: an equation that rules conclude."""
+    """A formula of a conjunction.
 
-    formula: Leaf
+    Attributes:
+        formula: The formula.
+        names: Its variables by name.
+        concluded: Whether it is an equation that rules conclude.
+    """
+
+    formula: AtomicFormula
     names: Mapping[str, Variable]
     concluded: bool = False
 
 
 @dataclass
-class Fresh:
-    """Makes variables that no text can have: a name in it has no blank, or stands in quotes."""
+class FreshVariables:
+    """Returns variables that no program can have: an unquoted name in a program has no blank."""
 
     numbers: Iterator[int] = field(default_factory=count)
 
@@ -60,19 +76,26 @@ class Fresh:
 
 
 def alternatives(
-    formula: tree.Formula, names: Mapping[str, Variable], fresh: Fresh, equality: bool
+    formula: tree.Formula, names: Mapping[str, Variable], fresh: FreshVariables, equality: bool
 ) -> list[tuple[Literal, ...]]:
-    """The conjunctions of which one has to hold. Raises TranslatorError where there are too many.
+    """Returns the conjunctions of which one has to hold (disjunctive normal form).
 
-    equality: whether rules conclude ``=``: then an equation holds where they do, or of what is the same anyhow.
+    Args:
+        formula: The formula.
+        names: Its variables by name.
+        fresh: Returns a new variable.
+        equality: Whether rules conclude ``=``. Then an equation holds if they do, or if both sides are identical.
+
+    Raises:
+        TranslatorError: There are too many alternatives.
     """
     match formula:
         case tree.Equal() if equality:
             return [(Literal(formula, names),), (Literal(formula, names, concluded=True),)]
         case tree.And(formulas=formulas):
-            each = [alternatives(inner, names, fresh, equality) for inner in formulas]
-            _check_count(each, formula.origin)
-            return [tuple(literal for part in parts for literal in part) for parts in product(*each)]
+            inner_alternatives = [alternatives(inner, names, fresh, equality) for inner in formulas]
+            _check_count(inner_alternatives, formula.origin)
+            return [tuple(literal for part in parts for literal in part) for parts in product(*inner_alternatives)]
         case tree.Or(formulas=formulas):
             return [literal for inner in formulas for literal in alternatives(inner, names, fresh, equality)]
         case tree.Exists(variables=bound, formula=inner):
@@ -82,49 +105,53 @@ def alternatives(
             return [(Literal(formula, names),)]
 
 
-def _check_count(each: Sequence[Sequence[object]], origin: Origin | None) -> None:
+def _check_count(factors: Sequence[Sequence[object]], origin: Origin | None) -> None:
     size = 1
-    for alternative in each:
+    for alternative in factors:
         size *= len(alternative)
-        if size > MOST:
+        if size > MAX_ALTERNATIVES:
             hint = "make rules of its `Or`s that conclude a relation, and use that"
-            raise TranslatorError(f"this condition has more than {MOST} alternatives", origin, hint)
+            raise TranslatorError(f"this condition has more than {MAX_ALTERNATIVES} alternatives", origin, hint)
 
 
 class Body:
-    """The body of a rule for one conjunction. possible: whether it can have a solution at all."""
+    """The body of a rule for one conjunction.
 
-    def __init__(self, constants: Constants, fresh: Fresh) -> None:
+    Attributes:
+        is_satisfiable: Whether it can have a solution at all.
+    """
+
+    def __init__(self, constants: Constants, fresh: FreshVariables) -> None:
         self.constants = constants
         self.fresh = fresh
-        self.possible = True
+        self.is_satisfiable = True
         self.joinables: list[Joinable] = []
         self.predicates: list[Predicate] = []
         self.bound: set[Variable] = set()
         self.errors: list[SquallError] = []
-        self.waiting: list[_Equation | _Question] = []
+        self.pending: list[_Equation | _ExternalPredicate] = []
 
     def add(self, conjunction: Sequence[Literal]) -> None:
-        """Takes up all formulas; what is wrong with them is in `errors`."""
+        """Adds all formulas. Their errors are in `errors`."""
         for literal in conjunction:
             try:
-                self._take(literal.formula, Terms(self.constants, literal.names), literal.concluded)
+                self._add_formula(literal.formula, Terms(self.constants, literal.names), literal.concluded)
             except TranslatorError as error:
                 self.errors.append(error)
         for joinable in self.joinables:
             self.bound.update(variables_of(joinable))
-        while [literal for literal in list(self.waiting) if self._try(literal)]:
+        while [literal for literal in list(self.pending) if self._solve(literal)]:
             pass
 
-    def unsafe(self) -> list[Unsafe]:
-        """An error for each formula that could not be computed, since a variable has no value."""
-        return [left.unsafe(self.bound) for left in self.waiting]
+    def unsafe_rule(self) -> list[UnsafeRule]:
+        """Returns an error for each formula that could not be computed, since a variable is unbound."""
+        return [formula.unsafe_rule(self.bound) for formula in self.pending]
 
-    def _take(self, formula: Leaf, terms: Terms, concluded: bool) -> None:
+    def _add_formula(self, formula: AtomicFormula, terms: Terms, concluded: bool) -> None:
         match formula:
             case tree.Atom(op=op):
-                relation = named(self.constants.term(op), formula.names)
-                self._join(relation, ordered(formula), terms, formula.origin)
+                relation = with_argument_names(self.constants.term(op), formula.names)
+                self._join(relation, ordered_arguments(formula), terms, formula.origin)
             case tree.Frame(object=about, slots=slots):
                 for attribute, value in slots:
                     self._join(None, (about, attribute, value), terms, formula.origin)
@@ -135,14 +162,14 @@ class Body:
             case tree.Equal(left=left, right=right) if concluded:
                 self._join(EQUAL, (left, right), terms, formula.origin)
             case tree.Equal(left=left, right=right):
-                self._equal(terms.part(left), terms.part(right), formula)
+                self._equal(terms.term_pattern(left), terms.term_pattern(right), formula)
             case tree.External(content=content):
-                self._ask(formula, content, terms)
+                self._add_external(formula, content, terms)
 
     def _join(self, relation: str | None, arguments: Sequence[tree.Term], terms: Terms, origin: Origin | None) -> None:
-        """A pattern; what is computed in it is compared afterwards."""
-        parts = [terms.part(argument, lambda outside: self._outside(outside, terms)) for argument in arguments]
-        slots, predicates = unfolded(parts, self.fresh)
+        """Adds a pattern. Terms that are computed in it are compared afterwards."""
+        parts = [terms.term_pattern(argument, lambda outside: self._outside(outside, terms)) for argument in arguments]
+        slots, predicates = flatten_compounds(parts, self.fresh)
         pattern = self._pattern(relation, slots, origin)
         self.joinables.append(System(joinables=(pattern,), predicates=tuple(predicates)) if predicates else pattern)
 
@@ -154,53 +181,53 @@ class Body:
         return AtomPattern(iri(relation[1:-1]), slots, origin=origin)
 
     def _outside(self, external: tree.External, terms: Terms) -> Variable:
-        """A variable that has to be equal to what a function computes."""
+        """Returns a variable that has to be equal to the value of an external function."""
         variable = self.fresh()
-        self.waiting.append(_Equation(variable, terms.call(external), external.origin))
+        self.pending.append(_Equation(variable, terms.call(external), external.origin))
         return variable
 
-    def _equal(self, left: Part, right: Part, formula: tree.Equal) -> None:
-        if isinstance(left, Built) and isinstance(right, Built) and left.name != right.name:
-            self.possible = False
+    def _equal(self, left: TermPattern, right: TermPattern, formula: tree.Equal) -> None:
+        if isinstance(left, CompoundTerm) and isinstance(right, CompoundTerm) and left.name != right.name:
+            self.is_satisfiable = False
         else:
-            self.waiting.append(_Equation(left, right, formula.origin))
+            self.pending.append(_Equation(left, right, formula.origin))
 
-    def _ask(self, formula: tree.External, content: tree.Atom | tree.Expr, terms: Terms) -> None:
+    def _add_external(self, formula: tree.External, content: tree.Atom | tree.Expr, terms: Terms) -> None:
         call = terms.call(formula)
         spelled = builtin(content, self.constants.term(content.op))
-        self.waiting.append(_Question(call, spelled, formula.origin))
+        self.pending.append(_ExternalPredicate(call, spelled, formula.origin))
 
-    def _try(self, pending: _Equation | _Question) -> bool:
-        """Whether what waits could be done with what is bound."""
+    def _solve(self, pending: _Equation | _ExternalPredicate) -> bool:
+        """Returns whether a pending formula could be added with the variables that are bound."""
         predicates = pending.predicates(self.bound, self.fresh)
         if predicates is None:
             return False
-        self.waiting.remove(pending)
+        self.pending.remove(pending)
         self.predicates += predicates
         return True
 
 
-def unknown(part: Part, bound: set[Variable]) -> list[Variable]:
-    """The variables of a part that have no value yet, in the order of the text."""
+def unbound_variables(part: TermPattern, bound: set[Variable]) -> list[Variable]:
+    """Returns the unbound variables of a term, in the order of the text."""
     return [name for name in variables_of(expression(part)) if name not in bound]
 
 
 @dataclass
-class _Question:
+class _ExternalPredicate:
     """A predicate that is defined outside."""
 
     call: Call
     builtin: Builtin | None
     origin: Origin | None
 
-    def predicates(self, bound: set[Variable], fresh: Fresh) -> list[Predicate] | None:
-        open_ = [place for place, argument in enumerate(self.call.arguments) if unknown(argument, bound)]
+    def predicates(self, bound: set[Variable], fresh: FreshVariables) -> list[Predicate] | None:
+        open_ = [place for place, argument in enumerate(self.call.arguments) if unbound_variables(argument, bound)]
         if not open_:
             return [Filter(self.call)]
         return self._computed(open_, bound) if self.builtin else None
 
     def _computed(self, open_: list[int], bound: set[Variable]) -> list[Predicate] | None:
-        """What gives the arguments their values that have none, by a mode of the built-in."""
+        """Returns the predicates that bind the unbound arguments, by a mode of the built-in."""
         assert self.builtin is not None
         arguments = self.call.arguments
         for mode in self.builtin.modes:
@@ -215,77 +242,81 @@ class _Question:
             return [Bind(variable, Call(mode.function, inputs, self.origin))]
         return None
 
-    def unsafe(self, bound: set[Variable]) -> Unsafe:
-        missing = next(name for argument in self.call.arguments for name in unknown(argument, bound))
-        return unsafe(missing, self.origin)
+    def unsafe_rule(self, bound: set[Variable]) -> UnsafeRule:
+        missing = next(name for argument in self.call.arguments for name in unbound_variables(argument, bound))
+        return unsafe_rule(missing, self.origin)
 
 
 @dataclass
 class _Equation:
-    """Two sides that have to be the same value: one without a value gets that of the other."""
+    """An equation of two terms. An unbound side gets the value of the other."""
 
-    left: Part
-    right: Part
+    left: TermPattern
+    right: TermPattern
     origin: Origin | None
 
-    def predicates(self, bound: set[Variable], fresh: Fresh) -> list[Predicate] | None:
-        left, right = unknown(self.left, bound), unknown(self.right, bound)
+    def predicates(self, bound: set[Variable], fresh: FreshVariables) -> list[Predicate] | None:
+        left, right = unbound_variables(self.left, bound), unbound_variables(self.right, bound)
         if not left and not right:
             return [Filter(Call(SAME, (expression(self.left), expression(self.right)), self.origin))]
         if left and right:
             return None
-        known_side, other_side = (self.right, self.left) if left else (self.left, self.right)
+        bound_side, other_side = (self.right, self.left) if left else (self.left, self.right)
         if isinstance(other_side, Variable):
             bound.add(other_side)
-            return [Bind(other_side, expression(known_side))]
-        if isinstance(other_side, Built):
-            return _apart(expression(known_side), other_side, bound, fresh)
-        return _solved(expression(known_side), other_side, bound) if isinstance(other_side, Call) else None
+            return [Bind(other_side, expression(bound_side))]
+        if isinstance(other_side, CompoundTerm):
+            return _decompose(expression(bound_side), other_side, bound, fresh)
+        return _solve_linear(expression(bound_side), other_side, bound) if isinstance(other_side, Call) else None
 
-    def unsafe(self, bound: set[Variable]) -> Unsafe:
-        missing = [*unknown(self.left, bound), *unknown(self.right, bound)]
-        return unsafe(missing[0], self.origin)
+    def unsafe_rule(self, bound: set[Variable]) -> UnsafeRule:
+        missing = [*unbound_variables(self.left, bound), *unbound_variables(self.right, bound)]
+        return unsafe_rule(missing[0], self.origin)
 
 
-def _apart(known_value: Expression, built: Built, bound: set[Variable], fresh: Fresh) -> list[Predicate]:
+def _decompose(
+    known_value: Expression, built: CompoundTerm, bound: set[Variable], fresh: FreshVariables
+) -> list[Predicate]:
     value = known_value if isinstance(known_value, Variable) else fresh()
     first: list[Predicate] = [] if value == known_value else [Bind(value, known_value)]
-    return first + taken([(value, built)], bound, fresh)
+    return first + decompositions([(value, built)], bound, fresh)
 
 
 _NUMERIC = "http://www.w3.org/2007/rif-builtin-function#numeric-"
 
 
-def _solved(known_value: Expression, call: Call, bound: set[Variable]) -> list[Predicate] | None:
-    """What computes the variable in ``?x + a = known``, ``a + ?x``, ``?x - a`` or ``a - ?x``; and the equation, since
-    the domain of the function may be narrower."""
+def _solve_linear(value: Expression, call: Call, bound: set[Variable]) -> list[Predicate] | None:
+    """Returns the predicates that solve ``?x + a = known``, ``a + ?x``, ``?x - a`` or ``a - ?x`` for the variable.
+
+    The equation is tested as well, since the domain of the function may be narrower.
+    """
     name = call.function.removeprefix(_NUMERIC)
-    open_ = [place for place, argument in enumerate(call.arguments) if unknown(argument, bound)]
+    open_ = [place for place, argument in enumerate(call.arguments) if unbound_variables(argument, bound)]
     if name not in ("add", "subtract") or len(open_) != 1:
         return None
     variable, other = call.arguments[open_[0]], call.arguments[1 - open_[0]]
     if not isinstance(variable, Variable):
         return None
     if name == "add":
-        inverse = Call(f"{_NUMERIC}subtract", (known_value, other))
+        inverse = Call(f"{_NUMERIC}subtract", (value, other))
     elif open_ == [0]:
-        inverse = Call(f"{_NUMERIC}add", (known_value, other))
+        inverse = Call(f"{_NUMERIC}add", (value, other))
     else:
-        inverse = Call(f"{_NUMERIC}subtract", (other, known_value))
+        inverse = Call(f"{_NUMERIC}subtract", (other, value))
     bound.add(variable)
-    return [Bind(variable, inverse), Filter(Call(SAME, (known_value, call)))]
+    return [Bind(variable, inverse), Filter(Call(SAME, (value, call)))]
 
 
-class Unsafe(TranslatorError):
-    """A variable has no value, and nothing is wrong but that."""
+class UnsafeRule(TranslatorError):
+    """The error that a variable is unbound, with nothing else wrong."""
 
 
-def unsafe(variable: Variable, origin: Origin | None) -> Unsafe:
-    """The error for a variable to which nothing gives a value."""
+def unsafe_rule(variable: Variable, origin: Origin | None) -> UnsafeRule:
+    """Returns the error for a variable that nothing binds."""
     short_name = variable.name.partition(" ")[0]
     hint = (
         "give it a value by a relation, a frame or a class in the condition, or by an equation with what has one; or "
-        "conclude a relation, and let other rules ask for what they have values of"
+        "conclude a relation, and let other rules demand it for values that they have"
     )
     subject = f"`?{short_name}`" if not short_name.startswith("new") else "what a function is to give here"
-    return Unsafe(f"nothing gives a value to {subject}: the rule is not safe", origin, hint)
+    return UnsafeRule(f"nothing gives a value to {subject}: the rule is not safe", origin, hint)

@@ -1,4 +1,4 @@
-"""What rules may say together with ontologies under OWL's direct semantics: classes and properties are no individuals.
+"""The restrictions on rules with ontologies under OWL's direct semantics: classes and properties are no individuals.
 
 Source: RIF RDF and OWL Compatibility, section 4.1.2 (DL-document formulas).
 """
@@ -21,14 +21,17 @@ _RESERVED = (RDF, RDFS, OWL)
 
 
 def check_direct(documents: Sequence[tree.Document]) -> list[TranslatorError]:
-    """An error for each frame and each ``#`` that the direct semantics has no meaning for."""
+    """Returns an error for each frame and each ``#`` that has no meaning under the direct semantics."""
     nodes = (node for document in documents for node in tree.parts(document.group))
     return [error for node in nodes for error in _errors(node)]
 
 
-def of_individuals(clause: Clause) -> Clause:
-    """The clause; but where it says of anything at all that it is in a class or has a property, one that contradicts
-    OWL as soon as its condition holds: no data value is an individual, and there are data values (section 4.2)."""
+def restrict_to_individuals(clause: Clause) -> Clause:
+    """Returns the clause, or one that derives an inconsistency where it would hold of data values.
+
+    A clause may state a class or property of anything at all. Then it contradicts OWL as soon as its condition holds:
+    no data value is an individual, and there are data values (section 4.2).
+    """
     members = [conclusion.instance for conclusion in clause.conclusions if isinstance(conclusion, tree.Member)]
     framed = [
         conclusion.object
@@ -47,7 +50,7 @@ def of_individuals(clause: Clause) -> Clause:
 
 
 _DATA_VALUE = "urn:x-squall:data-value"
-"""The rule of `direct.jena` that keeps individuals and data values apart."""
+"""The rule of `direct.jena` that separates individuals and data values."""
 
 
 def _errors(node: tree.Node) -> Iterator[TranslatorError]:

@@ -1,4 +1,5 @@
-"""The rules that come with ``##`` and with the profiles of imported data; what follows from data is read, and not told.
+"""The rules that come with ``##`` and with the profiles of imported data. Consequences of data alone are read, not
+output.
 
 Sources: RIF RDF and OWL Compatibility, sections 3.2, 4 and 9; RDF 1.1 Semantics, sections 7 to 9; OWL 2 Profiles, 4.3.
 """
@@ -24,14 +25,17 @@ SETS = {
     "D": ("rdfs", "rdfs-axioms", "datatypes"),
     DIRECT: ("owl2rl",),
 }
-"""The rule sets of `squall.rulesets` for each profile that can be had by rules."""
-_FILES = {"RDF": ("rdf",), "D": ("values",), DIRECT: ("direct",)}
-"""Rules of a profile that lie beside this module."""
+"""The rule sets of `squall.rulesets` for each supported profile."""
+_OWN_FILES = {"RDF": ("rdf",), "D": ("values",), DIRECT: ("direct",)}
+"""The rules of a profile in files beside this module."""
 
 
 def subclasses() -> Iterator[System]:
-    """``##`` is transitive, what is in a class is in those above it, and a class is an rdfs:subClassOf them; what data
-    say of rdfs:subClassOf, on the other hand, says nothing of ``##``."""
+    """Yields the rules for ``##``.
+
+    It is transitive, an instance of a class is an instance of its superclasses, and ``##`` implies rdfs:subClassOf. An
+    rdfs:subClassOf of the data, on the other hand, does not imply ``##``.
+    """
 
     def under(left: Variable, right: Variable) -> AtomPattern:
         return AtomPattern(SUBCLASS, (left, right))
@@ -45,9 +49,9 @@ def subclasses() -> Iterator[System]:
 
 
 def systems(profile: str) -> Iterator[System]:
-    """The rules of a profile, which is one of `SETS`."""
-    for name in (*SETS[profile], *_FILES.get(profile, ())):
-        yield from _of(name)
+    """Yields the rules of a profile, which is one of `SETS`."""
+    for name in (*SETS[profile], *_OWN_FILES.get(profile, ())):
+        yield from _rule_set(name)
     if profile in ("D", DIRECT):
         yield _contradiction()
     if profile == DIRECT:
@@ -56,8 +60,8 @@ def systems(profile: str) -> Iterator[System]:
 
 
 @cache
-def _of(name: str) -> tuple[System, ...]:
-    """The rules of a set, or of a file beside this module."""
+def _rule_set(name: str) -> tuple[System, ...]:
+    """Returns the rules of a set, or of a file beside this module."""
     from squall import rulesets
     from squall.lexers.jena import lexer
     from squall.translators.jena import translator
@@ -67,7 +71,7 @@ def _of(name: str) -> tuple[System, ...]:
 
 
 def _contradiction() -> System:
-    """What violates a rule ends the run: from a contradiction everything follows."""
+    """Returns the rule by which a violation ends the run: everything follows from a contradiction."""
     from squall.rulesets import VIOLATED_BY
 
     test = Filter(Call(VIOLATED, (_X, _Y)))  # never true, so that what is concluded here is never told
@@ -78,7 +82,7 @@ def _contradiction() -> System:
 
 
 def _equations() -> Iterator[System]:
-    """Individuals are owl:sameAs each other if and only if they are equal."""
+    """Yields the rules by which individuals are owl:sameAs each other if and only if they are equal."""
     same, equal = Pattern(_X, iri(OWL + "sameAs"), _Y), AtomPattern(EQUAL, (_X, _Y))
     other = Filter(Call("urn:x-squall:datatypes:notIdentical", (_X, _Y)))
     for name, body, head in (("rif:same", same, equal), ("rif:equal", equal, same)):
@@ -87,8 +91,11 @@ def _equations() -> Iterator[System]:
 
 
 def _unions() -> Iterator[System]:
-    """What is in a union has to be in one of its classes by what rules conclude: then these have concluded all that
-    follows, since that is a model of the whole (and the least one of all but the unions). Else the run ends."""
+    """Yields the rules that end the run if an instance of a union is in none of its classes.
+
+    If rules conclude a class for each instance of a union, they have concluded all that follows: this is a model of the
+    whole, and the least one except for the unions.
+    """
     from squall.rulesets import HELPER
 
     kind, cells, member_class, who = (Variable(name) for name in ("union", "list", "class", "who"))

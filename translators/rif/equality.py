@@ -1,11 +1,11 @@
-"""Equality that rules conclude: what is equal is the same in each relation, frame, list and function.
+"""Equality that rules conclude: equal terms are interchangeable in each relation, frame, list and function.
 
-Rules do it, by copying: each fact that has a term which is equal to others is derived with each of these in its place
-(of n arguments with k equal terms each, k to the power of n facts), and so is each term that is built of them. Only
-terms that occur in facts, equations and conditions are looked at. Two data values, or lists of different lengths, that
-come to be equal make a program inconsistent: that ends the run.
+Rules do this by copying. Each fact that has a term is derived with each equal term in its place, so that n arguments
+with k equal terms each give k to the power of n facts. The same holds for each compound term. Only terms that occur in
+facts, equations and conditions are considered. If two data values, or lists of different lengths, become equal, the
+program is inconsistent and the run ends.
 
-Source: RIF-BLD, section 3.2 (semantic structures: identity, lists), and first-order logic's axioms of congruence.
+Sources: RIF-BLD, section 3.2 (semantic structures: identity, lists), and first-order logic's axioms of congruence.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from squall.model import (
 )
 from squall.rdf import Term, literal
 from squall.rdf.compounds import ARGUMENTS, CLASH, LIMIT, MEMBERS, REDUCED, REPLACED, is_compound, parse_compound
-from squall.translators.rif.terms import ASKED_TERM, EQUAL, INCONSISTENT, PART, UNDECIDED, is_hidden
+from squall.translators.rif.terms import DEMANDED_TERM, EQUAL, INCONSISTENT, PART, UNDECIDED, is_hidden
 
 _X, _Y, _Z, _TERM, _NEW = (Variable(name) for name in ("x", "y", "z", "term", "new"))
 
@@ -38,10 +38,12 @@ def _equal(left: Slot, right: Slot) -> AtomPattern:
 
 
 def systems(rules: Sequence[System], is_demanded: bool) -> Iterator[System]:
-    """The rules of equality for a program with these rules.
+    """Yields the rules of equality for a program.
 
-    asked: whether rules conclude equations of the terms that occur, whatever these are: then none are made that are
-    nested deeper, of which there might be no end.
+    Args:
+        rules: The rules of the program.
+        is_demanded: Whether equations of the terms that occur are demanded (`squall.translators.rif.magic_sets`). Then
+            no terms with deeper nesting are constructed, of which there might be no end.
     """
     clash = Filter(Call(CLASH, (_X, _Y)))  # ends the run, so that what is concluded here is never told
     yield _rule("inconsistency", [_equal(_X, _Y)], AtomPattern(INCONSISTENT, (_X, _Y)), clash)
@@ -54,13 +56,13 @@ def systems(rules: Sequence[System], is_demanded: bool) -> Iterator[System]:
     yield _rule("part of part", [_part(_TERM, _X)], _part(_Z, _TERM), _arguments(_TERM))
     yield _rule("part of equal", [_equal(_TERM, _X)], _part(_Z, _TERM), _arguments(_TERM))
     if is_demanded:
-        yield _rule("term is asked", [_part(_X, _TERM)], _asked(_TERM))
-        yield _rule("part of asked", [_asked(_TERM)], _part(_Z, _TERM), _arguments(_TERM))
+        yield _rule("demanded term", [_part(_X, _TERM)], _demanded(_TERM))
+        yield _rule("part of demanded term", [_demanded(_TERM)], _part(_Z, _TERM), _arguments(_TERM))
     for fact in _shapes(rules):
-        yield from _copies(fact)
-    for term in sorted(_compared(rules)):
+        yield from _substitution_rules(fact)
+    for term in sorted(_compared_constants(rules)):
         yield _rule("reflexivity", [], _equal(term, term))
-    for part, compound_term in sorted(_constants(rules)):
+    for part, compound_term in sorted(_compound_parts(rules)):
         yield _rule("part", [], _part(part, compound_term))
 
 
@@ -68,8 +70,8 @@ def _part(part: Slot, compound_term: Slot) -> AtomPattern:
     return AtomPattern(PART, (part, compound_term))
 
 
-def _asked(term: Slot) -> AtomPattern:
-    return AtomPattern(ASKED_TERM, (term,))
+def _demanded(term: Slot) -> AtomPattern:
+    return AtomPattern(DEMANDED_TERM, (term,))
 
 
 def _arguments(term: Variable) -> TableFunction:
@@ -83,27 +85,27 @@ def _rule(name: str, body: Sequence[FactPattern], head: FactPattern, *predicates
 
 
 def _shapes(rules: Sequence[System]) -> list[FactPattern]:
-    """A pattern for each relation of the program, and one for triples, each place a variable."""
+    """Returns a pattern for each relation of the program, and one for triples, with a variable in each position."""
     patterns: dict[tuple[str, int], FactPattern] = {}
     for part in _parts(rules):
         if isinstance(part, Pattern):
             patterns[("", 3)] = Pattern(Variable("v0"), Variable("v1"), Variable("v2"))
-        elif isinstance(part, AtomPattern) and part.relation not in (EQUAL, ASKED_TERM, INCONSISTENT, UNDECIDED):
+        elif isinstance(part, AtomPattern) and part.relation not in (EQUAL, DEMANDED_TERM, INCONSISTENT, UNDECIDED):
             names = tuple(Variable(f"v{place}") for place in range(len(part.arguments)))
             patterns[(part.relation, len(names))] = AtomPattern(part.relation, names)
     return [patterns[key] for key in sorted(patterns)]
 
 
-def _copies(fact: FactPattern) -> Iterator[System]:
+def _substitution_rules(fact: FactPattern) -> Iterator[System]:
     for place, variable in enumerate(fact.slots):
         slots = [*fact.slots]
         slots[place] = _Y
-        yield _rule("substitution", [fact, _equal(variable, _Y)], _with(fact, slots))
+        yield _rule("substitution", [fact, _equal(variable, _Y)], _with_slots(fact, slots))
         assert isinstance(variable, Variable)
         yield _rule("part of fact", [fact], _part(_Z, variable), _arguments(variable))
 
 
-def _with(fact: FactPattern, slots: Sequence[Slot]) -> FactPattern:
+def _with_slots(fact: FactPattern, slots: Sequence[Slot]) -> FactPattern:
     if isinstance(fact, Pattern):
         subject, predicate, object = slots
         return Pattern(subject, predicate, object)
@@ -111,7 +113,7 @@ def _with(fact: FactPattern, slots: Sequence[Slot]) -> FactPattern:
 
 
 def _parts(systems: Iterable[System]) -> Iterator[object]:
-    """The patterns, templates and predicates of rules, those of parts included."""
+    """Yields the patterns, templates and predicates of rules and of their parts."""
     for system in systems:
         yield from system.joinables
         yield from system.predicates
@@ -121,14 +123,14 @@ def _parts(systems: Iterable[System]) -> Iterator[object]:
                 yield from consequence.template
 
 
-def _compared(rules: Sequence[System]) -> set[Term]:
-    """The constants of which conditions ask what is equal to them."""
+def _compared_constants(rules: Sequence[System]) -> set[Term]:
+    """Returns the constants that conditions compare with other terms."""
     equality_atoms = (part for part in _parts(rules) if isinstance(part, AtomPattern) and part.relation == EQUAL)
     return {slot for part in equality_atoms for slot in part.arguments if isinstance(slot, str)}
 
 
-def _constants(rules: Sequence[System]) -> set[tuple[Term, Term]]:
-    """The compounds that are written in conditions and conclusions, each with its parts."""
+def _compound_parts(rules: Sequence[System]) -> set[tuple[Term, Term]]:
+    """Returns the compound terms in conditions and conclusions, each with its arguments."""
     pairs: set[tuple[Term, Term]] = set()
     waiting = [term for part in _parts(rules) for term in _terms(part)]
     for term in waiting:  # which grows

@@ -1,6 +1,6 @@
-"""What a document imports: RIF documents, RDF data under a profile, and streams.
+"""The imports of a document: RIF documents, RDF data under a profile, and streams.
 
-Source: RIF-BLD, section 2.5 (Import); RIF RDF and OWL Compatibility, section 5 (profiles).
+Sources: RIF-BLD, section 2.5 (Import); RIF RDF and OWL Compatibility, section 5 (profiles).
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from squall.translators.rif.entailment import DIRECT, SETS
 
 ENTAILMENT = "http://www.w3.org/ns/entailment/"
 STREAMS = "http://www.w3.org/ns/stream/"
-"""What the profile of a stream begins with; what follows names a format."""
+"""The prefix of the profile of a stream. A format follows it."""
 
 ORDER = tuple(name for name in SETS if name != DIRECT)
-"""The profiles of RDF data that can be had by rules, each with all that the one before it has."""
+"""The profiles of RDF data that rules can implement. Each includes the ones before it."""
 
-_OTHERS = {
+_REFUSED = {
     "OWL-RDF-Based": f"import an ontology in OWL 2 RL under `{DIRECT}`, or data under `RDFS` and rules for the rest",
     "RIF": "a RIF document is imported without a profile",
 }
-"""The profiles that are refused, and what to do instead."""
+"""The profiles that are refused, each with a hint."""
 
 
 @dataclass
 class Closure:
-    """A document and all that it imports."""
+    """A document and all of its imports."""
 
     documents: list[tree.Document] = field(default_factory=list)
     data: tuple[Document, ...] = ()
@@ -43,14 +43,20 @@ class Closure:
 
 
 def closure(document: tree.Document, places: Mapping[str, str], errors: list[SquallError]) -> Closure:
-    """The closure of a document's imports; what is wrong is added to `errors`. places: files by IRI."""
-    finder = _Finder(places, errors)
+    """Returns the closure of a document's imports.
+
+    Args:
+        document: The document.
+        places: Files by IRI.
+        errors: The list to which errors are added.
+    """
+    finder = _ImportResolver(places, errors)
     finder.add(document, Path(document.name))
     finder.check_profiles()
     return finder.closure
 
 
-class _Finder:
+class _ImportResolver:
     def __init__(self, places: Mapping[str, str], errors: list[SquallError]) -> None:
         self.places = places
         self.errors = errors
@@ -79,9 +85,9 @@ class _Finder:
 
     def _profile(self, import_: tree.Import) -> str:
         name = (import_.profile or "").removeprefix(ENTAILMENT)
-        if name in _OTHERS:
+        if name in _REFUSED:
             raise TranslatorError(
-                f"the profile <{import_.profile}> cannot be had by rules", import_.origin, _OTHERS[name]
+                f"the profile <{import_.profile}> cannot be had by rules", import_.origin, _REFUSED[name]
             )
         if name not in SETS:
             profiles = ", ".join(f"<{ENTAILMENT}{profile_name}>" for profile_name in SETS)
@@ -107,7 +113,8 @@ class _Finder:
         self.add(lex(text, str(path)), path)
 
     def check_profiles(self) -> None:
-        """The highest of the profiles is the one for all data; OWL's has none above or below it."""
+        """Sets the profile for all data, which is the highest one. OWL's direct profile cannot be combined
+        with others."""
         other_profiles = [name for name in self.profiled if name in ORDER]
         if DIRECT not in self.profiled:
             self.closure.profile = max(other_profiles, key=ORDER.index, default="Simple")

@@ -1,13 +1,13 @@
-"""Rules that cannot run forward: they conclude what is asked of their relation, and what is asked is derived by rules.
+"""Demand transformation (magic sets) for rules that cannot run forward: they derive only demanded facts.
 
-A rule asks a relation by each atom of its condition, with the arguments that have values by then: what gives them their
-values (the rest of the condition, and what the rule itself is asked) concludes a question, a fact of a relation of its
-own. Each rule for the relation gets the question as one more atom of its condition, which gives values to variables of
-its conclusion. So rules are evaluated on demand by a system that runs forward, over streams as well.
+Each atom of a condition demands facts of its relation for the arguments that are bound at that point. The rest of the
+condition, and the demand on the rule itself, bind them. A demand is a fact of a relation of its own, which rules
+derive. Each demanded rule has the demand as one more atom of its condition, which binds variables of its conclusion. So
+a forward engine evaluates rules on demand, over streams as well.
 
-What facts of the program say is not asked any further, where all arguments are given: that ends a chain of questions.
+Facts that the program states are not demanded any further if all arguments are bound. That ends a chain of demands.
 
-Source: Bancilhon, Maier, Sagiv and Ullman, "Magic sets and other strange ways to implement logic programs", PODS 1986;
+Sources: Bancilhon, Maier, Sagiv and Ullman, "Magic sets and other strange ways to implement logic programs", PODS 1986;
 Beeri and Ramakrishnan, "On the power of magic", J. Logic Programming 10, 1991.
 """
 
@@ -22,38 +22,58 @@ from squall.functions.rif.names import FUNC
 from squall.lexers.rif import tree
 from squall.rdf import XSD, Term
 from squall.translators.rif.clauses import Clause
-from squall.translators.rif.conditions import Leaf, Literal, Unsafe, unknown, unsafe
-from squall.translators.rif.terms import ASKED, ASKED_TERM, EQUAL, GIVEN, Terms, named, ordered
+from squall.translators.rif.conditions import AtomicFormula, Literal, UnsafeRule, unbound_variables, unsafe_rule
+from squall.translators.rif.terms import (
+    DEMAND,
+    DEMANDED_TERM,
+    EQUAL,
+    ORIGINAL_FACT,
+    Terms,
+    ordered_arguments,
+    with_argument_names,
+)
 
-_Key = tuple[Term, int]
-"""A relation, and how many arguments it has."""
+_RelationKey = tuple[Term, int]
+"""A relation and its number of arguments."""
 
 
-class _Question(NamedTuple):
-    """What is asked of a relation. places: of the arguments that are given."""
+class _Demand(NamedTuple):
+    """A demand on a relation (an adornment).
 
-    key: _Key
+    Attributes:
+        key: The relation.
+        places: The positions of the bound arguments.
+    """
+
+    key: _RelationKey
     places: tuple[int, ...]
 
     def atom(self, arguments: Sequence[tree.Term]) -> tree.Atom:
-        """The question. arguments: all that the relation has."""
-        name = f"{ASKED}{','.join(map(str, self.places))}:{self.key[0][1:-1]}"
+        """Returns the atom of the demand (the magic predicate).
+
+        Args:
+            arguments: All arguments of the relation.
+        """
+        name = f"{DEMAND}{','.join(map(str, self.places))}:{self.key[0][1:-1]}"
         if self.key == _EQUALITY:
-            name = ASKED_TERM[1:-1]
+            name = DEMANDED_TERM[1:-1]
         return tree.Atom(tree.Const(name, tree.IRI), tuple(arguments[place] for place in self.places))
 
 
-class _Call(NamedTuple):
-    """A question, and the clause that concludes it."""
+class _DemandRule(NamedTuple):
+    """A demand, and the clause that derives it (a magic rule)."""
 
-    question: _Question
+    demand: _Demand
     clause: Clause
 
 
-class Asked(NamedTuple):
-    """Clauses that run forward, but for those with errors; and a warning for each rule that has to be asked.
+class DemandResult(NamedTuple):
+    """The transformed clauses.
 
-    equations: whether rules that have to be asked conclude equations.
+    Attributes:
+        clauses: Clauses that run forward, except for those with errors.
+        warnings: A warning for each rule that is only evaluated on demand.
+        equations: Whether such rules conclude equations.
     """
 
     clauses: Sequence[Clause]
@@ -61,47 +81,53 @@ class Asked(NamedTuple):
     equations: bool = False
 
 
-def asked(clauses: Sequence[Clause], equality: bool) -> Asked:
-    """The clauses, where they cannot run forward in the form in which others ask them. What nobody asks stays as it
-    is, and has errors if it is not safe.
+def demand_transformation(clauses: Sequence[Clause], equality: bool) -> DemandResult:
+    """Returns the clauses, in which those that cannot run forward are evaluated on demand.
 
-    equality: whether rules conclude equations, and derive facts of facts by them.
+    A rule that nobody demands is unchanged, and has errors if it is not safe.
+
+    Args:
+        clauses: The clauses.
+        equality: Whether rules conclude equations, and derive facts from facts by them.
     """
-    transformed = _Asking(clauses, equality, lambda clause: clause.is_unsafe or _is_endless(clause)).found()
+    transformed = _DemandTransformation(clauses, equality, lambda clause: clause.is_unsafe or _is_endless(clause)).run()
     if any(clause.errors for clause in transformed.clauses):
-        return _Asking(clauses, equality, lambda clause: clause.is_unsafe).found()
+        return _DemandTransformation(clauses, equality, lambda clause: clause.is_unsafe).run()
     return transformed
 
 
-class _Asking:
-    """Finds out what rules ask of each other.
+class _DemandTransformation:
+    """The computation of all demands among rules.
 
-    late: the rules that have to be asked, by what they conclude. failing: what cannot be asked, since rules need more
-    arguments to be given.
+    Attributes:
+        demanded_rules: The rules that are evaluated on demand, by the relation that they conclude.
+        unanswerable: The demands that no rule can answer, since rules need more bound arguments.
     """
 
-    def __init__(self, clauses: Sequence[Clause], equality: bool, late: Callable[[Clause], bool]) -> None:
+    def __init__(self, clauses: Sequence[Clause], equality: bool, demanded_rules: Callable[[Clause], bool]) -> None:
         self.equality = equality
         self.forward: list[Clause] = []
-        self.late: dict[_Key, list[Clause]] = {}
-        self.failing: set[_Question] = set()
+        self.demanded_rules: dict[_RelationKey, list[Clause]] = {}
+        self.unanswerable: set[_Demand] = set()
         for clause in clauses:
-            if late(clause):
-                self._put_off(clause)
+            if demanded_rules(clause):
+                self._defer(clause)
             else:
                 self.forward.append(clause)
 
-    def found(self) -> Asked:
-        """All clauses, when each can ask what it has to, or has an error."""
-        if not self.late:
-            return Asked(self.forward)
-        while (result := self._round()) is None:
+    def run(self) -> DemandResult:
+        """Returns all clauses, once each can demand what it needs or has an error."""
+        if not self.demanded_rules:
+            return DemandResult(self.forward)
+        while (result := self._iterate()) is None:
             pass
         return result
 
-    def _put_off(self, clause: Clause) -> None:
-        """Notes that a rule has to be asked, unless it concludes what cannot be asked: frames and classes are triples,
-        which others read as well."""
+    def _defer(self, clause: Clause) -> None:
+        """Marks a rule as evaluated on demand, unless it concludes frames or classes.
+
+        These are triples, which other rules and data share.
+        """
         parts = [replace(clause, conclusions=(conclusion,)) for conclusion in clause.conclusions]
         keys = [_key(clause, conclusion) for conclusion in clause.conclusions]
         if None in keys:
@@ -109,155 +135,166 @@ class _Asking:
             return
         for key, part in zip(keys, parts, strict=True):
             if key is not None and (part.errors or len(parts) == 1):
-                self.late.setdefault(key, []).append(part)
+                self.demanded_rules.setdefault(key, []).append(part)
             else:
                 self.forward.append(part)
 
-    def _round(self) -> Asked | None:
-        """None where something turns out that had not been known: a rule that has to be asked, or cannot be."""
+    def _iterate(self) -> DemandResult | None:
+        """Returns the result, or None if it has marked another rule as demanded or another demand as unanswerable."""
         new_clauses: list[Clause] = []
-        questions: dict[_Question, None] = {}
-        if _EQUALITY in self.late and _OF_TERMS not in self.failing:
-            questions[_OF_TERMS] = None
+        demands: dict[_Demand, None] = {}
+        if _EQUALITY in self.demanded_rules and _OF_TERMS not in self.unanswerable:
+            demands[_OF_TERMS] = None
         for clause in self.forward:
             new_clauses.append(clause)
             try:
-                calls = [] if clause.errors else self._calls(clause)
-            except Unsafe as error:
+                demand_rules = [] if clause.errors else self._calls(clause)
+            except UnsafeRule as error:
                 self.forward = [forward_clause for forward_clause in self.forward if forward_clause is not clause]
-                self._put_off(replace(clause, problem=error))
+                self._defer(replace(clause, problem=error))
                 return None
-            new_clauses += [call.clause for call in calls]
-            questions |= dict.fromkeys(call.question for call in calls)
-        waiting = list(questions)
-        for question in waiting:  # which grows
-            versions, calls = self._answers(question)
+            new_clauses += [call.clause for call in demand_rules]
+            demands |= dict.fromkeys(call.demand for call in demand_rules)
+        waiting = list(demands)
+        for demand in waiting:  # which grows
+            versions, demand_rules = self._answering_rules(demand)
             if not versions:
-                self.failing.add(question)
+                self.unanswerable.add(demand)
                 return None
-            new_clauses += [*versions, *(call.clause for call in calls)]
-            waiting += dict.fromkeys(call.question for call in calls if call.question not in waiting)
-        return self._result(new_clauses, {question.key for question in waiting})
+            new_clauses += [*versions, *(call.clause for call in demand_rules)]
+            waiting += dict.fromkeys(call.demand for call in demand_rules if call.demand not in waiting)
+        return self._result(new_clauses, {demand.key for demand in waiting})
 
-    def _result(self, new_clauses: list[Clause], answered: set[_Key]) -> Asked:
+    def _result(self, new_clauses: list[Clause], answered: set[_RelationKey]) -> DemandResult:
         warned: dict[str, TranslatorWarning] = {}
-        for key, clauses in self.late.items():
+        for key, clauses in self.demanded_rules.items():
             if key not in answered:
                 new_clauses += clauses
                 continue
-            new_clauses += self._given(key)
-            for kept_clause in clauses:
-                message = (
-                    f"`{kept_clause.name}` cannot run forward: it concludes what other rules ask, and nothing else"
-                )
+            new_clauses += self._original_facts(key)
+            for clause in clauses:
+                message = f"`{clause.name}` cannot run forward: it derives only what other rules demand"
                 warning = TranslatorWarning(
-                    message, kept_clause.origin, "so the answer does not have all that it could conclude"
+                    message, clause.origin, "so the answer lacks what it could conclude beyond that"
                 )
                 warned[str(warning)] = warning
         equations = _EQUALITY in answered
-        return Asked(
-            [_flat(kept_clause) if equations else kept_clause for kept_clause in new_clauses],
+        return DemandResult(
+            [_reject_nested_terms(clause) if equations else clause for clause in new_clauses],
             tuple(warned.values()),
             equations,
         )
 
     # What a rule asks
 
-    def _calls(self, clause: Clause) -> list[_Call]:
-        """What a clause asks. Raises Unsafe where that is more than can be asked."""
-        demanded_calls: list[_Call] = []
-        demanding = [literal for literal in clause.conjunction if self._asks(clause, literal)]
-        known_literals = [literal for literal in clause.conjunction if not self._asks(clause, literal)]
-        while demanding:
-            before = replace(clause, conclusions=(), conjunction=tuple(known_literals), origin=None, partial=True)
-            each = [self._questions(before, literal) for literal in demanding]
-            place = next((place for place, calls in enumerate(each) if calls), None)
-            if place is None:
-                raise self._unanswered(before, demanding[0])
-            demanded_calls += each[place]
-            known_literals.append(demanding.pop(place))
-        return demanded_calls
+    def _calls(self, clause: Clause) -> list[_DemandRule]:
+        """Returns the demands of a clause.
 
-    def _unanswered(self, before: Clause, literal: Literal) -> Unsafe:
-        """The error for a formula of which too little is given to ask it; of the rule, if nothing is missing here."""
+        Raises:
+            UnsafeRule: A demand cannot be answered.
+        """
+        demand_rules: list[_DemandRule] = []
+        remaining = [literal for literal in clause.conjunction if self._needs_demand(clause, literal)]
+        evaluated = [literal for literal in clause.conjunction if not self._needs_demand(clause, literal)]
+        while remaining:
+            before = replace(clause, conclusions=(), conjunction=tuple(evaluated), origin=None, partial=True)
+            demands_by_literal = [self._demands(before, literal) for literal in remaining]
+            place = next((place for place, calls in enumerate(demands_by_literal) if calls), None)
+            if place is None:
+                raise self._unanswered(before, remaining[0])
+            demand_rules += demands_by_literal[place]
+            evaluated.append(remaining.pop(place))
+        return demand_rules
+
+    def _unanswered(self, before: Clause, literal: Literal) -> UnsafeRule:
+        """Returns the error for a formula with too few bound arguments, or that of the rule if none is missing here."""
         terms = Terms(before.constants, literal.names)
         for argument in _arguments(literal.formula):
-            for missing in unknown(terms.part(argument), before.body.bound):
-                return unsafe(missing, literal.formula.origin)
-        late = [
+            for missing in unbound_variables(terms.term_pattern(argument), before.body.bound):
+                return unsafe_rule(missing, literal.formula.origin)
+        demanded_rules = [
             argument
-            for key, clauses in self.late.items()
+            for key, clauses in self.demanded_rules.items()
             if key == _key(before, literal.formula)
             for argument in clauses
         ]
-        errors = [error for clause in late for error in clause.errors if isinstance(error, Unsafe)]
-        return errors[0] if errors else Unsafe("a rule for this cannot be asked", literal.formula.origin)
+        errors = [error for clause in demanded_rules for error in clause.errors if isinstance(error, UnsafeRule)]
+        return (
+            errors[0] if errors else UnsafeRule("a rule for this cannot be evaluated on demand", literal.formula.origin)
+        )
 
-    def _asks(self, clause: Clause, literal: Literal) -> bool:
+    def _needs_demand(self, clause: Clause, literal: Literal) -> bool:
         formula = literal.formula
         is_read = isinstance(formula, tree.Atom) or literal.concluded
-        return is_read and isinstance(formula, tree.Atom | tree.Equal) and _key(clause, formula) in self.late
+        return is_read and isinstance(formula, tree.Atom | tree.Equal) and _key(clause, formula) in self.demanded_rules
 
-    def _questions(self, before: Clause, literal: Literal) -> list[_Call]:
-        """What is asked by a formula, where this has values before; nothing if that cannot be asked."""
+    def _demands(self, before: Clause, literal: Literal) -> list[_DemandRule]:
+        """Returns the demands of a formula, for its bound arguments. There are none if no rule can answer them."""
         key, arguments = _key(before, literal.formula), _arguments(literal.formula)
         assert key is not None
         terms = Terms(before.constants, literal.names)
         bound_places = [
-            place for place, argument in enumerate(arguments) if not unknown(terms.part(argument), before.body.bound)
+            place
+            for place, argument in enumerate(arguments)
+            if not unbound_variables(terms.term_pattern(argument), before.body.bound)
         ]
-        each = (
+        adornments = (
             [(_OF_TERMS.places, (arguments[place],)) for place in bound_places]
             if key == _EQUALITY
             else [(tuple(bound_places), arguments)]
         )
         calls = []
-        for places, demanded in each:
-            question = _Question(key, places)
-            conclusion = question.atom(demanded)
-            name = f"rif:asked by {before.name}"
-            if places and question not in self.failing:
+        for places, demanded in adornments:
+            demand = _Demand(key, places)
+            conclusion = demand.atom(demanded)
+            name = f"rif:demand of {before.name}"
+            if places and demand not in self.unanswerable:
                 clause = replace(before, name=name, conclusions=(conclusion,), names=literal.names)
-                calls.append(_Call(question, clause))
+                calls.append(_DemandRule(demand, clause))
         return calls
 
     # What is answered
 
-    def _answers(self, question: _Question) -> tuple[list[Clause], list[_Call]]:
-        """The rules for what is asked, with the question in their conditions, and what they ask in turn. No rules if it
-        cannot be asked of one of them."""
+    def _answering_rules(self, demand: _Demand) -> tuple[list[Clause], list[_DemandRule]]:
+        """Returns the demanded rules with the demand in their conditions, and their own demands.
+
+        There are no rules if one of them cannot answer the demand.
+        """
         new_clauses: list[Clause] = []
-        calls: list[_Call] = []
-        for clause in self.late[question.key]:
-            versions = list(self._versions(clause, question))
-            if not versions:
+        calls: list[_DemandRule] = []
+        for clause in self.demanded_rules[demand.key]:
+            variants = list(self._variants(clause, demand))
+            if not variants:
                 return [], []
-            for version, demand in versions:
-                new_clauses.append(version)
-                calls += demand
+            for variant, demand_rules in variants:
+                new_clauses.append(variant)
+                calls += demand_rules
         return new_clauses, calls
 
-    def _versions(self, clause: Clause, question: _Question) -> Iterator[tuple[Clause, list[_Call]]]:
-        """The forms of a rule that answer a question, with what they ask: of an equation one for each side."""
+    def _variants(self, clause: Clause, demand: _Demand) -> Iterator[tuple[Clause, list[_DemandRule]]]:
+        """Yields the variants of a rule that answer a demand, with their own demands. An equation has one for each
+        side.
+        """
         (conclusion,) = clause.conclusions
         arguments = _arguments(conclusion)
-        each = (
-            [(argument,) for argument in arguments if _members(argument)] if question.key == _EQUALITY else [arguments]
+        adornments = (
+            [(argument,) for argument in arguments if _members(argument)] if demand.key == _EQUALITY else [arguments]
         )
-        for demanded in each:
-            version = self._version(clause, question, demanded)
+        for demanded in adornments:
+            version = self._variant(clause, demand, demanded)
             try:
                 calls = self._calls(version)
-            except Unsafe:
+            except UnsafeRule:
                 continue
             if not version.errors:
                 yield version, calls
 
-    def _version(self, clause: Clause, question: _Question, arguments: Sequence[tree.Term]) -> Clause:
-        """A rule with a question in its condition, in which variables stand for what is no argument of a pattern."""
+    def _variant(self, clause: Clause, demand: _Demand, arguments: Sequence[tree.Term]) -> Clause:
+        """Returns a rule with a demand in its condition, in which variables replace arguments that no
+        pattern can have."""
         names = dict(clause.names)
         simple: list[tree.Term] = []
-        equations: list[Leaf] = []
+        equations: list[AtomicFormula] = []
         for term in arguments:
             if isinstance(term, tree.Var | tree.Const):
                 simple.append(term)
@@ -266,15 +303,15 @@ class _Asking:
                 names[variable.name] = variable
                 simple.append(tree.Var(variable.name))
                 equations.append(tree.Equal(simple[-1], term, origin=term.origin))
-        more = tuple(Literal(formula, names) for formula in (question.atom(simple), *equations))
+        more = tuple(Literal(formula, names) for formula in (demand.atom(simple), *equations))
         unless: tuple[Literal, ...] = ()
-        if len(question.places) == question.key[1] and self._given(question.key):
-            unless = (Literal(tree.Atom(_given(question.key), tuple(simple)), names),)
+        if len(demand.places) == demand.key[1] and self._original_facts(demand.key):
+            unless = (Literal(tree.Atom(_original_relation(demand.key), tuple(simple)), names),)
         return replace(clause, conjunction=(*more, *clause.conjunction), names=names, unless=unless, problem=None)
 
-    def _given(self, key: _Key) -> list[Clause]:
-        """Clauses that put down the facts of a relation that a program is written with; none where equations give more
-        of them."""
+    def _original_facts(self, key: _RelationKey) -> list[Clause]:
+        """Returns clauses that mark the facts that the program states. There are none if equations derive
+        more facts."""
         if self.equality:
             return []
         facts = [
@@ -284,17 +321,17 @@ class _Asking:
             for conclusion in clause.conclusions
         ]
         return [
-            replace(clause, conclusions=(tree.Atom(_given(key), _arguments(conclusion)),), origin=None)
+            replace(clause, conclusions=(tree.Atom(_original_relation(key), _arguments(conclusion)),), origin=None)
             for clause, conclusion in facts
             if _key(clause, conclusion) == key
         ]
 
 
-def _key(clause: Clause, formula: tree.Node) -> _Key | None:
-    """What a formula reads or concludes, if it can be asked."""
+def _key(clause: Clause, formula: tree.Node) -> _RelationKey | None:
+    """Returns the relation that a formula reads or concludes, if it can be demanded."""
     match formula:
         case tree.Atom():
-            return named(clause.constants.term(formula.op), formula.names), len(formula.arguments)
+            return with_argument_names(clause.constants.term(formula.op), formula.names), len(formula.arguments)
         case tree.Equal():
             return _EQUALITY
         case _:
@@ -302,32 +339,34 @@ def _key(clause: Clause, formula: tree.Node) -> _Key | None:
 
 
 _EQUALITY = (EQUAL, 2)
-_OF_TERMS = _Question(_EQUALITY, (0,))
-"""What a term is equal to."""
+_OF_TERMS = _Demand(_EQUALITY, (0,))
+"""The demand for all terms that are equal to a term."""
 
 
 def _arguments(formula: tree.Node) -> tuple[tree.Term, ...]:
     if isinstance(formula, tree.Equal):
         return (formula.left, formula.right)
     assert isinstance(formula, tree.Atom)
-    return ordered(formula)
+    return ordered_arguments(formula)
 
 
-def _given(key: _Key) -> tree.Const:
-    return tree.Const(GIVEN + key[0][1:-1], tree.IRI)
+def _original_relation(key: _RelationKey) -> tree.Const:
+    return tree.Const(ORIGINAL_FACT + key[0][1:-1], tree.IRI)
 
 
 # Equations
 
 
-def _flat(clause: Clause) -> Clause:
-    """The clause, with an error where it looks into terms within terms: there might be others that are equal to them,
-    and have not been made."""
+def _reject_nested_terms(clause: Clause) -> Clause:
+    """Returns the clause, with an error if it matches terms with variables inside of terms.
+
+    Other terms might be equal to the inner ones without having been constructed.
+    """
     read = [literal.formula for literal in clause.conjunction if not isinstance(literal.formula, tree.External)]
     for formula in (*read, *(literal for literal in clause.conclusions if isinstance(literal, tree.Equal))):
         for term in filter(_is_nested, tree.parts(formula, outside=False)):
             hint = "name the inner one: `And(p(f(?y)) ?y = g(?x))` instead of `p(f(g(?x)))`"
-            message = "terms with variables within terms cannot be looked for where equations have to be asked for"
+            message = "terms with variables within terms cannot be matched where equations are derived on demand"
             return replace(clause, problem=TranslatorError(message, term.origin, hint))
     return clause
 
@@ -338,7 +377,7 @@ def _is_nested(term: tree.Node) -> bool:
 
 
 def _members(term: tree.Node) -> tuple[tree.Term, ...]:
-    """What a term is built of."""
+    """Returns the arguments of a compound term."""
     match term:
         case tree.Expr(arguments=arguments):
             return arguments
@@ -352,7 +391,7 @@ def _members(term: tree.Node) -> tuple[tree.Term, ...]:
 
 
 def _is_endless(clause: Clause) -> bool:
-    """Whether a rule concludes another fact of the one fact that it reads, over and over, and nothing ends that."""
+    """Returns whether a rule derives a further fact from the one fact that it reads, without end."""
     if len(clause.conclusions) != 1 or len(clause.conjunction) != 1:
         return False
     (conclusion,), (literal,) = clause.conclusions, clause.conjunction
@@ -364,7 +403,7 @@ def _is_endless(clause: Clause) -> bool:
     names = [part.name for part in tree.parts(read) if isinstance(part, tree.Var)]
     if len(set(names)) < len(names):
         return False
-    pairs = list(zip(ordered(read), ordered(conclusion), strict=True))
+    pairs = list(zip(ordered_arguments(read), ordered_arguments(conclusion), strict=True))
     grown = [pair for pair in pairs if _grows(*pair) or _shifts(*pair) or _shifts(*reversed(pair))]
     return bool(grown) and all(
         pair in grown or (pair[0] == pair[1] and isinstance(pair[0], tree.Var)) for pair in pairs
@@ -372,7 +411,7 @@ def _is_endless(clause: Clause) -> bool:
 
 
 def _grows(old: tree.Term, new: tree.Term) -> bool:
-    """Whether a term is built of another one, which is a variable."""
+    """Returns whether a term is constructed from another one, which is a variable."""
     built = isinstance(new, tree.Expr | tree.List) and not any(
         isinstance(node, tree.External) for node in tree.parts(new)
     )
@@ -383,7 +422,7 @@ _EXACT = (XSD + "integer", XSD + "decimal")
 
 
 def _shifts(variable: tree.Term, computed: tree.Term) -> bool:
-    """Whether a term is a variable plus or minus an exact number other than 0."""
+    """Returns whether a term is a variable plus or minus an exact number other than 0."""
     if not (isinstance(variable, tree.Var) and isinstance(computed, tree.External)):
         return False
     content = computed.content

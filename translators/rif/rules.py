@@ -1,4 +1,4 @@
-"""The rules of RIF documents as systems: conditions as bodies, conclusions as what they make."""
+"""The rules of RIF documents as systems."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from squall.errors import Origin, SquallError, TranslatorWarning, single_errors
 from squall.lexers.rif import tree
 from squall.model import AtomPattern, Construct, System, Variable
 from squall.translators.rif import entailment, equality, magic_sets
-from squall.translators.rif.arguments import lifted, replacements
+from squall.translators.rif.arguments import lift_externals, replacements
 from squall.translators.rif.clauses import Clause
-from squall.translators.rif.conditions import Fresh, Literal, alternatives
-from squall.translators.rif.direct import of_individuals
+from squall.translators.rif.conditions import FreshVariables, Literal, alternatives
+from squall.translators.rif.direct import restrict_to_individuals
 from squall.translators.rif.entailment import DIRECT
 from squall.translators.rif.imports import Closure
-from squall.translators.rif.terms import SUBCLASS, Constants, key_of
+from squall.translators.rif.terms import SUBCLASS, Constants, document_key
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """A rule of a document: what it is called, its variables, conclusions, and its condition, if it has one."""
+    """A rule of a document: its name, variables, conclusions and optional condition."""
 
     name: str
     variables: tuple[tree.Var, ...]
@@ -32,7 +32,7 @@ class _Rule:
 
 
 class Rules:
-    """The systems of all rules, and of what the use of ``##`` and ``=`` and the profile of imported data entail."""
+    """The systems of all rules, and of the entailments of ``##``, ``=`` and the profile of imported data."""
 
     def __init__(self, closure: Closure, errors: list[SquallError]) -> None:
         self.closure = closure
@@ -45,11 +45,13 @@ class Rules:
         )
 
     def systems(self) -> list[System]:
-        """One system for each rule and alternative of its condition, and those by which rules are asked; errors and
-        warnings are gathered."""
-        transformed, errors = self._asked(equations=False)
+        """Returns one system for each rule and alternative of its condition, and the rules that derive demands.
+
+        Errors and warnings are recorded.
+        """
+        transformed, errors = self._transform(equations=False)
         if transformed.equations:
-            transformed, errors = self._asked(equations=True)
+            transformed, errors = self._transform(equations=True)
         self.errors += errors
         self.errors += {str(error): error for clause in transformed.clauses for error in clause.errors}.values()
         self.warnings += transformed.warnings
@@ -61,26 +63,32 @@ class Rules:
             systems += entailment.subclasses()
         return [*systems, *equality.systems(systems, transformed.equations)] if self.equality else systems
 
-    def _asked(self, equations: bool) -> tuple[magic_sets.Asked, list[SquallError]]:
-        """All clauses, and errors of which there are none. equations: whether rules are asked for equations."""
+    def _transform(self, equations: bool) -> tuple[magic_sets.DemandResult, list[SquallError]]:
+        """Returns all clauses, and errors of rules without clauses.
+
+        Args:
+            equations: Whether equations are demanded.
+        """
         clauses: list[Clause] = []
         errors: list[SquallError] = []
         for rule in self.rules:
             try:
-                rule_clauses = (clause for clause in self._clauses(rule, equations) if clause.body.possible)
-                clauses += map(of_individuals, rule_clauses) if self.closure.profile == DIRECT else rule_clauses
+                rule_clauses = (clause for clause in self._clauses(rule, equations) if clause.body.is_satisfiable)
+                clauses += (
+                    map(restrict_to_individuals, rule_clauses) if self.closure.profile == DIRECT else rule_clauses
+                )
             except SquallError as error:
                 errors += single_errors(error)
-        return magic_sets.asked(clauses, self.equality), errors
+        return magic_sets.demand_transformation(clauses, self.equality), errors
 
     def _clauses(self, rule: _Rule, equations: bool) -> Iterator[Clause]:
         names = {variable.name: Variable(variable.name) for variable in rule.variables}
-        fresh = Fresh()
+        fresh = FreshVariables()
         conjunctions: list[tuple[Literal, ...]] = [()]
         if rule.condition is not None:
             conjunctions = alternatives(rule.condition, names, fresh, self.equality)
         conclusions, names, computed = (
-            lifted(rule.conclusions, names, fresh) if self.equality else (rule.conclusions, names, ())
+            lift_externals(rule.conclusions, names, fresh) if self.equality else (rule.conclusions, names, ())
         )
         for conjunction in conjunctions:
             clause = Clause(
@@ -106,7 +114,7 @@ def _relations(system: System) -> set[str]:
 
 
 def _rules(document: tree.Document) -> Iterator[_Rule]:
-    constants = Constants(key_of(document))
+    constants = Constants(document_key(document))
     for number, sentence in enumerate(_sentences(document.group), 1):
         variables: tuple[tree.Var, ...] = ()
         name = _name(sentence)

@@ -1,4 +1,4 @@
-"""Terms of RIF as terms, slots and expressions of a system."""
+"""RIF terms as slots, terms and expressions of a system."""
 
 from __future__ import annotations
 
@@ -17,36 +17,44 @@ from squall.lexers.rif import tree
 from squall.model import Call, Variable
 from squall.rdf import RDF, Term, iri, is_literal, literal
 from squall.rdf.compounds import LIST
-from squall.translators.common import Built, Part
+from squall.translators.common import CompoundTerm, TermPattern
 
-OWN = "urn:x-squall:rif:"
+NAMESPACE = "urn:x-squall:rif:"
 TYPE = iri(RDF + "type")
-SUBCLASS = iri(OWN + "subclass")
+SUBCLASS = iri(NAMESPACE + "subclass")
 """The relation of ``##``."""
-EQUAL = iri(OWN + "equal")
-"""The relation of ``=`` where rules conclude it: symmetric and transitive, over what is in an equation."""
-PART = iri(OWN + "part")
-"""The relation of a term and a compound of which it is an argument, where rules conclude ``=``."""
-INCONSISTENT = iri(OWN + "inconsistent")
-"""The relation that rules conclude of what ends the run, so that nothing is ever in it."""
-UNDECIDED = iri(OWN + "undecided")
-"""The relation of a class that is a union, and of what is in it and, by the rules, in none of its classes."""
-ASKED, GIVEN = OWN + "asked:", OWN + "given:"
-"""What the names of relations begin with in which it is put down what is asked of a relation, and which of its facts
-are written in the program (`squall.translators.rif.magic_sets`)."""
-ASKED_TERM = iri(ASKED + "term")
-"""The relation of the terms of which it is asked what they are equal to."""
+EQUAL = iri(NAMESPACE + "equal")
+"""The relation of ``=`` if rules conclude it: symmetric and transitive, over the terms of equations."""
+PART = iri(NAMESPACE + "part")
+"""The relation of a term and a compound that contains it as an argument, if rules conclude ``=``."""
+INCONSISTENT = iri(NAMESPACE + "inconsistent")
+"""The relation of rules that end the run. It never has a fact."""
+UNDECIDED = iri(NAMESPACE + "undecided")
+"""The relation of a class that is a union, and of its instances that by the rules are in none of its classes."""
+DEMAND, ORIGINAL_FACT = NAMESPACE + "demand:", NAMESPACE + "original:"
+"""The prefixes of the relations of demands, and of facts that the program states
+(`squall.translators.rif.magic_sets`)."""
+DEMANDED_TERM = iri(DEMAND + "term")
+"""The relation of the terms for which equal terms are demanded."""
 LANGUAGE = "rif"
 
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants of a document. key: tells its local ones from those of other documents."""
+    """The constants of a document.
+
+    Attributes:
+        key: Distinguishes its local constants from those of other documents.
+    """
 
     key: str
 
     def term(self, constant: tree.Const) -> Term:
-        """The term of a constant. Raises TranslatorError where its form does not belong to its symbol space."""
+        """Returns the term of a constant.
+
+        Raises:
+            TranslatorError: Its lexical form is not in its symbol space.
+        """
         lexical, space = constant.lexical, constant.space
         if space == tree.IRI:
             return iri(quote(lexical, safe=_IN_IRIS))
@@ -67,21 +75,25 @@ class Constants:
 _IN_IRIS = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '<>"{}|^`\\')
 
 
-def key_of(document: tree.Document) -> str:
-    """What tells a document from others: a digest of its text, so that equal documents are equal wherever they lie."""
+def document_key(document: tree.Document) -> str:
+    """Returns a digest of the text of a document. Equal documents are equal wherever they are stored."""
     return blake2b(str(document).encode(), digest_size=8).hexdigest()
 
 
-def named(relation: Term, names: Sequence[str]) -> Term:
-    """The relation or function with named arguments: another one for each set of names."""
+def with_argument_names(relation: Term, names: Sequence[str]) -> Term:
+    """Returns the relation or function with named arguments: another one for each set of names."""
     if not names:
         return relation
     name_list = ",".join(quote(name, safe="") for name in sorted(names))
-    return iri(f"{OWN}named:{name_list}:{relation[1:-1]}")
+    return iri(f"{NAMESPACE}named:{name_list}:{relation[1:-1]}")
 
 
-def ordered(part: tree.Atom | tree.Expr) -> tuple[tree.Term, ...]:
-    """The arguments: named ones in the order of their names. Raises TranslatorError where a name occurs twice."""
+def ordered_arguments(part: tree.Atom | tree.Expr) -> tuple[tree.Term, ...]:
+    """Returns the arguments. Named ones are in the order of their names.
+
+    Raises:
+        TranslatorError: A name occurs twice.
+    """
     if not part.names:
         return part.arguments
     if len(set(part.names)) < len(part.names):
@@ -92,19 +104,26 @@ def ordered(part: tree.Atom | tree.Expr) -> tuple[tree.Term, ...]:
 
 
 def is_hidden(relation: Term) -> bool:
-    """Whether a relation is one that rules read, and that is no part of an answer."""
-    return relation in (SUBCLASS, EQUAL, PART, UNDECIDED) or relation[1:].startswith((ASKED, GIVEN))
+    """Returns whether rules read a relation that is no part of an answer."""
+    return relation in (SUBCLASS, EQUAL, PART, UNDECIDED) or relation[1:].startswith((DEMAND, ORIGINAL_FACT))
 
 
 class Terms:
-    """Makes parts of terms: slots, compounds, calls."""
+    """Translates terms to slots, compound terms and calls."""
 
     def __init__(self, constants: Constants, variables: Mapping[str, Variable]) -> None:
         self.constants = constants
         self.variables = variables
 
-    def part(self, term: tree.Term, outside: Callable[[tree.External], Part] | None = None) -> Part:
-        """The part of a term. outside: what to put in the place of a call of an external function."""
+    def term_pattern(
+        self, term: tree.Term, outside: Callable[[tree.External], TermPattern] | None = None
+    ) -> TermPattern:
+        """Returns the slot, compound term or call of a term.
+
+        Args:
+            term: The term.
+            outside: Returns the replacement for a call of an external function.
+        """
         match term:
             case tree.Const():
                 return self.constants.term(term)
@@ -114,21 +133,27 @@ class Terms:
                     raise TranslatorError(f"the variable `?{name}` is not declared", term.origin, hint)
                 return self.variables[name]
             case tree.Expr(op=op):
-                arguments = tuple(self.part(argument, outside) for argument in ordered(term))
-                return Built(named(self.constants.term(op), term.names), arguments)
+                arguments = tuple(self.term_pattern(argument, outside) for argument in ordered_arguments(term))
+                return CompoundTerm(with_argument_names(self.constants.term(op), term.names), arguments)
             case tree.List(items=items, rest=None):
-                return Built(LIST, tuple(self.part(item, outside) for item in items))
+                return CompoundTerm(LIST, tuple(self.term_pattern(item, outside) for item in items))
             case tree.List(items=items, rest=rest):
                 assert rest is not None
-                return Built(LIST, tuple(self.part(item, outside) for item in items), self.part(rest, outside))
+                return CompoundTerm(
+                    LIST, tuple(self.term_pattern(item, outside) for item in items), self.term_pattern(rest, outside)
+                )
             case tree.External():
                 return outside(term) if outside else self.call(term)
 
     def call(self, external: tree.External) -> Call:
-        """The call of an external function or predicate. Raises TranslatorError where there is none like that."""
+        """Returns the call of an external function or predicate.
+
+        Raises:
+            TranslatorError: There is no such function.
+        """
         content = external.content
-        function = _found(content, self.constants.term(content.op), isinstance(content, tree.Atom))
-        arguments = tuple(made_of(self.part(argument)) for argument in content.arguments)
+        function = _external_function(content, self.constants.term(content.op), isinstance(content, tree.Atom))
+        arguments = tuple(expression_of(self.term_pattern(argument)) for argument in content.arguments)
         constants = [argument if isinstance(argument, str) else None for argument in arguments]
         problem = function.check(*constants) if function.check else None
         if problem:
@@ -136,27 +161,27 @@ class Terms:
         return Call(function.iri, arguments, content.origin)
 
 
-def made_of(part: Part) -> Term | Variable | Call:
-    """A part as an expression, however deep it is nested: it is no term that a rule makes."""
+def expression_of(part: TermPattern) -> Term | Variable | Call:
+    """Returns a term as an expression, without a nesting limit, since no rule concludes it."""
     from squall.translators.common import expression
 
     return expression(part)
 
 
 def builtin(content: tree.Atom | tree.Expr, name: Term) -> Builtin | None:
-    """The built-in that is called, if the language knows it by this name."""
+    """Returns the built-in that is called, if the language knows it by this name."""
     return functions.builtins(LANGUAGE).get(name[1:-1])
 
 
-def short(name: str) -> str:
-    """The name of a built-in by the prefix that it usually has."""
+def prefixed_name(name: str) -> str:
+    """Returns the name of a built-in with its usual prefix."""
     prefixes = (
         f"{prefix}:{name.removeprefix(space)}" for prefix, space in tree.PREFIXES.items() if name.startswith(space)
     )
     return next(prefixes, name)
 
 
-def _found(content: tree.Atom | tree.Expr, name: Term, truth: bool) -> Function:
+def _external_function(content: tree.Atom | tree.Expr, name: Term, truth: bool) -> Function:
     builtins = functions.builtins(LANGUAGE)
     spelled = builtins.get(name[1:-1])
     target = name[1:-1] if spelled is None else (spelled.test if truth else None) or name[1:-1]
@@ -165,7 +190,10 @@ def _found(content: tree.Atom | tree.Expr, name: Term, truth: bool) -> Function:
     try:
         function = functions.lookup(target)
     except PluginError as error:
-        hint = did_you_mean(short(name[1:-1]), [short(builtin_iri) for builtin_iri in builtins]) or error.hint
+        hint = (
+            did_you_mean(prefixed_name(name[1:-1]), [prefixed_name(builtin_iri) for builtin_iri in builtins])
+            or error.hint
+        )
         kind = "predicate" if truth else "function"
         raise TranslatorError(f"there is no external {kind} {name}", content.origin, hint) from error
     if function.truth != truth:

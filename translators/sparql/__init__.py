@@ -1,6 +1,6 @@
-"""SPARQL 1.1, C-SPARQL, RSP-QL, CQELS-QL and SPARQLStream to a Translated Production System.
+"""The translator of SPARQL 1.1, C-SPARQL, RSP-QL, CQELS-QL and SPARQLStream.
 
-Source: SPARQL 1.1 Query, section 18; SPARQL 1.1 Update, section 3; for streams see `datasets` and `outputs`.
+Sources: SPARQL 1.1 Query, section 18; SPARQL 1.1 Update, section 3; for streams see `datasets` and `outputs`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ from squall.lexers.sparql import tree as q
 from squall.model import Document, Insert, Stream, System
 from squall.rdf import iri_text, is_iri
 from squall.translators.sparql.datasets import clauses, of_query
-from squall.translators.sparql.outputs import told
+from squall.translators.sparql.outputs import output_of
 from squall.translators.sparql.state import Notes, State
 from squall.translators.sparql.updates import Updates
 
 
 def translator(program: q.Program) -> System:
-    """Translates a SPARQL program to a system: a subsystem for each query, operation and helper rule.
+    """Translates a SPARQL program to a system with a subsystem for each query, operation and helper rule.
 
-    A registered query is known by its name, others by that of the program, or of several by their position. Raises
-    TranslatorError, or Errors with all of the program's errors.
+    A registered query is named by its registration. Others are named ``query`` or ``update``, with their position if
+    there are several.
+
+    Raises:
+        TranslatorError: The program cannot be translated.
+        Errors: There are several errors. All of a program's errors are raised at once.
     """
     notes = Notes()
     if not program.statements:
@@ -41,7 +45,7 @@ def translator(program: q.Program) -> System:
 
 
 def _translated(statement: q.Statement, name: str, notes: Notes) -> list[System]:
-    """The rules of a statement; those of a query as one system, which has an answer of its own."""
+    """Returns the rules of a statement. Those of a query form one system, which has its own output."""
     state = State(notes, str(statement), statement.base)
     updates = Updates(state)
     body = statement.body
@@ -49,7 +53,7 @@ def _translated(statement: q.Statement, name: str, notes: Notes) -> list[System]
         rules = updates.operation(body, name)
         return [*_relations(state), *rules]
     systems = updates.query(body, name, of_query(body, notes))
-    spec = told(statement)
+    spec = output_of(statement)
     stream = name if spec.is_stream else ""
     return [
         System(name, subsystems=(*_relations(state), *systems), output=spec.output, report=spec.report, stream=stream)
@@ -61,8 +65,9 @@ def _relations(state: State) -> Iterator[System]:
 
 
 def _documents(program: q.Program, rules: Iterable[System]) -> tuple[Document, ...]:
-    """The graphs that the data sets of queries name, but for those that updates write. Updates name those that are
-    there."""
+    """Returns the graphs in the datasets of queries, except for those that updates write. Updates refer to existing
+    graphs.
+    """
     written_graphs = {
         consequence.graph for rule in rules for consequence in rule.consequences if isinstance(consequence, Insert)
     }
@@ -76,7 +81,7 @@ def _documents(program: q.Program, rules: Iterable[System]) -> tuple[Document, .
 
 
 def _streams(program: q.Program) -> tuple[Stream, ...]:
-    """The streams over which queries are."""
+    """Returns the streams that queries read."""
     streams: dict[Stream, None] = {}
     for statement in program.statements:
         for clause in clauses(statement):

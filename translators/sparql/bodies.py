@@ -1,4 +1,4 @@
-"""A system in the making: what is joined so far, and the predicates that come after."""
+"""A system under construction: its joinables so far, and the predicates that follow them."""
 
 from __future__ import annotations
 
@@ -27,17 +27,23 @@ from squall.model import (
     variables,
     visible,
 )
-from squall.translators.sparql.datasets import Reads
+from squall.translators.sparql.datasets import ActiveDataset
 
-NOTHING = Filter(Call(EBV.iri, (FALSE,)))
-"""A test that no solution passes."""
+FALSE_FILTER = Filter(Call(EBV.iri, (FALSE,)))
+"""A filter that drops every solution."""
 
 
 class Body:
-    """The body of a system whose patterns read the same. sides: where it stands for pairs of solutions, the bodies of
-    which these are."""
+    """The body of a system whose patterns read the same dataset.
 
-    def __init__(self, reads: Reads, parts: Iterable[Joinable] = (), sides: tuple[Body, Body] | None = None) -> None:
+    Attributes:
+        reads: The dataset.
+        sides: The two bodies of an OPTIONAL, if the body stands for pairs of their solutions.
+    """
+
+    def __init__(
+        self, reads: ActiveDataset, parts: Iterable[Joinable] = (), sides: tuple[Body, Body] | None = None
+    ) -> None:
         self.reads = reads
         self.sides = sides
         self.joinables: list[Joinable] = []
@@ -46,10 +52,10 @@ class Body:
             self.join(part)
 
     def join(self, part: Joinable) -> None:
-        """Joins one thing more. What has predicates already becomes a part, so that they stay in front of the join."""
+        """Joins a joinable. A body with predicates becomes a part first, so that they apply before the join."""
         if self.predicates:
             self.joinables, self.predicates = [self.system()], []
-        if not isinstance(part, System) or not self._may_hold(part):
+        if not isinstance(part, System) or not self._can_inline(part):
             self.joinables.append(part)
         elif not part.predicates or not self.joinables:
             self.joinables += part.joinables
@@ -57,46 +63,44 @@ class Body:
         else:
             self.joinables.append(part)
 
-    def _may_hold(self, part: System) -> bool:
-        """Whether what a part says means the same where it is written out here."""
+    def _can_inline(self, part: System) -> bool:
+        """Returns whether a part means the same if its contents are copied into this body."""
         plain = part == System(sources=part.sources, joinables=part.joinables, predicates=part.predicates)
         return plain and (part.sources == self.reads.sources or not _has_patterns(part))
 
     def add(self, *predicates: Predicate) -> None:
-        """Applies predicates to what is there so far."""
+        """Applies predicates to the solutions so far."""
         self.predicates += predicates
 
     def fail(self) -> None:
-        """Leaves no solution."""
-        self.add(NOTHING)
+        """Drops all solutions."""
+        self.add(FALSE_FILTER)
 
-    def ground(self) -> None:
-        """Where patterns are over each graph, lets there be a solution for each graph, if none is said to be in one
-        yet."""
+    def bind_graph(self) -> None:
+        """Binds the graph variable of patterns over each graph, if no pattern does so yet."""
         graph = self.reads.graph
         if graph is not None and graph not in self.variables:
             self.join(graph_names(graph, self.reads.sources))
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """The variables of the solutions so far, blank nodes among them."""
+        """The variables of the solutions so far, including blank nodes."""
         return visible(self.system())
 
     @property
-    def sure(self) -> frozenset[Variable]:
-        """Variables that are bound in all solutions so far, as far as patterns tell."""
-        return sure(self.system())
+    def always_bound(self) -> frozenset[Variable]:
+        """The variables that patterns bind in all solutions so far."""
+        return always_bound(self.system())
 
     @property
     def solution(self) -> tuple[Variable, ...]:
-        """The variables that tell one solution from another: what is computed from others does not, nor do names that
-        the translation made up."""
+        """The variables that identify a solution. They exclude computed variables, and variables of the translator."""
         other_predicates = tuple(part for part in self.predicates if not isinstance(part, Bind))
         names = visible(replace(self.system(), predicates=other_predicates))
-        return tuple(name for name in names if " " not in name.name or name in self.reads.place)
+        return tuple(name for name in names if " " not in name.name or name in self.reads.graph_key)
 
     def system(self, consequences: Iterable[Consequence] = (), name: str = "", origin: Origin | None = None) -> System:
-        """What is there so far, as a system."""
+        """Returns the body as a system."""
         ends = tuple(consequences)
         if len(self.joinables) == 1 and not self.predicates:
             (alone,) = self.joinables
@@ -106,24 +110,24 @@ class Body:
         return System(name, self.reads.sources, *parts, consequences=ends, origin=origin)
 
     def branch(self, variables: Iterable[Variable]) -> System:
-        """What is there so far, as a part that shows these variables alone."""
+        """Returns the body as a part that projects these variables."""
         return replace(self.system(), consequences=(Select(tuple(dict.fromkeys(variables))),))
 
 
-def sure(part: Joinable) -> frozenset[Variable]:
-    """Variables of a part, as it is seen from outside, that patterns bind in each of its solutions."""
+def always_bound(part: Joinable) -> frozenset[Variable]:
+    """Returns the variables of a part, as seen from outside, that patterns bind in each of its solutions."""
     match part:
         case System(joinables=joinables, grouping=grouping):
-            bound = frozenset[Variable]().union(*map(sure, joinables))
+            bound = frozenset[Variable]().union(*map(always_bound, joinables))
             return bound.intersection(visible(part) if grouping is None else grouping.keys)
         case Union(branches=branches):
-            return frozenset.intersection(*map(sure, branches))
+            return frozenset.intersection(*map(always_bound, branches))
         case _:
             return frozenset(variables(part))
 
 
 def _has_patterns(part: System) -> bool:
-    """Whether patterns read the sources of this part itself."""
+    """Returns whether patterns read the sources of this part itself."""
     absent = [
         inner_joinable
         for predicate in part.predicates
@@ -134,7 +138,7 @@ def _has_patterns(part: System) -> bool:
 
 
 def graph_names(graph: Variable, sources: tuple[Source, ...]) -> System:
-    """The names of all graphs of some sources, each once."""
+    """Returns a part with the names of all graphs of some sources, each once."""
     pattern = AtomPattern(GRAPH, (graph, *_TRIPLE))
     return System(sources=sources, joinables=(pattern,), distinct=True, consequences=(Select((graph,)),))
 
@@ -143,5 +147,5 @@ _TRIPLE = tuple(Variable(f"graph {part}") for part in ("subject", "predicate", "
 
 
 def empty(variables: Iterable[Variable]) -> System:
-    """A part without solutions."""
-    return System(predicates=(NOTHING,), consequences=(Select(tuple(variables)),))
+    """Returns a part without solutions."""
+    return System(predicates=(FALSE_FILTER,), consequences=(Select(tuple(variables)),))

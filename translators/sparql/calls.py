@@ -1,7 +1,7 @@
-"""How a translator composes the expressions of SPARQL: calls by name, calls by IRI, conditions, scopes.
+"""Construction of SPARQL expressions: calls by name, calls by IRI, conditions, and scopes.
 
-An expression that is used as a *value* consists of functions that give terms, and None for an error; one that is used
-as a *condition* (FILTER, HAVING, the condition of an OPTIONAL) is a test, for which an error is as good as false.
+An expression that is used as a *value* consists of functions that return terms, and None for an error. One that is used
+as a *condition* (FILTER, HAVING, the condition of an OPTIONAL) is a test, in which an error is false.
 """
 
 from __future__ import annotations
@@ -28,11 +28,16 @@ def call(
     scope: Sequence[Expression] = (),
     origin: Origin | None = None,
 ) -> Call:
-    """The value of a function or operator by its name in upper case (``STRLEN``, ``NOT IN``, ``+`` with one argument
-    or two).
+    """Returns the value of a function or operator by its name in upper case (``STRLEN``, ``NOT IN``, ``+``).
 
-    scope: see `scope`; of RAND, UUID, STRUUID and BNODE. IRI and URI take the base IRI as a second argument, if there
-    is one. Raises KeyError where there is no such name.
+    Args:
+        name: The name. ``+`` and ``-`` take one or two arguments.
+        arguments: The arguments. IRI and URI take the base IRI as a second argument, if there is one.
+        scope: The scope of RAND, UUID, STRUUID and BNODE (see `scope`).
+        origin: The place of the call.
+
+    Raises:
+        KeyError: There is no such name.
     """
     builtin = builtins(LANGUAGE)[f"unary {name}" if name in _SIGNS and len(arguments) == 1 else name]
     mode = builtin.modes[min(len(arguments) - builtin.least, len(builtin.modes) - 1)]
@@ -40,23 +45,24 @@ def call(
 
 
 def by_iri(iri: str, arguments: Sequence[Expression] = (), *, origin: Origin | None = None) -> Call:
-    """The value of a function by its IRI without brackets: a cast, a function of XPath's, one of the user's own.
+    """Returns the value of a function by its IRI without brackets: a cast, a function of XPath, or a user's function.
 
-    Raises PluginError where there is none.
+    Raises:
+        PluginError: There is no such function.
     """
     call = Call(iri, tuple(map(value, arguments)), origin)
     return Call(BOOLEAN_OF.iri, (call,), origin) if lookup(iri).truth else call
 
 
 def value(expression: Expression) -> Expression:
-    """The expression as a value: of a test, the boolean that says what it says."""
+    """Returns the expression as a value. The value of a test is its boolean."""
     if isinstance(expression, Call) and lookup(expression.function).truth:
         return Call(BOOLEAN_OF.iri, (expression,), expression.origin)
     return expression
 
 
 def condition(expression: Expression) -> Call:
-    """The expression as a condition: true where its effective boolean value is."""
+    """Returns the expression as a condition, which is its effective boolean value."""
     if not isinstance(expression, Call):
         return Call(EBV.iri, (expression,))
     if lookup(expression.function).truth:
@@ -71,7 +77,7 @@ def condition(expression: Expression) -> Call:
 
 
 def all_of(conditions: Sequence[Call]) -> Call | None:
-    """The condition that all of these hold; None if there are none."""
+    """Returns the conjunction of the conditions, or None if there are none."""
     if len(conditions) < 2:
         return conditions[0] if conditions else None
     return condition(call("&&", conditions))
@@ -79,19 +85,21 @@ def all_of(conditions: Sequence[Call]) -> Call | None:
 
 @cache
 def _tests() -> dict[str, str]:
-    """The tests by the functions for which they stand."""
+    """Returns the tests by the functions that they replace."""
     return {builtin.modes[0].function: builtin.test for builtin in builtins(LANGUAGE).values() if builtin.test}
 
 
 def scope(key: str, variables: Sequence[Variable]) -> tuple[Expression, ...]:
-    """What makes a value new for each solution: a key, and what the variables are bound to.
+    """Returns the arguments by which a function gives a new value for each solution.
 
-    key: tells the call from all others of the program; for ``BNODE(label)`` the query or group in which equal labels
-    mean equal nodes. variables: those of the solution, always in the same order.
+    Args:
+        key: Identifies the call in the program. For ``BNODE(label)`` it identifies the query or group in which equal
+            labels mean equal nodes.
+        variables: The variables of the solution, always in the same order.
     """
     return (literal(key), *variables)
 
 
 def solution(variables: Sequence[Variable]) -> Call:
-    """An expression that is different for different solutions: ``COUNT(DISTINCT *)`` is that of this one."""
+    """Returns an expression that differs between solutions: ``COUNT(DISTINCT *)`` counts its values."""
     return Call(SOLUTION.iri, tuple(variables))

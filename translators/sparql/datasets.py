@@ -1,7 +1,7 @@
-"""What the patterns of a query read: its data set, of graphs, streams through windows, and documents.
+"""The datasets of queries: graphs, streams with windows, and documents.
 
-Source: SPARQL 1.1 Query, section 13; Barbieri et al., "C-SPARQL: a continuous query language for RDF data streams"
-(IJSC 4(1), 2010); RSP-QL as the W3C RDF Stream Processing Community Group has it.
+Sources: SPARQL 1.1 Query, section 13; Barbieri et al., "C-SPARQL: a continuous query language for RDF data streams"
+(IJSC 4(1), 2010); RSP-QL by the W3C RDF Stream Processing Community Group.
 """
 
 from __future__ import annotations
@@ -17,86 +17,89 @@ from squall.rdf import Term, iri_text
 from squall.translators.sparql.state import Notes
 
 Windowing = q.FromStream | q.FromWindow | q.StreamWindow
-"""What has a window in brackets."""
+"""The elements that have a window in brackets."""
 
 DEFAULT = Source(sparql_dataset=True)
-"""The default graph of a query that says nothing of its data set: all streams, what rules derive, and static data that
-are in no named graph."""
+"""The default graph of a query without dataset clauses: all streams, derived facts, and static data in no
+named graph."""
 BACKGROUND = Source("", EMPTY, sparql_dataset=True)
-"""What rules derive, and static data that belong to no stream: a part of every default graph."""
+"""Derived facts, and static data that belong to no stream: a part of every default graph."""
 
 
 @dataclass(frozen=True)
-class Reads:
-    """What patterns read at some place of a query.
+class ActiveDataset:
+    """The dataset that patterns read at some point of a query, with its active graph.
 
-    sources: their default graph, the union of these. graphs: the named graphs; None: any that is named, where a query
-    says nothing of its data set. holding: what may have further named graphs in it, which count if `graphs` has none of
-    their name. windows: the named windows (RSP-QL). known: variables that have a value already, in EXISTS. graph: what
-    holds the name of the graph, where the patterns are over each of all that there are.
+    Attributes:
+        sources: The active graph, as a union of sources.
+        graphs: The named graphs. None means any named graph, if the query has no dataset clauses.
+        graph_sources: The sources that may contain further named graphs, for names that are not in `graphs`.
+        windows: The named windows (RSP-QL).
+        bound_outside: The variables that are bound outside of an EXISTS.
+        graph: The variable of the graph's name, if the patterns are over each of all graphs.
     """
 
     sources: tuple[Source, ...] = (DEFAULT,)
     graphs: Mapping[Term, Source] | None = None
-    holding: tuple[Source, ...] = ()
+    graph_sources: tuple[Source, ...] = ()
     windows: Mapping[Term, Source] | None = None
-    known: frozenset[Variable] = frozenset()
+    bound_outside: frozenset[Variable] = frozenset()
     graph: Variable | None = None
 
-    def of(self, *sources: Source) -> Reads:
-        """The same data set, seen from a graph of it."""
+    def with_sources(self, *sources: Source) -> ActiveDataset:
+        """Returns the dataset with another active graph."""
         return replace(self, sources=sources, graph=None)
 
-    def of_window(self, source: Source) -> Reads:
-        """The same data set, seen from a window, whose named graphs it has besides."""
-        return replace(self, sources=(source,), holding=(source,), graph=None)
+    def of_window(self, source: Source) -> ActiveDataset:
+        """Returns the dataset with a window as its active graph, and with the window's named graphs."""
+        return replace(self, sources=(source,), graph_sources=(source,), graph=None)
 
-    def of_graph(self, graph: Term) -> Reads | None:
-        """The same data set, seen from the graph of this name; None: it has none."""
+    def of_graph(self, graph: Term) -> ActiveDataset | None:
+        """Returns the dataset with the graph of this name as its active graph, or None if there is none."""
         name = iri_text(graph)
         if self.graphs is None:
-            return self.of(Graph(name))
+            return self.with_sources(Graph(name))
         if graph in self.graphs:
-            return self.of(self.graphs[graph])
+            return self.with_sources(self.graphs[graph])
         return (
-            self.of(*(Graph(name, source.window, within=source.iri) for source in self.holding))
-            if self.holding
+            self.with_sources(*(Graph(name, source.window, within=source.iri) for source in self.graph_sources))
+            if self.graph_sources
             else None
         )
 
     @property
     def every_graph(self) -> tuple[Source, ...]:
-        """All graphs that there are, but for those that the data set names."""
-        inside = tuple(Graphs(source.iri, source.window, only="graphs") for source in self.holding)
+        """All existing graphs, except for those that the dataset names."""
+        inside = tuple(Graphs(source.iri, source.window, only="graphs") for source in self.graph_sources)
         return (Graphs(),) if self.graphs is None else inside
 
-    def of_each(self, graph: Variable, graphs: tuple[Source, ...]) -> Reads:
-        """The same data set, seen from each of these graphs."""
+    def with_graphs(self, graph: Variable, graphs: tuple[Source, ...]) -> ActiveDataset:
+        """Returns the dataset with each of these graphs as its active graph."""
         return replace(self, sources=graphs, graph=graph)
 
     @property
-    def place(self) -> tuple[Variable, ...]:
-        """What tells apart where solutions were found: the variable of the graph, if there is one."""
+    def graph_key(self) -> tuple[Variable, ...]:
+        """The variable that identifies the graph of a solution, if there is one."""
         return () if self.graph is None else (self.graph,)
 
     def pattern(self, subject: Slot, predicate: Slot, object: Slot, origin: Origin | None = None) -> FactPattern:
-        """What finds a triple here."""
+        """Returns the pattern for a triple of the active graph."""
         if self.graph is None:
             return Pattern(subject, predicate, object, exact=True, origin=origin)
         return AtomPattern(GRAPH, (self.graph, subject, predicate, object), exact=True, origin=origin)
 
-    def inside(self, variables: Iterable[Variable]) -> Reads:
-        """The same data set, seen from an EXISTS among these variables."""
-        return replace(self, known=self.known.union(variables))
+    def within_exists(self, variables: Iterable[Variable]) -> ActiveDataset:
+        """Returns the dataset inside of an EXISTS in which these variables are bound."""
+        return replace(self, bound_outside=self.bound_outside.union(variables))
 
     @property
-    def alone(self) -> Reads:
-        """The same data set, seen from what is evaluated by itself, a sub-query: nothing around it is known there."""
-        return replace(self, known=frozenset())
+    def uncorrelated(self) -> ActiveDataset:
+        """The dataset inside of a subquery, which is evaluated by itself."""
+        return replace(self, bound_outside=frozenset())
 
     @property
     def derived(self) -> Source:
-        """Where what rules derive of these is read."""
+        """The source of facts that rules derive from the active graph."""
         return DEFAULT if self.sources == (DEFAULT,) else BACKGROUND
 
     @property
@@ -110,13 +113,13 @@ class Reads:
         )
 
 
-ALL = Reads()
-INSIDE = Reads((BACKGROUND,), {}, (BACKGROUND,))
-"""Around windows of streams: no stream, static data that are in no graph, and the named graphs of static data."""
+ALL = ActiveDataset()
+WITHOUT_STREAMS = ActiveDataset((BACKGROUND,), {}, (BACKGROUND,))
+"""The dataset around stream windows: static data that are in no graph, and the named graphs of static data."""
 
 
 def clauses(statement: q.Statement) -> tuple[q.DatasetClause, ...]:
-    """What a statement says of its data set."""
+    """Returns the dataset clauses of a statement."""
     match statement.body:
         case q.Modify(using=using):
             return using
@@ -126,18 +129,20 @@ def clauses(statement: q.Statement) -> tuple[q.DatasetClause, ...]:
             return query.dataset
 
 
-def of_query(query: q.Query, notes: Notes) -> Reads:
-    """The data set of a query. If it has streams inside of its pattern (CQELS-QL), no others are in its default graph.
-    What is wrong with its clauses is noted."""
+def of_query(query: q.Query, notes: Notes) -> ActiveDataset:
+    """Returns the dataset of a query. Errors in its clauses are recorded.
+
+    If its pattern has stream windows (CQELS-QL), no other streams are in its default graph.
+    """
     if not query.dataset and q.stream_windows(query):
-        return INSIDE
+        return WITHOUT_STREAMS
     return dataset(query.dataset, notes)
 
 
-def dataset(clauses: Iterable[q.DatasetClause], notes: Notes) -> Reads:
-    """The data set of some clauses. What is wrong with them is noted."""
+def dataset(clauses: Iterable[q.DatasetClause], notes: Notes) -> ActiveDataset:
+    """Returns the dataset of some clauses. Errors are recorded."""
     default: list[Source] = []
-    holding: list[Source] = []
+    graph_sources: list[Source] = []
     graphs: dict[Term, Source] = {}
     windows: dict[Term, Source] = {}
     clauses = tuple(clauses)
@@ -147,10 +152,10 @@ def dataset(clauses: Iterable[q.DatasetClause], notes: Notes) -> Reads:
                 default.append(Graph(iri_text(graph)))
             case q.FromNamed(graph=graph, whole=whole):
                 graphs[graph] = Graph(iri_text(graph))
-                holding += [] if whole else [graphs[graph]]
+                graph_sources += [] if whole else [graphs[graph]]
             case q.FromStream(stream=stream, named=named):
                 read = _stream(clause, notes)
-                holding.append(read)
+                graph_sources.append(read)
                 if named:
                     graphs[stream] = read
                 else:
@@ -159,7 +164,7 @@ def dataset(clauses: Iterable[q.DatasetClause], notes: Notes) -> Reads:
                 windows[name] = Source(iri_text(stream), window(range, clause, notes))
     if not clauses:
         return ALL
-    return Reads((*dict.fromkeys(default), BACKGROUND), graphs, tuple(dict.fromkeys(holding)), windows)
+    return ActiveDataset((*dict.fromkeys(default), BACKGROUND), graphs, tuple(dict.fromkeys(graph_sources)), windows)
 
 
 def _stream(clause: q.FromStream, notes: Notes) -> Source:
@@ -168,7 +173,10 @@ def _stream(clause: q.FromStream, notes: Notes) -> Source:
 
 
 def window(range: q.Range, clause: Windowing, notes: Notes) -> Window:
-    """The window of what is written in brackets. One without a step is continuous; in RSP-QL its step is its size."""
+    """Returns the window of a range in brackets.
+
+    A window without a step is continuous, except that in RSP-QL its step is its size.
+    """
     is_stepped = isinstance(clause, q.FromWindow)
     match range:
         case q.TimeRange(size=size, step=step):

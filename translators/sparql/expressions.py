@@ -1,4 +1,5 @@
-"""Expressions: functions and operators by name or IRI, EXISTS, and what is not supported."""
+"""The translation of expressions: functions and operators by name or IRI, EXISTS, and errors for what is
+unsupported."""
 
 from __future__ import annotations
 
@@ -14,29 +15,29 @@ from squall.model.stratification import is_time_dependent
 from squall.rdf import Term, iri_text, is_iri, literal
 from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body
-from squall.translators.sparql.datasets import Reads
+from squall.translators.sparql.datasets import ActiveDataset
 from squall.translators.sparql.state import State
-from squall.translators.sparql.timestamp_function import Times
+from squall.translators.sparql.timestamp_function import TimestampCalls
 
 
-class Groups(Protocol):
-    """What translates the pattern of an EXISTS."""
+class GroupTranslator(Protocol):
+    """The translator of the pattern of an EXISTS."""
 
-    def group(self, group: q.Group, reads: Reads) -> System:
-        """The solutions of a group."""
+    def group(self, group: q.Group, reads: ActiveDataset) -> System:
+        """Returns the solutions of a group."""
         ...
 
 
 class Expressions:
     """Translates the expressions of a statement."""
 
-    def __init__(self, state: State, groups: Groups) -> None:
+    def __init__(self, state: State, groups: GroupTranslator) -> None:
         self.state = state
         self.groups = groups
-        self.times = Times(state)
+        self.timestamps = TimestampCalls(state)
 
     def filter(self, expression: q.Expression, body: Body) -> None:
-        """Keeps the body's solutions for which the expression is true. A conjunction is several filters."""
+        """Filters the solutions of the body. A conjunction becomes several filters."""
         for conjunct in conjuncts(expression):
             existence = _existence(conjunct)
             if existence is None:
@@ -46,11 +47,11 @@ class Expressions:
                 body.add(Exists(None, self._inside(group, body), is_wanted, origin_of(conjunct)))
 
     def condition(self, expression: q.Expression, body: Body) -> Call:
-        """An expression of which it only matters whether it is true."""
+        """Returns an expression of which only the truth value matters."""
         return calls.condition(self.value(expression, body))
 
     def value(self, expression: q.Expression, body: Body) -> Expression:
-        """An expression as a value. What it asks of patterns becomes predicates of the body, in front of its use."""
+        """Returns an expression as a value. Its EXISTS become predicates of the body in front of it."""
         match expression:
             case q.Call(function=function) if function == q.TIMESTAMP and not expression.distinct:
                 return self._timestamp(expression, body)
@@ -63,9 +64,9 @@ class Expressions:
                 return calls.call("!", (self._exists(group, body, origin),), origin=origin)
             case q.Timestamp(variable=variable, within=within, origin=origin):
                 if isinstance(within, q.Group):
-                    inner = self.groups.group(within, body.reads.alone)
-                    return self.times.of_pattern(variable, inner, body, origin)
-                return self.times.of_variable(variable, body, within, origin)
+                    inner = self.groups.group(within, body.reads.uncorrelated)
+                    return self.timestamps.of_pattern(variable, inner, body, origin)
+                return self.timestamps.of_variable(variable, body, within, origin)
             case q.Aggregate(origin=origin):
                 hint = "compute it in a sub-query, and use its variable"
                 return self._refused(f"the aggregate `{expression.kind}` cannot be here", origin, hint)
@@ -75,8 +76,11 @@ class Expressions:
     def pair(
         self, expressions: Sequence[q.Expression], body: Body, optional: Body
     ) -> tuple[Call | None, tuple[Exists, ...]]:
-        """The condition of an optional part: all of the expressions, and what they ask of patterns, for pairs of a
-        solution of the body and one of the part. What can be told before there are pairs is added to these."""
+        """Returns the condition of an OPTIONAL and its EXISTS, for pairs of a solution of the body and one of the
+        optional part.
+
+        Expressions that need only one of the two are added to that side.
+        """
         pair_body = Body(body.reads, [body.system(), optional.system()], (body, optional))
         tests = [
             calls.condition(self.untimed(self.value(part, pair_body), body))
@@ -88,7 +92,7 @@ class Expressions:
         return calls.all_of(tests), exists
 
     def untimed(self, expression: Expression, body: Body) -> Expression:
-        """The expression with the instant, where it asks for it, bound to variables in the body before."""
+        """Returns the expression with its calls for the evaluation time bound to variables in the body before it."""
         if not isinstance(expression, Call) or not is_time_dependent(expression):
             return expression
         if functions.lookup(expression.function).timed:
@@ -104,24 +108,24 @@ class Expressions:
         return variable
 
     def _timestamp(self, call: q.Call, body: Body) -> Expression:
-        """C-SPARQL's function by its IRI: of a triple, or of a variable as without the IRI."""
+        """Returns C-SPARQL's timestamp function, called by its IRI with a triple or a variable."""
         match call.arguments:
             case (_, _, _):
                 triple = [self.value(argument, body) for argument in call.arguments]
                 if body.sides:
                     triple = [self.untimed(slot, body.sides[0]) for slot in triple]
-                return self.times.of_triple(triple, body, call.origin)
+                return self.timestamps.of_triple(triple, body, call.origin)
             case (Variable() as variable,):
-                return self.times.of_variable(variable, body, None, call.origin)
+                return self.timestamps.of_variable(variable, body, None, call.origin)
             case (Variable() as variable, str() as stream) if is_iri(stream):
-                return self.times.of_variable(variable, body, Term(stream), call.origin)
+                return self.timestamps.of_variable(variable, body, Term(stream), call.origin)
         hint = "give it a subject, a predicate and an object; or a variable, and a stream's IRI"
         self.state.notes.fail("`timestamp` does not take these arguments", call.origin, hint)
         return _UNKNOWN
 
     def _inside(self, group: q.Group, body: Body) -> System:
-        """The group of an EXISTS, which knows the variables around it."""
-        return self.groups.group(group, body.reads.inside(body.variables))
+        """Returns the group of an EXISTS, which sees the variables around it."""
+        return self.groups.group(group, body.reads.within_exists(body.variables))
 
     def _call(self, call: q.Call, arguments: Sequence[Expression], body: Body) -> Expression:
         if call.function.endswith(">") and call.function != ">":
@@ -131,7 +135,7 @@ class Expressions:
         return calls.call(call.function, arguments, scope=self._scope(call, body), origin=call.origin)
 
     def _scope(self, call: q.Call, body: Body) -> tuple[Expression, ...]:
-        modes = functions.builtins(LANGUAGE)[call.function].modes if call.function in _NEW else ()
+        modes = functions.builtins(LANGUAGE)[call.function].modes if call.function in _GENERATORS else ()
         if not any(mode.scoped for mode in modes):
             return ()
         # A label of BNODE means the same node in all of a solution of the query.
@@ -163,14 +167,14 @@ class Expressions:
         return _UNKNOWN
 
 
-_NEW = {"BNODE", "RAND", "UUID", "STRUUID"}
-"""The functions that make something new for each solution."""
+_GENERATORS = {"BNODE", "RAND", "UUID", "STRUUID"}
+"""The functions that return something new for each solution."""
 _UNKNOWN = literal("")
-"""Stands for what is refused, so that the rest of the query is looked at as well."""
+"""A replacement for a refused expression, so that the rest of the query is checked as well."""
 
 
 def conjuncts(expression: q.Expression) -> Iterator[q.Expression]:
-    """The expressions that all have to be true for this one to be."""
+    """Yields the operands of a conjunction."""
     if isinstance(expression, q.Call) and expression.function == "&&":
         for argument in expression.arguments:
             yield from conjuncts(argument)
@@ -179,7 +183,8 @@ def conjuncts(expression: q.Expression) -> Iterator[q.Expression]:
 
 
 def _existence(expression: q.Expression) -> tuple[q.Group, bool] | None:
-    """The group of EXISTS or NOT EXISTS, and whether it is to have a solution; None for any other expression."""
+    """Returns the group of EXISTS or NOT EXISTS, and whether it has to have a solution. None for any other
+    expression."""
     match expression:
         case q.Exists(group=group):
             return group, True
@@ -192,17 +197,21 @@ def _existence(expression: q.Expression) -> tuple[q.Group, bool] | None:
             return None
 
 
-def asked(expression: q.Expression, origin: Origin | None) -> Iterator[tuple[Variable, Origin | None]]:
-    """The variables whose values an expression needs, but for what is inside of groups, and where it does. origin: that
-    of the expression, for those that stand in no call."""
+def used_variables(expression: q.Expression, origin: Origin | None) -> Iterator[tuple[Variable, Origin | None]]:
+    """Yields the variables that an expression uses outside of groups, each with its place.
+
+    Args:
+        expression: The expression.
+        origin: The place of the expression, for variables that are in no call.
+    """
     match expression:
         case Variable():
             yield expression, origin
         case q.Call(arguments=arguments):
             for argument in arguments:
-                yield from asked(argument, expression.origin or origin)
+                yield from used_variables(argument, expression.origin or origin)
 
 
 def origin_of(expression: q.Expression) -> Origin | None:
-    """Where an expression was written, if it says so."""
+    """Returns the place of an expression in the text, if it has one."""
     return None if isinstance(expression, str | Variable) else expression.origin

@@ -27,39 +27,39 @@ from squall.model import (
 from squall.rdf import QUAD, Term, iri, is_blank, literal
 from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body
-from squall.translators.sparql.datasets import Reads
+from squall.translators.sparql.datasets import ActiveDataset
 from squall.translators.sparql.modifiers import Modifiers
 
 _SUBJECT, _PREDICATE, _OBJECT = (Variable(f"described {part}") for part in ("subject", "predicate", "object"))
 
 Quads = dict[Slot | None, tuple[Pattern, ...]]
-"""Triples by the graph that they are in; None: the default graph."""
+"""Triples by their graph. None is the default graph."""
 
 
 class Forms(Modifiers):
     """Translates whole queries."""
 
-    def query(self, query: q.Query, name: str, reads: Reads) -> tuple[System, ...]:
-        """The rules that answer a query, under its name."""
-        systems = self._made(query, name, reads)
+    def query(self, query: q.Query, name: str, reads: ActiveDataset) -> tuple[System, ...]:
+        """Returns the rules that answer a query, under its name."""
+        systems = self._rules_of(query, name, reads)
         return tuple(replace(rule, name=rule.name or name, origin=rule.origin or query.origin) for rule in systems)
 
-    def _made(self, query: q.Query, name: str, reads: Reads) -> tuple[System, ...]:
+    def _rules_of(self, query: q.Query, name: str, reads: ActiveDataset) -> tuple[System, ...]:
         body, slice = self.solutions(query, reads)
         match query:
             case q.SelectQuery():
                 self._check(query)
                 return (replace(self.select(query, body), slice=slice, reentrant=False),)
             case q.AskQuery():
-                return (replace(body.system([Ask()]), slice=_choice(slice), reentrant=False),)
+                return (replace(body.system([Ask()]), slice=_selecting_slice(slice), reentrant=False),)
             case q.ConstructQuery(template=template):
                 rule = body.system([Construct(self.template(template, body))])
-                return (replace(rule, slice=_choice(slice), reentrant=False),)
+                return (replace(rule, slice=_selecting_slice(slice), reentrant=False),)
             case q.DescribeQuery():
-                return self._describe(query, body, _choice(slice))
+                return self._describe(query, body, _selecting_slice(slice))
 
     def _check(self, query: q.SelectQuery) -> None:
-        """Warns of variables that no solution has."""
+        """Warns of selected variables that no solution has."""
         group_keys = [condition.variable or condition.expression for condition in query.modifiers.group]
         visible_names = {*q.shown(replace(query, items=None)), *group_keys}
         for item in query.items or ():
@@ -70,7 +70,7 @@ class Forms(Modifiers):
     # Templates
 
     def template(self, quads: Sequence[q.QuadPattern], body: Body) -> tuple[FactPattern, ...]:
-        """The triples that are made of each solution, those in a graph as quads (RSP-QL: graphs in templates)."""
+        """Returns the template of each solution, with quads for triples in a graph (RSP-QL has graphs in templates)."""
         return tuple(
             triple if graph is None else AtomPattern(QUAD, (graph, *triple.slots), origin=triple.origin)
             for graph, triples in self.quads(quads, body).items()
@@ -78,8 +78,15 @@ class Forms(Modifiers):
         )
 
     def quads(self, quads: Sequence[q.QuadPattern], body: Body, default: Term | None = None) -> Quads:
-        """The triples that are made of each solution, by their graphs; `default` is that of those in none. Blank nodes
-        are new for each solution (section 16.2.1); what has a variable that nothing binds never is made."""
+        """Returns the template of each solution by graph.
+
+        Blank nodes are new for each solution (section 16.2.1). A triple with a variable that nothing binds is left out.
+
+        Args:
+            quads: The triples with their graphs.
+            body: The body, to which the bindings of blank nodes are added.
+            default: The graph of triples without one.
+        """
         bound_names, solution = body.variables, body.solution
         nodes: dict[Term, Variable] = {}
         quads_by_graph: Quads = {}
@@ -101,7 +108,7 @@ class Forms(Modifiers):
         return nodes.setdefault(slot, self.state.fresh("node"))
 
     def _new(self, node: Term, solution: Sequence[Variable]) -> Call:
-        """The node of a label in a solution."""
+        """Returns the node of a label in a solution."""
         scope = calls.scope(f"{self.state.key} template", solution)
         return calls.call("BNODE", (literal(node),), scope=scope)
 
@@ -115,7 +122,9 @@ class Forms(Modifiers):
     # DESCRIBE
 
     def _describe(self, query: q.DescribeQuery, body: Body, slice: Slice | None) -> tuple[System, ...]:
-        """Relations of what is described: what the query names, and blank nodes that are reached from it."""
+        """Returns the rules for DESCRIBE: a relation of the described resources, and of blank nodes reachable from
+        them.
+        """
         resources = q.in_scope(query.where) if query.resources is None and query.where else query.resources or ()
         described = iri(f"urn:x-squall:described:{self.state.key}")
         bound_names = body.variables
@@ -139,6 +148,6 @@ def _atom(relation: Term, body: Body) -> System:
     return System(sources=(body.reads.derived,), joinables=(AtomPattern(relation, (_SUBJECT,), exact=True),))
 
 
-def _choice(slice: Slice | None) -> Slice | None:
-    """The slice, if it leaves something out: where no solutions are shown, their order does not matter."""
+def _selecting_slice(slice: Slice | None) -> Slice | None:
+    """Returns the slice if it drops solutions. Otherwise their order does not matter, since they are not output."""
     return slice if slice is not None and (slice.offset or slice.limit is not None) else None

@@ -1,6 +1,6 @@
-"""Solution modifiers: groups and aggregates, HAVING, computed columns, DISTINCT, order and slice, sub-queries.
+"""Solution modifiers: GROUP BY and aggregates, HAVING, SELECT expressions, DISTINCT, ORDER BY, LIMIT, and subqueries.
 
-Source: SPARQL 1.1 Query, sections 15, 18.2.4 and 18.2.5; for AGGREGATE, Barbieri et al. (2010), section 2.3.
+Sources: SPARQL 1.1 Query, sections 15, 18.2.4 and 18.2.5; for AGGREGATE, Barbieri et al. (2010), section 2.3.
 """
 
 from __future__ import annotations
@@ -14,44 +14,44 @@ from squall.model import Aggregate, Bind, Expression, Grouping, NotExists, Order
 from squall.rdf import XSD, literal
 from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body
-from squall.translators.sparql.datasets import Reads
+from squall.translators.sparql.datasets import ActiveDataset
 from squall.translators.sparql.patterns import Patterns, values
 
 
 class Solutions(NamedTuple):
-    """All that a query binds, and which of its solutions are chosen."""
+    """All bindings of a query, and the slice of its solutions."""
 
     body: Body
     slice: Slice | None
 
 
 class Modifiers(Patterns):
-    """Translates what is done to the solutions of a query's pattern."""
+    """Translates the solution modifiers of a query."""
 
-    def sub_select(self, query: q.SelectQuery, reads: Reads) -> System:
-        body, slice = self.solutions(query, reads.alone)
+    def sub_select(self, query: q.SelectQuery, reads: ActiveDataset) -> System:
+        body, slice = self.solutions(query, reads.uncorrelated)
         if slice is not None and slice.limit is None and not slice.offset:
             slice = None  # an order alone chooses nothing
         return replace(self.select(query, body), slice=slice, origin=query.origin)
 
     def select(self, query: q.SelectQuery, body: Body) -> System:
-        """The solutions of a query as far as they are shown."""
-        selected = (*q.shown(query), *body.reads.place)
+        """Returns the solutions of a query, projected to its columns."""
+        selected = (*q.shown(query), *body.reads.graph_key)
         return replace(body.system([Select(selected)]), distinct=query.quantifier == "DISTINCT")
 
-    def solutions(self, query: q.Query, reads: Reads) -> Solutions:
-        """What a query binds: by its pattern, its groups, what it computes (section 18.2.4)."""
+    def solutions(self, query: q.Query, reads: ActiveDataset) -> Solutions:
+        """Returns the bindings of a query: by its pattern, its groups and its expressions (section 18.2.4)."""
         body = Body(reads) if query.where is None else self.body(query.where, reads)
         for clause in query.modifiers.aggregates:
             self._add(clause, body)
-        columns = _Columns(self, body)
+        columns = _AggregateColumns(self, body)
         items = [columns.item(item) for item in _items(query)]
         having = [columns.out(condition) for condition in query.modifiers.having]
         order = [
             replace(condition, expression=columns.out(condition.expression)) for condition in query.modifiers.order
         ]
-        if columns.made or query.modifiers.group:
-            body = self._grouped(query.modifiers.group, columns.made, body)
+        if columns.aggregates or query.modifiers.group:
+            body = self._grouped(query.modifiers.group, columns.aggregates, body)
         for condition in having:
             self.expressions.filter(condition, body)
         if query.values is not None:
@@ -68,25 +68,29 @@ class Modifiers(Patterns):
         for order_key in order:
             self.check_bound(order_key.expression, order_key.origin, body)
         by = tuple(Order(self.untimed(order_key.expression, body), order_key.descending) for order_key in order)
-        return Slice(by, modifiers.offset or 0, modifiers.limit, body.reads.place)
+        return Slice(by, modifiers.offset or 0, modifiers.limit, body.reads.graph_key)
 
     def untimed(self, expression: q.Expression, body: Body) -> Expression:
-        """The value of an expression that may not ask for the instant itself."""
+        """Returns the value of an expression, with the evaluation time bound before it."""
         return self.expressions.untimed(self.expressions.value(expression, body), body)
 
     # Groups
 
     def _grouped(self, conditions: Sequence[q.GroupCondition], aggregates: Sequence[Aggregate], body: Body) -> Body:
         keys = tuple(self._key(condition, body) for condition in conditions)
-        place = body.reads.place
+        place = body.reads.graph_key
         part = replace(body.system(), grouping=Grouping((*keys, *place), tuple(aggregates)))
-        ways = [Body(body.reads, [part])]
+        branches = [Body(body.reads, [part])]
         if place and not keys:
-            ways.append(_of_nothing(body, aggregates))
-        return ways[0] if len(ways) == 1 else Body(body.reads, [Union(tuple(way.system() for way in ways))])
+            branches.append(_empty_groups(body, aggregates))
+        return (
+            branches[0]
+            if len(branches) == 1
+            else Body(body.reads, [Union(tuple(branch.system() for branch in branches))])
+        )
 
     def _key(self, condition: q.GroupCondition, body: Body) -> Variable:
-        """The variable of what solutions are grouped by."""
+        """Returns the variable of a grouping key."""
         self.check_bound(condition.expression, condition.origin, body)
         if condition.variable is None and isinstance(condition.expression, Variable):
             return condition.expression
@@ -95,7 +99,7 @@ class Modifiers(Patterns):
         return variable
 
     def aggregate(self, variable: Variable, parsed: q.Aggregate, body: Body) -> Aggregate:
-        """An aggregate of the body's solutions under a name."""
+        """Returns an aggregate of the body's solutions under a name."""
         kind = parsed.kind.lower()
         if parsed.expression is not None:
             self.check_bound(parsed.expression, parsed.origin, body)
@@ -106,37 +110,38 @@ class Modifiers(Patterns):
         return Aggregate(variable, kind, expression, parsed.distinct, separator)
 
     def _add(self, clause: q.AggregateClause, body: Body) -> None:
-        """C-SPARQL's AGGREGATE: columns beside the solutions, and tests of them."""
+        """Adds C-SPARQL's AGGREGATE clause: columns beside the solutions, and filters of them."""
         for addition in clause.additions:
             inner = Body(body.reads, [body.system()])
             aggregate = self.aggregate(addition.variable, addition.aggregate, inner)
-            part = replace(inner.system(), grouping=Grouping((*addition.keys, *body.reads.place), (aggregate,)))
+            part = replace(inner.system(), grouping=Grouping((*addition.keys, *body.reads.graph_key), (aggregate,)))
             body.join(part)
         for filter in clause.filters:
             self.expressions.filter(filter.expression, body)
 
 
-class _Columns:
-    """Takes the aggregates out of a query's expressions: variables stand for their values.
+class _AggregateColumns:
+    """Extracts the aggregates from a query's expressions, and replaces them by variables.
 
-    made: each aggregate once.
+    Attributes:
+        aggregates: The aggregates, each once.
     """
 
     def __init__(self, modifiers: Modifiers, body: Body) -> None:
         self.modifiers = modifiers
         self.body = body
-        self.made: list[Aggregate] = []
+        self.aggregates: list[Aggregate] = []
         self.names: dict[q.Aggregate, Variable] = {}
 
     def item(self, item: q.SelectItem) -> q.SelectItem:
-        """A column of the query. One that shows an aggregate itself is the variable of that."""
+        """Returns a column of the query. A column that is an aggregate is the variable of that aggregate."""
         if isinstance(item.expression, q.Aggregate) and item.expression not in self.names:
             self._name(item.expression, item.variable)
             return replace(item, expression=None)
         return item if item.expression is None else replace(item, expression=self.out(item.expression))
 
     def out(self, expression: q.Expression) -> q.Expression:
-        """The expression over groups."""
+        """Returns the expression over groups."""
         match expression:
             case q.Aggregate():
                 variable = self.names.get(expression)
@@ -148,28 +153,28 @@ class _Columns:
 
     def _name(self, parsed: q.Aggregate, variable: Variable) -> Variable:
         self.names[parsed] = variable
-        self.made.append(self.modifiers.aggregate(variable, parsed, self.body))
+        self.aggregates.append(self.modifiers.aggregate(variable, parsed, self.body))
         return variable
 
 
-def _of_nothing(body: Body, aggregates: Sequence[Aggregate]) -> Body:
-    """The aggregates of each graph in which a body has no solutions (section 18.5.1)."""
+def _empty_groups(body: Body, aggregates: Sequence[Aggregate]) -> Body:
+    """Returns the aggregates of each graph in which a body has no solutions (section 18.5.1)."""
     result = Body(body.reads)
-    result.ground()
+    result.bind_graph()
     result.add(NotExists((body.system(),)))
     result.add(
         *(
-            Bind(aggregate.variable, OF_NOTHING[aggregate.kind])
+            Bind(aggregate.variable, EMPTY_VALUES[aggregate.kind])
             for aggregate in aggregates
-            if aggregate.kind in OF_NOTHING
+            if aggregate.kind in EMPTY_VALUES
         )
     )
     return result
 
 
 _ZERO = literal("0", XSD + "integer")
-OF_NOTHING = {"count": _ZERO, "sum": _ZERO, "avg": _ZERO, "group_concat": literal("")}
-"""The aggregates that have a value of nothing."""
+EMPTY_VALUES = {"count": _ZERO, "sum": _ZERO, "avg": _ZERO, "group_concat": literal("")}
+"""The values of aggregates over an empty group."""
 
 
 def _items(query: q.Query) -> Sequence[q.SelectItem]:

@@ -1,4 +1,4 @@
-"""How queries are told: the R2S operator and the report policy that their registration and windows ask for."""
+"""The output of queries: the R2S operator and the report policy by their registration and windows."""
 
 from __future__ import annotations
 
@@ -12,29 +12,43 @@ from squall.translators.sparql.state import Notes
 CHANGE = Report("change")
 
 
-class Told(NamedTuple):
-    """The R2S operator, when the answer is evaluated, and whether what is told is a stream that others may read."""
+class StatementOutput(NamedTuple):
+    """The output specification of a statement.
+
+    Attributes:
+        output: The R2S operator.
+        report: The report policy.
+        is_stream: Whether the output is a derived stream that others may read.
+    """
 
     output: str
     report: Report
     is_stream: bool
 
 
-def told(statement: q.Statement) -> Told:
-    """How a query is told: as it says (RSP-QL, SPARQLStream); what is new (CQELS-QL); else whole, if it is evaluated at
-    steps or periods, or has an order, then whenever it changes; else what is new (C-SPARQL without a step, SPARQL)."""
+def output_of(statement: q.Statement) -> StatementOutput:
+    """Returns the output specification of a query.
+
+    The query may state it (RSP-QL, SPARQLStream). CQELS-QL has ISTREAM. Otherwise a query that is evaluated at steps or
+    periods has RSTREAM, and one with an order has RSTREAM whenever its answer changes. The rest (C-SPARQL without a
+    step, SPARQL) has ISTREAM.
+    """
     registration = statement.registration
     streams = registration is not None and registration.kind != "QUERY"
     is_stream = streams and isinstance(statement.body, q.ConstructQuery | q.DescribeQuery)
     report = CLOSE if registration is None or registration.period is None else Report("periodic", registration.period)
     if registration is not None and registration.kind in ("ISTREAM", "DSTREAM", "RSTREAM"):
-        return Told(registration.kind.lower(), report, is_stream)
+        return StatementOutput(registration.kind.lower(), report, is_stream)
     if q.stream_windows(statement.body):
-        return Told("istream", report, is_stream)
+        return StatementOutput("istream", report, is_stream)
     is_stepped = dataset(clauses(statement), Notes()).is_stepped
     if is_stepped or report != CLOSE:
-        return Told("rstream", report, is_stream)
-    return Told("rstream", CHANGE, is_stream) if _is_ordered(statement) else Told("istream", CLOSE, is_stream)
+        return StatementOutput("rstream", report, is_stream)
+    return (
+        StatementOutput("rstream", CHANGE, is_stream)
+        if _is_ordered(statement)
+        else StatementOutput("istream", CLOSE, is_stream)
+    )
 
 
 def _is_ordered(statement: q.Statement) -> bool:

@@ -1,4 +1,4 @@
-"""Property paths: patterns, unions and tests, and for `?`, `*` and `+` relations that rules make.
+"""Property paths as patterns, unions and filters. `?`, `*` and `+` become relations that rules derive.
 
 Source: SPARQL 1.1 Query, sections 9.1, 18.2.2.3 and 18.4.
 """
@@ -24,10 +24,10 @@ from squall.model import (
 from squall.rdf import Term
 from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body
-from squall.translators.sparql.datasets import Reads
+from squall.translators.sparql.datasets import ActiveDataset
 from squall.translators.sparql.state import State
 
-START, MIDDLE, END, WHERE = (Variable(f"path {name}") for name in ("start", "middle", "end", "graph"))
+START, MIDDLE, END, PATH_GRAPH = (Variable(f"path {name}") for name in ("start", "middle", "end", "graph"))
 
 
 class Paths:
@@ -42,9 +42,9 @@ class Paths:
             body.join(joinable)
 
     def path(
-        self, start: Slot, path: q.Path | Variable, end: Slot, reads: Reads, origin: Origin | None
+        self, start: Slot, path: q.Path | Variable, end: Slot, reads: ActiveDataset, origin: Origin | None
     ) -> list[Joinable]:
-        """What is joined for a path from one node to another."""
+        """Returns the joinables for a path from one node to another."""
         match path:
             case str() | Variable():
                 return [reads.pattern(start, path, end, origin)]
@@ -53,29 +53,31 @@ class Paths:
             case q.Steps(paths=steps):
                 return self._steps(start, steps, end, reads, origin)
             case q.Alternative(paths=paths):
-                ways = [self.path(start, alternative, end, reads, origin) for alternative in paths]
-                return [either([Body(reads, way) for way in ways], (start, end), reads)]
+                branches = [self.path(start, alternative, end, reads, origin) for alternative in paths]
+                return [union_of([Body(reads, joinables) for joinables in branches], (start, end), reads)]
             case q.Negated():
                 return [self._negated(start, path, end, reads, origin)]
             case q.Repeat():
                 return self._repeated(start, simplified(path), end, reads, origin)
 
     def _steps(
-        self, start: Slot, steps: Sequence[q.Path], end: Slot, reads: Reads, origin: Origin | None
+        self, start: Slot, steps: Sequence[q.Path], end: Slot, reads: ActiveDataset, origin: Origin | None
     ) -> list[Joinable]:
         between = [self.state.fresh("step") for _ in steps[1:]]
         ends = zip([start, *between], steps, [*between, end], strict=True)
         return [joinable for left, step, right in ends for joinable in self.path(left, step, right, reads, origin)]
 
-    def _negated(self, start: Slot, path: q.Negated, end: Slot, reads: Reads, origin: Origin | None) -> Joinable:
-        ways = []
+    def _negated(
+        self, start: Slot, path: q.Negated, end: Slot, reads: ActiveDataset, origin: Origin | None
+    ) -> Joinable:
+        branches = []
         if path.forward or not path.backward:
-            ways.append(self._other(start, path.forward, end, reads, origin))
+            branches.append(self._other(start, path.forward, end, reads, origin))
         if path.backward:
-            ways.append(self._other(end, path.backward, start, reads, origin))
-        return either(ways, (start, end), reads)
+            branches.append(self._other(end, path.backward, start, reads, origin))
+        return union_of(branches, (start, end), reads)
 
-    def _other(self, start: Slot, but: Sequence[Term], end: Slot, reads: Reads, origin: Origin | None) -> Body:
+    def _other(self, start: Slot, but: Sequence[Term], end: Slot, reads: ActiveDataset, origin: Origin | None) -> Body:
         predicate = self.state.fresh("predicate")
         body = Body(reads, [reads.pattern(start, predicate, end, origin)])
         if but:
@@ -84,77 +86,83 @@ class Paths:
 
     # Paths of any length: sets of pairs
 
-    def _repeated(self, start: Slot, path: q.Repeat, end: Slot, reads: Reads, origin: Origin | None) -> list[Joinable]:
+    def _repeated(
+        self, start: Slot, path: q.Repeat, end: Slot, reads: ActiveDataset, origin: Origin | None
+    ) -> list[Joinable]:
         if path.mark == "+":
-            return [_related(self._closure(path.path, reads, origin), start, end, reads, origin)]
+            return [_relation_part(self._closure(path.path, reads, origin), start, end, reads, origin)]
         if isinstance(start, Variable) and isinstance(end, Variable):
-            return [_related(self._with_nodes(path, reads, origin), start, end, reads, origin)]
+            return [_relation_part(self._with_nodes(path, reads, origin), start, end, reads, origin)]
         return self._from_here(start, path, end, reads, origin)
 
-    def _from_here(self, start: Slot, path: q.Repeat, end: Slot, reads: Reads, origin: Origin | None) -> list[Joinable]:
-        """A path with a constant end, which is a node whether it is in the graph or not (ZeroLengthPath)."""
+    def _from_here(
+        self, start: Slot, path: q.Repeat, end: Slot, reads: ActiveDataset, origin: Origin | None
+    ) -> list[Joinable]:
+        """Returns a path with a constant end, which is a node even if it is not in the graph (ZeroLengthPath)."""
         if start == end:
             return []
-        ways = [Body(reads, self._some(start, path, end, reads, origin))]
+        branches = [Body(reads, self._some(start, path, end, reads, origin))]
         zero_length = Body(reads)
-        zero_length.ground()
+        zero_length.bind_graph()
         if isinstance(start, Variable):
             zero_length.add(Bind(start, end))
         elif isinstance(end, Variable):
             zero_length.add(Bind(end, start))
         if zero_length.predicates:
-            ways.append(zero_length)
-        names = _variables((start, end, *reads.place))
-        return [replace(Body(reads, [either(ways, names, reads)]).branch(names), distinct=True)]
+            branches.append(zero_length)
+        names = _variables((start, end, *reads.graph_key))
+        return [replace(Body(reads, [union_of(branches, names, reads)]).branch(names), distinct=True)]
 
-    def _some(self, start: Slot, path: q.Repeat, end: Slot, reads: Reads, origin: Origin | None) -> list[Joinable]:
-        """The path, of at least one step."""
+    def _some(
+        self, start: Slot, path: q.Repeat, end: Slot, reads: ActiveDataset, origin: Origin | None
+    ) -> list[Joinable]:
+        """Returns the path with at least one step."""
         if path.mark == "?":
             return self.path(start, path.path, end, reads, origin)
-        return [_related(self._closure(path.path, reads, origin), start, end, reads, origin)]
+        return [_relation_part(self._closure(path.path, reads, origin), start, end, reads, origin)]
 
-    def _closure(self, path: q.Path, reads: Reads, origin: Origin | None) -> Term:
-        """The relation of a path's one or more steps."""
-        reads = _anywhere(reads)
-        place = reads.place
+    def _closure(self, path: q.Path, reads: ActiveDataset, origin: Origin | None) -> Term:
+        """Returns the relation of one or more steps of a path."""
+        reads = _with_path_graph(reads)
+        place = reads.graph_key
 
         def rules(relation: Term) -> tuple[System, ...]:
             first = Body(reads, self.path(START, path, END, reads, origin))
-            first.ground()
+            first.bind_graph()
             step_body = Body(
-                reads.of(reads.derived),
+                reads.with_sources(reads.derived),
                 [AtomPattern(relation, (*place, START, MIDDLE)), AtomPattern(relation, (*place, MIDDLE, END))],
             )
             return tuple(_rule(body, relation, (*place, START, END), f"{path}+") for body in (first, step_body))
 
         return self.state.relation(f"+ {path} {reads.sources}", rules)
 
-    def _with_nodes(self, path: q.Repeat, reads: Reads, origin: Origin | None) -> Term:
-        """The relation of a path that may have no step at all, so that every node of the graph is related to itself."""
-        reads = _anywhere(reads)
+    def _with_nodes(self, path: q.Repeat, reads: ActiveDataset, origin: Origin | None) -> Term:
+        """Returns the relation of a path with zero steps or more. Every node of the graph is related to itself."""
+        reads = _with_path_graph(reads)
 
         def rules(relation: Term) -> tuple[System, ...]:
             path_body = Body(reads, self._some(START, path, END, reads, origin))
-            path_body.ground()
+            path_body.bind_graph()
             triple = reads.pattern(START, MIDDLE, END, origin)
             ends = [
                 (path_body, (START, END)),
                 (Body(reads, [triple]), (START, START)),
                 (Body(reads, [triple]), (END, END)),
             ]
-            return tuple(_rule(body, relation, (*reads.place, *pair), str(path)) for body, pair in ends)
+            return tuple(_rule(body, relation, (*reads.graph_key, *pair), str(path)) for body, pair in ends)
 
         return self.state.relation(f"{path.mark} {path.path} {reads.sources}", rules)
 
 
-def _related(relation: Term, start: Slot, end: Slot, reads: Reads, origin: Origin | None) -> System:
-    pattern = AtomPattern(relation, (*reads.place, start, end), exact=True, origin=origin)
+def _relation_part(relation: Term, start: Slot, end: Slot, reads: ActiveDataset, origin: Origin | None) -> System:
+    pattern = AtomPattern(relation, (*reads.graph_key, start, end), exact=True, origin=origin)
     return System(sources=(reads.derived,), joinables=(pattern,))
 
 
-def _anywhere(reads: Reads) -> Reads:
-    """The same, by the name that relations have for the graph in which their pairs are."""
-    return reads if reads.graph is None else reads.of_each(WHERE, reads.sources)
+def _with_path_graph(reads: ActiveDataset) -> ActiveDataset:
+    """Returns the dataset with the variable that relations have for the graph of their pairs."""
+    return reads if reads.graph is None else reads.with_graphs(PATH_GRAPH, reads.sources)
 
 
 def _rule(body: Body, relation: Term, ends: tuple[Slot, ...], name: str) -> System:
@@ -165,16 +173,16 @@ def _variables(slots: Sequence[Slot]) -> tuple[Variable, ...]:
     return tuple(dict.fromkeys(slot for slot in slots if isinstance(slot, Variable)))
 
 
-def either(ways: Sequence[Body], visible_slots: Sequence[Slot], reads: Reads) -> Joinable:
-    """The solutions of bodies beside each other, of which these variables are seen, and in which graph they are."""
-    for way in ways:
-        way.ground()
-    branches = tuple(way.branch(_variables((*visible_slots, *reads.place))) for way in ways)
+def union_of(bodies: Sequence[Body], visible_slots: Sequence[Slot], reads: ActiveDataset) -> Joinable:
+    """Returns the union of bodies, projected to these variables and the graph."""
+    for body in bodies:
+        body.bind_graph()
+    branches = tuple(body.branch(_variables((*visible_slots, *reads.graph_key))) for body in bodies)
     return branches[0] if len(branches) == 1 else Union(branches)
 
 
 def simplified(path: q.Repeat) -> q.Repeat:
-    """The same pairs with one mark for several: ``(p+)*`` is ``p*``."""
+    """Returns an equivalent path with one mark for several: ``(p+)*`` is ``p*``."""
     inner = path.path
     if not isinstance(inner, q.Repeat):
         return path

@@ -1,4 +1,4 @@
-"""What the parts of a translation share: errors and warnings, fresh names, rules that are made on the way."""
+"""The state of a translation: errors and warnings, fresh names, and helper rules."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from squall.rdf import Term, iri
 
 @dataclass
 class Notes:
-    """What is to be said of a program."""
+    """The errors and warnings of a program."""
 
     errors: list[TranslatorError] = field(default_factory=list)
     warnings: list[TranslatorWarning] = field(default_factory=list)
 
     def fail(self, message: str, origin: Origin | None, hint: str | None = None) -> None:
-        """Notes an error."""
+        """Records an error."""
         self.errors.append(TranslatorError(message, origin, hint))
 
     def warn(self, message: str, origin: Origin | None, hint: str | None = None) -> None:
-        """Notes a warning, once: what is in a group may be translated for each of several graphs."""
+        """Records a warning once, since a group may be translated for each of several graphs."""
         warning = TranslatorWarning(message, origin, hint)
         if all(warning.args != previous.args for previous in self.warnings):
             self.warnings.append(warning)
 
 
 class State:
-    """One statement on its way.
+    """The state of the translation of one statement.
 
-    base: the IRI against which ``IRI()`` resolves. key: tells the statement from all others of all programs.
-    relations: the rules of the relations that its property paths need, by relation.
+    Attributes:
+        base: The IRI against which ``IRI()`` resolves.
+        key: Distinguishes the statement from all others of all programs.
+        relations: The rules of the relations that its property paths need, by relation.
     """
 
     def __init__(self, notes: Notes, text: str, base: str = "") -> None:
@@ -44,16 +46,16 @@ class State:
         self._count = 0
 
     def number(self) -> int:
-        """A number that nothing else in the statement has."""
+        """Returns a number that nothing else in the statement has."""
         self._count += 1
         return self._count
 
     def fresh(self, what: str) -> Variable:
-        """A variable with a name that no variable of a text can have."""
+        """Returns a variable whose name no variable of a program can have."""
         return Variable(f"{what} {self.number()}")
 
     def relation(self, text: str, rules: Callable[[Term], tuple[System, ...]]) -> Term:
-        """The relation that a text describes, made by these rules. Equal texts mean the same relation."""
+        """Returns the relation that a text describes, derived by these rules. Equal texts mean the same relation."""
         name = iri(f"urn:x-squall:relation:{digest(text)}")
         if name not in self.relations:
             self.relations[name] = ()  # it may be asked for while it is made
@@ -62,5 +64,5 @@ class State:
 
 
 def digest(text: str) -> str:
-    """A short text that other texts do not have."""
+    """Returns a short digest of a text."""
     return blake2b(text.encode(), digest_size=8).hexdigest()

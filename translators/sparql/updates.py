@@ -1,8 +1,8 @@
-"""Operations of SPARQL 1.1 Update as standing rules.
+"""SPARQL 1.1 Update operations as standing rules.
 
-When the pattern of an operation gets a solution, what it deletes of the graphs ends, and what it inserts is there from
-then on. Source: SPARQL 1.1 Update, section 3.1; M. Rinne, S. Törmä and E. Nuutila, "SPARQL-based applications for RDF-
-encoded sensor data" (SSN 2012), on updates as rules.
+When the pattern of an operation gets a solution, the facts that it deletes end, and the facts that it inserts stay from
+then on. Sources: SPARQL 1.1 Update, section 3.1; M. Rinne, S. Törmä and E. Nuutila, "SPARQL-based applications for
+RDF-encoded sensor data" (SSN 2012), on updates as rules.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from squall.lexers.sparql import tree as q
 from squall.model import Delete, Graph, Insert, Pattern, Slot, System
 from squall.rdf import iri_text
 from squall.translators.sparql.bodies import Body
-from squall.translators.sparql.datasets import ALL, Reads, dataset
+from squall.translators.sparql.datasets import ALL, ActiveDataset, dataset
 from squall.translators.sparql.forms import Forms, Quads
 
 
@@ -23,7 +23,7 @@ class Updates(Forms):
     """Translates the operations of an update."""
 
     def operation(self, operation: q.Operation, name: str) -> list[System]:
-        """The rules of an operation; none where it is refused."""
+        """Returns the rules of an operation. A refused operation has none."""
         match operation:
             case q.InsertData(quads=quads, origin=origin):
                 return [Body(ALL).system(self._data(quads), name, origin)]
@@ -41,37 +41,41 @@ class Updates(Forms):
         return []
 
     def _delete(self, quad: q.QuadPattern, name: str) -> System:
-        """A fact ends whenever it comes: what has no pattern would be over before anything has come."""
+        """Returns a rule that deletes a fact whenever it arrives. A rule without a pattern would only act
+        at the start."""
         triple = Pattern(quad.subject, quad.predicate, quad.object, origin=quad.origin)
-        body = Body(_inside(ALL, quad.graph), [replace(triple, exact=True)])
+        body = Body(_in_graph(ALL, quad.graph), [replace(triple, exact=True)])
         return body.system([Delete((triple,), quad.graph)], name, quad.origin)
 
     def _modify(self, operation: q.Modify, name: str) -> System:
-        """What stands in no graph belongs to that of ``WITH``, in the pattern too unless that has a data set of its own
-        (section 3.1.3)."""
-        reads = _inside(ALL, operation.graph)
+        """Returns the rule of a MODIFY operation.
+
+        Triples in no graph belong to the graph of ``WITH``. That holds for the pattern too, unless it has a dataset of
+        its own (section 3.1.3).
+        """
+        reads = _in_graph(ALL, operation.graph)
         body = self.body(operation.where, dataset(operation.using, self.state.notes) if operation.using else reads)
         deleted = self.quads(operation.delete, body, operation.graph)
         inserted = self.quads(operation.insert, body, operation.graph)
         consequences = [Delete(template, graph) for graph, template in deleted.items()]
-        return body.system([*consequences, *_inserted(inserted)], name, operation.origin)
+        return body.system([*consequences, *_inserts(inserted)], name, operation.origin)
 
     def _data(self, quads: Sequence[q.QuadPattern]) -> list[Insert]:
-        """The triples of data by their graphs. Their blank nodes are what they are."""
+        """Returns the triples of data by their graphs. Their blank nodes are kept."""
         quads_by_graph: Quads = {}
         for quad in quads:
             triple = Pattern(quad.subject, quad.predicate, quad.object, origin=quad.origin)
             quads_by_graph[quad.graph] = (*quads_by_graph.get(quad.graph, ()), triple)
-        return _inserted(quads_by_graph)
+        return _inserts(quads_by_graph)
 
     def _refuse(self, what: str, origin: Origin | None, hint: str) -> None:
         self.state.notes.fail(f"`{what}` is no standing rule", origin, hint)
 
 
-def _inside(reads: Reads, graph: Slot | None) -> Reads:
-    """The data set, seen from a graph of it (None: from outside)."""
-    return reads.of(Graph(iri_text(graph))) if isinstance(graph, str) else reads
+def _in_graph(reads: ActiveDataset, graph: Slot | None) -> ActiveDataset:
+    """Returns the dataset with a graph as its active graph, or the dataset itself for None."""
+    return reads.with_sources(Graph(iri_text(graph))) if isinstance(graph, str) else reads
 
 
-def _inserted(quads: Quads) -> list[Insert]:
+def _inserts(quads: Quads) -> list[Insert]:
     return [Insert(template, graph) for graph, template in quads.items()]
