@@ -1,4 +1,4 @@
-"""What lexers share: reading a text by a grammar of lark, as deep as brackets may be, and what is expected in words."""
+"""The base of lexers with a lark grammar: reading with a limit on brackets, and hints about expected tokens."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 from squall.errors import Origin
 from squall.lexers.text import Text
 
-DEPTH = 100
-"""How deep brackets may be nested, in all languages."""
+MAX_DEPTH = 100
+"""The deepest nesting of brackets, in all languages."""
 
-TOO_DEEP = f"brackets are nested deeper than {DEPTH}"
+TOO_DEEP = f"brackets are nested deeper than {MAX_DEPTH}"
 
 _CLOSING = {"LBRACE": "}", "LPAR": ")", "LSQB": "]"}
-"""The brackets that open, by their kinds, and what closes them."""
+"""The closing brackets by the token types of the opening ones."""
 _CLOSED = frozenset({"RBRACE", "RPAR", "RSQB"})
 
 Phrase = tuple[str, Set[str], Set[str]]
-"""How a set of tokens is spoken of: the words, the tokens that have to be among those expected, and those that need no
-mention beside them."""
+"""A phrase for a set of tokens: the words, the tokens that have to be expected, and the tokens that the
+phrase covers."""
 
 
 class Brackets:
-    """The brackets that are open where a reader is."""
+    """The brackets that are open at the position of a reader."""
 
     def __init__(self) -> None:
         self.open: list[Token] = []
 
     def take(self, token: Token) -> bool:
-        """Takes the next token; false if with it brackets are nested too deep."""
+        """Reads the next token, and returns whether brackets are within the limit."""
         if token.type in _CLOSED and self.open:
             self.open.pop()
         elif token.type in _CLOSING:
             self.open.append(token)
-        return len(self.open) <= DEPTH
+        return len(self.open) <= MAX_DEPTH
 
     @property
     def closing(self) -> str:
-        """What would close the last one."""
+        """The bracket that closes the last open one."""
         return _CLOSING[self.open[-1].type]
 
 
 class Reader:
-    """Reads a text by a grammar. What is wrong with it each language says in its own words."""
+    """Reads a text by a grammar. Each language has its own error messages."""
 
     def __init__(self, text: Text, parser: InteractiveParser) -> None:
         self.text = text
@@ -55,7 +55,7 @@ class Reader:
         self.brackets = Brackets()
 
     def read(self) -> Tree[Token] | None:
-        """Lark's tree; None, and an error of the text, where it cannot be read."""
+        """Returns lark's tree, or None with an error in the text if the text cannot be read."""
         last = Token("BLANK", "", 0, 1, 1, 1, 1, 0)
         try:
             for token in _tokens(self.parser):
@@ -66,7 +66,7 @@ class Reader:
             return finished(self.parser, last)
         except UnexpectedToken as error:
             if error.token.type == "$END":
-                self._ended()
+                self._end_of_text()
             else:
                 self.unexpected(error.token)
         except UnexpectedCharacters as error:
@@ -74,18 +74,18 @@ class Reader:
         return None
 
     def unexpected(self, token: Token) -> None:
-        """Tells of a token that cannot stand where it does."""
+        """Records an error for a token at a wrong place."""
         raise NotImplementedError
 
     def unreadable(self, place: int) -> None:
-        """Tells of a place of the text where no token begins that may stand there."""
+        """Records an error for a position of the text at which no token begins that may stand there."""
         raise NotImplementedError
 
     def expected(self) -> str:
-        """The hint that says what may stand at the place that has been reached."""
+        """Returns a hint with the tokens that may stand at the current position."""
         raise NotImplementedError
 
-    def _ended(self) -> None:
+    def _end_of_text(self) -> None:
         end = len(self.text.text.rstrip())
         if self.brackets.open:
             bracket = self.origin(self.brackets.open[-1])
@@ -96,16 +96,20 @@ class Reader:
             self.text.fail("the text ends too early", self.text.origin(max(0, end - 1), end), self.expected())
 
     def accepted(self) -> set[str]:
-        """The kinds of the tokens that may come next."""
+        """Returns the types of the tokens that may come next."""
         return accepted(self.parser)
 
     def origin(self, token: Token) -> Origin:
         return self.text.origin(token.start_pos or 0, token.end_pos or 0)
 
 
-def in_words(kinds: Set[str], signs: Mapping[str, str], phrases: Sequence[Phrase]) -> tuple[list[str], Set[str]]:
-    """What is expected in words, signs first, and the kinds of which nothing is said. The first phrase that fits comes
-    first."""
+def expected_phrases(
+    kinds: Set[str], signs: Mapping[str, str], phrases: Sequence[Phrase]
+) -> tuple[list[str], Set[str]]:
+    """Returns the phrases for expected tokens, signs first, and the token types without a phrase.
+
+    The first phrase that matches comes first.
+    """
     phrase_list = []
     left = kinds
     for phrase, required, covered in phrases:
@@ -115,8 +119,8 @@ def in_words(kinds: Set[str], signs: Mapping[str, str], phrases: Sequence[Phrase
     return [*(f"`{sign}`" for kind, sign in signs.items() if kind in left), *phrase_list], left
 
 
-def listed(words: Sequence[str]) -> str:
-    """Words as a hint: ``expected a, b or c``."""
+def expected_hint(words: Sequence[str]) -> str:
+    """Returns words as a hint: ``expected a, b or c``."""
     *before, final = words or ["nothing more"]
     return f"expected {', '.join(before)} or {final}" if before else f"expected {final}"
 
@@ -129,10 +133,14 @@ def _tokens(parser: InteractiveParser) -> Iterable[Token]:
 
 
 def finished(parser: InteractiveParser, last: Token) -> Tree[Token]:
-    """The tree of what a parser was fed with. Raises UnexpectedToken if it is not at its end."""
+    """Returns the tree of all tokens that the parser has read.
+
+    Raises:
+        UnexpectedToken: The text is not complete.
+    """
     return cast("Tree[Token]", parser.feed_eof(last))  # type: ignore[no-untyped-call]
 
 
 def accepted(parser: InteractiveParser) -> set[str]:
-    """The kinds of the tokens that may come next."""
+    """Returns the types of the tokens that may come next."""
     return cast("set[str]", parser.accepts())  # type: ignore[no-untyped-call]

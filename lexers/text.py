@@ -1,4 +1,4 @@
-"""The text of a program, and the places in it."""
+"""The text of a program, and positions in it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class Text:
-    """A program in SPARQL or RIF. `text` is what the grammar reads: codepoint escapes are characters (SPARQL
-    1.1 Query, section 19.2; a backslash that is itself escaped begins none). Places in it are turned into those of the
-    text as given."""
+    """The text of a program in SPARQL or RIF.
+
+    `text` is what the grammar reads: it has characters in place of codepoint escapes (SPARQL 1.1 Query, section 19.2).
+    A backslash that is itself escaped begins no escape. Positions in it are translated to positions in the source.
+    """
 
     def __init__(self, source: str, name: str) -> None:
         self.source = source
@@ -26,7 +28,9 @@ class Text:
         self.text = "".join(self._pieces())
 
     def _pieces(self) -> Iterator[str]:
-        """The text in pieces; `shifts` says from which place on of it how much longer the source is."""
+        """Yields the text in pieces. `shifts` has the difference of the lengths of source and text from each position
+        on.
+        """
         end = shift = 0
         for match in _CODEPOINT.finditer(self.source):
             code = match[1] or match[2]
@@ -46,10 +50,10 @@ class Text:
         return chr(code)
 
     def origin(self, start: int, end: int) -> Origin:
-        """The place of a part of `text`."""
-        return self._origin(self._given(start), self._given(end))
+        """Returns the origin of a part of `text`."""
+        return self._origin(self._source_position(start), self._source_position(end))
 
-    def _given(self, place: int) -> int:
+    def _source_position(self, place: int) -> int:
         return place + self.shifts[bisect_right(self.shifts, place, key=lambda pair: pair[0]) - 1][1]
 
     def _origin(self, start: int, end: int) -> Origin:

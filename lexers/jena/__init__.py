@@ -1,7 +1,7 @@
-"""The Jena rule language: text to a tree that prints as text.
+"""The lexer of the Jena rule language: parses text to a tree that prints as text.
 
-Source: Jena's page on inference, "Rule syntax", and, where it is silent or wrong, the parser in ``rulesys/Rule.java``.
-docs/languages/jena.md describes the language as it is read here.
+Sources: Jena's page on inference, "Rule syntax", and the parser in ``rulesys/Rule.java`` where the page is silent or
+wrong. docs/languages/jena.md describes the language as it is read here.
 """
 
 from __future__ import annotations
@@ -9,21 +9,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from squall.errors import raise_all
-from squall.lexers.jena.tree import PREFIXES, Call, Clause, Functor, Instead, Node, Pattern, Program, Rule, renamed
+from squall.lexers.jena.tree import (
+    PREFIXES,
+    Call,
+    Clause,
+    Functor,
+    Node,
+    Pattern,
+    Program,
+    Rule,
+    RuleSetSubstitution,
+    rename_variables,
+)
 
 __all__ = [
     "PREFIXES",
     "Call",
     "Clause",
     "Functor",
-    "Instead",
     "JenaLexer",
     "Node",
     "Pattern",
     "Program",
     "Rule",
+    "RuleSetSubstitution",
     "lexer",
-    "renamed",
+    "rename_variables",
 ]
 
 
@@ -32,20 +43,22 @@ class JenaLexer:
     """The lexer of the Jena rule language."""
 
     def __call__(self, text: str, name: str) -> Program:
-        """The tree of a program, and of what it includes: files relative to that of the text, which is its `name`.
+        """Parses a program and the files that it includes, which are relative to `name`, the path of the text.
 
-        Raises LexerError, or Errors with all that are found.
+        Raises:
+            LexerError: There is an error.
+            Errors: There are several errors.
         """
-        from squall.lexers.jena.including import Including
+        from squall.lexers.jena.including import Includes
 
-        included = Including(text, name)
-        program = Program(tuple(included.rules), name, tuple(included.instead))
+        included = Includes(text, name)
+        program = Program(tuple(included.rules), name, tuple(included.substitutions))
         raise_all(included.errors, partial=program)
         return program
 
     @staticmethod
     def written(program: Program) -> str:
-        """The text of a tree: that of what it includes as well, and without prefixes."""
+        """Returns the text of a tree. It has the included rules as well, and no prefixes."""
         return str(program)
 
 

@@ -1,4 +1,4 @@
-"""From the words of a rule in the Jena rule language to its tree: what each word means."""
+"""Construction of the tree of a Jena rule from its words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INT = range(-(2**31), 2**31)
 
 
 class Part(NamedTuple):
-    """A part of a rule: the name that the grammar gives it, the words it has (from `first` up to `end`), its parts."""
+    """A part of a rule: its name in the grammar, its words (from `first` up to `end`), and its parts."""
 
     kind: str
     first: int
@@ -29,22 +29,22 @@ class Part(NamedTuple):
 
 
 class Trees:
-    """Makes the trees of rules, and notes what is wrong with their words."""
+    """Builds the trees of rules, and records errors in their words."""
 
     def __init__(self, text: Text, words: Words) -> None:
         self.text = text
         self.words = words
         self.first = 0
-        """The number of the first word of the rule at hand: parts count from it."""
+        """The number of the first word of the current rule: parts count from it."""
         self.variables: dict[str, Variable] = {}
 
     def tree(self, part: Part, first: int) -> Rule:
-        """The tree of the rule that begins with this word."""
+        """Returns the tree of the rule that begins with this word."""
         self.first = first
         return self.rule(part)
 
     def _text(self, part: Part) -> str:
-        """The text of a part's first word."""
+        """Returns the text of a part's first word."""
         return self.words.text(self.first + part.first)
 
     def rule(self, part: Part) -> Rule:
@@ -104,7 +104,7 @@ class Trees:
                 return Node(self._word(text, origin), origin)
 
     def _variable(self, text: str) -> Variable:
-        """The variable of this text: the same object wherever it occurs, so that it is soon seen to be equal."""
+        """Returns the variable of a text: always the same object, so that comparisons are fast."""
         variable = self.variables.get(text)
         if variable is None:
             variable = self.variables[text] = Variable(text[1:])
@@ -165,8 +165,10 @@ class Trees:
 
 
 def _unquoted(quoted: str) -> str:
-    """The text between the quotes: its lines trimmed, without those that are comments or declarations, as Jena reads
-    them, and each backslash gone from before its character."""
+    """Returns the text between the quotes as Jena reads it.
+
+    Lines are trimmed, comments and declarations are removed, and a backslash is removed in front of its character.
+    """
     content_lines = [line for line in lines(quoted[1:-1]) if not line.startswith("\uffff")]
     trimmed = "".join(_trimmed(line, place) for place, line in enumerate(content_lines))
     return re.sub(r"\\([\s\S])", r"\1", trimmed)
@@ -176,19 +178,22 @@ _BLANKS = "".join(map(chr, range(0x21)))
 
 
 def _trimmed(line: str, place: int) -> str:
-    """A line of a text without blanks around it; what begins the text stays, and what is not ended."""
+    """Returns a line of a text without surrounding blanks, except at the begin of the text and of an
+    unfinished line."""
     trimmed = f"{line.rstrip(_BLANKS)}\n" if line[-1:] in ("\r", "\n") else line
     return trimmed if place == 0 else trimmed.lstrip(_BLANKS)
 
 
 def _number(word: str) -> Term:
-    """``5`` is an xsd:int, ``2.5`` an xsd:float, and what is neither a plain literal, as in Jena."""
+    """Returns the literal of a number as Jena has it: ``5`` is an xsd:int, ``2.5`` an xsd:float, others are plain
+    literals.
+    """
     if _INTEGER.fullmatch(word) and _is_int(word):
         return literal(word, XSD + "int")
     return literal(word, XSD + "float" if _FLOAT.fullmatch(word) else None)
 
 
 def _is_int(digits: str) -> bool:
-    """Whether an integer is an xsd:int: Python itself reads no long ones."""
+    """Returns whether an integer is an xsd:int. Python itself refuses to read very long integers."""
     significant = digits.lstrip("-").lstrip("0") or "0"
     return len(significant) <= len(str(_INT.stop)) and int(digits[: digits.startswith("-")] + significant) in _INT

@@ -1,4 +1,6 @@
-"""``@include`` of the Jena rule language: the rules of other files in front of those of a text."""
+"""The directive ``@include`` of the Jena rule language, which puts the rules of other files in front of those of a
+text.
+"""
 
 from __future__ import annotations
 
@@ -12,50 +14,54 @@ from squall import rulesets
 from squall.errors import LexerError, Origin
 from squall.lexers.jena.reading import Reader
 from squall.lexers.jena.text import Text
-from squall.lexers.jena.tree import Instead, Rule
+from squall.lexers.jena.tree import Rule, RuleSetSubstitution
 
 RULE_SETS = {"rdfs": "rdfs", "owl": "owl2rl", "owlmini": "owl2rl", "owlmicro": "owl2rl"}
-"""The names that Jena knows, in small letters, and our rule sets that are read for them."""
-ALIKE = frozenset({"rdfs"})
-"""Those of the names by which ours concludes what Jena's does."""
+"""The rule sets of squall by the names that Jena has for its own, in lower case."""
+EQUIVALENT = frozenset({"rdfs"})
+"""The names for which squall's rule set has the same conclusions as Jena's."""
 
-MOST_DEEP = 100
-"""How deep files may include others."""
+MAX_INCLUDE_DEPTH = 100
+"""The deepest nesting of includes."""
 
 
-class Including:
-    """Reads a text and all that it includes, each file once: a file that includes itself adds nothing.
+class Includes:
+    """Reads a text and all of its includes, each file once. A file that includes itself adds nothing.
 
-    rules: what was read, of included files first. instead: the rule sets of Jena for which others of ours were read.
-    errors: what is wrong with any of them, each in its own file. Prefixes hold in the file that declares them.
+    Prefixes hold in the file that declares them.
+
+    Attributes:
+        rules: The rules, those of included files first.
+        substitutions: The rule sets of Jena that were replaced by others.
+        errors: The errors, each in its own file.
     """
 
     def __init__(self, text: str, name: str) -> None:
         self.rules: list[Rule] = []
-        self.instead: list[Instead] = []
+        self.substitutions: list[RuleSetSubstitution] = []
         self.errors: list[LexerError] = []
-        self.seen = {_whole(Path(name))}
+        self.seen = {_canonical_path(Path(name))}
         self._read(text, name, 0)
 
     def _read(self, text: str, name: str, depth: int) -> None:
         source = Text(text.removeprefix("\ufeff"), name)
         for target, origin in source.includes:
             own = RULE_SETS.get(target.lower())
-            if own is not None and target.lower() not in ALIKE:
-                self.instead.append(Instead(target, own, origin))
+            if own is not None and target.lower() not in EQUIVALENT:
+                self.substitutions.append(RuleSetSubstitution(target, own, origin))
             try:
                 self._include(rulesets.path(own) if own else _path(target, name, origin), origin, depth + 1)
             except LexerError as error:
                 self.errors.append(error)
         reader = Reader(source)
         rules = list(reader.rules())
-        self.rules += _sound(rules, source.errors, reader) if source.errors else rules
+        self.rules += _rules_without_errors(rules, source.errors, reader) if source.errors else rules
         self.errors += source.errors
 
     def _include(self, path: Path, origin: Origin, depth: int) -> None:
-        if depth > MOST_DEEP:
-            raise LexerError(f"files include each other more than {MOST_DEEP} deep", origin)
-        resolved = _whole(path)
+        if depth > MAX_INCLUDE_DEPTH:
+            raise LexerError(f"files include each other more than {MAX_INCLUDE_DEPTH} deep", origin)
+        resolved = _canonical_path(path)
         try:
             if path.exists() and not path.is_file():
                 raise LexerError(f"`{path}` cannot be read: it is no file", origin)
@@ -67,8 +73,8 @@ class Including:
             self._read(text, str(path), depth)
 
 
-def _whole(path: Path) -> Path:
-    """A path by which a file is known, whichever way it is named."""
+def _canonical_path(path: Path) -> Path:
+    """Returns a path that identifies a file, whichever way it is named."""
     try:
         return path.resolve()
     except (OSError, ValueError, RuntimeError):  # what no file system has, or links that go round
@@ -76,7 +82,11 @@ def _whole(path: Path) -> Path:
 
 
 def _path(target: str, name: str, origin: Origin) -> Path:
-    """The file that is meant: relative to the file that names it. Raises LexerError."""
+    """Returns the path of an include, relative to the file that names it.
+
+    Raises:
+        LexerError: The target is no file.
+    """
     try:
         parts = urlsplit(target)
     except ValueError as error:
@@ -86,9 +96,9 @@ def _path(target: str, name: str, origin: Origin) -> Path:
     return Path(name).parent / (unquote(parts.path) if parts.scheme else target)
 
 
-def _sound(rules: Sequence[Rule], errors: Sequence[LexerError], reader: Reader) -> list[Rule]:
-    """The rules in which no error lies: each reaches as far as the next one that begins, sound or not."""
-    starts = [*(_position(reader.words.origin(word)) for word in reader.begun), (sys.maxsize, 0)]
+def _rules_without_errors(rules: Sequence[Rule], errors: Sequence[LexerError], reader: Reader) -> list[Rule]:
+    """Returns the rules without an error. Each rule reaches up to the begin of the next one."""
+    starts = [*(_position(reader.words.origin(word)) for word in reader.rule_starts), (sys.maxsize, 0)]
     wrong = {bisect_right(starts, _position(error.origin)) for error in errors}
     return [rule for rule in rules if bisect_right(starts, _position(rule.origin)) not in wrong]
 

@@ -1,4 +1,4 @@
-"""Reads the rules of a text in the Jena rule language one by one, and tells what is wrong with them."""
+"""Reads the rules of a text in the Jena rule language one by one, with error messages."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from squall.lexers.reading import TOO_DEEP, Brackets, accepted, finished
 
 
 class Reader:
-    """Reads the rules one by one, and goes on after one that is wrong."""
+    """Reads the rules one by one, and continues after a rule with an error."""
 
     def __init__(self, text: Text) -> None:
         self.text = text
         self.words = Words(text)
         self.trees = Trees(text, self.words)
         self.shapes: dict[tuple[str, ...], Part] = {}
-        """The parts of the rules so far, by the kinds of their words: nothing else of a word decides about them."""
-        self.begun: list[int] = []
-        """The words with which rules begin, those that are wrong as well."""
+        """The parts of the rules so far by the types of their words, which determine them."""
+        self.rule_starts: list[int] = []
+        """The words with which rules begin, including rules with errors."""
 
     def rules(self) -> Iterator[Rule]:
         ends = _ends(self.words.kinds)
         position = 0
         while position < len(self.words):
-            self.begun.append(position)
+            self.rule_starts.append(position)
             end = ends[position]
             following = self._restart(position, len(self.words)) if end is None else end
             part = self._parse(position, following, complete=end is not None)
@@ -42,7 +42,9 @@ class Reader:
             position = following
 
     def _restart(self, start: int, stop: int) -> int:
-        """Where to go on after a rule that is wrong or has no end: at the next bracket that begins a line."""
+        """Returns where to continue after a rule with an error or without an end: at the next bracket that begins a
+        line.
+        """
         words = self.words
         brackets = (word for word in range(start + 1, stop) if words.kinds[word] == "LSQB" and words.begins_line(word))
         return next(brackets, stop)
@@ -71,7 +73,7 @@ class Reader:
                 return None
         if complete:
             return _part(finished(parser, tokens[-1]))
-        if not self.words.cut:
+        if not self.words.is_truncated:
             self._unfinished(first, first + len(kinds) - 1)
         return None
 
@@ -95,7 +97,7 @@ class Reader:
             self.text.fail(f"`{text}` cannot stand here", origin, _expected(accepted))
 
     def _is_comment(self, word: int, line: int) -> bool:
-        """Whether a word in this line looks like the beginning of a comment."""
+        """Returns whether a word in this line looks like the begin of a comment."""
         return self.words.text(word).startswith(("#", "//")) and self.words.line(word) == line
 
     def _unfinished(self, first: int, last: int) -> None:
@@ -106,15 +108,17 @@ class Reader:
 
 
 def _part(tree: Token | Tree[Token]) -> Part:
-    """What a tree or token of lark's is, with the numbers of its words."""
+    """Returns the part for a tree or token of lark, with the numbers of its words."""
     if isinstance(tree, Token):
         return Part(tree.type, cast("int", tree.start_pos), cast("int", tree.end_pos))
     return Part(str(tree.data), tree.meta.start_pos, tree.meta.end_pos, tuple(map(_part, tree.children)))
 
 
 def _ends(kinds: Sequence[str]) -> list[int | None]:
-    """For each word, the place after the rule that would begin with it; None if that has no end. A rule in brackets
-    ends with its own `]`, another with the next dot or `]` that lies in no brackets within it."""
+    """Returns for each word the position after the rule that would begin with it, or None if the rule has no end.
+
+    A rule in brackets ends with its own `]`. Another rule ends with the next dot or `]` outside of its inner brackets.
+    """
     ends: list[int | None] = [None] * len(kinds)
     closing: int | None = None
     following: int | None = None
@@ -135,7 +139,7 @@ def _ends(kinds: Sequence[str]) -> list[int | None]:
     return ends
 
 
-_SPOKEN = {
+_TOKEN_WORDS = {
     "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "DOT": "`.`", "FORWARD": "`->`", "BACKWARD": "`<-`",
     "VARIABLE": "a node", "WORD": "a built-in",
 }  # fmt: skip
@@ -143,4 +147,4 @@ _SPOKEN = {
 
 def _expected(accepted: set[str]) -> str:
     kinds = accepted - {"WORD"} if "VARIABLE" in accepted else accepted
-    return f"expected {' or '.join(spoken for kind, spoken in _SPOKEN.items() if kind in kinds)}"
+    return f"expected {' or '.join(words for kind, words in _TOKEN_WORDS.items() if kind in kinds)}"

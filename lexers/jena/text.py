@@ -14,7 +14,7 @@ _INCLUDED = re.compile(r"<([^<>]+)>\.?|([^<>]+?)\.?")
 
 
 class Text:
-    """A program's text with its line-based part (comments, ``@prefix``, ``@include``) blanked out and understood."""
+    """The text of a program. Its line-based part (comments, ``@prefix``, ``@include``) is processed and blanked out."""
 
     def __init__(self, text: str, name: str) -> None:
         self.text = text
@@ -22,9 +22,9 @@ class Text:
         self.errors: list[LexerError] = []
         self.prefixes = dict(PREFIXES)
         self.includes: list[tuple[str, Origin]] = []
-        """What is included, as it is written, and where."""
+        """The targets of includes as they are written, with their places."""
         self.starts = [0, *(feed.end() for feed in re.finditer("\n", text))]
-        """Where the lines of origins begin: a line feed ends a line."""
+        """The begins of lines for origins. A line feed ends a line."""
         if match := _SURROGATE.search(text):
             self.fail("half a character (a lone surrogate) cannot stand in a text", self.at(*match.span()))
             text = _SURROGATE.sub("\ufffd", text)
@@ -34,7 +34,7 @@ class Text:
         return Origin(self.name, self.text, line, column, length)
 
     def at(self, start: int, end: int) -> Origin:
-        """The origin of the characters from `start` up to `end`."""
+        """Returns the origin of the characters from `start` up to `end`."""
         line = bisect_right(self.starts, start)
         return Origin(self.name, self.text, line, start - self.starts[line - 1] + 1, end - start)
 
@@ -42,7 +42,9 @@ class Text:
         self.errors.append(LexerError(message, origin, hint))
 
     def _line(self, number: int, line: str) -> str:
-        """The line as the rules see it. One that they do not see is filled with noncharacters: all places are kept."""
+        """Returns the line for the grammar. A blanked line is filled with noncharacters, so that all positions are
+        kept.
+        """
         start = line.lstrip()
         if not (line.startswith("#") or start.startswith(("//", "@prefix", "@include"))):
             return line
@@ -70,7 +72,7 @@ class Text:
             self.includes.append((match[1] or match[2], origin))
 
     def _ends(self, words: list[str], place: int, what: str, origin: Origin) -> bool:
-        """Whether a declaration ends at this word: a dot and a comment may follow."""
+        """Returns whether a declaration ends at this word. A dot and a comment may follow."""
         remaining_words = words[place + 1 :] if words[place : place + 1] == ["."] else words[place:]
         if not remaining_words or remaining_words[0].startswith(("#", "//")):
             return True
@@ -79,7 +81,9 @@ class Text:
 
 
 def lines(text: str) -> list[str]:
-    """The lines with their ends: line feed, carriage return, or both, and nothing else that Unicode has."""
+    """Returns the lines with their ends: line feed, carriage return, or both. Other line separators of Unicode do not
+    count.
+    """
     return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
 
 

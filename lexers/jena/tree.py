@@ -1,4 +1,4 @@
-"""The tree of a program in the Jena rule language, which prints as text of the language."""
+"""The syntax tree of a program in the Jena rule language, which prints as text of the language."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ PREFIXES = {
 """The prefixes that need no declaration."""
 
 SCHEMES = frozenset({"http", "https", "urn", "file", "ftp", "mailto"})
-"""What before a colon makes a word an IRI if it is no prefix."""
+"""The schemes that make a word with a colon an IRI, if they are no prefixes."""
 
 WORD = re.compile(r"[^()\[\],\s'\"?<*_#@.-][^()\[\],\s]*")
 
 
 @dataclass(frozen=True)
 class Functor:
-    """``name(arguments)`` as a node: a structured value."""
+    """A structured value, ``name(arguments)``, as a node."""
 
     name: str
     arguments: tuple[Node, ...]
@@ -41,18 +41,18 @@ class Functor:
 
 @dataclass(frozen=True)
 class Node:
-    """A variable, a term or a functor in its place."""
+    """A variable, a term or a functor, with its place."""
 
     value: Variable | Term | Functor
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return _printed(self.value) if isinstance(self.value, str) else str(self.value)
+        return _term_text(self.value) if isinstance(self.value, str) else str(self.value)
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """``(subject predicate object)``."""
+    """A triple pattern, ``(subject predicate object)``."""
 
     subject: Node
     predicate: Node
@@ -69,7 +69,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Call:
-    """``name(nodes)`` as a clause: a built-in."""
+    """A call of a built-in, ``name(nodes)``, as a clause."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -81,7 +81,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule. `backward` if it was written ``head <- body``; `name` is None where it has none."""
+    """A rule.
+
+    Attributes:
+        name: The name, or None.
+        backward: Whether it was written ``head <- body``.
+    """
 
     name: str | None
     head: tuple[Clause, ...]
@@ -97,7 +102,7 @@ class Rule:
 
     @property
     def direction(self) -> str:
-        """``forward`` or ``backward``, as it was written."""
+        """The direction of the arrow: ``forward`` or ``backward``."""
         return "backward" if self.backward else "forward"
 
     @property
@@ -107,36 +112,40 @@ class Rule:
         Rules that differ in the names of their variables alone have equal canonical rules.
         """
         numbers: dict[Variable, Variable] = {}
-        return renamed(self, lambda variable: numbers.setdefault(variable, Variable(str(len(numbers)))))
+        return rename_variables(self, lambda variable: numbers.setdefault(variable, Variable(str(len(numbers)))))
 
 
 Clause = Pattern | Call | Rule
 
 
 @dataclass(frozen=True)
-class Instead:
-    """A rule set of Jena's that is included by its name, and that of ours which is read for it, though it concludes
-    something else."""
+class RuleSetSubstitution:
+    """A rule set of Jena that a program includes by name, and for which a different one of squall is read.
+
+    Attributes:
+        name: The name of Jena's rule set.
+        replacement: The name of squall's rule set, whose conclusions differ.
+    """
 
     name: str
-    own: str
+    replacement: str
     origin: Origin | None = None
 
 
 @dataclass(frozen=True)
 class Program:
-    """The rules of a text, in order. Prefixes are resolved: what is printed needs no declarations."""
+    """The rules of a text, in order. Prefixes are resolved, so that the printed text needs no declarations."""
 
     rules: tuple[Rule, ...]
     name: str = field(default="", compare=False)
-    instead: tuple[Instead, ...] = field(default=(), compare=False)
+    substitutions: tuple[RuleSetSubstitution, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return "".join(f"{rule}\n" for rule in self.rules)
 
 
-def renamed(rule: Rule, name: Callable[[Variable], Variable]) -> Rule:
-    """The rule with other names for its variables, body first, rules in it included."""
+def rename_variables(rule: Rule, name: Callable[[Variable], Variable]) -> Rule:
+    """Returns the rule with other names for its variables, body first, including the rules in it."""
     body = tuple([_renamed(clause, name) for clause in rule.body])
     return replace(rule, body=body, head=tuple([_renamed(clause, name) for clause in rule.head]))
 
@@ -149,7 +158,7 @@ def _renamed(clause: Clause, name: Callable[[Variable], Variable]) -> Clause:
         case Call(nodes=nodes):
             return replace(clause, nodes=tuple([_named(node, name) for node in nodes]))
         case Rule():
-            return renamed(clause, name)
+            return rename_variables(clause, name)
 
 
 def _named(node: Node, name: Callable[[Variable], Variable]) -> Node:
@@ -162,8 +171,8 @@ def _named(node: Node, name: Callable[[Variable], Variable]) -> Node:
             return node
 
 
-def _printed(term: Term) -> str:
-    """A term as text of the language."""
+def _term_text(term: Term) -> str:
+    """Returns a term as text of the language."""
     if is_iri(term):
         return _prefixed(iri_text(term)) or term
     if is_blank(term):
@@ -185,5 +194,5 @@ def _prefixed(text: str) -> str | None:
 
 
 def _is_bare(text: str) -> bool:
-    """Whether an IRI is read as itself without angle brackets."""
+    """Returns whether an IRI can be written without angle brackets."""
     return text.partition(":")[0] in SCHEMES and WORD.fullmatch(text) is not None

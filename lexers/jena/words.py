@@ -15,22 +15,24 @@ if TYPE_CHECKING:
 
 
 class Words:
-    """The words of a text, by number: the terminal of the grammar that each is, and the place of its characters. Up to
-    the end, or up to a quote that is never closed (`cut`): nothing else fits no terminal."""
+    """The words of a text by number, with their terminals and positions.
+
+    They reach up to the end, or up to a quote that is never closed (`is_truncated`). All other text matches a terminal.
+    """
 
     def __init__(self, text: Text) -> None:
         self.source = text
         self.kinds: list[str] = []
         self.starts: list[int] = []
         self.ends: list[int] = []
-        self.cut = False
+        self.is_truncated = False
         for match in _terminals().finditer(text.rules):
             kind = match.lastgroup
             if kind is None:
                 break
             start, end = match.span(kind)
             if kind == "other":
-                self.cut = True
+                self.is_truncated = True
                 text.fail("this text is never closed", text.at(start, end), f"end it with `{match[kind]}`")
                 break
             self.kinds.append(kind)
@@ -50,7 +52,7 @@ class Words:
         return self.origin(word).line
 
     def begins_line(self, word: int) -> bool:
-        """Whether a word stands in a later line than the one before."""
+        """Returns whether a word stands in a later line than the one before."""
         return self.line(word) > self.line(word - 1)
 
 
@@ -64,8 +66,11 @@ def grammar() -> Lark:
 
 @cache
 def _terminals() -> re.Pattern[str]:
-    """The terminals of the grammar as one expression, each with what may be ignored before it: the name of the group is
-    that of the terminal, or ``other`` of a character that fits none. At the end of a text no group matches."""
+    """Returns the terminals of the grammar as one expression, in which ignored text may precede each of them.
+
+    The name of a group is that of the terminal, or ``other`` for a character that matches none. At the end of a text no
+    group matches.
+    """
     parsed_grammar = grammar()
     by_priority = sorted(parsed_grammar.terminals, key=lambda terminal: -terminal.priority)
     named_groups = [

@@ -1,4 +1,4 @@
-"""Lark's tree of a text in presentation syntax to the tree of RIF: prefixes, constants, meta-data."""
+"""Construction of the RIF tree from lark's tree of the presentation syntax: prefixes, constants, metadata."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from squall.lexers.text import Text
 from squall.rdf.iris import resolved
 
 
-def built(parsed: Tree[Token], text: Text, prefixes: Mapping[str, str]) -> tree.Node | None:
-    """The tree; what is wrong is noted in the text."""
+def build(parsed: Tree[Token], text: Text, prefixes: Mapping[str, str]) -> tree.Node | None:
+    """Returns the tree. Errors are recorded in the text."""
     return cast("tree.Node | None", _Builder(text, prefixes).transform(parsed))
 
 
@@ -31,7 +31,7 @@ def _of(parts: Sequence[Any], kind: type | tuple[type, ...]) -> tuple[Any, ...]:
 
 @v_args(meta=True)
 class _Builder(Transformer_NonRecursive[Token, Any]):
-    """Builds from the leaves up, in the order of the text: a prefix is known before it is used."""
+    """Builds the tree from the leaves up, in the order of the text: a prefix is known before it is used."""
 
     def __init__(self, text: Text, prefixes: Mapping[str, str]) -> None:
         super().__init__()
@@ -54,25 +54,25 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def import_(self, meta: Any, parts: Any) -> tree.Import:
         location, *profile = (self._resolved(part) for part in _of(parts, Token))
         node = tree.Import(location, profile[0] if profile else None, origin=self._origin(meta))
-        return self._with(node, parts)
+        return self._with_metadata(node, parts)
 
     def document(self, meta: Any, parts: Any) -> tree.Document:
         group = next(iter(_of(parts, tree.Group)), None)
         node = tree.Document(_of(parts, tree.Import), group, origin=self._origin(meta))
-        return self._with(node, parts)
+        return self._with_metadata(node, parts)
 
     # Rules
 
     def group(self, meta: Any, parts: Any) -> tree.Group:
         sentences = tuple(part for part in parts if not isinstance(part, tree.Meta))
-        return self._with(tree.Group(sentences, origin=self._origin(meta)), parts)
+        return self._with_metadata(tree.Group(sentences, origin=self._origin(meta)), parts)
 
     def forall(self, meta: Any, parts: Any) -> tree.Forall:
         names = tuple(self._variable(part) for part in _of(parts, Token))
-        return self._with(tree.Forall(names, parts[-1], origin=self._origin(meta)), parts)
+        return self._with_metadata(tree.Forall(names, parts[-1], origin=self._origin(meta)), parts)
 
     def implies(self, meta: Any, parts: Any) -> tree.Implies:
-        return self._with(tree.Implies(parts[-2], parts[-1], origin=self._origin(meta)), parts)
+        return self._with_metadata(tree.Implies(parts[-2], parts[-1], origin=self._origin(meta)), parts)
 
     def conjunction(self, meta: Any, parts: Any) -> tree.And:
         return tree.And(tuple(parts), origin=self._origin(meta))
@@ -84,17 +84,17 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         if isinstance(node, tree.External):
             inner = node.content
             node = replace(node, content=tree.Atom(inner.op, inner.arguments, inner.names, origin=inner.origin))
-        return self._with(node, parts[:-1])
+        return self._with_metadata(node, parts[:-1])
 
     def and_(self, meta: Any, parts: Any) -> tree.And:
-        return self._with(tree.And(self._formulas(parts), origin=self._origin(meta)), parts)
+        return self._with_metadata(tree.And(self._formulas(parts), origin=self._origin(meta)), parts)
 
     def or_(self, meta: Any, parts: Any) -> tree.Or:
-        return self._with(tree.Or(self._formulas(parts), origin=self._origin(meta)), parts)
+        return self._with_metadata(tree.Or(self._formulas(parts), origin=self._origin(meta)), parts)
 
     def exists(self, meta: Any, parts: Any) -> tree.Exists:
         names = tuple(self._variable(part) for part in _of(parts, Token))
-        return self._with(tree.Exists(names, parts[-1], origin=self._origin(meta)), parts)
+        return self._with_metadata(tree.Exists(names, parts[-1], origin=self._origin(meta)), parts)
 
     @staticmethod
     def _formulas(parts: Any) -> tuple[Any, ...]:
@@ -143,7 +143,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     # Terms
 
     def term(self, meta: Any, parts: Any) -> Any:
-        return self._with(parts[-1], parts[:-1])
+        return self._with_metadata(parts[-1], parts[:-1])
 
     def var(self, meta: Any, parts: Any) -> tree.Var:
         return self._variable(parts[0])
@@ -181,7 +181,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return tree.Const(str(parts[0][1:]), tree.LOCAL, origin=self._origin(meta))
 
     def _resolved(self, token: Token) -> str:
-        """The IRI of ``<iri>`` or ``prefix:local``."""
+        """Returns the IRI of ``<iri>`` or ``prefix:local``."""
         if token.startswith("<"):
             return resolved(token[1:-1], self.root)
         prefix, _, local_name = token.partition(":")
@@ -200,9 +200,11 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def meta(self, meta: Any, parts: Any) -> tree.Meta:
         return tree.Meta(next(iter(_of(parts, tree.Const)), None), _of(parts, tree.Frame))
 
-    def _with(self, node: _N, parts: Any) -> _N:
-        """The node with the meta-data that stand in front of it: the first are its own, the next those of the part
-        with which it begins."""
+    def _with_metadata(self, node: _N, parts: Any) -> _N:
+        """Returns the node with the metadata in front of it.
+
+        The first metadata are its own, the others belong to the child with which its text begins.
+        """
         first, *other_metas = _of(parts, tree.Meta) or (None,)
         if first is None:
             return node
@@ -212,13 +214,13 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
                 place = node.origin or self.source.origin(0, 1)
                 self.source.fail("there is more than one piece of meta-data here", place, "join their frames")
             else:
-                node = _beginning(node, self._with(inner, other_metas))
+                node = _with_leading(node, self._with_metadata(inner, other_metas))
         node_with_meta: _N = replace(node, meta=first) if first != tree.Meta() else node
         return node_with_meta
 
 
-def _beginning(node: _N, first: Any) -> _N:
-    """The node with another part in the place of the one with which it begins."""
+def _with_leading(node: _N, first: Any) -> _N:
+    """Returns the node with another leading child."""
     name = next(name for name in ("conclusion", "left", "instance", "sub", "object") if hasattr(node, name))
     moved_node: _N = replace(node, **{name: first})
     return moved_node

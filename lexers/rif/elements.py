@@ -1,6 +1,6 @@
-"""XML as elements with places, read safely: no external entities, internal ones of a bounded size.
+"""A safe reader of XML as elements with places: it reads no external entities, and bounds the size of internal ones.
 
-The parser is the expat of Python's standard library, which also bounds what entities may amount to.
+The parser is expat of Python's standard library, which also bounds the expansion of entities.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ from xml.parsers import expat
 
 from squall.errors import LexerError, Origin, raise_all
 
-DEPTH = 200
-"""How deep elements may be nested."""
-LONGEST_ENTITY = 300
-"""The characters that an internal entity may have: it abbreviates an IRI."""
+MAX_DEPTH = 200
+"""The deepest nesting of elements."""
+MAX_ENTITY_LENGTH = 300
+"""The largest number of characters of an internal entity, which abbreviates an IRI."""
 
 XML = "http://www.w3.org/XML/1998/namespace"
 
 
 @dataclass
 class Element:
-    """An element: its name without namespace, attributes by name (``{namespace}name``), children and text.
+    """An XML element.
 
-    `namespace` is ``""`` where it has none.
+    Attributes:
+        name: The local name.
+        namespace: The namespace, or ``""``.
+        attributes: The attributes by name (``{namespace}name``).
     """
 
     name: str
@@ -38,7 +41,12 @@ class Element:
 
 
 def read(text: str, name: str) -> Element:
-    """The root element of a text. Raises LexerError, or Errors."""
+    """Returns the root element of a text.
+
+    Raises:
+        LexerError: There is an error.
+        Errors: There are several errors.
+    """
     return _Reader(text, name).read()
 
 
@@ -77,8 +85,8 @@ class _Reader:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         namespace, _, local = name.rpartition("}")
-        if len(self.open) == DEPTH:
-            raise LexerError(f"elements are nested deeper than {DEPTH}", self._here())
+        if len(self.open) == MAX_DEPTH:
+            raise LexerError(f"elements are nested deeper than {MAX_DEPTH}", self._here())
         named_attributes = {f"{{{key}" if "}" in key else key: value for key, value in attributes.items()}
         element = Element(local, namespace, named_attributes, self._here(len(local) + 1))
         if self.open:
@@ -107,8 +115,8 @@ class _Reader:
         if is_parameter or value is None:
             kind = "parameter" if is_parameter else "external"
             raise LexerError(f"the {kind} entity `{name}` is not read", self._here(), "write what it stands for")
-        if len(value) > LONGEST_ENTITY or "&" in value:
-            hint = f"an entity abbreviates an IRI: it has {LONGEST_ENTITY} characters at most, and no entity in it"
+        if len(value) > MAX_ENTITY_LENGTH or "&" in value:
+            hint = f"an entity abbreviates an IRI: it has {MAX_ENTITY_LENGTH} characters at most, and no entity in it"
             raise LexerError(f"the entity `{name}` is too large", self._here(), hint)
 
     def _external(self, context: str, base: object, system: str | None, public: object) -> int:

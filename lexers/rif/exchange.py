@@ -1,4 +1,4 @@
-"""The XML syntax of RIF: text to tree, and back (RIF-BLD, section 4 and its schemas). What is not known is an error."""
+"""The lexer of RIF's XML syntax (RIF-BLD, section 4 and its schemas). Unknown elements are errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ class XmlLexer:
     """The lexer of RIF's XML syntax."""
 
     def __call__(self, text: str, name: str) -> tree.Document:
-        """The tree of a document. Raises LexerError, or Errors with all that are found."""
+        """Parses a document.
+
+        Raises:
+            LexerError: There is an error.
+            Errors: There are several errors.
+        """
         reader = _Reader()
         document = reader.of(read(text.removeprefix("\ufeff"), name), ("Document",))
         raise_all(reader.errors)
@@ -31,7 +36,7 @@ class XmlLexer:
 
     @staticmethod
     def written(document: tree.Document) -> str:
-        """The text of a tree in this syntax."""
+        """Returns the text of a tree in this syntax."""
         lines = "".join(f"{line}\n" for line in _element(document, f' xmlns="{tree.RIF}"'))
         return f'<?xml version="1.0" encoding="UTF-8"?>\n{lines}'
 
@@ -40,31 +45,36 @@ lexer = XmlLexer()
 
 
 def condition(text: str, name: str) -> tree.Formula:
-    """The tree of a condition that stands alone. Raises LexerError, or Errors."""
+    """Parses a condition that stands alone.
+
+    Raises:
+        LexerError: There is an error.
+        Errors: There are several errors.
+    """
     reader = _Reader()
     formula = reader.of(read(text.removeprefix("\ufeff"), name), _FORMULAS)
     raise_all(reader.errors)
     return cast("tree.Formula", formula)
 
 
-class _Wrong(Exception):
-    """What is wrong with an element has been noted, and there is no tree of it."""
+class _InvalidElement(Exception):
+    """The error of an element has been recorded, and there is no tree of it."""
 
 
 class _Reader:
-    """Makes trees of elements, and notes what is wrong with them."""
+    """Builds the trees of elements, and records their errors."""
 
     def __init__(self) -> None:
         self.errors: list[LexerError] = []
         self.base = ""
         self.namespace: str | None = None
-        """That of the root: RIF's, or, as in documents of the first Squall, none."""
+        """The namespace of the root: RIF's, or none, as in documents of the first Squall."""
 
     def of(self, element: Element, expected: tuple[str, ...]) -> Any:
-        """The tree of an element that may be one of those expected; None where something is wrong."""
+        """Returns the tree of an element that has one of the expected names, or None if there is an error."""
         try:
             return self._node(element, expected)
-        except _Wrong:
+        except _InvalidElement:
             return None
 
     def _node(self, element: Element, expected: tuple[str, ...], term: bool = False) -> Any:
@@ -83,9 +93,9 @@ class _Reader:
 
     # What any element may be wrong in
 
-    def _fail(self, message: str, element: Element, hint: str | None = None) -> _Wrong:
+    def _fail(self, message: str, element: Element, hint: str | None = None) -> _InvalidElement:
         self.errors.append(LexerError(message, element.origin, hint))
-        return _Wrong()
+        return _InvalidElement()
 
     def _check_name(self, element: Element, expected: Iterable[str]) -> None:
         if self.namespace is None and element.namespace in ("", tree.RIF):
@@ -95,7 +105,7 @@ class _Reader:
             raise self._fail(f"`{element.name}` is no element of RIF", element, hint)
         if element.name not in expected:
             hint = (
-                hints.production(element.name)
+                hints.production_hint(element.name)
                 or did_you_mean(element.name, expected)
                 or f"expected {_listed(expected)}"
             )
@@ -115,7 +125,12 @@ class _Reader:
             self._fail(f"`{element.text.strip()[:40]}` cannot stand in `{element.name}`", element)
 
     def _roles(self, element: Element, **roles: str) -> dict[str, list[Element]]:
-        """The children by name. roles: how often each may occur: ``1``, ``?``, ``*`` or ``+``."""
+        """Returns the children by name.
+
+        Args:
+            element: The element.
+            roles: How often each child may occur: ``1``, ``?``, ``*`` or ``+``.
+        """
         roles = {"id": "?", "meta": "?", **roles}
         elements_by_role: dict[str, list[Element]] = {name: [] for name in roles}
         for child in element:
@@ -132,21 +147,23 @@ class _Reader:
         return elements_by_role
 
     def _only(self, role: Element, expected: tuple[str, ...], term: bool = False) -> Any:
-        """The tree of the one child of a role."""
+        """Returns the tree of the only child of a role."""
         if len(role.children) != 1:
             raise self._fail(f"`{role.name}` has {len(role.children)} elements in it, not one", role)
         return self._node(role.children[0], expected, term)
 
     def _each(self, elements: Iterable[Element], expected: tuple[str, ...], term: bool = False) -> tuple[Any, ...]:
-        """The trees of the children of roles that hold one each; what is wrong in one does not hide the next."""
+        """Returns the trees of the children of roles with one child each. An error in one does not hide those of the
+        next.
+        """
         nodes, wrong = [], False
         for element in elements:
             try:
                 nodes.append(self._only(element, expected, term))
-            except _Wrong:
+            except _InvalidElement:
                 wrong = True
         if wrong:
-            raise _Wrong
+            raise _InvalidElement
         return tuple(nodes)
 
     def _terms(self, elements: Iterable[Element]) -> tuple[Any, ...]:
@@ -310,7 +327,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _element(node: tree.Node, more: str = "") -> Iterator[str]:
-    """The lines of a node's element."""
+    """Yields the lines of a node's element."""
     name = type(node).__name__
     if isinstance(node, tree.Const):
         more = f" type={quoteattr(node.space)}{more}"

@@ -1,4 +1,4 @@
-"""What to write instead of what is no RIF-BLD: the words of RIF-PRD, and habits of other languages."""
+"""Hints for texts that are not RIF-BLD: the words of RIF-PRD, and habits of other languages."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ _HABITS = {
     "a": "triples are frames: `?x[rdf:type -> ex:C]`, or `?x # ex:C`",
 }
 SIGNS = r"<!--|//|/\*|<=|>=|!=|<-|->"
-"""What is shown as one piece where it is misplaced."""
+"""The pieces of text that an error shows as one if they are misplaced."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _WORD = re.compile(r"[^\W0-9][\w.-]*")
 
 
-def production(word: str) -> str | None:
-    """What to do about a word or an element, if it is one of RIF-PRD."""
+def production_hint(word: str) -> str | None:
+    """Returns a hint for a word or an element of RIF-PRD."""
     return f"`{word}` is of RIF-PRD: {_PRD[word]}" if word in _PRD else None
 
 
-def habit(piece: str) -> str | None:
-    """What to do about a piece of text of which it can be guessed what is meant."""
+def habit_hint(piece: str) -> str | None:
+    """Returns a hint for a piece of text with a probable meaning."""
     if _DATE.fullmatch(piece):
         return f'dates are texts with a datatype: `"{piece}"^^xs:date`'
     return _HABITS.get(piece)
 
 
-def name(piece: str) -> str | None:
-    """What to do about a bare word where a term may stand."""
+def name_hint(piece: str) -> str | None:
+    """Returns a hint for a bare word in place of a term."""
     return f"names are IRIs (`<{piece}>`, `ex:{piece}`) or local (`_{piece}`)" if _WORD.fullmatch(piece) else None

@@ -1,4 +1,4 @@
-"""The presentation syntax of RIF: text to tree (RIF-BLD, section 2.6)."""
+"""The lexer of RIF's presentation syntax (RIF-BLD, section 2.6)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ class PresentationLexer:
     """The lexer of RIF's presentation syntax."""
 
     def __call__(self, text: str, name: str) -> tree.Document:
-        """The tree of a document. Raises LexerError, or Errors with all that are found."""
+        """Parses a document.
+
+        Raises:
+            LexerError: There is an error.
+            Errors: There are several errors.
+        """
         source = Text(text.removeprefix("\ufeff"), name)
         document = _read(source, "document", {})
         raise_all(source.errors)
@@ -34,9 +39,16 @@ lexer = PresentationLexer()
 
 
 def condition(text: str, name: str, prefixes: Mapping[str, str] | None = None) -> tree.Formula:
-    """The tree of a condition that stands alone. Raises LexerError, or Errors.
+    """Parses a condition that stands alone.
 
-    prefixes: those that it may use, since it declares none.
+    Args:
+        text: The condition.
+        name: The name of the text.
+        prefixes: The prefixes that it may use, since it declares none.
+
+    Raises:
+        LexerError: There is an error.
+        Errors: There are several errors.
     """
     source = Text(text, name)
     formula = _read(source, "formula", prefixes or {})
@@ -45,14 +57,14 @@ def condition(text: str, name: str, prefixes: Mapping[str, str] | None = None) -
 
 
 def prefixes(text: str) -> dict[str, str]:
-    """The prefixes that a document declares, by a look at its text."""
+    """Returns the prefixes that a document declares, by a search in its text."""
     return dict(re.findall(r"\bPrefix\s*\(\s*(\w*)\s+<([^<>]*)>\s*\)", text))
 
 
 def _read(source: Text, start: str, prefixes: Mapping[str, str]) -> tree.Node | None:
-    from squall.lexers.rif.building import built
+    from squall.lexers.rif.building import build
     from squall.lexers.rif.reading import read
 
     raise_all(source.errors)
     parsed = read(source, start)
-    return None if parsed is None else built(parsed, source, prefixes)
+    return None if parsed is None else build(parsed, source, prefixes)

@@ -1,4 +1,4 @@
-"""Reads RIF's presentation syntax by a grammar of lark, and says in words what is wrong where it cannot be read."""
+"""Reads RIF's presentation syntax by a lark grammar, with error messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.resources import files
 from lark import Lark, Token, Tree
 
 from squall.errors import Origin, did_you_mean
-from squall.lexers.reading import Phrase, Reader, in_words, listed
+from squall.lexers.reading import Phrase, Reader, expected_hint, expected_phrases
 from squall.lexers.rif import hints
 from squall.lexers.text import Text
 
@@ -34,7 +34,12 @@ _PHRASES: tuple[Phrase, ...] = (
 
 
 def read(text: Text, start: str) -> Tree[Token] | None:
-    """Lark's tree; None, and an error of the text, where it cannot be read. start: the rule of the grammar."""
+    """Returns lark's tree, or None with an error in the text if the text cannot be read.
+
+    Args:
+        text: The text.
+        start: The start rule of the grammar.
+    """
     return _Reader(text, start).read()
 
 
@@ -46,7 +51,7 @@ class _Reader(Reader):
         self._misplaced(str(token), self.origin(token))
 
     def unreadable(self, place: int) -> None:
-        """No token that may come here begins here."""
+        """Records an error for a position at which no acceptable token begins."""
         text = self.text.text
         piece = re.compile(rf'"(?:[^"\\\n]|\\.)*"?|{hints.SIGNS}|<[^\s>]*>?|[\w.-]+|\S').match(text, place)
         excerpt = piece[0] if piece else text[place]
@@ -57,7 +62,7 @@ class _Reader(Reader):
             start = place + wrong.start()
             hint = r"escapes: \t \b \n \r \f \\ \" \' \uXXXX \UXXXXXXXX"
             self.text.fail(f"`{wrong[0]}` is no escape", self.text.origin(start, start + 2), hint)
-        elif excerpt[0] == "<" and not hints.habit(excerpt) and "IRIREF" in self.accepted():
+        elif excerpt[0] == "<" and not hints.habit_hint(excerpt) and "IRIREF" in self.accepted():
             self.text.fail(f"`{excerpt}` is not an IRI", origin, "an IRI ends with `>`, and has no blanks in it")
         else:
             self._misplaced(excerpt, origin)
@@ -72,20 +77,20 @@ class _Reader(Reader):
         before = self.parser.parser_state.value_stack[-1:]
         if before and getattr(before[0], "type", "") == "NAME" and token_text != ":":
             word = str(before[0])
-            return hints.habit(word) or f"expected `->` behind the name of an argument; {hints.name(word)}"
+            return hints.habit_hint(word) or f"expected `->` behind the name of an argument; {hints.name_hint(word)}"
         if token_text == ":" and "IRIREF" in accepted:
             return "a prefix is declared without a colon: `Prefix(ex <http://example.org/>)`"
-        hint = hints.production(token_text) or hints.habit(token_text)
+        hint = hints.production_hint(token_text) or hints.habit_hint(token_text)
         if hint or not token_text.isalpha() or token_text in _KEYWORDS:
             return hint
         words = [word for word in _KEYWORDS if f"_{word.upper()}" in accepted]
-        return did_you_mean(token_text, words) or (hints.name(token_text) if "CURIE" in accepted else None)
+        return did_you_mean(token_text, words) or (hints.name_hint(token_text) if "CURIE" in accepted else None)
 
     def expected(self) -> str:
-        phrases, left = in_words(self.accepted(), _SIGNS, _PHRASES)
+        phrases, left = expected_phrases(self.accepted(), _SIGNS, _PHRASES)
         words = [f"`{word}`" for word in _KEYWORDS if f"_{word.upper()}" in left]
         signs = [f"`{sign}`" for name, sign in sorted(_anonymous().items()) if name in left]
-        return listed([*phrases, *words, *signs, *(["the end"] if "$END" in left else [])])
+        return expected_hint([*phrases, *words, *signs, *(["the end"] if "$END" in left else [])])
 
 
 def _anonymous() -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""SPARQL 1.1: the text of a query or of an update to a tree that prints as text.
+"""The lexer of SPARQL 1.1: parses the text of a query or an update to a tree that prints as text.
 
-Source: SPARQL 1.1 Query, sections 4 and 19, and SPARQL 1.1 Update. Why the grammar is our own, and how C-SPARQL and
-RSP-QL extend it: docs/decisions/0009-sparql-grammar.md.
+Sources: SPARQL 1.1 Query, sections 4 and 19, and SPARQL 1.1 Update. docs/decisions/0009-sparql-grammar.md says why the
+grammar is squall's own, and how C-SPARQL and RSP-QL extend it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,24 @@ from squall.lexers.sparql.tree import Program
 class SparqlLexer:
     """A lexer of SPARQL, or of a language that extends it.
 
-    grammars: its grammars, each of which extends those before it.
-    base: the IRI against which relative ones are resolved, where the text has no ``BASE``; without it they stay as they
-    are.
+    Attributes:
+        grammars: The grammars, each of which extends those before it.
+        base: The IRI against which relative IRIs are resolved if the text has no ``BASE``. Without it they stay
+            relative.
     """
 
     grammars: tuple[str, ...] = ("sparql",)
     base: str = ""
 
     def __call__(self, text: str, name: str) -> Program:
-        """The tree of a program. Raises LexerError, or Errors with all that are found."""
+        """Parses a program.
+
+        Raises:
+            LexerError: There is an error.
+            Errors: There are several errors.
+        """
         from squall.lexers.sparql.building import Builder
-        from squall.lexers.sparql.notes import wrong
+        from squall.lexers.sparql.notes import note_errors
         from squall.lexers.sparql.reading import read
         from squall.lexers.text import Text
 
@@ -35,7 +41,7 @@ class SparqlLexer:
         raise_all(source.errors)
         tree = read(source, self.grammars)
         program = Builder(source, self.base).program(tree) if tree is not None else Program(())
-        raise_all([*source.errors, *wrong(program)])
+        raise_all([*source.errors, *note_errors(program)])
         return program
 
 

@@ -1,4 +1,4 @@
-"""Makes trees of queries and updates out of lark's."""
+"""Construction of the trees of queries and updates from lark's trees."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from squall.rdf import Term, blank, iri
 
 
 class Builder(Datasets):
-    """Reads lark's tree from the top down. What is wrong is noted in the text's `errors`."""
+    """Reads lark's tree from the top down. Errors are recorded in the text's `errors`."""
 
     def program(self, tree: Tree[Token]) -> q.Program:
-        """The program of a tree whose name is ``start``."""
+        """Returns the program of a tree whose name is ``start``."""
         return q.Program(tuple(self._statements(tree)), self.text.name)
 
     def _statements(self, tree: Tree[Token]) -> Iterator[q.Statement]:
@@ -81,7 +81,7 @@ class Builder(Datasets):
         return q.ConstructQuery(template, where, dataset, modifiers, values, self.origin(tree))
 
     def _construct_where(self, tree: Tree[Token]) -> q.ConstructQuery:
-        """``CONSTRUCT WHERE { triples }`` (SPARQL 1.1 Query, section 16.2.4)."""
+        """Returns the query ``CONSTRUCT WHERE { triples }`` (SPARQL 1.1 Query, section 16.2.4)."""
         pattern = only(tree, "short_template")
         template = self._quads(pattern)
         blocks = self._block(trees(pattern)) if template else ()
@@ -180,7 +180,7 @@ class Builder(Datasets):
         )
 
     def _delete_where(self, tree: Tree[Token]) -> q.Modify:
-        """``DELETE WHERE { quads }`` (SPARQL 1.1 Update, section 3.1.3.3)."""
+        """Returns the operation ``DELETE WHERE { quads }`` (SPARQL 1.1 Update, section 3.1.3.3)."""
         quads = only(tree, "quads")
         elements: list[q.Element] = []
         for part in _runs(quads.children):
@@ -192,7 +192,7 @@ class Builder(Datasets):
         return q.Modify(self._quads(quads), (), q.Group(tuple(elements), self.origin(quads)), origin=self.origin(tree))
 
     def _quads(self, tree: Tree[Token], graph: q.Slot | None = None) -> tuple[q.QuadPattern, ...]:
-        """The triples of a template or of data, each with its graph."""
+        """Returns the triples of a template or of data, each with its graph."""
         quads: list[q.QuadPattern] = []
         for part in trees(tree):
             if part.data == "quads_of":
@@ -213,14 +213,14 @@ class Builder(Datasets):
     # Patterns
 
     def group(self, tree: Tree[Token]) -> q.Group:
-        """``{ ... }``."""
+        """Returns a group, ``{ ... }``."""
         elements: list[q.Element] = []
         for part in _runs(tree.children):
             elements.extend([self._element(part)] if isinstance(part, Tree) else self._block(part))
         return q.Group(tuple(elements), self.origin(tree))
 
     def _block(self, parts: Sequence[Tree[Token]]) -> tuple[q.TriplesBlock, ...]:
-        """The triples of trees that stand beside each other; nothing if there are none."""
+        """Returns the triples of adjacent trees as one block, or nothing if there are none."""
         triples = [
             q.TriplePattern(subject, verb, object, origin)
             for part in parts
@@ -283,7 +283,7 @@ _CLAUSES = ("group_by", "having", "order_by")
 
 
 def _unnamed(label: str) -> Variable:
-    """The variable that a blank node of a pattern is."""
+    """Returns the variable for a blank node of a pattern."""
     return Variable(f"_:{label}")
 
 
@@ -292,7 +292,7 @@ def _count(tree: Tree[Token] | None) -> int | None:
 
 
 def _runs(parts: Parts) -> Iterator[Tree[Token] | list[Tree[Token]]]:
-    """The parts, those beside each other that are triples as one list."""
+    """Yields the parts, with adjacent triples as one list."""
     run: list[Tree[Token]] = []
     for part in parts:
         assert isinstance(part, Tree)

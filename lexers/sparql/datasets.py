@@ -1,4 +1,4 @@
-"""Makes registrations and data sets out of lark's trees: graphs, streams, windows, and lengths of time."""
+"""Construction of registrations and datasets from lark's trees: graphs, streams, windows, and durations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ISO_UNITS = (604_800_000, 86_400_000, 3_600_000, 60_000, 1000)
 
 
 class Datasets(Expressions):
-    """Reads what comes before a pattern."""
+    """Reads the clauses in front of a pattern."""
 
     # Registration and data sets
 
@@ -32,8 +32,10 @@ class Datasets(Expressions):
         return q.Registration(str(kind).upper(), name, period, self.origin(tree))
 
     def _registered(self, registration: q.Registration | None, query: Tree[Token]) -> q.Registration | None:
-        """The registration, of the kind that ``SELECT ISTREAM`` or ``CONSTRUCT ISTREAM`` asks for; that of a query that
-        is not registered has the name that such a query has."""
+        """Returns the registration with the kind that ``SELECT ISTREAM`` or ``CONSTRUCT ISTREAM`` names.
+
+        A query without a registration has the default name of such a query.
+        """
         kind = word(query, "ISTREAM", "DSTREAM", "RSTREAM")
         if kind is None:
             return registration
@@ -81,7 +83,7 @@ class Datasets(Expressions):
                 return q.TimeRange(lengths[0], lengths[0] if has(tree, "TUMBLING") else _second(lengths))
 
     def stream_range(self, tree: Tree[Token]) -> q.TimeRange | q.CountRange | None:
-        """The window of a stream inside of a pattern (CQELS-QL); what comes now is in a window of 1 ms."""
+        """Returns the window of a stream inside of a pattern (CQELS-QL). ``NOW`` is a window of 1 ms."""
         if tree.data == "all_range":
             return None
         time_range = q.TimeRange(1) if tree.data == "now_range" else self._range(tree)
@@ -94,7 +96,7 @@ class Datasets(Expressions):
             self.text.fail("this window is empty", self.origin(tree), hint)
 
     def _duration(self, tree: Tree[Token]) -> int:
-        """A length of time in integer ms. A number alone is one of ms."""
+        """Returns a duration in integer ms. A number without a unit is in ms."""
         amounts, units = tree.children[::2], tree.children[1::2]
         if units:
             return sum(int(str(count)) * _unit(str(unit)) for count, unit in zip(amounts, units, strict=True))
@@ -111,7 +113,7 @@ class Datasets(Expressions):
 
 
 def _unit(word: str) -> int:
-    """A unit of time in ms: ``ms``, or any word that begins as another unit does (SPARQLStream)."""
+    """Returns a unit of time in ms: ``ms``, or any word that begins as another unit does (SPARQLStream)."""
     return _UNITS.get(word.lower()) or _UNITS[word[0].lower()]
 
 

@@ -1,4 +1,4 @@
-"""Makes terms, paths and expressions out of lark's trees, and notes what is wrong with their words."""
+"""Construction of terms, paths and expressions from lark's trees, with errors for their words."""
 
 from __future__ import annotations
 
@@ -33,36 +33,38 @@ FUNCTIONS: dict[str, tuple[int, int | None]] = {
     "IF": (3, 3),
     "REPLACE": (3, 4),
 }
-"""The built-in functions by name, with how few and how many (None: any number of) arguments they take (grammar rule
-BuiltInCall)."""
+"""The built-in functions by name, with their least and largest number of arguments (None: any number).
+
+Source: the grammar rule BuiltInCall.
+"""
 
 _SET_FUNCTIONS = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
 SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
 
 
 def trees(tree: Tree[Token], *names: str) -> list[Tree[Token]]:
-    """The parts of a tree that are trees, of these names if there are any."""
+    """Returns the child trees, with one of these names if any are given."""
     subtrees = [part for part in tree.children if isinstance(part, Tree)]
     return [part for part in subtrees if part.data in names] if names else subtrees
 
 
 def first(tree: Tree[Token], *names: str) -> Tree[Token] | None:
-    """The first tree of these names among the parts of one."""
+    """Returns the first child tree with one of these names."""
     return next(iter(trees(tree, *names)), None)
 
 
 def has(tree: Tree[Token], kind: str) -> bool:
-    """Whether there is a token of a kind among the parts."""
+    """Returns whether there is a child token of a type."""
     return word(tree, kind) is not None
 
 
 def word(tree: Tree[Token], *kinds: str) -> str | None:
-    """The text of the first token of these kinds among the parts, in capitals."""
+    """Returns the text of the first child token of these types, in upper case."""
     return next((part.upper() for part in tree.children if isinstance(part, Token) and part.type in kinds), None)
 
 
 def span(part: Part) -> tuple[int, int]:
-    """From where to where a part reaches."""
+    """Returns the begin and end position of a part."""
     place = part if isinstance(part, Token) else part.meta
     return place.start_pos or 0, place.end_pos or 0
 
@@ -80,12 +82,12 @@ def is_iri(part: Part) -> bool:
 
 
 def only(tree: Tree[Token], name: str) -> Tree[Token]:
-    """The part that has this name."""
+    """Returns the child tree with this name."""
     return trees(tree, name)[0]
 
 
 class Expressions(ABC):
-    """Reads lark's tree from the top down. What is wrong is noted in the text's `errors`."""
+    """Reads lark's tree from the top down. Errors are recorded in the text's `errors`."""
 
     def __init__(self, text: Text, base: str = "") -> None:
         self.text = text
@@ -93,7 +95,7 @@ class Expressions(ABC):
 
     @abstractmethod
     def group(self, tree: Tree[Token]) -> q.Group:
-        """``{ ... }``, which is in an expression after ``EXISTS``."""
+        """Returns a group, ``{ ... }``, which follows ``EXISTS`` in an expression."""
 
     def origin(self, part: Part, end: Part | None = None) -> Origin:
         return self.text.origin(span(part)[0], span(end or part)[1])
@@ -101,17 +103,17 @@ class Expressions(ABC):
     # Terms
 
     def iri(self, part: Part) -> Term:
-        """The term of a token ``<iri>``, ``prefix:local`` or ``a``."""
+        """Returns the term of a token ``<iri>``, ``prefix:local`` or ``a``."""
         if isinstance(part, Token) and part.type == "A":
             return iri(RDF + "type")
         return self.names.iri(str(part), self.origin(part))
 
     def name(self, part: Part) -> q.Slot:
-        """A variable or an IRI."""
+        """Returns a variable or an IRI."""
         return Variable(part[1:]) if isinstance(part, Token) and part.type == "VAR" else self.iri(part)
 
     def term(self, part: Part) -> q.Slot:
-        """A variable, IRI or literal."""
+        """Returns a variable, IRI or literal."""
         if isinstance(part, Tree):
             return self._literal(part.children)
         match part.type:
@@ -134,7 +136,7 @@ class Expressions(ABC):
     # Paths
 
     def verb(self, part: Part) -> q.Path | Variable:
-        """A predicate: a variable, an IRI or a path."""
+        """Returns a predicate: a variable, an IRI or a path."""
         if isinstance(part, Token):
             return self.name(part)
         match part.data:
@@ -158,7 +160,7 @@ class Expressions(ABC):
     # Expressions
 
     def expression(self, part: Part) -> q.Expression:
-        """Any expression, and any constraint."""
+        """Returns any expression or constraint."""
         if isinstance(part, Token):
             return self.term(part)
         make = self._EXPRESSIONS.get(str(part.data))
@@ -189,7 +191,9 @@ class Expressions(ABC):
         return result
 
     def _signed(self, left: q.Expression, tree: Tree[Token], origin: Origin) -> q.Call:
-        """``?x -1``: a sign before a number is an operator after an expression (grammar rule AdditiveExpression)."""
+        """Returns ``?x -1`` as a call: a sign between an expression and a number is an operator (grammar rule
+        AdditiveExpression).
+        """
         token, *parts = tree.children
         right: q.Expression = number(str(token)[1:])
         for sign, operand in zip(parts[::2], parts[1::2], strict=True):

@@ -1,4 +1,4 @@
-"""What the grammar of SPARQL leaves to its notes: scope, aggregates, blank nodes.
+"""Checks of the notes to SPARQL's grammar: scope, aggregates, blank nodes.
 
 Source: SPARQL 1.1 Query, sections 10.1, 11.4, 18.2.1, 19.6 and the notes of 19.8.
 """
@@ -13,8 +13,8 @@ from squall.model import Variable
 from squall.rdf import is_blank
 
 
-def wrong(program: q.Program) -> list[LexerError]:
-    """The errors of a program that is otherwise well formed, in the order in which they are found."""
+def note_errors(program: q.Program) -> list[LexerError]:
+    """Returns the errors of a program that matches the grammar, in the order in which they are detected."""
     notes = _Notes()
     for statement in program.statements:
         notes.statement(statement.body)
@@ -148,7 +148,9 @@ class _Notes:
             bound.update(q.in_scope(element))
 
     def _labels(self, block: q.TriplesBlock, number: int) -> None:
-        """A blank node's label is of one basic graph pattern only; filters do not divide one (section 19.6)."""
+        """Checks that the label of a blank node is in one basic graph pattern only. Filters do not divide one (section
+        19.6).
+        """
         for triple in block.triples:
             for name in _labels(triple):
                 if self.blocks.setdefault(name, number) != number:
@@ -200,7 +202,7 @@ def _labels(triple: q.TriplePattern) -> list[str]:
 
 
 def _keys(query: q.SelectQuery) -> set[Variable] | None:
-    """The variables that a query is grouped by; None if it is not grouped at all."""
+    """Returns the grouping keys of a query, or None if it has no groups."""
     modifiers = query.modifiers
     item_expressions = [item.expression for item in query.items or () if item.expression is not None]
     order_expressions = [order.expression for order in modifiers.order]
@@ -228,7 +230,7 @@ def _aggregated(expression: q.Expression) -> bool:
 
 
 def _outside(expression: q.Expression) -> Iterator[Variable]:
-    """The variables of an expression that are in none of its aggregates and patterns."""
+    """Yields the variables of an expression outside of its aggregates and patterns."""
     match expression:
         case Variable():
             yield expression

@@ -1,4 +1,4 @@
-"""Reads a text by lark's grammars, and says in words what is wrong where it cannot be read."""
+"""Reads a text by lark grammars, with error messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.resources import files
 from lark import Lark, Token, Tree
 
 from squall.errors import Origin, did_you_mean
-from squall.lexers.reading import Phrase, Reader, in_words, listed
+from squall.lexers.reading import Phrase, Reader, expected_hint, expected_phrases
 from squall.lexers.text import Text
 
 _OF_STREAMS = frozenset({"REGISTER", "STREAM", "WINDOW"})
@@ -66,9 +66,11 @@ def _grammar(names: tuple[str, ...]) -> Lark:
 
 
 def read(text: Text, grammars: tuple[str, ...]) -> Tree[Token] | None:
-    """Lark's tree; None, and an error of the text, where it cannot be read.
+    """Returns lark's tree, or None with an error in the text if the text cannot be read.
 
-    grammars: the files without their endings; what comes later extends what comes before.
+    Args:
+        text: The text.
+        grammars: The grammar files without their endings. Each extends those before it.
     """
     return _Reader(text, grammars).read()
 
@@ -87,7 +89,7 @@ class _Reader(Reader):
             self.text.fail(f"`{_short(token)}` cannot stand here", self.origin(token), self.expected())
 
     def unreadable(self, place: int) -> None:
-        """No token begins here."""
+        """Records an error for a position at which no token begins."""
         remainder = self.text.text[place:]
         if remainder[0] in "'\"":
             self._text(place)
@@ -114,7 +116,7 @@ class _Reader(Reader):
             self.text.fail("this text is never closed", self.text.origin(place, place + 1), hint)
 
     def _misspelt(self, word: str, origin: Origin) -> None:
-        """A word that is not of the language, or not here."""
+        """Records an error for a word that the language does not have, or not at this place."""
         accepted = self.accepted()
         hint = did_you_mean(word.upper(), filter(None, map(_keyword, accepted)))
         self.text.fail(f"`{word}` cannot stand here", origin, hint or self._advice(word, accepted))
@@ -133,13 +135,13 @@ class _Reader(Reader):
 
     def expected(self) -> str:
         kinds = self.accepted()
-        phrases, left = in_words(kinds - (_PATH if "QUESTION" in kinds else set()), _SIGNS, _PHRASES)
+        phrases, left = expected_phrases(kinds - (_PATH if "QUESTION" in kinds else set()), _SIGNS, _PHRASES)
         words = sorted(f"`{word}`" for word in map(_keyword, left) if word)
-        return listed([*phrases, *words, *(["the end"] if "$END" in left else [])])
+        return expected_hint([*phrases, *words, *(["the end"] if "$END" in left else [])])
 
 
 def _keyword(token: str) -> str | None:
-    """The word of the language that a token is."""
+    """Returns the keyword of a token."""
     name = token.strip("_")
     is_named = token in _SIGNS or token in _TERMS or token in _UNSPOKEN
     return name if name.isalpha() and not is_named else None
@@ -152,6 +154,6 @@ _UNSPOKEN = frozenset({
 
 
 def _short(token: str) -> str:
-    """A token, or how it begins."""
+    """Returns a token, shortened if it is long."""
     line = token.split("\n", 1)[0]
     return line if len(line) <= 40 and line == token else f"{line[:37]}..."

@@ -1,4 +1,4 @@
-"""What the words of a SPARQL program for terms mean: prefixes, bases, escapes, literals."""
+"""The terms of a SPARQL program: prefixes, bases, escapes, literals."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _ESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 _LABEL = re.compile(r"_:([\w.\u00B7\u203F\u2040-]+)")
 
 _NAMESPACES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
-"""What is proposed for a prefix that is not declared."""
+"""The namespaces that hints propose for prefixes without a declaration."""
 
 
 class Names:
-    """The prologue, as far as it has been read, and the blank nodes of a text."""
+    """The prologue read so far, and the blank nodes of a text."""
 
     def __init__(self, text: Text, base: str = "") -> None:
         self.text = text
@@ -30,7 +30,7 @@ class Names:
         self.labels = (label for number in count() if (label := f"b{number}") not in labels)
 
     def iri(self, token_text: str, origin: Origin) -> Term:
-        """The term of ``<iri>``, ``prefix:local`` or ``a``."""
+        """Returns the term of ``<iri>``, ``prefix:local`` or ``a``."""
         if token_text.startswith("<"):
             return iri(resolved(token_text[1:-1], self.base))
         prefix, _, local = token_text.partition(":")
@@ -50,17 +50,17 @@ class Names:
         return iri(token_text)
 
     def fresh(self) -> str:
-        """A label that occurs nowhere in the text."""
+        """Returns a label that occurs nowhere in the text."""
         return next(self.labels)
 
 
 def unquoted(text: str) -> str:
-    """What a quoted text says."""
+    """Returns the content of a quoted text."""
     width = 3 if text[:3] in ("'''", '"""') and len(text) > 5 else 1
     return _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), text[width:-width])
 
 
 def number(text: str) -> Term:
-    """The literal of a number: an xsd:integer, or with a dot an xsd:decimal, or with an exponent an xsd:double."""
+    """Returns the literal of a number: an xsd:integer, an xsd:decimal with a dot, or an xsd:double with an exponent."""
     kind = "double" if "e" in text.lower() else "decimal" if "." in text else "integer"
     return literal(text, XSD + kind)

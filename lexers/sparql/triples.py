@@ -1,4 +1,4 @@
-"""Expands triples that share a subject, lists and blank nodes in brackets (SPARQL 1.1 Query, section 4.2)."""
+"""Expansion of triples that share a subject, lists and blank nodes in brackets (SPARQL 1.1 Query, section 4.2)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Found = tuple[q.Slot, q.Path | Variable, q.Slot, Origin]
 
 
 class Triples:
-    """Expands triples that share a subject, lists and blank nodes in brackets (SPARQL 1.1 Query, section 4.2).
+    """Expands triples that share a subject, lists and blank nodes in brackets.
 
-    blank: what a blank node with a label is.
+    Attributes:
+        blank: Returns the slot for a labelled blank node.
     """
 
     def __init__(self, builder: Expressions, blank: Callable[[str], q.Slot]) -> None:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import PurePath
 
 from squall.errors import TranslatorWarning, raise_all
-from squall.lexers.jena import Instead, Program, Rule
+from squall.lexers.jena import Program, Rule, RuleSetSubstitution
 from squall.model import Construct, Delete, Insert, Pattern, System
 from squall.translators.common import Scope
 from squall.translators.jena import lists
@@ -29,7 +29,7 @@ def translator(program: Program) -> System:
         Errors: There are several errors. All of a program's errors are raised at once.
     """
     notes = Notes()
-    notes.warnings += map(_substitution_warning, program.instead)
+    notes.warnings += map(_substitution_warning, program.substitutions)
     rules: list[System] = []
     for place, rule in enumerate(program.rules, 1):
         name = rule.name or f"rule{place}"
@@ -46,10 +46,13 @@ def translator(program: Program) -> System:
     )
 
 
-def _substitution_warning(instead: Instead) -> TranslatorWarning:
-    message = f"for `{instead.name}` squall's rule set `{instead.own}` is read, which does not conclude just the same"
+def _substitution_warning(substitution: RuleSetSubstitution) -> TranslatorWarning:
+    message = (
+        f"for `{substitution.name}` squall's rule set `{substitution.replacement}` is read, "
+        "which does not conclude just the same"
+    )
     hint = "to have Jena's own rules, include their file: `@include <owl-fb-mini.rules>`"
-    return TranslatorWarning(message, instead.origin, hint)
+    return TranslatorWarning(message, substitution.origin, hint)
 
 
 def _systems(rule: Rule, body: Body) -> Iterator[System]:

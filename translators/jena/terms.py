@@ -55,4 +55,4 @@ def rename_apart(
             return variable
         return names.setdefault(variable, fresh())
 
-    return tree.renamed(rule, name)
+    return tree.rename_variables(rule, name)

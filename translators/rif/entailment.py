@@ -74,7 +74,7 @@ def _contradiction() -> System:
     """Returns the rule by which a violation ends the run: everything follows from a contradiction."""
     from squall.rulesets import VIOLATED_BY
 
-    test = Filter(Call(VIOLATED, (_X, _Y)))  # never true, so that what is concluded here is never told
+    test = Filter(Call(VIOLATED, (_X, _Y)))  # never true, so that its conclusion is never output
     conclusion = Construct((AtomPattern(INCONSISTENT, (_X, _Y)),))
     return System(
         "rif:contradiction", joinables=(Pattern(_X, VIOLATED_BY, _Y),), predicates=(test,), consequences=(conclusion,)

@@ -45,7 +45,7 @@ def systems(rules: Sequence[System], is_demanded: bool) -> Iterator[System]:
         is_demanded: Whether equations of the terms that occur are demanded (`squall.translators.rif.magic_sets`). Then
             no terms with deeper nesting are constructed, of which there might be no end.
     """
-    clash = Filter(Call(CLASH, (_X, _Y)))  # ends the run, so that what is concluded here is never told
+    clash = Filter(Call(CLASH, (_X, _Y)))  # ends the run, so that its conclusion is never output
     yield _rule("inconsistency", [_equal(_X, _Y)], AtomPattern(INCONSISTENT, (_X, _Y)), clash)
     yield _rule("symmetry", [_equal(_X, _Y)], _equal(_Y, _X))
     yield _rule("transitivity", [_equal(_X, _Y), _equal(_Y, _Z)], _equal(_X, _Z))

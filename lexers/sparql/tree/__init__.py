@@ -1,10 +1,11 @@
-"""Trees of SPARQL and its stream extensions, close to the text: frozen data that print as text of their language.
+"""The syntax trees of SPARQL and its stream extensions: frozen data that print as text of their language.
 
-Prefixed names and relative IRIs are resolved. Collections and blank nodes in brackets are triples with blank nodes of
-their own. A blank node of a pattern is a variable whose name begins with ``_:``: no text can name it, and ``SELECT *``
-does not show it (SPARQL 1.1 Query, section 4.1.4). In a template or in data it is a term.
+The trees are close to the text, but prefixed names and relative IRIs are resolved. Collections and blank nodes in
+brackets are triples with blank nodes of their own. A blank node of a pattern is a variable whose name begins with
+``_:``. No text can name it, and ``SELECT *`` does not project it (SPARQL 1.1 Query, section 4.1.4). In a template or in
+data it is a term.
 
-Source: SPARQL 1.1 Query, section 19; SPARQL 1.1 Update, section 3; for languages of streams what their grammars name.
+Sources: SPARQL 1.1 Query, section 19; SPARQL 1.1 Update, section 3; for stream languages see their grammars.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Windows, and the clauses of data sets."""
+"""Windows and dataset clauses."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from squall.rdf import Term
 
 @dataclass(frozen=True)
 class TimeRange:
-    """``RANGE size [STEP step]``, in integer ms; TUMBLING is a step of the window's size."""
+    """A time window, ``RANGE size [STEP step]``, in integer ms. TUMBLING is a step of the window's size."""
 
     size: int
     step: int | None = None
 
     def text(self, length: Callable[[int], str], moves: str = "STEP") -> str:
-        """In brackets, with lengths of time, and what they move by, written as a language does."""
+        """Returns the window in brackets, with durations and the keyword of the step as the language has them."""
         return f"[RANGE {length(self.size)}{'' if self.step is None else f' {moves} {length(self.step)}'}]"
 
 
 @dataclass(frozen=True)
 class CountRange:
-    """The last so many triples: ``RANGE TRIPLES size`` (C-SPARQL), ``ELEMENTS size [STEP step]`` (RSP-QL)."""
+    """A window of the last triples: ``RANGE TRIPLES size`` (C-SPARQL), ``ELEMENTS size [STEP step]`` (RSP-QL)."""
 
     size: int
     step: int | None = None
@@ -33,15 +33,17 @@ class CountRange:
 
 @dataclass(frozen=True)
 class PastRange:
-    """``FROM NOW-begin TO NOW-end [STEP step]`` in integer ms: a window that lies back, unless its end is 0 (RSP-QL,
-    drafts; SPARQLStream)."""
+    """A window in the past, ``FROM NOW-begin TO NOW-end [STEP step]``, in integer ms.
+
+    Source: drafts of RSP-QL; SPARQLStream.
+    """
 
     begin: int
     end: int
     step: int | None = None
 
     def text(self, length: Callable[[int], str]) -> str:
-        """In brackets, with lengths of time written as a language does."""
+        """Returns the window in brackets, with durations as the language has them."""
         end = f"-{length(self.end)}" if self.end else ""
         moves = "" if self.step is None else f" STEP {length(self.step)}"
         return f"[FROM NOW-{length(self.begin)} TO NOW{end}{moves}]"
@@ -52,7 +54,7 @@ Range = TimeRange | CountRange | PastRange
 
 @dataclass(frozen=True)
 class From:
-    """``FROM graph``; in an update, ``USING graph``."""
+    """The clause ``FROM graph``, or ``USING graph`` in an update."""
 
     graph: Term
     origin: Origin | None = field(default=None, compare=False, repr=False)
@@ -63,8 +65,11 @@ class From:
 
 @dataclass(frozen=True)
 class FromNamed:
-    """``FROM NAMED graph``; in an update, ``USING NAMED graph``. whole: there are no graphs in it, as there may be in a
-    document."""
+    """The clause ``FROM NAMED graph``, or ``USING NAMED graph`` in an update.
+
+    Attributes:
+        whole: Whether the graph contains no graphs. A document may contain some.
+    """
 
     graph: Term
     whole: bool = field(default=False, kw_only=True)
@@ -76,7 +81,11 @@ class FromNamed:
 
 @dataclass(frozen=True)
 class FromStream:
-    """``FROM [NAMED] STREAM stream [window]`` (C-SPARQL, SPARQLStream); range: None where none is written."""
+    """The clause ``FROM [NAMED] STREAM stream [window]`` (C-SPARQL, SPARQLStream).
+
+    Attributes:
+        range: The window, or None.
+    """
 
     stream: Term
     range: Range | None = None
@@ -98,7 +107,7 @@ class FromStream:
 
 @dataclass(frozen=True)
 class FromWindow:
-    """``FROM NAMED WINDOW name ON STREAM stream [window]`` (RSP-QL)."""
+    """The clause ``FROM NAMED WINDOW name ON STREAM stream [window]`` (RSP-QL)."""
 
     name: Term
     stream: Term

@@ -1,4 +1,4 @@
-"""Expressions: calls, aggregates, EXISTS, and when triples came."""
+"""Expressions: calls, aggregates, EXISTS, and C-SPARQL's timestamp."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ if TYPE_CHECKING:
     from squall.lexers.sparql.tree.groups import Group
 
 OPERATORS = frozenset({"||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"})
-"""What is written between its operands; ``+`` and ``-`` before one, too, as ``!`` is."""
+"""The infix operators. ``+`` and ``-`` are prefix operators, too, as is ``!``."""
 MEMBERSHIP = frozenset({"IN", "NOT IN"})
 TIMESTAMP = iri("http://larkc.eu/csparql/sparql/jena/ext#timestamp")
-"""The function that ``timestamp(?s, ?p, ?o)`` stands for: its name in C-SPARQL's engine."""
+"""The function of ``timestamp(?s, ?p, ?o)``: its name in C-SPARQL's engine."""
 
 
 @dataclass(frozen=True)
 class Call:
     """A function applied to expressions.
 
-    function: a built-in's name in capitals (``STRLEN``, ``ISIRI``, ``IF``, ``COALESCE``), the sign of an operator
-    (``||`` and ``&&`` take two or more arguments, ``!`` one, ``+`` and ``-`` one or two), ``IN`` or ``NOT IN`` (the
-    arguments after the first are the list), or the term of an IRI (``<http://...>``).
-    distinct: ``function(DISTINCT ...)``, for aggregates of others (grammar rule ArgList).
+    Attributes:
+        function: A built-in's name in upper case (``STRLEN``, ``ISIRI``, ``IF``, ``COALESCE``), an operator, ``IN`` or
+            ``NOT IN``, or the term of an IRI (``<http://...>``). ``||`` and ``&&`` take two or more arguments, ``!``
+            one, ``+`` and ``-`` one or two. The arguments of ``IN`` after the first are the list.
+        distinct: Whether it is ``function(DISTINCT ...)``, for other aggregates (grammar rule ArgList).
     """
 
     function: str
@@ -48,8 +49,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """``COUNT``, ``SUM``, ``MIN``, ``MAX``, ``AVG``, ``SAMPLE`` or ``GROUP_CONCAT`` of an expression, or of solutions
-    (``COUNT(*)``: None). separator: of ``GROUP_CONCAT``, where one is written."""
+    """An aggregate: ``COUNT``, ``SUM``, ``MIN``, ``MAX``, ``AVG``, ``SAMPLE`` or ``GROUP_CONCAT``.
+
+    Attributes:
+        expression: The argument. None means solutions (``COUNT(*)``).
+        separator: The separator of ``GROUP_CONCAT``, or None.
+    """
 
     kind: str
     expression: Expression | None = None
@@ -65,7 +70,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Exists:
-    """``EXISTS { ... }``."""
+    """The expression ``EXISTS { ... }``."""
 
     group: Group
     origin: Origin | None = field(default=None, compare=False, repr=False)
@@ -76,7 +81,7 @@ class Exists:
 
 @dataclass(frozen=True)
 class NotExists:
-    """``NOT EXISTS { ... }``."""
+    """The expression ``NOT EXISTS { ... }``."""
 
     group: Group
     origin: Origin | None = field(default=None, compare=False, repr=False)
@@ -87,8 +92,11 @@ class NotExists:
 
 @dataclass(frozen=True)
 class Timestamp:
-    """C-SPARQL's ``timestamp(?v)``: when what binds the variable came, looked for in everything, in the stream of an
-    IRI, or in a pattern."""
+    """C-SPARQL's ``timestamp(?v)``: the arrival time of the triples that bind the variable.
+
+    Attributes:
+        within: The IRI of a stream or a pattern to which the triples are restricted, or None.
+    """
 
     variable: Variable
     within: Term | Group | None = None

@@ -1,4 +1,4 @@
-"""Elements of a group: triples, filters, OPTIONAL, UNION, GRAPH, windows and others; and quads of templates."""
+"""The elements of a group: triples, filters, OPTIONAL, UNION, GRAPH, windows and others; and the quads of templates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TriplePattern:
-    """A triple pattern, or one with a property path for its predicate."""
+    """A triple pattern, whose predicate may be a property path."""
 
     subject: Slot
     predicate: Path | Variable
@@ -36,7 +36,7 @@ class TriplePattern:
 
 @dataclass(frozen=True)
 class TriplesBlock:
-    """Triple patterns beside each other."""
+    """Adjacent triple patterns."""
 
     triples: tuple[TriplePattern, ...]
     origin: Origin | None = field(default=None, compare=False, repr=False)
@@ -47,7 +47,7 @@ class TriplesBlock:
 
 @dataclass(frozen=True)
 class Group:
-    """``{ ... }``."""
+    """A group, ``{ ... }``."""
 
     elements: tuple[Element, ...] = ()
     origin: Origin | None = field(default=None, compare=False, repr=False)
@@ -58,7 +58,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Optional:
-    """``OPTIONAL { ... }``."""
+    """The element ``OPTIONAL { ... }``."""
 
     group: Group
     origin: Origin | None = field(default=None, compare=False, repr=False)
@@ -69,7 +69,7 @@ class Optional:
 
 @dataclass(frozen=True)
 class Union:
-    """``{ ... } UNION { ... }``, two or more."""
+    """The element ``{ ... } UNION { ... }``, with two or more groups."""
 
     branches: tuple[Group, ...]
     origin: Origin | None = field(default=None, compare=False, repr=False)
@@ -80,7 +80,7 @@ class Union:
 
 @dataclass(frozen=True)
 class Minus:
-    """``MINUS { ... }``."""
+    """The element ``MINUS { ... }``."""
 
     group: Group
     origin: Origin | None = field(default=None, compare=False, repr=False)
@@ -91,7 +91,7 @@ class Minus:
 
 @dataclass(frozen=True)
 class Graph:
-    """``GRAPH name { ... }``."""
+    """The element ``GRAPH name { ... }``."""
 
     name: Slot
     group: Group
@@ -103,7 +103,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Window:
-    """``WINDOW name { ... }`` (RSP-QL)."""
+    """The element ``WINDOW name { ... }`` (RSP-QL)."""
 
     name: Slot
     group: Group
@@ -115,7 +115,11 @@ class Window:
 
 @dataclass(frozen=True)
 class StreamWindow:
-    """``STREAM stream [window] { ... }`` (CQELS-QL); range: None for ``[ALL]``."""
+    """The element ``STREAM stream [window] { ... }`` (CQELS-QL).
+
+    Attributes:
+        range: The window. None is ``[ALL]``.
+    """
 
     name: Slot
     range: TimeRange | CountRange | None
@@ -137,7 +141,7 @@ class StreamWindow:
 
 @dataclass(frozen=True)
 class Service:
-    """``SERVICE [SILENT] name { ... }``."""
+    """The element ``SERVICE [SILENT] name { ... }``."""
 
     name: Slot
     group: Group
@@ -150,7 +154,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Filter:
-    """``FILTER (expression)``."""
+    """The element ``FILTER (expression)``."""
 
     expression: Expression
     origin: Origin | None = field(default=None, compare=False, repr=False)
@@ -161,7 +165,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Bind:
-    """``BIND (expression AS ?variable)``."""
+    """The element ``BIND (expression AS ?variable)``."""
 
     expression: Expression
     variable: Variable
@@ -173,7 +177,7 @@ class Bind:
 
 @dataclass(frozen=True)
 class Values:
-    """``VALUES (?variables) { (terms) ... }``; None is ``UNDEF``."""
+    """The element ``VALUES (?variables) { (terms) ... }``. None is ``UNDEF``."""
 
     variables: tuple[Variable, ...]
     rows: tuple[tuple[Term | None, ...], ...]
@@ -186,7 +190,7 @@ class Values:
 
 @dataclass(frozen=True)
 class SubSelect:
-    """A sub-query; it is the only element of its group."""
+    """A subquery. It is the only element of its group."""
 
     query: SelectQuery
     origin: Origin | None = field(default=None, compare=False, repr=False)
@@ -196,13 +200,13 @@ class SubSelect:
 
 
 Named = Graph | Window | StreamWindow | Service
-"""What says in front of a group where that is to be found."""
+"""The elements that name the graph, window, stream or service of a group."""
 Element = TriplesBlock | Group | Optional | Union | Minus | Named | Filter | Bind | Values | SubSelect
 
 
 @dataclass(frozen=True)
 class QuadPattern:
-    """A triple of a template or of data, in a graph or (None) in the default one. Its blank nodes are terms."""
+    """A triple of a template or of data, in a graph or in the default graph (None). Its blank nodes are terms."""
 
     subject: Slot
     predicate: Slot

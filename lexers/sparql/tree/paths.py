@@ -9,7 +9,7 @@ from squall.rdf import Term
 
 @dataclass(frozen=True)
 class Inverse:
-    """``^path``."""
+    """The inverse path ``^path``."""
 
     path: Path
 
@@ -19,7 +19,7 @@ class Inverse:
 
 @dataclass(frozen=True)
 class Steps:
-    """``path/path``, two or more."""
+    """The sequence ``path/path``, of two or more."""
 
     paths: tuple[Path, ...]
 
@@ -29,7 +29,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Alternative:
-    """``path|path``, two or more."""
+    """The alternative ``path|path``, of two or more."""
 
     paths: tuple[Path, ...]
 
@@ -39,7 +39,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Repeat:
-    """``path*``, ``path+`` or ``path?``, by its mark."""
+    """The repetition ``path*``, ``path+`` or ``path?``, by its mark."""
 
     path: Path
     mark: str
@@ -50,7 +50,9 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Negated:
-    """``!(a|^b)``: any predicate but these, forward or, where some of them are inverse, backward as well."""
+    """The negated property set ``!(a|^b)``: any other predicate, forward, and also backward if some of them are
+    inverse.
+    """
 
     forward: tuple[Term, ...]
     backward: tuple[Term, ...] = ()

@@ -1,4 +1,4 @@
-"""Slots of triples, and how parts of a tree are written."""
+"""Slots of triples, and common parts of printing."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _SHORT = {
     XSD + "double": re.compile(r"[+-]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)[eE][+-]?[0-9]+"),
     XSD + "boolean": re.compile(r"true|false"),
 }
-"""The datatypes of literals that need no quotes, with what these look like."""
+"""The lexical forms of literals without quotes, by datatype."""
 
 
 def is_unnamed(variable: Variable) -> bool:
-    """Whether a variable stands for a blank node of a pattern."""
+    """Returns whether a variable is a blank node of a pattern."""
     return variable.name.startswith("_:")
 
 
 def slot(value: Slot) -> str:
-    """A term or variable as text. A number or truth value is printed without its datatype where that says the same."""
+    """Returns a term or variable as text. A number or boolean has no datatype if the text means the same without it."""
     if isinstance(value, Variable):
         return value.name if is_unnamed(value) else str(value)
     if is_literal(value) and value.endswith(">"):
@@ -41,12 +41,12 @@ def slot(value: Slot) -> str:
 
 
 def expressed(expression: Expression) -> str:
-    """An expression as text."""
+    """Returns an expression as text."""
     return slot(expression) if isinstance(expression, str | Variable) else str(expression)
 
 
 def iso_duration(milliseconds: int) -> str:
-    """A length of time as an xsd:dayTimeDuration: ``PT10S``, ``PT0.5S``, ``P1D``."""
+    """Returns a duration as an xsd:dayTimeDuration: ``PT10S``, ``PT0.5S``, ``P1D``."""
     if milliseconds % 1000:
         return f"PT{milliseconds // 1000}.{milliseconds % 1000:03}".rstrip("0") + "S"
     plain = duration(milliseconds).upper()

@@ -1,4 +1,4 @@
-"""Programs: statements, and how queries of streams are registered."""
+"""Programs: statements, and the registrations of stream queries."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from squall.model.windows import duration
 
 @dataclass(frozen=True)
 class Registration:
-    """``REGISTER kind name [COMPUTED EVERY period] AS``.
+    """The registration ``REGISTER kind name [COMPUTED EVERY period] AS``.
 
-    kind: ``QUERY`` or ``STREAM``; in RSP-QL ``STREAM``, ``RSTREAM``, ``ISTREAM`` or ``DSTREAM``.
-    name: a word, or the term of an IRI. period: integer ms.
+    Attributes:
+        kind: ``QUERY`` or ``STREAM``; in RSP-QL ``STREAM``, ``RSTREAM``, ``ISTREAM`` or ``DSTREAM``.
+        name: A word, or the term of an IRI.
+        period: The period in integer ms, or None.
     """
 
     kind: str
@@ -30,7 +32,11 @@ class Registration:
 
 @dataclass(frozen=True)
 class Statement:
-    """A query or an operation of an update. base: the IRI against which ``IRI()`` resolves, if there is one."""
+    """A query, or an operation of an update.
+
+    Attributes:
+        base: The IRI against which ``IRI()`` resolves, or ``""``.
+    """
 
     body: Query | Operation
     registration: Registration | None = None

@@ -1,4 +1,4 @@
-"""Queries: their forms, and what modifies their solutions."""
+"""Queries: their forms and solution modifiers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from squall.model import Variable
 
 @dataclass(frozen=True)
 class SelectItem:
-    """A variable to show, and what it is where it is written ``(expression AS ?variable)``."""
+    """A selected variable, with its expression if it is written ``(expression AS ?variable)``."""
 
     variable: Variable
     expression: Expression | None = None
@@ -26,7 +26,7 @@ class SelectItem:
 
 @dataclass(frozen=True)
 class GroupCondition:
-    """What solutions are grouped by: a variable, or an expression, which may be given a name."""
+    """A grouping key: a variable, or an expression, which may have a name."""
 
     expression: Expression
     variable: Variable | None = None
@@ -40,7 +40,7 @@ class GroupCondition:
 
 @dataclass(frozen=True)
 class OrderCondition:
-    """``ASC(expression)`` or ``DESC(expression)``."""
+    """A sort key, ``ASC(expression)`` or ``DESC(expression)``."""
 
     expression: Expression
     descending: bool = False
@@ -52,8 +52,10 @@ class OrderCondition:
 
 @dataclass(frozen=True)
 class Addition:
-    """``(?variable, aggregate, {?keys})`` of C-SPARQL's older ``AGGREGATE { ... }``: a column of the aggregate's value
-    over the solutions that agree on the keys, which leaves all solutions as they are."""
+    """An item ``(?variable, aggregate, {?keys})`` of C-SPARQL's older ``AGGREGATE { ... }``.
+
+    It adds a column with the aggregate of all solutions with the same keys, and keeps all solutions.
+    """
 
     variable: Variable
     aggregate: Aggregate
@@ -66,7 +68,7 @@ class Addition:
 
 @dataclass(frozen=True)
 class AggregateClause:
-    """C-SPARQL's older ``AGGREGATE { additions filters }``."""
+    """C-SPARQL's older clause ``AGGREGATE { additions filters }``."""
 
     additions: tuple[Addition, ...]
     filters: tuple[Filter, ...] = ()
@@ -78,7 +80,7 @@ class AggregateClause:
 
 @dataclass(frozen=True)
 class Modifiers:
-    """What is done to the solutions: in this order, then DISTINCT, then the slice."""
+    """The solution modifiers, in this order. DISTINCT and then the slice follow them."""
 
     aggregates: tuple[AggregateClause, ...] = ()
     group: tuple[GroupCondition, ...] = ()
@@ -105,7 +107,13 @@ NO_MODIFIERS = Modifiers()
 
 @dataclass(frozen=True)
 class SelectQuery:
-    """``SELECT``. items: None for ``*``. quantifier: ``DISTINCT``, ``REDUCED`` or nothing. values: after the query."""
+    """A SELECT query.
+
+    Attributes:
+        items: The selected items. None is ``*``.
+        quantifier: ``DISTINCT``, ``REDUCED`` or nothing.
+        values: The VALUES clause after the query.
+    """
 
     items: tuple[SelectItem, ...] | None
     where: Group
@@ -123,7 +131,7 @@ class SelectQuery:
 
 @dataclass(frozen=True)
 class ConstructQuery:
-    """``CONSTRUCT``; the short form ``CONSTRUCT WHERE`` is written out."""
+    """A CONSTRUCT query. The short form ``CONSTRUCT WHERE`` is expanded."""
 
     template: tuple[QuadPattern, ...]
     where: Group
@@ -139,7 +147,7 @@ class ConstructQuery:
 
 @dataclass(frozen=True)
 class AskQuery:
-    """``ASK``."""
+    """An ASK query."""
 
     where: Group
     dataset: tuple[DatasetClause, ...] = ()
@@ -153,7 +161,12 @@ class AskQuery:
 
 @dataclass(frozen=True)
 class DescribeQuery:
-    """``DESCRIBE``. resources: None for ``*``. where: None if there is none."""
+    """A DESCRIBE query.
+
+    Attributes:
+        resources: The described resources. None is ``*``.
+        where: The pattern, or None.
+    """
 
     resources: tuple[Slot, ...] | None
     where: Group | None = None

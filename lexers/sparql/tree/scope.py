@@ -1,4 +1,4 @@
-"""Scope: which variables a part of a tree mentions, binds and shows."""
+"""Scope: the variables that a part of a tree mentions, binds and projects."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _Part = TypeVar("_Part")
 
 
 def mentioned(part: object) -> frozenset[Variable]:
-    """All variables in a part of a tree, in scope or not."""
+    """Returns all variables in a part of a tree, in scope or not."""
     return frozenset(_inside(part, Variable))
 
 
 def stream_windows(part: object) -> tuple[StreamWindow, ...]:
-    """All windows of streams inside of a part of a tree (CQELS-QL), in the order of the text."""
+    """Returns all stream windows inside of a part of a tree (CQELS-QL), in the order of the text."""
     return tuple(_inside(part, StreamWindow))
 
 
 def _inside(part: object, kind: type[_Part]) -> Iterator[_Part]:
-    """All parts of a kind in a part of a tree."""
+    """Yields all parts of a type in a part of a tree."""
     if isinstance(part, kind):
         yield part
     if isinstance(part, tuple):
@@ -54,8 +54,10 @@ def _inside(part: object, kind: type[_Part]) -> Iterator[_Part]:
 
 
 def in_scope(element: Element) -> tuple[Variable, ...]:
-    """The variables that an element may bind and its surroundings see, each once, in the order of the text; blank nodes
-    are none of them (SPARQL 1.1 Query, section 18.2.1)."""
+    """Returns the variables in scope of an element, each once, in the order of the text.
+
+    They do not include blank nodes (SPARQL 1.1 Query, section 18.2.1).
+    """
     return tuple(dict.fromkeys(_bound(element)))
 
 
@@ -84,7 +86,7 @@ def _bound(element: Element) -> Iterable[Variable]:
 
 
 def shown(query: SelectQuery) -> tuple[Variable, ...]:
-    """The variables of a query's solutions, in the order in which they are selected."""
+    """Returns the variables of a query's solutions, in the order of selection."""
     if query.items is not None:
         return tuple(item.variable for item in query.items)
     added = [addition.variable for clause in query.modifiers.aggregates for addition in clause.additions]

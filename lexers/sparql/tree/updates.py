@@ -13,7 +13,7 @@ from squall.rdf import Term
 
 @dataclass(frozen=True)
 class InsertData:
-    """``INSERT DATA { ... }``."""
+    """The operation ``INSERT DATA { ... }``."""
 
     quads: tuple[QuadPattern, ...]
     origin: Origin | None = field(default=None, compare=False, repr=False)
@@ -24,7 +24,7 @@ class InsertData:
 
 @dataclass(frozen=True)
 class DeleteData:
-    """``DELETE DATA { ... }``."""
+    """The operation ``DELETE DATA { ... }``."""
 
     quads: tuple[QuadPattern, ...]
     origin: Origin | None = field(default=None, compare=False, repr=False)
@@ -35,7 +35,7 @@ class DeleteData:
 
 @dataclass(frozen=True)
 class Modify:
-    """``[WITH graph] DELETE { ... } INSERT { ... } WHERE { ... }``; ``DELETE WHERE`` is written out."""
+    """The operation ``[WITH graph] DELETE { ... } INSERT { ... } WHERE { ... }``. ``DELETE WHERE`` is expanded."""
 
     delete: tuple[QuadPattern, ...]
     insert: tuple[QuadPattern, ...]
@@ -57,7 +57,7 @@ class Modify:
 
 @dataclass(frozen=True)
 class Load:
-    """``LOAD [SILENT] source [INTO GRAPH graph]``."""
+    """The operation ``LOAD [SILENT] source [INTO GRAPH graph]``."""
 
     source: Term
     graph: Term | None = None
@@ -71,7 +71,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Manage:
-    """``CLEAR``, ``DROP`` or ``CREATE`` (action) of a graph: its IRI, ``DEFAULT``, ``NAMED`` or ``ALL``."""
+    """The operation ``CLEAR``, ``DROP`` or ``CREATE`` (action) of a graph: its IRI, ``DEFAULT``, ``NAMED``
+    or ``ALL``."""
 
     action: str
     graph: str
@@ -84,7 +85,7 @@ class Manage:
 
 @dataclass(frozen=True)
 class Transfer:
-    """``ADD``, ``MOVE`` or ``COPY`` (action) from one graph to another: an IRI, or ``DEFAULT``."""
+    """The operation ``ADD``, ``MOVE`` or ``COPY`` (action) from one graph to another: an IRI, or ``DEFAULT``."""
 
     action: str
     source: str
