@@ -43,6 +43,7 @@ from squall.model import (
 from squall.model.stratification import is_time_dependent
 from squall.plan import Plan
 from squall.plan.cardinality import Statistics
+from squall.plan.fingerprint import stable_id
 from squall.plan.operators import Match
 from squall.planners.canonical_order import MAX_ORDERS, JoinOrder, PlannedJoinable, Rank, least_orders
 from squall.planners.lowering.columns import union
@@ -164,7 +165,7 @@ class _RetePlanner:
         return self._plan(self.draft, first_order, rule)
 
     def _trial(self, order: JoinOrder, rule: System) -> tuple[str, ...]:
-        return tuple(self._plan(Draft(digest), order, rule))
+        return tuple(map(stable_id, self._plan(Draft(digest), order, rule)))
 
     def _plan(self, draft: Draft, order: JoinOrder, rule: System) -> list[str]:
         return consequence_nodes(draft, self.solutions(draft, order, rule, is_query(rule), part=False), rule)
@@ -216,7 +217,7 @@ class _RetePlanner:
             (self.solutions(Draft(digest), order, part, needs_multiplicity, True, correlated), order)
             for order in self.orders(part, needs_multiplicity, True, correlated)
         ]
-        least_orders, best_order = min(trials, key=lambda trial: trial[0].node)
+        least_orders, best_order = min(trials, key=_trial_order)
         self.solutions(self.draft, best_order, part, needs_multiplicity, True, correlated)
         return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least_orders.node))
 
@@ -273,7 +274,7 @@ class _RetePlanner:
             case System():
                 forms = self.forms(joinable, needs_multiplicity, correlated)
         placed = (replace(rows, origin=rows.origin or system.origin) for rows in forms)
-        return PlannedJoinable((0, len(forms[0].names), forms[0].node), tuple(placed))
+        return PlannedJoinable((0, len(forms[0].names), stable_id(forms[0].node)), tuple(placed))
 
     def _pattern(self, pattern: FactPattern, system: System, unique: bool, matches: _Matches) -> PlannedJoinable:
         op, names = self.patterns[id(pattern)]
@@ -296,7 +297,7 @@ class _RetePlanner:
         """
         combinations = (rows_list for combination in product(*branches) for rows_list in _by_node(combination))
         trials = [(union(Draft(digest), rows_list), rows_list) for rows_list in islice(combinations, MAX_ORDERS)]
-        least_orders, combination = min(trials, key=lambda trial: trial[0].node)
+        least_orders, combination = min(trials, key=_trial_order)
         union(self.draft, combination)
         return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least_orders.node))
 
@@ -325,7 +326,7 @@ class _RetePlanner:
     def _trial_of(
         self, rows: Rows, part: Predicate, inner: Rows | None, system: System, correlated: Rows | None
     ) -> str:
-        return apply_predicate(Draft(digest), rows, part, inner, self.plan_exists, system, correlated).node
+        return stable_id(apply_predicate(Draft(digest), rows, part, inner, self.plan_exists, system, correlated).node)
 
     def _inner(
         self, part: Predicate, system: System, needs_multiplicity: bool, correlated: Rows | None
@@ -351,9 +352,17 @@ def join_all(draft: Draft, leaves: Sequence[Rows]) -> Rows:
     return first
 
 
+def _node_order(rows: Rows) -> str:
+    return stable_id(rows.node)
+
+
+def _trial_order(trial: tuple[Rows, object]) -> str:
+    return stable_id(trial[0].node)
+
+
 def _by_node(branches: Iterable[Rows]) -> Iterator[list[Rows]]:
     """Yields the branches in the order of their nodes, in every such order if some nodes are equal."""
-    alike = groupby(sorted(branches, key=lambda rows: rows.node), key=lambda rows: rows.node)
+    alike = groupby(sorted(branches, key=_node_order), key=_node_order)
     for groups in product(*(list(islice(permutations(group), MAX_ORDERS)) for _, group in alike)):
         yield [rows for group in groups for rows in group]
 

@@ -1,4 +1,4 @@
-"""A run on Spark over a few files, each a micro-batch, which ends and goes on from its checkpoint in between."""
+"""A run on Spark over a few files, each a micro-batch, which ends and resumes from its checkpoint in between."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 import squall
-from squall.contracts import Options
+from squall.builders.runtime.tuning import Tuning
+from squall.contracts import Job, Options
 from squall.plan import Plan
 from squall.streams import Sources, open_source
 
@@ -19,24 +20,31 @@ LINES = [
     )
     for time, what in enumerate(WHAT)
 ]
-Told = list[tuple[int, str]]
-"""Outputs: the time of each, and the fact."""
+Outputs = list[tuple[int, str]]
+"""The time of each output, and its fact."""
 
 
-def file_by_file(plan: Plan, folder: Path) -> tuple[Told, Told]:
-    """What Spark tells of the lines, four a file, the last file being there when the run is started anew; and what the
-    builder `iterator` does."""
+def file_by_file(plan: Plan, folder: Path) -> tuple[Outputs, Outputs]:
+    """Runs a plan over `LINES`, four a file, on Spark and with the builder `iterator`.
+
+    Spark reads one file per micro-batch and writes its whole state every second one. The last file appears after the
+    run has ended, and another run resumes from its checkpoint.
+
+    Returns:
+        The outputs of Spark, and those of `iterator`.
+    """
     from squall.builders.spark import MAX_FILES_PER_TRIGGER, session
+    from squall.builders.spark.job import SparkJob
 
     options = Options(checkpoint=folder / "checkpoint")
     session().conf.set(MAX_FILES_PER_TRIGGER, "1")
-    result: Told = []
+    result: Outputs = []
     for numbers in ((0, 1), (2,)):
         for number in numbers:
             _write(folder / "in", number)
-        result += _run(plan, folder / "in", "spark", options)
+        result += _run(SparkJob(plan, options, Tuning(compaction_interval=2)), folder / "in")
     session().conf.unset(MAX_FILES_PER_TRIGGER)
-    return sorted(result), _run(plan, folder / "in", "iterator", Options())
+    return sorted(result), _run(squall.build(plan), folder / "in")
 
 
 def _write(folder: Path, number: int) -> None:
@@ -46,6 +54,6 @@ def _write(folder: Path, number: int) -> None:
     os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
 
 
-def _run(plan: Plan, folder: Path, builder: str, options: Options) -> Told:
-    outputs = squall.build(plan, builder, options).run(Sources([open_source(str(folder), options.ledger)]))
+def _run(job: Job, folder: Path) -> Outputs:
+    outputs = job.run(Sources([open_source(str(folder))]))
     return sorted((output.time, str(output.fact)) for output in outputs)

@@ -28,6 +28,7 @@ from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.distributed.plan.shardability import why_single_task
 from squall.builders.distributed.plan.skew import SkewedKeys
 from squall.builders.distributed.plan.stages import NO_SKEWED_KEYS, stages_of
+from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.contracts import Options, Output
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
@@ -202,6 +203,7 @@ def run(
     hot: SkewedKeys = NO_SKEWED_KEYS,
     measures: Callable[[], bool] = lambda: False,
     max_update_steps: int = Options.max_update_steps,
+    compaction_interval: int = DEFAULT_TUNING.compaction_interval,
 ) -> list[Output]:
     """The outputs of a plan, each of the batches a micro-batch. One batch is worked off with all that is static,
     and nothing is kept of it. together, few: up to how many rows, and of how many events, one task works a batch
@@ -219,9 +221,12 @@ def run(
     def anew() -> MicroBatches | Shards:
         exchange = MemoryExchange(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3, workers)
         if why_single_task(plan):
-            return Shards(exchange, files, replace(program, measure=tally is not None), max_update_steps, most, few)
+            measured = replace(program, measure=tally is not None)
+            return Shards(
+                exchange, files, measured, max_update_steps, most, few, compaction_interval=compaction_interval
+            )
         measured = replace(program, measure=tally is not None or measures())
-        return MicroBatches(exchange, files, measured, together, most, few)
+        return MicroBatches(exchange, files, measured, together, most, few, compaction_interval=compaction_interval)
 
     def going_on() -> MicroBatches | Shards:
         if workers is None or not at_work or workers.is_trouble():
@@ -255,12 +260,18 @@ def run(
     return outputs
 
 
-def run_anyhow(plan: Plan, batches: Iterable[Sequence[Event]], static: Sequence[Event], seed: int) -> list[Output]:
+def run_anyhow(
+    plan: Plan,
+    batches: Iterable[Sequence[Event]],
+    static: Sequence[Event],
+    seed: int,
+    compaction_interval: int = DEFAULT_TUNING.compaction_interval,
+) -> list[Output]:
     """The same, with whatever workers and sizes a number draws."""
     draw = Random(seed)
     workers = Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.6 else None
     together, few = draw.choice([0, 0, 10, 1_000_000]), draw.choice([-1, -1, 2, 1_000_000])
-    return run(plan, batches, static, together, few, workers=workers)
+    return run(plan, batches, static, together, few, workers=workers, compaction_interval=compaction_interval)
 
 
 def start(job: MicroBatches | Shards) -> Iterator[Record]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from squall.builders.runtime.operators import Operator, operator
+from squall.builders.runtime.operators import Operator, make_operator
 from squall.builders.runtime.operators.state import BufferedBatches, DeltaIndex, Stateful
 from squall.builders.runtime.zset import Delta, Row
 from squall.model import Source
@@ -59,7 +59,7 @@ def ready(op: ops.Operator, *widths: int, grows: bool = False) -> Operator:
     read = Node("read", ops.Scan(Source(removals=not grows)))
     inputs = [Node(f"in{port}", ops.Match(tuple(range(width))), (Input("read"),)) for port, width in enumerate(widths)]
     node = Node("op", op, tuple(Input(input.id) for input in inputs))
-    return operator(node, Plan((read, *inputs, node, Node("end", ops.Sink()))))
+    return make_operator(node, Plan((read, *inputs, node, Node("end", ops.Sink()))))
 
 
 def forget(op: Stateful, now: int) -> None:

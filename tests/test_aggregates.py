@@ -224,7 +224,7 @@ def test_a_heap_is_no_longer_than_what_is_there(kind: str) -> None:
         result.add(of(str(n), "integer"), 1)
         if n > 5:
             result.add(of(str(n - 5), "integer"), -1)
-    assert isinstance(result, aggregate._First)
+    assert isinstance(result, aggregate._FirstValue)
     assert result.value() == edge
     assert len(result.heap) <= 40
     result.add(edge, -1)

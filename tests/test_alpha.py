@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall.builders.runtime.alpha import AlphaNetwork, Matched, kind
+from squall.builders.runtime.alpha import AlphaNetwork, Matched, fact_kind
 from squall.builders.runtime.operators import stateless
 from squall.builders.runtime.zset import Delta, Row
 from squall.functions.values import value_key
@@ -119,7 +119,7 @@ def test_facts_may_come_in_boxes(matches: list[tuple[Cell, ...]], facts: list[tu
     results = list(alpha.triples(boxes, full_result))
     for fact in facts:
         if fact[0][0] == "@":
-            results += alpha.atoms_rows(kind(entry(*fact)), [entry(*fact)])
+            results += alpha.atoms_rows(fact_kind(entry(*fact)), [entry(*fact)])
     assert told(iter(results)) == expected(matches, facts)
 
 
@@ -160,7 +160,7 @@ def test_a_node_that_reads_another_twice_gets_its_deltas_twice() -> None:
 
 
 def test_what_is_known_to_fit_is_not_looked_at_again() -> None:
-    step = stateless.match((0, A, B), bound_columns=(1, 2))
+    step = stateless.match_step((0, A, B), bound_columns=(1, 2))
     assert step([entry(A, C, C)]) == [(A, 3, FOREVER, 1)]
 
 

@@ -21,7 +21,7 @@ from squall.rdf import Event
 from squall.streams import Sources, open_source
 from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
-from tests.test_beam_live import anew, one_by_one
+from tests.test_beam_live import anew, compacting_job, one_by_one
 
 pytestmark = [pytest.mark.beam, pytest.mark.skipif(find_spec("apache_beam") is None, reason="Beam is not installed")]
 
@@ -55,8 +55,8 @@ def moved(plan: Plan, events: list[Event], facts: list[Event], cuts: list[int]) 
     """What comes of them micro-batch by micro-batch, each of which another instance works off."""
     with pytest.MonkeyPatch.context() as patched:
         anew(patched)
-        patched.setattr("squall.builders.beam.live_pipeline.COMPACTION_INTERVAL_BATCHES", 2)
-        return live(plan, events, facts, cuts)
+        one_by_one(patched)
+        return list(compacting_job(plan, Options(now=0)).run(iter(cut(events, cuts)), facts))
 
 
 def run(plan: Plan, batches: Any, facts: Sequence[Event]) -> list[Output]:

@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 
 import squall
-from squall.contracts import Options, Output
+from squall.builders.runtime.tuning import Tuning
+from squall.contracts import Job, Options, Output
 from squall.errors import BuilderError
+from squall.plan import Plan
 from squall.rdf import Event
 from squall.streams import Sources, open_source
 from tests import brokers
@@ -178,12 +180,19 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Work, "process", forgetful)
 
 
+def compacting_job(plan: Plan, options: Options) -> Job:
+    """Returns a job on Beam that writes its whole state every second micro-batch."""
+    from squall.builders.beam.job import BeamJob
+    from squall.builders.beam.options import Runner
+
+    return BeamJob(plan, options, Runner(options.conf), Tuning(compaction_interval=2))
+
+
 @pytest.mark.parametrize("program", [REACH, COUNTED], ids=["recursion", "counts"])
 @pytest.mark.parametrize("stays", [True, False])
 def test_the_plan_stays_in_memory_or_is_restored_from_files(
     program: str, stays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("squall.builders.beam.live_pipeline.COMPACTION_INTERVAL_BATCHES", 2)
     one_by_one(monkeypatch)
     if not stays:
         anew(monkeypatch)
@@ -192,18 +201,17 @@ def test_the_plan_stays_in_memory_or_is_restored_from_files(
     plan = squall.plan(squall.compile(program, lexer=lexer))
     batches = [[event] for event in parents(12)] + [[Event(12, (triple("p1", "closed", "yes"),))]]
     conf = (("temp_location", str(tmp_path)),)
-    result = plain(squall.build(plan, "beam", Options(now=0, conf=conf)).run(iter(batches)))
+    result = plain(compacting_job(plan, Options(now=0, conf=conf)).run(iter(batches)))
     assert result == plain(squall.build(plan, options=Options(now=0)).run(batches))
     assert begun == [0] if stays else len(begun) > 8
     assert not list(tmp_path.iterdir())
 
 
 def test_state_files_are_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.builders.beam.live_pipeline.COMPACTION_INTERVAL_BATCHES", 2)
     one_by_one(monkeypatch)
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena", window="RANGE 3ms"))
     most = 0
-    for _ in squall.build(plan, "beam", _in(tmp_path)).run(chain(at) for at in range(40)):
+    for _ in compacting_job(plan, _in(tmp_path)).run(chain(at) for at in range(40)):
         most = max(most, len(list(tmp_path.glob("squall-*/*"))))
     assert 2 < most < 10
 

@@ -12,7 +12,6 @@ import pytest
 
 import squall
 from squall import functions
-from squall.builders.distributed.exec import micro_batch
 from squall.builders.distributed.exec.routing import BROADCAST_BUCKET, PhysicalPlan
 from squall.builders.distributed.exec.worker import source_records
 from squall.builders.distributed.io.parsing import Parsed
@@ -70,9 +69,7 @@ STATIC = static(":s0 :in :r0\n:s0 :in :r1\n:s1 :in :r0\n:r0 :at :g\n:r1 :at :g\n
 @pytest.mark.parametrize("output", ["istream", "rstream"])
 @pytest.mark.parametrize("window", ["RANGE 20ms", "RANGE 12ms STEP 4ms", "LANDMARK"])
 @pytest.mark.parametrize("name", QUERIES)
-def test_each_answer_is_there_once(
-    name: str, window: str, output: str, many: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_answer_is_there_once(name: str, window: str, output: str, many: int) -> None:
     """Whatever goes to all tasks, and whatever streams bring of it; with all that may go wrong meanwhile."""
     query = system(name, window, output)
     plan = squall.plan(query)
@@ -80,7 +77,7 @@ def test_each_answer_is_there_once(
     tried = set()
     for seed in range(many):
         draw = Random(seed)
-        monkeypatch.setattr(micro_batch, "COMPACTION_INTERVAL_BATCHES", draw.choice([1, 2, 100]))
+        compaction_interval = draw.choice([1, 2, 100])
         streamed = [entry for entry in entries if draw.random() < 0.4]
         spread = choose_broadcast(plan, dict.fromkeys(entries, 1), streamed, 1000)
         tried.add(spread)
@@ -88,7 +85,15 @@ def test_each_answer_is_there_once(
         places = sorted(draw.sample(range(len(events)), 3))
         batches = [events[begin:end] for begin, end in pairwise([0, *places, len(events)])]
         workers = in_memory.Workers(draw, draw.choice([0, 1_000_000]))
-        outputs = in_memory.run(plan, batches, STATIC, draw.choice([0, 0, 20]), workers=workers, spread=spread)
+        outputs = in_memory.run(
+            plan,
+            batches,
+            STATIC,
+            draw.choice([0, 0, 20]),
+            workers=workers,
+            spread=spread,
+            compaction_interval=compaction_interval,
+        )
         assert_as_oracle(query, outputs, events, STATIC)
     assert len(tried) > 1 or many < 10
 

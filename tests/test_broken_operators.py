@@ -13,7 +13,7 @@ from squall import functions
 from squall.builders.local import job
 from squall.builders.runtime import alpha, dataflow
 from squall.builders.runtime.dataflow import Dataflow
-from squall.builders.runtime.operators import Operator, operator, stateless
+from squall.builders.runtime.operators import Operator, make_operator, stateless
 from squall.builders.runtime.operators.count_window import CountWindowContent
 from squall.builders.runtime.operators.distinct import AppendOnlyDistinct, DRedDistinct, RetractableDistinct
 from squall.builders.runtime.operators.scan import ScanOperator
@@ -435,7 +435,7 @@ def _endless(patch: pytest.MonkeyPatch) -> None:
 
 
 def _miscounted(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(CountWindowContent, "come", _late(CountWindowContent.come))
+    patch.setattr(CountWindowContent, "come", _late(CountWindowContent.add))
 
 
 def _late(come: Callable[..., Iterator[Delta]]) -> Callable[..., Iterator[Delta]]:
@@ -455,7 +455,7 @@ def _blind(patch: pytest.MonkeyPatch) -> None:
     def loosened(cells: Sequence[ops.Cell], existing: Sequence[int] = (), *, rule: bool = True) -> stateless.Step:
         history = [isinstance(cell, int) and cell in cells[:place] for place, cell in enumerate(cells)]
         loose = tuple(None if again else cell for again, cell in zip(history, cells, strict=True))
-        return stateless.match(loose, existing, rule=rule)
+        return stateless.match_step(loose, existing, rule=rule)
 
     patch.setattr(alpha, "match", loosened)
 
@@ -515,7 +515,7 @@ def break_(patch: pytest.MonkeyPatch, kind: type, damage: Damage) -> None:
     """All operators of a kind are broken from now on."""
 
     def broken(node: Node, plan: Plan) -> Operator:
-        op = operator(node, plan)
+        op = make_operator(node, plan)
         if isinstance(node.op, kind):
             damage(op)
         return op
@@ -579,7 +579,7 @@ def _forgotten_paths(patch: pytest.MonkeyPatch) -> None:
 def _anywhere(patch: pytest.MonkeyPatch) -> None:
     def everything(self: Dataflow, column: int, table: dict[str, list[str]], entries: Sequence[Delta]) -> None:
         for id in (id for ids in table.values() for id in ids):
-            self.answer(id, entries)
+            self.emit(id, entries)
 
     patch.setattr(Dataflow, "_tables", lambda self, id: iter(()))
     patch.setattr(Dataflow, "_switched", everything)
@@ -589,7 +589,7 @@ def _whatever_it_is(patch: pytest.MonkeyPatch) -> None:
     def first(
         column: int, emits: Sequence[tuple[str, ops.Construct]], width: int, unbound: Sequence[int]
     ) -> stateless.Step:
-        return stateless.emit(emits[0][1].template, emits[0][1].rules, width, unbound)
+        return stateless.construct_step(emits[0][1].template, emits[0][1].rules, width, unbound)
 
     patch.setattr(stateless, "emit_by_table", first)
 

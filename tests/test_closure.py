@@ -57,8 +57,8 @@ class Shared:
         return sum(part.size() for part in self.parts)
 
     @property
-    def growing(self) -> bool:
-        return all(part.growing for part in self.parts)
+    def append_only(self) -> bool:
+        return all(part.append_only for part in self.parts)
 
 
 Make = Callable[[], ClosureIndex | Shared]
@@ -108,7 +108,7 @@ class TestGrowing:
     @given(batches_of_growing, st.integers(1, 14))
     def test_steps_that_never_end(self, made: Make, steps: list[Pair], size: int) -> None:
         check(cut(steps, size), result := made())
-        assert result.growing
+        assert result.append_only
 
     @given(batches_of_growing, st.lists(st.lists(timed, max_size=4), max_size=3), st.integers(1, 14))
     def test_then_some_that_end(self, made: Make, steps: list[Pair], batches: list[list[Pair]], size: int) -> None:
@@ -162,19 +162,19 @@ def test_a_long_chain(made: Make, size: int, turned: int) -> None:
     assert len(results) == len(expected)
     assert set(results) == expected
     for part in [result] if isinstance(result, ClosureIndex) else result.parts:
-        assert part.growing
-        assert part.growing.kind is transitive_closure._BitSets
+        assert part.append_only
+        assert part.append_only.sets is transitive_closure._BitSets
 
 
 def test_sets_are_chosen_again_where_pairs_are_few() -> None:
     result = ClosureIndex()
     result.add(chain(100))
-    bits = result.growing and result.growing.kind
+    bits = result.append_only and result.append_only.sets
     pairs = [(f"x{n}", f"y{n}", ALWAYS, FOREVER) for n in range(2000)]
     assert set(result.add(pairs)) == set(pairs)
     assert len(result.add([("100", "x0", ALWAYS, FOREVER)])) == 202
-    assert result.growing
-    assert (bits, result.growing.kind) == (transitive_closure._BitSets, transitive_closure._HashSets)
+    assert result.append_only
+    assert (bits, result.append_only.sets) == (transitive_closure._BitSets, transitive_closure._HashSets)
 
 
 def test_a_cycle_leads_everywhere(made: Make) -> None:
@@ -187,8 +187,8 @@ def test_known_steps_are_not_stored_again() -> None:
         result = ClosureIndex(is_own)
         results = [result.add([("a", "b", time, FOREVER), ("b", "c", time, FOREVER)]) for time in range(5)]
         assert not any(results[1:])
-        assert result.growing
-        assert len(result.growing.steps) == 2
+        assert result.append_only
+        assert len(result.append_only.steps) == 2
 
 
 def test_the_longest_lasting_path_is_output_at_once() -> None:

@@ -25,6 +25,8 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.local import checkpoint, durable
+from squall.builders.local.job import IteratorJob
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.contracts import Interval, Options, Output
 from squall.errors import BuilderError, PluginError, SinkError, SourceError
 from squall.model import System
@@ -60,21 +62,19 @@ class Kept:
 
 @examples(25)
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_an_interrupted_run_resumes(
-    planner: str, many: int, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_resumes(planner: str, many: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Every program; whether the log is written anew each time or only grows."""
 
     def law(
         system: System, events: list[Event], facts: list[Event], cuts: list[int], ends: list[int], least: int
     ) -> None:
-        monkeypatch.setattr(checkpoint, "_LEAST", least)
+        tuning = Tuning(min_log_growth=least)
         plan, folder, sink = squall.plan(system, planner), tmp_path_factory.mktemp("run"), Kept()
         places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
         batches = [events[begin:end] for begin, end in pairwise(places)]
         for end in (*ends, None):
             options = Options(checkpoint=folder, sink=sink, checkpoint_interval=EACH)
-            with closing(squall.build(plan, options=options).run(list(batches), facts)) as outputs:  # type: ignore[type-var]
+            with closing(IteratorJob(plan, options, tuning).run(list(batches), facts)) as outputs:  # type: ignore[type-var]
                 for number, output in enumerate(outputs):
                     sink.outputs.append(output)
                     if number == end:
@@ -144,6 +144,7 @@ class Setting:
         self.lateness = lateness
         self.system = squall.compile(program, lexer="jena", window="RANGE 300ms", removals="rdfp" in addresses[0])
         self.ledgers: list[DeadLetterFile] = []
+        self.tuning = DEFAULT_TUNING
 
     def run(self, sink: Sink, ledger: Path, kept: Path | None, end: int | None = None, stops: bool = False) -> int:
         """How many outputs there were. end: after so many the run is left alone, or told to stop."""
@@ -153,7 +154,7 @@ class Setting:
         opened = [open_source(uri, mine, self.lateness) for uri, mine in zip(self.addresses, own, strict=True)]
         sources = Sources(opened, ledgers=own)
         options = Options(checkpoint=kept, ledger=dead_letters, sink=sink, checkpoint_interval=Interval(statements=40))  # type: ignore[arg-type]
-        outputs = squall.build(squall.plan(self.system), options=options).run(sources)
+        outputs = IteratorJob(squall.plan(self.system), options, self.tuning).run(sources)
         with closing(dead_letters), closing(sink):
             sink.start(resume)
             count = 0
@@ -315,14 +316,14 @@ def test_a_file_that_is_another_one_is_not_read_on(tmp_path: Path, ending: str, 
 # The file
 
 
-def kept(folder: Path, program: str = PROGRAM, **options: Any) -> list[Output]:
+def kept(folder: Path, program: str = PROGRAM, tuning: Tuning = DEFAULT_TUNING, **options: Any) -> list[Output]:
     """The outputs of a small run that is kept in a folder."""
     plan = squall.plan(squall.compile(program, lexer="jena", window="RANGE 1s"))
     events = [
         event for batch in open_source(str(folder.parent / "a.ntt"), DeadLetterFile()).batches() for event in batch
     ]
-    job = squall.build(
-        plan, options=Options(checkpoint=folder, checkpoint_interval=EACH, ledger=DeadLetterFile(), **options)
+    job = IteratorJob(
+        plan, Options(checkpoint=folder, checkpoint_interval=EACH, ledger=DeadLetterFile(), **options), tuning
     )
     return list(job.run([[event] for event in events]))
 
@@ -372,16 +373,13 @@ def test_a_checkpoint_that_is_damaged_does_not_count(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("least", [-1, 1 << 20])
-def test_where_there_is_no_room_the_checkpoint_before_counts(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, least: int
-) -> None:
+def test_where_there_is_no_room_the_checkpoint_before_counts(folder: Path, least: int) -> None:
     """Neither where lines are added, nor where the file is written anew."""
-    monkeypatch.setattr(checkpoint, "_LEAST", least)
     sink, full_result = Kept(), kept(folder.with_name("whole"))
     room = (folder.with_name("whole") / checkpoint.NAME).stat().st_size - 200
 
     def take() -> None:
-        for item in kept_by(folder, sink):
+        for item in kept_by(folder, sink, Tuning(min_log_growth=least)):
             sink.outputs.append(item)
 
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -417,12 +415,13 @@ def test_what_counts_is_on_disk_before(tmp_path: Path, monkeypatch: pytest.Monke
         acknowledge(sources)
 
     (tmp_path / "a.ntt").write_text(timed_lines(300, 1))
-    monkeypatch.setattr(checkpoint, "_LEAST", least)
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", replaced)
     monkeypatch.setattr(Sources, "acknowledge", acknowledged)
     monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 1000)
-    Setting(tmp_path, [f"{tmp_path}/a.ntt"]).run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
+    setting = Setting(tmp_path, [f"{tmp_path}/a.ntt"])
+    setting.tuning = Tuning(min_log_growth=least)
+    setting.run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
     *saved, end = [item.strip() for item in " ".join(steps).split("told")]
     outputs = "s.ntt ls" if steps[0] == "s.ntt" else "ls s.ntt"
     anew, appended = f"{outputs} checkpoint.jsonl.tmp renamed kept", f"{outputs} checkpoint.jsonl"
@@ -550,11 +549,10 @@ def test_a_folder_of_something_else_is_refused(folder: Path) -> None:
         kept(folder)
 
 
-def test_the_file_stays_small(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_stays_small(folder: Path) -> None:
     """What has ended is not in it when it has been written anew."""
     (folder.parent / "a.ntt").write_text(timed_lines(3000, 1))
-    monkeypatch.setattr(checkpoint, "_LEAST", 20_000)
-    kept(folder)
+    kept(folder, tuning=Tuning(min_log_growth=20_000))
     assert (folder / checkpoint.NAME).stat().st_size < 70_000
 
 
@@ -654,13 +652,13 @@ def test_what_is_incomplete_waits_for_the_next_run(tmp_path: Path) -> None:
     assert [(item["query"], len(item["results"]["bindings"])) for item in document] == [("a", 2), ("b", 1)]
 
 
-def kept_by(folder: Path, sink: Any) -> Any:
+def kept_by(folder: Path, sink: Any, tuning: Tuning = DEFAULT_TUNING) -> Any:
     plan = squall.plan(squall.compile(PROGRAM, lexer="jena", window="RANGE 1s"))
     events = [
         event for batch in open_source(str(folder.parent / "a.ntt"), DeadLetterFile()).batches() for event in batch
     ]
     options = Options(checkpoint=folder, checkpoint_interval=EACH, ledger=DeadLetterFile(), sink=sink)
-    return squall.build(plan, options=options).run([[event] for event in events])
+    return IteratorJob(plan, options, tuning).run([[event] for event in events])
 
 
 # The command line
@@ -719,7 +717,7 @@ RISKS = {
     "mqtt://localhost/t?format=nt&client=c": "twice",
     "mqtt://localhost/t?format=nt&client=c&qos=0": "lost",
     "mqtt://localhost/t?format=nt": "lost",
-    "http://localhost/?format=nt": "asked for what came after",
+    "http://localhost/?format=nt": "events since the last checkpoint are requested again",
     "ws://localhost/?format=nt": "lost",
     "tcp://localhost:1?format=nt": "lost",
 }

@@ -110,14 +110,14 @@ def test_instants_come_in_order_once_as_time_advances(
     """stops: time stops just before each event too, as it does where the next one is known."""
     events = events_of(pauses)
     result = instants_of(sources, report)
-    value = result.upto(ALWAYS)
+    value = result.pop_until(ALWAYS)
     assert value == [ALWAYS]
     for time in sorted({event.time for event in events}):
-        value += result.upto(time - 1) if stops else []
+        value += result.pop_until(time - 1) if stops else []
         result.add([event for event in events if event.time == time])
-        value += result.upto(time)
+        value += result.pop_until(time)
         assert all(item <= time for item in value)
-    value += result.upto(END)
+    value += result.pop_until(END)
     expected = periodic(sources, events, report.period) if report.period else defined(sources, events)
     assert value == sorted(expected)
 
@@ -132,53 +132,53 @@ def test_how_events_are_cut_makes_no_difference(
     full_result.add(events)
     numbers: list[int] = []
     for event in events:
-        numbers += parts.upto(event.time - 1)
+        numbers += parts.pop_until(event.time - 1)
         parts.add([event])
-    assert numbers + parts.upto(END) == full_result.upto(END)
+    assert numbers + parts.pop_until(END) == full_result.pop_until(END)
 
 
 @pytest.mark.parametrize("report", [CLOSE, PERIODIC], ids=["close", "periodic"])
 def test_a_heartbeat_is_no_instant(report: Report) -> None:
     result = instants_of([Source()], report)
     result.add([heartbeat(3)])
-    assert result.upto(END) == [ALWAYS]
+    assert result.pop_until(END) == [ALWAYS]
 
 
 def test_multiples_of_a_period_come_up_to_the_watermark() -> None:
     result = instants_of([Source(S, SlidingWindow(3))], PERIODIC)
-    result.go_on(2)
-    assert result.upto(2) == [ALWAYS]
+    result.advance_time(2)
+    assert result.pop_until(2) == [ALWAYS]
     result.add([Event(3, (FACT,), S)])
-    result.go_on(13)
-    assert result.upto(13) == [4, 8, 12]
-    assert result.due == 16
-    assert result.upto(END) == [16]
-    assert result.due == FOREVER
+    result.advance_time(13)
+    assert result.pop_until(13) == [4, 8, 12]
+    assert result.next_time == 16
+    assert result.pop_until(END) == [16]
+    assert result.next_time == FOREVER
 
 
 def test_time_advances_without_window_instants() -> None:
     result = instants_of([Source(S, SlidingWindow(3))])
     result.add([Event(3, (FACT,), S)])
-    result.go_on(13)
-    assert result.upto(END) == [ALWAYS, 3, 6]
+    result.advance_time(13)
+    assert result.pop_until(END) == [ALWAYS, 3, 6]
 
 
 def test_an_instant_of_its_own() -> None:
     result = instants_of([Source()])
     result.add_instant(7)
     result.add_instant(7)
-    assert result.upto(6) == [ALWAYS]
-    assert result.upto(7) == [7]
-    assert result.upto(END) == []
+    assert result.pop_until(6) == [ALWAYS]
+    assert result.pop_until(7) == [7]
+    assert result.pop_until(END) == []
 
 
 def test_a_fine_grid_in_a_long_gap_is_not_gone_through() -> None:
     """What nothing is valid at has no instants, however far apart two events are."""
     result = instants_of([Source("", HoppingWindow(10, 1))])
     result.add([Event(0, (FACT,))])
-    assert len(result.upto(10**15)) == 12
+    assert len(result.pop_until(10**15)) == 12
     result.add([Event(10**15 + 1, (FACT,))])
-    assert len(result.upto(END)) == 11
+    assert len(result.pop_until(END)) == 11
 
 
 @pytest.mark.parametrize("report", [CLOSE, PERIODIC], ids=["close", "periodic"])
@@ -189,5 +189,5 @@ def test_what_has_passed_is_forgotten(report: Report, window: Window) -> None:
     result = instants_of([Source("", window)], report)
     for time in range(2000):
         result.add([Event(time, (FACT,))])
-        result.upto(time)
-        assert len(result.single) + len(result.grids) + len(result.until) < 60
+        result.pop_until(time)
+        assert len(result.single_times) + len(result.grid_heap) + len(result.grid_ends) < 60

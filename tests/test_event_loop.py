@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.local import event_loop
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.operators.output import OutputOperator
 from squall.builders.runtime.operators.state import Stateful
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row
 from squall.contracts import Options, Output
 from squall.errors import BuilderError
@@ -49,10 +49,8 @@ def plan(text: str, planner: str = "rete") -> Plan:
     return squall.plan(squall.compile(f"@prefix : <{E}> .\n{text}", lexer="jena"), planner)
 
 
-def job(text: str, ledger: Losses | None = None) -> IteratorJob:
-    result = squall.build(plan(text), "iterator", Options(ledger=ledger))
-    assert isinstance(result, IteratorJob)
-    return result
+def job(text: str, ledger: Losses | None = None, tuning: Tuning = DEFAULT_TUNING) -> IteratorJob:
+    return IteratorJob(plan(text), Options(ledger=ledger), tuning)
 
 
 def told(outputs: Iterable[Output]) -> list[tuple[int, str]]:
@@ -352,7 +350,7 @@ def test_the_right_side_of_a_negation_is_processed_first(monkeypatch: pytest.Mon
     (anti,) = (node.id for node in query_plan.nodes if isinstance(node.op, AntiJoin))
     machine = Dataflow(query_plan)
     deltas: dict[str, list[Delta]] = {}
-    monkeypatch.setattr(machine, "answer", lambda id, entries: deltas.setdefault(id, []).extend(entries))
+    monkeypatch.setattr(machine, "emit", lambda id, entries: deltas.setdefault(id, []).extend(entries))
     a, b, c, _ = NODES
     machine.receive((anti, 0), [entry(a, b), entry(a, c)])
     machine.receive((anti, 1), [entry(a, b)])
@@ -399,10 +397,10 @@ def test_memories_are_empty_when_the_last_window_has_closed(
     """Law 6 (docs/semantics.md, section 6)."""
     result = IteratorJob(windowed(rules, output, removals), Options())
     list(result.run([events]))
-    for op in result.machine.keeping.values():
+    for op in result.machine.stateful.values():
         forget(op, FOREVER - 1)
     for reader in result.machine.readers.values():
-        reader.limit = 0
+        reader.sweep_rows = 0
         reader.expire(FOREVER - 1)
     assert not any(result.machine.state().values())
 
@@ -432,7 +430,7 @@ def test_memories_stay_small_where_the_same_comes_again_and_again(rules: str, ev
     list(result.start([], 0))
     for start in range(0, len(events), 50):
         list(result.take(events[start : start + 50]))
-        largest = max(largest, *map(_held, result.machine.keeping.values()))
+        largest = max(largest, *map(_held, result.machine.stateful.values()))
     assert largest < 4000
 
 
@@ -456,7 +454,7 @@ def test_forgetting_early_and_often_changes_nothing(rules: str, events: list[Eve
     def one_by_one() -> Iterator[Sequence[Event]]:
         for event in spread:
             yield [event]
-            for op in eager.machine.keeping.values():
+            for op in eager.machine.stateful.values():
                 forget(op, eager.passed)
 
     lazy = IteratorJob(windowed(rules, "dstream"), Options())
@@ -517,18 +515,18 @@ def test_what_is_demanded_before_every_event_is_no_instant() -> None:
 
 # Large batches
 
+SMALL_PASSES = Tuning(max_events_per_pass=7)
 
-def test_a_large_batch_is_processed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+
+def test_a_large_batch_is_processed_in_parts() -> None:
     events = [Event(time, (Triple(NODES[time % 4], EDGE, NODES[time % 3]),)) for time in range(40)]
     outputs = told(job(OPEN + REACHES).run([events]))
-    monkeypatch.setattr(event_loop, "TOGETHER", 7)
-    assert told(job(OPEN + REACHES).run([events])) == outputs
+    assert told(job(OPEN + REACHES, tuning=SMALL_PASSES).run([events])) == outputs
 
 
 def test_large_columns_are_processed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [Event(time, (Triple(NODES[time % 4], EDGE, NODES[time % 3]),)) for time in range(40)]
     outputs = told(job(OPEN + REACHES).run([events]))
-    monkeypatch.setattr(event_loop, "TOGETHER", 7)
     reading, lots = Dataflow.read, list[int]()
 
     def read(machine: Dataflow, batch: Sequence[Event]) -> None:
@@ -536,6 +534,6 @@ def test_large_columns_are_processed_in_parts(monkeypatch: pytest.MonkeyPatch) -
         reading(machine, batch)
 
     monkeypatch.setattr(Dataflow, "read", read)
-    assert told(job(OPEN + REACHES).run([Columns.of(events)])) == outputs
+    assert told(job(OPEN + REACHES, tuning=SMALL_PASSES).run([Columns.of(events)])) == outputs
     assert sum(lots) == 40
     assert max(lots) == 7

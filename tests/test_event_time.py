@@ -17,7 +17,7 @@ from squall.builders.runtime.operators.event_time import (
     MultiplicityChanges,
     SliceOperator,
 )
-from squall.builders.runtime.zset import Delta, Row, settle
+from squall.builders.runtime.zset import Delta, Row, consolidate
 from squall.functions.jena import function_iri
 from squall.functions.ordering import key
 from squall.plan import operators as ops
@@ -132,13 +132,13 @@ def test_what_holds_now_is_output_as_lasting_and_retracted_when_it_ends() -> Non
     op.apply(0, [(A, 1, 4, 1)])
     assert op.advance(2) == [(A, item, 1, FOREVER, 1)]
     op.apply(0, [(A, 3, 9, 1)])
-    assert op.due == 3
+    assert op.next_time == 3
     assert op.advance(9) == [
         (A, item, 3, FOREVER, -1),
         (A, two, 3, 4, 1),
         (A, item, 4, 9, 1),
     ]
-    assert op.due == FOREVER
+    assert op.next_time == FOREVER
 
 
 def test_an_unchanged_row_is_not_output_again() -> None:
@@ -253,7 +253,7 @@ def test_nothing_is_left_when_all_has_ended(op: ops.Group | ops.Slice, course: l
     for _, _, actual in driven(job, course):
         deltas: list[Delta] = actual
     assert job.size() == 0
-    assert job.due == FOREVER
+    assert job.next_time == FOREVER
     assert not at(deltas, FOREVER - 1)
 
 
@@ -275,13 +275,13 @@ def test_another_instance_resumes_from_its_state(
     for step in course:
         result = _driven(op)
         result.resume_at(passed)
-        result.restore(0, [entry for entry in settle(store) if entry[-2] > passed] if settled else store)
+        result.restore(0, [entry for entry in consolidate(store) if entry[-2] > passed] if settled else store)
         assert result.advance(passed) == []
         result.enable_changelog()
         for item, answers in ((result, deltas), (full_result, message)):
             answers += item.apply(0, step.batch)
             answers += item.advance(step.now)
-        assert result.due == full_result.due
+        assert result.next_time == full_result.next_time
         store += [entry for _, state in result.drain_changelog() for entry in state]
         passed = step.now
         for instant in (ALWAYS, *INSTANTS):
@@ -304,22 +304,22 @@ def test_changes_add_up_to_the_bag_at_each_instant(course: list[Advance]) -> Non
         for *row, start, end, weight in step.batch:
             changes.add(tuple(row), start, end, weight)
             deltas.append((*row, start, end, weight))
-        passed = changes.passed
-        for time, change in changes.upto(step.now):
+        passed = changes.watermark
+        for time, change in changes.pop_until(step.now):
             assert passed <= time <= step.now
             passed = time
             for row_of, weight in change.items():
                 bag[row_of] += weight
             assert nonzero(bag) == at(deltas, time)
         assert nonzero(bag) == at(deltas, step.now)
-        assert changes.passed == step.now
-        assert changes.due > step.now
+        assert changes.watermark == step.now
+        assert changes.next_time > step.now
 
 
 def test_what_was_over_before_time_came_to_it_changes_nothing() -> None:
     changes = MultiplicityChanges()
-    list(changes.upto(5))
+    list(changes.pop_until(5))
     changes.add((A,), 1, 5, 1)
-    assert changes.due == FOREVER
+    assert changes.next_time == FOREVER
     changes.add((A,), 1, 7, 1)
-    assert dict(changes.upto(9)) == {5: {(A,): 1}, 7: {(A,): -1}}
+    assert dict(changes.pop_until(9)) == {5: {(A,): 1}, 7: {(A,): -1}}

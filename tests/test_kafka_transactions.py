@@ -33,7 +33,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from squall.streams.live import kafka_producers, messages
 from squall.streams.live.kafka import KafkaSink
-from squall.streams.live.kafka_producers import Transactions
+from squall.streams.live.kafka_producers import TransactionalProducer
 from tests.kafka_broker import PARTITIONS, KafkaBroker
 from tests.transactional import Cluster, Died, Fault, State
 
@@ -243,8 +243,8 @@ def test_who_has_been_replaced_writes_nothing_over_the_wire() -> None:
     with KafkaBroker().running() as cluster:
         uri = f"kafka://127.0.0.1:{cluster.port}/t?format=ntt"
 
-        def sink(number: int) -> Transactions:
-            result = Transactions(cast(KafkaSink, open_sink(uri)), cluster.settings(""), "name")
+        def sink(number: int) -> TransactionalProducer:
+            result = TransactionalProducer(cast(KafkaSink, open_sink(uri)), cluster.settings(""), "name")
             result.begin(number)
             return result
 

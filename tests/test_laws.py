@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.local import event_loop
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime import alpha
 from squall.builders.runtime.operators import state
-from squall.contracts import Output
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
+from squall.contracts import Options, Output
 from squall.model import System, Union
 from squall.planners.passes import share_constants
 from squall.rdf import Evaluated, Event, Solution
@@ -33,20 +33,28 @@ from squall.testing.suites import permuted, renamed
 from tests.laws import PLANNERS, examples, examples_of, hold
 
 
-def came(system: System, planner: str, batches: Sequence[Sequence[Event]], facts: Sequence[Event] = ()) -> list[Output]:
-    return list(squall.build(squall.plan(system, planner)).run(batches, facts))
+def outputs_of(
+    system: System,
+    planner: str,
+    batches: Sequence[Sequence[Event]],
+    facts: Sequence[Event] = (),
+    tuning: Tuning = DEFAULT_TUNING,
+) -> list[Output]:
+    return list(IteratorJob(squall.plan(system, planner), Options(), tuning).run(batches, facts))
 
 
-@pytest.fixture(params=["as it is", "at once"])
-def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has ended is forgotten when enough of it has gathered, rules that differ in a constant share a join when
-    there are enough of them, and large instants are no longer looked for after some small ones; or all that at once, or
-    else it would never be seen in programs so small."""
-    if request.param == "at once":
+@pytest.fixture(params=["default thresholds", "no thresholds"])
+def tuning(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Tuning:
+    """Keeps the thresholds of state cleanup, of shared joins and of the snapshot dataflow, or sets them to nothing.
+
+    Programs as small as those of these tests would never reach the defaults.
+    """
+    if request.param == "no thresholds":
         forget_at_once(monkeypatch)
-        monkeypatch.setattr(share_constants, "FEW", 0)
+        monkeypatch.setattr(share_constants, "MAX_SEPARATE_JOINS", 0)
         monkeypatch.setattr(alpha, "MIN_PATTERNS_TO_INDEX", 0)
-        monkeypatch.setattr(event_loop, "PATIENCE", -1)
+        return Tuning(max_small_instants=-1)
+    return DEFAULT_TUNING
 
 
 def forget_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +66,7 @@ def forget_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forget_all(job: IteratorJob) -> None:
     """Memories are looked through when they have grown to a limit: here, once more, whatever they hold."""
-    for keeper in (*job.machine.keeping.values(), *job.machine.readers.values()):
+    for keeper in (*job.machine.stateful.values(), *job.machine.readers.values()):
         for part in parts(keeper):
             if hasattr(part, "limit"):
                 part.limit = part.full = 0
@@ -78,13 +86,12 @@ def parts(keeper: object) -> Iterator[Any]:
 
 
 @examples(40)
-@pytest.mark.usefixtures("patience")
-def test_planners_agree_with_the_oracle(many: int) -> None:
+def test_planners_agree_with_the_oracle(many: int, tuning: Tuning) -> None:
     """Laws 1 and 5."""
 
     def law(system: System, events: list[Event], facts: list[Event]) -> None:
         for planner in PLANNERS:
-            assert_as_oracle(system, came(system, planner, [events], facts), events, facts)
+            assert_as_oracle(system, outputs_of(system, planner, [events], facts, tuning), events, facts)
 
     data = {"events": event_streams(features=ALL), "facts": static_data(features=ALL)}
     hold(law, many, system=systems(features=ALL), **data)
@@ -98,7 +105,7 @@ def test_batches_do_not_matter(planner: str, many: int) -> None:
     def law(system: System, events: list[Event], cuts: list[int]) -> None:
         places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
         batches = [events[begin:end] for begin, end in pairwise(places)]
-        assert_as_oracle(system, came(system, planner, batches), events)
+        assert_as_oracle(system, outputs_of(system, planner, batches), events)
 
     cuts = st.lists(st.integers(0, 12), max_size=6)
     hold(law, many, system=systems(features=ALL), events=event_streams(features=ALL), cuts=cuts)
@@ -114,7 +121,7 @@ def test_order_within_an_instant_does_not_matter(many: int) -> None:
 
     def law(system: System, events: list[Event], data: st.DataObject) -> None:
         shuffled = sorted(data.draw(st.permutations(events)), key=lambda event: event.time)
-        assert_as_oracle(system, came(system, "rete", [[event] for event in shuffled]), events)
+        assert_as_oracle(system, outputs_of(system, "rete", [[event] for event in shuffled]), events)
 
     hold(law, many, system=systems(features=UNCOUNTED), events=event_streams(features=UNCOUNTED), data=st.data())
 
@@ -125,7 +132,7 @@ def test_streams_do_not_wait_for_each_other_within_an_instant(many: int) -> None
 
     def law(system: System, events: list[Event]) -> None:
         apart = sorted(events, key=lambda event: (event.time, event.stream))
-        assert_as_oracle(system, came(system, "rete", [apart]), events)
+        assert_as_oracle(system, outputs_of(system, "rete", [apart]), events)
 
     hold(law, many, system=systems(features=ALL), events=event_streams(features=ALL))
 
@@ -137,7 +144,9 @@ def test_names_of_variables_and_order_of_bodies_do_not_matter(planner: str, many
 
     def law(system: System, events: list[Event], facts: list[Event], data: st.DataObject) -> None:
         changed = shuffled(renamed(system), data)
-        results = [out._replace(fact=_named_as_before(out.fact)) for out in came(changed, planner, [events], facts)]
+        results = [
+            out._replace(fact=_named_as_before(out.fact)) for out in outputs_of(changed, planner, [events], facts)
+        ]
         assert_as_oracle(system, results, events, facts)
 
     data = {"events": event_streams(features=ALL), "facts": static_data(features=ALL), "data": st.data()}
@@ -170,7 +179,7 @@ def test_an_event_that_comes_twice_does_not_matter(many: int) -> None:
         again = events[: number % len(events) + 1]
         repeated = [*again, again[-1], *events[len(again) :]]
         for twice in (repeated, [event for event in events for _ in range(2)]):
-            assert_as_oracle(system, came(system, "rete", [twice]), events)
+            assert_as_oracle(system, outputs_of(system, "rete", [twice]), events)
 
     events = event_streams(features=UNCOUNTED)
     hold(law, many, system=systems(features=UNCOUNTED), events=events, number=st.integers(0, 20))
@@ -185,7 +194,7 @@ def test_a_shift_in_time_shifts_the_answer(many: int) -> None:
         later = [event._replace(time=event.time + 12 * shift) for event in events]
         results = [
             out if out.time == squall.ALWAYS else out._replace(time=out.time - 12 * shift)
-            for out in came(system, "rete", [later], facts)
+            for out in outputs_of(system, "rete", [later], facts)
         ]
         assert_as_oracle(system, results, events, facts)
 

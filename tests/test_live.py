@@ -23,7 +23,7 @@ from squall.streams.address import parse
 from squall.streams.clock import EventClock, WallClock
 from squall.streams.formats import BY_NAME
 from squall.streams.formats.reading import ReadProgress
-from squall.streams.live.base import LiveSource, Lost, delays
+from squall.streams.live.base import ConnectionLost, LiveSource, delays
 from squall.streams.live.buffer import Buffer
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 from squall.streams.sources.reordering import ReorderingSource, TimedByProperty
@@ -252,9 +252,9 @@ class Dropping(LiveSource):
         yield ()
         if len(self.waited) == 8:
             yield from timeline(1)
-        raise Lost("gone")
+        raise ConnectionLost("gone")
 
-    def _wait(self, left: Iterator[float], error: Lost) -> None:
+    def _wait(self, left: Iterator[float], error: ConnectionLost) -> None:
         self.waited.append(next(left))
         if len(self.waited) == 10:
             self.stop()

@@ -234,7 +234,7 @@ def test_no_more_than_the_buffer_is_a_batch(cluster: Cluster) -> None:
 
 
 def test_no_broker_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_clients, "TIMEOUT", 1)
+    monkeypatch.setattr(kafka_clients, "REQUEST_TIMEOUT_S", 1)
     address = f"kafka://127.0.0.1:{brokers.free_port()}/t?format=nt"
     with pytest.raises(SourceError, match="cannot be read"):
         list(open_source(address).batches())

@@ -102,7 +102,7 @@ def test_a_named_client_receives_unprocessed_messages_again(broker: brokers.Brok
 
 def test_processed_messages_are_acknowledged_while_others_are_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that sends more than the run reads, and reads what the run says at its end when the run is gone."""
-    monkeypatch.setattr("squall.streams.live.mqtt._PARTING", PATIENCE)
+    monkeypatch.setattr("squall.streams.live.mqtt._CLOSE_TIMEOUT_S", PATIENCE)
     accepted, more = b"\x20\x03\0\0\0", _published(b"\x30", b"", line(2)) * 20_000
 
     def answer() -> bytes:
@@ -182,7 +182,7 @@ def pretending(*answers: bytes) -> Iterator[int]:
 
 
 def test_what_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.streams.live.mqtt._CONNECT", 0.2)
+    monkeypatch.setattr("squall.streams.live.mqtt._CONNECT_TIMEOUT_S", 0.2)
     with pretending() as port, pytest.raises(SourceError, match="the broker does not answer"):
         list(open_source(f"mqtt://127.0.0.1:{port}/t?format=nt").batches())
     with pretending() as port, pytest.raises(SinkError, match="the broker does not answer"):

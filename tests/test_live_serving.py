@@ -17,7 +17,7 @@ import pytest
 from squall.contracts import Output
 from squall.errors import SinkError, SourceError, UsageError
 from squall.streams import DeadLetterFile, open_sink, open_source
-from squall.streams.live.serving import Reader, ServingSink
+from squall.streams.live.serving import ServingSink, Subscriber
 from tests.live import PATIENCE, Run, example, line, output
 
 SCHEMES = ["tcp", "unix", "http", "ws"]
@@ -180,18 +180,18 @@ def test_what_a_connection_has_not_taken_that_breaks_is_counted() -> None:
 
 
 def test_a_reader_is_settled_when_all_has_been_sent() -> None:
-    item = Reader("", 2, lambda: None)
-    assert item.settle(0)
-    assert item.give(b"a", 0)
-    assert not item.settle(0)
+    item = Subscriber("", 2, lambda: None)
+    assert item.wait_until_sent(0)
+    assert item.put(b"a", 0)
+    assert not item.wait_until_sent(0)
     assert item.take() == [b"a"]
-    assert not item.settle(0)  # it is being sent
+    assert not item.wait_until_sent(0)  # it is being sent
     with ThreadPoolExecutor(1) as pool:
         batch_items = pool.submit(item.take)
-        assert item.settle(PATIENCE)
+        assert item.wait_until_sent(PATIENCE)
         item.end()
         assert batch_items.result(PATIENCE) == []
-    assert item.give(b"b", 0)  # there is nobody who might want it
+    assert item.put(b"b", 0)  # there is nobody who might want it
     assert item.close() == []
 
 
@@ -211,7 +211,7 @@ def test_other_paths_have_nothing() -> None:
         ("tcp://:1?listen=yes&retry=1", "it does not connect"),
         ("tcp://:1?listen=yes&tls=yes", "no certificate to show"),
         ("tcp://:1?listen=yes&tls=yes&cert=nowhere", "`nowhere` cannot be used"),
-        ("tcp://:1?listen=yes&cert=x", "has `cert`, and is not made safe"),
+        ("tcp://:1?listen=yes&cert=x", "has `cert`, and does not use TLS"),
         ("tcp://:1?wait=1", "unknown option `wait`"),
         ("unix:s?tls=yes", "does not leave this machine"),
         ("http://:1/?listen=yes&format=jelly", "not Jelly"),

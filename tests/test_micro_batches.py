@@ -13,7 +13,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.distributed.exec import micro_batch, sharded_plan
+from squall.builders.distributed.exec import micro_batch
 from squall.builders.distributed.exec.routing import PhysicalPlan
 from squall.builders.distributed.io.engine import NodeMetrics
 from squall.builders.distributed.plan import shardability
@@ -47,38 +47,55 @@ def data(features: frozenset[str]) -> dict[str, Any]:
         "events": event_streams(features=features),
         "facts": static_data(features=features),
         "cuts": st.lists(st.integers(0, 12), max_size=5),
-        "compact": st.sampled_from([1, 2, 100]),
+        "compaction_interval": st.sampled_from([1, 2, 100]),
     }
 
 
 @examples(40)
 @pytest.mark.parametrize(("together", "few"), WAYS, ids=["distributed", "in one task", "straight"])
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_any_program_in_any_batches_is_as_the_oracle_says(
-    planner: str, together: int, few: int, many: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int) -> None:
-        monkeypatch.setattr(micro_batch, "COMPACT", compact)
+def test_any_program_in_any_batches_is_as_the_oracle_says(planner: str, together: int, few: int, many: int) -> None:
+    def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compaction_interval: int) -> None:
         plan = squall.plan(system, planner)
         assume(shardability.why_single_task(plan) is None)
-        assert_as_oracle(system, in_memory.run(plan, in_memory.cut(events, cuts), facts, together, few), events, facts)
+        assert_as_oracle(
+            system,
+            in_memory.run(
+                plan, in_memory.cut(events, cuts), facts, together, few, compaction_interval=compaction_interval
+            ),
+            events,
+            facts,
+        )
 
     hold(law, many, **data(APART))
 
 
 @examples(60)
-def test_it_means_the_same_whatever_workers_hold(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_means_the_same_whatever_workers_hold(many: int) -> None:
     """Tasks come to any worker, fail at any point, and are done again; workers forget; the driver starts anew; batches
     are worked off by one task or by many."""
 
     def law(
-        system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, together: int, seed: int
+        system: System,
+        events: list[Event],
+        facts: list[Event],
+        cuts: list[int],
+        compaction_interval: int,
+        together: int,
+        seed: int,
     ) -> None:
-        monkeypatch.setattr(micro_batch, "COMPACT", compact)
         draw = Random(seed)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
         few = draw.choice([-1, 2, 1_000_000])
-        outputs = in_memory.run(squall.plan(system), in_memory.cut(events, cuts), facts, together, few, workers=workers)
+        outputs = in_memory.run(
+            squall.plan(system),
+            in_memory.cut(events, cuts),
+            facts,
+            together,
+            few,
+            workers=workers,
+            compaction_interval=compaction_interval,
+        )
         assert_as_oracle(system, outputs, events, facts)
 
     more = {"together": st.sampled_from([0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
@@ -87,13 +104,18 @@ def test_it_means_the_same_whatever_workers_hold(many: int, monkeypatch: pytest.
 
 @examples(60)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int) -> None:
     """Any inputs that can be spread, whatever comes there and whenever; with all that may go wrong meanwhile."""
 
     def law(
-        system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, together: int, seed: int
+        system: System,
+        events: list[Event],
+        facts: list[Event],
+        cuts: list[int],
+        compaction_interval: int,
+        together: int,
+        seed: int,
     ) -> None:
-        monkeypatch.setattr(micro_batch, "COMPACT", compact)
         draw = Random(seed)
         plan = squall.plan(system, planner)
         can_be = broadcast_candidates(plan)
@@ -105,7 +127,16 @@ def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int, m
         assert spread <= can_be.keys()
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
         few = draw.choice([-1, -1, 2, 1_000_000])
-        outputs = in_memory.run(plan, in_memory.cut(events, cuts), facts, together, few, workers=workers, spread=spread)
+        outputs = in_memory.run(
+            plan,
+            in_memory.cut(events, cuts),
+            facts,
+            together,
+            few,
+            workers=workers,
+            spread=spread,
+            compaction_interval=compaction_interval,
+        )
         assert_as_oracle(system, outputs, events, facts)
 
     more = {"together": st.sampled_from([0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
@@ -126,14 +157,19 @@ def any_hot(
 
 @examples(80)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_it_means_the_same_whatever_keys_are_hot(planner: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_means_the_same_whatever_keys_are_hot(planner: str, many: int) -> None:
     """Whichever rows are scattered, and joined with what goes to all tasks for them alone; other inputs may be spread
     as a whole; and all may go wrong meanwhile."""
 
     def law(
-        system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, together: int, seed: int
+        system: System,
+        events: list[Event],
+        facts: list[Event],
+        cuts: list[int],
+        compaction_interval: int,
+        together: int,
+        seed: int,
     ) -> None:
-        monkeypatch.setattr(micro_batch, "COMPACT", compact)
         draw = Random(seed)
         plan = squall.plan(system, planner)
         entries = sorted(frozenset().union(*broadcast_candidates(plan).values()))
@@ -149,7 +185,7 @@ def test_it_means_the_same_whatever_keys_are_hot(planner: str, many: int, monkey
         few = draw.choice([-1, -1, -1, 2, 1_000_000])
         outputs = in_memory.run(
             plan, in_memory.cut(events, cuts), facts, together, few, workers=workers, spread=spread, hot=hot,
-            measures=lambda: draw.random() < 0.2,
+            measures=lambda: draw.random() < 0.2, compaction_interval=compaction_interval
         )  # fmt: skip
         assert_as_oracle(system, outputs, events, facts)
 
@@ -159,13 +195,12 @@ def test_it_means_the_same_whatever_keys_are_hot(planner: str, many: int, monkey
 
 @examples(80)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_it_means_the_same_by_whichever_columns_a_plan_groups(
-    planner: str, many: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_means_the_same_by_whichever_columns_a_plan_groups(planner: str, many: int) -> None:
     """What a plan is checked for is enough: any grouping that parts no rows which have to meet means the same."""
 
-    def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, seed: int) -> None:
-        monkeypatch.setattr(micro_batch, "COMPACT", compact)
+    def law(
+        system: System, events: list[Event], facts: list[Event], cuts: list[int], compaction_interval: int, seed: int
+    ) -> None:
         draw = Random(seed)
         plan = regrouped(draw, squall.plan(system, planner))
         spread = frozenset[Address]()
@@ -176,7 +211,15 @@ def test_it_means_the_same_by_whichever_columns_a_plan_groups(
             )
         hot = any_hot(draw, plan, spread, [*events, *facts]) if draw.random() < 0.5 else {}
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
-        outputs = in_memory.run(plan, in_memory.cut(events, cuts), facts, workers=workers, spread=spread, hot=hot)
+        outputs = in_memory.run(
+            plan,
+            in_memory.cut(events, cuts),
+            facts,
+            workers=workers,
+            spread=spread,
+            hot=hot,
+            compaction_interval=compaction_interval,
+        )
         assert_as_oracle(system, outputs, events, facts)
 
     more = {"seed": st.integers(0, 1 << 32)}
@@ -196,14 +239,19 @@ def with_transitive_rule(system: System, predicate: Term, source: Source) -> Sys
 
 
 @examples(80)
-def test_it_means_the_same_whoever_finds_the_paths(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_means_the_same_whoever_finds_the_paths(many: int) -> None:
     """Each task finds the paths of closures that begin at nodes of its own, whatever else goes to all tasks or is hot;
     and all may go wrong meanwhile."""
 
     def law(
-        system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, together: int, seed: int
+        system: System,
+        events: list[Event],
+        facts: list[Event],
+        cuts: list[int],
+        compaction_interval: int,
+        together: int,
+        seed: int,
     ) -> None:
-        monkeypatch.setattr(micro_batch, "COMPACT", compact)
         draw = Random(seed)
         plan = squall.plan(system)
         steps = closure_inputs(plan)
@@ -218,7 +266,15 @@ def test_it_means_the_same_whoever_finds_the_paths(many: int, monkeypatch: pytes
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
         few = draw.choice([-1, -1, 2, 1_000_000])
         outputs = in_memory.run(
-            plan, in_memory.cut(events, cuts), facts, together, few, workers=workers, spread=spread, hot=hot
+            plan,
+            in_memory.cut(events, cuts),
+            facts,
+            together,
+            few,
+            workers=workers,
+            spread=spread,
+            hot=hot,
+            compaction_interval=compaction_interval,
         )
         assert_as_oracle(system, outputs, events, facts)
 
@@ -232,27 +288,31 @@ def test_it_means_the_same_whoever_finds_the_paths(many: int, monkeypatch: pytes
 
 @examples(40)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(
-    planner: str, many: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(planner: str, many: int) -> None:
     def law(
-        system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, few: int, seed: int
+        system: System,
+        events: list[Event],
+        facts: list[Event],
+        cuts: list[int],
+        compaction_interval: int,
+        few: int,
+        seed: int,
     ) -> None:
-        monkeypatch.setattr(sharded_plan, "COMPACT", compact)
         plan = squall.plan(system, planner)
         assume(shardability.why_single_task(plan))
         draw = Random(seed)
         workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
-        outputs = in_memory.run(plan, in_memory.cut(events, cuts), facts, few=few, workers=workers)
+        outputs = in_memory.run(
+            plan, in_memory.cut(events, cuts), facts, few=few, workers=workers, compaction_interval=compaction_interval
+        )
         assert_as_oracle(system, outputs, events, facts)
 
     more = {"few": st.sampled_from([-1, 3, 1_000_000]), "seed": st.integers(0, 1 << 32)}
     hold(law, many, **data(ALL), **more)
 
 
-def test_a_program_of_one_stage_resumes_in_any_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_of_one_stage_resumes_in_any_way() -> None:
     """Batches of one event go straight through, those of two do not."""
-    monkeypatch.setattr(micro_batch, "COMPACT", 4)
     system = squall.compile(
         "@prefix : <http://example.org/>.\n[(?x :p ?y) -> (?x :q ?y)]", lexer="jena", window=SlidingWindow(9)
     )
@@ -261,16 +321,15 @@ def test_a_program_of_one_stage_resumes_in_any_way(monkeypatch: pytest.MonkeyPat
     events = stream("\n".join(f"{time} :a :p :b{time % 4}" for time in range(12)))
     batches = [events[:1], events[1:3], events[3:4], events[4:6], events[6:7], events[7:8], events[8:]]
     workers = in_memory.Workers(Random(1), trouble=0)
-    outputs = in_memory.run(plan, batches, together=1000, few=1, workers=workers)
+    outputs = in_memory.run(plan, batches, together=1000, few=1, workers=workers, compaction_interval=4)
     assert_as_oracle(system, outputs, events)
 
 
-def test_what_has_not_ended_outlives_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(micro_batch, "COMPACT", 1)
+def test_what_has_not_ended_outlives_compaction() -> None:
     rule = "@prefix : <http://example.org/>.\n[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]"
     system = squall.compile(rule, lexer="jena", window=SlidingWindow(4))
     events = stream("1 :a :p :b\n2 :c :p :d\n4 :b :p :e\n5 :e :p :f\n6 :d :p :g")
-    outputs = in_memory.run(squall.plan(system), [[event] for event in events])
+    outputs = in_memory.run(squall.plan(system), [[event] for event in events], compaction_interval=1)
     assert_as_oracle(system, outputs, events)
     assert [out.time for out in outputs] == [4, 5]
 
@@ -332,8 +391,7 @@ def test_no_worker_reads_anything_twice_that_it_can_hold(window: str, most: int)
 
 
 @pytest.mark.parametrize("few", [-1, 1_000_000])
-def test_the_single_task_caches_its_state(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharded_plan, "COMPACT", 6)
+def test_the_single_task_caches_its_state(few: int) -> None:
     update = (
         "DELETE { ?x <urn:last> ?old } INSERT { ?x <urn:last> ?y } WHERE { ?x :p ?y OPTIONAL { ?x <urn:last> ?old } }"
     )
@@ -343,7 +401,7 @@ def test_the_single_task_caches_its_state(few: int, monkeypatch: pytest.MonkeyPa
     batches = [events[at : at + 8] for at in range(0, 80, 8)]
     workers = in_memory.Workers(Random(1), trouble=0)
     workers.held = workers.held[:1]
-    assert_as_oracle(system, in_memory.run(plan, batches, few=few, workers=workers), events)
+    assert_as_oracle(system, in_memory.run(plan, batches, few=few, workers=workers, compaction_interval=6), events)
     read = [(folder, share) for _, folder, share, _ in workers.reads]
     assert read, "the state is written as a whole now and then"
     assert len(read) == len(set(read)) == 2 * 6, "and nothing is read but for that, by either task"

@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 import squall
 from squall.builders.local import checkpoint
 from squall.builders.local.event_loop import Running
+from squall.builders.local.job import IteratorJob
 from squall.builders.local.migration import carried, kinds
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.contracts import Interval, Options, Output
 from squall.errors import BuilderError
 from squall.model import System
@@ -51,12 +53,17 @@ def given(batches: Sequence[Sequence[Event]], count: int) -> Iterator[Sequence[E
 
 
 def until_killed(
-    plan: Any, options: Options, batches: Sequence[Any], count: int, facts: Sequence[Event]
+    plan: Any,
+    options: Options,
+    batches: Sequence[Any],
+    count: int,
+    facts: Sequence[Event],
+    tuning: Tuning = DEFAULT_TUNING,
 ) -> list[Output]:
     """The outputs of a run up to there; its sink has them."""
     sink = options.sink if isinstance(options.sink, Kept) else Kept()
     with suppress(Killed):
-        for output in squall.build(plan, options=options).run(given(batches, count), facts):
+        for output in IteratorJob(plan, options, tuning).run(given(batches, count), facts):
             sink.outputs.append(output)
     return sink.outputs
 
@@ -84,9 +91,7 @@ def system_of(names: Collection[str], window: str, output: str, report: Report) 
 
 
 @examples(150)
-def test_the_remaining_rules_resume(
-    many: int, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_remaining_rules_resume(many: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Wherever rules are taken away; whether the log is written anew each time or only grows."""
     migrated = refused = 0
 
@@ -95,7 +100,7 @@ def test_the_remaining_rules_resume(
         cuts: list[int], share: int, least: int,
     ) -> None:  # fmt: skip
         nonlocal migrated, refused
-        monkeypatch.setattr(checkpoint, "_LEAST", least)
+        tuning = Tuning(min_log_growth=least)
         left = names[: max(1, len(names) - number)]
         before, after = (squall.plan(system_of(some, *emitted)) for some in (sorted(names), sorted(left)))
         folder, sink = tmp_path_factory.mktemp("run"), Kept()
@@ -103,10 +108,10 @@ def test_the_remaining_rules_resume(
         batches = [events[begin:end] for begin, end in pairwise(places) if begin < end]
         count = share % (len(batches) + 1)
         options = Options(checkpoint=folder, sink=sink, checkpoint_interval=EACH)
-        until_killed(before, options, batches, count, facts)
+        until_killed(before, options, batches, count, facts, tuning)
         try:
             with closing(
-                squall.build(after, options=replace(options, allow_removed_rules=True)).run(batches, facts)
+                IteratorJob(after, replace(options, allow_removed_rules=True), tuning).run(batches, facts)
             ) as outputs:  # type: ignore[type-var]
                 results = list(outputs)
         except BuilderError as error:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squall import functions
-from squall.builders.runtime.operators import operator, stateless
+from squall.builders.runtime.operators import make_operator, stateless
 from squall.builders.runtime.operators.distinct import (
     AppendOnlyDistinct,
     DRedDistinct,
@@ -29,7 +29,7 @@ from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOpe
 from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, DeltaIndex, Stateful
 from squall.builders.runtime.operators.stateless import StatelessOperator
 from squall.builders.runtime.operators.update import UpdateOperator
-from squall.builders.runtime.zset import Delta, Row, fact_row, is_rdf, row_fact, settle
+from squall.builders.runtime.zset import Delta, Row, consolidate, fact_row, is_rdf, row_fact
 from squall.functions import Function
 from squall.functions.jena import function_iri
 from squall.model import Report, Source
@@ -200,7 +200,7 @@ def _waiting_join(on: tuple[tuple[int, int], ...], keep: tuple[int, ...]) -> Cas
     def make() -> JoinOperator:
         job = ready(ops.Join(on, keep), 2, 2, grows=True)
         assert isinstance(job, JoinOperator)
-        job.patience = 0
+        job.max_rows_to_index = 0
         return job
 
     return Case(make, (2, 2), joined(on, keep), signs=(1,))
@@ -229,7 +229,7 @@ def _anti(on: tuple[tuple[int, int], ...], grows: bool = False) -> Case:
 def _match(*cells: ops.Cell) -> Case:
     terms = (A, B, ONE, ALSO_ONE, TWO, REL)
     return Case(
-        lambda: StatelessOperator(stateless.match(cells)), (len(cells) + 1,), linear(match_of(*cells)), cells=terms
+        lambda: StatelessOperator(stateless.match_step(cells)), (len(cells) + 1,), linear(match_of(*cells)), cells=terms
     )
 
 
@@ -277,7 +277,7 @@ CASES = {
         lambda: ready(ops.Construct((A, C), rules=("r",)), 1), (1,), linear(lambda row: (A, C, "r"))
     ),
     "emit of what may be unbound": Case(
-        lambda: StatelessOperator(stateless.emit((1, C, 1), ("r",), 3, {0, 1})),
+        lambda: StatelessOperator(stateless.construct_step((1, C, 1), ("r",), 3, {0, 1})),
         (3,), linear(lambda row: None if row[1] is None else (row[1], C, row[1], "r")), cells=(A, None),
     ),
     "answer": Case(
@@ -361,7 +361,7 @@ def test_another_instance_resumes_from_its_state(case: Case, data: st.DataObject
 
 def restore(op: Stateful, store: dict[int, list[Delta]], settled: bool) -> None:
     for slot in sorted(store):
-        op.restore(slot, settle(store[slot]) if settled else store[slot])
+        op.restore(slot, consolidate(store[slot]) if settled else store[slot])
     op.enable_changelog()
 
 
@@ -431,10 +431,10 @@ def test_an_index_is_swept_when_as_much_again_has_come() -> None:
 
 def test_an_index_from_which_all_has_gone_can_be_swept() -> None:
     index = DeltaIndex()
-    index.limit = 0
+    index.sweep_rows = 0
     index.sweep(0)
     index.store(A, (A, 0, 1, 1))
-    index.limit = 0
+    index.sweep_rows = 0
     index.sweep(1)
     assert index.size() == 0
 
@@ -472,7 +472,7 @@ def test_rows_of_one_side_wait_until_the_other_brings_some() -> None:
     result = op.apply(1, [(A, C, 8000, FOREVER, 1), ("<urn:800>", C, 8000, FOREVER, 1)])
     lasting = ("<urn:800>", C, C, 8000, FOREVER, 1)
     assert sorted(result) == [lasting] + [(A, C, C, 8000, time + 40, 1) for time in range(7964, 8000, 4)]
-    assert not op.waiting.size
+    assert not op.buffered.size
 
 
 # Sets in a recursion
@@ -672,7 +672,7 @@ def test_what_is_no_rdf_stays_inside(row: Row, expected: bool) -> None:
 
 @given(entries(1, (-1, 1, 2)))
 def test_settled_entries_add_up_to_the_same(taken: list[Delta]) -> None:
-    settled = settle(taken)
+    settled = consolidate(taken)
     assert all(at(settled, instant) == at(taken, instant) for instant in INSTANTS)
     assert all(
         at(settled, instant)[tuple(row)]
@@ -702,7 +702,7 @@ def test_a_set_is_as_simple_as_its_place_allows() -> None:
     kinds: dict[tuple[bool, bool], type] = {}
     for recursive, negates in product((False, True), (False, True)):
         plan = _nodes(recursive, negates)
-        kinds[recursive, negates] = type(operator(plan.by_id["set"], plan))
+        kinds[recursive, negates] = type(make_operator(plan.by_id["set"], plan))
     assert kinds == {
         (False, False): AppendOnlyDistinct, (True, False): AppendOnlyDistinct,
         (False, True): RetractableDistinct, (True, True): DRedDistinct,
@@ -735,7 +735,7 @@ def test_the_end_of_a_plan_is_as_simple_as_what_comes_to_it(op: ops.Sink, grows:
             Node("op", op, (Input("emit"),)),
         )
     )
-    assert type(operator(plan.by_id["op"], plan)) is expected
+    assert type(make_operator(plan.by_id["op"], plan)) is expected
 
 
 def test_solutions_are_counted_when_they_are_delivered() -> None:
@@ -746,7 +746,7 @@ def test_solutions_are_counted_when_they_are_delivered() -> None:
             Node("end", ops.Sink(), (Input("answer"),)),
         )
     )
-    assert type(operator(plan.by_id["end"], plan)) is OutputOperator
+    assert type(make_operator(plan.by_id["end"], plan)) is OutputOperator
 
 
 @pytest.mark.parametrize(
@@ -765,7 +765,7 @@ def test_what_ends_may_begin_again_and_is_remembered(distinct: bool, source: Sou
             Node("end", ops.Sink(distinct=distinct), (Input("emit"),)),
         )
     )
-    op = operator(plan.by_id["end"], plan)
+    op = make_operator(plan.by_id["end"], plan)
     assert isinstance(op, AppendOnlyOutput)
     assert op.remembers is expected
 
@@ -778,7 +778,7 @@ def test_what_looks_at_whole_instants_waits_for_time(op: ops.Operator) -> None:
     job = ready(op, 1)
     assert isinstance(job, EventTimeOperator)
     assert job.apply(0, [] if isinstance(job, OutputOperator) else [(A, 1, 2, 1)]) == []
-    assert isinstance(job, UpdateOperator) or job.due <= 1 or isinstance(job, OutputOperator)
+    assert isinstance(job, UpdateOperator) or job.next_time <= 1 or isinstance(job, OutputOperator)
 
 
 # Which columns may be unbound
@@ -839,6 +839,6 @@ def test_no_fact_is_constructed_from_unbound_variables() -> None:
             Node("end", ops.Sink(), (Input("emit"),)),
         )
     )
-    op = operator(plan.by_id["emit"], plan)
+    op = make_operator(plan.by_id["emit"], plan)
     inputs = [(A, B, None, ALWAYS, FOREVER, 1), (A, B, C, ALWAYS, FOREVER, 1)]
     assert op.apply(0, inputs) == [(A, B, C, "r", ALWAYS, FOREVER, 1)]

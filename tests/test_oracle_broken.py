@@ -74,12 +74,12 @@ BROKEN: dict[type, tuple[str, Change]] = {
     Scan: ("windows", _landmark),
     Match: ("", _loose),
     Join: ("", lambda op: replace(op, on=op.on[:-1])),
-    LeftJoin: ("maybe", lambda op: Join(op.on, op.keep)),
+    LeftJoin: ("optional", lambda op: Join(op.on, op.keep)),
     AntiJoin: ("negation", lambda op: replace(op, on=())),
     Project: ("either parts distinct", lambda op: Project((op.columns[0],) * len(op.columns))),
     Condition: ("", _true),
     Extend: ("", lambda op: replace(op, expression=LITERALS[4])),
-    TableFunction: ("compute", lambda op: replace(op, arguments=(LITERALS[0],))),
+    TableFunction: ("table_functions", lambda op: replace(op, arguments=(LITERALS[0],))),
     Distinct: ("", lambda op: Distinct(max(op.by - 1, 0))),
     Group: ("grouping", _counting),
     Slice: ("slice", lambda op: replace(op, limit=None)),
@@ -110,7 +110,7 @@ def test_a_union_without_its_last_branch_is_found_out() -> None:
     def cut(node: Node) -> Node:
         return replace(node, inputs=node.inputs[:-1]) if isinstance(node.op, Union) else node
 
-    _is_found_out(lambda plan: _with(plan, cut), CORE | {"select", "either"})
+    _is_found_out(lambda plan: _with(plan, cut), CORE | {"select", "union"})
 
 
 def test_an_axiom_that_is_not_put_in_is_found_out() -> None:
@@ -144,7 +144,7 @@ def test_a_stream_through_another_window_is_found_out() -> None:
 
 
 def test_a_look_up_of_another_constant_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(share_constants, "FEW", 0)
+    monkeypatch.setattr(share_constants, "MAX_SEPARATE_JOINS", 0)
     x, y, p = Variable("x"), Variable("y"), term(":p")
     rules = tuple(
         System(f"r{node}", joinables=(Pattern(x, p, y), Pattern(y, p, node)), consequences=(Construct((head,)),))

@@ -84,14 +84,21 @@ def test_derived_streams_agree_with_the_oracle(many: int, monkeypatch: pytest.Mo
     _law(of_streams, many, monkeypatch)
 
 
-def _law(concerns: Any, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def _law(concerns: Any, many: int) -> None:
     def law(
-        system: System, events: list[Event], facts: list[Event], cuts: list[int], compact: int, seed: int, planner: str
+        system: System,
+        events: list[Event],
+        facts: list[Event],
+        cuts: list[int],
+        compaction_interval: int,
+        seed: int,
+        planner: str,
     ) -> None:
-        monkeypatch.setattr(micro_batch, "COMPACTION_INTERVAL_BATCHES", compact)
         plan = squall.plan(system, planner)
         assume(concerns(plan) and why_single_task(plan) is None)
-        result = in_memory.run_anyhow(plan, in_memory.cut(events, cuts), facts, seed)
+        result = in_memory.run_anyhow(
+            plan, in_memory.cut(events, cuts), facts, seed, compaction_interval=compaction_interval
+        )
         assert_as_oracle(system, result, events, facts)
 
     features = ALL - {"delete", "insert"}
@@ -100,7 +107,7 @@ def _law(concerns: Any, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
         "events": event_streams(features=features),
         "facts": static_data(features=features),
         "cuts": st.lists(st.integers(0, 12), max_size=5),
-        "compact": st.sampled_from([1, 2, 100]),
+        "compaction_interval": st.sampled_from([1, 2, 100]),
         "seed": st.integers(0, 1 << 32),
         "planner": st.sampled_from(["rete", "greedy"]),
     }
@@ -282,7 +289,7 @@ def test_a_reader_resumes_with_what_others_have_read_since() -> None:
     readers[1].enable_changelog()
     readers[1].read([Event(2, (_fact(3),), removed=(_fact(1),))])
     readers[0].restore(0, _kept(readers[1]))
-    assert readers[0].given.keys() == readers[1].given.keys() == {_fact(2), _fact(3)}
+    assert readers[0].valid_facts.keys() == readers[1].valid_facts.keys() == {_fact(2), _fact(3)}
 
 
 def _kept(reader: ScanOperator) -> list[Any]:
@@ -291,11 +298,11 @@ def _kept(reader: ScanOperator) -> list[Any]:
 
 def test_differences_resume_with_what_has_been_output_since() -> None:
     ones, other_items = SnapshotDiff(), SnapshotDiff()
-    first = ones.of([("a", 1, 2, 1), ("b", 1, 2, 1)])
+    first = ones.update([("a", 1, 2, 1), ("b", 1, 2, 1)])
     other_items.restore(first)
-    since = ones.of([("b", 1, 2, 2)])
+    since = ones.update([("b", 1, 2, 2)])
     assert other_items.restore(since) == [("b", 1, 2, 2)]
-    assert other_items.of([("b", 1, 2, 2)]) == []
+    assert other_items.update([("b", 1, 2, 2)]) == []
 
 
 # On Spark
@@ -343,12 +350,11 @@ PROGRAMS = {
 @pytest.mark.spark
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("rows", ["0", "50000"])
-def test_on_spark_it_is_as_in_process(name: str, rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_spark_it_is_as_in_process(name: str, rows: str, tmp_path: Path) -> None:
     """File by file, and started again in between, the state written as a whole now and then."""
     pytest.importorskip("pyspark")
     from squall.builders.spark import MAX_SINGLE_TASK_ROWS, session
 
-    monkeypatch.setattr(micro_batch, "COMPACTION_INTERVAL_BATCHES", 2)
     session().conf.set(MAX_SINGLE_TASK_ROWS, rows)
     result, expected = file_by_file(squall.plan(PROGRAMS[name]), tmp_path)
     session().conf.unset(MAX_SINGLE_TASK_ROWS)

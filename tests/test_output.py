@@ -289,13 +289,13 @@ def test_an_append_only_answer_resumes_from_its_state(spans: list[tuple[str, int
 def test_it_forgets_where_nothing_comes_twice() -> None:
     op = AppendOnlyOutput(ops.Sink(), remembers=False)
     op.apply(0, [(*fact(A), 1, FOREVER, 1), (*fact(A), 1, FOREVER, 1), (*fact(B), 5, FOREVER, 1)])
-    assert op.due == 1
+    assert op.next_time == 1
     assert op.flush(1) == [Output(Triple(A, C, C), 1, "rule")]
     assert op.size() == 1, "what waits for its time"
-    assert op.due == 5
+    assert op.next_time == 5
     assert op.flush(5) == [Output(Triple(B, C, C), 5, "rule")]
     assert op.size() == 0
-    assert op.due == FOREVER
+    assert op.next_time == FOREVER
 
 
 def test_what_only_grows_is_rdf_as_well() -> None:

@@ -16,7 +16,7 @@ from squall.builders.distributed.exec import micro_batch
 from squall.builders.distributed.exec.routing import PhysicalPlan
 from squall.builders.distributed.io.records import ROW, STATE, Record, WorkerStep
 from squall.builders.distributed.plan.stages import stages_of
-from squall.builders.runtime.operators.event_time import SliceOperator, combiner, sieve
+from squall.builders.runtime.operators.event_time import SliceOperator, combiner, partial_top_k
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Output
 from squall.model.profiles import apply_profile
@@ -89,7 +89,7 @@ SLICES = st.builds(
 @given(SLICES, ENTRIES, st.lists(st.integers(0, 20), max_size=3))
 def test_what_is_left_out_is_in_no_slice(op: SliceNode, entries: list[Delta], cuts: list[int]) -> None:
     """Wherever the entries are, and whenever they come."""
-    least = sieve(op)
+    least = partial_top_k(op)
     assert least is not None
     full_result, some = SliceOperator(op), SliceOperator(op)
     places = [0, *sorted(min(cut, len(entries)) for cut in cuts), len(entries)]
@@ -103,12 +103,12 @@ def test_what_is_left_out_is_in_no_slice(op: SliceNode, entries: list[Delta], cu
 
 def test_of_entries_that_end_together_as_many_are_left_as_there_are_places() -> None:
     values = [(literal(str(number), f"{XSD}integer"), 0, 5, 1) for number in range(9)]
-    least = sieve(SliceNode(((Column(0), False),), 1, 2))
+    least = partial_top_k(SliceNode(((Column(0), False),), 1, 2))
     assert least is not None
     assert least(values) == values[:3]
     longer = [(*value[:-2], 7, 1) for value in values]
     assert least([*values, *longer]) == [*values[:3], *longer[:3]]
-    assert sieve(SliceNode((), 1)) is None
+    assert partial_top_k(SliceNode((), 1)) is None
 
 
 # Distributed
@@ -146,8 +146,7 @@ def events(draw: Random, many: int) -> list[Event]:
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @pytest.mark.parametrize("name", QUERIES)
-def test_it_comes_to_the_same(name: str, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(micro_batch, "COMPACTION_INTERVAL_BATCHES", 2)
+def test_it_comes_to_the_same(name: str, window: Window) -> None:
     system = squall.compile(PREFIX + QUERIES[name], lexer="sparql")
     for seed, output in enumerate(("istream", "dstream", "rstream", "istream")):
         outputs = apply_profile(system, window=window, output=output)
@@ -155,7 +154,9 @@ def test_it_comes_to_the_same(name: str, window: Window, monkeypatch: pytest.Mon
         actual = events(draw, 40)
         cuts = [draw.randrange(len(actual)) for _ in range(4)]
         workers = in_memory.Workers(draw, most=draw.choice([0, 1_000_000])) if seed % 2 else None
-        result = in_memory.run(squall.plan(outputs), in_memory.cut(actual, cuts), workers=workers)
+        result = in_memory.run(
+            squall.plan(outputs), in_memory.cut(actual, cuts), workers=workers, compaction_interval=2
+        )
         assert_as_oracle(outputs, result, actual)
 
 
@@ -191,15 +192,14 @@ class Counting(in_memory.MemoryExchange):
         ("SELECT ?x { ?x :p ?y } ORDER BY ?y LIMIT 2", LANDMARK, 32, 32),
     ],
 )
-def test_few_rows_are_shuffled_and_few_stored(
-    query: str, window: Window, came: int, kept: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_rows_are_shuffled_and_few_stored(query: str, window: Window, came: int, kept: int) -> None:
     """Three batches of a hundred instants, in three tasks."""
-    monkeypatch.setattr(micro_batch, "COMPACTION_INTERVAL_BATCHES", 1)
     system = apply_profile(squall.compile(PREFIX + query, lexer="sparql"), window=window)
     plan = squall.plan(system)
     exchange = Counting(plan)
-    job = micro_batch.MicroBatches(exchange, exchange.files, PhysicalPlan(plan, stages_of(plan)), 0, max_cached_rows=0)
+    job = micro_batch.MicroBatches(
+        exchange, exchange.files, PhysicalPlan(plan, stages_of(plan)), 0, max_cached_rows=0, compaction_interval=1
+    )
     every = stream("".join(f"{time} :n{time} :p :c{time % 2}\n" for time in range(300)))
     outputs: list[Output] = []
     for batch in ([], every[:100], every[100:200], every[200:]):

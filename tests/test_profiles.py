@@ -161,7 +161,7 @@ def test_squall2013_has_aggregates_run() -> None:
     )
 
 
-OPTIONAL = CORE | {"maybe", "either", "parts", "unsure", "exists", "windows"}
+OPTIONAL = CORE | {"optional", "union", "subqueries", "nullable", "exists", "windows"}
 
 
 @settings(max_examples=examples_of(25), deadline=None)

@@ -11,7 +11,6 @@ from random import Random
 import pytest
 
 import squall
-from squall.builders.distributed.exec import micro_batch
 from squall.builders.distributed.plan.broadcast import (
     broadcast_candidates,
     choose_broadcast,
@@ -89,14 +88,12 @@ def told_at_once(draw: Random, count: int) -> list[Event]:
 @examples(12)
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("window", ["RANGE 9ms", "RANGE 12ms STEP 4ms", "LANDMARK"])
-def test_each_answer_is_there_once(
-    window: str, output: str, many: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_answer_is_there_once(window: str, output: str, many: int, tmp_path: Path) -> None:
     """Whatever vocabularies are in all tasks, and whoever adds to them; with all that may go wrong meanwhile."""
     tried = Counter[bool]()
     for seed in range(many):
         draw = Random(f"{seed} {window} {output}")
-        monkeypatch.setattr(micro_batch, "COMPACT", draw.choice([1, 2, 100]))
+        compaction_interval = draw.choice([1, 2, 100])
         system = replace(program(draw, tmp_path, window), output=output)
         plan = squall.plan(system, draw.choice(["rete", "greedy"]))
         can_be = broadcast_candidates(plan)
@@ -109,7 +106,15 @@ def test_each_answer_is_there_once(
         places = sorted(draw.sample(range(len(events)), 3))
         batches = [events[begin:end] for begin, end in pairwise([0, *places, len(events)])]
         workers = in_memory.Workers(draw, draw.choice([0, 1_000_000]))
-        outputs = in_memory.run(plan, batches, facts, draw.choice([0, 0, 0, 20]), workers=workers, spread=spread)
+        outputs = in_memory.run(
+            plan,
+            batches,
+            facts,
+            draw.choice([0, 0, 0, 20]),
+            workers=workers,
+            spread=spread,
+            compaction_interval=compaction_interval,
+        )
         assert_as_oracle(system, outputs, events, facts)
     assert FEW_EXAMPLES or tried[True] > many // 6
 

@@ -121,7 +121,7 @@ class Moving:
         for id, slot, text, *valid in self.texts:
             state.add([(id, slot, [(*serde.unpack(text), *valid)])])
         if self.compacts:
-            state.compact(running.memories, self.passed)
+            state.compact(running.states, self.passed)
             self.texts = []
             self._write((id, slot, result) for (id, slot), result in state.entries.items())
         running.restore(self.passed, self.begin, state.entries)

@@ -144,7 +144,7 @@ def test_facts_are_valid_as_their_window_says(
         facts = op.read(batch)
         deltas += facts.triples + facts.atoms
         if batch:
-            op.limit = 0
+            op.sweep_rows = 0
             op.expire(batch[-1].time)
     holds(stays(source, events), deltas)
 
@@ -315,19 +315,19 @@ def test_a_rule_takes_out_static_data_before_all_events() -> None:
     ],
 )
 def test_windows_do_not_end_what_rules_insert(source: Source, stream: str, is_read: bool) -> None:
-    result = reader(source).written(stream, FACTS[0], 5, 5, 1)
+    result = reader(source).insert(stream, FACTS[0], 5, 5, 1)
     assert result == ([(*fact_row(FACTS[0]), 5, FOREVER, 1)] if is_read else [])
 
 
 def test_what_rules_insert_is_read_with_where_and_when_it_came() -> None:
     fact = Triple(A, iri("urn:p"), B)
     arrivals, graphs = reader(Arrivals("")), reader(Graphs(""))
-    (entry,) = arrivals.written(S, fact, 5, 9, -1)
+    (entry,) = arrivals.insert(S, fact, 5, 9, -1)
     assert entry == (*fact_row(Atom(ARRIVAL, (iri(S), literal("5", XSD + "integer"), *fact))), 9, FOREVER, -1)
-    (entry,) = arrivals.written(WORKING, fact, 5, 5, 1)
+    (entry,) = arrivals.insert(WORKING, fact, 5, 5, 1)
     assert entry[1] == literal("")
-    assert [entry[:2] for entry in graphs.written(S, fact, 5, 5, 1)] == [(f"@{GRAPH}", iri(S))]
-    assert graphs.written(WORKING, fact, 5, 5, 1) == []
+    assert [entry[:2] for entry in graphs.insert(S, fact, 5, 5, 1)] == [(f"@{GRAPH}", iri(S))]
+    assert graphs.insert(WORKING, fact, 5, 5, 1) == []
 
 
 # Memory
@@ -356,7 +356,7 @@ def test_memories_stay_small(window: Window) -> None:
 def test_nothing_is_left_when_all_has_ended(window: Window, events: list[Event]) -> None:
     op = reader(Source("", window, removals=True))
     op.read(events)
-    op.limit = 0
+    op.sweep_rows = 0
     op.expire(max(INSTANTS))
     assert op.size() == 0
 

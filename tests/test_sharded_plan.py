@@ -126,7 +126,7 @@ def streams(draw: st.DrawFn) -> list[Event]:
 
 @examples(100)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_tasks_do_together_what_one_does(planner: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_do_together_what_one_does(planner: str, many: int) -> None:
     """In any batches, on workers that hold all, little or nothing, with tasks that fail."""
 
     def law(
@@ -134,11 +134,10 @@ def test_tasks_do_together_what_one_does(planner: str, many: int, monkeypatch: p
         actual: list[Event],
         always: tuple[Triple, ...],
         cuts: list[int],
-        compact: int,
+        compaction_interval: int,
         few: int,
         seed: int,
     ) -> None:
-        monkeypatch.setattr(sharded_plan, "COMPACTION_INTERVAL_BATCHES", compact)
         plan = squall.plan(system, planner)
         assume(why_not_shardable(plan) is None)
         actual = actual if any("removals=True" in repr(node.op) for node in plan.nodes) else without_removals(actual)
@@ -150,15 +149,29 @@ def test_tasks_do_together_what_one_does(planner: str, many: int, monkeypatch: p
         except BuilderError:
             event("does not come to rest")
             with pytest.raises(BuilderError, match="steps without an event"), WorkerError.retold():
-                in_memory.run(plan, in_memory.cut(actual, cuts), static, few=few, workers=workers, max_update_steps=30)
+                in_memory.run(
+                    plan,
+                    in_memory.cut(actual, cuts),
+                    static,
+                    few=few,
+                    workers=workers,
+                    max_update_steps=30,
+                    compaction_interval=compaction_interval,
+                )
             return
-        outputs = in_memory.run(plan, in_memory.cut(actual, cuts), static, few=few, workers=workers)
+        outputs = in_memory.run(
+            plan, in_memory.cut(actual, cuts), static, few=few, workers=workers, compaction_interval=compaction_interval
+        )
         event("told something" if outputs else "told nothing")
         assert_as_oracle(system, outputs, actual, static)
 
     data = {"system": programs(), "actual": streams(), "always": SOME, "cuts": st.lists(st.integers(0, 12), max_size=4)}
-    compact, few, seed = st.sampled_from([1, 2, 100]), st.sampled_from([-1, 3, 1_000_000]), st.integers(0, 1 << 32)
-    hold(law, many, **data, compact=compact, few=few, seed=seed)
+    compaction_interval, few, seed = (
+        st.sampled_from([1, 2, 100]),
+        st.sampled_from([-1, 3, 1_000_000]),
+        st.integers(0, 1 << 32),
+    )
+    hold(law, many, **data, compaction_interval=compaction_interval, few=few, seed=seed)
 
 
 def without_removals(events: Sequence[Event]) -> list[Event]:

@@ -81,10 +81,9 @@ DELETE {{ ?room :is :full }} WHERE {{ ?room :has :nothing ; :is :full }}
 
 
 @pytest.mark.spark
-def test_one_task_does_on_spark_what_the_iterator_builder_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_task_does_on_spark_what_the_iterator_builder_does(tmp_path: Path) -> None:
     """File by file, and started again in between, the state written as a whole now and then."""
     pytest.importorskip("pyspark")
-    monkeypatch.setattr("squall.builders.distributed.exec.sharded_plan.COMPACTION_INTERVAL_BATCHES", 2)
     plan = squall.plan(squall.compile(UPDATES, lexer="sparql"))
     assert why_single_task(plan) is not None
     result, expected = file_by_file(plan, tmp_path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise, permutations
 from typing import Any
@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import squall
 from squall import functions
-from squall.builders.local import event_loop as loop
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.operators import stateless as row_operators
 from squall.builders.runtime.operators.factored import FactoredRows, Rows
 from squall.builders.runtime.snapshot import SnapshotDataflow, fits, groups, joins, stateless
 from squall.builders.runtime.snapshot.state import FactSet
+from squall.builders.runtime.tuning import Tuning
 from squall.builders.runtime.zset import Delta, Row
 from squall.contracts import Options
 from squall.errors import SourceError
@@ -51,21 +51,12 @@ def plan(text: str, planner: str = "rete") -> Plan:
     return squall.plan(squall.compile(f"@prefix : <{E}> .\n{text}", lexer="jena"), planner)
 
 
-def job(made: Plan) -> IteratorJob:
-    result = squall.build(made, "iterator")
-    assert isinstance(result, IteratorJob)
-    return result
-
-
-@pytest.fixture
-def wait(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """After how many small instants a machine takes over."""
-
-    def set_to(instants: int) -> None:
-        monkeypatch.setattr(loop, "PATIENCE", instants)
-        monkeypatch.setattr(loop, "BULK", 1000)
-
-    return set_to
+def job(plan: Plan, max_small_instants: int | None = None) -> IteratorJob:
+    """Returns a job. max_small_instants: after so many instants the incremental dataflow takes over; None: the
+    default."""
+    if max_small_instants is None:
+        return IteratorJob(plan, Options())
+    return IteratorJob(plan, Options(), Tuning(max_small_instants=max_small_instants, min_facts_per_instant=1000))
 
 
 @pytest.fixture(params=["few rows one by one", "all in one"])
@@ -79,16 +70,15 @@ def together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("together")
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
-def test_a_program_of_any_kind(planner: str, wait: Callable[[int], None]) -> None:
+def test_a_program_of_any_kind(planner: str) -> None:
     """And whenever a machine takes over."""
 
     def law(system: System, events: list[Event], facts: list[Event], instants: int, cuts: list[int]) -> None:
         query_plan = squall.plan(system, planner)
         assume(fits(query_plan))
-        wait(instants)
         places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
         batches = [events[begin:end] for begin, end in pairwise(places)]
-        assert_as_oracle(system, list(job(query_plan).run(batches, facts)), events, facts)
+        assert_as_oracle(system, list(job(query_plan, instants).run(batches, facts)), events, facts)
 
     data = {"events": event_streams(), "facts": static_data(), "cuts": st.lists(st.integers(0, 12), max_size=4)}
     hold(law, 60, system=systems(output="istream"), instants=st.integers(0, 9), **data)
@@ -105,15 +95,12 @@ EVENTS = st.lists(st.tuples(st.integers(0, 2), st.lists(TRIPLES, min_size=1, max
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 @given(events=EVENTS, facts=st.lists(TRIPLES, max_size=4), instants=st.integers(0, 4))
 @settings(max_examples=examples_of(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_rules_about_predicates(
-    planner: str, events: list[Event], facts: list[Triple], instants: int, wait: Callable[[int], None]
-) -> None:
+def test_rules_about_predicates(planner: str, events: list[Event], facts: list[Triple], instants: int) -> None:
     """What is known of a predicate may come before its facts, with them, or after them."""
-    wait(instants)
     system = squall.compile(f"@prefix : <{E}> .\n{SCHEMA}", lexer="jena")
     query_plan = squall.plan(system, planner)
     given_facts = [Event(ALWAYS, tuple(facts))]
-    assert_as_oracle(system, list(job(query_plan).run([events], given_facts)), events, given_facts)
+    assert_as_oracle(system, list(job(query_plan, instants).run([events], given_facts)), events, given_facts)
 
 
 def read(*more: Node) -> Plan:
@@ -136,7 +123,7 @@ def test_atoms_are_distinguished_by_relation_and_arity() -> None:
 
 def test_rows_of_predicates_of_which_nothing_is_known_are_not_even_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     tested: list[Sequence[object]] = []
-    test = row_operators.test
+    test = row_operators.filter_step
 
     def noted(op: ops.Filter) -> row_operators.Step:
         step = test(op)

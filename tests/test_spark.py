@@ -29,6 +29,7 @@ import pytest
 
 import squall
 from squall import functions
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.contracts import Interval, Options, Output
 from squall.errors import BuilderError, SourceError
 from squall.plan.node_metrics import PlanMetrics
@@ -90,9 +91,11 @@ def plain(outputs: Iterator[Output]) -> list[tuple[int, str]]:
     return sorted((output.time, str(output.fact)) for output in outputs)
 
 
-def run_folder(program: str, folder: Path, options: Options) -> Iterator[Output]:
+def run_folder(program: str, folder: Path, options: Options, tuning: Tuning = DEFAULT_TUNING) -> Iterator[Output]:
+    from squall.builders.spark.job import SparkJob
+
     plan = squall.plan(squall.compile(program, lexer="jena"))
-    return squall.build(plan, "spark", options).run(Sources([open_source(str(folder), options.ledger)]))
+    return SparkJob(plan, options, tuning).run(Sources([open_source(str(folder), options.ledger)]))
 
 
 @pytest.fixture
@@ -118,12 +121,12 @@ def test_java_objects_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         commit(self)
 
     monkeypatch.setattr(SinkCommitter, "commit", counted)
-    monkeypatch.setattr("squall.builders.spark.run.COMPACTION_INTERVAL_BATCHES", 2)
     facts = edges(20, seed=1)
     write(tmp_path / "in", facts, files=10)
     gc.disable()
     try:
-        assert plain(run_folder(REACH, tmp_path / "in", Options())) == reference(REACH, facts)
+        outputs = run_folder(REACH, tmp_path / "in", Options(), Tuning(compaction_interval=2))
+        assert plain(outputs) == reference(REACH, facts)
     finally:
         gc.enable()
     assert max(numbers) < 2 * max(numbers[:2]), "no more than what two batches take"
@@ -491,15 +494,14 @@ def test_a_restart_knows_when_the_first_run_began(tmp_path: Path) -> None:
     assert outputs(2000, facts[1]) == taken_back
 
 
-def test_the_state_survives_its_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.builders.distributed.exec.micro_batch.COMPACTION_INTERVAL_BATCHES", 2)
+def test_the_state_survives_its_compaction(tmp_path: Path) -> None:
     options = Options(checkpoint=tmp_path / "checkpoint")
     facts = edges(24, seed=3)
     outputs: list[tuple[int, str]] = []
     for number, part in enumerate([facts[:9], facts[9:15], facts[15:]]):
         write(tmp_path / f"in{number}", part, files=1)
         os.rename(tmp_path / f"in{number}" / "part000.ntt", _into(tmp_path) / f"part{number}.ntt")
-        outputs += plain(run_folder(REACH, tmp_path / "in", options))
+        outputs += plain(run_folder(REACH, tmp_path / "in", options, Tuning(compaction_interval=2)))
     assert (tmp_path / "checkpoint" / "base").is_dir()
     assert sorted(outputs) == reference(REACH, facts)
 

@@ -68,10 +68,10 @@ def test_each_row_that_begins_demands_something(course: list[Advance]) -> None:
     for step in course:
         op.apply(0, step.batch)
         deltas += step.batch
-        arrivals.update(time for time, _ in op.demanded(step.now))
+        arrivals.update(time for time, _ in op.pop_graph_updates(step.now))
         assert arrivals == begun(deltas, step.now)
     assert op.size() == 0
-    assert op.due == FOREVER
+    assert op.next_time == FOREVER
 
 
 @given(batch=entries(1, (1,)))
@@ -79,7 +79,7 @@ def test_the_steps_of_time_make_no_difference(batch: list[Delta]) -> None:
     once, often = (UpdateOperator(ops.Update(((None, 0, B, C),))) for _ in range(2))
     once.apply(0, batch)
     often.apply(0, batch)
-    assert once.demanded(max(TIMES)) == [results for time in TIMES for results in often.demanded(time)]
+    assert once.pop_graph_updates(max(TIMES)) == [results for time in TIMES for results in often.pop_graph_updates(time)]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_what_is_demanded_is_rdf_in_a_graph_that_is_an_iri(
 ) -> None:
     op = UpdateOperator(ops.Update((quad,), (quad,)))
     op.apply(0, [(C, A, ONE, None, 3, FOREVER, 1)])
-    results = [(time, *demand) for time, demand in op.demanded(5)]
+    results = [(time, *demand) for time, demand in op.pop_graph_updates(5)]
     if expected is None:
         assert results == []
     else:
@@ -112,7 +112,7 @@ def test_what_is_there_from_the_start_is_not_demanded() -> None:
     op = UpdateOperator(ops.Update(((None, B, B, B),), ((None, A, B, C),), initial=True))
     op.apply(0, [(ALWAYS, FOREVER, 1)])
     assert op.initial == [GraphUpdate(True, WORKING, Triple(A, B, C))]
-    assert op.demanded(ALWAYS) == [(ALWAYS, GraphUpdate(False, None, Triple(B, B, B)))]
+    assert op.pop_graph_updates(ALWAYS) == [(ALWAYS, GraphUpdate(False, None, Triple(B, B, B)))]
 
 
 # Rules that feed each other

@@ -33,8 +33,9 @@ from squall.builders.distributed.io.records import DEAD_LETTER, ROW, SOURCE_COUN
 from squall.builders.distributed.io.splits import Split, splits_of
 from squall.builders.distributed.plan.stages import stages_of
 from squall.builders.local.replay import Given
-from squall.builders.runtime.operators.scan import needed
+from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.builders.runtime.serde import unpack_output
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.contracts import (
     AcceptsDeadLetters,
     BuilderCapabilities,
@@ -64,10 +65,11 @@ def build(plan: Plan, options: Options) -> BeamJob:
 class BeamJob:
     """A plan with its options and a runner; `run` may be called once."""
 
-    def __init__(self, plan: Plan, options: Options, runner: Runner) -> None:
+    def __init__(self, plan: Plan, options: Options, runner: Runner, tuning: Tuning = DEFAULT_TUNING) -> None:
         self.plan = plan
         self.options = options
         self.runner = runner
+        self.tuning = tuning
 
     def describe(self) -> str:
         """Describes the steps of the pipeline as text."""
@@ -90,7 +92,7 @@ class BeamJob:
             batches.set_ledger(self.options.ledger)
         program = SerializedPlan(self.plan, stages_of(self.plan), functions.own(), begin)
         folder = files.make_folder(self.runner.temporary or tempfile.gettempdir(), "squall")
-        run = _Run(program, self.options, self.runner, folder)
+        run = _Run(program, self.options, self.runner, folder, self.tuning)
         try:
             yield from run.live_outputs(batches, static) if is_live(batches) else run.bounded_outputs(batches, static)
         finally:
@@ -100,11 +102,14 @@ class BeamJob:
 class _Run:
     """One run of a job: the driver's side. folder: where it reads and writes."""
 
-    def __init__(self, program: SerializedPlan, options: Options, runner: Runner, folder: str) -> None:
+    def __init__(
+        self, program: SerializedPlan, options: Options, runner: Runner, folder: str, tuning: Tuning
+    ) -> None:
         self.program = program
         self.options = options
         self.runner = runner
         self.folder = folder
+        self.tuning = tuning
 
     # Bounded input: one pipeline
 
@@ -171,13 +176,13 @@ class _Run:
     def live_outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         """Yields the outputs of live input as they arise, in one pipeline."""
         self.runner.check_live()
-        if isinstance(batches, SupportsFilterPushDown) and (predicates := needed(self.program.plan)) is not None:
+        if isinstance(batches, SupportsFilterPushDown) and (predicates := predicates_to_read(self.program.plan)) is not None:
             batches.push_down(predicates)
         inputs = batches if isinstance(batches, Sources) else Given(batches)
         steps = live_graph(self.program.plan)
 
         def lay(pipeline: Any) -> None:
-            add_live_steps(pipeline, steps, self.program, self.options.max_update_steps, self.folder)
+            add_live_steps(pipeline, steps, self.program, self.options.max_update_steps, self.folder, self.tuning)
 
         live = Live(self.folder, inputs, self._lose)
         yield from live.outputs(lambda: self.runner.run(lay, live=True), map(_always, static))

@@ -34,7 +34,8 @@ from squall.builders.distributed.io.records import (
 )
 from squall.builders.local.event_loop import Running
 from squall.builders.runtime.serde import pack_output, unpack_output
-from squall.builders.runtime.state import COMPACTION_INTERVAL_BATCHES, StateChangelog
+from squall.builders.runtime.state import StateChangelog
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.contracts import Options, Output
 from squall.rdf import FOREVER, Event
 
@@ -53,11 +54,13 @@ _MICROS = 1000
 """Microseconds of a millisecond."""
 
 
-def add_live_steps(root: Any, graph: LiveGraph, program: PhysicalPlan, steps: int, folder: str) -> None:
+def add_live_steps(
+    root: Any, graph: LiveGraph, program: PhysicalPlan, steps: int, folder: str, tuning: Tuning = DEFAULT_TUNING
+) -> None:
     """Adds the processing of micro-batches to a pipeline. steps: the most updates without an event in between."""
     read = Read(bundle_of(root))
     batches = root | f"{graph.batches}: folder" >> beam.Create([folder]) | graph.batches >> beam.ParDo(read)
-    _ = batches | graph.all >> beam.ParDo(Work(program, steps))
+    _ = batches | graph.all >> beam.ParDo(Work(program, steps, tuning))
 
 
 # Files, for the driver as well
@@ -221,16 +224,17 @@ def _awaited(folder: str, number: int, until: float) -> bool | None:
 class Work(beam.DoFn):  # type: ignore[misc]
     """Processes micro-batches. The plan keeps running between two that the same instance processes."""
 
-    def __init__(self, program: PhysicalPlan, steps: int) -> None:
+    def __init__(self, program: PhysicalPlan, steps: int, tuning: Tuning = DEFAULT_TUNING) -> None:
         self.program = program
         self.steps = steps
+        self.tuning = tuning
         self.plan: RunningPlan | None = None
 
     def process(self, micro_batch: MicroBatch) -> None:
         folder, number, lines = micro_batch
         plan, self.plan = self.plan, None  # after a failure in the middle it is of no use
         if plan is None or plan.next != number:
-            plan = RunningPlan(self.program, self.steps, folder, number)
+            plan = RunningPlan(self.program, self.steps, folder, number, self.tuning)
         files.write(folder, f"{_ANSWERS}-{number}", to_arrow(plan.process(unspool(lines))))
         self.plan = plan
 
@@ -249,25 +253,28 @@ class _Written:
     whole: int = 0
     added: int = 0
 
-    def is_due(self, number: int) -> bool:
+    def is_due(self, number: int, compaction_interval: int) -> bool:
         """Returns whether a micro-batch is to write the whole state: when as many rows have been added, or very many
         micro-batches have passed."""
         batches = number - self.base
         return batches >= MAX_BATCHES_SINCE_SNAPSHOT or (
-            batches >= COMPACTION_INTERVAL_BATCHES and self.added >= self.whole
+            batches >= compaction_interval and self.added >= self.whole
         )
 
 
 class RunningPlan:
     """A running plan of a live run. next: the number of the next micro-batch; earlier results are in files."""
 
-    def __init__(self, program: PhysicalPlan, steps: int, folder: str, next: int) -> None:
+    def __init__(
+        self, program: PhysicalPlan, steps: int, folder: str, next: int, tuning: Tuning = DEFAULT_TUNING
+    ) -> None:
         program.prepare()
         self.program = program
+        self.compaction_interval = tuning.compaction_interval
         self.folder = folder
         self.next = next
         self.running = Running(program.plan, Options(max_update_steps=steps))
-        self.names = list(self.running.memories)
+        self.names = list(self.running.states)
         self.written = _Written()
         if next:
             self._go_on()
@@ -293,11 +300,11 @@ class RunningPlan:
         """Processes the next micro-batch and yields its records."""
         for output in self._outputs(events):
             yield Record(ROW, OUTPUT_STAGE, 0, 0, 0, pack_output(output), output.time, FOREVER, 0)
-        is_whole = self.written.is_due(self.next)
+        is_whole = self.written.is_due(self.next, self.compaction_interval)
         changelog = self._state() if is_whole else StateChangelog()
         changelog.add(self.running.drain_changelog())
         if is_whole:
-            changelog.compact(self.running.memories, self.running.passed)
+            changelog.compact(self.running.states, self.running.passed)
             self.written = _Written(self.next, changelog.size())
         else:
             self.written.added += changelog.size()

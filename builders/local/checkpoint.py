@@ -20,6 +20,7 @@ from squall.builders.local.identity import LESS, differences
 from squall.builders.runtime import serde
 from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.state import Slot, StateChangelog, live_deltas
+from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.builders.runtime.zset import Delta
 from squall.errors import BuilderError
 
@@ -32,8 +33,6 @@ FORMAT = 5
 """How memories are kept; 2 had another mark in front of solutions, 3 another memory of streams that a program makes, 4
 other places of solutions that are told in an order."""
 NAME = "checkpoint.jsonl"
-_LEAST = 1 << 20
-"""Bytes that may be added before the file is written anew."""
 
 
 class Head(NamedTuple):
@@ -68,8 +67,15 @@ class Checkpoint:
     Raises BuilderError where the file is that of something else.
     """
 
-    def __init__(self, folder: Path, head: Head, migrate: Migrate | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        head: Head,
+        migrate: Migrate | None = None,
+        min_growth: int = DEFAULT_TUNING.min_log_growth,
+    ) -> None:
         self.folder = folder
+        self._min_growth = min_growth
         self.path = folder / NAME
         self.head = head
         self._migrate = migrate
@@ -115,7 +121,7 @@ class Checkpoint:
         changelog = (
             (id, slot, live_deltas(entries, step.passed, memories[id].key_width(slot))) for id, slot, entries in changelog
         )
-        if self._file is None or self._size > 2 * self._base + _LEAST:
+        if self._file is None or self._size > 2 * self._base + self._min_growth:
             self._write_anew(step, changelog, memories)
         else:
             self._append(self._file, step, changelog)

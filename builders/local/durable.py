@@ -38,7 +38,7 @@ class Durable:
         self.begin = 0
         migrate = carried if running.options.allow_removed_rules else None
         head = Head(_belongs(running, batches), kinds(running))
-        self.checkpoint = Checkpoint(folder, head, migrate)
+        self.checkpoint = Checkpoint(folder, head, migrate, running.tuning.min_log_growth)
         self._saved = time.monotonic()
         self._statements = 0
         """How many have been worked off since then."""
@@ -105,7 +105,7 @@ class Durable:
             part.snapshot(last) if isinstance(part, CheckpointedSink) else None for part in (self.sink, self.ledger)
         )
         step = Step(running.passed, self.begin, begun, self.inputs.current_offsets(), sink, ledger)
-        self.checkpoint.save(step, running.drain_changelog(), running.memories)
+        self.checkpoint.save(step, running.drain_changelog(), running.states)
         delivered = isinstance(self.sink, TwoPhaseCommitSink) and self.sink.commit()
         self.inputs.acknowledge()
         self._saved, self._statements = time.monotonic(), 0

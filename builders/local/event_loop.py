@@ -20,22 +20,16 @@ from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOpe
 from squall.builders.runtime.operators.state import DiffedState, Stateful
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.snapshot import SnapshotDataflow
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row, fact_row, row_fact
 from squall.contracts import Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event, Fact
 
-BULK = 256
-"""How many facts an instant has to have, on average, for it to be worth while to work it off by itself,"""
-PATIENCE = 16
-"""and how many instants may have fewer before that is given up."""
 Outputs = list[Output]
 """Those of some instants, in the order of time."""
 _TIME = attrgetter("time")
-TOGETHER = 4096
-"""How many events are worked off at once, at most: what is at hand together should fit the processor's caches, and what
-has ended be forgotten in time."""
 HELD, UPDATES = "/held", "/updates"
 """The memories of events whose instant may not be complete yet, and of what updates are still to do."""
 
@@ -44,14 +38,17 @@ class Running:
     """A plan at work. bulk: what works while instants are large, if anything does. To be used: `start`, or `restore`;
     `take` for each batch of events; `end`."""
 
-    def __init__(self, plan: Plan, options: Options, bulk: SnapshotDataflow | None = None) -> None:
+    def __init__(
+        self, plan: Plan, options: Options, bulk: SnapshotDataflow | None = None, tuning: Tuning = DEFAULT_TUNING
+    ) -> None:
         self.plan = plan
         self.options = options
+        self.tuning = tuning
         self.bulk = bulk
         self.passes = self.facts = 0
         """How many instants that did, and how many facts they had."""
         self.outputs = 0
-        self.whole_instants = not self.bulk and self.machine.waits
+        self.whole_instants = not self.bulk and self.machine.needs_complete_instants
         self.passed = ALWAYS - 1
         """The latest time that has been worked off; what is earlier is late."""
         self.held: list[Event] = []
@@ -67,7 +64,7 @@ class Running:
         )
         if self.bulk:
             for id, slot, entries in self.bulk.export_state():
-                machine.keeping[id].restore(slot, entries)
+                machine.stateful[id].restore(slot, entries)
             vars(self)["machine"] = machine  # for who asks from another thread: there is one or the other, always
             self.bulk = None
         return machine
@@ -101,12 +98,13 @@ class Running:
     def take(self, batch: Sequence[Event]) -> Iterator[Outputs]:
         """Works off what is at hand."""
         if isinstance(batch, Columns) and self._takes(batch):
-            for columns in batch.parts(TOGETHER):
+            for columns in batch.parts(self.tuning.max_events_per_pass):
                 self.machine.read(columns)
                 yield from self._advance(columns.times[-1])
             return
-        for first in range(0, len(batch), TOGETHER):
-            part = batch[first : first + TOGETHER]
+        size = self.tuning.max_events_per_pass
+        for first in range(0, len(batch), size):
+            part = batch[first : first + size]
             yield from self._work(self._due(self._timely(part)))
 
     def end(self) -> Iterator[Outputs]:
@@ -128,7 +126,7 @@ class Running:
     def due(self) -> int:
         """The time of the first thing that is left to do (integer ms); FOREVER: there is none."""
         next_buffered = self.held[0].time if self.held else FOREVER
-        return min(next_buffered, self.machine.due(), self.updating.due if self.updating else FOREVER)
+        return min(next_buffered, self.machine.next_time(), self.updating.due if self.updating else FOREVER)
 
     @property
     def earliest(self) -> int:
@@ -179,7 +177,7 @@ class Running:
     def _work(self, events: Sequence[Event]) -> Iterator[Outputs]:
         """Works events off, and time up to those that are held back."""
         if self.held:
-            self.machine.go_on(self.held[-1].time)
+            self.machine.advance_time(self.held[-1].time)
         if self.bulk and self._in_bulk(events):
             for time, together in groupby(events, key=_TIME):
                 yield self._instant(self.bulk, list(together), time)
@@ -195,7 +193,8 @@ class Running:
         """Whether instants are large enough, on the whole, to be worked off one by one."""
         self.passes += len({event.time for event in events if event.facts})
         self.facts += sum(len(event.facts) for event in events)
-        return self.facts >= BULK * (self.passes - PATIENCE)
+        tuning = self.tuning
+        return self.facts >= tuning.min_facts_per_instant * (self.passes - tuning.max_small_instants)
 
     def _instant(self, bulk: SnapshotDataflow, events: Sequence[Event], time: int) -> Outputs:
         for event in events:
@@ -241,7 +240,7 @@ class Running:
 
     def _step_by_step(self, updating: Updating, now: int) -> Iterator[Outputs]:
         """Lets time go on to `now`, stopping wherever something begins or ends."""
-        while (next_time := min(self.machine.due(), updating.due)) <= now:
+        while (next_time := min(self.machine.next_time(), updating.due)) <= now:
             yield from self._one_instant(updating, next_time)
         if now > self.passed:
             yield from self._one_instant(updating, now)
@@ -254,30 +253,30 @@ class Running:
     # What is kept
 
     @cached_property
-    def memories(self) -> Mapping[str, Stateful]:
+    def states(self) -> Mapping[str, Stateful]:
         """All that has to be known to go on elsewhere, apart from the time that has passed."""
-        memories = {**self.machine.memories, HELD: DiffedState(_Held(self))}
+        memories = {**self.machine.states, HELD: DiffedState(_Held(self))}
         return memories | {UPDATES: DiffedState(self.updating)} if self.updating else memories
 
     def enable_changelog(self) -> None:
         """From now on, `drain_changelog` tells what goes into memories. Of one without `bulk`."""
-        for memory in self.memories.values():
+        for memory in self.states.values():
             memory.enable_changelog()
 
     def drain_changelog(self) -> Iterator[tuple[str, int, list[Delta]]]:
         """(memory, slot, entries) for all that went into memories since the last call. To be called between batches,
         when all that they led to has been taken."""
-        for id, memory in self.memories.items():
+        for id, memory in self.states.items():
             yield from ((id, slot, entries) for slot, entries in memory.drain_changelog())
 
     def restore(self, watermark: int, begin: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
         """Takes back all that another one of this plan ever kept, and goes on where that was, in the place of `start`.
         passed: the time that it had worked off; begin: as it was started with (both integer ms)."""
         self.machine.begin(begin)
-        for memory in self.memories.values():
+        for memory in self.states.values():
             memory.resume_at(watermark)
         for (id, slot), entries in sorted(state.items()):
-            self.memories[id].restore(slot, entries)
+            self.states[id].restore(slot, entries)
         self.passed = watermark
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from squall.builders.local.event_loop import Running
-from squall.builders.runtime.operators.scan import needed
+from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.snapshot import SnapshotDataflow, fits
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.contracts import (
     AcceptsDeadLetters,
     BuilderCapabilities,
@@ -41,10 +42,10 @@ def build(plan: Plan, options: Options) -> IteratorJob:
 class IteratorJob(Running):
     """A plan at work; `run` may be called once."""
 
-    def __init__(self, plan: Plan, options: Options) -> None:
+    def __init__(self, plan: Plan, options: Options, tuning: Tuning = DEFAULT_TUNING) -> None:
         in_bulk = fits(plan) and not options.measure and options.checkpoint is None
-        super().__init__(plan, options, SnapshotDataflow(plan) if in_bulk else None)
-        self.wanted = None if options.measure else needed(plan)  # what is measured is all that is read
+        super().__init__(plan, options, SnapshotDataflow(plan) if in_bulk else None, tuning)
+        self.wanted = None if options.measure else predicates_to_read(plan)  # what is measured is all that is read
 
     def describe(self) -> str:
         """The job as text: one stage, every node in this process."""

@@ -31,15 +31,15 @@ _FORGETS = " forgets"  # behind the kind of an end that need not know what it ha
 def kinds(running: Running) -> dict[str, str]:
     """Those of a run."""
     nodes = running.plan.by_id
-    class_names = {id: type(memory).__name__ for id, memory in running.memories.items()}
+    class_names = {id: type(memory).__name__ for id, memory in running.states.items()}
     class_names |= {
         id: f"Star {memory.shape}"
-        for id, memory in running.memories.items()
+        for id, memory in running.states.items()
         if isinstance(memory, MultiwayJoinOperator)
     }
     class_names[HELD] = "whole instants" if running.whole_instants else ""
     for node, op in running.plan.sinks:
-        memory = running.memories[node.id]
+        memory = running.states[node.id]
         forgets = _FORGETS if isinstance(memory, AppendOnlyOutput) and not memory.remembers else ""
         class_names[node.id] = f"{_END}{type(memory).__name__} {end(op)}{forgets}"
         if f"{node.id}{REPORT_TIMES_SUFFIX}" in class_names:

@@ -19,7 +19,7 @@ class Given:
         self._count = 0
         """How many events have been handed on."""
 
-    def keep(self, states: Sequence[Any], pulse: int) -> None:
+    def track_offsets(self, states: Sequence[Any], max_wait_ms: int) -> None:
         self._count = sum(states)
 
     def current_offsets(self) -> list[Any]:
@@ -37,7 +37,7 @@ class Given:
     def close(self) -> None:
         pass
 
-    def ahead(self) -> Iterator[Sequence[Event]]:
+    def batches(self) -> Iterator[Sequence[Event]]:
         return iter(self)
 
     def __iter__(self) -> Iterator[Sequence[Event]]:

@@ -57,7 +57,7 @@ class Updating:
 
     def collect(self, now: int) -> bool:
         """Takes down what is demanded at an instant; whether anything is. What comes of it is an evaluation instant."""
-        demands = self.machine.demanded(now)
+        demands = self.machine.pop_graph_updates(now)
         for since, id, demand in demands:
             time = ALWAYS if since == ALWAYS else since + 1
             _note(self.demands.setdefault(time, {}), id, demand)

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any, cast
 
 from squall.builders.runtime.operators.factored import FactoredRows
-from squall.builders.runtime.operators.stateless import match
+from squall.builders.runtime.operators.stateless import match_step
 from squall.builders.runtime.zset import Boxes, Delta
 from squall.functions.values import value_key
 from squall.plan import Node, Plan
@@ -21,26 +21,26 @@ from squall.rdf.row_tags import relation_tag_of
 Cells = tuple[Cell, ...]
 Matched = tuple[str, list[Delta]]
 """The id of a `Match` node, and its rows."""
-Kind = tuple[str | None, int]
+FactKind = tuple[str | None, int]
 """Which facts have the same cells: the mark of an atom's relation (None: a triple), and the number of cells."""
-TRIPLE: Kind = (None, 3)
+TRIPLE: FactKind = (None, 3)
 Step = Callable[[Any], Any]
 Matching = Callable[[Cells, Sequence[int]], Step]
 Places = tuple[tuple[int, bool], ...]
 """Places of cells, each with whether what is there matches by value."""
 
 
-def kind(entry: Delta) -> Kind:
+def fact_kind(entry: Delta) -> FactKind:
     """The kind of a fact's entry."""
     first = entry[0]
     return (first if first[0] == "@" else None), len(entry) - 4
 
 
-def by_kind(entries: Iterable[Delta]) -> dict[Kind, list[Delta]]:
+def by_kind(entries: Iterable[Delta]) -> dict[FactKind, list[Delta]]:
     """The entries of facts, those of each kind together."""
-    kinds: dict[Kind, list[Delta]] = {}
+    kinds: dict[FactKind, list[Delta]] = {}
     for entry in entries:
-        kinds.setdefault(kind(entry), []).append(entry)
+        kinds.setdefault(fact_kind(entry), []).append(entry)
     return kinds
 
 
@@ -61,7 +61,7 @@ class AlphaNetwork:
         self.matching = matching
         self.predicates: dict[Term, _Tests] = {}
         """The matches of triples with a constant predicate: they are given pairs."""
-        self.anything: _Tests | None = None
+        self.any_predicate: _Tests | None = None
         """The matches of triples whose predicate varies."""
         self.atoms: dict[Hashable, _Tests] = {}
         self.shapes = _shapes(plan, id)
@@ -75,15 +75,15 @@ class AlphaNetwork:
         if mark is not None:
             self.atoms.setdefault((mark, len(cells)), self._tests((0,))).add(id, cells)
         elif len(cells) != 3 or not isinstance(cells[1], str):
-            self.anything = self.anything or self._tests(())
-            self.anything.add(id, cells)
+            self.any_predicate = self.any_predicate or self._tests(())
+            self.any_predicate.add(id, cells)
         elif self.matching is None:
-            self.predicates.setdefault(cells[1], _Tests((), partial(match, rule=False))).add(id, PAIR(cells))
+            self.predicates.setdefault(cells[1], _Tests((), partial(match_step, rule=False))).add(id, PAIR(cells))
         else:
             self.predicates.setdefault(cells[1], self._tests((1,))).add(id, cells)
 
     def _tests(self, constant_columns: tuple[int, ...]) -> _Tests:
-        return _Tests(constant_columns, self.matching or match)
+        return _Tests(constant_columns, self.matching or match_step)
 
     def bare(self, key: Hashable, rows: Any) -> Iterator[tuple[str, Any]]:
         """The rows that facts are to the matches, where they are not timed. key: their predicate, or their kind."""
@@ -95,15 +95,15 @@ class AlphaNetwork:
     def rows(self, entries: Sequence[Delta]) -> Iterator[Matched]:
         """The rows that facts are to the matches."""
         if len(self.shapes) == 1:
-            ((kind_of, predicate),) = self.shapes
-            yield from self._of_kind(kind_of, predicate, entries)
+            ((kind, predicate),) = self.shapes
+            yield from self._of_kind(kind, predicate, entries)
             return
-        for kind_of, part in by_kind(entries).items():
-            yield from self._of_kind(kind_of, None, part)
+        for kind, part in by_kind(entries).items():
+            yield from self._of_kind(kind, None, part)
 
-    def _of_kind(self, kind_of: Kind, predicate: Term | None, entries: Sequence[Delta]) -> Iterator[Matched]:
-        if kind_of != TRIPLE:
-            yield from self.atoms_rows(kind_of, entries)
+    def _of_kind(self, kind: FactKind, predicate: Term | None, entries: Sequence[Delta]) -> Iterator[Matched]:
+        if kind != TRIPLE:
+            yield from self.atoms_rows(kind, entries)
         elif predicate is not None:
             pairs = [(s, o, start, end, weight) for s, _, o, _, start, end, weight in entries]
             yield from self.triples({predicate: pairs} if predicate in self.predicates else {}, entries)
@@ -123,22 +123,22 @@ class AlphaNetwork:
         for predicate, part in boxes.items():
             if predicate in self.predicates:
                 yield from self.predicates[predicate].rows(part)
-        if self.anything is not None and entries:
-            yield from self.anything.rows(entries)
+        if self.any_predicate is not None and entries:
+            yield from self.any_predicate.rows(entries)
 
-    def atoms_rows(self, kind_of: Hashable, entries: Sequence[Delta]) -> Iterator[Matched]:
+    def atoms_rows(self, kind: Hashable, entries: Sequence[Delta]) -> Iterator[Matched]:
         """The rows of atoms of one kind."""
-        if kind_of in self.atoms:
-            yield from self.atoms[kind_of].rows(entries)
+        if kind in self.atoms:
+            yield from self.atoms[kind].rows(entries)
 
 
 class _Tests:
     """Matches that agree in the cells `known`, in tables by their other constants. match: makes the step of one."""
 
-    def __init__(self, constant_columns: tuple[int, ...], match: Matching) -> None:
-        self.known = constant_columns
-        self.match = match
-        self.free: list[tuple[str, Step]] = []
+    def __init__(self, constant_columns: tuple[int, ...], match_step: Matching) -> None:
+        self.tested_columns = constant_columns
+        self.match = match_step
+        self.untested: list[tuple[str, Step]] = []
         """Those that have no other constants."""
         self.tables: dict[Places, _Table] = {}
         """The others, by the places of their constants and whether these match by value."""
@@ -147,17 +147,17 @@ class _Tests:
         constants = tuple(
             (place, isinstance(cell, Value))
             for place, cell in enumerate(cells)
-            if isinstance(cell, str | Value) and place not in self.known
+            if isinstance(cell, str | Value) and place not in self.tested_columns
         )
         if constants:
             if constants not in self.tables:
-                self.tables[constants] = _Table(constants, self.known, self.match)
+                self.tables[constants] = _Table(constants, self.tested_columns, self.match)
             self.tables[constants].add(id, cells)
         else:
-            self.free.append((id, self.match(cells, self.known)))
+            self.untested.append((id, self.match(cells, self.tested_columns)))
 
     def rows(self, entries: Sequence[Delta]) -> Iterator[Matched]:
-        for id, step in self.free:
+        for id, step in self.untested:
             yield id, step(entries)
         for table in self.tables.values():
             yield from table.rows(entries)
@@ -166,37 +166,37 @@ class _Tests:
 class _Table:
     """Matches by the values of some cells."""
 
-    def __init__(self, places: Places, constant_columns: tuple[int, ...], match: Matching) -> None:
+    def __init__(self, places: Places, constant_columns: tuple[int, ...], match_step: Matching) -> None:
         self.places = places
-        self.known = constant_columns
-        self.match = match
+        self.tested_columns = constant_columns
+        self.match = match_step
         self.key_of = _key_of(places)
         self.matches: dict[Hashable, list[tuple[str, Step]]] = {}
         """By key, for facts that have it."""
-        self.only: list[tuple[str, Step]] = []
+        self.unindexed: list[tuple[str, Step]] = []
         """Where there is one key or there are few matches, for any facts: then these need not be told apart first."""
 
     def add(self, id: str, cells: Cells) -> None:
         constants = [cells[place] for place, _ in self.places]
         keys = [value_key(cell.term) if isinstance(cell, Value) else cell for cell in constants]
         key = keys[0] if len(keys) == 1 else tuple(keys)
-        step = self.match(cells, (*self.known, *(place for place, _ in self.places)))
+        step = self.match(cells, (*self.tested_columns, *(place for place, _ in self.places)))
         self.matches.setdefault(key, []).append((id, step))
-        if len(self.matches) == 1 or 0 < len(self.only) < MIN_PATTERNS_TO_INDEX:
-            self.only.append((id, self.match(cells, self.known)))
+        if len(self.matches) == 1 or 0 < len(self.unindexed) < MIN_PATTERNS_TO_INDEX:
+            self.unindexed.append((id, self.match(cells, self.tested_columns)))
         else:
-            self.only.clear()
+            self.unindexed.clear()
 
     def rows(self, entries: Sequence[Delta]) -> Iterator[Matched]:
-        if self.only:
-            for id, step in self.only:
+        if self.unindexed:
+            for id, step in self.unindexed:
                 yield id, step(entries)
             return
-        for key, part in self._apart(entries).items():
+        for key, part in self._by_key(entries).items():
             for id, step in self.matches[key]:
                 yield id, step(part)
 
-    def _apart(self, entries: Any) -> Mapping[Hashable, Any]:
+    def _by_key(self, entries: Any) -> Mapping[Hashable, Any]:
         """The facts that have a key, by that."""
         matches, key_of = self.matches, self.key_of
         if isinstance(entries, FactoredRows) and all(place != entries.place for place, _ in self.places):
@@ -223,10 +223,10 @@ def _value(cell: str) -> Hashable:
     return value_key(Term(cell)) if cell[0] == '"' else cell
 
 
-def _shapes(plan: Plan, id: str) -> set[tuple[Kind, Term | None]]:
+def _shapes(plan: Plan, id: str) -> set[tuple[FactKind, Term | None]]:
     """The kinds of the facts that a node makes, each with their predicate where it is always the same."""
-    shapes: set[tuple[Kind, Term | None]] = set()
-    for emit in _emits(plan, plan.by_id[id]):
+    shapes: set[tuple[FactKind, Term | None]] = set()
+    for emit in _constructs(plan, plan.by_id[id]):
         mark = relation_tag_of(emit.template)
         second = emit.template[1] if len(emit.template) > 1 else None
         predicate = second if isinstance(second, str) and mark is None else None
@@ -234,9 +234,9 @@ def _shapes(plan: Plan, id: str) -> set[tuple[Kind, Term | None]]:
     return shapes
 
 
-def _emits(plan: Plan, node: Node) -> Iterable[Construct]:
+def _constructs(plan: Plan, node: Node) -> Iterable[Construct]:
     if isinstance(node.op, Construct):
         yield node.op
     elif isinstance(node.op, Distinct):
         for edge in node.inputs:
-            yield from _emits(plan, plan.by_id[edge.node])
+            yield from _constructs(plan, plan.by_id[edge.node])

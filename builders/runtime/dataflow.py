@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from squall.builders.runtime.alpha import AlphaNetwork, by_kind
-from squall.builders.runtime.multiway_join import FusedJoin, addresses
-from squall.builders.runtime.operators import Operator, ends, operator, stateless
+from squall.builders.runtime.multiway_join import FusedJoin, fused_addresses
+from squall.builders.runtime.operators import Operator, has_expiring_windows, make_operator, stateless
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import DRedDistinct, TimeDependentOperator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
@@ -73,26 +73,26 @@ class Dataflow(Scheduler[Sequence[Delta]]):
     ) -> None:
         super().__init__(plan)
         self.hosted = set(plan.by_id) if hosted is None else set(hosted)
-        self.moved = dict(addresses(fused))
+        self.fused_addresses = dict(fused_addresses(fused))
         """Where rows go that would go to a join which is done together with others."""
         inner = {id for star in fused.values() for id in star.joins}
-        working = (node for node in plan.nodes if self._works(node) and node.id not in inner)
-        self.operators: dict[str, Operator] = {node.id: operator(node, plan) for node in working}
+        working = (node for node in plan.nodes if self._is_hosted(node) and node.id not in inner)
+        self.operators: dict[str, Operator] = {node.id: make_operator(node, plan) for node in working}
         self.operators |= {id: MultiwayJoinOperator(star.shape) for id, star in fused.items()}
         self.updates = {id: op for id, op in self.operators.items() if isinstance(op, UpdateOperator)}
-        self.feeds = {id: op for id, op in self.operators.items() if isinstance(op, DerivedStreamOperator)}
+        self.derived_streams = {id: op for id, op in self.operators.items() if isinstance(op, DerivedStreamOperator)}
         self.outbox: dict[Address, list[Delta]] = {}
         self.alphas = {node.id: AlphaNetwork(plan, node.id) for node in plan.nodes if self.feeds_matches(node)}
         self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
-        self.switches = {node.id: self.switch(node.id) for node in plan.nodes}
-        for id in self.switches:
-            self.targets[id] += tuple(self._tables(id))
+        self.constant_consumers = {node.id: self.consumers_by_constant(node.id) for node in plan.nodes}
+        for id in self.constant_consumers:
+            self.targets[id] += tuple(self._constant_targets(id))
         at_work = (node for node in plan.nodes if reading is None or node.id in reading)
         self.readers = {node.id: self._reader(node) for node in at_work if isinstance(node.op, Scan)}
         self.units = [node.id for node in plan.nodes if isinstance(node.op, Unit)]
-        self.timed = [op for op in self.operators.values() if isinstance(op, TimeDependentOperator)]
-        self.driven = {
-            id: op for id, op in self.operators.items() if isinstance(op, EventTimeOperator) and not _ends(op)
+        self.time_dependent = [op for op in self.operators.values() if isinstance(op, TimeDependentOperator)]
+        self.event_time_operators = {
+            id: op for id, op in self.operators.items() if isinstance(op, EventTimeOperator) and not _is_output(op)
         }
         """The nodes inside the plan that look at whole instants."""
         emitters = {
@@ -105,21 +105,19 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         """Those of what is told whole."""
         feeds = [(node, node.op) for node in reversed(plan.nodes) if isinstance(node.op, DerivedStream)]
         streams_by_key = {(op.output_key, *(edge.node for edge in node.inputs)): node.id for node, op in feeds}
-        self.heralds = set(streams_by_key.values())
+        self.stream_leaders = set(streams_by_key.values())
         """Of the nodes that read what is told of the same facts in one way, each through a window, the first one: it
         says when the stream has events, before any of them hands them on."""
-        self.waits = any(isinstance(op, EventTimeOperator) for op in self.operators.values())
+        self.needs_complete_instants = any(isinstance(op, EventTimeOperator) for op in self.operators.values())
         """Whether an instant can be worked off only when all of it is there."""
-        self.working = InsertedFacts()
-        self.keeping = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
-        self.memories: dict[str, Stateful] = {**self.keeping, **self.readers, INSERTED_FACTS: self.working}
+        self.inserted = InsertedFacts()
+        self.stateful = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
+        self.states: dict[str, Stateful] = {**self.stateful, **self.readers, INSERTED_FACTS: self.inserted}
         """All that has to be known to go on elsewhere; by the node, where it is that of one."""
-        self.memories |= {
-            f"{id}{REPORT_TIMES_SUFFIX}": DiffedState(instants) for id, instants in snapshot_nodes.items()
-        }
-        self.expires = ends(plan) or bool(plan.retractable)
+        self.states |= {f"{id}{REPORT_TIMES_SUFFIX}": DiffedState(instants) for id, instants in snapshot_nodes.items()}
+        self.expires = has_expiring_windows(plan) or bool(plan.retractable)
 
-    def _works(self, node: Node) -> bool:
+    def _is_hosted(self, node: Node) -> bool:
         return not is_stateful(node.op) or node.id in self.hosted
 
     def _targets(self, id: str) -> tuple[Target, ...]:
@@ -137,29 +135,31 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             targets = self.plan.consumers[node.id]
             following = self.plan.by_id[targets[0][0]] if len(targets) == 1 else None
             if following is None or isinstance(following.op, Match | ConstantFilter):
-                return Target(stateless.chained(steps), None, node.id)
+                return Target(stateless.chain_steps(steps), None, node.id)
             node, port = following, targets[0][1]
-        address = (node.id, port if _tells_apart(node.op) else 0)
-        return Target(stateless.chained(steps), self.moved.get(address, address), "")
+        address = (node.id, port if _distinguishes_ports(node.op) else 0)
+        return Target(stateless.chain_steps(steps), self.fused_addresses.get(address, address), "")
 
-    def _tables(self, id: str) -> Iterator[Target]:
+    def _constant_targets(self, id: str) -> Iterator[Target]:
         """Targets for the rules that differ in constants alone: each is a `ConstantFilter` before an `Construct`, and
         there may be very many of them. They are taken out of the switches."""
-        alike: dict[tuple[int, Address, stateless.Shape], list[tuple[Term, Construct]]] = {}
-        for column, table in self.switches[id].items():
+        alike: dict[tuple[int, Address, stateless.TemplateShape], list[tuple[Term, Construct]]] = {}
+        for column, table in self.constant_consumers[id].items():
             for term, consumers in list(table.items()):
-                table[term] = [consumer for consumer in consumers if self._lone_emit(consumer) is None]
-                for address, emit in filter(None, map(self._lone_emit, consumers)):
-                    key = (column, address, stateless.shape_of(emit.template))
+                table[term] = [consumer for consumer in consumers if self._only_construct(consumer) is None]
+                for address, emit in filter(None, map(self._only_construct, consumers)):
+                    key = (column, address, stateless.template_shape(emit.template))
                     alike.setdefault(key, []).append((term, emit))
                 if not table[term]:
                     del table[term]
         for (column, address, _), emits in alike.items():
             yield Target(
-                stateless.emit_by_table(column, emits, self.plan.widths[id], self.plan.unbound[id]), address, ""
+                stateless.construct_by_constant_step(column, emits, self.plan.widths[id], self.plan.unbound[id]),
+                address,
+                "",
             )
 
-    def _lone_emit(self, id: str) -> tuple[Address, Construct] | None:
+    def _only_construct(self, id: str) -> tuple[Address, Construct] | None:
         """The emit that is all that a node feeds, with the input to which its facts go, if that is all as well."""
         consumers = self.plan.consumers[id]
         emit = self.plan.by_id[consumers[0][0]].op if len(consumers) == 1 else None
@@ -172,7 +172,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         op = node.op
         assert isinstance(op, Scan)
         alpha = self.alphas.get(node.id)
-        every = bool(self.targets[node.id]) or (alpha is not None and alpha.anything is not None)
+        every = bool(self.targets[node.id]) or (alpha is not None and alpha.any_predicate is not None)
         atoms = bool(self.targets[node.id]) or (alpha is not None and bool(alpha.atoms))
         updated = self.plan.deletes
         remembers = op.source.removals or updated
@@ -186,11 +186,11 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         time take for that of what always holds."""
         self.begin(begin)
         for id in self.units:
-            self.answer(id, [UNIT])
+            self.emit(id, [UNIT])
 
     def begin(self, time: int) -> None:
         """Says what functions of time take for the time of what always holds (integer ms)."""
-        for op in self.timed:
+        for op in self.time_dependent:
             op.begin = time
 
     def read(self, events: Sequence[Event]) -> None:
@@ -201,48 +201,50 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             facts = reader.read_columns(events) if isinstance(events, Columns) else reader.read(events)
             self._put_facts(id, facts)
 
-    def go_on(self, time: int) -> None:
+    def advance_time(self, time: int) -> None:
         """Events say that time has come so far (integer ms), though they may not have been read yet."""
         for instants in self.instants:
-            instants.go_on(time)
+            instants.advance_time(time)
 
     def remove(self, fact: Fact, time: int, stream: str | None = None) -> None:
         """Takes a fact out of a stream, or of all of them (None): what was brought or inserted of it before this time
         ends now."""
         for id, reader in self.readers.items():
             self._put_entries(id, reader.remove(fact, time, stream))
-        for id, feed in self.feeds.items():
-            self.answer(id, feed.remove(fact, time, stream))
-        for source_stream, updates, arrival in self.working.remove(fact, stream):
-            self._write(updates, source_stream, fact, arrival, time, -1)
+        for id, feed in self.derived_streams.items():
+            self.emit(id, feed.remove(fact, time, stream))
+        for source_stream, updates, arrival in self.inserted.remove(fact, stream):
+            self._put_inserted(updates, source_stream, fact, arrival, time, -1)
 
     def insert(self, fact: Fact, time: int, stream: str, updates: Sequence[str]) -> None:
         """Puts a fact into a stream from now on, unless it has been put there already. updates: the nodes of those that
         do."""
-        if self.working.insert(fact, time, stream, updates):
-            self._write(updates, stream, fact, time, time, 1)
+        if self.inserted.insert(fact, time, stream, updates):
+            self._put_inserted(updates, stream, fact, time, time, 1)
 
-    def _write(self, updates: Sequence[str], stream: str, fact: Fact, arrival: int, time: int, weight: int) -> None:
+    def _put_inserted(
+        self, updates: Sequence[str], stream: str, fact: Fact, arrival: int, time: int, weight: int
+    ) -> None:
         """A fact that updates inserted at the time `came` begins or ends: it is told as each of them is."""
         for id, reader in self.readers.items():
-            self._put_entries(id, reader.written(stream, fact, arrival, time, weight))
+            self._put_entries(id, reader.insert(stream, fact, arrival, time, weight))
         for update in updates if stream != NOTES else ():
-            self.answer(update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)])
+            self.emit(update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)])
 
     def _put_entries(self, id: str, entries: Sequence[Delta]) -> None:
         facts, reader = ScannedFacts(), self.readers[id]
-        facts.put(entries, reader.wanted, reader.every, reader.atoms)
+        facts.put(entries, reader.predicates, reader.reads_all_triples, reader.reads_atoms)
         self._put_facts(id, facts)
 
     def _put_facts(self, id: str, facts: ScannedFacts) -> None:
         alpha = self.alphas.get(id)
         if alpha is not None:
             for match, rows in alpha.triples(facts.boxes, facts.triples):
-                self.answer(match, rows)
+                self.emit(match, rows)
             for kind_of, entries in by_kind(facts.atoms).items():
                 for match, rows in alpha.atoms_rows(kind_of, entries):
-                    self.answer(match, rows)
-        self._hand_on(id, facts.triples + facts.atoms)
+                    self.emit(match, rows)
+        self._emit_to_targets(id, facts.triples + facts.atoms)
 
     def put(self, address: Address, entries: Sequence[Delta]) -> None:
         """Puts entries on an input of a node that keeps rows: into its inbox if it works here, into the outbox
@@ -252,34 +254,34 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         else:
             self.outbox.setdefault(address, []).extend(entries)
 
-    def answer(self, id: str, entries: Sequence[Delta]) -> None:
+    def emit(self, id: str, entries: Sequence[Delta]) -> None:
         """Hands on what a node has made, through the nodes that keep no rows."""
         if not entries:
             return
         if id in self.alphas:
             for match, rows in self.alphas[id].rows(entries):
-                self.answer(match, rows)
-        self._hand_on(id, entries)
+                self.emit(match, rows)
+        self._emit_to_targets(id, entries)
 
-    def _hand_on(self, id: str, entries: Sequence[Delta]) -> None:
+    def _emit_to_targets(self, id: str, entries: Sequence[Delta]) -> None:
         if entries:
             for step, address, inner in self.targets[id]:
                 rows = step(entries) if step is not None else entries
                 if address is None:
-                    self.answer(inner, rows)
+                    self.emit(inner, rows)
                 elif rows:
                     self.put(address, rows)
-            for column, table in self.switches[id].items():
-                self._switched(column, table, entries)
+            for column, table in self.constant_consumers[id].items():
+                self._emit_by_constant(column, table, entries)
 
-    def _switched(self, column: int, table: dict[Term, list[str]], entries: Sequence[Delta]) -> None:
+    def _emit_by_constant(self, column: int, table: dict[Term, list[str]], entries: Sequence[Delta]) -> None:
         hits: dict[Term, list[Delta]] = {}
         for entry in entries:
             if (term := entry[column]) in table:
                 hits.setdefault(term, []).append(entry)
         for term, part in hits.items():
             for consumer in table[term]:
-                self.answer(consumer, part)
+                self.emit(consumer, part)
 
     # Work
 
@@ -288,48 +290,50 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         so that instants up to then can be looked at as a whole. complete: False while something may still be added at
         this time, so that streams which the program makes cannot be told."""
         self._wake(now)
-        for component in self.busy():
+        for component in self.ready_components():
             if len(component) == 1:
                 self.step(component[0])
-                driven = self.driven.get(component[0])
-                if driven is not None and (complete or not isinstance(driven, DerivedStreamOperator)):
-                    self._advance(component[0], driven, now)
+                time_driven = self.event_time_operators.get(component[0])
+                if time_driven is not None and (complete or not isinstance(time_driven, DerivedStreamOperator)):
+                    self._advance(component[0], time_driven, now)
             else:
                 self._recursion(component)
 
     def _advance(self, id: str, op: EventTimeOperator, now: int) -> None:
-        self.answer(id, op.advance(now))
-        if isinstance(op, DerivedStreamOperator) and id in self.heralds:
+        self.emit(id, op.advance(now))
+        if isinstance(op, DerivedStreamOperator) and id in self.stream_leaders:
             for instants in self.instants:
                 instants.add(op.events)
             self._wake(now)
 
     def _wake(self, now: int) -> None:
         """Gives work to the nodes for which something is to be done by now."""
-        for id, op in self.driven.items():
-            if op.due <= now:
-                heapq.heappush(self.waiting, self.component_of[id])
+        for id, op in self.event_time_operators.items():
+            if op.next_time <= now:
+                heapq.heappush(self.component_queue, self.component_of[id])
 
-    def due(self) -> int:
+    def next_time(self) -> int:
         """The next time at which something is to be done, if nothing comes in before; FOREVER: never."""
-        ends = (op.due for op in self.operators.values() if isinstance(op, EventTimeOperator | AppendOnlyOutput))
-        return min(ends, default=FOREVER)
+        has_expiring_windows = (
+            op.next_time for op in self.operators.values() if isinstance(op, EventTimeOperator | AppendOnlyOutput)
+        )
+        return min(has_expiring_windows, default=FOREVER)
 
-    def demanded(self, now: int) -> list[tuple[int, str, GraphUpdate]]:
+    def pop_graph_updates(self, now: int) -> list[tuple[int, str, GraphUpdate]]:
         """What updates have demanded, up to a time: (time, node of the update, what)."""
-        return [(time, id, demand) for id, op in self.updates.items() for time, demand in op.demanded(now)]
+        return [(time, id, demand) for id, op in self.updates.items() for time, demand in op.pop_graph_updates(now)]
 
     def expire(self, now: int) -> None:
         """Forgets what has ended: nothing that is still to come begins before `now`."""
         if self.expires:
-            for op in self.keeping.values():
+            for op in self.stateful.values():
                 op.expire(now)
             for reader in self.readers.values():
                 reader.expire(now)
 
     def state(self) -> dict[str, int]:
         """How many rows each node keeps."""
-        return {id: op.size() for id, op in self.keeping.items()} | {id: r.size() for id, r in self.readers.items()}
+        return {id: op.size() for id, op in self.stateful.items()} | {id: r.size() for id, r in self.readers.items()}
 
     def step(self, id: str) -> None:
         """Lets one node work off its inbox; the right side of two first, so that less has to be taken back."""
@@ -337,7 +341,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         for port in sorted(ports, reverse=True):
             parts = ports[port]
             entries = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
-            self.answer(id, self.apply(id, port, entries))
+            self.emit(id, self.apply(id, port, entries))
 
     def apply(self, id: str, port: int, entries: Sequence[Delta]) -> Sequence[Delta]:
         """What a node that keeps rows makes of entries."""
@@ -361,7 +365,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         for id in component:
             op = self.operators.get(id)
             if isinstance(op, DRedDistinct):
-                self.answer(id, op.rederive())
+                self.emit(id, op.rederive())
 
     def _set_deleting(self, component: Sequence[str], deleting: bool) -> None:
         for id in component:
@@ -373,12 +377,12 @@ class Dataflow(Scheduler[Sequence[Delta]]):
 
     def enable_changelog(self) -> None:
         """From now on, `drain_changelog` tells what goes into memories."""
-        for memory in self.memories.values():
+        for memory in self.states.values():
             memory.enable_changelog()
 
     def drain_changelog(self) -> Iterator[tuple[str, int, list[Delta]]]:
         """(memory, slot, entries) for all that went into memories since the last call, if `enable_changelog` was called before."""
-        for id, memory in self.memories.items():
+        for id, memory in self.states.items():
             yield from ((id, slot, entries) for slot, entries in memory.drain_changelog())
 
     def restore(self, watermark: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
@@ -386,17 +390,17 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         it had worked off the time up to `passed` (integer ms). To be called before anything else; or again, between two
         batches, with what such a machine has told since, where all that it hosts can be spread over workers. `enable_changelog` has
         to be called anew then."""
-        for memory in self.memories.values():
+        for memory in self.states.values():
             memory.log = None
             memory.resume_at(watermark)
         for (id, slot), entries in sorted(state.items()):
-            self.memories[id].restore(slot, entries)
+            self.states[id].restore(slot, entries)
 
 
-def _tells_apart(op: Kind) -> bool:
+def _distinguishes_ports(op: Kind) -> bool:
     """Whether it matters to a node on which input a row comes."""
     return isinstance(op, Join | LeftJoin | AntiJoin)
 
 
-def _ends(op: EventTimeOperator) -> bool:
+def _is_output(op: EventTimeOperator) -> bool:
     return isinstance(op, OutputOperator | UpdateOperator)

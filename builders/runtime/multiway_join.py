@@ -87,7 +87,7 @@ def _place(below: FusedJoin, column: int) -> int | None:
     return on.index(inner) if inner in on else None
 
 
-def addresses(fuse_joins: Mapping[str, FusedJoin]) -> Iterator[tuple[Address, Address]]:
+def fused_addresses(fuse_joins: Mapping[str, FusedJoin]) -> Iterator[tuple[Address, Address]]:
     """Where rows go, by where they go in the plan."""
     for id, star in fuse_joins.items():
         for port, leg in enumerate(star.legs):

@@ -47,9 +47,9 @@ class ProfiledDataflow(Dataflow):
         self.rows.clear()
         self.seconds.clear()
 
-    def answer(self, id: str, entries: Sequence[Delta]) -> None:
+    def emit(self, id: str, entries: Sequence[Delta]) -> None:
         self.rows[id] += len(entries)
-        super().answer(id, entries)
+        super().emit(id, entries)
 
     def apply(self, id: str, port: int, entries: Sequence[Delta]) -> Sequence[Delta]:
         began = perf_counter()
@@ -61,7 +61,7 @@ class ProfiledDataflow(Dataflow):
         self.rows[id] += max(len(facts.triples), sum(map(len, facts.boxes.values()))) + len(facts.atoms)
         super()._put_facts(id, facts)
 
-    def _tables(self, id: str) -> Iterator[Target]:
+    def _constant_targets(self, id: str) -> Iterator[Target]:
         return iter(())
 
     def _target(self, node: Node, port: int) -> Target:

@@ -23,14 +23,14 @@ class Scheduler(Generic[Batch]):
         self.inbox: dict[str, dict[int, list[Batch]]] = {}
         """What has come for each node, by the number of the input."""
         self.component_of = {id: number for number, part in enumerate(plan.components) for id in part}
-        self.waiting: list[int] = []
+        self.component_queue: list[int] = []
         """The numbers of the components that have work, as a heap: topological order."""
 
     def feeds_matches(self, node: Node) -> bool:
         """Whether a node's rows are facts that are matched."""
         return any(isinstance(self.plan.by_id[id].op, Match) for id, _ in self.plan.consumers[node.id])
 
-    def switch(self, id: str) -> dict[int, dict[Term, list[str]]]:
+    def consumers_by_constant(self, id: str) -> dict[int, dict[Term, list[str]]]:
         """The `ConstantFilter` nodes that read a node, by column and term."""
         consumers: dict[int, dict[Term, list[str]]] = {}
         for consumer, _ in self.plan.consumers[id]:
@@ -45,17 +45,17 @@ class Scheduler(Generic[Batch]):
         pending = self.inbox.get(id)
         if pending is None:
             self.inbox[id] = {port: [batch]}
-            heapq.heappush(self.waiting, self.component_of[id])
+            heapq.heappush(self.component_queue, self.component_of[id])
         elif port in pending:
             pending[port].append(batch)
         else:
             pending[port] = [batch]
 
-    def busy(self) -> Iterator[tuple[str, ...]]:
+    def ready_components(self) -> Iterator[tuple[str, ...]]:
         """The components that have work, in topological order, until none has. Each has to be worked off when given."""
         last = None
-        while self.waiting:
-            number = heapq.heappop(self.waiting)
+        while self.component_queue:
+            number = heapq.heappop(self.component_queue)
             component = self.plan.components[number]
             if number != last or self.pending(component):
                 yield component

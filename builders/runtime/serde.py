@@ -10,23 +10,23 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple, cast
 
-from squall.builders.runtime.zset import Delta, Row, answer_row, new, row_fact, triple
+from squall.builders.runtime.zset import Delta, Row, answer_row, new_tuple, row_fact, triple
 from squall.contracts import Output
 from squall.rdf import FOREVER, Evaluated, Triple
 
-_JSON = "\0"
+_JSON_MARK = "\0"
 """What stands in front of a row that is written as JSON."""
-_EVALUATED = "="
+_EVALUATED_TAG = "="
 """The first cell of the row that says that an evaluation is complete."""
-_BEGINS = {"<", "_"}
+_TRIPLE_STARTS = {"<", "_"}
 """With what the string of a triple begins that can be said in RDF, and no other output's."""
-_FEEDS = 3
+_LINE_FEEDS_PER_TRIPLE = 3
 """The line feeds in it."""
-_TOGETHER = 1000
+_OUTPUTS_PER_BLOCK = 1000
 """So many outputs are unpacked at a time."""
-_WIDTH = 8
+_INTEGER_BYTES = 8
 """The bytes of an integer."""
-_output = cast(Callable[[Sequence[object]], Output], partial(new, Output))
+_output = cast(Callable[[Sequence[object]], Output], partial(new_tuple, Output))
 
 
 def pack(row: Sequence[str | None]) -> str:
@@ -36,7 +36,7 @@ def pack(row: Sequence[str | None]) -> str:
         text = "\n".join(row)  # type: ignore[arg-type]  # that a cell is None is rare, and shows
     except TypeError:
         return _as_json(row)
-    if text.count("\n") != len(row) - 1 or not text or text[0] == _JSON:
+    if text.count("\n") != len(row) - 1 or not text or text[0] == _JSON_MARK:
         return _as_json(row) if row else ""
     return text
 
@@ -73,9 +73,9 @@ def unpack_all(text: str, spans: bytes) -> list[Delta]:
     """The entries of which `pack_all` made this; equal cells are one object."""
     width = len(spans) // 3
     times = [_all_integers(spans[first : first + width]) for first in range(0, 3 * width, width)]
-    if text[:1] == _JSON:
+    if text[:1] == _JSON_MARK:
         return [(*row, *span) for row, *span in zip(json.loads(text[1:]), *times, strict=True)]
-    size = width // _WIDTH
+    size = width // _INTEGER_BYTES
     cells = list(map(sys.intern, text.split("\n"))) if text else []
     columns = (cells[first : first + size] for first in range(0, len(cells), size))
     return list(zip(*columns, *times, strict=True))
@@ -89,28 +89,28 @@ def _integers(values: Sequence[int]) -> bytes:
 
 def _all_integers(packed: bytes) -> Sequence[int]:
     """The integers of bytes; one that all are is one object."""
-    first, count = packed[:_WIDTH], len(packed) // _WIDTH
+    first, count = packed[:_INTEGER_BYTES], len(packed) // _INTEGER_BYTES
     return list(array("q", first)) * count if packed == first * count else array("q", packed)
 
 
 def _text(columns: Sequence[Sequence[str]], count: int) -> str | None:
     """So many rows, column by column, if they can be told apart again. Raises TypeError if a cell is None."""
     text = "\n".join(["\n".join(column) for column in columns])
-    plain = text and text[0] != _JSON and text.count("\n") == len(columns) * count - 1
+    plain = text and text[0] != _JSON_MARK and text.count("\n") == len(columns) * count - 1
     return text if plain or not columns else None
 
 
 def _all_as_json(entries: Sequence[Delta]) -> str:
-    return _JSON + json.dumps([entry[:-3] for entry in entries], ensure_ascii=False)
+    return _JSON_MARK + json.dumps([entry[:-3] for entry in entries], ensure_ascii=False)
 
 
 def _as_json(row: Sequence[str | None]) -> str:
-    return _JSON + json.dumps(row, ensure_ascii=False)
+    return _JSON_MARK + json.dumps(row, ensure_ascii=False)
 
 
 def unpack(text: str) -> Row:
     """The row of a string."""
-    if text[:1] != _JSON:
+    if text[:1] != _JSON_MARK:
         return tuple(text.split("\n")) if text else ()
     return tuple(json.loads(text[1:]))
 
@@ -120,7 +120,7 @@ def pack_output(output: Output) -> str:
     fact = output.fact
     if isinstance(fact, Triple):  # as most are
         return pack((*fact, output.rule))
-    row = (_EVALUATED, *fact.names) if isinstance(fact, Evaluated) else answer_row(fact)
+    row = (_EVALUATED_TAG, *fact.names) if isinstance(fact, Evaluated) else answer_row(fact)
     return pack((*row, output.rule))
 
 
@@ -128,18 +128,18 @@ def pack_outputs(outputs: Sequence[Output]) -> list[str]:
     """The same of several; of triples alone in half the time."""
     if {type(output.fact) for output in outputs} == {Triple}:
         texts = ["\n".join((*fact, rule)) for fact, _, rule in outputs]
-        if sum(text.count("\n") for text in texts) == _FEEDS * len(texts):
+        if sum(text.count("\n") for text in texts) == _LINE_FEEDS_PER_TRIPLE * len(texts):
             return texts
     return list(map(pack_output, outputs))
 
 
 def unpack_output(text: str, time: int) -> Output:
     """The output of a string, at its time (integer ms)."""
-    if text[0] in _BEGINS:  # a triple, as most are
+    if text[0] in _TRIPLE_STARTS:  # a triple, as most are
         *terms, maker = text.split("\n")
         return Output(triple(terms), time, maker)
     *cells, rule = unpack(text)
-    if cells[0] == _EVALUATED:
+    if cells[0] == _EVALUATED_TAG:
         return Output(Evaluated(tuple(map(str, cells[1:]))), time, str(rule))
     return Output(row_fact(cells), time, str(rule))
 
@@ -147,11 +147,11 @@ def unpack_output(text: str, time: int) -> Output:
 def unpack_outputs(answers: Iterable[tuple[int, int, str]]) -> Iterator[Output]:
     """The outputs of (time, number of the operation node, string), as they come; of triples alone in half the time."""
     left = iter(answers)
-    while block := list(islice(left, _TOGETHER)):
+    while block := list(islice(left, _OUTPUTS_PER_BLOCK)):
         times, _, texts = zip(*block, strict=True)
-        if {text[:1] for text in texts} <= _BEGINS:
+        if {text[:1] for text in texts} <= _TRIPLE_STARTS:
             cells = "\n".join(texts).split("\n")
-            *terms, rules = (cells[first :: _FEEDS + 1] for first in range(_FEEDS + 1))
+            *terms, rules = (cells[first :: _LINE_FEEDS_PER_TRIPLE + 1] for first in range(_LINE_FEEDS_PER_TRIPLE + 1))
             yield from map(_output, zip(map(triple, zip(*terms, strict=True)), times, rules, strict=True))
         else:
             yield from map(unpack_output, texts, times)

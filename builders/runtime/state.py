@@ -14,8 +14,6 @@ Slot = tuple[str, int]
 """A memory, and the number of one of its slots (`squall.builders.runtime.dataflow.Dataflow.drain_changelog`)."""
 
 _START = itemgetter(-3)
-COMPACTION_INTERVAL_BATCHES = 16
-"""After how many batches a distributed builder writes its state as a whole again."""
 
 
 class StateChangelog:

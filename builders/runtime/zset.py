@@ -71,8 +71,8 @@ def is_rdf(row: Sequence[Any]) -> bool:
     return first in "@?!" or (first != '"' and row[1][0] == "<")
 
 
-new = cast(Callable[[type[Any], Sequence[Any]], Any], tuple.__new__)  # faster than `_make` of a named tuple
-triple = cast(Callable[[Sequence[Any]], Triple], partial(new, Triple))
+new_tuple = cast(Callable[[type[Any], Sequence[Any]], Any], tuple.__new__)  # faster than `_make` of a named tuple
+triple = cast(Callable[[Sequence[Any]], Triple], partial(new_tuple, Triple))
 
 
 def key_of(columns: Sequence[int]) -> Callable[[Sequence[Any]], Hashable]:
@@ -80,12 +80,12 @@ def key_of(columns: Sequence[int]) -> Callable[[Sequence[Any]], Hashable]:
     return itemgetter(*columns) if columns else lambda row: ()
 
 
-def singly(entries: Iterable[Delta]) -> list[Delta]:
+def with_unit_weights(entries: Iterable[Delta]) -> list[Delta]:
     """Entries of weight 1: a store that adds entries up makes one of several."""
     return [(*delta[:-1], 1) for delta in entries for _ in range(delta[-1])]
 
 
-def settle(entries: Iterable[Delta]) -> list[Delta]:
+def consolidate(entries: Iterable[Delta]) -> list[Delta]:
     """Entries that add up to the same, none of which take back another."""
     steps: dict[Delta, Steps] = {}
     for entry in entries:

@@ -11,6 +11,7 @@ from squall.builders.distributed.io.records import WorkerError
 from squall.builders.distributed.plan.broadcast import closure_inputs
 from squall.builders.distributed.plan.shardability import why_not_shardable, why_single_task
 from squall.builders.distributed.plan.stages import describe
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.physical import physical
 from squall.builders.spark.run import Run
@@ -65,9 +66,10 @@ def build(plan: Plan, options: Options) -> SparkJob:
 class SparkJob:
     """A plan with its options. For a checkpoint, only one call of `run` may be active at a time."""
 
-    def __init__(self, plan: Plan, options: Options) -> None:
+    def __init__(self, plan: Plan, options: Options, tuning: Tuning = DEFAULT_TUNING) -> None:
         self.plan = plan
         self.options = options
+        self.tuning = tuning
         self.active_run: Run | None = None
 
     def describe(self) -> str:
@@ -112,9 +114,9 @@ class SparkJob:
         spark = session(spark_settings(self.options.conf))
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.checkpoint is not None:
-            self.active_run = Run(self.plan, self.options, spark, self.options.checkpoint, begin)
+            self.active_run = Run(self.plan, self.options, spark, self.options.checkpoint, begin, tuning=self.tuning)
             yield from self.active_run.outputs(batches, static)
             return
         with tempfile.TemporaryDirectory(prefix="squall-") as folder:
-            self.active_run = Run(self.plan, self.options, spark, Path(folder), begin)
+            self.active_run = Run(self.plan, self.options, spark, Path(folder), begin, tuning=self.tuning)
             yield from self.active_run.outputs(batches, static)

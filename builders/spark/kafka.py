@@ -29,8 +29,8 @@ _SUPPORTED = {"format", "stream", "time", "window", "idle", "from", "buffer"}
 
 @runtime_checkable
 class Topic(Protocol):
-    """The interface of `squall.streams.live.kafka.KafkaSource`, whose library may be missing. given: the options of its
-    address."""
+    """The interface of `squall.streams.live.kafka.KafkaSource`, whose library may be missing. option_names: the options
+    of its address."""
 
     uri: str
     hosts: str
@@ -40,7 +40,7 @@ class Topic(Protocol):
     buffer: int
     format: Format
     settings: Settings
-    given: Collection[str]
+    option_names: Collection[str]
 
 
 def is_there(spark: SparkSession) -> bool:
@@ -60,7 +60,7 @@ def lines(spark: SparkSession, topic: Topic) -> DataFrame:
     reader = spark.readStream.format(FORMAT).option("kafka.bootstrap.servers", topic.hosts)
     reader = reader.option("subscribe", topic.topic).option("kafka.isolation.level", "read_committed")
     reader = reader.option("startingOffsets", "earliest" if topic.begin == "first" else "latest")
-    if "buffer" in topic.given:
+    if "buffer" in topic.option_names:
         reader = reader.option("maxOffsetsPerTrigger", topic.buffer)
     place = f.format_string(f"{topic.place.replace('%', '%%')}[%d]", "partition")
     return reader.load().select(
@@ -91,5 +91,5 @@ def _hindrance(source: Source, sources: Sequence[Source]) -> str:
         return f"`format={source.format.name}` is no format of lines"
     if "@" in source.hosts:
         return "its user and password are said to librdkafka"
-    unsupported = sorted({*source.given} - _SUPPORTED)
+    unsupported = sorted({*source.option_names} - _SUPPORTED)
     return f"`{unsupported[0]}` is said to librdkafka" if unsupported else ""

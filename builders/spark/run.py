@@ -31,7 +31,7 @@ from squall.builders.distributed.plan.shardability import why_single_task
 from squall.builders.distributed.plan.skew import SkewedKeys, find_skewed_keys, splittable_inputs
 from squall.builders.distributed.plan.stages import partitionings_of, stages_of
 from squall.builders.local.replay import Given
-from squall.builders.runtime.state import COMPACTION_INTERVAL_BATCHES
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.spark import executor_sources
 from squall.builders.spark.engine import SparkEngine
 from squall.builders.spark.folder import FolderWriter
@@ -90,8 +90,10 @@ class Run:
         folder: Path,
         begin: int,
         exchange: Callable[[SparkSession, Store], SparkEngine] = SparkEngine,
+        tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         self.options = options
+        self.tuning = tuning
         self.spark = spark
         self.settings = session_settings(spark, options.conf)
         self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(folder))
@@ -136,7 +138,15 @@ class Run:
         max_cached_rows, local = self.settings.max_cached_state_rows, is_local(self.spark)
         max_bytes = self.settings.single_task_bytes(stages, local)
         if why_single_task(self.plan):
-            return Shards(self.exchange, self.store, program, self.options.max_update_steps, max_cached_rows, max_bytes)
+            return Shards(
+                self.exchange,
+                self.store,
+                program,
+                self.options.max_update_steps,
+                max_cached_rows,
+                max_bytes,
+                self.tuning.compaction_interval,
+            )
         max_state_rows = max_cached_rows if local else 0  # there is one worker for it, which holds what it has done
         return MicroBatches(
             self.exchange,
@@ -146,6 +156,7 @@ class Run:
             max_cached_rows,
             max_bytes,
             max_state_rows,
+            self.tuning.compaction_interval,
         )
 
     def _folder(self, plan: Plan, folder: Folder) -> FolderWriter:
@@ -260,7 +271,7 @@ class Run:
         self.committer.pre_commit(self.batches.committed_count + 1)
         self.batches.commit(number)
         self.committer.commit()
-        if self.batches.committed_count % COMPACTION_INTERVAL_BATCHES == 0:
+        if self.batches.committed_count % self.tuning.compaction_interval == 0:
             gc.collect()  # py4j leaves cycles, and by them what Java has of DataFrames that nobody needs
         if self.reporter is not None:
             self.reporter.tell(self.batches.committed_count - 1, self.batches.node_metrics.by_node())

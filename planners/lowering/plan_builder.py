@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from squall.errors import Origin, PlannerError
 from squall.model import Variable
 from squall.plan import Input, Node
-from squall.plan.operators import Construct, Operator, Select, Update
+from squall.plan.fingerprint import fingerprint, stable_id
+from squall.plan.operators import Construct, Operator, Update
 
 Identity = Callable[[Operator, tuple[str, ...]], str]
 """Returns the name of a node from its operator and its inputs. Two nodes with one name are one node."""
@@ -20,21 +20,10 @@ def digest(op: Operator, inputs: tuple[str, ...]) -> str:
     """Returns a name that is the same in every process for the same operator on the same inputs.
 
     The rules of an operator do not count, except for `Select`: each query has its own. Fields that `repr` does not show
-    do not count either.
+    do not count either, nor do the names of classes (`squall.plan.fingerprint`).
     """
-    kind: type = type(op)
-    name, form, parts = _form(kind)
-    text = "\n".join((form % tuple([getattr(op, part) for part in parts]), *inputs))
-    return f"{name}-{sha256(text.encode()).hexdigest()[:10]}"
-
-
-@cache
-def _form(kind: type) -> tuple[str, str, tuple[str, ...]]:
-    """Returns the name of an operator, its format string and its fields: a faster `repr` that leaves out the rules."""
-    field_names = [part.name for part in fields(kind) if part.repr]
-    parts = tuple(name for name in field_names if kind is Select or name != "rules")
-    printed_fields = (f"{name}={'%r' if name in parts else '()'}" for name in field_names)
-    return kind.__name__.lower(), f"{kind.__name__}({', '.join(printed_fields)})", parts
+    text = "\n".join((fingerprint(op, with_rules=False), *map(stable_id, inputs)))
+    return f"{type(op).__name__.lower()}-{sha256(text.encode()).hexdigest()[:10]}"
 
 
 class Draft:

@@ -27,6 +27,7 @@ from squall.model.stratification import dependencies
 from squall.model.windows import EMPTY
 from squall.plan import Node, Plan
 from squall.plan import operators as ops
+from squall.plan.fingerprint import source_fingerprint, stable_id
 from squall.plan.operators import Cell, Match, Scan, Update, Value
 from squall.planners.lowering.plan_builder import Draft
 from squall.planners.lowering.walk import walk
@@ -185,7 +186,7 @@ def _sink(sink_spec: _SinkSpec, specs: Sequence[OutputSpec], distinct: bool) -> 
 
 
 def _node_of(end: RuleOutput) -> str:
-    return end.node
+    return stable_id(end.node)
 
 
 def _inserts(op: ops.Operator) -> bool:
@@ -195,7 +196,7 @@ def _inserts(op: ops.Operator) -> bool:
 def sources(program: Iterable[System]) -> tuple[Source, ...]:
     """Returns the sources that the patterns of rules read, each once, sorted."""
     parts = (part for rule in program for part in walk(rule) if isinstance(part, System) and _has_patterns(part))
-    return tuple(sorted({source for part in parts for source in part.sources}, key=repr))
+    return tuple(sorted({source for part in parts for source in part.sources}, key=source_fingerprint))
 
 
 def _has_patterns(part: System) -> bool:
@@ -262,7 +263,13 @@ def _facts_order(
     item: tuple[tuple[Shape, bool, _SinkSpec | None], list[str]],
 ) -> tuple[list[str], bool, str]:
     shape, reentrant, sink_spec = item[0]
-    return [cell or "" for cell in shape], reentrant, repr(sink_spec)
+    return [cell or "" for cell in shape], reentrant, _spec_order(sink_spec) if sink_spec is not None else ""
+
+
+def _spec_order(sink_spec: _SinkSpec) -> str:
+    """Returns the text by which sink specifications are sorted."""
+    output, report, sources, *other_fields = sink_spec
+    return f"{output!r}, {report!r}, {tuple(map(source_fingerprint, sources))}, {other_fields!r}"
 
 
 def shape_of(cells: Sequence[Cell]) -> Shape:
@@ -323,7 +330,7 @@ def _add_evaluation_scans(draft: Draft, derived_facts: Sequence[Facts], sink_spe
     They make the windows of triples advance. Derived streams need the same, also those of rules whose facts nobody
     reads.
     """
-    evaluated = sorted({source for sink_spec in sink_specs for source in sink_spec.sources}, key=repr)
+    evaluated = sorted({source for sink_spec in sink_specs for source in sink_spec.sources}, key=source_fingerprint)
     read = [node.op.source for node in draft.nodes.values() if isinstance(node.op, Scan)]
     for source in evaluated:
         if not _is_counted(source, read):
@@ -370,7 +377,8 @@ def _is_counted(source: Source, read: Sequence[Source]) -> bool:
 def _facts_by_stream(derived_facts: Iterable[Facts]) -> dict[_SinkSpec, list[Facts]]:
     """Returns the facts of derived streams by sink specification."""
     sink_specs = sorted(
-        {facts.sink_spec for facts in derived_facts if facts.sink_spec is not None and facts.sink_spec.stream}, key=repr
+        {facts.sink_spec for facts in derived_facts if facts.sink_spec is not None and facts.sink_spec.stream},
+        key=_spec_order,
     )
     return {sink_spec: [facts for facts in derived_facts if facts.sink_spec == sink_spec] for sink_spec in sink_specs}
 
@@ -412,6 +420,6 @@ def sorted_plan(nodes: Iterable[Node], planner: str) -> Plan:
     for node in nodes:
         depth = max([depths[edge.node] for edge in node.inputs if not edge.feedback], default=0) + 1
         depths[node.id] = depth
-        places.append((isinstance(node.op, ops.Sink), depth, node.id, node))
+        places.append((isinstance(node.op, ops.Sink), depth, stable_id(node.id), node))
     # No two nodes have the same id: nodes themselves are never compared.
     return Plan(tuple([place[3] for place in sorted(places)]), planner)

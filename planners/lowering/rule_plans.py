@@ -346,7 +346,7 @@ def correlated_bindings(draft: Draft, rows: Rows, part: Exists) -> Rows | None:
 
 def _apply_exists(draft: Draft, rows: Rows, part: Exists, forms: Sequence[Rows]) -> Rows:
     if len(forms) > 1:
-        forms = [min(forms, key=lambda form: _apply_exists(Draft(digest), rows, part, [form]).node)]
+        forms = [min(forms, key=lambda form: stable_id(_apply_exists(Draft(digest), rows, part, [form]).node))]
     (inner,) = forms
     renaming, mentioned_names = side_variables(rows), mentioned(part.system)
     names = [name for name in rows.names if name in mentioned_names and renaming[name] in inner.names]

@@ -92,7 +92,7 @@ class _ClosureRewrite(Rewrite):
         assert isinstance(match.op, Match)
         reads = self.inputs(match)
         # The same cells over the same sources as what other rules read of p, yet without what this rule makes.
-        match_node = self.draft.add(match.op, *reads, id=digest(match.op, (*reads, "without what is add_closure")))
+        match_node = self.draft.add(match.op, *reads, id=digest(match.op, (*reads, "without what is closed")))
         self.pairs[match.id] = (match_node, self.pairs.get(match.id, ("", set()))[1] | _own_facts(self.plan, node))
         pairs = self.add(Distinct(2), match_node)
         paths = self.add(Join(((1, 0),), (0, 3)), pairs, self.add(TransitiveClosure(), pairs))

@@ -122,8 +122,8 @@ def _value(expression: Expression) -> Any:
 
 def _why_never(test: Call, nodes: frozenset[Variable]) -> str | None:
     """Returns why a test is never true, or None if it may be."""
-    first, *rest = test.arguments
-    if test.function in _IRREFLEXIVE and first == rest[0]:
+    first, *arguments = test.arguments
+    if test.function in _IRREFLEXIVE and first == arguments[0]:
         return "it compares something with itself"
     if test.function in _OF_LITERALS:
         for argument in test.arguments if test.function in _ORDERS else (first,):

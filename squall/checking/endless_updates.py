@@ -37,14 +37,14 @@ def check(program: Program) -> Iterator[Finding]:
 def _snapshot_readings(program: Program, rule: Rule, streams: set[str]) -> Iterator[tuple[Reading, str, Window]]:
     """Yields each of these streams that a rule reads in that way, with the first pattern that does, and the window."""
     deletes = any(isinstance(consequence, Delete) for consequence in rule.system.consequences)
-    seen: set[str] = set()
+    visited_streams: set[str] = set()
     for reading in readings(rule.system):
         derived = {maker.stream for maker in program.makers(reading)}
-        for stream in sorted((streams - seen) & derived):
+        for stream in sorted((streams - visited_streams) & derived):
             windows = (source.window_of(stream) for source in reading.sources if source.iri in ("", stream))
             window = next((consequence for consequence in windows if _shows_anew(consequence, deletes)), None)
             if window is not None:
-                seen.add(stream)
+                visited_streams.add(stream)
                 yield reading, stream, window
 
 

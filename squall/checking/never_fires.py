@@ -113,10 +113,10 @@ class _Firing:
 
     def _in_program(self, reading: Reading) -> Reading:
         """Returns the pattern that is missing in the end, where a translator invented a relation and its rules."""
-        seen = set[Reading]()
-        while reading not in seen:
-            seen.add(reading)
-            makers = [self.program.rules[one.rule].system for one in self.program.makers(reading)]
+        visited = set[Reading]()
+        while reading not in visited:
+            visited.add(reading)
+            makers = [self.program.rules[rule.rule].system for rule in self.program.makers(reading)]
             lacking = [self.missing(maker) for maker in makers if is_internal(maker)]
             reading = next((missing for missing in lacking if missing is not None), reading)
         return reading

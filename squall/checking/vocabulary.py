@@ -89,7 +89,7 @@ def _unknown(term: Term, origin: Origin | None) -> Finding:
 def _misspelt(program: Program) -> Iterator[Finding]:
     rule_readings = [(rule, reading) for rule in program.rules for reading in readings(rule.system)]
     places = {
-        (one.pattern.predicate, one.pattern.origin) for _, one in rule_readings if isinstance(one.pattern, Pattern)
+        (term.pattern.predicate, term.pattern.origin) for _, term in rule_readings if isinstance(term.pattern, Pattern)
     }
     reads = Counter(predicate for predicate, _ in places)
     for rule, reading in rule_readings:

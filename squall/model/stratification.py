@@ -190,11 +190,11 @@ def _dependency_graph(
     strict: dict[tuple[_Read, int], Dependency] = {}
     derived: Shapes[Hashable] = Shapes()
     streamed: Shapes[tuple[str, str | None]] = Shapes()
-    seen: set[Hashable] = set()
+    visited: set[Hashable] = set()
     for writer, rule in enumerate(rules):
         for node_shape in derived_shapes(rule) if rule.reentrant else ():
-            if ("made", node_shape) not in seen:
-                seen.add(("made", node_shape))
+            if ("made", node_shape) not in visited:
+                visited.add(("made", node_shape))
                 derived.add(node_shape, ("made", node_shape))
             edges.append((writer, ("made", node_shape)))
         for node_shape, graph in stream_shapes(rule, streams[writer]) if streams[writer] else ():
@@ -207,8 +207,8 @@ def _dependency_graph(
             writers = derived.overlapping(need.shape) if need.reads_derived else ()
             overlapping = streamed.overlapping(need.shape)
             read_streams = [stream for stream, graph in overlapping if need.reads_stream(stream, graph)]
-            if read not in seen:
-                seen.add(read)
+            if read not in visited:
+                visited.add(read)
                 edges += [(node_shape, read) for node_shape in writers]
                 edges += [(("stream", stream), read) for stream in dict.fromkeys(read_streams)]
             edges.append((read, reader))

@@ -37,8 +37,8 @@ def unbounded_state_warnings(
 
     Args:
         system: The system as it is to be run, with its windows (`squall.model.with_windows`).
-        given: The streams, by IRI, that bring events (``""`` is the default one). None means those that the program
-            names.
+        event_streams: The streams, by IRI, that bring events (``""`` is the default one). None means those that the
+            program names.
     """
     names = {stream.iri for stream in streams(system)} if event_streams is None else set(event_streams)
     findings = (next(_Query(rule.name, names).reasons(rule), None) for rule in rules(system) if not rule.reentrant)
@@ -53,7 +53,7 @@ class _Query:
         self.event_streams = event_streams
 
     def reasons(self, part: System) -> Iterator[TranslatorWarning]:
-        """Why a part of the query keeps more and more."""
+        """Yields the reasons why the state of a part of the query grows without bound."""
         growing = [
             pattern for joinable in part.joinables if (pattern := self._growing_in_joinable(joinable, part)) is not None
         ]

@@ -1,6 +1,6 @@
-"""What tests of programs and of plug-ins need: hand-written streams, the oracle, cases, suites, strategies.
+"""Tools for tests of programs and of plug-ins: hand-written streams, the oracle, cases, suites, strategies.
 
-Needs pytest and hypothesis (the extra ``dev``). Nothing else in squall imports it.
+They need pytest and hypothesis (the extra ``dev``). Nothing else in squall imports them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads ``.case`` files: one meaning in each language that can say it, events, and the one answer expected of all."""
+"""Reads ``.case`` files: a program in several languages, its events, and the one answer expected of all."""
 
 from __future__ import annotations
 
@@ -19,10 +19,15 @@ _HEADING = re.compile(r"--- +(?P<kind>\S+)(?: +(?P<argument>\S+))? *$")
 
 @dataclass(frozen=True)
 class Case:
-    """A meaning and its answer.
+    """A program in several languages, and its expected outputs.
 
-    programs: its text by language (the name of a lexer).
-    expected: what comes out and when, as a set; for `output` see `squall.model.System`.
+    Attributes:
+        title: The title.
+        programs: The texts of the program, by language (the name of a lexer).
+        static: The static data.
+        events: The events.
+        expected: The expected outputs with their times, as a set.
+        output: The R2S operator (see `squall.model.System`).
     """
 
     title: str
@@ -42,18 +47,27 @@ class _Section(NamedTuple):
 
 
 def load(path: Path) -> list[Case]:
-    """The cases of a file. Raises LexerError with the place of what is wrong."""
+    """Returns the cases of a file.
+
+    Raises:
+        LexerError: The file is wrong. The error has its place.
+    """
     return parse(path.read_text(encoding="utf-8"), str(path))
 
 
 def parse(text: str, name: str = "case") -> list[Case]:
-    """The cases of a text, in its order.
+    """Returns the cases of a text, in its order.
 
-    A case begins with ``# title``. Sections follow, each headed ``--- kind``: ``static``, ``events`` and ``expect`` in
-    the form of `squall.testing.streams`, ``output KIND`` without a text, and one named after each language, which may
-    name the program's file instead of having its text (``--- jena ../rules.jena``, from the folder of `name`). A title
-    is a line that begins with ``# `` at the top or after a blank line; elsewhere it belongs to its section, as a
-    comment does. Raises LexerError.
+    A case begins with ``# title``. Sections follow, each with the heading ``--- kind``. ``static``, ``events`` and
+    ``expect`` have the form of `squall.testing.streams`. ``output KIND`` has no text. All other sections are programs,
+    and are named after the language. A program may be a file: ``--- jena ../rules.jena``, relative to the folder of
+    `name`.
+
+    A title is a line that begins with ``# `` at the top or after a blank line. Elsewhere such a line belongs to its
+    section, as a comment does.
+
+    Raises:
+        LexerError: The text is wrong. The error has its place.
     """
     return [_case(title, sections) for title, sections in _split(text, name)]
 
@@ -120,7 +134,7 @@ def _with(case: Case, section: _Section) -> Case:
 
 
 def _program(section: _Section) -> str:
-    """The text of a program, or of the file that is named."""
+    """Returns the text of a program, or of the file that the section names."""
     if not section.argument:
         return section.text
     if section.text.strip():

@@ -1,4 +1,4 @@
-"""Streams and answers written by hand: ``2 :bob :parent :cat`` is a fact that arrives at time 2."""
+"""Hand-written streams and answers: ``2 :bob :parent :cat`` is a fact that arrives at time 2."""
 
 from __future__ import annotations
 
@@ -21,44 +21,53 @@ PREFIXES: Mapping[str, str] = {
 """The prefixes that hand-written facts may use."""
 
 Timed = tuple[int, Fact | Quad | Solution | Boolean | Evaluated]
-"""A time in integer milliseconds and what is said of it: a fact that arrives, a fact or a solution that is answered."""
+"""A time in integer milliseconds, with a fact that arrives or an item that is output."""
 
 
 def stream(text: str, name: str = "stream") -> list[Event]:
-    """One event per line: a time in integer milliseconds (or ``always``), a blank, a Turtle statement without its dot.
+    """Returns the events of a text, with one event per line.
 
-    ``;`` and ``,`` put several facts into one event; a time alone is an event without facts. ``@:s`` behind the time
-    names the stream, ``-`` behind that says that the facts are removed: ``5 @:s - :a :p :b``. Blank lines and lines
-    that begin with ``#`` are left out. The prefixes are `PREFIXES`. Raises LexerError with the place of the line.
+    A line has a time in integer milliseconds (or ``always``), a blank, and a Turtle statement without its dot. ``;``
+    and ``,`` put several facts into one event. A time alone is an event without facts. ``@:s`` behind the time names
+    the stream, and ``-`` behind that removes the facts: ``5 @:s - :a :p :b``. Blank lines and lines that begin with
+    ``#`` are ignored. The prefixes are `PREFIXES`.
+
+    Raises:
+        LexerError: A line is wrong. The error has its place.
     """
     return [_event(line, origin) for line, origin in _numbered(text, name)]
 
 
 def timed(text: str, name: str = "expected") -> list[Timed]:
-    """The lines of `stream`, fact by fact: what is expected to come out, and when. A solution is a line such as
-    ``2 ?x=:a ?y=5 ?z=``, in which nothing behind the equals sign says that the variable is unbound; an atom such as
-    ``2 :between(:a, 5, :b)``."""
+    """Returns the lines of a text in the form of `stream`, fact by fact, as expected outputs with their times.
+
+    A solution is a line such as ``2 ?x=:a ?y=5 ?z=``. A variable with nothing behind the equals sign is unbound. An
+    atom is a line such as ``2 :between(:a, 5, :b)``.
+    """
     return [timed for line, origin in _numbered(text, name) for timed in _expected(line, origin)]
 
 
 def static(text: str, name: str = "static") -> list[Event]:
-    """Facts that always hold, written as in `stream`, without times."""
+    """Returns facts that always hold, in the form of `stream` without times."""
     return [Event(ALWAYS, _statement(line, origin)) for line, origin in _numbered(text, name)]
 
 
 def term(text: str) -> Term:
-    """One term in Turtle, with the prefixes of `PREFIXES`: ``:ann``, ``5``, ``"a"@en``."""
+    """Returns a term in Turtle, with the prefixes of `PREFIXES`: ``:ann``, ``5``, ``"a"@en``."""
     (triple,) = _statement(f":s :p {text}", Origin("term", text, 1, 1, len(text)))
     return triple.object
 
 
 def show(time: int, fact: Fact | Quad | Solution | Boolean | Evaluated) -> str:
-    """A line of `timed` for a fact or a solution."""
+    """Returns a fact or a solution as a line of `timed`."""
     return f"{'always' if time == ALWAYS else time} {show_fact(fact)}"
 
 
 def show_fact(fact: Fact | Quad | Solution | Boolean | Evaluated) -> str:
-    """A fact or a solution as in a line of `timed`; an atom, which Turtle cannot say, as ``relation(arguments)``."""
+    """Returns a fact or a solution without its time, as in a line of `timed`.
+
+    An atom, which Turtle cannot express, is ``relation(arguments)``.
+    """
     if isinstance(fact, Solution):
         pairs = zip(fact.names, fact.values, strict=True)
         return " ".join(f"?{name}={'' if value is None else _short(value)}" for name, value in pairs)

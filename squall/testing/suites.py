@@ -56,9 +56,9 @@ from squall.testing.streams import static, stream, term, timed
 
 class _Suite:
     max_examples: ClassVar[int] = 60
-    """How many programs hypothesis draws for each law."""
+    """The number of programs that hypothesis draws for each law."""
     shrink: ClassVar[bool] = True
-    """Whether hypothesis shrinks a program that breaks a law; that takes many runs."""
+    """Whether hypothesis shrinks a program that breaks a law, which takes many runs."""
 
     def for_all(self, law: Callable[..., None], **strategies: st.SearchStrategy[Any]) -> None:
         """Runs a law on examples that hypothesis draws."""
@@ -69,7 +69,12 @@ class _Suite:
 
 
 class LexerSuite(_Suite):
-    """Tests a lexer. `good`: texts of the language; `bad`: wrong texts, each with the line of its first error."""
+    """Tests of a lexer.
+
+    Attributes:
+        good: Texts of the language.
+        bad: Wrong texts, each with the line of its first error.
+    """
 
     lexer: ClassVar[str]
     good: ClassVar[Sequence[str]]
@@ -108,7 +113,7 @@ class LexerSuite(_Suite):
             assert (first.origin.name, first.origin.line) == ("bad", line)
 
     def test_no_text_breaks_it(self) -> None:
-        """Any text gives a tree or a `SquallError`."""
+        """Checks that any text gives a tree or a `SquallError`."""
 
         def law(text: str) -> None:
             with suppress(SquallError):
@@ -124,7 +129,7 @@ def _pieces(text: str) -> list[str]:
 
 
 class PlannerSuite(_Suite):
-    """Tests a planner."""
+    """Tests of a planner."""
 
     planner: ClassVar[str | Planner]
 
@@ -138,7 +143,7 @@ class PlannerSuite(_Suite):
         self.for_all(law, system=systems())
 
     def test_equal_systems_give_equal_plans(self) -> None:
-        """A plan depends neither on origins in the text nor on what was planned before."""
+        """Checks that a plan depends neither on origins in the text nor on earlier plans."""
 
         def law(system: System, other: System) -> None:
             first = self.plan(system)
@@ -182,7 +187,7 @@ class PlannerSuite(_Suite):
 
 
 class BuilderSuite(_Suite):
-    """Tests a builder. If a run is costly to start, lower `max_examples`."""
+    """Tests of a builder. If a run is costly to start, lower `max_examples`."""
 
     builder: ClassVar[str | Builder]
     max_examples: ClassVar[int] = 40

@@ -69,7 +69,7 @@ from squall.builders.distributed.io.records import (
 )
 from squall.builders.distributed.plan.stages import Stage
 from squall.builders.runtime.report_times import ReportSchedule
-from squall.builders.runtime.state import COMPACTION_INTERVAL_BATCHES
+from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.contracts import Output
 from squall.plan.operators import DerivedStream
 from squall.rdf import ALWAYS, FOREVER
@@ -126,6 +126,7 @@ class MicroBatches:
         max_single_task_bytes: one task processes a batch of at most so many bytes from its sources to its outputs (-1:
             never).
         max_single_task_state_rows: this also needs a state of at most so many rows, or of `max_single_task_rows`.
+        compaction_interval: after how many batches the whole state is written again.
 
     Attributes:
         committed_count: the number of committed batches.
@@ -144,6 +145,7 @@ class MicroBatches:
         max_cached_rows: int,
         max_single_task_bytes: int = -1,
         max_single_task_state_rows: int = 0,
+        compaction_interval: int = DEFAULT_TUNING.compaction_interval,
     ) -> None:
         self.engine = engine
         self.store = store
@@ -151,6 +153,7 @@ class MicroBatches:
         self.max_single_task_rows = max_single_task_rows
         self.max_single_task_bytes = max_single_task_bytes if max_single_task_rows > 0 else -1
         self.max_single_task_state_rows = max(max_single_task_rows, max_single_task_state_rows)
+        self.compaction_interval = compaction_interval
         plan = program.plan
         router = program.router()
         self.numbers = numbers = router.numbers
@@ -333,7 +336,7 @@ class MicroBatches:
                 self.store.delete(*folder, kind)
         self.store.delete(*self._output_folder())
         self.committed_count += 1
-        if self.committed_count - 1 - self.base_number >= COMPACTION_INTERVAL_BATCHES:
+        if self.committed_count - 1 - self.base_number >= self.compaction_interval:
             self._compact()
 
     def _report_times_of(self, numbers: Collection[int]) -> ReportTimes:

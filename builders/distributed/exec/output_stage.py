@@ -28,7 +28,7 @@ from squall.builders.distributed.exec.worker import (
 )
 from squall.builders.distributed.io.records import ROW, OutputBatch, Record, RowBatch, WorkerOutput, WorkerStep
 from squall.builders.distributed.plan.stages import Stage
-from squall.builders.runtime.operators import output_operator
+from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
 from squall.builders.runtime.serde import pack_outputs, unpack_output, unpack_outputs
 from squall.builders.runtime.state import live_deltas
@@ -162,7 +162,7 @@ def _run_output(
 def _outputs_of(operator: SinkOperator, now: int, instants: Sequence[int]) -> Sequence[tuple[str, Output]]:
     """Returns the outputs of a sink node up to a time, each with its position."""
     if isinstance(operator, OutputOperator) and operator.instants is not None:
-        return operator.with_places(now, instants)
+        return operator.flush_ranked(now, instants)
     return list(zip(repeat(""), operator.flush(now, instants)))
 
 
@@ -171,7 +171,7 @@ def _sink_operators(program: PhysicalPlan) -> dict[int, SinkOperator]:
     the driver says that it is complete."""
     numbers = program.router().numbers
     return {
-        numbers[node.id]: output_operator(
+        numbers[node.id]: make_output_operator(
             node, replace(op, queries=(), report=CLOSE if reports_on_change(op) else op.report), program.plan
         )
         for node, op in program.plan.sinks
@@ -193,7 +193,7 @@ def _changes(
     state_deltas = state.entries(state.versions, partition)
     for node, op in changing_sinks:
         number = numbers[node.id]
-        operator = output_operator(node, op, program.plan)
+        operator = make_output_operator(node, op, program.plan)
         assert isinstance(operator, OutputOperator)
         operator.restore(0, state_deltas.get((number, 0), []))
         last = report_times.last.get(number, ALWAYS - 1)

@@ -152,8 +152,8 @@ class ReportTimes:
     @staticmethod
     def upto(instants_by_node: Mapping[int, ReportSchedule], now: int) -> ReportTimes:
         """Returns the instants up to `now` (integer ms) that have not been returned yet, and advances past them."""
-        last = {number: instants.passed for number, instants in instants_by_node.items()}
-        return ReportTimes(last, {number: tuple(instants.upto(now)) for number, instants in instants_by_node.items()})
+        last = {number: instants.reported_until for number, instants in instants_by_node.items()}
+        return ReportTimes(last, {number: tuple(instants.pop_until(now)) for number, instants in instants_by_node.items()})
 
     def reported(self, plan: Plan, changed_queries: Collection[tuple[int, int]]) -> ReportTimes:
         """Returns only the instants with an output. changed_queries: (number of the sink node, instant) where an answer
@@ -175,6 +175,6 @@ def add_evaluation_times(instants_by_node: Mapping[int, ReportSchedule], rows: I
         stream, graph = map(str, unpack(place))
         for instants in instants_by_node.values():
             if stream == HEARTBEAT:
-                instants.go_on(time)
+                instants.advance_time(time)
             else:
                 instants.add([Event(time, (), stream, graph=graph)])

@@ -35,8 +35,8 @@ from squall.builders.distributed.plan.partitioning import (
 from squall.builders.distributed.plan.skew import SkewedKeys
 from squall.builders.distributed.plan.stages import Stage, fused_joins_of, fused_output_stage, partitionings_of
 from squall.builders.runtime.multiway_join import FusedJoin
-from squall.builders.runtime.operators import output_operator
-from squall.builders.runtime.operators.event_time import EventTimeOperator, combiner, sieve
+from squall.builders.runtime.operators import make_output_operator
+from squall.builders.runtime.operators.event_time import EventTimeOperator, combiner, partial_top_k
 from squall.builders.runtime.zset import UNIT, Delta
 from squall.model.windows import EmptyWindow, Landmark, SlidingWindow
 from squall.plan import Node, Plan
@@ -113,7 +113,7 @@ class PhysicalPlan:
     def needs_complete_instants(self) -> bool:
         """Whether an instant can be processed only when it is complete: a node looks at all of it, or rows that arrive
         now may begin to hold later."""
-        output_operators = (output_operator(node, op, self.plan) for node, op in self.plan.sinks)
+        output_operators = (make_output_operator(node, op, self.plan) for node, op in self.plan.sinks)
         windows = (window for node in self.plan.nodes for window in windows_of(node.op))
         at_once = all(
             isinstance(window, Landmark | EmptyWindow) or (isinstance(window, SlidingWindow) and not window.delay)
@@ -281,7 +281,7 @@ def _pre_aggregation(plan: Plan, node: Node) -> Callable[[Iterable[Delta]], list
         case Group():
             return combiner(node.op)
         case Slice() if node.inputs[0].node not in plan.retractable:
-            return sieve(node.op)
+            return partial_top_k(node.op)
     return None
 
 

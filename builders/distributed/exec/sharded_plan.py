@@ -43,10 +43,11 @@ from squall.builders.distributed.io.records import (
 )
 from squall.builders.distributed.plan.shardability import shard_of, why_not_shardable
 from squall.builders.local.event_loop import Running
-from squall.builders.runtime.operators.scan import emits_snapshots, wanted
+from squall.builders.runtime.operators.scan import emits_snapshots, predicates_used
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.serde import pack_output, unpack_outputs
-from squall.builders.runtime.state import COMPACTION_INTERVAL_BATCHES, StateChangelog
+from squall.builders.runtime.state import StateChangelog
+from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.plan import Plan
@@ -89,6 +90,7 @@ class Shards:
         max_update_steps: how often updates may act without an event in between.
         max_cached_rows: the most rows of state that a worker caches from one batch to the next.
         max_single_task_bytes: the tasks read a batch of at most so many bytes themselves (-1: none).
+        compaction_interval: after how many batches the tasks write the whole state again.
 
     Attributes:
         committed_count: the number of committed batches.
@@ -102,12 +104,14 @@ class Shards:
         max_update_steps: int,
         max_cached_rows: int = 0,
         max_single_task_bytes: int = -1,
+        compaction_interval: int = DEFAULT_TUNING.compaction_interval,
     ) -> None:
         self.engine = engine
         self.store = store
         self.program = program
         self.max_update_steps = max_update_steps
         self.max_single_task_bytes = max_single_task_bytes
+        self.compaction_interval = compaction_interval
         self.committed_count = len(store.numbers("commits"))
         last_commit = store.read("commits", f"{self.committed_count - 1}.json")
         self.progress = Progress(**last_commit) if last_commit else Progress(shares=self._shard_count())
@@ -203,7 +207,7 @@ class Shards:
         """Runs the tasks. unread: the input of each, by number of the shard."""
         base = (
             self.committed_count
-            if self.committed_count - self.progress.base >= COMPACTION_INTERVAL_BATCHES
+            if self.committed_count - self.progress.base >= self.compaction_interval
             else self.progress.base
         )
         steps: list[WorkerStep] = []
@@ -314,7 +318,7 @@ def shard_records(
         steps: how often updates may act without an event in between.
         selection: the shards for which records are made. Dead letters and counts are made for all shards or the first.
     """
-    predicates, is_snapshot = wanted(plan), emits_snapshots(plan)
+    predicates, is_snapshot = predicates_used(plan), emits_snapshots(plan)
     numbers, reports_sources = selection.numbers, selection.own in (None, 0)
     ordered_records_by_shard = {shard: OrderedRecords(shard) for shard in numbers}
     counts: Counter[int] = Counter()
@@ -436,7 +440,7 @@ class ShardTask:
             else:
                 arrived.append(record)
         event_loop, previous_state = self._running()
-        names = list(event_loop.memories)
+        names = list(event_loop.states)
         if event_loop.updating:
             event_loop.updating.expect(times)
         for number, output in enumerate(self._outputs(event_loop, ordered_events(arrived))):
@@ -482,7 +486,7 @@ class ShardTask:
         event_loop, state = Running(self.program.plan, options), StateChangelog()
         for update in event_loop.machine.updates.values():
             update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.share]
-        names = list(event_loop.memories)
+        names = list(event_loop.states)
         state_deltas = self.state.entries(self.state.versions, 0)
         state.entries = {(names[node], slot): deltas for (node, slot), deltas in state_deltas.items()}
         if not self.first:
@@ -497,7 +501,7 @@ class ShardTask:
             yield from event_loop.drain_changelog()
             return
         previous_state.add(event_loop.drain_changelog())
-        previous_state.compact(event_loop.memories, event_loop.passed)
+        previous_state.compact(event_loop.states, event_loop.passed)
         yield from ((id, slot, deltas) for (id, slot), deltas in previous_state.entries.items())
 
     def _outputs(self, event_loop: Running, events: list[Event]) -> Iterator[Output]:

@@ -54,11 +54,11 @@ from squall.builders.runtime.multiway_join import FusedJoin
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import TransitiveClosureOperator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
-from squall.builders.runtime.operators.scan import needed
+from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.scheduler import Address
 from squall.builders.runtime.state import compact_deltas, live_deltas
-from squall.builders.runtime.zset import Delta, fact_row, singly
+from squall.builders.runtime.zset import Delta, fact_row, with_unit_weights
 from squall.plan.node_metrics import PlanMetrics
 from squall.plan.operators import Group, Operator
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Term
@@ -88,7 +88,7 @@ def source_step(program: PhysicalPlan, watermark: int, parse: Parse) -> WorkerSt
 
 def wanted_predicates(program: PhysicalPlan) -> Collection[Term] | None:
     """Returns the predicates of the triples that sources have to pass on (None: all)."""
-    return None if program.measure else needed(program.plan)  # what is measured is all that is read
+    return None if program.measure else predicates_to_read(program.plan)  # what is measured is all that is read
 
 
 def source_records(
@@ -343,7 +343,7 @@ def run_stages(
 def _derived_stream_records(dataflow: _Partition) -> Iterator[Record]:
     """Yields what the driver needs to know of derived streams: until when they matter, and when they brought
     something."""
-    ends = max((op.ends for op in dataflow.driven.values() if isinstance(op, DerivedStreamOperator)), default=ALWAYS)
+    ends = max((op.last_time for op in dataflow.event_time_operators.values() if isinstance(op, DerivedStreamOperator)), default=ALWAYS)
     if ends > ALWAYS:
         yield Record(WATERMARK, 0, 0, 0, 0, "", ALWAYS, ends, 0)
     yield from dataflow.report_records()
@@ -401,22 +401,22 @@ class _Partition(Dataflow):
         self.moves = len(set(bucket_partitions)) > 1 and any(stage.recursive for stage in stages)
         """Whether rows are shuffled inside of these stages."""
         self.instants = []
-        self.memories = {id: memory for id, memory in self.memories.items() if id in self.plan.by_id}
+        self.states = {id: memory for id, memory in self.states.items() if id in self.plan.by_id}
         self.rstream_nodes = rstream_nodes(program.plan)
         """The nodes that output snapshots, here or elsewhere."""
         self.notes: dict[Record, None] = {}
         """What the driver needs to know of streams that are derived here and may decide when a snapshot is
         evaluated."""
         for node in program.plan.nodes:
-            if node.id in self.driven and _outputs_without_input(node.op) and not self._is_here((node.id, 0), ()):
-                del self.driven[node.id]
+            if node.id in self.event_time_operators and _outputs_without_input(node.op) and not self._is_here((node.id, 0), ()):
+                del self.event_time_operators[node.id]
         for id, op in self.operators.items():
             if (
                 isinstance(op, TransitiveClosureOperator)
                 and (id, 0) not in self.router.key_functions
                 and len(set(bucket_partitions)) > 1
             ):
-                op.share(self._is_own)
+                op.restrict_to(self._is_own)
 
     def _is_own(self, node: str) -> bool:
         """Returns whether the closure pairs that begin at a node are here."""
@@ -432,7 +432,7 @@ class _Partition(Dataflow):
 
     def evaluate(self, instants: Mapping[str, Sequence[int]]) -> None:
         """Sets the instants at which derived snapshots are evaluated (integer ms), by the nodes that derive them."""
-        for id, op in self.driven.items():
+        for id, op in self.event_time_operators.items():
             if isinstance(op, DerivedStreamOperator) and op.emitter.instants is not None:
                 op.instants = instants.get(id, ())
 
@@ -445,9 +445,9 @@ class _Partition(Dataflow):
         if not (self.rstream_nodes and isinstance(op, DerivedStreamOperator)):
             super()._advance(id, op, now)
             return
-        triple_counts = op.reader.came
+        triple_counts = op.reader.window_counts
         super()._advance(id, op, now)
-        events = op.events if id in self.heralds else ()
+        events = op.events if id in self.stream_leaders else ()
         self.notes |= dict.fromkeys(stream_activity(event.stream, event.graph, event.time) for event in events)
         self.notes |= dict.fromkeys(
             count_window_evaluations(self.rstream_nodes, op.reader.source, triple_counts, op.events)
@@ -456,7 +456,7 @@ class _Partition(Dataflow):
     def live_deltas(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
         """Yields the changes of the state since the last call that may matter from a time on (integer ms)."""
         for id, slot, deltas in self.drain_changelog():
-            yield (id, slot), live_deltas(deltas, watermark, self.memories[id].key_width(slot))
+            yield (id, slot), live_deltas(deltas, watermark, self.states[id].key_width(slot))
 
     def put(self, address: Address, deltas: Sequence[Delta]) -> None:
         if not self.moves or address in self.router.replicated_inputs or address[0] not in self.operators:
@@ -481,13 +481,13 @@ class _Partition(Dataflow):
             for component in self.plan.components:
                 self.rederive(component)
         self._wake(now)
-        for component in self.busy():
+        for component in self.ready_components():
             if phase == DELETE:
                 self.delete(component)
             else:
                 self.fixpoint(component)
-            if component[0] in self.driven:
-                self._advance(component[0], self.driven[component[0]], now)
+            if component[0] in self.event_time_operators:
+                self._advance(component[0], self.event_time_operators[component[0]], now)
 
 
 class _FusedPartition(_Partition):
@@ -499,17 +499,17 @@ class _FusedPartition(_Partition):
         hosted = {id for stage in stages for id in stage.nodes}
         fused = {id: star for id, star in program.fused_joins.items() if id in hosted}
         super().__init__(program, stages, bucket_partitions, partition, fused)
-        self.came_as = {to: address for address, to in self.moved.items()}
+        self.came_as = {to: address for address, to in self.fused_addresses.items()}
 
     def add_input(self, address: Address, deltas: Sequence[Delta]) -> None:
-        super().add_input(self.moved.get(address, address), deltas)
+        super().add_input(self.fused_addresses.get(address, address), deltas)
 
     def live_deltas(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
         for address, deltas in super().live_deltas(watermark):
             yield self.came_as.get(address, address), deltas
 
     def restore(self, watermark: int, state: Mapping[Address, Sequence[Delta]]) -> None:
-        super().restore(watermark, {self.moved.get(address, address): deltas for address, deltas in state.items()})
+        super().restore(watermark, {self.fused_addresses.get(address, address): deltas for address, deltas in state.items()})
 
 
 class _ProfiledPartition(_Partition, ProfiledDataflow):
@@ -539,7 +539,7 @@ class _ProfiledPartition(_Partition, ProfiledDataflow):
     def _made_anew(self, id: str, state: dict[Address, list[Delta]]) -> list[Delta]:
         """Returns what a join outputs for its rows. They are taken out of the state, and the join keeps them."""
         join = self.operators[id]
-        return [delta for port in (0, 1) for delta in join.apply(port, singly(state.pop((id, port), [])))]
+        return [delta for port in (0, 1) for delta in join.apply(port, with_unit_weights(state.pop((id, port), [])))]
 
 
 # State
@@ -556,7 +556,7 @@ def _compacted(program: PhysicalPlan, watermark: int, row_batches: Iterable[RowB
     for row_batch in row_batches:
         slots.setdefault((row_batch.node, row_batch.port), []).extend(row_batch.entries)
     router = program.router()
-    memories = Dataflow(program.plan).memories
+    memories = Dataflow(program.plan).states
     for (number, slot), deltas in slots.items():
         id = router.ids[number]
         yield from router.state_batches(id, slot, compact_deltas(deltas, watermark, memories[id].key_width(slot)))

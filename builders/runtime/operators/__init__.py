@@ -43,34 +43,36 @@ class Operator(Protocol):
         ...
 
 
-def operator(node: Node, plan: Plan) -> Operator:
+def make_operator(node: Node, plan: Plan) -> Operator:
     """A node of a plan, ready to work."""
     op = node.op
     widths = [plan.widths[edge.node] for edge in node.inputs]
     growing = not any(edge.node in plan.retractable for edge in node.inputs)
     match op:
         case ops.Scan() | ops.Unit() | ops.Union():
-            return StatelessOperator(stateless.same)
+            return StatelessOperator(stateless.identity)
         case ops.Match():
-            return StatelessOperator(stateless.match(op.cells))
+            return StatelessOperator(stateless.match_step(op.cells))
         case ops.Filter() | ops.Extend() if ops.is_time_dependent(op):
             return TimeDependentOperator(op, widths[0])
         case ops.Filter():
-            return StatelessOperator(stateless.test(op))
+            return StatelessOperator(stateless.filter_step(op))
         case ops.Extend():
-            return StatelessOperator(stateless.extend(op))
+            return StatelessOperator(stateless.extend_step(op))
         case ops.TableFunction():
-            return StatelessOperator(stateless.apply(op))
+            return StatelessOperator(stateless.table_function_step(op))
         case ops.Project():
-            return StatelessOperator(stateless.project(op, widths[0]))
+            return StatelessOperator(stateless.project_step(op, widths[0]))
         case ops.ConstantFilter():
-            return StatelessOperator(stateless.where(op))
+            return StatelessOperator(stateless.constant_filter_step(op))
         case ops.Construct(template=template, rules=rules):
-            return StatelessOperator(stateless.emit(template, rules, widths[0], plan.unbound[node.inputs[0].node]))
+            return StatelessOperator(
+                stateless.construct_step(template, rules, widths[0], plan.unbound[node.inputs[0].node])
+            )
         case ops.Update():
             return UpdateOperator(op)
         case ops.Select():
-            return StatelessOperator(stateless.answer(op, widths[0], _emits_snapshots(node, plan)))
+            return StatelessOperator(stateless.select_step(op, widths[0], _emits_snapshots(node, plan)))
         case ops.Join():
             return JoinOperator(op, (widths[0], widths[1]), growing)
         case ops.LeftJoin():
@@ -88,29 +90,29 @@ def operator(node: Node, plan: Plan) -> Operator:
         case ops.DerivedStream():
             return DerivedStreamOperator(op, plan.deletes)
         case ops.Sink():
-            return output_operator(node, op, plan)
+            return make_output_operator(node, op, plan)
 
 
 def _emits_snapshots(answer: Node, plan: Plan) -> bool:
     """Whether all solutions of a query are handed on at an instant."""
-    ends = (plan.by_id[id].op for id, _ in plan.consumers[answer.id])
-    return any(isinstance(op, ops.Sink) and op.output == "rstream" for op in ends)
+    has_expiring_windows = (plan.by_id[id].op for id, _ in plan.consumers[answer.id])
+    return any(isinstance(op, ops.Sink) and op.output == "rstream" for op in has_expiring_windows)
 
 
-def output_operator(node: Node, op: ops.Sink, plan: Plan) -> OutputOperator | AppendOnlyOutput:
+def make_output_operator(node: Node, op: ops.Sink, plan: Plan) -> OutputOperator | AppendOnlyOutput:
     """An operation node of a plan, ready to work."""
     solutions = any(isinstance(plan.by_id[edge.node].op, ops.Select) for edge in node.inputs)
     if op.output != "istream" or node.id in plan.retractable or solutions or op.report.policy == "periodic":
         return OutputOperator(op)
-    return AppendOnlyOutput(op, remembers=op.distinct or ends(plan))
+    return AppendOnlyOutput(op, remembers=op.distinct or has_expiring_windows(plan))
 
 
-def remembers(plan: Plan) -> bool:
+def output_tracks_facts(plan: Plan) -> bool:
     """Whether the operation node of a plan that has one has to know what it has handed on before."""
-    return output_operator(*plan.sink, plan).remembers
+    return make_output_operator(*plan.sink, plan).remembers
 
 
-def ends(plan: Plan) -> bool:
+def has_expiring_windows(plan: Plan) -> bool:
     """Whether what is read of a stream may be valid for a limited time."""
     windows = (window for node in plan.nodes for window in ops.windows_of(node.op))
     return any(not isinstance(window, Landmark) for window in windows)

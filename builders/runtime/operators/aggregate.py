@@ -29,9 +29,9 @@ INTEGER, DECIMAL, FLOAT, DOUBLE = range(4)
 
 T = TypeVar("T", str, str | None)
 
-_FINEST = 2**1074
+_FLOAT_UNITS = 2**1074
 """All finite floats and doubles are multiples of 1 / this."""
-_SWEPT = 16
+_MAX_STALE_KEYS = 16
 """So many values that are gone may always stay in a heap."""
 
 
@@ -49,10 +49,10 @@ class Accumulator:
         Changes add up in any order. On average a change costs O(log n) at most, n the number of values kept.
         """
         self.members += weight
-        self.take(value, weight)
+        self.apply(value, weight)
 
-    def take(self, value: str | None, weight: int) -> None:
-        """What `add` does beyond counting members."""
+    def apply(self, value: str | None, weight: int) -> None:
+        """What `add` does non_finite counting members."""
         raise NotImplementedError
 
     def value(self) -> Term | None:
@@ -75,17 +75,17 @@ def accumulator(aggregate: Aggregate) -> Accumulator:
         case "count" if aggregate.expression is None and not distinct:
             return _CountAll()
         case "count" if aggregate.expression is not None:
-            return _Once(_Count()) if distinct else _Count()
+            return _DistinctValues(_Count()) if distinct else _Count()
         case "sum":
-            return _Once(_Sum()) if distinct else _Sum()
+            return _DistinctValues(_Sum()) if distinct else _Sum()
         case "avg":
-            return _Once(_Average()) if distinct else _Average()
+            return _DistinctValues(_Average()) if distinct else _Average()
         case "sample":
-            return _First(tuple)
+            return _FirstValue(tuple)
         case "min":
             return _Extreme(tuple)
         case "max":
-            return _Extreme(_Falling)
+            return _Extreme(_Descending)
         case "group_concat":
             return _Concatenation(aggregate.separator, distinct)
     raise BuilderError(f"there is no aggregate like `{aggregate}`")
@@ -96,7 +96,7 @@ class _CountAll(Accumulator):
 
     __slots__ = ()
 
-    def take(self, value: str | None, weight: int) -> None:
+    def apply(self, value: str | None, weight: int) -> None:
         pass
 
     def value(self) -> Term:
@@ -112,7 +112,7 @@ class _Count(Accumulator):
         super().__init__()
         self.present = 0
 
-    def take(self, value: str | None, weight: int) -> None:
+    def apply(self, value: str | None, weight: int) -> None:
         if value is not None:
             self.present += weight
 
@@ -120,7 +120,7 @@ class _Count(Accumulator):
         return values.integer(self.present)
 
 
-class _Once(Accumulator):
+class _DistinctValues(Accumulator):
     """Another aggregate, to which each term counts once."""
 
     __slots__ = ("counts", "of")
@@ -130,8 +130,8 @@ class _Once(Accumulator):
         self.of = of
         self.counts: dict[str | None, int] = {}
 
-    def take(self, value: str | None, weight: int) -> None:
-        step = _step(self.counts, value, weight)
+    def apply(self, value: str | None, weight: int) -> None:
+        step = _transition(self.counts, value, weight)
         if step:
             self.of.add(value, step)
 
@@ -139,7 +139,7 @@ class _Once(Accumulator):
         return self.of.value()
 
 
-def _step(counts: dict[T, int], value: T, weight: int) -> int:
+def _transition(counts: dict[T, int], value: T, weight: int) -> int:
     """Counts a value; 1 if it begins to be there by that, -1 if it ends, 0 otherwise."""
     old = counts.get(value, 0)
     new = old + weight
@@ -153,19 +153,19 @@ def _step(counts: dict[T, int], value: T, weight: int) -> int:
 class _Sum(Accumulator):
     """The exact sum of numbers; none while there is anything else.
 
-    totals: of what is finite, by type, in the units of `_amount`. beyond: how often there is an INF, -INF or NaN.
+    totals: of what is finite, by type, in the units of `_amount`. non_finite: how often there is an INF, -INF or NaN.
     """
 
-    __slots__ = ("beyond", "errors", "kinds", "totals")
+    __slots__ = ("errors", "kinds", "non_finite", "totals")
 
     def __init__(self) -> None:
         super().__init__()
         self.errors = 0
         self.kinds = [0, 0, 0, 0]
         self.totals: list[int | Fraction] = [0, 0, 0, 0]
-        self.beyond: Counter[str] = Counter()
+        self.non_finite: Counter[str] = Counter()
 
-    def take(self, value: str | None, weight: int) -> None:
+    def apply(self, value: str | None, weight: int) -> None:
         typed_amount = None if value is None else _amount(value)
         if typed_amount is None:
             self.errors += weight
@@ -173,7 +173,7 @@ class _Sum(Accumulator):
         kind, amount = typed_amount
         self.kinds[kind] += weight
         if isinstance(amount, str):
-            self.beyond[amount] += weight
+            self.non_finite[amount] += weight
         else:
             self.totals[kind] += amount * weight
 
@@ -184,12 +184,12 @@ class _Sum(Accumulator):
         return max((kind for kind in range(4) if self.kinds[kind]), default=INTEGER)
 
     def _total(self) -> Fraction | float:
-        beyond = [float(name) for name, count in self.beyond.items() if count]
-        if beyond:
-            return sum(beyond)
+        non_finite = [float(name) for name, count in self.non_finite.items() if count]
+        if non_finite:
+            return sum(non_finite)
         integers, decimals, floats, doubles = self.totals
         exact = Fraction(decimals + integers)
-        return exact + Fraction(floats + doubles, _FINEST) if floats or doubles else exact
+        return exact + Fraction(floats + doubles, _FLOAT_UNITS) if floats or doubles else exact
 
 
 class _Average(_Sum):
@@ -207,7 +207,7 @@ class _Average(_Sum):
 def _amount(term: str) -> tuple[int, int | Fraction | str] | None:
     """The type and amount of a number, None of anything else.
 
-    Floats and doubles are told in units of 1 / `_FINEST`, because integers add up faster than fractions; if they are
+    Floats and doubles are told in units of 1 / `_FLOAT_UNITS`, because integers add up faster than fractions; if they are
     not finite, by name.
     """
     numeric = values.number(Term(term))
@@ -218,7 +218,7 @@ def _amount(term: str) -> tuple[int, int | Fraction | str] | None:
         if not math.isfinite(numeric.value):
             return kind, str(numeric.value)
         numerator, denominator = numeric.value.as_integer_ratio()
-        return kind, numerator * (_FINEST // denominator)
+        return kind, numerator * (_FLOAT_UNITS // denominator)
     return (INTEGER, numeric.value) if isinstance(numeric.value, int) else (DECIMAL, Fraction(numeric.value))
 
 
@@ -241,36 +241,36 @@ def _double(value: Fraction | float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-class _Falling(tuple[Any, ...]):
-    """A sort key turned round."""
+class _Descending(tuple[Any, ...]):
+    """A sort key key_order round."""
 
     __slots__ = ()
     __lt__ = tuple.__gt__
 
 
-class _First(Accumulator):
+class _FirstValue(Accumulator):
     """The first value in an order of keys.
 
     heap: keys of all values that are there, and of some that no longer are: these go when they come to the top, or when
     there are more of them than of others, so that forgetting costs a constant on average.
     """
 
-    __slots__ = ("counts", "heap", "turned")
+    __slots__ = ("counts", "heap", "key_order")
 
-    def __init__(self, turned: Callable[[Key], Key]) -> None:
+    def __init__(self, key_order: Callable[[Key], Key]) -> None:
         super().__init__()
-        self.turned = turned
+        self.key_order = key_order
         self.counts: dict[str, int] = {}
         self.heap: list[Key] = []
 
-    def take(self, value: str | None, weight: int) -> None:
+    def apply(self, value: str | None, weight: int) -> None:
         if value is None:
             return
-        step = _step(self.counts, value, weight)
+        step = _transition(self.counts, value, weight)
         if step > 0:
-            heappush(self.heap, self.turned(key(value)))
-        elif len(self.heap) > 2 * len(self.counts) + _SWEPT:
-            self.heap = [self.turned(key(stored_value)) for stored_value, count in self.counts.items() if count > 0]
+            heappush(self.heap, self.key_order(key(value)))
+        elif len(self.heap) > 2 * len(self.counts) + _MAX_STALE_KEYS:
+            self.heap = [self.key_order(key(stored_value)) for stored_value, count in self.counts.items() if count > 0]
             heapify(self.heap)
 
     def value(self) -> Term | None:
@@ -280,20 +280,20 @@ class _First(Accumulator):
         return Term(heap[0][-1]) if heap else None
 
 
-class _Extreme(_First):
+class _Extreme(_FirstValue):
     """The first value in an order of keys; none while there is an error."""
 
     __slots__ = ("errors",)
 
-    def __init__(self, turned: Callable[[Key], Key]) -> None:
-        super().__init__(turned)
+    def __init__(self, key_order: Callable[[Key], Key]) -> None:
+        super().__init__(key_order)
         self.errors = 0
 
-    def take(self, value: str | None, weight: int) -> None:
+    def apply(self, value: str | None, weight: int) -> None:
         if value is None:
             self.errors += weight
         else:
-            super().take(value, weight)
+            super().apply(value, weight)
 
     def value(self) -> Term | None:
         return None if self.errors else super().value()
@@ -311,11 +311,11 @@ class _Concatenation(Accumulator):
         self.errors = 0
         self.counts: dict[str, int] = {}
 
-    def take(self, value: str | None, weight: int) -> None:
+    def apply(self, value: str | None, weight: int) -> None:
         if value is None or is_blank(value):
             self.errors += weight
         else:
-            _step(self.counts, value, weight)
+            _transition(self.counts, value, weight)
 
     def value(self) -> Term | None:
         if self.errors:

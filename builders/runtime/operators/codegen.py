@@ -21,7 +21,7 @@ COMPILED: dict[str, CodeType] = {}
 Names = dict[str, Any]
 
 
-def compiled(body: str, names: Names) -> Callable[..., Any]:
+def compile_source(body: str, names: Names) -> Callable[..., Any]:
     """The function ``run`` that the source defines, with these names known to it."""
     code = COMPILED.get(body)
     if code is None:
@@ -32,7 +32,7 @@ def compiled(body: str, names: Names) -> Callable[..., Any]:
     return function
 
 
-def computed(body: str, expressions: Sequence[Expression], row: str, time: str) -> Callable[..., Any]:
+def compile_expressions(body: str, expressions: Sequence[Expression], row: str, time: str) -> Callable[..., Any]:
     """The function ``run`` of a source in which ``{0}``, ``{1}``, ... stand for expressions of a row.
 
     Functions are called as they are. Where one fails, the work is done again with calls that say which it was, and of
@@ -40,8 +40,8 @@ def computed(body: str, expressions: Sequence[Expression], row: str, time: str) 
     """
     quick: Names = {}
     careful: Names = {}
-    fast = compiled(body.format(*(expression(value, row, time, quick) for value in expressions)), quick)
-    guarded = [expression(value, row, time, careful, careful=True) for value in expressions]
+    fast = compile_source(body.format(*(expression_source(value, row, time, quick) for value in expressions)), quick)
+    guarded = [expression_source(value, row, time, careful, careful=True) for value in expressions]
 
     def run(*arguments: Any) -> Any:
         try:
@@ -49,25 +49,25 @@ def computed(body: str, expressions: Sequence[Expression], row: str, time: str) 
         except SquallError:
             raise
         except Exception:
-            compiled(body.format(*guarded), careful)(*arguments)
+            compile_source(body.format(*guarded), careful)(*arguments)
             raise
 
     return run
 
 
-def computed_at_once(body: str, expressions: Sequence[Expression], row: str, time: str) -> Callable[..., Any]:
+def compile_vectorized(body: str, expressions: Sequence[Expression], row: str, time: str) -> Callable[..., Any]:
     """The same for a source that goes over the rows of ``run(entries)``: functions that are vectorised are called
     before, once for each of their calls of all rows, those inside of others first."""
     if not any(map(_is_vectorised, expressions)):
-        return computed(body, expressions, row, time)
+        return compile_expressions(body, expressions, row, time)
     names: Names = {}
     calls: list[_Calls] = []
-    sources = [expression(value, row, time, names, calls=calls) for value in expressions]
+    sources = [expression_source(value, row, time, names, calls=calls) for value in expressions]
     gathering = [
-        compiled(f"def run(entries):\n return dict.fromkeys({call.arguments} for {row} in entries)", names)
+        compile_source(f"def run(entries):\n return dict.fromkeys({call.arguments} for {row} in entries)", names)
         for call in calls
     ]
-    fast = compiled(body.format(*sources), names)
+    fast = compile_source(body.format(*sources), names)
 
     def run(entries: Sequence[Any]) -> Any:
         try:
@@ -104,17 +104,17 @@ def column_names(letter: str, count: int) -> list[str]:
     return [f"{letter}{number}" for number in range(count)]
 
 
-def entry(columns: Sequence[str], start: str = "s", end: str = "e", weight: str = "w") -> str:
+def delta_source(columns: Sequence[str], start: str = "s", end: str = "e", weight: str = "w") -> str:
     """The text of an entry."""
     return f"({', '.join([*columns, start, end, weight])})"
 
 
-def bare(columns: Sequence[str]) -> str:
+def row_source(columns: Sequence[str]) -> str:
     """The text of a row without its validity."""
     return f"({''.join(f'{column}, ' for column in columns)})"
 
 
-def expression(
+def expression_source(
     value: Expression, row: str, time: str, names: Names, careful: bool = False, calls: list[_Calls] | None = None
 ) -> str:
     """The source that computes an expression of a row (a sequence by the name `row`) at a time; None is unbound.
@@ -125,7 +125,7 @@ def expression(
             return f"{row}[{index}]"
         case Invoke(function=iri, arguments=arguments):
             function = functions.lookup(iri)
-            arguments_code = [expression(argument, row, time, names, careful, calls) for argument in arguments]
+            arguments_code = [expression_source(argument, row, time, names, careful, calls) for argument in arguments]
             if calls is not None and function.vector is not None:
                 calls.append(_Calls(function, f"({', '.join(arguments_code)},)", {}))
                 return f"{_named('c', calls[-1].results, names)}[{calls[-1].arguments}]"

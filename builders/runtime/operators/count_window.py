@@ -16,9 +16,9 @@ class _WindowFact(NamedTuple):
     """A fact, when it came and in which named graph, and whether it has not been removed."""
 
     fact: Fact
-    came: int
+    arrival: int
     graph: str
-    stays: bool
+    is_valid: bool
 
 
 class CountWindowContent:
@@ -26,81 +26,87 @@ class CountWindowContent:
     in a named graph or none, over an interval, so many times more or less."""
 
     def __init__(
-        self, window: CountWindow, entries: Callable[[Fact, int, str, tuple[int, int], int], Iterator[Delta]]
+        self, window: CountWindow, deltas_of: Callable[[Fact, int, str, tuple[int, int], int], Iterator[Delta]]
     ) -> None:
         self.window = window
-        self.entries = entries
+        self.deltas_of = deltas_of
         self.facts: deque[_WindowFact] = deque()
         """The content, oldest first."""
-        self.fresh: deque[int] = deque()
+        self.new_starts: deque[int] = deque()
         """Since when the last ones of it are there, of which no entries have been made yet: until when they are may be
         known by then."""
-        self.waiting: list[_WindowFact] = []
+        self.pending: list[_WindowFact] = []
         """What has come since the content changed."""
-        self.came = 0
+        self.fact_count = 0
         """How many have come."""
 
-    def come(self, fact: Fact, time: int, graph: str = "") -> Iterator[Delta]:
+    def add(self, fact: Fact, time: int, graph: str = "") -> Iterator[Delta]:
         """A fact has come: the entries of those that leave."""
-        self.came += 1
-        self.waiting.append(_WindowFact(fact, time, graph, True))
-        if len(self.waiting) < self.window.step:
+        self.fact_count += 1
+        self.pending.append(_WindowFact(fact, time, graph, True))
+        if len(self.pending) < self.window.step:
             return
-        new, self.waiting = self.waiting[-self.window.size :], []
+        new, self.pending = self.pending[-self.window.size :], []
         while len(self.facts) > self.window.size - len(new):
             oldest = self.facts.popleft()
-            since = self.fresh.popleft() if len(self.fresh) > len(self.facts) else None
-            yield from self._ended(oldest, since, time)
+            since = self.new_starts.popleft() if len(self.new_starts) > len(self.facts) else None
+            yield from self._end(oldest, since, time)
         self.facts += new
-        self.fresh += [time] * len(new)
+        self.new_starts += [time] * len(new)
 
-    def stay(self) -> Iterator[Delta]:
+    def drain_new(self) -> Iterator[Delta]:
         """The entries of all that has come into the content since this was asked last, and is there still."""
-        since, self.fresh = self.fresh, deque()
+        since, self.new_starts = self.new_starts, deque()
         last = list(islice(reversed(self.facts), len(since)))
         for triple, start in zip(reversed(last), since, strict=True):
-            if triple.stays:
-                yield from self.entries(triple.fact, triple.came, triple.graph, (start, FOREVER), 1)
+            if triple.is_valid:
+                yield from self.deltas_of(triple.fact, triple.arrival, triple.graph, (start, FOREVER), 1)
 
-    def _ended(self, triple: _WindowFact, since: int | None, time: int) -> Iterator[Delta]:
+    def _end(self, triple: _WindowFact, since: int | None, time: int) -> Iterator[Delta]:
         """A fact ends that is in the content. since: when that began, if no entries of it have been made."""
-        if triple.stays and since is None:
-            yield from self.entries(triple.fact, triple.came, triple.graph, (time, FOREVER), -1)
-        elif triple.stays and since is not None and since < time:
-            yield from self.entries(triple.fact, triple.came, triple.graph, (since, time), 1)
+        if triple.is_valid and since is None:
+            yield from self.deltas_of(triple.fact, triple.arrival, triple.graph, (time, FOREVER), -1)
+        elif triple.is_valid and since is not None and since < time:
+            yield from self.deltas_of(triple.fact, triple.arrival, triple.graph, (since, time), 1)
 
     def remove(self, fact: Fact, time: int, is_meant: Callable[[str], bool]) -> Iterator[Delta]:
         """What came of a fact before this time ends now, if its graph is meant; it goes on counting among the last so
         many."""
 
         def ends(triple: _WindowFact) -> bool:
-            return triple.fact == fact and triple.stays and triple.came < time and is_meant(triple.graph)
+            return triple.fact == fact and triple.is_valid and triple.arrival < time and is_meant(triple.graph)
 
-        reported_count = len(self.facts) - len(self.fresh)
+        reported_count = len(self.facts) - len(self.new_starts)
         for place, triple in enumerate(self.facts):
             if ends(triple):
-                yield from self._ended(
-                    triple, self.fresh[place - reported_count] if place >= reported_count else None, time
+                yield from self._end(
+                    triple, self.new_starts[place - reported_count] if place >= reported_count else None, time
                 )
-                self.facts[place] = triple._replace(stays=False)
-        self.waiting = [triple._replace(stays=triple.stays and not ends(triple)) for triple in self.waiting]
+                self.facts[place] = triple._replace(is_valid=False)
+        self.pending = [triple._replace(is_valid=triple.is_valid and not ends(triple)) for triple in self.pending]
 
     def rows(self) -> Iterator[Row]:
         """Content and what waits, numbered as it came (`squall.builders.runtime.operators.state.RowSerializable`)."""
-        triples = [*self.facts, *self.waiting]
-        for number, triple in enumerate(triples, self.came - len(triples)):
-            yield (str(number), str(triple.came), triple.graph, "stays" * triple.stays, *fact_row(triple.fact)[:-1])
+        triples = [*self.facts, *self.pending]
+        for number, triple in enumerate(triples, self.fact_count - len(triples)):
+            yield (
+                str(number),
+                str(triple.arrival),
+                triple.graph,
+                "valid" * triple.is_valid,
+                *fact_row(triple.fact)[:-1],
+            )
 
     def load_rows(self, rows: Sequence[Row]) -> None:
         """This is all there is."""
         cells = sorted(([cell or "" for cell in row] for row in rows), key=lambda row: int(row[0]))
         triples = [
-            _WindowFact(cast(Fact, row_fact(fact)), int(arrival), graph, bool(stays))
-            for _, arrival, graph, stays, *fact in cells
+            _WindowFact(cast(Fact, row_fact(fact)), int(arrival), graph, bool(is_valid))
+            for _, arrival, graph, is_valid, *fact in cells
         ]
-        self.came = int(cells[-1][0]) + 1 if cells else 0
-        content = len(triples) - self.came % self.window.step
-        self.facts, self.waiting = deque(triples[:content]), triples[content:]
+        self.fact_count = int(cells[-1][0]) + 1 if cells else 0
+        content = len(triples) - self.fact_count % self.window.step
+        self.facts, self.pending = deque(triples[:content]), triples[content:]
 
     def size(self) -> int:
-        return len(self.facts) + len(self.waiting)
+        return len(self.facts) + len(self.pending)

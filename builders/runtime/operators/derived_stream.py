@@ -15,7 +15,7 @@ from squall.contracts import Output
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Quad, Triple
 
-_READ = 2
+_READER_SLOT = 2
 """The first slot of what is remembered of what was read, behind those of what is told."""
 
 
@@ -35,14 +35,18 @@ class DerivedStreamOperator(EventTimeOperator):
         )
         self.events: list[Event] = []
         """Those that the stream had when time went on last."""
-        self.ends = ALWAYS
+        self.last_time = ALWAYS
         """The latest time at which any of its facts begins to be valid or ends, if it does (integer ms)."""
         self.instants: Sequence[int] | None = None
         """The evaluation instants that are to come (integer ms), if others say at which it is told whole."""
 
     @property
-    def due(self) -> int:
-        return self.emitter.due if self.instants is None else min(self.emitter.changes.due, *self.instants[:1], FOREVER)
+    def next_time(self) -> int:
+        return (
+            self.emitter.next_time
+            if self.instants is None
+            else min(self.emitter.changes.next_time, *self.instants[:1], FOREVER)
+        )
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         return self.emitter.apply(port, entries)
@@ -51,12 +55,12 @@ class DerivedStreamOperator(EventTimeOperator):
         self.events = []
         instants, self.instants = self.instants, None if self.instants is None else ()
         for time, outputs in groupby(self.emitter.flush(now, instants), key=_time):
-            events = sorted({_placed(output) for output in outputs})
+            events = sorted({_graph_and_fact(output) for output in outputs})
             for graph, placed in groupby(events, key=_graph):
                 self.events.append(Event(time, tuple(fact for _, fact in placed), self.stream, graph=graph))
         facts = self.reader.read(self.events)
         deltas = facts.triples + facts.atoms
-        self.ends = max([self.ends, *(time for entry in deltas for time in entry[-3:-1] if time != FOREVER)])
+        self.last_time = max([self.last_time, *(time for entry in deltas for time in entry[-3:-1] if time != FOREVER)])
         return deltas
 
     def remove(self, fact: Fact, time: int, stream: str | None) -> list[Delta]:
@@ -69,16 +73,16 @@ class DerivedStreamOperator(EventTimeOperator):
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
         yield from self.emitter.drain_changelog()
-        yield from ((_READ + slot, entries) for slot, entries in self.reader.drain_changelog())
+        yield from ((_READER_SLOT + slot, entries) for slot, entries in self.reader.drain_changelog())
 
     def resume_at(self, watermark: int) -> None:
         self.emitter.resume_at(watermark)
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        if slot < _READ:
+        if slot < _READER_SLOT:
             self.emitter.restore(slot, entries)
         else:
-            self.reader.restore(slot - _READ, entries)
+            self.reader.restore(slot - _READER_SLOT, entries)
 
     def expire(self, now: int) -> None:
         self.reader.expire(now)
@@ -87,7 +91,7 @@ class DerivedStreamOperator(EventTimeOperator):
         return self.emitter.size() + self.reader.size()
 
 
-def _placed(output: Output) -> tuple[str, Fact]:
+def _graph_and_fact(output: Output) -> tuple[str, Fact]:
     """The fact that an output tells, behind the name of its graph."""
     fact = output.fact
     if isinstance(fact, Quad):

@@ -19,8 +19,8 @@ from squall.builders.runtime.intervals import (
     unended,
     union,
 )
-from squall.builders.runtime.operators.codegen import computed
-from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, Stateful, added
+from squall.builders.runtime.operators.codegen import compile_expressions
+from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, Stateful, sum_weights
 from squall.builders.runtime.operators.transitive_closure import ClosureIndex as Pairs
 from squall.builders.runtime.zset import Delta, Row
 from squall.plan import operators as ops
@@ -38,8 +38,8 @@ class AppendOnlyDistinct(Stateful):
         super().__init__()
         self.by = by
         self.valid: dict[Row, Intervals | int] = {}
-        self.passed = ALWAYS
-        self.limit = MIN_ROWS_TO_SWEEP
+        self.watermark = ALWAYS
+        self.sweep_rows = MIN_ROWS_TO_SWEEP
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         new_deltas: list[Delta] = []
@@ -50,12 +50,12 @@ class AppendOnlyDistinct(Stateful):
                 valid[key] = entry[-3] if entry[-2] == FOREVER else (entry[-3:-1],)
                 new_deltas.append(entry if entry[-1] == 1 else (*entry[:-1], 1))
             elif (validity := valid[key]).__class__ is not int or validity > entry[-3]:
-                new_deltas += self._more(key, entry)
+                new_deltas += self._extend(key, entry)
         if self.log is not None:
             self.note(0, new_deltas)
         return new_deltas
 
-    def _more(self, key: Row, entry: Delta) -> list[Delta]:
+    def _extend(self, key: Row, entry: Delta) -> list[Delta]:
         """What an entry adds to a row that is known."""
         intervals = self._intervals(key)
         start, end = entry[-3:-1]
@@ -69,7 +69,7 @@ class AppendOnlyDistinct(Stateful):
         return ((validity, FOREVER),) if isinstance(validity, int) else validity
 
     def _add(self, key: Row, interval: Interval) -> None:
-        together = union((*unended(self._intervals(key), self.passed), interval))
+        together = union((*unended(self._intervals(key), self.watermark), interval))
         self.valid[key] = together[0][0] if len(together) == 1 and together[0][1] == FOREVER else together
 
     def key_width(self, slot: int) -> int | None:
@@ -81,8 +81,8 @@ class AppendOnlyDistinct(Stateful):
 
     def expire(self, now: int) -> None:
         # What ends at `now` is kept: a row that begins then goes on with it.
-        self.passed = max(self.passed, now)
-        if len(self.valid) < self.limit:
+        self.watermark = max(self.watermark, now)
+        if len(self.valid) < self.sweep_rows:
             return
         valid = self.valid
         expired = [key for key, validity in valid.items() if not isinstance(validity, int) and validity[0][1] < now]
@@ -91,7 +91,7 @@ class AppendOnlyDistinct(Stateful):
                 valid[key] = left
             else:
                 del valid[key]
-        self.limit = max(MIN_ROWS_TO_SWEEP, len(valid) + len(valid) // 2)
+        self.sweep_rows = max(MIN_ROWS_TO_SWEEP, len(valid) + len(valid) // 2)
 
     def size(self) -> int:
         return len(self.valid)
@@ -104,7 +104,7 @@ class TransitiveClosureOperator(Stateful):
         super().__init__()
         self.pairs = Pairs()
 
-    def share(self, is_own: Callable[[str], bool]) -> None:
+    def restrict_to(self, is_own: Callable[[str], bool]) -> None:
         """Leaves to others what nodes lead to that are not its own. Nothing has come yet."""
         self.pairs = Pairs(is_own)
 
@@ -139,13 +139,13 @@ class RetractableDistinct(Stateful):
         super().__init__()
         self.by = by
         self.counts: dict[Row, Steps] = {}
-        self.makers: dict[Row, dict[Row, Steps]] = {}
+        self.rule_counts: dict[Row, dict[Row, Steps]] = {}
         self.valid: dict[Row, Intervals] = {}
-        self.named: dict[Row, dict[int, tuple[Row, int]]] = {}
+        self.emitted_rules: dict[Row, dict[int, tuple[Row, int]]] = {}
         """What rows were told to be made by, by the instant from which on they are valid; and until when."""
-        self.passed = ALWAYS
+        self.watermark = ALWAYS
         """Nothing that is still to come begins before."""
-        self.limit = MIN_ROWS_TO_SWEEP
+        self.sweep_rows = MIN_ROWS_TO_SWEEP
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
@@ -159,7 +159,7 @@ class RetractableDistinct(Stateful):
             start, end, weight = entry[-3:]
             add_step(self.counts.setdefault(key, {}), start, end, weight)
             if name:
-                add_step(self.makers.setdefault(key, {}).setdefault(name, {}), start, end, weight)
+                add_step(self.rule_counts.setdefault(key, {}).setdefault(name, {}), start, end, weight)
             touched[key] = None
         return touched
 
@@ -168,102 +168,102 @@ class RetractableDistinct(Stateful):
         deltas: list[Delta] = []
         for key in keys:
             self._forget(key)
-            new = unended(positive(self.counts.get(key, {})), self.passed)
-            for start, end, sign in changes(unended(self.valid.get(key, ()), self.passed), new):
+            new = unended(positive(self.counts.get(key, {})), self.watermark)
+            for start, end, sign in changes(unended(self.valid.get(key, ()), self.watermark), new):
                 # Where something is taken back in the middle, the row begins anew behind it.
                 deltas.append((*self._row(key, start if sign > 0 else end), start, end, sign))
-            if key in self.makers:
+            if key in self.rule_counts:
                 deltas += self._reemitted(key, new)
             self._set(key, new)
         return deltas
 
     def _forget(self, key: Row) -> None:
         """Forgets how a row became valid in the past: one that comes again and again would keep all of it."""
-        for steps in (self.counts.get(key, {}), *self.makers.get(key, {}).values()):
-            forget(steps, self.passed)
+        for steps in (self.counts.get(key, {}), *self.rule_counts.get(key, {}).values()):
+            forget(steps, self.watermark)
 
     def _row(self, key: Row, instant: int) -> Row:
         """The row with what makes it valid at an instant behind it, if anything does."""
-        return key + self._maker(key, instant) if self.makers.get(key) else key
+        return key + self._rule_at(key, instant) if self.rule_counts.get(key) else key
 
-    def _maker(self, key: Row, instant: int) -> Row:
-        makers = self.makers[key]
-        now = (name for name, steps in makers.items() if _holds(steps, instant))
+    def _rule_at(self, key: Row, instant: int) -> Row:
+        makers = self.rule_counts[key]
+        now = (name for name, steps in makers.items() if _is_valid_at(steps, instant))
         return next(now, next(iter(makers)))
 
     def _reemitted(self, key: Row, valid: Intervals) -> Iterator[Delta]:
         """The row where what it was told to be made by does not make it any more at the instant at which it begins."""
-        names, makers = self.named.get(key, {}), self.makers[key]
+        names, makers = self.emitted_rules.get(key, {}), self.rule_counts[key]
         now: dict[int, tuple[Row, int]] = {}
         for start, end in valid:
-            before = names[start][0] if start in names else self._maker(key, start)
+            before = names[start][0] if start in names else self._rule_at(key, start)
             now[start] = before, end
-            if start >= self.passed and (before not in makers or not _holds(makers[before], start)):
-                after = self._maker(key, start)
+            if start >= self.watermark and (before not in makers or not _is_valid_at(makers[before], start)):
+                after = self._rule_at(key, start)
                 now[start] = after, end
                 yield (*key, *before, start, end, -1)
                 yield (*key, *after, start, end, 1)
-        self._name(key, now)
+        self._set_emitted_rules(key, now)
 
-    def _name(self, key: Row, now: dict[int, tuple[Row, int]]) -> None:
-        before = self.named.pop(key, {})
+    def _set_emitted_rules(self, key: Row, now: dict[int, tuple[Row, int]]) -> None:
+        before = self.emitted_rules.pop(key, {})
         if now:
-            self.named[key] = now
+            self.emitted_rules[key] = now
         if self.log is not None and now != before:
-            self.note(_RULES_SLOT, (delta for delta in _named_deltas(key, before, -1) if delta[-2] >= self.passed))
-            self.note(_RULES_SLOT, _named_deltas(key, now, 1))
+            self.note(_RULES_SLOT, (delta for delta in _rule_deltas(key, before, -1) if delta[-2] >= self.watermark))
+            self.note(_RULES_SLOT, _rule_deltas(key, now, 1))
 
     def _set(self, key: Row, valid: Intervals) -> None:
         if valid:
             self.valid[key] = valid
             return
         self.valid.pop(key, None)
-        self._name(key, {})
+        self._set_emitted_rules(key, {})
         if not self.counts.get(key):
             self.counts.pop(key, None)
-            self.makers.pop(key, None)
+            self.rule_counts.pop(key, None)
 
     def key_width(self, slot: int) -> int | None:
         return self.by
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == _RULES_SLOT:
-            self._restore_names(entries)
+            self._restore_rules(entries)
             return
         for key in self._count(entries):
             self._set(key, positive(self.counts[key]))
 
-    def _restore_names(self, entries: Sequence[Delta]) -> None:
-        for (*row, start, end), count in sorted(added(entries).items(), key=itemgetter(1)):
+    def _restore_rules(self, entries: Sequence[Delta]) -> None:
+        for (*row, start, end), count in sorted(sum_weights(entries).items(), key=itemgetter(1)):
             key, maker = tuple(row[: self.by]), (tuple(row[self.by :]), end)
-            names = self.named.setdefault(key, {})
+            names = self.emitted_rules.setdefault(key, {})
             if count > 0:
                 names[start] = maker
             elif names.get(start) == maker:  # a row that went has no names any more
                 del names[start]
             if not names:
-                del self.named[key]
+                del self.emitted_rules[key]
 
     def expire(self, now: int) -> None:
-        self.passed = max(self.passed, now)
-        if len(self.counts) < self.limit:
+        self.watermark = max(self.watermark, now)
+        if len(self.counts) < self.sweep_rows:
             return
         for key in [key for key, steps in self.counts.items() if not steps or max(steps) < now]:
             del self.counts[key]
-            self.makers.pop(key, None)
+            self.rule_counts.pop(key, None)
             self.valid.pop(key, None)
-            self.named.pop(key, None)
-        self.limit = max(MIN_ROWS_TO_SWEEP, 2 * len(self.counts))
+            self.emitted_rules.pop(key, None)
+        self.sweep_rows = max(MIN_ROWS_TO_SWEEP, 2 * len(self.counts))
 
     def size(self) -> int:
         return len(self.counts)
 
 
-def _named_deltas(key: Row, names: dict[int, tuple[Row, int]], weight: int) -> Iterator[Delta]:
+def _rule_deltas(key: Row, names: dict[int, tuple[Row, int]], weight: int) -> Iterator[Delta]:
     return ((*key, *maker, start, end, weight) for start, (maker, end) in names.items())
 
 
-def _holds(steps: Steps, instant: int) -> bool:
+def _is_valid_at(steps: Steps, instant: int) -> bool:
     return any(start <= instant < end for start, end in positive(steps))
 
 
@@ -278,13 +278,13 @@ class DRedDistinct(RetractableDistinct):
     def __init__(self, by: int) -> None:
         super().__init__(by)
         self.deleting = False
-        self.unsettled: dict[Row, None] = {}
+        self.to_rederive: dict[Row, None] = {}
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         self.note(0, entries)
         keys = self._count(entries)
         if self.deleting:
-            self.unsettled.update(dict.fromkeys(keys))
+            self.to_rederive.update(dict.fromkeys(keys))
         deltas = self._delete(entries) if self.deleting else self._update(keys)
         self.note(1, deltas)
         return deltas
@@ -303,17 +303,17 @@ class DRedDistinct(RetractableDistinct):
 
     def rederive(self) -> list[Delta]:
         """What is valid by its counts but was deleted, or added while deleting, comes in."""
-        unsettled, self.unsettled = self.unsettled, {}
-        deltas = self._update(key for key in unsettled if key in self.counts)
+        to_rederive, self.to_rederive = self.to_rederive, {}
+        deltas = self._update(key for key in to_rederive if key in self.counts)
         self.note(1, deltas)
         return deltas
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == 0:
-            self.unsettled.update(dict.fromkeys(self._count(entries)))
+            self.to_rederive.update(dict.fromkeys(self._count(entries)))
             return
         if slot == _RULES_SLOT:
-            self._restore_names(entries)
+            self._restore_rules(entries)
             return
         steps: dict[Row, Steps] = {}
         for entry in entries:
@@ -327,7 +327,7 @@ class DRedDistinct(RetractableDistinct):
             self.valid[key] = positive(key_steps)
 
 
-_Stretch = tuple[int, int, int, int]
+_Span = tuple[int, int, int, int]
 """(since, start, end, count): a row holds so often over [start, end), and has held since a time."""
 
 
@@ -337,10 +337,10 @@ class TimeDependentOperator(RetractableDistinct):
 
     def __init__(self, op: ops.Filter | ops.Extend, width: int) -> None:
         super().__init__(width)
-        self.compute = computed("def run(x, t):\n return {0}", [op.expression], "x", "t")
+        self.compute = compile_expressions("def run(x, t):\n return {0}", [op.expression], "x", "t")
         self.extends = isinstance(op, ops.Extend)
-        self.keeps = isinstance(op, ops.Extend) and op.keep_unbound
-        self.emitted: dict[Row, tuple[_Stretch, ...]] = {}
+        self.keeps_unbound = isinstance(op, ops.Extend) and op.keep_unbound
+        self.emitted: dict[Row, tuple[_Span, ...]] = {}
         self.begin = ALWAYS
         """The time that the expression takes for that of what always holds (integer ms)."""
 
@@ -348,47 +348,45 @@ class TimeDependentOperator(RetractableDistinct):
         deltas: list[Delta] = []
         for key in keys:
             self._forget(key)
-            old, new = (
-                self._going_on(stretches) for stretches in (self.emitted.get(key, ()), _stretches(self.counts[key]))
-            )
-            deltas += self._rows(key, [stretch for stretch in old if stretch not in new], -1)
-            deltas += self._rows(key, [stretch for stretch in new if stretch not in old], 1)
-            self._tell(key, new)
+            old, new = (self._unexpired(spans) for spans in (self.emitted.get(key, ()), _spans(self.counts[key])))
+            deltas += self._rows(key, [span for span in old if span not in new], -1)
+            deltas += self._rows(key, [span for span in new if span not in old], 1)
+            self._set_emitted(key, new)
         return deltas
 
-    def _going_on(self, stretches: Iterable[_Stretch]) -> tuple[_Stretch, ...]:
-        return tuple(stretch for stretch in stretches if stretch[2] >= self.passed)
+    def _unexpired(self, spans: Iterable[_Span]) -> tuple[_Span, ...]:
+        return tuple(span for span in spans if span[2] >= self.watermark)
 
-    def _tell(self, key: Row, stretches: tuple[_Stretch, ...]) -> None:
+    def _set_emitted(self, key: Row, spans: tuple[_Span, ...]) -> None:
         self._set(key, positive(self.counts[key]))
-        if stretches:
-            self.emitted[key] = stretches
+        if spans:
+            self.emitted[key] = spans
         else:
             self.emitted.pop(key, None)
 
-    def _rows(self, row: Row, stretches: Iterable[_Stretch], sign: int) -> Iterator[Delta]:
-        for since, start, end, count in stretches:
+    def _rows(self, row: Row, spans: Iterable[_Span], sign: int) -> Iterator[Delta]:
+        for since, start, end, count in spans:
             value = self.compute(row, self.begin if since == ALWAYS else since)
             if not self.extends and value:
                 yield (*row, start, end, sign * count)
             elif self.extends and isinstance(value, str):
                 yield (*row, value, start, end, sign * count)
-            elif self.keeps:
+            elif self.keeps_unbound:
                 yield (*row, None, start, end, sign * count)
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         for key in self._count(entries):
-            self._tell(key, tuple(_stretches(self.counts[key])))
+            self._set_emitted(key, tuple(_spans(self.counts[key])))
 
     def expire(self, now: int) -> None:
         size_before = len(self.counts)
         super().expire(now)
         if len(self.counts) < size_before:
-            self.emitted = {key: stretches for key, stretches in self.emitted.items() if key in self.counts}
+            self.emitted = {key: spans for key, spans in self.emitted.items() if key in self.counts}
 
 
-def _stretches(steps: Steps) -> Iterator[_Stretch]:
-    """The stretches over which a row holds equally often, each with the time since which it has held without a gap."""
+def _spans(steps: Steps) -> Iterator[_Span]:
+    """The spans over which a row holds equally often, each with the time since which it has held without a gap."""
     validity = positive(steps)
     for start, end, count in levels(steps):
         if count > 0:

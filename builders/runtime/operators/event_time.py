@@ -14,8 +14,8 @@ from itertools import chain
 from operator import itemgetter
 
 from squall.builders.runtime.operators.aggregate import Accumulator, accumulator
-from squall.builders.runtime.operators.codegen import compiled, computed, computed_at_once
-from squall.builders.runtime.operators.state import Stateful, added
+from squall.builders.runtime.operators.codegen import compile_expressions, compile_source, compile_vectorized
+from squall.builders.runtime.operators.state import Stateful, sum_weights
 from squall.builders.runtime.zset import Delta, Row
 from squall.functions.ordering import descending, sortable, sortable_text
 from squall.plan import operators as ops
@@ -29,39 +29,39 @@ class MultiplicityChanges:
     """When the multiplicities of rows change, in the order of time. passed: all up to this time has been taken."""
 
     def __init__(self) -> None:
-        self.at: dict[int, Change] = {}
+        self.by_time: dict[int, Change] = {}
         self.times: list[int] = []
-        self.passed = ALWAYS - 1
+        self.watermark = ALWAYS - 1
 
     def add(self, row: Row, start: int, end: int, weight: int) -> None:
         """The row is valid over [start, end) `weight` times more. What lies before `passed` is over."""
-        if end > self.passed:
-            self._add(row, max(start, self.passed), weight)
+        if end > self.watermark:
+            self._add(row, max(start, self.watermark), weight)
             if end != FOREVER:
                 self._add(row, end, -weight)
 
     def _add(self, row: Row, time: int, weight: int) -> None:
-        changes = self.at.get(time)
+        changes = self.by_time.get(time)
         if changes is None:
-            changes = self.at[time] = {}
+            changes = self.by_time[time] = {}
             heappush(self.times, time)
         changes[row] = changes.get(row, 0) + weight
 
     @property
-    def due(self) -> int:
+    def next_time(self) -> int:
         """The time of the first change; FOREVER if there is none."""
         return self.times[0] if self.times else FOREVER
 
-    def upto(self, now: int) -> Iterator[tuple[int, Change]]:
+    def pop_until(self, now: int) -> Iterator[tuple[int, Change]]:
         """The changes up to a time, that included, instant by instant."""
         while self.times and self.times[0] <= now:
             time = heappop(self.times)
-            self.passed = max(self.passed, time)
-            yield time, self.at.pop(time)
-        self.passed = max(self.passed, now)
+            self.watermark = max(self.watermark, time)
+            yield time, self.by_time.pop(time)
+        self.watermark = max(self.watermark, now)
 
     def size(self) -> int:
-        return sum(map(len, self.at.values()))
+        return sum(map(len, self.by_time.values()))
 
 
 class EventTimeOperator(Stateful):
@@ -72,9 +72,9 @@ class EventTimeOperator(Stateful):
         self.changes = MultiplicityChanges()
 
     @property
-    def due(self) -> int:
+    def next_time(self) -> int:
         """The next time at which there is something to do."""
-        return self.changes.due
+        return self.changes.next_time
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         self.note(port, entries)
@@ -87,7 +87,7 @@ class EventTimeOperator(Stateful):
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         # What began in the past counts as one change at the time that has passed, which is taken in silence.
         self._count(entries)
-        self.advance(self.changes.passed)
+        self.advance(self.changes.watermark)
 
     def _count(self, entries: Sequence[Delta]) -> None:
         for row, entry in zip(self.rows_of(entries), entries, strict=True):
@@ -106,7 +106,7 @@ class _OpenRows:
     """Rows said to hold, each since when and how often, and what is to be said of them."""
 
     def __init__(self) -> None:
-        self.held: dict[Row, int] = {}
+        self.emitted: dict[Row, int] = {}
         self.fresh: dict[Row, list[tuple[int, int]]] = {}
         """Rows that began to hold and have not been said yet: since when, and how often."""
 
@@ -125,16 +125,16 @@ class _OpenRows:
                 fresh.append((since, count - cancelled))
             weight += cancelled
         if weight:
-            self.held[row] += weight
-            if not self.held[row]:
-                del self.held[row]
+            self.emitted[row] += weight
+            if not self.emitted[row]:
+                del self.emitted[row]
             yield (*row, time, FOREVER, weight)
 
-    def say(self) -> Iterator[Delta]:
+    def flush(self) -> Iterator[Delta]:
         """What has begun to hold and still does."""
         for row, parts in self.fresh.items():
             for since, count in parts:
-                self.held[row] = self.held.get(row, 0) + count
+                self.emitted[row] = self.emitted.get(row, 0) + count
                 yield (*row, since, FOREVER, count)
         self.fresh = {}
 
@@ -145,23 +145,23 @@ class GroupOperator(EventTimeOperator):
     def __init__(self, op: ops.Group) -> None:
         super().__init__()
         cells = [*map(ops.Column, op.keys), *(aggregate.expression for aggregate in op.aggregates)]
-        self.cells_of = computed_at_once(
+        self.cells_of = compile_vectorized(
             f"def run(entries):\n return [{_values(cells)} for x in entries]", cells, *_ROW
         )
         self.combined = combiner(op)
         self.aggregates = op.aggregates
         self.width = len(op.keys)
-        self.always = not op.keys
+        self.is_global = not op.keys
         self.members: dict[Row, int] = {}
         self.groups: dict[Row, list[Accumulator]] = {}
         self.rows: dict[Row, Row] = {}
         """The row of each group."""
         self.open = _OpenRows()
-        if self.always:
-            self.groups[()] = self._made()
+        if self.is_global:
+            self.groups[()] = self._new_accumulators()
             self.changes._add((), ALWAYS, 0)
 
-    def _made(self) -> list[Accumulator]:
+    def _new_accumulators(self) -> list[Accumulator]:
         return [accumulator(aggregate) for aggregate in self.aggregates]
 
     def note(self, slot: int, entries: Iterable[Delta]) -> None:
@@ -174,7 +174,7 @@ class GroupOperator(EventTimeOperator):
 
     def advance(self, now: int) -> list[Delta]:
         deltas: list[Delta] = []
-        for time, change in self.changes.upto(now):
+        for time, change in self.changes.pop_until(now):
             for key in self._take(change):
                 new = self._row(key)
                 old = self.rows.get(key)
@@ -187,7 +187,7 @@ class GroupOperator(EventTimeOperator):
                     self.rows[key] = new
                 else:
                     del self.rows[key]
-        deltas += self.open.say()
+        deltas += self.open.flush()
         return deltas
 
     def _take(self, change: Change) -> Iterable[Row]:
@@ -204,12 +204,12 @@ class GroupOperator(EventTimeOperator):
 
     def _group(self, key: Row) -> list[Accumulator]:
         if key not in self.groups:
-            self.groups[key] = self._made()
+            self.groups[key] = self._new_accumulators()
         return self.groups[key]
 
     def _row(self, key: Row) -> Row | None:
         """The row of a group; None if the group has no members."""
-        if not self.members.get(key) and not self.always:
+        if not self.members.get(key) and not self.is_global:
             self.members.pop(key, None)
             self.groups.pop(key, None)
             return None
@@ -226,23 +226,23 @@ def combiner(op: ops.Group) -> Callable[[Iterable[Delta]], list[Delta]]:
     Cells that no key and no aggregate reads are blank, or left out behind all others; of one that is only counted it is
     left whether it is bound.
     """
-    counted_columns = [_counted(aggregate) for aggregate in op.aggregates]
+    counted_columns = [_counted_column(aggregate) for aggregate in op.aggregates]
     bound = {column for column in counted_columns if column is not None}
-    read = (ops.columns_of(item.expression) for item in op.aggregates if _counted(item) is None)
+    read = (ops.columns_of(item.expression) for item in op.aggregates if _counted_column(item) is None)
     columns = {*op.keys, *chain.from_iterable(read)}
     cells = (
         f"x[{column}]" if column in columns else f"x[{column}] and ''" if column in bound else "''"
         for column in range(max(columns | bound, default=-1) + 1)
     )
-    cut = compiled(f"def run(entries):\n return [({', '.join([*cells, '*x[-3:],'])}) for x in entries]", {})
+    cut = compile_source(f"def run(entries):\n return [({', '.join([*cells, '*x[-3:],'])}) for x in entries]", {})
 
     def combined(entries: Iterable[Delta]) -> list[Delta]:
-        return [(*row, weight) for row, weight in added(cut(entries)).items()]
+        return [(*row, weight) for row, weight in sum_weights(cut(entries)).items()]
 
     return combined
 
 
-def _counted(aggregate: ops.Aggregate) -> int | None:
+def _counted_column(aggregate: ops.Aggregate) -> int | None:
     """The column of which an aggregate counts how many values there are, if it does."""
     is_count = aggregate.kind == "count" and not aggregate.distinct
     return aggregate.expression.index if is_count and isinstance(aggregate.expression, ops.Column) else None
@@ -253,68 +253,68 @@ class SliceOperator(EventTimeOperator):
 
     def __init__(self, op: ops.Slice) -> None:
         super().__init__()
-        self.first = op.offset
-        self.last = FOREVER if op.limit is None else op.offset + op.limit
-        self.order = ordering(op.order)
+        self.begin = op.offset
+        self.end = FOREVER if op.limit is None else op.offset + op.limit
+        self.order = sort_key(op.order)
         self.keys = op.keys
-        self.sorted: defaultdict[Row, list[tuple[str, Row]]] = defaultdict(list)
+        self.sorted_rows: defaultdict[Row, list[tuple[str, Row]]] = defaultdict(list)
         """The rows of each key, in order."""
-        self.chosen: defaultdict[Row, Counter[Row]] = defaultdict(Counter)
+        self.selected: defaultdict[Row, Counter[Row]] = defaultdict(Counter)
         self.open = _OpenRows()
 
     def advance(self, now: int) -> list[Delta]:
         deltas: list[Delta] = []
-        for time, change in self.changes.upto(now):
+        for time, change in self.changes.pop_until(now):
             changed_keys = {tuple(row[place] for place in self.keys): None for row in change}
             for row, weight in change.items():
                 self._put(row, weight)
             for key in changed_keys:
-                deltas += self._choose(key, time)
-        deltas += self.open.say()
+                deltas += self._select(key, time)
+        deltas += self.open.flush()
         return deltas
 
     def _put(self, row: Row, weight: int) -> None:
         item = (self.order(row), row)
-        rows = self.sorted[tuple(row[place] for place in self.keys)]
+        rows = self.sorted_rows[tuple(row[place] for place in self.keys)]
         for _ in range(weight):
             insort(rows, item, key=_first)
         for _ in range(-weight):
             del rows[bisect_left(rows, item[0], key=_first)]
 
-    def _choose(self, key: Row, time: int) -> list[Delta]:
+    def _select(self, key: Row, time: int) -> list[Delta]:
         """What is chosen of a key from now on."""
         deltas: list[Delta] = []
-        before, selected = self.chosen[key], Counter(row for _, row in self.sorted[key][self.first : self.last])
+        before, selected = self.selected[key], Counter(row for _, row in self.sorted_rows[key][self.begin : self.end])
         for row in before.keys() | selected.keys():
             if selected[row] != before[row]:
                 deltas += self.open.change(row, time, selected[row] - before[row])
-        self.chosen[key] = selected
-        if not self.sorted[key]:
-            del self.sorted[key], self.chosen[key]
+        self.selected[key] = selected
+        if not self.sorted_rows[key]:
+            del self.sorted_rows[key], self.selected[key]
         return deltas
 
     def size(self) -> int:
-        return self.changes.size() + sum(map(len, self.sorted.values()))
+        return self.changes.size() + sum(map(len, self.sorted_rows.values()))
 
 
 def _first(item: tuple[str, Row]) -> str:
     return item[0]
 
 
-def sieve(op: ops.Slice) -> Callable[[Iterable[Delta]], list[Delta]] | None:
+def partial_top_k(op: ops.Slice) -> Callable[[Iterable[Delta]], list[Delta]] | None:
     """The function that leaves out, before they move, entries that come behind as many others as the slice may have,
     which are valid as long as they are. Of rows that nothing takes back. None: there is no limit."""
     if op.limit is None:
         return None
-    last, order = op.offset + op.limit, ordering(op.order)
+    last, order = op.offset + op.limit, sort_key(op.order)
 
-    def chosen(entries: Iterable[Delta]) -> list[Delta]:
+    def top_rows(entries: Iterable[Delta]) -> list[Delta]:
         alike: defaultdict[Row, list[Delta]] = defaultdict(list)
         for entry in entries:
             alike[*(entry[place] for place in op.keys), entry[-2]].append(entry)
         return [entry for part in alike.values() for entry in _least(part, last, order)]
 
-    return chosen
+    return top_rows
 
 
 def _least(entries: Sequence[Delta], many: int, order: Callable[[Row], str]) -> Iterable[Delta]:
@@ -335,13 +335,13 @@ def _least(entries: Sequence[Delta], many: int, order: Callable[[Row], str]) -> 
         yield entry
 
 
-def ordering(
+def sort_key(
     order: Sequence[tuple[ops.Expression, bool]], columns: Sequence[int] | None = None
 ) -> Callable[[Row], str]:
     """The sort key of a row: its expressions, then the text of the cells in some columns (None: of all), so that no two
     rows are tied that differ there."""
     values = [value for value, _ in order]
-    values_of = computed(f"def run(x):\n return {_values(values)}", values, *_ROW)
+    values_of = compile_expressions(f"def run(x):\n return {_values(values)}", values, *_ROW)
     falling = [falls for _, falls in order]
 
     def key(row: Row) -> str:

@@ -18,9 +18,9 @@ from squall.builders.runtime.intervals import (
     union,
 )
 from squall.builders.runtime.operators import stateless
-from squall.builders.runtime.operators.codegen import column_names, compiled, entry
+from squall.builders.runtime.operators.codegen import column_names, compile_source, delta_source
 from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, BufferedBatches, DeltaIndex, Stateful
-from squall.builders.runtime.zset import Delta, key_of, singly
+from squall.builders.runtime.zset import Delta, key_of, with_unit_weights
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS
 
@@ -40,7 +40,7 @@ def run(entries, index):
   else:
    more[k] = [x]
 """
-    return compiled(source if growing else source + "  if x[-1] < 0:\n   index.take_back(k)\n", {})
+    return compile_source(source if growing else source + "  if x[-1] < 0:\n   index.add_retraction(k)\n", {})
 
 
 def _key(columns: Sequence[str]) -> str:
@@ -57,10 +57,10 @@ def probe(op: ops.Join, widths: tuple[int, int], side: int, growing: bool) -> Ca
     key = _key([own_columns[pair[side]] for pair in op.on])
     output_columns = [(left + right)[column] for column in op.keep]
     # Mostly both are of one event, and their times the same objects.
-    output_code = entry(
+    output_code = delta_source(
         output_columns, "s if s is t or s > t else t", "e if e is f or e < f else f", "1" if growing else "w * v"
     )
-    outer, inner = f"for {entry(own_columns)} in ", f"for {entry(other_columns, 't', 'f', 'v')} in "
+    outer, inner = f"for {delta_source(own_columns)} in ", f"for {delta_source(other_columns, 't', 'f', 'v')} in "
     # An entry to which nothing is added and of whose time nothing is taken away is handed on as it is.
     if output_columns == own_columns:
         outer = f"for x in entries {outer}(x,)"
@@ -75,16 +75,16 @@ def probe(op: ops.Join, widths: tuple[int, int], side: int, growing: bool) -> Ca
     source = f"""\
 def run(entries, other):
  first, more = other.first, other.more
- found = [{output_code}
+ pairs = [{output_code}
   {outer} if {key} in first
   {inner.format(f"(first[{key}],)")} if s < f and t < e]
  if more:
-  found += [{output_code}
+  pairs += [{output_code}
    {outer} if {key} in more
    {inner.format(f"more[{key}]")} if s < f and t < e]
- return found
+ return pairs
 """
-    return compiled(source, {})
+    return compile_source(source, {})
 
 
 class JoinOperator(Stateful):
@@ -101,40 +101,40 @@ class JoinOperator(Stateful):
         self.indexes = (DeltaIndex(), DeltaIndex())
         self.stores = tuple(_store([pair[side] for pair in op.on], growing) for side in (0, 1))
         self.probes = (probe(op, widths, 0, growing), probe(op, widths, 1, growing))
-        self.waiting = BufferedBatches()
+        self.buffered = BufferedBatches()
         """Rows of the side that brought some last, which are in no index yet;"""
-        self.last, self.alone = 0, 0
+        self.last_port, self.rows_in_sequence = 0, 0
         """and how many it had brought before since the other did."""
-        self.patience = MIN_ROWS_TO_SWEEP
+        self.max_rows_to_index = MIN_ROWS_TO_SWEEP
         """So many rows of one side alone let further ones wait."""
         self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
             self.note(port, entries)
-        if port != self.last:
-            for part in self.waiting.drain():
-                self.stores[self.last](part, self.indexes[self.last])
-            self.last, self.alone = port, 0
-        if self.alone < self.patience or not self.growing:
-            self.alone += len(entries)
+        if port != self.last_port:
+            for part in self.buffered.drain():
+                self.stores[self.last_port](part, self.indexes[self.last_port])
+            self.last_port, self.rows_in_sequence = port, 0
+        if self.rows_in_sequence < self.max_rows_to_index or not self.growing:
+            self.rows_in_sequence += len(entries)
             self.stores[port](entries, self.indexes[port])
         else:
-            self.waiting.add(entries)
+            self.buffered.add(entries)
         joined: list[Delta] = self.probes[port](entries, self.indexes[1 - port])
         return joined
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        for delta in singly(entries) if self.growing else entries:
+        for delta in with_unit_weights(entries) if self.growing else entries:
             self.indexes[slot].store(self.keys[slot](delta), delta)
 
     def expire(self, now: int) -> None:
-        self.waiting.expire(now)
+        self.buffered.expire(now)
         for index in self.indexes:
             index.sweep(now)
 
     def size(self) -> int:
-        return self.waiting.size + sum(index.size() for index in self.indexes)
+        return self.buffered.size + sum(index.size() for index in self.indexes)
 
 
 class AntiJoinOperator(Stateful):
@@ -148,16 +148,16 @@ class AntiJoinOperator(Stateful):
         self.left = DeltaIndex()
         self.right: dict[Hashable, Steps] = {}
         self.covered: dict[Hashable, Intervals] = {}
-        self.passed = ALWAYS
+        self.watermark = ALWAYS
         """Nothing that is still to come begins before."""
-        self.limit = MIN_ROWS_TO_SWEEP
+        self.sweep_rows = MIN_ROWS_TO_SWEEP
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
             self.note(port, entries)
-        return list(self._lefts(entries) if port == 0 else self._rights(entries))
+        return list(self._apply_left(entries) if port == 0 else self._apply_right(entries))
 
-    def _lefts(self, entries: Sequence[Delta]) -> Iterator[Delta]:
+    def _apply_left(self, entries: Sequence[Delta]) -> Iterator[Delta]:
         for delta in entries:
             *row, start, end, weight = delta
             key = self.keys[0](delta)
@@ -165,35 +165,35 @@ class AntiJoinOperator(Stateful):
             for first, last in outside(start, end, self.covered.get(key, ())):
                 yield (*row, first, last, weight)
 
-    def _rights(self, entries: Sequence[Delta]) -> Iterator[Delta]:
-        for key, old, new in self._covered_anew(entries):
+    def _apply_right(self, entries: Sequence[Delta]) -> Iterator[Delta]:
+        for key, old, new in self._coverage_changes(entries):
             for start, end, sign in changes(old, new):
                 for *row, left_start, left_end, weight in self.left.get(key):
                     for first, last in inside(left_start, left_end, ((start, end),)):
                         yield (*row, first, last, -sign * weight)
 
-    def _covered_anew(self, entries: Sequence[Delta]) -> Iterator[tuple[Hashable, Intervals, Intervals]]:
+    def _coverage_changes(self, entries: Sequence[Delta]) -> Iterator[tuple[Hashable, Intervals, Intervals]]:
         """The keys of some right rows, with the instants that were covered before and those that are now."""
         if not self.growing:
-            for key in self._cover(entries):
-                old = self._known(key)
-                yield key, old, self._settle(key)
+            for key in self._count_right(entries):
+                old = self._current(key)
+                yield key, old, self._update_coverage(key)
             return
         for delta in entries:
             key, (start, end, _) = self.keys[1](delta), delta[-3:]
-            old = self._known(key)
+            old = self._current(key)
             self.covered[key] = new = union((*old, (start, end)))
             yield key, old, new
 
-    def _known(self, key: Hashable) -> Intervals:
+    def _current(self, key: Hashable) -> Intervals:
         """When a right row has the key, from the time that has passed on."""
-        return unended(self.covered.get(key, ()), self.passed)
+        return unended(self.covered.get(key, ()), self.watermark)
 
-    def _settle(self, key: Hashable) -> Intervals:
+    def _update_coverage(self, key: Hashable) -> Intervals:
         """The instants at which a right row has the key. What adds up to nothing is forgotten."""
         steps = self.right[key]
-        forget(steps, self.passed)
-        covered = unended(positive(steps), self.passed)
+        forget(steps, self.watermark)
+        covered = unended(positive(steps), self.watermark)
         if covered:
             self.covered[key] = covered
         else:
@@ -202,7 +202,7 @@ class AntiJoinOperator(Stateful):
             del self.right[key]
         return covered
 
-    def _cover(self, entries: Sequence[Delta]) -> Iterable[Hashable]:
+    def _count_right(self, entries: Sequence[Delta]) -> Iterable[Hashable]:
         touched: dict[Hashable, None] = {}
         for delta in entries:
             key = self.keys[1](delta)
@@ -215,13 +215,13 @@ class AntiJoinOperator(Stateful):
             for delta in entries:
                 self.left.store(self.keys[0](delta), delta)
         else:
-            for _ in self._covered_anew(entries):
+            for _ in self._coverage_changes(entries):
                 pass
 
     def expire(self, now: int) -> None:
-        self.passed = max(self.passed, now)
+        self.watermark = max(self.watermark, now)
         self.left.sweep(now)
-        if max(len(self.covered), len(self.right)) < self.limit:
+        if max(len(self.covered), len(self.right)) < self.sweep_rows:
             return
         ends = ((key, covered[-1][1]) for key, covered in self.covered.items())
         if not self.growing:
@@ -229,7 +229,7 @@ class AntiJoinOperator(Stateful):
         for key in [key for key, end in ends if end <= now]:
             self.covered.pop(key, None)
             self.right.pop(key, None)
-        self.limit = max(MIN_ROWS_TO_SWEEP, 2 * max(len(self.covered), len(self.right)))
+        self.sweep_rows = max(MIN_ROWS_TO_SWEEP, 2 * max(len(self.covered), len(self.right)))
 
     def size(self) -> int:
         return self.left.size() + max(len(self.covered), len(self.right))
@@ -246,11 +246,13 @@ class LeftJoinOperator(Stateful):
         self.alone = AntiJoinOperator(ops.AntiJoin(tuple((column, column) for column in range(width))), growing)
         places = dict(enumerate(op.keep))
         self.condition = (
-            stateless.test(ops.Filter(ops.remap_call(op.condition, places))) if op.condition else stateless.same
+            stateless.filter_step(ops.Filter(ops.remap_call(op.condition, places)))
+            if op.condition
+            else stateless.identity
         )
-        self.pairs = stateless.project(ops.Project(op.keep), sum(widths))
+        self.pairs = stateless.project_step(ops.Project(op.keep), sum(widths))
         alone = tuple(column if column < width else None for column in op.keep)
-        self.singles = stateless.project(ops.Project(alone), width)
+        self.unmatched = stateless.project_step(ops.Project(alone), width)
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
@@ -258,11 +260,11 @@ class LeftJoinOperator(Stateful):
         joined = self.condition(self.join.apply(port, entries))
         singles = self.alone.apply(0, entries) if port == 0 else []
         singles += self.alone.apply(1, joined)
-        return self.pairs(joined) + self.singles(singles)
+        return self.pairs(joined) + self.unmatched(singles)
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         # What the pairs are is known only when both sides are there: the other slot may come before or after.
-        joined = self.condition(self.join.apply(slot, singly(entries) if self.join.growing else entries))
+        joined = self.condition(self.join.apply(slot, with_unit_weights(entries) if self.join.growing else entries))
         if slot == 0:
             self.alone.restore(0, entries)
         self.alone.restore(1, joined)

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
-from squall.builders.runtime.operators.codegen import column_names, compiled, entry
-from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, Stateful, oldest
-from squall.builders.runtime.zset import Delta, singly
+from squall.builders.runtime.operators.codegen import column_names, compile_source, delta_source
+from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, Stateful, expired_keys
+from squall.builders.runtime.zset import Delta, with_unit_weights
 
 Record = list[Any]
 """For each input the first entry with the record's key (None: there is none), and the latest end of all entries."""
@@ -41,9 +41,9 @@ class MultiwayJoinOperator(Stateful):
         """For each input further entries of the keys that have several."""
         self.further = 0
         """How many of those there are."""
-        self.limit = MIN_ROWS_TO_SWEEP
+        self.sweep_rows = MIN_ROWS_TO_SWEEP
         """So many records and further entries make a sweep worth while,"""
-        self.full = 2 * MIN_ROWS_TO_SWEEP
+        self.full_sweep_rows = 2 * MIN_ROWS_TO_SWEEP
         """and so many one in which all is looked at."""
         self.probes = [_probe(shape, port) for port in ports]
         self.products = [_product(shape, port) for port in ports]
@@ -64,19 +64,19 @@ class MultiwayJoinOperator(Stateful):
         return joined
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        self.apply(slot, singly(entries))
+        self.apply(slot, with_unit_weights(entries))
 
     def expire(self, now: int) -> None:
         # As an `Index` is swept: mostly the records that came first are the first to end.
-        if self._stored() < self.limit:
+        if self._stored() < self.sweep_rows:
             return
         records = self.records
-        if self._stored() < self.full:
-            self._drop(oldest(records, len(self.shape.widths), now))
-        if self._stored() >= self.full:
-            self._look_at_all(now)
-            self.full = 2 * max(MIN_ROWS_TO_SWEEP, self._stored())
-        self.limit = max(MIN_ROWS_TO_SWEEP, self._stored() + self._stored() // 16)
+        if self._stored() < self.full_sweep_rows:
+            self._drop(expired_keys(records, len(self.shape.widths), now))
+        if self._stored() >= self.full_sweep_rows:
+            self._sweep_all(now)
+            self.full_sweep_rows = 2 * max(MIN_ROWS_TO_SWEEP, self._stored())
+        self.sweep_rows = max(MIN_ROWS_TO_SWEEP, self._stored() + self._stored() // 16)
 
     def _stored(self) -> int:
         """How many records and further entries there are: what a record has first of each input is not counted, since
@@ -91,14 +91,14 @@ class MultiwayJoinOperator(Stateful):
             if more:
                 self.further -= sum(len(more.pop(key, ())) for key in keys)
 
-    def _look_at_all(self, now: int) -> None:
+    def _sweep_all(self, now: int) -> None:
         """Drops all that has ended, also of records that have something that is still valid."""
         self._drop([key for key, record in self.records.items() if record[-1] <= now])
         for key, record in self.records.items():
-            self._clean(key, record, now)
+            self._drop_expired(key, record, now)
         self.further = sum(len(entries) for more in self.more for entries in more.values())
 
-    def _clean(self, key: Hashable, record: Record, now: int) -> None:
+    def _drop_expired(self, key: Hashable, record: Record, now: int) -> None:
         for place, more in enumerate(self.more):
             if record[place] is not None:
                 left = [delta for delta in (record[place], *more.pop(key, ())) if delta[-2] > now]
@@ -116,7 +116,7 @@ def _columns(shape: JoinShape) -> list[list[str]]:
     return [column_names(f"c{port}_", width) for port, width in enumerate(shape.widths)]
 
 
-def _kept(shape: JoinShape) -> list[str]:
+def _output_columns(shape: JoinShape) -> list[str]:
     columns = [name for names in _columns(shape) for name in names]
     return [columns[place] for place in shape.keep]
 
@@ -130,15 +130,15 @@ def _probe(shape: JoinShape, port: int) -> Callable[..., Any]:
     empty = ["x" if place == port else "None" for place in range(count)]
     all_present = " and ".join(f"r[{place}] is not None" for place in other_inputs)
     several = " or ".join(f"more[{place}] and k in more[{place}]" for place in other_inputs)
-    unpacking = "".join(f"     {entry(columns[place], 't', 'f', '_')} = r[{place}]\n"
+    unpacking = "".join(f"     {delta_source(columns[place], 't', 'f', '_')} = r[{place}]\n"
                     "     if t > s: s = t\n     if f < e: e = f\n" for place in other_inputs)  # fmt: skip
     source = f"""\
-def run(entries, star):
- found = []
- records, more = star.records, star.more
+def run(entries, join):
+ pairs = []
+ records, more = join.records, join.more
  get, mine = records.get, more[{port}]
  for x in entries:
-  {entry(columns[port], weight="_")} = x
+  {delta_source(columns[port], weight="_")} = x
   k = {key[0] if len(key) == 1 else f"({', '.join(key)})"}
   r = get(k)
   if r is None:
@@ -147,7 +147,7 @@ def run(entries, star):
    if r[{port}] is None:
     r[{port}] = x
    else:
-    star.further += 1
+    join.further += 1
     if k in mine:
      mine[k].append(x)
     else:
@@ -156,26 +156,26 @@ def run(entries, star):
     r[{count}] = e
    if {all_present}:
     if {several}:
-     found += star.product({port}, k, x)
+     pairs += join.product({port}, k, x)
     else:
 {unpacking}     if s < e:
-      found.append({entry(_kept(shape), weight="1")})
- return found
+      pairs.append({delta_source(_output_columns(shape), weight="1")})
+ return pairs
 """
-    return compiled(source, {})
+    return compile_source(source, {})
 
 
 def _product(shape: JoinShape, port: int) -> Callable[..., Any]:
     """The function that joins entries of all inputs, which are known to agree: those of one come first."""
     columns = _columns(shape)
     order = [port, *(place for place in range(len(shape.widths)) if place != port)]
-    loops = [f"for {entry(columns[port], 's0', 'e0', '_')} in l{port}"]
+    loops = [f"for {delta_source(columns[port], 's0', 'e0', '_')} in l{port}"]
     for number, place in enumerate(order[1:], 1):
         before = number - 1
         loops.append(
-            f"for {entry(columns[place], 's', 'e', '_')} in l{place}"
+            f"for {delta_source(columns[place], 's', 'e', '_')} in l{place}"
             f" if (s{number} := s if s > s{before} else s{before}) < (e{number} := e if e < e{before} else e{before})"
         )
-    output_code = entry(_kept(shape), f"s{len(order) - 1}", f"e{len(order) - 1}", "1")
+    output_code = delta_source(_output_columns(shape), f"s{len(order) - 1}", f"e{len(order) - 1}", "1")
     arguments = ", ".join(f"l{place}" for place in range(len(order)))
-    return compiled(f"def run({arguments}):\n return [{output_code}\n  " + "\n  ".join(loops) + "]", {})
+    return compile_source(f"def run({arguments}):\n return [{output_code}\n  " + "\n  ".join(loops) + "]", {})

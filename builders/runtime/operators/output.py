@@ -10,16 +10,16 @@ from operator import itemgetter
 from typing import Any
 
 from squall.builders.runtime.operators.event_time import Change, EventTimeOperator
-from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, SlotChanges, SnapshotDiff, Stateful, oldest_ends
+from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, SlotChanges, SnapshotDiff, Stateful, expired_ends
 from squall.builders.runtime.report_times import ReportSchedule
-from squall.builders.runtime.zset import Delta, Row, is_rdf, new, row_fact
+from squall.builders.runtime.zset import Delta, Row, is_rdf, new_tuple, row_fact
 from squall.contracts import Output
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER, Evaluated, Triple
 from squall.rdf.row_tags import RANK_SEPARATOR, SOLUTION_TAG
 
 _START: Callable[[Delta], Any] = itemgetter(-3)
-_OF_TRIPLE = len(Triple._fields) + 4
+_TRIPLE_DELTA_CELLS = len(Triple._fields) + 4
 """The cells of an entry of a triple, behind which a rule and its validity are."""
 
 
@@ -45,7 +45,7 @@ class OutputOperator(EventTimeOperator):
         """For each fact in the answer a rule that made it when it came in."""
         self.reported: dict[Row, int] = {}
         """The answer at the instant that was reported last, where only changes are."""
-        self.differences = SnapshotDiff()
+        self.diff = SnapshotDiff()
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
         entries = [entry for entry in entries if is_rdf(entry)]
@@ -66,27 +66,27 @@ class OutputOperator(EventTimeOperator):
         return -(-time // self.report.period) * self.report.period
 
     @property
-    def due(self) -> int:
-        return min(super().due, self.instants.due) if self.instants is not None else super().due
+    def next_time(self) -> int:
+        return min(super().next_time, self.instants.next_time) if self.instants is not None else super().next_time
 
     def flush(self, now: int, instants: Sequence[int] | None = None) -> list[Output]:
         """The outputs up to a time, that included, in the order of time. instants: the evaluation instants up to then
         that have not been given yet, in order (integer ms), where its own (`ReportSchedule`) have not been told of events;
         only what is told whole (rstream) needs them."""
         if self.instants is None:
-            return [output for time, change in self.changes.upto(now) for output in self._changed(time, change)]
-        return [output for _, output in self.with_places(now, instants)]
+            return [output for time, change in self.changes.pop_until(now) for output in self._changed(time, change)]
+        return [output for _, output in self.flush_ranked(now, instants)]
 
-    def with_places(self, now: int, instants: Sequence[int] | None = None) -> list[tuple[str, Output]]:
+    def flush_ranked(self, now: int, instants: Sequence[int] | None = None) -> list[tuple[str, Output]]:
         """The same of an answer that is told whole, each with its place among those of the same instant that come of
         the same query (`squall.rdf.row_tags.RANK_SEPARATOR`), "" where it has none."""
         assert self.instants is not None
         ranked: list[tuple[str, Output]] = []
-        for instant in self.instants.upto(now) if instants is None else instants:
-            self._pass(instant)
+        for instant in self.instants.pop_until(now) if instants is None else instants:
+            self._apply_until(instant)
             if self._is_reported():
                 ranked += self._evaluation(instant)
-        self._pass(now)
+        self._apply_until(now)
         return ranked
 
     def changed_at(self, instants: Sequence[int]) -> list[int]:
@@ -94,26 +94,26 @@ class OutputOperator(EventTimeOperator):
         before."""
         changed_instants: list[int] = []
         for instant in instants:
-            self._pass(instant)
+            self._apply_until(instant)
             if self._is_reported():
                 changed_instants.append(instant)
         return changed_instants
 
-    def _pass(self, now: int) -> None:
+    def _apply_until(self, now: int) -> None:
         """Counts in what changes up to a time."""
-        for _, change in self.changes.upto(now):
-            deque(self._counted(change), maxlen=0)
+        for _, change in self.changes.pop_until(now):
+            deque(self._apply_change(change), maxlen=0)
 
     def _changed(self, time: int, change: Change) -> list[Output]:
         """Counts a change in; what it brings into the answer (istream) or takes out of it (dstream)."""
         outputs: list[Output] = []
         sign = 1 if self.output == "istream" else -1
-        for row, many, rule in self._counted(change):
+        for row, many, rule in self._apply_change(change):
             if many * sign > 0:
                 outputs += [Output(row_fact(row), time, self.name or rule)] * (many * sign)
         return outputs
 
-    def _counted(self, change: Change) -> Iterator[tuple[Row, int, str]]:
+    def _apply_change(self, change: Change) -> Iterator[tuple[Row, int, str]]:
         """Counts a change in: each row, by how many there are more in the answer, and a rule that makes it."""
         for row, (weight, maker) in _by_row(change).items():
             before = self.counts.get(row, 0)
@@ -133,19 +133,19 @@ class OutputOperator(EventTimeOperator):
     def _is_reported(self) -> bool:
         if self.report.policy != "change":
             return True
-        previous, self.reported = self.reported, _as_answer(self.counts)
+        previous, self.reported = self.reported, _as_reported(self.counts)
         return previous != self.reported
 
     def _evaluation(self, instant: int) -> list[tuple[str, Output]]:
         """All that is in the answer, and that this is all."""
-        ranked = self._whole(instant)
+        ranked = self._snapshot(instant)
         if ranked or self.report.policy != "nonempty":
             ranked += [("", Output(evaluated, instant, query)) for evaluated, query in self.queries]
         return ranked
 
-    def _whole(self, instant: int) -> list[tuple[str, Output]]:
+    def _snapshot(self, instant: int) -> list[tuple[str, Output]]:
         """All that is in the answer, solutions of a query with an order in that order."""
-        placed = sorted(zip(map(_place, self.counts), self.counts, strict=True), key=itemgetter(0))
+        placed = sorted(zip(map(_rank, self.counts), self.counts, strict=True), key=itemgetter(0))
         return [
             ranked_output
             for place, row in placed
@@ -155,7 +155,7 @@ class OutputOperator(EventTimeOperator):
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
         yield from super().drain_changelog()
-        if self.log is not None and (changes := self.differences.of(_as_entries(self.reported))):
+        if self.log is not None and (changes := self.diff.update(_as_entries(self.reported))):
             yield 1, changes
 
     def advance(self, now: int) -> list[Delta]:
@@ -164,7 +164,7 @@ class OutputOperator(EventTimeOperator):
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == 1:
-            self.reported = {entry[:-3]: entry[-1] for entry in self.differences.restore(entries)}
+            self.reported = {entry[:-3]: entry[-1] for entry in self.diff.restore(entries)}
         else:
             super().restore(slot, entries)
 
@@ -172,7 +172,7 @@ class OutputOperator(EventTimeOperator):
         return self.changes.size() + len(self.counts)
 
 
-def _place(row: Row) -> str:
+def _rank(row: Row) -> str:
     """Where in an answer a row is told: what has no place first, then query by query."""
     head: str = row[0]  # type: ignore[assignment]  # the first cell is always bound
     return head if RANK_SEPARATOR in head else ""
@@ -199,13 +199,13 @@ def _as_entries(counts: dict[Row, int]) -> Iterator[Delta]:
     return ((*row, ALWAYS, FOREVER, count) for row, count in counts.items())
 
 
-def _as_answer(counts: dict[Row, int]) -> dict[Row, int]:
+def _as_reported(counts: dict[Row, int]) -> dict[Row, int]:
     """What is told of rows: each as often as it is, and of a query with an order each with its number in that, behind
     its cells. (What else the order goes by is not told.)"""
-    answer = {row: _difference(row, 0, count) for row, count in counts.items() if not _place(row)}
-    ranked_rows = sorted(filter(_place, counts), key=_place)
+    answer = {row: _difference(row, 0, count) for row, count in counts.items() if not _rank(row)}
+    ranked_rows = sorted(filter(_rank, counts), key=_rank)
     in_order = chain.from_iterable(
-        repeat((_place(row).partition(RANK_SEPARATOR)[0], *row[1:]), counts[row]) for row in ranked_rows
+        repeat((_rank(row).partition(RANK_SEPARATOR)[0], *row[1:]), counts[row]) for row in ranked_rows
     )
     return answer | {(*row, str(number)): 1 for number, row in enumerate(in_order)}
 
@@ -218,50 +218,52 @@ class AppendOnlyOutput(Stateful):
         super().__init__()
         self.name = op.name
         self.remembers = remembers
-        self.until: dict[Row, int] = {}
-        self.waiting: list[Delta] = []
-        self.differences = SnapshotDiff()
-        self.limit = MIN_ROWS_TO_SWEEP
-        self.full = 2 * MIN_ROWS_TO_SWEEP
+        self.valid_until: dict[Row, int] = {}
+        self.pending: list[Delta] = []
+        self.diff = SnapshotDiff()
+        self.sweep_rows = MIN_ROWS_TO_SWEEP
+        self.full_sweep_rows = 2 * MIN_ROWS_TO_SWEEP
 
     def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
-        self.waiting += entries
+        self.pending += entries
         return []
 
     @property
-    def due(self) -> int:
-        return min((entry[-3] for entry in self.waiting), default=FOREVER)
+    def next_time(self) -> int:
+        return min((entry[-3] for entry in self.pending), default=FOREVER)
 
     def flush(self, now: int, instants: Sequence[int] = ()) -> list[Output]:
         """The outputs up to a time, that included, in the order of time."""
-        entries, self.waiting = self.waiting, []
+        entries, self.pending = self.pending, []
         if not entries:
             return []
         entries.sort(key=_START)
         if entries[-1][-3] > now:
             ready = bisect_right(entries, now, key=_START)
-            entries, self.waiting = entries[:ready], entries[ready:]
+            entries, self.pending = entries[:ready], entries[ready:]
         if self.remembers:
             self.note(0, entries)
-        until, outputs = self.until, list[Output]()
+        until, outputs = self.valid_until, list[Output]()
         for entry in entries:
-            if len(entry) == _OF_TRIPLE:
+            if len(entry) == _TRIPLE_DELTA_CELLS:
                 first, second, third, rule, start, end, _ = entry
-                row = new(Triple, (first, second, third))  # most are triples: the same object as key and in the output
+                row = new_tuple(
+                    Triple, (first, second, third)
+                )  # most are triples: the same object as key and in the output
             else:
                 *cells, rule, start, end, _ = entry
                 first = second = cells[0]
                 row = tuple(cells)
-            valid_until = until.get(row)
-            if valid_until is None or valid_until < start:
+            end_before = until.get(row)
+            if end_before is None or end_before < start:
                 if first[0] == "<" and second[0] == "<":  # most facts, for which no function need be called
-                    outputs.append(new(Output, (row, start, rule)))
+                    outputs.append(new_tuple(Output, (row, start, rule)))
                 elif is_rdf(row):
-                    outputs.append(new(Output, (row_fact(row), start, rule)))
+                    outputs.append(new_tuple(Output, (row_fact(row), start, rule)))
                 else:
                     continue
                 until[row] = end
-            elif valid_until < end:
+            elif end_before < end:
                 until[row] = end
         if not self.remembers:
             until.clear()
@@ -269,29 +271,29 @@ class AppendOnlyOutput(Stateful):
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
         yield from super().drain_changelog()
-        if self.log is not None and (changes := self.differences.of(self.waiting)):
+        if self.log is not None and (changes := self.diff.update(self.pending)):
             yield 1, changes
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == 1:
-            self.waiting = self.differences.restore(entries)
+            self.pending = self.diff.restore(entries)
             return
         for entry in entries:
             row = entry[:-4]
-            self.until[row] = max(self.until.get(row, entry[-2]), entry[-2])
+            self.valid_until[row] = max(self.valid_until.get(row, entry[-2]), entry[-2])
 
     def expire(self, now: int) -> None:
         # What ends at `now` is kept: a fact that begins then goes on with it.
-        until = self.until
-        if len(until) < self.limit:
+        until = self.valid_until
+        if len(until) < self.sweep_rows:
             return
-        if len(until) < self.full:
-            for row in oldest_ends(until, now - 1):
+        if len(until) < self.full_sweep_rows:
+            for row in expired_ends(until, now - 1):
                 del until[row]
-        if len(until) >= self.full:
-            self.until = until = {row: end for row, end in until.items() if end >= now}
-            self.full = 2 * max(MIN_ROWS_TO_SWEEP, len(until))
-        self.limit = max(MIN_ROWS_TO_SWEEP, len(until) + len(until) // 16)
+        if len(until) >= self.full_sweep_rows:
+            self.end_before = until = {row: end for row, end in until.items() if end >= now}
+            self.full_sweep_rows = 2 * max(MIN_ROWS_TO_SWEEP, len(until))
+        self.sweep_rows = max(MIN_ROWS_TO_SWEEP, len(until) + len(until) // 16)
 
     def size(self) -> int:
-        return len(self.until) + len(self.waiting)
+        return len(self.valid_until) + len(self.pending)

@@ -11,7 +11,7 @@ from operator import ge, itemgetter
 from typing import NamedTuple, cast
 
 from squall.builders.runtime.operators.count_window import CountWindowContent
-from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, SlotChanges, SnapshotDiff, Stateful, added
+from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, SlotChanges, SnapshotDiff, Stateful, sum_weights
 from squall.builders.runtime.zset import Boxes, Delta, fact_row, row_fact
 from squall.errors import SourceError
 from squall.model import Source
@@ -53,7 +53,7 @@ class _ReadFact(NamedTuple):
 
     stream: str
     graph: str
-    came: int
+    arrival: int
     start: int
     end: int
 
@@ -72,7 +72,7 @@ def _end_unknown(time: int) -> tuple[int, int]:
     raise NotImplementedError
 
 
-def wanted(plan: Plan) -> frozenset[Term] | None:
+def predicates_used(plan: Plan) -> frozenset[Term] | None:
     """The predicates of the triples that a plan does something with; None: any, or each triple counts."""
     predicates: set[Term] = set()
     for node in plan.nodes:
@@ -95,9 +95,9 @@ def _counts(op: Operator) -> bool:
     return any(isinstance(window, CountWindow) for source in sources for window in source.all_windows)
 
 
-def needed(plan: Plan) -> frozenset[Term] | None:
+def predicates_to_read(plan: Plan) -> frozenset[Term] | None:
     """The predicates of the triples that who reads for a plan has to hand on; None: any."""
-    return None if emits_snapshots(plan) else wanted(plan)
+    return None if emits_snapshots(plan) else predicates_used(plan)
 
 
 def emits_snapshots(plan: Plan) -> bool:
@@ -105,7 +105,7 @@ def emits_snapshots(plan: Plan) -> bool:
     return any(isinstance(node.op, Sink | DerivedStream) and node.op.output == "rstream" for node in plan.nodes)
 
 
-def unprepared(event: Event) -> SourceError:
+def unexpected_removal(event: Event) -> SourceError:
     """The error for a removal in a stream of which it was not said that it has any."""
     return SourceError(
         f"the stream `{event.stream}` carries a removal at {event.time}",
@@ -113,7 +113,7 @@ def unprepared(event: Event) -> SourceError:
     )
 
 
-def unmade(event: Event) -> SourceError:
+def foreign_event(event: Event) -> SourceError:
     """The error for what comes from elsewhere in a stream that the program makes, where that cannot be."""
     if event.removed:
         return SourceError(
@@ -127,7 +127,7 @@ def unmade(event: Event) -> SourceError:
     )
 
 
-def seen(source: Source, event: Event, is_derived: bool = False) -> list[Fact]:
+def facts_read(source: Source, event: Event, is_derived: bool = False) -> list[Fact]:
     """The facts of an event as patterns read them through a source. made: of a stream that the program makes."""
     return [
         fact_read
@@ -156,20 +156,20 @@ class ScanOperator(Stateful):
     ) -> None:
         super().__init__()
         self.source = source
-        self.wanted = predicates
-        self.every = every
-        self.atoms = atoms
-        self.remembers = remembers
-        self.updated = updated
-        self.made = is_derived
-        self.own = own
-        self.validity: dict[str | tuple[str, str, bool], Validity] = {}
+        self.predicates = predicates
+        self.reads_all_triples = every
+        self.reads_atoms = atoms
+        self.tracks_facts = remembers
+        self.deletes_static = updated
+        self.is_derived = is_derived
+        self.derived_streams = own
+        self.validity_by_stream: dict[str | tuple[str, str, bool], Validity] = {}
         """How the events of each stream are read; those in a named graph by its name, too, and whether it is static."""
-        self.counted: dict[str, CountWindowContent] = {}
-        self.given: dict[Fact, list[_ReadFact]] = {}
+        self.count_windows: dict[str, CountWindowContent] = {}
+        self.valid_facts: dict[Fact, list[_ReadFact]] = {}
         """What streams have brought of each fact that may be removed, where it has not ended."""
-        self.differences = SnapshotDiff()
-        self.limit = MIN_ROWS_TO_SWEEP
+        self.diff = SnapshotDiff()
+        self.sweep_rows = MIN_ROWS_TO_SWEEP
 
     def read(self, events: Iterable[Event]) -> ScannedFacts:
         """The facts of events in the order of time.
@@ -177,37 +177,42 @@ class ScanOperator(Stateful):
         Every statement of every stream passes here: most are of no interest, and have to cost little.
         """
         boxes: defaultdict[Term, list[Delta]] = defaultdict(list)
-        facts, predicates, is_plain = ScannedFacts(boxes), self.wanted, self.source.is_plain
+        facts, predicates, is_plain = ScannedFacts(boxes), self.predicates, self.source.is_plain
         for event in events:
             time, event_facts, stream, removals, graph = event
             if graph:
-                validity = self._validity(stream, graph, event.is_static and not self.made)
+                validity = self._validity(stream, graph, event.is_static and not self.is_derived)
             else:
-                validity = self.validity.get(stream) or self._validity(stream)
+                validity = self.validity_by_stream.get(stream) or self._validity(stream)
             if validity is _not_read:
                 continue
             if validity is _end_unknown or removals:
-                facts.put(self._carefully(event), predicates, self.every, self.atoms)
+                facts.put(self._tracked(event), predicates, self.reads_all_triples, self.reads_atoms)
                 continue
             start, end = (ALWAYS, FOREVER) if time == ALWAYS else validity(time)
             if start >= end:
                 continue
             if not is_plain:
-                self._take_whole(seen(self.source, event, self.made), start, end, facts)
+                self._add_facts(facts_read(self.source, event, self.is_derived), start, end, facts)
                 continue
             for fact in event_facts:
                 if (predicate := fact[1]) in predicates:
                     boxes[predicate].append((fact[0], fact[2], start, end, 1))  # type: ignore[index, misc]
-            if self.every or self.atoms:
-                self._take_whole(event_facts, start, end, facts)
-        for count_window in self.counted.values():
-            facts.put(count_window.stay(), predicates, self.every, self.atoms)
+            if self.reads_all_triples or self.reads_atoms:
+                self._add_facts(event_facts, start, end, facts)
+        for count_window in self.count_windows.values():
+            facts.put(count_window.drain_new(), predicates, self.reads_all_triples, self.reads_atoms)
         return facts
 
     def read_columns(self, columns: Columns) -> ScannedFacts:
         """The facts of events that come as columns: as `read`, but with less to do for each triple."""
-        validity = self.validity.get(columns.stream) or self._validity(columns.stream)
-        if validity in (_not_read, _end_unknown) or self.every or self.atoms or not self.source.is_plain:
+        validity = self.validity_by_stream.get(columns.stream) or self._validity(columns.stream)
+        if (
+            validity in (_not_read, _end_unknown)
+            or self.reads_all_triples
+            or self.reads_atoms
+            or not self.source.is_plain
+        ):
             return self.read(columns)
         starts, ends = zip(*map(validity, columns.times), strict=True)
         if any(map(ge, starts, ends)):
@@ -215,17 +220,21 @@ class ScanOperator(Stateful):
         deltas_by_predicate: defaultdict[Term, list[Delta]] = defaultdict(list)
         if period := columns.period:
             first, behind = columns.sizes[0], len(columns.subjects) - columns.sizes[-1]
-            _take(columns, slice(first), repeat(starts[0]), repeat(ends[0]), deltas_by_predicate)
-            self._take_periodic(columns, slice(first, behind, period), starts[1:-1], ends[1:-1], deltas_by_predicate)
-            _take(columns, slice(behind, None), repeat(starts[-1]), repeat(ends[-1]), deltas_by_predicate)
+            _add_triples(columns, slice(first), repeat(starts[0]), repeat(ends[0]), deltas_by_predicate)
+            self._add_periodic(columns, slice(first, behind, period), starts[1:-1], ends[1:-1], deltas_by_predicate)
+            _add_triples(columns, slice(behind, None), repeat(starts[-1]), repeat(ends[-1]), deltas_by_predicate)
         else:
             since, until = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in (starts, ends))
-            _take(columns, slice(None), since, until, deltas_by_predicate)
+            _add_triples(columns, slice(None), since, until, deltas_by_predicate)
         return ScannedFacts(
-            {predicate: deltas_by_predicate[predicate] for predicate in deltas_by_predicate if predicate in self.wanted}
+            {
+                predicate: deltas_by_predicate[predicate]
+                for predicate in deltas_by_predicate
+                if predicate in self.predicates
+            }
         )
 
-    def _take_periodic(
+    def _add_periodic(
         self,
         columns: Columns,
         which: slice,
@@ -237,106 +246,106 @@ class ScanOperator(Stateful):
         last, and of how many there are each time. starts, ends: since when, and until when, those of each event are
         valid."""
         for place in range(which.start, which.start + which.step):
-            if (predicate := columns.predicates[place]) in self.wanted:
+            if (predicate := columns.predicates[place]) in self.predicates:
                 alike = slice(place, which.stop, which.step)
                 pairs = zip(columns.subjects[alike], columns.objects[alike], starts, ends, repeat(1), strict=False)
                 deltas_by_predicate[predicate].extend(pairs)
 
-    def _take_whole(self, event_facts: Sequence[Fact], start: int, end: int, facts: ScannedFacts) -> None:
-        if self.every:
+    def _add_facts(self, event_facts: Sequence[Fact], start: int, end: int, facts: ScannedFacts) -> None:
+        if self.reads_all_triples:
             suffix = ("", start, end, 1)
             facts.triples += [fact + suffix for fact in event_facts if isinstance(fact, Triple)]
-        if self.atoms:
+        if self.reads_atoms:
             facts.atoms += [(*fact_row(fact), start, end, 1) for fact in event_facts if not isinstance(fact, Triple)]
 
     def _validity(self, stream: str, graph: str = "", static: bool = False) -> Validity:
         """How the events of a stream are read that are in a named graph or none."""
         key = (stream, graph, static) if graph else stream
-        if key in self.validity:
-            return self.validity[key]
+        if key in self.validity_by_stream:
+            return self.validity_by_stream[key]
         window = self.source.window_of(stream)
         if not self.source.reads(stream, graph, static) and (static or not self.source.counts(stream)):
             validity: Validity = _not_read
-        elif self.remembers or isinstance(window, CountWindow):
+        elif self.tracks_facts or isinstance(window, CountWindow):
             validity = _end_unknown
         else:
             validity = window.validity
-        self.validity[key] = validity
+        self.validity_by_stream[key] = validity
         return validity
 
     # What may be taken back
 
-    def _carefully(self, event: Event) -> Iterator[Delta]:
+    def _tracked(self, event: Event) -> Iterator[Delta]:
         """The entries of an event whose facts may be taken back before they end, or which takes back others."""
-        if event.removed and event.stream in self.own:
-            raise unmade(event)
-        if event.removed and not self.remembers:
-            raise unprepared(event)
+        if event.removed and event.stream in self.derived_streams:
+            raise foreign_event(event)
+        if event.removed and not self.tracks_facts:
+            raise unexpected_removal(event)
         for fact in event.removed:
-            yield from self._removed(event.stream, fact, event.time, event.graph)
+            yield from self._remove(event.stream, fact, event.time, event.graph)
         window = self.source.window_of(event.stream)
         if isinstance(window, CountWindow) and event.time != ALWAYS:
-            if event.facts and event.stream in self.own:
-                raise unmade(event)
-            count_window = self._content(event.stream)
+            if event.facts and event.stream in self.derived_streams:
+                raise foreign_event(event)
+            count_window = self._count_window(event.stream)
             for fact in event.facts:
-                yield from count_window.come(fact, event.time, event.graph)
+                yield from count_window.add(fact, event.time, event.graph)
             return
         start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else window.validity(event.time)  # type: ignore[union-attr]
         for fact in event.facts if start < end else ():
-            if event.time != ALWAYS or self.updated:
+            if event.time != ALWAYS or self.deletes_static:
                 arrival = _ReadFact(event.stream, event.graph, event.time, start, end)
-                self.given.setdefault(fact, []).append(arrival)
+                self.valid_facts.setdefault(fact, []).append(arrival)
                 self._note(fact, arrival, 1)
             yield from self._entries(event.stream, fact, event.time, event.graph, (start, end), 1)
 
     @property
-    def came(self) -> dict[str, int]:
+    def window_counts(self) -> dict[str, int]:
         """How many triples have come through windows of them, by the stream."""
-        return {stream: count_window.came for stream, count_window in self.counted.items()}
+        return {stream: count_window.fact_count for stream, count_window in self.count_windows.items()}
 
-    def _content(self, stream: str) -> CountWindowContent:
+    def _count_window(self, stream: str) -> CountWindowContent:
         """What a stream has in its window of triples."""
-        if stream not in self.counted:
+        if stream not in self.count_windows:
             window = self.source.window_of(stream)
             assert isinstance(window, CountWindow)
-            self.counted[stream] = CountWindowContent(window, partial(self._entries, stream))
-        return self.counted[stream]
+            self.count_windows[stream] = CountWindowContent(window, partial(self._entries, stream))
+        return self.count_windows[stream]
 
     def _entries(
         self, stream: str, fact: Fact, arrival: int, graph: str, valid: tuple[int, int], weight: int
     ) -> Iterator[Delta]:
         """The entries of a fact that a stream brought, as patterns read it."""
-        is_static = arrival == ALWAYS and not self.made
+        is_static = arrival == ALWAYS and not self.is_derived
         if isinstance(self.source.window_of(stream), CountWindow) and not self.source.reads(stream, graph, is_static):
             return
-        for fact_read in self.source.facts_read(fact, stream, arrival, graph, self.made):
+        for fact_read in self.source.facts_read(fact, stream, arrival, graph, self.is_derived):
             yield (*fact_row(fact_read), *valid, weight)
 
     def remove(self, fact: Fact, time: int, stream: str | None = None) -> list[Delta]:
         """What is in the graph of a stream of a fact ends now, static data too: what the stream brought, and others in
         a named graph of this name. None: all that this node reads."""
         name = None if stream is None else iri(stream)
-        streams = {arrival.stream for arrival in self.given.get(fact, ())} | self.counted.keys()
-        return [entry for source_stream in sorted(streams) for entry in self._deleted(source_stream, fact, time, name)]
+        streams = {arrival.stream for arrival in self.valid_facts.get(fact, ())} | self.count_windows.keys()
+        return [entry for source_stream in sorted(streams) for entry in self._delete(source_stream, fact, time, name)]
 
-    def written(self, stream: str, fact: Fact, arrival: int, time: int, weight: int) -> list[Delta]:
+    def insert(self, stream: str, fact: Fact, arrival: int, time: int, weight: int) -> list[Delta]:
         """A fact that rules put into a stream at the time `came` begins (weight 1) or ends (-1) now. Windows do not end
         it."""
         unread = not self.source.reads(stream)
         return [] if unread else list(self._entries(stream, fact, arrival, "", (time, FOREVER), weight))
 
-    def _removed(self, stream: str, fact: Fact, time: int, graph: str) -> Iterator[Delta]:
+    def _remove(self, stream: str, fact: Fact, time: int, graph: str) -> Iterator[Delta]:
         """What the stream brought of a fact before this time, in a named graph or none, ends now."""
 
         def ends(arrival: _ReadFact) -> bool:
-            return arrival.stream == stream and arrival.graph == graph and ALWAYS < arrival.came < time
+            return arrival.stream == stream and arrival.graph == graph and ALWAYS < arrival.arrival < time
 
-        if stream in self.counted:
-            yield from self.counted[stream].remove(fact, time, lambda own: own == graph)
-        yield from self._cut(fact, time, ends)
+        if stream in self.count_windows:
+            yield from self.count_windows[stream].remove(fact, time, lambda own: own == graph)
+        yield from self._end_facts(fact, time, ends)
 
-    def _deleted(self, stream: str, fact: Fact, time: int, name: Term | None) -> Iterator[Delta]:
+    def _delete(self, stream: str, fact: Fact, time: int, name: Term | None) -> Iterator[Delta]:
         """What the stream brought of a fact before this time, static data too, ends now. name: if it is in the graph of
         this name."""
 
@@ -345,26 +354,28 @@ class ScanOperator(Stateful):
 
         def ends(arrival: _ReadFact) -> bool:
             return (
-                arrival.stream == stream and is_meant(arrival.graph) and (arrival.came == ALWAYS or arrival.came < time)
+                arrival.stream == stream
+                and is_meant(arrival.graph)
+                and (arrival.arrival == ALWAYS or arrival.arrival < time)
             )
 
-        if stream in self.counted:
-            yield from self.counted[stream].remove(fact, time, is_meant)
-        yield from self._cut(fact, time, ends)
+        if stream in self.count_windows:
+            yield from self.count_windows[stream].remove(fact, time, is_meant)
+        yield from self._end_facts(fact, time, ends)
 
-    def _cut(self, fact: Fact, time: int, ends: Callable[[_ReadFact], bool]) -> Iterator[Delta]:
+    def _end_facts(self, fact: Fact, time: int, ends: Callable[[_ReadFact], bool]) -> Iterator[Delta]:
         """What was given of a fact ends now, if it is meant."""
         remaining = []
-        for arrival in self.given.pop(fact, ()):
+        for arrival in self.valid_facts.pop(fact, ()):
             if not ends(arrival):
                 remaining.append(arrival)
                 continue
             self._note(fact, arrival, -1)
             if arrival.end > time:
                 valid = max(arrival.start, time), arrival.end
-                yield from self._entries(arrival.stream, fact, arrival.came, arrival.graph, valid, -1)
+                yield from self._entries(arrival.stream, fact, arrival.arrival, arrival.graph, valid, -1)
         if remaining:
-            self.given[fact] = remaining
+            self.valid_facts[fact] = remaining
 
     def _note(self, fact: Fact, arrival: _ReadFact, weight: int) -> None:
         if self.log is not None:
@@ -373,46 +384,48 @@ class ScanOperator(Stateful):
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
         yield from super().drain_changelog()
-        count_window = ((stream, *row) for stream, count_window in self.counted.items() for row in count_window.rows())
-        if self.log is not None and (
-            changes := self.differences.of((*row, ALWAYS, FOREVER, 1) for row in count_window)
-        ):
+        count_window = (
+            (stream, *row) for stream, count_window in self.count_windows.items() for row in count_window.rows()
+        )
+        if self.log is not None and (changes := self.diff.update((*row, ALWAYS, FOREVER, 1) for row in count_window)):
             yield 1, changes
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
         if slot == 0:
-            for (stream, graph, time, *cells, start, end), count in added(entries).items():
+            for (stream, graph, time, *cells, start, end), count in sum_weights(entries).items():
                 arrival = _ReadFact(stream, graph, int(time), start, end)
                 self._count(cast(Fact, row_fact(cells)), arrival, count)
             return
-        for stream, rows in groupby(sorted(entry[:-3] for entry in self.differences.restore(entries)), key=_FIRST):
-            self._content(stream).load_rows([row[1:] for row in rows])
+        for stream, rows in groupby(sorted(entry[:-3] for entry in self.diff.restore(entries)), key=_FIRST):
+            self._count_window(stream).load_rows([row[1:] for row in rows])
 
     def _count(self, fact: Fact, arrival: _ReadFact, count: int) -> None:
         """So many more are known of a fact, or less; of what has ended, none may be."""
-        arrivals = self.given.setdefault(fact, [])
+        arrivals = self.valid_facts.setdefault(fact, [])
         arrivals += [arrival] * count
         for _ in range(min(-count, arrivals.count(arrival))):
             arrivals.remove(arrival)
         if not arrivals:
-            del self.given[fact]
+            del self.valid_facts[fact]
 
     def expire(self, now: int) -> None:
-        if len(self.given) < self.limit:
+        if len(self.valid_facts) < self.sweep_rows:
             return
-        for fact in list(self.given):
-            left = [arrival for arrival in self.given[fact] if arrival.end > now]
+        for fact in list(self.valid_facts):
+            left = [arrival for arrival in self.valid_facts[fact] if arrival.end > now]
             if left:
-                self.given[fact] = left
+                self.valid_facts[fact] = left
             else:
-                del self.given[fact]
-        self.limit = max(MIN_ROWS_TO_SWEEP, 2 * len(self.given))
+                del self.valid_facts[fact]
+        self.sweep_rows = max(MIN_ROWS_TO_SWEEP, 2 * len(self.valid_facts))
 
     def size(self) -> int:
-        return sum(map(len, self.given.values())) + sum(count_window.size() for count_window in self.counted.values())
+        return sum(map(len, self.valid_facts.values())) + sum(
+            count_window.size() for count_window in self.count_windows.values()
+        )
 
 
-def _take(
+def _add_triples(
     columns: Columns,
     which: slice,
     starts: Iterable[int],

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
-from squall.builders.runtime.zset import Delta, Row, settle
+from squall.builders.runtime.zset import Delta, Row, consolidate
 from squall.rdf import ALWAYS, FOREVER
 
 Key = TypeVar("Key", bound=Hashable)
@@ -73,20 +73,20 @@ class SnapshotDiff:
     def __init__(self) -> None:
         self.previous: Counter[Delta] = Counter()
 
-    def of(self, entries: Iterable[Delta]) -> list[Delta]:
+    def update(self, entries: Iterable[Delta]) -> list[Delta]:
         """What has come and gone, if this is all there is now."""
-        before, self.previous = self.previous, added(entries)
+        before, self.previous = self.previous, sum_weights(entries)
         added_rows = [(*row, count - before[row]) for row, count in self.previous.items() if count != before[row]]
         return added_rows + [(*row, -count) for row, count in before.items() if row not in self.previous]
 
     def restore(self, entries: Iterable[Delta]) -> list[Delta]:
         """All there was, of all that was ever told, or of what has been told since this was last asked."""
         before = [(*row, count) for row, count in self.previous.items()]
-        self.previous = added([*before, *entries])
+        self.previous = sum_weights([*before, *entries])
         return [(*row, count) for row, count in self.previous.items()]
 
 
-def added(entries: Iterable[Delta]) -> Counter[Delta]:
+def sum_weights(entries: Iterable[Delta]) -> Counter[Delta]:
     """Entries without their weight, by that: equal ones added up, without those that come to nothing."""
     counts: Counter[Delta] = Counter()
     for entry in entries:
@@ -109,22 +109,22 @@ class RowSerializable(Protocol):
 class DiffedState(Stateful):
     """The memory of something small, told by its differences."""
 
-    def __init__(self, part: RowSerializable) -> None:
+    def __init__(self, source: RowSerializable) -> None:
         super().__init__()
-        self.part = part
-        self.differences = SnapshotDiff()
+        self.source = source
+        self.diff = SnapshotDiff()
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
         if self.log is None:
             return
-        if changes := self.differences.of((*row, ALWAYS, FOREVER, 1) for row in self.part.rows()):
+        if changes := self.diff.update((*row, ALWAYS, FOREVER, 1) for row in self.source.rows()):
             yield 0, changes
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        self.part.load_rows([entry[:-3] for entry in self.differences.restore(entries) for _ in range(entry[-1])])
+        self.source.load_rows([entry[:-3] for entry in self.diff.restore(entries) for _ in range(entry[-1])])
 
 
-def oldest(rows: Mapping[Key, Sequence[Any]], place: int, now: int) -> list[Key]:
+def expired_keys(rows: Mapping[Key, Sequence[Any]], place: int, now: int) -> list[Key]:
     """The keys of what ended at `now` or before, from those that came first until too many are met that did not: mostly
     all that have ended come first. place: of the ends in rows, from the front, which is quicker than from the end."""
     expired: list[Key] = []
@@ -139,7 +139,7 @@ def oldest(rows: Mapping[Key, Sequence[Any]], place: int, now: int) -> list[Key]
     return expired
 
 
-def oldest_ends(ends: Mapping[Key, int], now: int) -> list[Key]:
+def expired_ends(ends: Mapping[Key, int], now: int) -> list[Key]:
     """As `oldest`, where the ends are all that there is."""
     expired: list[Key] = []
     enough, patience = len(ends) // MAX_LIVE_ROWS_SCANNED, MAX_LIVE_ROWS_SCANNED
@@ -157,35 +157,35 @@ class BufferedBatches:
     """Entries in the lots in which they came: a lot is mostly forgotten as a whole."""
 
     def __init__(self) -> None:
-        self.lots: deque[tuple[int, Sequence[Delta]]] = deque()
+        self.batches: deque[tuple[int, Sequence[Delta]]] = deque()
         """Each with the latest end of its entries."""
         self.size = 0
-        self.full = 2 * MIN_ROWS_TO_SWEEP
+        self.full_sweep_rows = 2 * MIN_ROWS_TO_SWEEP
         """So many entries make it worth while to look at each."""
 
     def add(self, entries: Sequence[Delta]) -> None:
         if entries:
-            self.lots.append((max(map(_END, entries)), entries))
+            self.batches.append((max(map(_END, entries)), entries))
             self.size += len(entries)
 
     def drain(self) -> Iterator[Sequence[Delta]]:
         """All there are; none are left."""
-        while self.lots:
+        while self.batches:
             yield self._next()
 
     def _next(self) -> Sequence[Delta]:
-        _, entries = self.lots.popleft()
+        _, entries = self.batches.popleft()
         self.size -= len(entries)
         return entries
 
     def expire(self, now: int) -> None:
         """Forgets what ended at `now` or before, if not all of it at once."""
-        while self.lots and self.lots[0][0] <= now:
+        while self.batches and self.batches[0][0] <= now:
             self._next()
-        if self.size >= self.full:
+        if self.size >= self.full_sweep_rows:
             for entries in list(self.drain()):
                 self.add([entry for entry in entries if entry[-2] > now])
-            self.full = 2 * max(MIN_ROWS_TO_SWEEP, self.size)
+            self.full_sweep_rows = 2 * max(MIN_ROWS_TO_SWEEP, self.size)
 
 
 class DeltaIndex:
@@ -199,13 +199,13 @@ class DeltaIndex:
         self.first: dict[Hashable, Delta] = {}
         self.more: dict[Hashable, list[Delta]] = {}
         """Further entries of the keys that have several."""
-        self.taken: dict[Hashable, int] = {}
+        self.retractions: dict[Hashable, int] = {}
         """How many entries of a key take back others."""
         self.stored = 0
         """How many entries there are."""
-        self.limit = MIN_ROWS_TO_SWEEP
+        self.sweep_rows = MIN_ROWS_TO_SWEEP
         """So many make a sweep worth while,"""
-        self.full = 2 * MIN_ROWS_TO_SWEEP
+        self.full_sweep_rows = 2 * MIN_ROWS_TO_SWEEP
         """and so many one in which all is looked at."""
         self.sweeps = 0
 
@@ -221,18 +221,18 @@ class DeltaIndex:
         else:
             self.first[key] = entry
         if entry[-1] < 0:
-            self.take_back(key)
+            self.add_retraction(key)
 
-    def take_back(self, key: Hashable) -> None:
+    def add_retraction(self, key: Hashable) -> None:
         """An entry with a negative weight has been stored under the key."""
-        count = self.taken.get(key, 0) + 1
+        count = self.retractions.get(key, 0) + 1
         if 2 * count < 1 + len(self.more.get(key, ())):
-            self.taken[key] = count
+            self.retractions[key] = count
         else:
-            self.taken.pop(key, None)
-            self._put(key, settle(self.get(key)))
+            self.retractions.pop(key, None)
+            self._replace(key, consolidate(self.get(key)))
 
-    def _put(self, key: Hashable, entries: list[Delta]) -> None:
+    def _replace(self, key: Hashable, entries: list[Delta]) -> None:
         """These are the entries of a key now."""
         before = 1 + len(self.more.pop(key, ()))
         self.stored += len(entries) - before
@@ -250,19 +250,19 @@ class DeltaIndex:
         with the oldest, and gives up where most of what it finds is still valid. All is looked at when there is twice
         as much as there was after that was done the last time.
         """
-        if self.stored < self.limit:
+        if self.stored < self.sweep_rows:
             return
         self.sweeps += 1
-        if self.first and self.stored < self.full:
+        if self.first and self.stored < self.full_sweep_rows:
             place = len(next(iter(self.first.values()))) - 2
-            self._forget(oldest(self.first, place, now), now)
-        if self.stored >= self.full:
-            self._forget([key for key, entry in self.first.items() if entry[-2] <= now or key in self.more], now)
+            self._drop_expired(expired_keys(self.first, place, now), now)
+        if self.stored >= self.full_sweep_rows:
+            self._drop_expired([key for key, entry in self.first.items() if entry[-2] <= now or key in self.more], now)
             self._settle()
-            self.full = 2 * max(MIN_ROWS_TO_SWEEP, self.stored)
-        self.limit = max(MIN_ROWS_TO_SWEEP, self.stored + self.stored // 16)
+            self.full_sweep_rows = 2 * max(MIN_ROWS_TO_SWEEP, self.stored)
+        self.sweep_rows = max(MIN_ROWS_TO_SWEEP, self.stored + self.stored // 16)
 
-    def _forget(self, keys: Iterable[Hashable], now: int) -> None:
+    def _drop_expired(self, keys: Iterable[Hashable], now: int) -> None:
         """Drops the entries of these keys that have ended."""
         first, more = self.first, self.more
         if not more:
@@ -287,9 +287,9 @@ class DeltaIndex:
 
     def _settle(self) -> None:
         """Adds up what has been taken back: else two entries that add up to nothing would stay for ever."""
-        for key in [key for key in self.taken if key in self.first]:
-            self._put(key, settle(self.get(key)))
-        self.taken.clear()
+        for key in [key for key in self.retractions if key in self.first]:
+            self._replace(key, consolidate(self.get(key)))
+        self.retractions.clear()
 
     def size(self) -> int:
         return len(self.first) + sum(map(len, self.more.values()))

@@ -8,14 +8,14 @@ from typing import Any
 from squall import functions
 from squall.builders.runtime.operators.codegen import (
     Names,
-    bare,
     column_names,
-    compiled,
-    computed_at_once,
-    entry,
-    expression,
+    compile_source,
+    compile_vectorized,
+    delta_source,
+    expression_source,
+    row_source,
 )
-from squall.builders.runtime.operators.event_time import ordering
+from squall.builders.runtime.operators.event_time import sort_key
 from squall.builders.runtime.zset import Delta
 from squall.functions.values import value_key
 from squall.plan import operators as ops
@@ -36,12 +36,12 @@ class StatelessOperator:
         return self.step(entries)
 
 
-def same(entries: Sequence[Delta]) -> list[Delta]:
+def identity(entries: Sequence[Delta]) -> list[Delta]:
     """Read, Unit, Union: entries as they are."""
     return entries if isinstance(entries, list) else list(entries)
 
 
-def chained(steps: Sequence[Step]) -> Step | None:
+def chain_steps(steps: Sequence[Step]) -> Step | None:
     """One step after the other; None: there is none."""
     if len(steps) < 2:
         return steps[0] if steps else None
@@ -57,7 +57,7 @@ def chained(steps: Sequence[Step]) -> Step | None:
 # Steps are for entries; with `timed` False, for rows without their validity
 
 
-def match(
+def match_step(
     cells: Sequence[ops.Cell], bound_columns: Collection[int] = (), *, rule: bool = True, timed: bool = True
 ) -> Step:
     """Facts as rows. `known`: the cells of which it is known that the fact fits them. Entries are of facts of the kind
@@ -75,12 +75,12 @@ def match(
             conditions.append(_condition(name, cell, names))
     columns = [first[column] for column in sorted(first)]
     if columns == row and not conditions and not rule:
-        return same
-    where = f" if {' and '.join(conditions)}" if conditions else ""
+        return identity
+    where_code = f" if {' and '.join(conditions)}" if conditions else ""
     pattern_cells = [*row, "_"] if rule else row
-    shape = entry if timed else bare
-    return compiled(
-        f"def run(entries):\n return [{shape(columns)} for {shape(pattern_cells)} in entries{where}]", names
+    shape = delta_source if timed else row_source
+    return compile_source(
+        f"def run(entries):\n return [{shape(columns)} for {shape(pattern_cells)} in entries{where_code}]", names
     )
 
 
@@ -93,30 +93,30 @@ def _condition(name: str, cell: Term | Value, names: Names) -> str:
     return f"{name} == {constant}"
 
 
-def test(op: ops.Filter) -> Step:
+def filter_step(op: ops.Filter) -> Step:
     """Rows for which the expression is true."""
-    return computed_at_once("def run(entries):\n return [x for x in entries if {0}]", [op.expression], "x", "x[-3]")
+    return compile_vectorized("def run(entries):\n return [x for x in entries if {0}]", [op.expression], "x", "x[-3]")
 
 
-def extend(op: ops.Extend, timed: bool = True) -> Step:
+def extend_step(op: ops.Extend, timed: bool = True) -> Step:
     """Rows with one more column."""
-    value, where = "v", " if isinstance(v := {0}, str)"
+    value, where_code = "v", " if isinstance(v := {0}, str)"
     if op.keep_unbound:
-        value, where = "v if isinstance(v := {0}, str) else None", ""
+        value, where_code = "v if isinstance(v := {0}, str) else None", ""
     row = f"(*x[:-3], {value}, *x[-3:])" if timed else f"(*x, {value})"
-    output_code = f"{row} for x in entries{where}"
-    return computed_at_once(f"def run(entries):\n return [{output_code}]", [op.expression], "x", "x[-3]")
+    output_code = f"{row} for x in entries{where_code}"
+    return compile_vectorized(f"def run(entries):\n return [{output_code}]", [op.expression], "x", "x[-3]")
 
 
-def apply(op: ops.TableFunction, timed: bool = True) -> Step:
+def table_function_step(op: ops.TableFunction, timed: bool = True) -> Step:
     """Rows with the columns of each row that a table function makes."""
     function = functions.lookup(op.function)
     names: Names = {"rows_of": lambda *arguments: _checked(function, op.results, arguments)}
-    arguments_code = [expression(argument, "x", "x[-3]", names) for argument in op.arguments]
+    arguments_code = [expression_source(argument, "x", "x[-3]", names) for argument in op.arguments]
     call_arguments = ["x[-3]", *arguments_code] if function.timed else arguments_code
     row = "(*x[:-3], *made, *x[-3:])" if timed else "(*x, *made)"
     output_code = f"{row} for x in entries for made in rows_of({', '.join(call_arguments)})"
-    return compiled(f"def run(entries):\n return [{output_code}]", names)
+    return compile_source(f"def run(entries):\n return [{output_code}]", names)
 
 
 def _checked(function: functions.Function, results: int, arguments: Sequence[Any]) -> Any:
@@ -128,20 +128,20 @@ def _checked(function: functions.Function, results: int, arguments: Sequence[Any
     return rows
 
 
-def project(op: ops.Project, width: int, timed: bool = True) -> Step:
+def project_step(op: ops.Project, width: int, timed: bool = True) -> Step:
     """Rows of some columns."""
     row = column_names("a", width)
     columns = ["None" if column is None else row[column] for column in op.columns]
-    shape = entry if timed else bare
-    return compiled(f"def run(entries):\n return [{shape(columns)} for {shape(row)} in entries]", {})
+    shape = delta_source if timed else row_source
+    return compile_source(f"def run(entries):\n return [{shape(columns)} for {shape(row)} in entries]", {})
 
 
-def where(op: ops.ConstantFilter) -> Step:
+def constant_filter_step(op: ops.ConstantFilter) -> Step:
     """Rows whose column holds the term."""
-    return compiled(f"def run(entries):\n return [x for x in entries if x[{op.column}] == k0]", {"k0": op.term})
+    return compile_source(f"def run(entries):\n return [x for x in entries if x[{op.column}] == k0]", {"k0": op.term})
 
 
-def emit(
+def construct_step(
     template: Sequence[int | Term], rules: Sequence[str], width: int, unbound: Collection[int], timed: bool = True
 ) -> Step:
     """A fact from each row; in an entry, with the name of a rule that makes it behind it. A row in which a cell of
@@ -156,25 +156,31 @@ def emit(
             template_cells.append(f"k{len(names)}")
             names[f"k{len(names)}"] = cell
     nullable_columns = sorted({cell for cell in template if isinstance(cell, int) and cell in unbound})
-    where = f" if {' and '.join(f'{row[cell]} is not None' for cell in nullable_columns)}" if nullable_columns else ""
-    fact, input_code = (entry([*template_cells, "rule"]), entry(row)) if timed else (bare(template_cells), bare(row))
-    return compiled(f"def run(entries):\n return [{fact} for {input_code} in entries{where}]", names)
+    where_code = (
+        f" if {' and '.join(f'{row[cell]} is not None' for cell in nullable_columns)}" if nullable_columns else ""
+    )
+    fact, input_code = (
+        (delta_source([*template_cells, "rule"]), delta_source(row))
+        if timed
+        else (row_source(template_cells), row_source(row))
+    )
+    return compile_source(f"def run(entries):\n return [{fact} for {input_code} in entries{where_code}]", names)
 
 
-Shape = tuple[int | None, ...]
+TemplateShape = tuple[int | None, ...]
 
 
-def shape_of(template: Sequence[int | Term]) -> Shape:
+def template_shape(template: Sequence[int | Term]) -> TemplateShape:
     """The columns in a template, None for what is constant."""
     return tuple(cell if isinstance(cell, int) else None for cell in template)
 
 
-def emit_by_table(
+def construct_by_constant_step(
     column: int, emits: Sequence[tuple[Term, ops.Construct]], width: int, unbound: Collection[int]
 ) -> Step:
     """What the emits, of one shape, make of the rows that hold in a column the term that is given for each: as if each
-    had its rows from a `where` of its own, but with one look-up for all."""
-    shape = shape_of(emits[0][1].template)
+    had its rows from a `where_code` of its own, but with one look-up for all."""
+    shape = template_shape(emits[0][1].template)
     table: dict[Term, list[tuple[str, ...]]] = {}
     for term, op in emits:
         constants = [cell for cell in op.template if not isinstance(cell, int)]
@@ -183,13 +189,13 @@ def emit_by_table(
     table_cells = [f"k{place}" for place, cell in enumerate(shape) if cell is None] + ["rule"]
     template_cells = [f"k{place}" if cell is None else row[cell] for place, cell in enumerate(shape)]
     nullable_columns = sorted({cell for cell in shape if cell is not None and cell in unbound})
-    where = "".join(f" and {row[cell]} is not None" for cell in nullable_columns)
-    fact, table_entry = entry([*template_cells, "rule"]), f"table[{row[column]}]"
-    loops = f"for {entry(row)} in entries if {row[column]} in table{where} for {bare(table_cells)} in {table_entry}"
-    return compiled(f"def run(entries):\n return [{fact} {loops}]", {"table": table})
+    where_code = "".join(f" and {row[cell]} is not None" for cell in nullable_columns)
+    fact, table_entry = delta_source([*template_cells, "rule"]), f"table[{row[column]}]"
+    loops = f"for {delta_source(row)} in entries if {row[column]} in table{where_code} for {row_source(table_cells)} in {table_entry}"
+    return compile_source(f"def run(entries):\n return [{fact} {loops}]", {"table": table})
 
 
-def answer(op: ops.Select, width: int, is_ordered: bool) -> Step:
+def select_step(op: ops.Select, width: int, is_ordered: bool) -> Step:
     """A solution from each row. ordered: with its place in the order, if there is one: equal solutions at different
     places are different rows."""
     row = column_names("a", width)
@@ -197,7 +203,9 @@ def answer(op: ops.Select, width: int, is_ordered: bool) -> Step:
     names: Names = {"first": select_tag(op), "rule": rule}
     first = "first"
     if is_ordered and op.order:
-        names |= {"first": select_tag(op) + RANK_SEPARATOR, "key_of": ordering(op.order, op.columns)}
+        names |= {"first": select_tag(op) + RANK_SEPARATOR, "key_of": sort_key(op.order, op.columns)}
         first = f"first + key_of(({''.join(f'{cell}, ' for cell in row)}))"
     cells = [first, *(row[column] for column in op.columns), "rule"]
-    return compiled(f"def run(entries):\n return [{entry(cells)} for {entry(row)} in entries]", names)
+    return compile_source(
+        f"def run(entries):\n return [{delta_source(cells)} for {delta_source(row)} in entries]", names
+    )

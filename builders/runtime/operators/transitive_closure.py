@@ -30,7 +30,7 @@ class ClosureIndex:
     recursion: Wolfson and Silberschatz, Distributed Processing of Logic Programs, SIGMOD 1988)."""
 
     def __init__(self, is_own: Callable[[str], bool] | None = None) -> None:
-        self.growing: _AppendOnlyClosure | None = _AppendOnlyClosure(is_own)
+        self.append_only: _AppendOnlyClosure | None = _AppendOnlyClosure(is_own)
         self.timed: _IntervalClosure | _SourceClosure = _IntervalClosure() if is_own is None else _SourceClosure(is_own)
 
     def add(self, entries: Iterable[Pair]) -> list[Pair]:
@@ -41,15 +41,15 @@ class ClosureIndex:
         # In order of time; of those that begin together first what lasts, so that a pair is seldom told in parts.
         pairs = sorted((entry for entry in entries if entry[2] < entry[3]), key=itemgetter(3), reverse=True)
         pairs.sort(key=itemgetter(2))
-        if self.growing and not self.growing.takes(pairs):
-            self.timed.load(self.growing.steps)
-            self.growing = None
-        return self.growing.add(pairs) if self.growing else self.timed.add(pairs)
+        if self.append_only and not self.append_only.accepts(pairs):
+            self.timed.load(self.append_only.steps)
+            self.append_only = None
+        return self.append_only.add(pairs) if self.append_only else self.timed.add(pairs)
 
     def add_lasting(self, steps: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         """Takes steps that hold always; answers with the new pairs alone. Of one that has taken no others."""
-        assert self.growing is not None
-        return self.growing.add_lasting(steps)
+        assert self.append_only is not None
+        return self.append_only.add_lasting(steps)
 
     def expire(self, now: int) -> None:
         """Forgets the pairs over what ended at `now` or before: no entry that is still to come begins before `now`."""
@@ -57,7 +57,7 @@ class ClosureIndex:
 
     def size(self) -> int:
         """How many pairs are kept."""
-        return self.growing.size if self.growing else self.timed.size
+        return self.append_only.size if self.append_only else self.timed.size
 
 
 class _BitSets:
@@ -80,7 +80,7 @@ class _BitSets:
         return bits.bit_count()
 
     @staticmethod
-    def lone(bits: int) -> int:
+    def single(bits: int) -> int:
         """The number in a set of one."""
         return bits.bit_length() - 1
 
@@ -120,7 +120,7 @@ class _HashSets:
     count = len
 
     @staticmethod
-    def lone(members: set[int]) -> int:
+    def single(members: set[int]) -> int:
         return next(iter(members))
 
     @staticmethod
@@ -156,10 +156,10 @@ class _AppendOnlyClosure:
         self.size = 0
         self.pending: dict[int, Any] = {}
         self.fresh: dict[int, Any] = {}
-        self.kind: type[_HashSets | _BitSets] = _HashSets
-        self.weighed = (_MIN_PAIRS_TO_COMPARE, _MIN_PAIRS_TO_COMPARE)
+        self.sets: type[_HashSets | _BitSets] = _HashSets
+        self.compared_at = (_MIN_PAIRS_TO_COMPARE, _MIN_PAIRS_TO_COMPARE)
 
-    def takes(self, pairs: Sequence[Pair]) -> bool:
+    def accepts(self, pairs: Sequence[Pair]) -> bool:
         """Whether the entries are such steps."""
         latest = self.steps[-1][2] if self.steps else ALWAYS
         return not pairs or (pairs[0][2] >= latest and all(entry[3] == FOREVER for entry in pairs))
@@ -167,37 +167,37 @@ class _AppendOnlyClosure:
     def add(self, pairs: Iterable[Pair]) -> list[Pair]:
         new_pairs: list[Pair] = []
         for start, entries in groupby(pairs, key=itemgetter(2)):
-            self._spread(self._take(entries))
+            self._propagate(self._add_steps(entries))
             new_pairs += self._new_pairs(start, FOREVER)
         return new_pairs
 
     def add_lasting(self, steps: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-        self._spread(self._take((x, y, ALWAYS, FOREVER) for x, y in steps))
+        self._propagate(self._add_steps((x, y, ALWAYS, FOREVER) for x, y in steps))
         return self._new_pairs()
 
-    def _take(self, entries: Iterable[Pair]) -> list[int]:
+    def _add_steps(self, entries: Iterable[Pair]) -> list[int]:
         """Takes steps. Their nodes, those first that lead to others, so far as there is such an order."""
         graph: dict[int, dict[int, Pair]] = {}
         for step in entries:
             graph.setdefault(self._number(step[0]), {})[self._number(step[1])] = step
         pending = self.pending
         for node, following in graph.items():
-            sources: Any = self.before[node] | self.kind.of((node,) if self._begins(node) else ())
+            sources: Any = self.before[node] | self.sets.of((node,) if self._is_source(node) else ())
             for other, step in following.items():
-                if not self._leads(node, other):
+                if not self._is_implied(node, other):
                     self.steps.append(step)
                     self.after[node].append(other)
                     pending[other] = pending[other] | sources if other in pending else sources
-        return _finished(graph)[::-1]
+        return _postorder(graph)[::-1]
 
-    def _begins(self, node: int) -> bool:
+    def _is_source(self, node: int) -> bool:
         """Whether it is told what a node leads to."""
         return self.is_own is None or node in self.own
 
-    def _leads(self, node: int, other: int) -> bool:
+    def _is_implied(self, node: int, other: int) -> bool:
         """Whether a step from one node to another is known, or makes no difference; from now on it is."""
-        if self._begins(node):
-            return bool(self.kind.has(self.before[other], node))
+        if self._is_source(node):
+            return bool(self.sets.has(self.before[other], node))
         is_multiple = (node, other) in self.others
         self.others.add((node, other))
         return is_multiple
@@ -208,11 +208,11 @@ class _AppendOnlyClosure:
             if self.is_own is not None and self.is_own(name):
                 self.own.add(number)
             self.names.append(name)
-            self.before.append(self.kind.of(()))
+            self.before.append(self.sets.of(()))
             self.after.append([])
         return number
 
-    def _spread(self, order: list[int]) -> None:
+    def _propagate(self, order: list[int]) -> None:
         """Passes on what is pending, in rounds until nothing changes: one round, and one more for each level of cycles
         within cycles (Kam and Ullman 1976)."""
         visited = set(order)
@@ -221,7 +221,7 @@ class _AppendOnlyClosure:
             for node in order:  # grows meanwhile
                 if node not in pending:
                     continue
-                new: Any = self.kind.without(pending.pop(node), before[node])
+                new: Any = self.sets.without(pending.pop(node), before[node])
                 if not new:
                     continue
                 before[node] |= new
@@ -231,20 +231,20 @@ class _AppendOnlyClosure:
                     if other not in visited:
                         visited.add(other)
                         order.append(other)
-                self._count(self.kind.count(new))
+                self._count(self.sets.count(new))
 
     def _count(self, more: int) -> None:
         """Counts pairs, and weighs which kind of sets is smaller when there are twice as many of them or of nodes."""
         self.size += more
-        if self.size > self.weighed[0] or len(self.names) > self.weighed[1]:
-            self._use(_BitSets if len(self.names) ** 2 < _MAX_BITS_PER_PAIR * self.size else _HashSets)
-            self.weighed = (2 * self.size, 2 * len(self.names))
+        if self.size > self.compared_at[0] or len(self.names) > self.compared_at[1]:
+            self._convert(_BitSets if len(self.names) ** 2 < _MAX_BITS_PER_PAIR * self.size else _HashSets)
+            self.compared_at = (2 * self.size, 2 * len(self.names))
 
-    def _use(self, kind: type[_HashSets | _BitSets]) -> None:
+    def _convert(self, kind: type[_HashSets | _BitSets]) -> None:
         """Turns all sets into those of a kind."""
-        old, everything = self.kind, range(len(self.names))
+        old, everything = self.sets, range(len(self.names))
         if kind is not old:
-            self.kind = kind
+            self.sets = kind
             self.before[:] = [kind.of(old.select(members, everything)) for members in self.before]
             for sets in (self.fresh, self.pending):
                 sets.update((node, kind.of(old.select(members, everything))) for node, members in sets.items())
@@ -254,21 +254,21 @@ class _AppendOnlyClosure:
 
         Nodes to which one node leads are put together, because many of them are often new.
         """
-        kind, names = self.kind, self.names
+        kind, names = self.sets, self.names
         reached: list[Any] = []
-        lone: dict[int, list[str]] = {}
+        single: dict[int, list[str]] = {}
         for node, new in self.fresh.items():
             if kind.count(new) == 1:
-                lone.setdefault(kind.lone(new), []).append(names[node])
+                single.setdefault(kind.single(new), []).append(names[node])
             else:
                 reached.extend(zip(kind.select(new, names), repeat(names[node]), *map(repeat, times)))
-        for source, targets in lone.items():
+        for source, targets in single.items():
             reached.extend(zip(repeat(names[source]), targets, *map(repeat, times)))
         self.fresh = {}
         return reached
 
 
-def _finished(graph: Mapping[int, Iterable[int]]) -> list[int]:
+def _postorder(graph: Mapping[int, Iterable[int]]) -> list[int]:
     """The nodes in the order in which a depth-first search leaves them."""
     left: list[int] = []
     visited: set[int] = set()
@@ -313,25 +313,25 @@ class _IntervalClosure:
             for first, last in list(outside(start, end, self.after.get(x, {}).get(y, ()))):
                 sources = [(x, first, last), *self._sources(x, y, first, last)]
                 targets = [(y, first, last), *self._targets(x, y, first, last)]
-                new_pairs += self._joined(sources, targets)
+                new_pairs += self._connect(sources, targets)
         self._note_ends(new_pairs)
         return new_pairs
 
-    def _sources(self, x: str, y: str, start: int, end: int) -> Iterator[_Place]:
+    def _sources(self, x: str, y: str, start: int, end: int) -> Iterator[_Endpoint]:
         """What leads to x, while it does and does not lead to y: what follows y would be known then."""
         for source in self.before.get(x, ()):
             targets = self.after[source]
-            for first, last in _fresh(start, end, targets[x], targets.get(y)):
+            for first, last in _uncovered(start, end, targets[x], targets.get(y)):
                 yield source, first, last
 
-    def _targets(self, x: str, y: str, start: int, end: int) -> Iterator[_Place]:
+    def _targets(self, x: str, y: str, start: int, end: int) -> Iterator[_Endpoint]:
         """Where y leads, while it does and x does not."""
         targets = self.after.get(x, {})
         for target, valid in self.after.get(y, {}).items():
-            for first, last in _fresh(start, end, valid, targets.get(target)):
+            for first, last in _uncovered(start, end, valid, targets.get(target)):
                 yield target, first, last
 
-    def _joined(self, sources: Iterable[_Place], targets: Sequence[_Place]) -> list[Pair]:
+    def _connect(self, sources: Iterable[_Endpoint], targets: Sequence[_Endpoint]) -> list[Pair]:
         """Each source leads to each target from now on while both are valid: what of that is new."""
         pairs: list[Pair] = []
         for source, source_start, source_end in sources:
@@ -384,11 +384,11 @@ class _IntervalClosure:
                 del neighbours[node]
 
 
-_Place = tuple[str, int, int]
+_Endpoint = tuple[str, int, int]
 """A node, and an interval over which it leads somewhere or is led to."""
 
 
-def _fresh(start: int, end: int, valid: Intervals, covered: Intervals | None) -> Iterable[Interval]:
+def _uncovered(start: int, end: int, valid: Intervals, covered: Intervals | None) -> Iterable[Interval]:
     """The parts of [start, end) that are valid and not known."""
     if covered or len(valid) > 1:
         return [part for interval in inside(start, end, valid) for part in outside(*interval, covered or ())]
@@ -479,10 +479,10 @@ class _SourceClosure:
                 begin = [(x, y, first, last)] if self.is_own(x) else []
                 before = ((source, y, inside(first, last, valid)) for source, valid in self.sources.of(x).items())
                 begin += [(source, node, *part) for source, node, parts in before for part in parts]
-                new_pairs += self._followed(begin)
+                new_pairs += self._follow(begin)
         return new_pairs
 
-    def _followed(self, waiting: list[Pair]) -> Iterator[Pair]:
+    def _follow(self, waiting: list[Pair]) -> Iterator[Pair]:
         """What is new where sources lead to nodes over intervals, and where these lead to."""
         while waiting:
             source, node, start, end = waiting.pop()

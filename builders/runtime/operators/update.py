@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
 from squall.builders.runtime.operators.event_time import EventTimeOperator
-from squall.builders.runtime.operators.state import Stateful, added
+from squall.builders.runtime.operators.state import Stateful, sum_weights
 from squall.builders.runtime.zset import Delta, Row, fact_row, is_rdf, row_fact, triple
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER, WORKING, Fact, Triple, iri_text, is_iri
@@ -30,27 +30,27 @@ class UpdateOperator(EventTimeOperator):
         self.initial: list[GraphUpdate] = []
         """What is there from the start."""
         if op.initial:
-            self.initial = list(_demands(inserts, ()))
+            self.initial = list(_graph_updates(inserts, ()))
         else:
             self.quads += inserts
         self.rule = op.rules[0] if op.rules else ""
         self.counts: dict[Row, int] = {}
 
-    def demanded(self, now: int) -> list[tuple[int, GraphUpdate]]:
+    def pop_graph_updates(self, now: int) -> list[tuple[int, GraphUpdate]]:
         """(time since when it is demanded, what), up to a time, that included."""
         demands: list[tuple[int, GraphUpdate]] = []
-        for time, change in self.changes.upto(now):
+        for time, change in self.changes.pop_until(now):
             for row, weight in change.items():
                 before = self.counts.get(row, 0)
                 if before <= 0 < before + weight:
-                    demands += ((time, demand) for demand in _demands(self.quads, row))
+                    demands += ((time, demand) for demand in _graph_updates(self.quads, row))
                 self.counts[row] = before + weight
                 if not self.counts[row]:
                     del self.counts[row]
         return demands
 
     def advance(self, now: int) -> list[Delta]:
-        self.demanded(now)
+        self.pop_graph_updates(now)
         return []
 
     def size(self) -> int:
@@ -71,7 +71,7 @@ class InsertedFacts(Stateful):
         if stream in streams:
             return False
         streams[stream] = updates, time
-        self.note(0, _inserted(fact, stream, updates, time, 1))
+        self.note(0, _inserted_deltas(fact, stream, updates, time, 1))
         return True
 
     def remove(self, fact: Fact, stream: str | None) -> list[tuple[str, Sequence[str], int]]:
@@ -82,11 +82,11 @@ class InsertedFacts(Stateful):
         if not streams:
             self.facts.pop(fact, None)
         for name in removed_from:
-            self.note(0, _inserted(fact, *name, -1))
+            self.note(0, _inserted_deltas(fact, *name, -1))
         return removed_from
 
     def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        for stream, update, arrival, *cells, _, _ in added(entries):
+        for stream, update, arrival, *cells, _, _ in sum_weights(entries):
             streams = self.facts.setdefault(cast(Fact, row_fact(cells)), {})
             before, _ = streams.get(stream, ((), 0))
             streams[stream] = (*before, update), int(arrival)
@@ -95,11 +95,11 @@ class InsertedFacts(Stateful):
         return sum(map(len, self.facts.values()))
 
 
-def _inserted(fact: Fact, stream: str, updates: Sequence[str], arrival: int, weight: int) -> list[Delta]:
+def _inserted_deltas(fact: Fact, stream: str, updates: Sequence[str], arrival: int, weight: int) -> list[Delta]:
     return [(stream, update, str(arrival), *fact_row(fact)[:-1], ALWAYS, FOREVER, weight) for update in updates]
 
 
-def _demands(quads: Sequence[tuple[bool, ops.Quad]], row: Row) -> Iterator[GraphUpdate]:
+def _graph_updates(quads: Sequence[tuple[bool, ops.Quad]], row: Row) -> Iterator[GraphUpdate]:
     """What a row demands of templates, each with whether it inserts. What is unbound, or is no RDF, makes no fact."""
     for inserts, (graph, *cells) in quads:
         terms = [row[cell] if isinstance(cell, int) else cell for cell in cells]

@@ -15,14 +15,14 @@ from typing import NamedTuple, cast
 
 from squall import functions
 from squall.builders.runtime.alpha import AlphaNetwork
-from squall.builders.runtime.operators import ends, output_operator
+from squall.builders.runtime.operators import has_expiring_windows, make_output_operator
 from squall.builders.runtime.operators import stateless as row_operators
 from squall.builders.runtime.operators.factored import FactoredRows, Rows
 from squall.builders.runtime.operators.output import AppendOnlyOutput
-from squall.builders.runtime.operators.scan import seen, unprepared
+from squall.builders.runtime.operators.scan import facts_read, unexpected_removal
 from squall.builders.runtime.scheduler import Address, Scheduler
 from squall.builders.runtime.snapshot import stateless
-from squall.builders.runtime.snapshot.groups import KeyedRows, by_key, emitted
+from squall.builders.runtime.snapshot.groups import KeyedRows, facts_by_key, read_facts_by_key
 from squall.builders.runtime.snapshot.joins import SnapshotJoin
 from squall.builders.runtime.snapshot.state import (
     PassThrough,
@@ -40,7 +40,7 @@ from squall.plan.operators import columns_of, is_stateful, is_time_dependent
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term
 from squall.rdf.row_tags import relation_tag_of
 
-TAKEN = (
+SUPPORTED_OPERATORS = (
     ops.Scan,
     ops.Unit,
     ops.Match,
@@ -58,7 +58,7 @@ TAKEN = (
 )
 """The operators of which this knows what they do to rows without times."""
 
-_FANNED = (ops.Match, ops.ConstantFilter)
+_CONSTANT_DISPATCHED = (ops.Match, ops.ConstantFilter)
 """What is fed by tables of constants."""
 
 
@@ -66,14 +66,14 @@ def fits(plan: Plan) -> bool:
     """Whether all of a plan can be done so."""
     return (
         not plan.retractable
-        and not ends(plan)
+        and not has_expiring_windows(plan)
         and len(plan.sinks) == 1
-        and isinstance(output_operator(*plan.sink, plan), AppendOnlyOutput)
-        and all(_takes(node, plan) for node in plan.nodes)
+        and isinstance(make_output_operator(*plan.sink, plan), AppendOnlyOutput)
+        and all(_is_supported(node, plan) for node in plan.nodes)
     )
 
 
-def _takes(node: Node, plan: Plan) -> bool:
+def _is_supported(node: Node, plan: Plan) -> bool:
     match node.op:
         case ops.Scan(source=source):
             return not source.removals
@@ -83,7 +83,7 @@ def _takes(node: Node, plan: Plan) -> bool:
                 by == plan.widths[input_node.id] - isinstance(input_node.op, ops.Construct) for input_node in inputs
             )
         case _:
-            return isinstance(node.op, TAKEN) and not is_time_dependent(node.op)
+            return isinstance(node.op, SUPPORTED_OPERATORS) and not is_time_dependent(node.op)
 
 
 class SnapshotDataflow(Scheduler[KeyedRows]):
@@ -91,48 +91,52 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
-        self.keyed = {node.id: _keyed(node, plan) for node in plan.nodes}
+        self.key_column = {node.id: _key_column_of(node, plan) for node in plan.nodes}
         self.steps = {node.id: self._step(node) for node in plan.nodes if not is_stateful(node.op)}
         self.alphas = {
-            node.id: AlphaNetwork(plan, node.id, matching=stateless.match)
+            node.id: AlphaNetwork(plan, node.id, matching=stateless.match_step)
             for node in plan.nodes
             if self.feeds_matches(node)
         }
         self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
-        self.switches = {node.id: self.switch(node.id) for node in plan.nodes}
+        self.constant_consumers = {node.id: self.consumers_by_constant(node.id) for node in plan.nodes}
         self.operators = {node.id: self._operator(node) for node in plan.nodes if is_stateful(node.op)}
         self.reads = {node.id: node.op.source for node in plan.nodes if isinstance(node.op, ops.Scan)}
         careful = not all(map(_is_pure, plan.nodes))
-        self.given = {id: ReadFacts(self._together(id), careful) for id in self.reads}
+        self.read_facts = {id: ReadFacts(self._predicates_by_object(id), careful) for id in self.reads}
         """The facts that have been read;"""
-        self.coming: defaultdict[str, list[Sequence[Fact]]] = defaultdict(list)
+        self.incoming: defaultdict[str, list[Sequence[Fact]]] = defaultdict(list)
         """and those that are going to be."""
         delivered, _ = plan.sink
-        self.delivered = cast(SnapshotOutput, self.operators[delivered.id])
+        self.output = cast(SnapshotOutput, self.operators[delivered.id])
 
     def _operator(self, node: Node) -> SnapshotJoin | SnapshotDistinct | PassThrough | SnapshotClosure | SnapshotOutput:
         match node.op:
             case ops.Join():
                 widths = (self.plan.widths[node.inputs[0].node], self.plan.widths[node.inputs[1].node])
-                return SnapshotJoin(node.op, widths, (self._lazy(node, 0), self._lazy(node, 1)))
+                return SnapshotJoin(node.op, widths, (self._deferred_step(node, 0), self._deferred_step(node, 1)))
             case ops.TransitiveClosure():
                 return SnapshotClosure()
             case ops.Distinct():
                 return PassThrough() if self._are_unique(node) else SnapshotDistinct()
             case _:
-                once = {port for port, edge in enumerate(node.inputs) if self._tells_once(self.plan.by_id[edge.node])}
-                return SnapshotOutput(cast(AppendOnlyOutput, output_operator(*self.plan.sink, self.plan)), once)
+                once = {
+                    port
+                    for port, edge in enumerate(node.inputs)
+                    if self._eliminates_duplicates(self.plan.by_id[edge.node])
+                }
+                return SnapshotOutput(cast(AppendOnlyOutput, make_output_operator(*self.plan.sink, self.plan)), once)
 
     def _are_unique(self, node: Node) -> bool:
         """Whether a set is of what matches make of facts each of which comes once, or once for each node that makes it:
         then nothing is gained by looking for duplicates again."""
         inputs = [self.plan.by_id[edge.node] for edge in node.inputs]
         makers = [self.plan.by_id[edge.node].op for match in inputs for edge in match.inputs]
-        return all(_tells_facts_apart(input_node.op) for input_node in inputs) and all(
+        return all(_distinguishes_facts(input_node.op) for input_node in inputs) and all(
             isinstance(maker, ops.Scan | ops.Distinct) for maker in makers
         )
 
-    def _tells_once(self, node: Node) -> bool:
+    def _eliminates_duplicates(self, node: Node) -> bool:
         """Whether a node is a set that looks for duplicates."""
         return isinstance(node.op, ops.Distinct) and not self._are_unique(node)
 
@@ -141,32 +145,32 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         width = self.plan.widths[node.inputs[0].node] if node.inputs else 0
         match node.op:
             case ops.Filter():
-                return stateless.test(node.op)
+                return stateless.filter_step(node.op)
             case ops.Extend():
-                return stateless.each(row_operators.extend(node.op, timed=False))
+                return stateless.row_by_row(row_operators.extend_step(node.op, timed=False))
             case ops.TableFunction():
-                return stateless.each(row_operators.apply(node.op, timed=False))
+                return stateless.row_by_row(row_operators.table_function_step(node.op, timed=False))
             case ops.Project(columns=columns):
-                if self._leaves_few(node):
-                    return stateless.beside_key(
-                        cast(tuple[int, int], columns), cast(int, self.keyed[node.inputs[0].node])
+                if self._projects_beside_key(node):
+                    return stateless.project_beside_key(
+                        cast(tuple[int, int], columns), cast(int, self.key_column[node.inputs[0].node])
                     )
-                return stateless.project(node.op, width)
+                return stateless.project_step(node.op, width)
             case ops.Construct():
-                return stateless.emit(node.op, width, self.plan.unbound[node.inputs[0].node])
+                return stateless.construct_step(node.op, width, self.plan.unbound[node.inputs[0].node])
             case _:
-                return stateless.same
+                return stateless.identity
 
-    def _leaves_few(self, node: Node) -> bool:
+    def _projects_beside_key(self, node: Node) -> bool:
         """Whether a projection is on the key of parts and one other column."""
         columns = cast(ops.Project, node.op).columns
-        return self.keyed[node.inputs[0].node] in columns and len({*columns} - {None}) == len(columns) == 2
+        return self.key_column[node.inputs[0].node] in columns and len({*columns} - {None}) == len(columns) == 2
 
     # Where rows go
 
     def _targets(self, id: str) -> tuple[_Target, ...]:
         nodes = ((self.plan.by_id[consumer], port) for consumer, port in self.plan.consumers[id])
-        return tuple(self._target(node, port) for node, port in nodes if not isinstance(node.op, _FANNED))
+        return tuple(self._target(node, port) for node, port in nodes if not isinstance(node.op, _CONSTANT_DISPATCHED))
 
     def _target(self, node: Node, port: int) -> _Target:
         """Through nodes without memory, as long as these feed one node alone, in one go."""
@@ -175,40 +179,48 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
             steps.append(self.steps[node.id])
             consumers = self.plan.consumers[node.id]
             following = self.plan.by_id[consumers[0][0]] if len(consumers) == 1 else None
-            if isinstance(node.op, ops.Construct) or following is None or isinstance(following.op, _FANNED):
-                return _Target(stateless.chained(steps), None, node.id, False)
+            if (
+                isinstance(node.op, ops.Construct)
+                or following is None
+                or isinstance(following.op, _CONSTANT_DISPATCHED)
+            ):
+                return _Target(stateless.chain_steps(steps), None, node.id, False)
             node, port = following, consumers[0][1]
         port = port if isinstance(node.op, ops.Join | ops.Sink) else 0
-        return _Target(stateless.chained(steps), (node.id, port), node.id, self._lazily(node, port))
+        return _Target(stateless.chain_steps(steps), (node.id, port), node.id, self._is_lazy(node, port))
 
-    def _lazily(self, node: Node, port: int) -> bool:
+    def _is_lazy(self, node: Node, port: int) -> bool:
         """Whether an input of a join is on just the column that is known of its rows."""
         if not isinstance(node.op, ops.Join):
             return False
-        return [pair[port] for pair in node.op.on] == [self.keyed[node.inputs[port].node]]
+        return [pair[port] for pair in node.op.on] == [self.key_column[node.inputs[port].node]]
 
-    def _lazy(self, node: Node, port: int) -> Step | None:
+    def _deferred_step(self, node: Node, port: int) -> Step | None:
         """What has still to be done to the rows of an input of a join when they are used; None: they are ready."""
-        if not self._lazily(node, port):
+        if not self._is_lazy(node, port):
             return None
         nodes: list[Node] = []
         inner = self.plan.by_id[node.inputs[port].node]
-        while not is_stateful(inner.op) and not isinstance(inner.op, _FANNED):
+        while not is_stateful(inner.op) and not isinstance(inner.op, _CONSTANT_DISPATCHED):
             if len(self.plan.consumers[inner.id]) > 1:
                 break  # its rows are ready for all who take them
             nodes.insert(0, inner)
             inner = self.plan.by_id[inner.inputs[0].node]
-        return stateless.chained(self._in_good_order(nodes)) or stateless.same
+        return stateless.chain_steps(self._reordered_steps(nodes)) or stateless.identity
 
-    def _in_good_order(self, nodes: Sequence[Node]) -> list[Step]:
+    def _reordered_steps(self, nodes: Sequence[Node]) -> list[Step]:
         """The steps of nodes that feed each other. Where a projection leaves few of the rows that come together, a test
         that needs no more than these waits for it."""
         steps = [self.steps[node.id] for node in nodes]
         for place, (first, second) in enumerate(pairwise(nodes)):
-            if isinstance(first.op, ops.Filter) and isinstance(second.op, ops.Project) and self._leaves_few(second):
+            if (
+                isinstance(first.op, ops.Filter)
+                and isinstance(second.op, ops.Project)
+                and self._projects_beside_key(second)
+            ):
                 places = {column: place for place, column in enumerate(second.op.columns) if column is not None}
                 if stateless.is_pure(first.op.expression) and places.keys() >= set(columns_of(first.op.expression)):
-                    test = stateless.test(ops.Filter(ops.remap_call(first.op.expression, places)))
+                    test = stateless.filter_step(ops.Filter(ops.remap_call(first.op.expression, places)))
                     steps[place : place + 2] = steps[place + 1], test
         return steps
 
@@ -218,108 +230,111 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         """Puts in what holds without any input: the bodies of axioms."""
         for node in self.plan.nodes:
             if isinstance(node.op, ops.Unit):
-                self.answer(node.id, KeyedRows(None, [()]))
+                self.emit(node.id, KeyedRows(None, [()]))
 
     def read(self, event: Event) -> None:
         """Takes the facts of an event for the nodes that read it. Raises SourceError for a removal."""
         for id, source in self.reads.items():
             if source.reads(event.stream, event.graph, event.is_static):
                 if event.removed:
-                    raise unprepared(event)
-                self.coming[id].append(event.facts if source.is_plain else seen(source, event))
+                    raise unexpected_removal(event)
+                self.incoming[id].append(event.facts if source.is_plain else facts_read(source, event))
 
-    def _take(self) -> None:
+    def _emit_incoming(self) -> None:
         """Hands on what has been read, and something is done with; all facts of a key together."""
-        coming, self.coming = self.coming, defaultdict(list)
-        for id, facts in coming.items():
+        incoming, self.incoming = self.incoming, defaultdict(list)
+        for id, facts in incoming.items():
             alpha = self.alphas.get(id)
-            every = bool(self.targets[id]) or (alpha is not None and alpha.anything is not None)
-            for key, rows in by_key(chain.from_iterable(facts)).items():
+            every = bool(self.targets[id]) or (alpha is not None and alpha.any_predicate is not None)
+            for key, rows in read_facts_by_key(chain.from_iterable(facts)).items():
                 if every or isinstance(key, tuple) or (alpha and key in alpha.predicates):
-                    for part in self.given[id].take(key, rows):
-                        self.answer(id, part)
+                    for part in self.read_facts[id].apply(key, rows):
+                        self.emit(id, part)
 
-    def _together(self, id: str) -> set[Hashable]:
+    def _predicates_by_object(self, id: str) -> set[Hashable]:
         """The predicates whose facts a node should have together that have the same object: a rule names them, and does
         not ask for each subject by itself."""
         keys: set[Hashable] = set()
         for consumer, _ in self.plan.consumers[id]:
             match self.plan.by_id[consumer].op:
-                case ops.Match(cells=(int() as column, str() as predicate, _)) if self._alike(consumer, column):
+                case ops.Match(cells=(int() as column, str() as predicate, _)) if self._ignores_column(
+                    consumer, column
+                ):
                     keys.add(predicate)
         return keys
 
-    def _alike(self, id: str, column: int) -> bool:
+    def _ignores_column(self, id: str, column: int) -> bool:
         """Whether something is done with rows of a node that does not depend on what they have in the column."""
         return any(
-            self._alike_to(self.plan.by_id[consumer], port, column) for consumer, port in self.plan.consumers[id]
+            self._consumer_ignores_column(self.plan.by_id[consumer], port, column)
+            for consumer, port in self.plan.consumers[id]
         )
 
-    def _alike_to(self, node: Node, port: int, column: int) -> bool:
+    def _consumer_ignores_column(self, node: Node, port: int, column: int) -> bool:
         match node.op:
             case ops.Join(on=on):
                 return all(pair[port] != column for pair in on)
             case ops.Project(columns=columns):
-                return column not in columns or self._alike(node.id, columns.index(column))
+                return column not in columns or self._ignores_column(node.id, columns.index(column))
             case ops.Distinct() | ops.Filter() | ops.ConstantFilter() | ops.Union():
-                return self._alike(node.id, column)
+                return self._ignores_column(node.id, column)
             case op:
                 return isinstance(op, ops.Construct)
 
-    def answer(self, id: str, part: KeyedRows) -> None:
+    def emit(self, id: str, part: KeyedRows) -> None:
         """Hands on what a node has made."""
         if not part.rows:
             return
         if id in self.alphas:
             for match, matched_rows in self.alphas[id].bare(part.key, part.rows):
-                key = None if self.keyed[match] is None else part.key
-                self.answer(match, KeyedRows(key, matched_rows, repeats=part.repeats))
+                key = None if self.key_column[match] is None else part.key
+                self.emit(match, KeyedRows(key, matched_rows, repeats=part.repeats))
         for step, address, inner, lazy in self.targets[id]:
             if lazy:
                 self.receive(cast(Address, address), part)
                 continue
-            key = part.key if address is None or self.keyed[inner] is not None else None
+            key = part.key if address is None or self.key_column[inner] is not None else None
             part_out = KeyedRows(key, step(part.rows) if step else part.rows, part.rule, part.repeats)
             if address is None:
-                self._made(inner, part_out)
+                self._emit_stateless(inner, part_out)
             elif part_out.rows:
                 self.receive(address, part_out)
-        for column, table in self.switches[id].items():
-            self._switched(column, table, part)
+        for column, table in self.constant_consumers[id].items():
+            self._emit_by_constant(column, table, part)
 
-    def _switched(self, column: int, table: Mapping[Term, Sequence[str]], part: KeyedRows) -> None:
-        for term, rows in _apart(column, table, part.rows).items():
+    def _emit_by_constant(self, column: int, table: Mapping[Term, Sequence[str]], part: KeyedRows) -> None:
+        for term, rows in _by_constant(column, table, part.rows).items():
             for consumer in table[term]:
-                self.answer(consumer, part._replace(rows=rows))
+                self.emit(consumer, part._replace(rows=rows))
 
-    def _made(self, id: str, part: KeyedRows) -> None:
+    def _emit_stateless(self, id: str, part: KeyedRows) -> None:
         """Hands on what a node without memory has made; facts by their keys."""
         op = self.plan.by_id[id].op
         if not isinstance(op, ops.Construct):
-            self.answer(id, part._replace(key=None) if self.keyed[id] is None else part)
+            self.emit(id, part._replace(key=None) if self.key_column[id] is None else part)
             return
         rule = op.rules[0] if op.rules else ""
-        for key, rows in emitted(op.template, part.rows).items():
-            self.answer(id, KeyedRows(key, rows, rule))
+        for key, rows in facts_by_key(op.template, part.rows).items():
+            self.emit(id, KeyedRows(key, rows, rule))
 
     # Work
 
     def run(self) -> None:
         """Works off what has been read, until every inbox is empty."""
-        self._take()
-        for component in self.busy():
+        self._emit_incoming()
+        for component in self.ready_components():
             self.fixpoint(component)
 
     def step(self, id: str) -> None:
         """Lets one node work off its inbox; the right side of two first."""
         ports = self.inbox.pop(id, {})
         for port in sorted(ports, reverse=True):
-            for part in self.operators[id].take(port, ports[port]):
-                self.answer(id, part)
+            for part in self.operators[id].apply(port, ports[port]):
+                self.emit(id, part)
 
     def flush(self, time: int) -> list[Output]:
         """What has come into the answer since the last call, as of a time (integer ms)."""
-        return self.delivered.flush(time)
+        return self.output.flush(time)
 
     def export_state(self) -> Iterator[tuple[str, int, list[Delta]]]:
         """(node, slot, entries): what a `Machine` that takes over has to know, as `Keeping.restore` takes it."""
@@ -329,7 +344,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
 
     def state(self) -> dict[str, int]:
         """How many rows each node keeps."""
-        return {id: op.size() for id, op in (*self.operators.items(), *self.given.items())}
+        return {id: op.size() for id, op in (*self.operators.items(), *self.read_facts.items())}
 
 
 class _Target(NamedTuple):
@@ -342,7 +357,7 @@ class _Target(NamedTuple):
     lazy: bool
 
 
-def _keyed(node: Node, plan: Plan) -> int | None:
+def _key_column_of(node: Node, plan: Plan) -> int | None:
     """The column in which all rows of a part that a node makes have the part's key; for sets of facts 1, where it is
     their predicate. None: there is no such column."""
     match node.op:
@@ -351,12 +366,12 @@ def _keyed(node: Node, plan: Plan) -> int | None:
                 cells[1] if len(cells) == 3 and isinstance(cells[1], int) and relation_tag_of(cells) is None else None
             )
         case ops.Project(columns=columns):
-            column = _keyed(plan.by_id[node.inputs[0].node], plan)
+            column = _key_column_of(plan.by_id[node.inputs[0].node], plan)
             return columns.index(column) if column is not None and column in columns else None
         case ops.Filter() | ops.Extend() | ops.ConstantFilter() | ops.TableFunction():
-            return _keyed(plan.by_id[node.inputs[0].node], plan)
+            return _key_column_of(plan.by_id[node.inputs[0].node], plan)
         case ops.Distinct():
-            key_columns = {_keyed(plan.by_id[edge.node], plan) for edge in node.inputs}
+            key_columns = {_key_column_of(plan.by_id[edge.node], plan) for edge in node.inputs}
             return key_columns.pop() if len(key_columns) == 1 else None
         case ops.Construct() | ops.Scan() | ops.Sink():
             return 1
@@ -364,7 +379,7 @@ def _keyed(node: Node, plan: Plan) -> int | None:
             return None
 
 
-def _apart(column: int, terms: Container[Term], rows: Rows) -> Mapping[Term, Rows]:
+def _by_constant(column: int, terms: Container[Term], rows: Rows) -> Mapping[Term, Rows]:
     """The rows that have one of the terms in the column, by that."""
     if isinstance(rows, FactoredRows) and rows.place != column:
         term = cast(Term, rows.row[column])
@@ -387,6 +402,6 @@ def _is_pure(node: Node) -> bool:
             return True
 
 
-def _tells_facts_apart(op: ops.Operator) -> bool:
+def _distinguishes_facts(op: ops.Operator) -> bool:
     """Whether different facts are different rows to a match."""
     return isinstance(op, ops.Match) and not any(cell is None or isinstance(cell, ops.Value) for cell in op.cells)

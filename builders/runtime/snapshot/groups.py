@@ -31,7 +31,7 @@ class KeyedRows(NamedTuple):
     repeats: bool = False
 
 
-def by_key(facts: Iterable[Fact]) -> Mapping[Hashable, list[Row]]:
+def read_facts_by_key(facts: Iterable[Fact]) -> Mapping[Hashable, list[Row]]:
     """Facts by key."""
     cells_by_key: defaultdict[Any, list[Any]] = defaultdict(list)
     for fact in facts:
@@ -47,7 +47,7 @@ def by_key(facts: Iterable[Fact]) -> Mapping[Hashable, list[Row]]:
     return rows_by_key
 
 
-def by_object(rows: Sequence[Row]) -> Iterator[Rows]:
+def group_by_object(rows: Sequence[Row]) -> Iterator[Rows]:
     """The facts of a predicate; where they have few objects, those of each together."""
     sample = rows[:: -(-len(rows) // SAMPLE_ROWS)] if len(rows) >= MIN_ROWS_TO_FACTOR else ()
     if len({row[2] for row in sample}) * MIN_ROWS_PER_OBJECT > len(sample) or not sample:
@@ -67,7 +67,7 @@ def by_object(rows: Sequence[Row]) -> Iterator[Rows]:
         yield ungrouped
 
 
-def emitted(template: Sequence[int | Term], rows: Rows) -> Mapping[Hashable, Rows]:
+def facts_by_key(template: Sequence[int | Term], rows: Rows) -> Mapping[Hashable, Rows]:
     """Facts of a template by key."""
     if (mark := relation_tag_of(template)) is not None:
         return {(mark, len(template)): rows}

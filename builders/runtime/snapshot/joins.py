@@ -1,11 +1,11 @@
-"""Joins of rows without times, by keys that whole parts may share."""
+"""Joins of rows without times, by keys that all_rows_by_key parts may share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from squall.builders.runtime.operators.codegen import bare, column_names, compiled
+from squall.builders.runtime.operators.codegen import column_names, compile_source, row_source
 from squall.builders.runtime.operators.factored import MIN_ROWS_TO_FACTOR, FactoredRows, Rows, rows_of
 from squall.builders.runtime.snapshot.groups import KeyedRows
 from squall.builders.runtime.snapshot.stateless import Step
@@ -22,7 +22,7 @@ class _Side:
         self.step = step
         self.rows: dict[Hashable, list[Row]] = {}
         self.factored: dict[Hashable, list[FactoredRows]] = {}
-        self.cold: dict[Hashable, list[KeyedRows]] = {}
+        self.deferred: dict[Hashable, list[KeyedRows]] = {}
         """Parts as they have come: the other side has had no rows for their keys so far."""
 
     def ready(self, part: KeyedRows) -> Rows:
@@ -37,18 +37,18 @@ class _Side:
         else:
             self.rows.setdefault(key, []).extend(rows)
 
-    def warm(self, key: Hashable) -> None:
+    def prepare(self, key: Hashable) -> None:
         """Gets the rows with a key ready."""
-        for part in self.cold.pop(key, ()):
+        for part in self.deferred.pop(key, ()):
             self.add(key, self.ready(part))
 
     def has(self, key: Hashable) -> bool:
         """Whether there are, or may be, rows with a key."""
-        return key in self.rows or key in self.factored or key in self.cold
+        return key in self.rows or key in self.factored or key in self.deferred
 
-    def whole(self) -> Iterator[Sequence[Row]]:
-        for key in list(self.cold):
-            self.warm(key)
+    def all_rows_by_key(self) -> Iterator[Sequence[Row]]:
+        for key in list(self.deferred):
+            self.prepare(key)
         yield from self.rows.values()
         yield from (rows_of(group) for row_groups in self.factored.values() for group in row_groups)
 
@@ -57,7 +57,7 @@ class _Side:
             *self.rows.values(),
             *(group for row_groups in self.factored.values() for group in row_groups),
         ]
-        return sum(map(len, all_rows)) + sum(len(part.rows) for parts in self.cold.values() for part in parts)
+        return sum(map(len, all_rows)) + sum(len(part.rows) for parts in self.deferred.values() for part in parts)
 
 
 class SnapshotJoin:
@@ -72,33 +72,33 @@ class SnapshotJoin:
         self.probes = (_probe(op, widths, 0), _probe(op, widths, 1))
         self.products = (_product(op, widths, 0), _product(op, widths, 1))
 
-    def take(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
-        take = self._ready if self.sides[port].step is None else self._keyed
+    def apply(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
+        take = self._apply_ready if self.sides[port].step is None else self._apply_keyed
         for part in parts:
             yield from (KeyedRows(None, rows) for rows in take(port, part))
 
-    def _keyed(self, port: int, part: KeyedRows) -> Iterator[Rows]:
+    def _apply_keyed(self, port: int, part: KeyedRows) -> Iterator[Rows]:
         mine, other = self.sides[port], self.sides[1 - port]
         if other.has(part.key):
             rows = mine.ready(part)
-            yield from self._paired(port, rows, part.key)
+            yield from self._pairs_with_key(port, rows, part.key)
             mine.add(part.key, rows)
         else:
-            mine.cold.setdefault(part.key, []).append(part)
+            mine.deferred.setdefault(part.key, []).append(part)
 
-    def _ready(self, port: int, part: KeyedRows) -> Iterator[Rows]:
+    def _apply_ready(self, port: int, part: KeyedRows) -> Iterator[Rows]:
         mine, other, key_of_row = self.sides[port], self.sides[1 - port], self.keys[port]
         rows = mine.ready(part)
         if isinstance(rows, FactoredRows):
             if rows.place not in self.on[port]:
                 key = key_of_row(rows.row)
                 mine.add(key, rows)
-                yield from self._paired(port, rows, key)
+                yield from self._pairs_with_key(port, rows, key)
                 return
             rows = list(rows)
-        if other.cold:
+        if other.deferred:
             for key in map(key_of_row, rows):
-                other.warm(key)
+                other.prepare(key)
         joined: list[Row] = self.probes[port](rows, mine.rows, other.rows)
         yield joined
         if other.factored:
@@ -116,10 +116,10 @@ class SnapshotJoin:
             for right_rows in factored[key]:
                 yield from self._pairs(port, part, right_rows)
 
-    def _paired(self, port: int, rows: Rows, key: Hashable) -> Iterator[Rows]:
+    def _pairs_with_key(self, port: int, rows: Rows, key: Hashable) -> Iterator[Rows]:
         """Rows that all have the key, with those of the other side that do."""
         other = self.sides[1 - port]
-        other.warm(key)
+        other.prepare(key)
         if key in other.rows:
             yield from self._pairs(port, rows, other.rows[key])
         for right_rows in other.factored.get(key, ()):
@@ -128,11 +128,13 @@ class SnapshotJoin:
     def _pairs(self, port: int, rows: Rows, right_rows: Rows) -> Iterator[Rows]:
         """All rows of one side with all of the other."""
         if isinstance(rows, FactoredRows) or isinstance(right_rows, FactoredRows):
-            yield from self._factored(port, self._needed(port, rows), self._needed(1 - port, right_rows))
+            yield from self._pairs_factored(
+                port, self._without_irrelevant(port, rows), self._without_irrelevant(1 - port, right_rows)
+            )
         else:
             yield self.products[port](rows, right_rows)
 
-    def _factored(self, port: int, rows: Rows, right_rows: Rows) -> Iterator[Rows]:
+    def _pairs_factored(self, port: int, rows: Rows, right_rows: Rows) -> Iterator[Rows]:
         sides = ((port, rows, right_rows), (1 - port, right_rows, rows))
         for side, many, few in sorted(sides, key=lambda candidate: -len(candidate[1])):
             if isinstance(many, FactoredRows) and len(many) >= MIN_ROWS_TO_FACTOR:
@@ -141,7 +143,7 @@ class SnapshotJoin:
                 return
         yield self.products[port](rows, right_rows)
 
-    def _needed(self, side: int, rows: Rows) -> Rows:
+    def _without_irrelevant(self, side: int, rows: Rows) -> Rows:
         """Rows without those that make no difference, as they differ in what is not kept."""
         if isinstance(rows, FactoredRows) and (side, rows.place) not in self.cells:
             return [rows.row] if rows else []
@@ -149,7 +151,7 @@ class SnapshotJoin:
 
     def export_state(self) -> Iterator[tuple[int, Sequence[Row]]]:
         for port, side in enumerate(self.sides):
-            yield from ((port, rows) for rows in side.whole())
+            yield from ((port, rows) for rows in side.all_rows_by_key())
 
     def size(self) -> int:
         return sum(side.size() for side in self.sides)
@@ -158,8 +160,12 @@ class SnapshotJoin:
 def _sides(op: ops.Join, widths: tuple[int, int], side: int) -> tuple[str, str, str]:
     """The text of a row of one side, of one of the other, and of what a join makes of them."""
     left, right = column_names("a", widths[0]), column_names("b", widths[1])
-    output_code = bare([(left + right)[column] for column in op.keep])
-    return (bare(left), bare(right), output_code) if side == 0 else (bare(right), bare(left), output_code)
+    output_code = row_source([(left + right)[column] for column in op.keep])
+    return (
+        (row_source(left), row_source(right), output_code)
+        if side == 0
+        else (row_source(right), row_source(left), output_code)
+    )
 
 
 def _probe(op: ops.Join, widths: tuple[int, int], side: int) -> Callable[..., Any]:
@@ -179,12 +185,12 @@ def run(rows, mine, other):
    mine[k] = [x]
  return [{output_code} for {own_key} in rows if {key} in other for {other_key} in other[{key}]]
 """
-    return compiled(source, {})
+    return compile_source(source, {})
 
 
 def _product(op: ops.Join, widths: tuple[int, int], side: int) -> Callable[..., Any]:
     """The function that pairs all rows of one side with all of the other."""
     own_key, other_key, output_code = _sides(op, widths, side)
-    return compiled(
+    return compile_source(
         f"def run(rows, other):\n return [{output_code} for {own_key} in rows for {other_key} in other]", {}
     )

@@ -10,8 +10,8 @@ from typing import Any, cast
 from squall.builders.runtime.operators.factored import FactoredRows, Rows, rows_of
 from squall.builders.runtime.operators.output import AppendOnlyOutput
 from squall.builders.runtime.operators.transitive_closure import ClosureIndex as Pairs
-from squall.builders.runtime.snapshot.groups import KeyedRows, by_object
-from squall.builders.runtime.zset import Row, is_rdf, new, row_fact
+from squall.builders.runtime.snapshot.groups import KeyedRows, group_by_object
+from squall.builders.runtime.zset import Row, is_rdf, new_tuple, row_fact
 from squall.contracts import Output
 from squall.rdf import Triple
 
@@ -33,7 +33,7 @@ class FactSet:
     def fresh(self, rows: Rows) -> Rows:
         """The rows that are not known, each once and in their order; known from now on."""
         if isinstance(rows, FactoredRows):
-            return self._factored(rows)
+            return self._fresh_factored(rows)
         for place in self.places:
             rows = [row for row in rows if not self._has(place, row)]
         return _fresh(rows, self.rows)
@@ -42,7 +42,7 @@ class FactSet:
         values = self.factored.get((place, (*row[:place], None, *row[place + 1 :])))
         return values is not None and row[place] in values
 
-    def _otherwise(self, rows: FactoredRows) -> set[Any]:
+    def _known_values(self, rows: FactoredRows) -> set[Any]:
         """The values of those that are known, but not as rows that differ in this cell."""
         if len(rows) < len(self.rows):
             cells = {row[rows.place] for row in rows if row in self.rows}
@@ -52,8 +52,8 @@ class FactSet:
             cells.update(row[rows.place] for row in rows if self._has(place, row))
         return cells
 
-    def _factored(self, rows: FactoredRows) -> Rows:
-        if otherwise := self._otherwise(rows):
+    def _fresh_factored(self, rows: FactoredRows) -> Rows:
+        if otherwise := self._known_values(rows):
             rows = rows.of(value for value in rows.values if value not in otherwise)
         key, values = (rows.place, rows.row), rows.values
         members = self.factored.get(key)
@@ -94,53 +94,53 @@ class SnapshotDistinct:
     """Rows that are handed on once."""
 
     def __init__(self) -> None:
-        self.known: dict[Hashable, FactSet] = {}
+        self.facts: dict[Hashable, FactSet] = {}
 
-    def take(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
+    def apply(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
         for key, rows, rule, _ in parts:
             yield KeyedRows(key, self.fresh(key, rows), rule)
 
     def fresh(self, key: Hashable, rows: Rows) -> Rows:
         """Those of the rows with a key that have not come before."""
-        seen_rows = self.known.get(key)
+        seen_rows = self.facts.get(key)
         if seen_rows is None:
-            seen_rows = self.known[key] = FactSet()
+            seen_rows = self.facts[key] = FactSet()
         return seen_rows.fresh(rows)
 
     def export_state(self) -> Iterator[tuple[int, Sequence[Row]]]:
-        for seen_rows in self.known.values():
+        for seen_rows in self.facts.values():
             yield from ((0, rows) for rows in seen_rows.all())
 
     def size(self) -> int:
-        return sum(map(len, self.known.values()))
+        return sum(map(len, self.facts.values()))
 
 
 class ReadFacts:
     """The facts that have been read, each handed on once; but nothing is looked for where all facts of a predicate come
-    together. together: the predicates whose facts are handed on together where they have the same object. careful: it
+    together. grouped_predicates: the predicates whose facts are handed on together where they have the same object. deduplicates: it
     makes a difference how often a fact comes."""
 
-    def __init__(self, together: Collection[Hashable], careful: bool) -> None:
-        self.together = together
-        self.careful = careful
+    def __init__(self, grouped_predicates: Collection[Hashable], deduplicates: bool) -> None:
+        self.grouped_predicates = grouped_predicates
+        self.deduplicates = deduplicates
         self.set = SnapshotDistinct()
-        self.alone: dict[Hashable, Sequence[Row]] = {}
+        self.undeduplicated: dict[Hashable, Sequence[Row]] = {}
         """The facts that have come with their keys, where nothing has been looked for."""
 
-    def take(self, key: Hashable, rows: Sequence[Row]) -> Iterator[KeyedRows]:
+    def apply(self, key: Hashable, rows: Sequence[Row]) -> Iterator[KeyedRows]:
         """Takes all facts of a key that come at an instant."""
-        parts = list(by_object(rows)) if key in self.together else [rows]
-        if parts[0] is rows and not self.careful and key not in self.set.known and key not in self.alone:
-            self.alone[key] = rows
+        parts = list(group_by_object(rows)) if key in self.grouped_predicates else [rows]
+        if parts[0] is rows and not self.deduplicates and key not in self.set.facts and key not in self.undeduplicated:
+            self.undeduplicated[key] = rows
             yield KeyedRows(key, rows, repeats=True)
             return
-        if key in self.alone:
-            self.set.fresh(key, self.alone.pop(key))
+        if key in self.undeduplicated:
+            self.set.fresh(key, self.undeduplicated.pop(key))
         for part in parts:
             yield KeyedRows(key, self.set.fresh(key, part))
 
     def size(self) -> int:
-        return self.set.size() + sum(map(len, self.alone.values()))
+        return self.set.size() + sum(map(len, self.undeduplicated.values()))
 
 
 class PassThrough:
@@ -149,7 +149,7 @@ class PassThrough:
     def __init__(self) -> None:
         self.parts: list[Rows] = []
 
-    def take(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
+    def apply(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
         for part in parts:
             self.parts.append(part.rows)
             yield part
@@ -166,16 +166,16 @@ class SnapshotClosure:
 
     def __init__(self) -> None:
         self.pairs = Pairs()
-        self.taken: list[Row] = []
+        self.steps: list[Row] = []
 
-    def take(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
+    def apply(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
         for part in parts:
             rows = rows_of(part.rows)
-            self.taken += rows
+            self.steps += rows
             yield KeyedRows(None, self.pairs.add_lasting(cast(Sequence[tuple[str, str]], rows)))
 
     def export_state(self) -> Iterator[tuple[int, Sequence[Row]]]:
-        yield 0, self.taken
+        yield 0, self.steps
 
     def size(self) -> int:
         return self.pairs.size()
@@ -187,48 +187,48 @@ class SnapshotOutput:
     def __init__(self, op: AppendOnlyOutput, once: Collection[int]) -> None:
         self.remembers = op.remembers
         self.name = op.name
-        self.once = once
-        self.alone: dict[Hashable, tuple[int, list[Rows]]] = {}
+        self.unique_ports = once
+        self.undeduplicated: dict[Hashable, tuple[int, list[Rows]]] = {}
         """The facts that have come, by key, where one input that brings no fact twice has brought all of the key;"""
         self.set = SnapshotDistinct()
         """and the others."""
-        self.waiting: list[tuple[int, KeyedRows]] = []
+        self.pending: list[tuple[int, KeyedRows]] = []
 
-    def take(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
-        self.waiting += zip(repeat(port), parts)
+    def apply(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
+        self.pending += zip(repeat(port), parts)
         return iter(())
 
     def flush(self, time: int) -> list[Output]:
-        waiting, self.waiting = self.waiting, []
+        pending, self.pending = self.pending, []
         outputs: list[Output] = []
-        for port, (key, rows, maker, _) in waiting:
+        for port, (key, rows, maker, _) in pending:
             fresh, rule = self._fresh(port, key, rows), self.name or maker
             if not isinstance(key, str) or key[0] != "<" or '"' in map(_FIRST, map(_FIRST, fresh)):
-                outputs += [new(Output, (row_fact(row), time, rule)) for row in fresh if is_rdf(row)]
+                outputs += [new_tuple(Output, (row_fact(row), time, rule)) for row in fresh if is_rdf(row)]
             else:  # what nearly all are, without a step of ours for each
-                triples = map(new, repeat(Triple), fresh)
-                outputs += map(new, repeat(Output), zip(triples, repeat(time), repeat(rule)))
+                triples = map(new_tuple, repeat(Triple), fresh)
+                outputs += map(new_tuple, repeat(Output), zip(triples, repeat(time), repeat(rule)))
         if not self.remembers:
-            self.alone.clear()
-            self.set.known.clear()
+            self.undeduplicated.clear()
+            self.set.facts.clear()
         return outputs
 
     def _fresh(self, port: int, key: Hashable, rows: Rows) -> Rows:
         """The facts that have not come before."""
-        if key not in self.set.known:
-            only, before = self.alone.setdefault(key, (port, []))
-            if only == port and port in self.once:
+        if key not in self.set.facts:
+            only, before = self.undeduplicated.setdefault(key, (port, []))
+            if only == port and port in self.unique_ports:
                 before.append(rows)
                 return rows
             for part in before:
                 self.set.fresh(key, part)
-            del self.alone[key]
+            del self.undeduplicated[key]
         return self.set.fresh(key, rows)
 
     def export_state(self) -> Iterator[tuple[int, Sequence[Row]]]:
-        alone = chain.from_iterable(rows for _, parts in self.alone.values() for rows in parts)
+        alone = chain.from_iterable(rows for _, parts in self.undeduplicated.values() for rows in parts)
         for rows in (alone, *(rows for _, rows in self.set.export_state())):
             yield 0, [(*row, "") for row in rows]
 
     def size(self) -> int:
-        return self.set.size() + sum(len(rows) for _, parts in self.alone.values() for rows in parts)
+        return self.set.size() + sum(len(rows) for _, parts in self.undeduplicated.values() for rows in parts)

@@ -15,17 +15,17 @@ from squall.plan import operators as ops
 Step = Callable[[Rows], Rows]
 
 
-def same(rows: Rows) -> Rows:
+def identity(rows: Rows) -> Rows:
     """Read, Unit, Union: rows as they are."""
     return rows
 
 
-def each(step: stateless.Step) -> Step:
+def row_by_row(step: stateless.Step) -> Step:
     """A step that is done row by row."""
     return cast(Step, step)
 
 
-def chained(steps: Sequence[Step]) -> Step | None:
+def chain_steps(steps: Sequence[Step]) -> Step | None:
     """One step after the other; None: there is none."""
     if len(steps) < 2:
         return steps[0] if steps else None
@@ -38,9 +38,9 @@ def chained(steps: Sequence[Step]) -> Step | None:
     return all_of_them
 
 
-def match(cells: Sequence[ops.Cell], bound_columns: Collection[int] = ()) -> Step:
+def match_step(cells: Sequence[ops.Cell], bound_columns: Collection[int] = ()) -> Step:
     """Facts as rows. `known`: the cells of which it is known that the fact fits them."""
-    step = each(stateless.match(cells, bound_columns, rule=False, timed=False))
+    step = row_by_row(stateless.match_step(cells, bound_columns, rule=False, timed=False))
     columns = [cell for cell in cells if isinstance(cell, int)]
     tests = [(place, cell) for place, cell in enumerate(cells) if isinstance(cell, str) and place not in bound_columns]
     if len(set(columns)) < len(columns) or any(isinstance(cell, ops.Value) for cell in cells):
@@ -55,9 +55,13 @@ def match(cells: Sequence[ops.Cell], bound_columns: Collection[int] = ()) -> Ste
     return matched
 
 
-def test(op: ops.Filter) -> Step:
+def filter_step(op: ops.Filter) -> Step:
     """Rows for which the expression is true."""
-    step, columns, once = each(stateless.test(op)), {*ops.columns_of(op.expression)}, is_pure(op.expression)
+    step, columns, once = (
+        row_by_row(stateless.filter_step(op)),
+        {*ops.columns_of(op.expression)},
+        is_pure(op.expression),
+    )
 
     def tested(rows: Rows) -> Rows:
         if not isinstance(rows, FactoredRows):
@@ -76,14 +80,14 @@ def is_pure(expression: ops.Expression) -> bool:
     return functions.lookup(expression.function).pure and all(map(is_pure, expression.arguments))
 
 
-def project(op: ops.Project, width: int) -> Step:
+def project_step(op: ops.Project, width: int) -> Step:
     """Rows of some columns."""
-    return _shaping(op.columns, each(stateless.project(op, width, timed=False)))
+    return _shaping(op.columns, row_by_row(stateless.project_step(op, width, timed=False)))
 
 
-def emit(op: ops.Construct, width: int, unbound: Collection[int]) -> Step:
-    """A fact from each row. See `squall.builders.runtime.operators.stateless.emit`."""
-    step = each(stateless.emit(op.template, op.rules, width, unbound, timed=False))
+def construct_step(op: ops.Construct, width: int, unbound: Collection[int]) -> Step:
+    """A fact from each row. See `squall.builders.runtime.operators.stateless.construct_step`."""
+    step = row_by_row(stateless.construct_step(op.template, op.rules, width, unbound, timed=False))
     return step if any(cell in unbound for cell in op.template) else _shaping(op.template, step)
 
 
@@ -92,7 +96,7 @@ def _shaping(template: Sequence[Any], step: Step) -> Step:
     return lambda rows: rows.shaped(template) if isinstance(rows, FactoredRows) else step(rows)
 
 
-def beside_key(columns: Sequence[int], key: int) -> Step:
+def project_beside_key(columns: Sequence[int], key: int) -> Step:
     """Rows of two columns, one of which has the key of their part, each once: of rows that come together many agree in
     the other. (How often a row comes makes no difference to any plan that fits.)"""
     (place,) = (place for place, column in enumerate(columns) if column != key)

@@ -254,7 +254,7 @@ def _statement(output: Output) -> Statement | None:
     return fact
 
 
-def behind_length(frame: bytes) -> bytes:
+def delimited(frame: bytes) -> bytes:
     """A frame as one of a stream."""
     return _delimited(jelly.RdfStreamFrame.FromString(frame))
 

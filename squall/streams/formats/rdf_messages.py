@@ -165,11 +165,11 @@ class MessageLog(EvaluationLines):
         self._announced = begun
 
     def _message(self, evaluation: Evaluation) -> bytes:
-        message = ended(self._body(evaluation), announced=self._announced and not self._alone)
+        message = delimited(self._body(evaluation), announced=self._announced and not self._alone)
         self._announced = True
         return message
 
 
-def ended(body: bytes, announced: bool = False) -> bytes:
+def delimited(body: bytes, announced: bool = False) -> bytes:
     """A message of which is said where it ends and, unless that is known already, what it is."""
     return (b"" if announced else b'VERSION "1.1-messages"\n') + body + b"MESSAGE\n"

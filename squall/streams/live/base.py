@@ -1,4 +1,4 @@
-"""What live sources have in common: options, being stopped, and reconnecting with back-off."""
+"""The base of live sources: their options, how they stop, and how they reconnect with back-off."""
 
 from __future__ import annotations
 
@@ -24,24 +24,27 @@ COMMON = ("format", "stream", "time", "idle", "retry", *COMMON_OPTIONS)
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0  # seconds between two attempts to connect
 
 
-class Lost(Exception):
-    """The connection cannot be made, or is there no longer: it is tried again."""
+class ConnectionLost(Exception):
+    """A connection cannot be made, or was lost. It is tried again."""
 
 
 class LiveSource(ABC):
-    """A source that goes on until the other side ends it, or it is stopped.
+    """A source that ends when the other side ends it, or when it is stopped.
 
-    A connection that is lost is tried again after 0.1 s, then after twice as long each time up to 5 s, each time up to
-    a quarter shorter by chance, for ``retry`` ms (60000) in all; the first one is tried once. Connections that bring
-    nothing and are lost again are made further and further apart as well.
+    A lost connection is tried again after 0.1 s, then after twice as long each time, up to 5 s. Each delay is up to a
+    quarter shorter at random. After ``retry`` ms (60000) the source gives up. The first connection is tried only once.
+    Delays also grow if connections are made and lost again without an event.
+
+    Attributes:
+        options: The options besides the common ones.
+        risk: What a killed run with a checkpoint loses of its events; ``""``: nothing.
+        connected: An event that is set when there is a connection for the first time.
     """
 
     live: bool = True
     size: int | None = None
     options: ClassVar[tuple[str, ...]] = ()
-    """Options besides the common ones."""
     risk: str = LOSS_RISK
-    """What happens to what it brings when a run with a checkpoint is killed; ``""``: nothing."""
 
     def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
         address.only(*COMMON, *self.options)
@@ -57,60 +60,67 @@ class LiveSource(ABC):
         self.ledger = ledger
         self.stopped = threading.Event()
         self.connected = threading.Event()
-        """Set as soon as there is a connection for the first time."""
 
     @abstractmethod
     def receive(self) -> Iterator[Sequence[Event]]:
-        """Connects, and gives what comes, until the other side ends it or the source is stopped. The first batch, which
-        may be empty, says that there is a connection; others are empty where nothing of what has come can be used.
-        Raises Lost."""
+        """Connects, and yields batches of events until the other side ends or the source is stopped.
+
+        The first batch, which may be empty, shows that there is a connection. Others are empty if what was received has
+        dead letters alone.
+
+        Raises:
+            ConnectionLost: There is no connection, or no longer.
+        """
 
     def interrupt(self) -> None:  # noqa: B027
-        """Wakes up `receive`, which may wait for something, when the source is stopped; called by another thread."""
+        """Wakes `receive` up when the source is stopped. Another thread calls it."""
 
     def stop(self) -> None:
-        """Nothing more is received: what has been is handed on, and that is the end. May be called by any thread."""
+        """Stops receiving. Events that have been received are still output. It may be called by any thread."""
         self.stopped.set()
         self.interrupt()
 
     def batches(self) -> Iterator[Sequence[Event]]:
-        left: Iterator[float] = iter(())
+        pauses: Iterator[float] = iter(())
         first = _FIRST_DELAY
         while not self.stopped.is_set():
             try:
                 for number, batch in enumerate(self.receive()):
                     self.connected.set()
                     first = _FIRST_DELAY if batch else first
-                    left = delays(self.retry / 1000, first)
+                    pauses = delays(self.retry / 1000, first)
                     if batch or number:
                         yield batch
                 return
-            except Lost as error:
+            except ConnectionLost as error:
                 if self.stopped.is_set():
                     return
-                self._wait(left, error)
+                self._wait(pauses, error)
                 first = min(2 * first, _LONGEST_DELAY)
 
-    def patiently(self, attempt: Callable[[], T]) -> T:
-        """What an attempt gives, which is made again and again while it raises Lost. Raises SourceError if it takes too
-        long."""
-        left = delays(self.retry / 1000)
+    def retry_while_lost(self, attempt: Callable[[], T]) -> T:
+        """Repeats an attempt while it raises ConnectionLost, and returns its result.
+
+        Raises:
+            SourceError: It has not succeeded within the time of the option `retry`.
+        """
+        pauses = delays(self.retry / 1000)
         while True:
             try:
                 return attempt()
-            except Lost as error:
-                self._wait(left, error)
+            except ConnectionLost as error:
+                self._wait(pauses, error)
 
-    def _wait(self, left: Iterator[float], error: Lost) -> None:
-        """Until the next attempt."""
-        delay = next(left, None)
+    def _wait(self, pauses: Iterator[float], error: ConnectionLost) -> None:
+        """Waits until the next attempt. Raises SourceError if there is none."""
+        delay = next(pauses, None)
         if delay is None:
             raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
         self.stopped.wait(delay)
 
 
 def format_of(address: Address) -> Format:
-    """The format that an address says. Raises UsageError if it says none, or a compressed one."""
+    """Returns the format that an address names. Raises UsageError if it names none, or a compressed one."""
     name = address.get("format")
     if not name:
         raise UsageError(f"`{address.text}` does not say its format", hint="name it: `?format=nt`")
@@ -121,9 +131,13 @@ def format_of(address: Address) -> Format:
 
 
 def delays(seconds: float, first: float = _FIRST_DELAY) -> Iterator[float]:
-    """How long to wait before each attempt, in seconds, from a first delay on; the last attempt is made when so many
-    have passed since the first was asked for, whatever attempts have taken."""
+    """Yields the seconds to wait before each attempt.
+
+    Args:
+        seconds: The time after which there are no more attempts, from now on, attempts included.
+        first: The first delay.
+    """
     delay, end = first, time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        yield min(delay * random.uniform(0.75, 1), left)
+    while (remaining := end - time.monotonic()) > 0:
+        yield min(delay * random.uniform(0.75, 1), remaining)
         delay = min(2 * delay, _LONGEST_DELAY)

@@ -1,4 +1,4 @@
-"""What waits between a thread that receives and the run that takes."""
+"""A bounded buffer between a thread that receives and the run that processes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ T = TypeVar("T")
 
 
 class Buffer(Generic[T]):
-    """A queue of a limited length: who puts waits for room, or is told that there is none.
+    """A queue of a limited length, which gives backpressure to the thread that fills it.
 
-    limit: how many may wait.
+    Attributes:
+        limit: The number of items that it can have.
     """
 
     def __init__(self, limit: int) -> None:
@@ -22,19 +23,29 @@ class Buffer(Generic[T]):
         self._closed = False
 
     def put(self, item: T) -> bool:
-        """Waits for room; False if the buffer was closed, and the item is not in it."""
+        """Waits for room, and adds an item. Returns whether it did: a closed buffer does not."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or len(self._waiting) < self.limit)
             return self._put(item)
 
     def offer(self, item: T, spare: int = 0) -> bool:
-        """Waits for nothing: False if there is no room, but for what is to be spared for others."""
+        """Adds an item if there is room, and returns whether it did.
+
+        Args:
+            item: The item.
+            spare: The room to leave for other items.
+        """
         with self._changed:
             return len(self._waiting) < self.limit - spare and self._put(item)
 
     def take(self, patience: float | None = None) -> list[T]:
-        """All that waits; waits for something, for so many seconds at most (None: without end). Nothing once the buffer
-        is closed and empty, or when that is over."""
+        """Removes and returns all items, and waits for the first one.
+
+        Returns nothing if the buffer is closed and empty, or there is no item in time.
+
+        Args:
+            patience: The longest time to wait, in seconds; None: no limit.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._waiting, patience)
             items = list(self._waiting)
@@ -43,7 +54,7 @@ class Buffer(Generic[T]):
             return items
 
     def close(self) -> None:
-        """Nothing more can be put; what waits can still be taken."""
+        """Closes the buffer. No more items can be added, but those in it can be taken."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Server-sent events: what is in an event stream, as its bytes come.
+"""A parser of server-sent events.
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
 """
@@ -12,7 +12,11 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 class EventStream:
-    """An event stream. id: that of the last event that was complete and had one (``""``: none had)."""
+    """An incremental parser of an event stream.
+
+    Attributes:
+        id: The id of the last complete event that had one; ``""`` if none had.
+    """
 
     def __init__(self) -> None:
         self.id = ""
@@ -24,11 +28,11 @@ class EventStream:
 
     @property
     def waiting(self) -> int:
-        """The length of what has come of an event that is not complete."""
+        """The length of the event that is not complete yet, in characters."""
         return len(self._text) + sum(map(len, self._data))
 
     def read(self, chunk: bytes) -> list[str]:
-        """The data of the events that more bytes complete."""
+        """Parses more bytes, and returns the data of the events that these complete."""
         self._text += self._decoder.decode(chunk)
         if self._is_first and self._text:
             self._text = self._text.removeprefix("\ufeff")

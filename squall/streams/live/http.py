@@ -1,4 +1,4 @@
-"""HTTP: server-sent events and long polling as sources; as sinks, requests that post, or events for those who ask.
+"""HTTP: server-sent events and long polling as sources; POST requests, or server-sent events, as sinks.
 
 Server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html
 """
@@ -21,32 +21,32 @@ from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.streams.address import Address
 from squall.streams.formats import LONGEST
-from squall.streams.live.base import Lost
+from squall.streams.live.base import ConnectionLost
 from squall.streams.live.events import EventStream
 from squall.streams.live.messages import CONTENT_TYPES, Message, MessageSink, MessageSource
 from squall.streams.live.serving import ServingSink
 from squall.streams.live.web import Target, served, target
 from squall.streams.sinks import Sink
 
-_CONNECT = 10.0  # seconds that connecting may take
-_LEAST = 1.0  # seconds that a server has to answer, at least
+_CONNECT_TIMEOUT_S = 10.0
+_MIN_RESPONSE_TIMEOUT_S = 1.0
 _CHUNK = 1 << 16
-_POLL = 0.1  # seconds between two looks whether a server is to end
-_AGAIN = (408, 425, 429, 500, 502, 503, 504)
-"""What a server answers that may do better later."""
+_SHUTDOWN_POLL_S = 0.1
+_TRANSIENT_STATUSES = (408, 425, 429, 500, 502, 503, 504)
+"""Status codes after which the same request may succeed later."""
 
 
 class HttpSource(MessageSource):
-    """``http://host/path`` and ``https:``: what a server answers with, in one of two ways.
+    """``http://host/path`` and ``https:``: the responses of a server, which are of one of two kinds.
 
-    Server-sent events (``text/event-stream``): each event is a message. When the server ends the stream, it is asked
-    for what came after the last event; 204 ends the source. It can be read again behind an event, if the server can.
-    Anything else: the body is a message, and the server is asked anew, at most every ``poll`` ms (1000); it may hold
-    its answer back until there is something new. 204 and 304 (there is an ``ETag``) are nothing new.
+    Server-sent events (``text/event-stream``): each event is a message. When the server ends the stream, the source
+    requests the events after the last one; 204 ends the source. It is replayable if the server is. Anything else: the
+    body is a message, and the source polls, at most every ``poll`` ms (1000). The server may delay its response until
+    there is something new (long polling). 204 and 304 (with an ``ETag``) mean that there is nothing new.
     """
 
     options = ("poll",)
-    risk = "it is asked for what came after the last checkpoint, which is lost if the server does not keep it"
+    risk = "events since the last checkpoint are requested again, and are lost if the server does not keep them"
 
     def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
         self.target, address = target(address)
@@ -63,20 +63,20 @@ class HttpSource(MessageSource):
             try:
                 with closing(_connected(self.target)) as connection:
                     self._socket = connection.sock
-                    yield from self._answered(connection)
+                    yield from self._responses(connection)
             except (OSError, HTTPException) as error:
-                raise Lost(str(error) or type(error).__name__) from error
+                raise ConnectionLost(str(error) or type(error).__name__) from error
             if self._is_stream:
                 return
             self.stopped.wait(max(0.0, began + self.poll / 1000 - time.monotonic()))
 
     def seek(self, position: str) -> None:
-        """See `squall.streams.sources.files.Replayable`: behind the event of that name."""
+        """Begins behind the event with an id (`squall.streams.sources.files.Replayable`)."""
         self.reached = position
         self._is_stream = bool(position)
 
     def acknowledge(self, position: str) -> None:
-        """See `squall.streams.sources.files.Acknowledging`: the server does not ask."""
+        """Does nothing: the server expects no acknowledgements."""
 
     def close(self) -> None:
         pass
@@ -86,15 +86,15 @@ class HttpSource(MessageSource):
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
-    def _answered(self, connection: HTTPConnection) -> Iterator[Sequence[Event]]:
+    def _responses(self, connection: HTTPConnection) -> Iterator[Sequence[Event]]:
         connection.request("GET", self.target.path, headers=self._headers())
         if self.stopped.is_set():
             return
         response = connection.getresponse()
-        if response.status in _AGAIN:
-            raise Lost(f"the server answers {response.status}")
+        if response.status in _TRANSIENT_STATUSES:
+            raise ConnectionLost(f"the server answers {response.status}")
         if response.status in (204, 304):
-            yield ()  # of a stream of events: that is the end
+            yield ()  # the end of an event stream
         elif response.status != 200:
             hint = f"it is at {response.headers['Location']}" if "Location" in response.headers else None
             raise SourceError(f"`{self.uri}` cannot be read: the server answers {response.status}", hint=hint)
@@ -127,12 +127,12 @@ class HttpSource(MessageSource):
             self.reached = stream.id or self.reached
             yield self.events(messages)
         if not self.stopped.is_set():
-            raise Lost("the server has ended the stream")
+            raise ConnectionLost("the server has ended the stream")
 
     def _body(self, response: HTTPResponse) -> list[Event]:
         data = response.read(LONGEST + 1)
         if response.length and len(data) <= LONGEST:
-            raise Lost(f"an answer ends {response.length} bytes too early")
+            raise ConnectionLost(f"an answer ends {response.length} bytes too early")
         self._tag = response.headers.get("ETag", "")
         if len(data) > LONGEST:
             reason = f"an answer is longer than {LONGEST} bytes"
@@ -146,16 +146,16 @@ class HttpSource(MessageSource):
 
 
 class HttpSink(MessageSink):
-    """``http://host/path`` and ``https:``: posts a request for each output or evaluation.
+    """``http://host/path`` and ``https:``: a POST request for each output or evaluation.
 
-    What is refused for now, meets a connection that is lost, or is not answered for ``retry`` ms is posted again, and
-    may then come twice. With a checkpoint the header ``Idempotency-Key`` tells a request from all others.
+    A request is repeated after a transient error, a lost connection, or ``retry`` ms without a response, and may then
+    arrive twice. With a checkpoint, the header ``Idempotency-Key`` is unique for each request.
     """
 
     def __init__(self, address: Address) -> None:
         self.target, address = target(address)
         super().__init__(address)
-        self.patience = max(self.retry / 1000, _LEAST)
+        self.patience = max(self.retry / 1000, _MIN_RESPONSE_TIMEOUT_S)
         self._connection: Any = None
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
@@ -165,7 +165,7 @@ class HttpSink(MessageSink):
             self.fail(error)
 
     def send(self, data: bytes) -> None:
-        self.retry_until_done(lambda: self._posted(data))
+        self.retry_until_done(lambda: self._post(data))
 
     def flush(self) -> None:
         pass
@@ -174,8 +174,8 @@ class HttpSink(MessageSink):
         if self._connection is not None:
             self._connection.close()
 
-    def _posted(self, data: bytes) -> str | None:
-        """What is in the way of it now, and may not be later. Raises SinkError if the server refuses it for good."""
+    def _post(self, data: bytes) -> str | None:
+        """Posts a message. Returns the problem if it may succeed later, or None. Raises SinkError if it cannot."""
         headers = {"Content-Type": CONTENT_TYPES.get(self.format, "text/plain; charset=utf-8"), **self.target.headers}
         if self.identity:
             headers["Idempotency-Key"] = self.identity
@@ -186,7 +186,7 @@ class HttpSink(MessageSink):
         except (OSError, HTTPException) as error:
             self._connection.close()  # the next request connects again
             return str(error) or type(error).__name__
-        if response.status in _AGAIN:
+        if response.status in _TRANSIENT_STATUSES:
             return f"the server answers {response.status}"
         if not 200 <= response.status < 300:
             self.fail(f"the server answers {response.status}")
@@ -194,7 +194,7 @@ class HttpSink(MessageSink):
 
 
 class HttpServer(ServingSink):
-    """``http://host/path`` and ``https:`` with ``listen=yes``: whoever asks for the path gets server-sent events."""
+    """``http://host/path`` and ``https:`` with ``listen=yes``: clients of the path get server-sent events."""
 
     def __init__(self, address: Address) -> None:
         super().__init__(address)
@@ -208,27 +208,27 @@ class HttpServer(ServingSink):
         sink = self
 
         class Handler(BaseHTTPRequestHandler):
-            timeout = _CONNECT
+            timeout = _CONNECT_TIMEOUT_S
 
             def do_GET(self) -> None:
-                sink._answer(self)
+                sink._respond(self)
 
             def log_message(self, *_: object) -> None:
-                """Nothing is logged."""
+                """Logs nothing."""
 
-        self._server = _Listening((self.target.endpoint.host, self.target.endpoint.port), Handler, self.target.tls)
+        self._server = _Server((self.target.endpoint.host, self.target.endpoint.port), Handler, self.target.tls)
         self.port = self._server.server_port
-        threading.Thread(target=self._server.serve_forever, args=(_POLL,), daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(_SHUTDOWN_POLL_S,), daemon=True).start()
 
     def stop(self) -> None:
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
 
-    def framed(self, data: bytes) -> bytes:
+    def frame(self, data: bytes) -> bytes:
         return b"".join(b"data: %s\n" % line for line in data.splitlines()) + b"\n"
 
-    def _answer(self, request: BaseHTTPRequestHandler) -> None:
+    def _respond(self, request: BaseHTTPRequestHandler) -> None:
         if request.path.partition("?")[0] != self.target.path:
             request.send_error(404)
             return
@@ -237,14 +237,14 @@ class HttpServer(ServingSink):
         request.send_header("Cache-Control", "no-cache")
         request.end_headers()
         request.connection.settimeout(None)
-        cut = partial(socket.socket.shutdown, request.connection, socket.SHUT_RDWR)
-        self.attend(
-            ":".join(map(str, request.client_address)), lambda chunks: request.wfile.write(b"".join(chunks)), cut
+        abort = partial(socket.socket.shutdown, request.connection, socket.SHUT_RDWR)
+        self.serve_subscriber(
+            ":".join(map(str, request.client_address)), lambda chunks: request.wfile.write(b"".join(chunks)), abort
         )
 
 
-class _Listening(ThreadingHTTPServer):
-    """A server whose connections are made safe by threads of their own."""
+class _Server(ThreadingHTTPServer):
+    """A server that makes TLS handshakes in the threads of the connections."""
 
     daemon_threads = True
     block_on_close = False
@@ -256,7 +256,7 @@ class _Listening(ThreadingHTTPServer):
             self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who breaks a connection off, or cannot make it safe, gets nothing more; that is all there is to it."""
+        """Ignores clients that break a connection off, or fail the TLS handshake."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -271,15 +271,19 @@ def open_sink(address: Address) -> Sink:
 
 
 def _connected(target: Target, patience: float | None = None) -> HTTPConnection:
-    """A connection. patience: for how long (seconds) an answer is waited for; None: without end. Raises OSError."""
+    """Connects, and returns the connection, whose responses may take `patience` seconds (None: no limit).
+
+    Raises:
+        OSError: There is no connection.
+    """
     host, port, *_ = target.endpoint
     connection = (
-        HTTPConnection(host, port, timeout=_CONNECT)
+        HTTPConnection(host, port, timeout=_CONNECT_TIMEOUT_S)
         if target.tls is None
-        else HTTPSConnection(host, port, timeout=_CONNECT, context=target.tls)
+        else HTTPSConnection(host, port, timeout=_CONNECT_TIMEOUT_S, context=target.tls)
     )
     connection.connect()
-    connection.timeout = patience  # of later connections as well
+    connection.timeout = patience  # also for later connections
     connection.sock.settimeout(patience)
-    connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a stream may say nothing for long
+    connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a stream may have no events for long
     return connection

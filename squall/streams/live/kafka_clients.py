@@ -1,4 +1,4 @@
-"""What is the same for all clients of Kafka (librdkafka): where the cluster is, settings, and what went wrong."""
+"""The common parts of all Kafka clients (librdkafka): the cluster's address, settings, and error texts."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from confluent_kafka import KafkaException
 
 from squall.errors import SourceError, UsageError
 from squall.streams.address import Address
-from squall.streams.live.base import Lost
+from squall.streams.live.base import ConnectionLost
 
-TIMEOUT = 10.0
-"""Seconds that an answer may take."""
-BLOCK = 0.2
-"""Seconds that one look for what has come takes."""
-SILENT = logging.getLogger("squall.kafka")
-"""Where clients write what nobody is to read."""
-SILENT.addHandler(logging.NullHandler())
-SILENT.propagate = False
+REQUEST_TIMEOUT_S = 10.0
+"""The timeout of a request in seconds."""
+POLL_S = 0.2
+"""The time of one poll for messages in seconds."""
+SILENT_LOGGER = logging.getLogger("squall.kafka")
+"""The logger of clients, which writes nowhere."""
+SILENT_LOGGER.addHandler(logging.NullHandler())
+SILENT_LOGGER.propagate = False
 
 
 def settings_of(address: Address) -> tuple[dict[str, Any], Address]:
-    """What an address says to librdkafka, and the address without that."""
-    hosts, _ = place_of(address)
+    """Returns the settings of librdkafka that an address has, and the address without them."""
+    hosts, _ = servers_and_topic(address)
     settings: dict[str, Any] = {name: value for name, value in address.options if "." in name}
     login, at, servers = hosts.rpartition("@")
     if at:
@@ -34,33 +34,38 @@ def settings_of(address: Address) -> tuple[dict[str, Any], Address]:
     return {"bootstrap.servers": servers, **settings}, address.without(*settings)
 
 
-def place_of(address: Address) -> tuple[str, str]:
-    """The servers and the topic. Raises UsageError where one is missing."""
+def servers_and_topic(address: Address) -> tuple[str, str]:
+    """Returns the servers and the topic of an address. Raises UsageError if one is missing."""
     hosts, _, topic = address.path.removeprefix("//").partition("/")
     if not hosts or not topic or not address.path.startswith("//"):
         raise UsageError(f"`{address.text}` names no topic", hint="write `kafka://HOST:PORT/TOPIC`")
     return hosts, unquote(topic)
 
 
-def made(client: Callable[[dict[str, Any]], Any], settings: dict[str, Any], uri: str) -> Any:
-    """A client. Raises UsageError where a setting is wrong."""
+def create_client(client: Callable[[dict[str, Any]], Any], settings: dict[str, Any], uri: str) -> Any:
+    """Creates a client. Raises UsageError if a setting is wrong."""
     try:
-        return client({**settings, "logger": SILENT})
+        return client({**settings, "logger": SILENT_LOGGER})
     except KafkaException as error:
-        raise UsageError(f"`{uri}` cannot be used: {said(error)}") from error
+        raise UsageError(f"`{uri}` cannot be used: {error_text(error)}") from error
 
 
 def partitions_of(client: Any, topic: str) -> list[int]:
-    """The partitions of a topic. Raises Lost if nobody answers, SourceError if there is no such topic."""
+    """Returns the partitions of a topic.
+
+    Raises:
+        ConnectionLost: No broker answers.
+        SourceError: There is no such topic.
+    """
     try:
-        metadata = client.list_topics(topic, TIMEOUT).topics[topic]
+        metadata = client.list_topics(topic, REQUEST_TIMEOUT_S).topics[topic]
     except KafkaException as error:
-        raise Lost(said(error)) from error
+        raise ConnectionLost(error_text(error)) from error
     if metadata.error is not None:
         raise SourceError(f"the topic `{topic}` cannot be used: {metadata.error.str()}")
     return sorted(metadata.partitions)
 
 
-def said(error: KafkaException) -> str:
-    """What an exception says."""
+def error_text(error: KafkaException) -> str:
+    """Returns the text of an exception."""
     return str(error.args[0].str())

@@ -23,28 +23,32 @@ from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.streams.address import Address, Endpoint
-from squall.streams.live.base import Lost
+from squall.streams.live.base import ConnectionLost
 from squall.streams.live.buffer import Buffer
 from squall.streams.live.messages import IDENTITY, Message, MessageSink, MessageSource
 
-_CONNECT = 10.0  # seconds that the broker may take to answer
-_PARTING = 1.0  # seconds that it may take to end a connection in the end
-_KEPT = 24 * 3600  # seconds for which the broker keeps the session of a client that has a name
-_MOST = 65535  # messages on their way, by the protocol
+_CONNECT_TIMEOUT_S = 10.0
+_CLOSE_TIMEOUT_S = 1.0
+_SESSION_EXPIRY_S = 24 * 3600
+"""How long the broker keeps the session of a client that has a name."""
+_MAX_INFLIGHT = 65535
+"""The number of unacknowledged messages that the protocol allows."""
 _FILTER = re.compile(r"([^+#/]*/|\+/)*([^+#/]*|\+|#)")
-"""What topics are named by (section 4.7.1 of the specification)."""
+"""A topic filter (section 4.7.1 of the specification)."""
 _TAKEN_OVER = 0x8E
-"""The reason of a broker that ends a connection because there is a new one with its client's name."""
-_PENDING = 1000  # messages of a sink that the broker has not confirmed yet
+"""The reason code of a broker that ends a connection because there is a new one of the same client name."""
+_MAX_UNCONFIRMED = 1000
+"""The number of messages of a sink that the broker may not have confirmed yet."""
 
 
 class MqttSource(MessageSource):
     """``mqtt://host:port/topic`` (``mqtts:`` with TLS; ports 1883 and 8883); the topic may have wildcards.
 
-    ``qos`` (1): at most that. Of QoS 1 and 2 no more messages are on their way than ``buffer``, and each is
-    acknowledged when it has been worked off; where lateness holds back more than these, nothing goes on, so it has to
-    be large enough. Of QoS 0 what comes while ``buffer`` messages wait is dropped and counted. ``client``: a name, by
-    which the broker keeps for a day what this client has not acknowledged. It cannot be read again from a position.
+    ``qos`` (1): the highest quality of service. Of QoS 1 and 2, at most ``buffer`` messages are in flight, and each is
+    acknowledged when it has been processed. If lateness buffers more events than these, the source stalls, so
+    ``buffer`` must be large enough. Messages of QoS 0 that arrive while ``buffer`` messages wait are dropped, and are
+    dead letters. ``client``: a name, by which the broker keeps unacknowledged messages for a day. The source is not
+    replayable.
     """
 
     options = ("buffer", "qos", "client")
@@ -58,13 +62,13 @@ class MqttSource(MessageSource):
         self.qos = _qos(address)
         self.client = address.get("client")
         if self.qos and self.client:
-            self.risk = "what the broker has not heard to be worked off may be worked off twice"
-        self.buffer = min(self.buffer, _MOST)
+            self.risk = "messages whose acknowledgement does not reach the broker may be processed twice"
+        self.buffer = min(self.buffer, _MAX_INFLIGHT)
         self._waiting: Buffer[Any] = Buffer(2 * self.buffer)
         self._lock = threading.Lock()
         self._count = 0
         self._unacknowledged: deque[tuple[int, Any, int, int]] = deque()
-        """The number, connection, identifier and QoS of messages that have been handed on."""
+        """The number, connection, identifier and QoS of each message that has been output."""
         self._client: Any = None
 
     def receive(self) -> Iterator[Sequence[Event]]:
@@ -72,18 +76,18 @@ class MqttSource(MessageSource):
         client = self._connected()
         if self.stopped.is_set():
             self._waiting.close()
-        patience: float | None = _CONNECT
+        timeout: float | None = _CONNECT_TIMEOUT_S
         try:
-            while messages := self._waiting.take(patience):
-                patience = None
-                if any(not isinstance(word, Exception) for word in messages):
-                    yield self._batch([word for word in messages if isinstance(word, MQTTMessage)])
-                for word in messages:
-                    if isinstance(word, Exception):
-                        raise word
-            if patience is not None and not self.stopped.is_set():
-                raise Lost("the broker does not answer")
-        except (Lost, SourceError):
+            while received := self._waiting.take(timeout):
+                timeout = None
+                if any(not isinstance(item, Exception) for item in received):
+                    yield self._batch([item for item in received if isinstance(item, MQTTMessage)])
+                for item in received:
+                    if isinstance(item, Exception):
+                        raise item
+            if timeout is not None and not self.stopped.is_set():
+                raise ConnectionLost("the broker does not answer")
+        except (ConnectionLost, SourceError):
             client.disconnect()
             client.loop_stop()
             raise
@@ -92,7 +96,7 @@ class MqttSource(MessageSource):
         self._waiting.close()
 
     def acknowledge(self, position: str) -> None:
-        """See `squall.streams.sources.files.Acknowledging`. What another connection brought will be brought again."""
+        """Acknowledges messages up to a position. The broker sends those of earlier connections again."""
         with self._lock:
             while self._unacknowledged and self._unacknowledged[0][0] <= int(position):
                 _, client, mid, qos = self._unacknowledged.popleft()
@@ -100,7 +104,7 @@ class MqttSource(MessageSource):
                     client.ack(mid, qos)
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         if self._client is not None:
             self._client.disconnect()
             self._client.loop_stop()
@@ -116,7 +120,7 @@ class MqttSource(MessageSource):
         properties = Properties(PacketTypes.CONNECT)
         properties.ReceiveMaximum = self.buffer
         if self.client:
-            properties.SessionExpiryInterval = _KEPT
+            properties.SessionExpiryInterval = _SESSION_EXPIRY_S
         _connect(client, self.endpoint, self.tls, clean_start=not self.client, properties=properties)
         return client
 
@@ -138,7 +142,7 @@ class MqttSource(MessageSource):
 
     def _on_connect(self, client: Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
         if reason.is_failure:
-            self._waiting.put(Lost(str(reason)))
+            self._waiting.put(ConnectionLost(str(reason)))
         else:
             client.subscribe(self.endpoint.path, self.qos)
 
@@ -150,7 +154,7 @@ class MqttSource(MessageSource):
 
     def _on_message(self, client: Client, _: Any, message: MQTTMessage) -> None:
         if message.qos:
-            self._waiting.put(message)  # there is room: no more are on their way than half of it
+            self._waiting.put(message)  # there is room: at most half as many are in flight
         elif not self._waiting.offer(message, self.buffer) and not self.stopped.is_set():
             self.drop(Message(message.payload, self._place(message), "a message of QoS 0"))
 
@@ -159,18 +163,17 @@ class MqttSource(MessageSource):
             hint = "each run has a name of its own: `client=NAME`"
             self._waiting.put(SourceError(f"`{self.uri}`: another client has taken over its name", hint=hint))
         else:
-            self._waiting.put(Lost(str(reason)))
+            self._waiting.put(ConnectionLost(str(reason)))
 
 
 _SUBSCRIBED = "subscribed"
 
 
 class MqttSink(MessageSink):
-    """``mqtt://host:port/topic``: a message for each output or evaluation, with ``qos`` (1); the broker keeps the last
-    one with ``retain=yes``.
+    """``mqtt://host:port/topic``: a message for each output or evaluation, with ``qos`` (1).
 
-    What the broker has not confirmed is sent again on the next connection. With a checkpoint the user property
-    ``squall-id`` of a message tells it from all others.
+    With ``retain=yes`` the broker keeps the last one. Messages that the broker has not confirmed are sent again on the
+    next connection. With a checkpoint, the user property ``squall-id`` is unique for each message.
     """
 
     options = ("qos", "retain")
@@ -185,7 +188,7 @@ class MqttSink(MessageSink):
         self._sent: deque[MQTTMessageInfo] = deque()
         self._answered = threading.Event()
         self._refusal: object = "the broker does not answer"
-        """Why there has been no connection yet; None if there has been one."""
+        """The reason why there has been no connection yet, or None if there has been one."""
         self._client: Client | None = None
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
@@ -194,10 +197,10 @@ class MqttSink(MessageSink):
         client.on_connect = self._on_connect
         try:
             _connect(client, self.endpoint, self.tls)
-        except Lost as error:
+        except ConnectionLost as error:
             self.fail(error)
         self._client = client
-        self._answered.wait(_CONNECT)
+        self._answered.wait(_CONNECT_TIMEOUT_S)
         if self._refusal is not None:
             self.fail(self._refusal)
 
@@ -208,11 +211,11 @@ class MqttSink(MessageSink):
 
     def send(self, data: bytes) -> None:
         self.retry_until_done(lambda: None if self._published(data) else "there is no connection")
-        if len(self._sent) > _PENDING:
+        if len(self._sent) > _MAX_UNCONFIRMED:
             self._confirm()
 
     def _published(self, data: bytes) -> bool:
-        """Whether the message is on its way, or will be on the next connection."""
+        """Publishes a message. Returns whether it is in flight, or will be on the next connection."""
         assert self._client is not None
         properties = None
         if self.identity:
@@ -220,7 +223,7 @@ class MqttSink(MessageSink):
             properties.UserProperty = (IDENTITY, self.identity)
         info = self._client.publish(self.endpoint.path, data, self.qos, self.retain, properties)
         if info.rc == MQTTErrorCode.MQTT_ERR_NO_CONN and self.qos == 0:
-            return False  # those of a higher QoS are kept, and this one is not
+            return False  # the client keeps only messages of a higher QoS
         if info.rc not in (MQTTErrorCode.MQTT_ERR_SUCCESS, MQTTErrorCode.MQTT_ERR_NO_CONN):
             self.fail(error_string(info.rc))
         info.rc = MQTTErrorCode.MQTT_ERR_SUCCESS
@@ -237,8 +240,7 @@ class MqttSink(MessageSink):
             self._client.loop_stop()
 
     def _confirm(self) -> None:
-        """Waits for the confirmation of the oldest message; while it does not come, it is sent again as often as there
-        is a new connection."""
+        """Waits for the confirmation of the oldest message, which the client sends again on each new connection."""
         info = self._sent.popleft()
         info.wait_for_publish(self.retry / 1000)
         if not info.is_published():
@@ -261,8 +263,8 @@ def _qos(address: Address) -> int:
 
 
 def _connect(client: Client, endpoint: Endpoint, tls: bool, **options: Any) -> None:
-    """Connects, and lets a thread go on with it. Raises Lost."""
-    client.on_socket_close = _part
+    """Connects, and starts the thread of the client. Raises ConnectionLost."""
+    client.on_socket_close = _close_socket
     if endpoint.user is not None:
         client.username_pw_set(endpoint.user, endpoint.password)
     if tls:
@@ -270,19 +272,21 @@ def _connect(client: Client, endpoint: Endpoint, tls: bool, **options: Any) -> N
     try:
         client.connect(endpoint.host, endpoint.port, **options)
     except OSError as error:
-        raise Lost(error.strerror or str(error)) from error
+        raise ConnectionLost(error.strerror or str(error)) from error
     client.loop_start()
 
 
-def _part(client: Client, _: Any, connection: socket.socket) -> None:
-    """Waits until the other side has read what was written, acknowledgements and the end of the session, and ends the
-    connection, before this side does: TCP throws it away where one is closed with something in it that nobody has read
-    (RFC 1122, section 4.2.2.13), and of a topic there may always be something. An error says that it has ended, or that
-    it takes too long: there is nothing more to be done about it, and what was not heard comes again."""
-    end = time.monotonic() + _PARTING
+def _close_socket(client: Client, _: Any, connection: socket.socket) -> None:
+    """Waits until the other side has read the acknowledgements and the end of the session, and closed the connection.
+
+    If this side closed first, TCP would discard them if it has unread data (RFC 1122, section 4.2.2.13), and of a topic
+    there may always be some. An error means that the connection has ended, or that it takes too long. Then the broker
+    sends unacknowledged messages again.
+    """
+    end = time.monotonic() + _CLOSE_TIMEOUT_S
     with suppress(OSError):
         connection.shutdown(socket.SHUT_WR)
-        while (left := end - time.monotonic()) > 0:
-            connection.settimeout(left)
+        while (remaining := end - time.monotonic()) > 0:
+            connection.settimeout(remaining)
             if not connection.recv(65536):
                 break

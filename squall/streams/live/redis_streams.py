@@ -21,15 +21,16 @@ from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.streams.address import Address
-from squall.streams.live.base import Lost
+from squall.streams.live.base import ConnectionLost
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 
-_BLOCK = 200  # ms that one look for new entries takes
-_TIMEOUT = 10.0  # seconds that an answer may take
+_POLL_MS = 200
+_REQUEST_TIMEOUT_S = 10.0
 _NEW = "$"
 _BEGIN = {"new": _NEW, "first": "0-0"}
 _ENTRY = re.compile(r"[0-9]+(-[0-9]+)?")
-_TOGETHER = 500  # entries that a sink adds at once, unless each is to go at once
+_ENTRIES_PER_WRITE = 500
+"""The number of entries that a sink adds at a time, unless each is added at once."""
 
 Entry = tuple[bytes, dict[bytes, bytes] | None]
 
@@ -37,10 +38,10 @@ Entry = tuple[bytes, dict[bytes, bytes] | None]
 class RedisSource(MessageSource):
     """``redis://host:port/KEY`` (``rediss:`` with TLS): the entries of a stream, whose ``field`` (data) is a message.
 
-    ``from``: ``new`` (what is added from now on), ``first``, or the entry behind which to begin. ``group``: entries are
-    shared by the consumers of a group, which begins there if it is new, and are acknowledged when they have been worked
-    off; ``consumer`` (the machine's name) is the name by which those that were not come again. Without a group it can
-    be read again from a position, which is an entry. ``buffer`` entries are asked for at a time.
+    ``from``: ``new`` (entries that are added from now on), ``first``, or the entry behind which to begin. ``group``:
+    the consumers of a group share the entries, and acknowledge them when they have been processed. A new group begins
+    at ``from``. By the name ``consumer`` (the machine's name) a consumer gets its unacknowledged entries again. Without
+    a group the source is replayable from a position, which is an entry. ``buffer`` entries are requested at a time.
     """
 
     options = ("buffer", "db", "field", "from", "group", "consumer")
@@ -59,11 +60,11 @@ class RedisSource(MessageSource):
             raise UsageError(f"`from={begin}` in `{self.uri}` is neither new, nor first, nor the name of an entry")
         self._begin = _BEGIN.get(begin, begin)
         self._last = "" if self.group else self._begin
-        """The entry that was read last; of a group, none of this run's."""
+        """The last entry that was read. With a group, it is ``""`` at the beginning."""
         self._covered = ""
-        """The entry up to which all has been worked off by an earlier run."""
-        self._is_own = bool(self.group)
-        """Whether entries are read that this consumer was given before."""
+        """The entry up to which an earlier run has processed all."""
+        self._reads_pending = bool(self.group)
+        """Whether unacknowledged entries of this consumer are still to be read."""
         self._unacknowledged: deque[str] = deque()
         self._redis = _client(address)
 
@@ -76,39 +77,44 @@ class RedisSource(MessageSource):
                     yield self._events(entries)
 
     def seek(self, position: str) -> None:
-        """See `squall.streams.sources.files.Replayable`; a group says itself where it is, but what it gives again is
-        passed over."""
+        """Begins behind a position (`squall.streams.sources.files.Replayable`).
+
+        The server knows the position of a group. Entries that it delivers again are skipped.
+        """
         self.reached = self._covered = position
         if not self.group:
             self._last = position
 
     def current_offset(self) -> str:
-        """See `squall.streams.sources.files.Resumable`; what is new is said by the server, before anything is read."""
+        """Returns the last entry (`squall.streams.sources.files.Resumable`).
+
+        Before anything has been read, the server is asked for the newest entry.
+        """
         if self._last == _NEW:
             try:
                 with self._translated_errors():
                     self._prepare()
-            except Lost as error:
+            except ConnectionLost as error:
                 raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
         return self.reached
 
     def beginning(self) -> str:
-        """See `squall.streams.sources.files.Splittable`."""
+        """Returns the position at which reading begins (`squall.streams.sources.files.Splittable`)."""
         return self.latest() if self._begin == _NEW else self._begin
 
     def latest(self, begin: str = "") -> str:
         if begin and self.is_limited:
-            entries = self.patiently(partial(self._behind, begin))
+            entries = self.retry_while_lost(partial(self._behind, begin))
             return entries[-1][0].decode() if entries else begin
-        return max(begin or "0-0", self.patiently(self._newest), key=_order)
+        return max(begin or "0-0", self.retry_while_lost(self._newest), key=_order)
 
     def parts(self, begin: str, end: str) -> list[str]:
         return [json.dumps([begin, end])] if _order(begin) < _order(end) else []
 
     def part(self, part: str) -> Iterator[Sequence[Event]]:
         last, end = json.loads(part)
-        self.patiently(partial(self._check_gone, last))
-        while _order(last) < _order(end) and (entries := self.patiently(partial(self._behind, last))):
+        self.retry_while_lost(partial(self._check_gone, last))
+        while _order(last) < _order(end) and (entries := self.retry_while_lost(partial(self._behind, last))):
             last = entries[-1][0].decode()
             yield self._messages([entry for entry in entries if _order(entry[0].decode()) <= _order(end)])
 
@@ -117,7 +123,7 @@ class RedisSource(MessageSource):
             self.seek(current_offset)
 
     def acknowledge(self, position: str) -> None:
-        """See `squall.streams.sources.files.Acknowledging`. Where there is no connection, the next one is told."""
+        """Acknowledges entries up to a position. Without a connection, the next call does it."""
         if not self.group:
             return
         entries = [*self._unacknowledged]
@@ -134,21 +140,21 @@ class RedisSource(MessageSource):
         self._redis.close()
 
     def _prepare(self) -> None:
-        """Makes the group if there is none; finds out where new entries begin."""
+        """Creates the group if there is none, and determines where new entries begin."""
         if self.group:
             groups = {group["name"] for group in self._redis.xinfo_groups(self.key)} if self._exists() else set()
             if self.group.encode() not in groups:
                 self._redis.xgroup_create(self.key, self.group, self._begin, mkstream=True)
-            self._is_own = True
+            self._reads_pending = True
         elif self._last == _NEW:
             self._last = self.reached = self._newest()
         elif self.reached:
             self._check_gone(self.reached)
         else:
-            self._redis.ping()  # there is a server
+            self._redis.ping()  # raises an error if there is no server
 
     def _newest(self) -> str:
-        """The entry that was added last."""
+        """Returns the entry that was added last."""
         with self._translated_errors():
             newest: bytes = self._redis.xinfo_stream(self.key)["last-generated-id"] if self._exists() else b"0-0"
         return newest.decode()
@@ -157,7 +163,7 @@ class RedisSource(MessageSource):
         return bool(self._redis.exists(self.key))
 
     def _check_gone(self, last: str) -> None:
-        """Entries behind the last one that have been deleted are lost."""
+        """Records entries behind the last one that have been deleted as a dead letter."""
         with self._translated_errors():
             info = self._redis.xinfo_stream(self.key) if self._exists() else {}
         deleted = info.get("max-deleted-entry-id", b"0-0").decode()
@@ -167,25 +173,25 @@ class RedisSource(MessageSource):
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        """Says what is in the way. Raises Lost, SourceError."""
+        """Translates errors of the client to ConnectionLost and SourceError."""
         try:
             yield
         except (ConnectionError, TimeoutError) as error:
-            raise Lost(str(error)) from error
+            raise ConnectionLost(str(error)) from error
         except RedisError as error:
             raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
 
     def _read_entries(self) -> list[Entry]:
         if not self.group:
-            return self._behind(self._last, _BLOCK)
-        behind = (self._last or "0-0") if self._is_own else ">"
-        reply = self._redis.xreadgroup(self.group, self.consumer, {self.key: behind}, self.buffer, _BLOCK)
+            return self._behind(self._last, _POLL_MS)
+        behind = (self._last or "0-0") if self._reads_pending else ">"
+        reply = self._redis.xreadgroup(self.group, self.consumer, {self.key: behind}, self.buffer, _POLL_MS)
         entries = _entries(reply)
-        self._is_own = self._is_own and bool(entries)
+        self._reads_pending = self._reads_pending and bool(entries)
         return entries
 
     def _behind(self, last: str, patience: int | None = None) -> list[Entry]:
-        """Entries behind one. patience: how long to wait for some (ms); None: not at all."""
+        """Returns entries behind one, and waits for the first for `patience` ms (None: not at all)."""
         with self._translated_errors():
             return _entries(self._redis.xread({self.key: last}, self.buffer, patience))
 
@@ -210,12 +216,12 @@ class RedisSource(MessageSource):
 
 
 class RedisSink(MessageSink):
-    """``redis://host:port/KEY``: an entry for each output or evaluation, in its ``field`` (data). ``maxlen``: about how
-    many entries the stream keeps (0: all).
+    """``redis://host:port/KEY``: an entry for each output or evaluation, in its ``field`` (data).
 
-    What was being added when a connection was lost is added anew on the next one, and may then be there twice. Not so
-    with a checkpoint: then the key ``KEY:squall:NAME``, of a name that the checkpoint has, says which entry was the
-    last; it is written together with the entries.
+    ``maxlen``: the approximate number of entries that the stream keeps (0: all). Entries that were being added when a
+    connection was lost are added again on the next one, and may be duplicated. With a checkpoint they are not: the key
+    ``KEY:squall:NAME``, with the name of the checkpoint's deliveries, has the last entry. It is written in one
+    transaction with the entries.
     """
 
     options = ("db", "field", "maxlen")
@@ -226,7 +232,7 @@ class RedisSink(MessageSink):
         self.field = address.get("field", "data")
         self.most = address.integer("maxlen", 0, least=0) or None
         self._redis = _client(address)
-        self._together = _TOGETHER
+        self._write_size = _ENTRIES_PER_WRITE
         self._waiting: list[tuple[int, bytes]] = []
         """Messages with their numbers."""
         self._last_key = ""
@@ -236,7 +242,7 @@ class RedisSink(MessageSink):
         self._last_key = f"{self.key}:squall:{name}"
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
-        self._together = 1 if prompt else _TOGETHER
+        self._write_size = 1 if prompt else _ENTRIES_PER_WRITE
         try:
             self._redis.ping()
         except RedisError as error:
@@ -244,22 +250,22 @@ class RedisSink(MessageSink):
 
     def send(self, data: bytes) -> None:
         self._waiting.append((self.number, data))
-        if len(self._waiting) >= self._together:
+        if len(self._waiting) >= self._write_size:
             self.flush()
 
     def flush(self) -> None:
         if self._waiting:
-            self.retry_until_done(self._added)
+            self.retry_until_done(self._add_waiting)
 
     def disconnect(self) -> None:
         self._redis.close()
 
-    def _added(self) -> RedisError | None:
-        """What is in the way of what waits, and may not be later."""
+    def _add_waiting(self) -> RedisError | None:
+        """Adds the waiting entries. Returns the problem if it may succeed later, or None."""
         try:
-            last_ids = self._known()
-            new = [data for number, data in self._waiting if number > last_ids]
-            with self._redis.pipeline() as adding:  # all of them or none
+            last_number = self._last_number()
+            new = [data for number, data in self._waiting if number > last_number]
+            with self._redis.pipeline() as adding:  # atomically
                 for data in new:
                     adding.xadd(self.key, {self.field: data}, maxlen=self.most)
                 if new and self._last_key:
@@ -272,8 +278,8 @@ class RedisSink(MessageSink):
         self._waiting = []
         return None
 
-    def _known(self) -> int:
-        """The number of the last message of this delivery that is in the stream."""
+    def _last_number(self) -> int:
+        """Returns the number of the last message of this delivery that is in the stream; 0 if there is none."""
         last = self._redis.get(self._last_key) if self._last_key else None
         delivery, _, number = (last or b"").decode().rpartition("-")
         return int(number) if delivery and delivery == self.delivery else 0
@@ -287,7 +293,7 @@ def _key(address: Address) -> str:
 
 
 def _client(address: Address) -> Redis:
-    """A client that has not connected yet."""
+    """Creates a client, which has not connected yet."""
     endpoint = address.endpoint(6379)
     options: dict[str, Any] = {"ssl": True} if address.scheme == "rediss" else {}
     return Redis(
@@ -297,16 +303,16 @@ def _client(address: Address) -> Redis:
         endpoint.password,
         username=endpoint.user or None,
         protocol=2,
-        socket_timeout=_TIMEOUT,
-        socket_connect_timeout=_TIMEOUT,
+        socket_timeout=_REQUEST_TIMEOUT_S,
+        socket_connect_timeout=_REQUEST_TIMEOUT_S,
         retry=None,
         **options,
     )
 
 
-def _entries(answer: Any) -> list[Entry]:
-    """The entries of one stream in the answer to a command that may read several."""
-    return [entry for _, entries in answer or () for entry in entries]
+def _entries(reply: Any) -> list[Entry]:
+    """Returns the entries of one stream in the reply to a command that may read several."""
+    return [entry for _, entries in reply or () for entry in entries]
 
 
 def _order(entry: str) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""TCP and UNIX sockets as sinks: streams of bytes to a server, or to those who connect."""
+"""TCP and UNIX sockets as sinks: byte streams to a server, or to the clients that connect."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from squall.streams.formats.output_formats import MESSAGES, check_format
 from squall.streams.formats.results import DOCUMENTS
 from squall.streams.live.base import delays
 from squall.streams.live.serving import ServingSink
-from squall.streams.live.sockets import CONNECT, Place, said
+from squall.streams.live.sockets import CONNECT_TIMEOUT_S, SocketAddress, error_text
 from squall.streams.live.tls import CERTIFICATES
 from squall.streams.sinks import Sink, StreamSink
 
-_SENT = 1 << 16  # bytes that a sink puts together, unless each output is to go at once
+_BUFFER_BYTES = 1 << 16
+"""The size of the buffer, unless each output is sent at once."""
 
 
 def open_sink(address: Address) -> Sink:
@@ -38,28 +39,28 @@ def open_sink(address: Address) -> Sink:
 
 
 class SocketSink(StreamSink):
-    """``tcp://host:port`` and ``unix:/path``: what a run writes goes to whoever listens there, as a stream of bytes in
-    any format (``format=nt``).
+    """``tcp://host:port`` and ``unix:/path``: outputs go to the server there, as a byte stream in any format
+    (``format=nt``).
 
-    A connection that is lost is made again for ``retry`` ms (60000), and what was being written is written anew. That
-    what was written before has arrived is not known: it is counted as ``lost``, once for each connection.
+    A lost connection is tried again for ``retry`` ms (60000), and the current write is repeated. It is unknown whether
+    earlier outputs have arrived: each lost connection is a dead letter with the cause ``lost``.
     """
 
     def __init__(self, address: Address) -> None:
         address.only("format", "retry", "tls", *CERTIFICATES)
         self.ledger: DeadLetterLedger = DeadLetterFile()
-        place, name = Place(address), address.get("format", "nt")
+        place, name = SocketAddress(address), address.get("format", "nt")
         check_format(name)
         retry = address.integer("retry", 60_000, least=0)
         sending = partial(_Sending, place, retry, self._lose)
-        super().__init__(address.text, name, lambda _: io.BufferedWriter(sending(), _SENT), alone=True)
+        super().__init__(address.text, name, lambda _: io.BufferedWriter(sending(), _BUFFER_BYTES), alone=True)
 
     def _lose(self, why: str) -> None:
         self.ledger.record("lost", self.uri, None, f"the connection is lost: {why}; what was sent may not be there", "")
 
 
 class SocketServer(ServingSink):
-    """``tcp://host:port`` and ``unix:/path`` with ``listen=yes``: each reader gets lines, messages or frames."""
+    """``tcp://host:port`` and ``unix:/path`` with ``listen=yes``: each client gets lines, messages or frames."""
 
     options = (*ServingSink.options, "tls")
 
@@ -68,7 +69,7 @@ class SocketServer(ServingSink):
         if self.format in DOCUMENTS:
             hint = "a line for each: `format=ndjson-evaluations`"
             raise UsageError(f"`{self.uri}`: documents of `{self.format}` have no end on a connection", hint=hint)
-        self.place = Place(address, listens=True)
+        self.place = SocketAddress(address, listens=True)
         self.port = 0
         self._server: socket.socket | None = None
         self._stopped = threading.Event()
@@ -82,37 +83,43 @@ class SocketServer(ServingSink):
         self._stopped.set()
         if self._server is not None:
             self._server.close()
-            self.place.left()
+            self.place.remove()
 
-    def framed(self, data: bytes) -> bytes:
+    def frame(self, data: bytes) -> bytes:
         if self.format in MESSAGES:
-            return rdf_messages.ended(data + b"\n")
+            return rdf_messages.delimited(data + b"\n")
         if self.binary:
             from squall.streams.formats import jelly
 
-            return jelly.behind_length(data)
+            return jelly.delimited(data)
         return data + b"\n"
 
     def _accept(self, server: socket.socket) -> None:
-        with suppress(OSError):  # it is closed
+        with suppress(OSError):  # the server is closed
             for number, connection in enumerate(self.place.accepted(server, self._stopped), 1):
                 threading.Thread(target=self._serve, args=(connection, f"#{number}"), daemon=True).start()
 
     def _serve(self, connection: socket.socket, name: str) -> None:
-        with suppress(OSError):  # a connection that cannot be made safe, or is gone, wants nothing
+        with suppress(OSError):  # there is no TLS, or the connection is gone
             connection = self.place.secured(connection)
-            cut = partial(socket.socket.shutdown, connection, socket.SHUT_RDWR)
+            abort = partial(socket.socket.shutdown, connection, socket.SHUT_RDWR)
             try:
-                self.attend(name, lambda chunks: connection.sendall(b"".join(chunks)), cut)
+                self.serve_subscriber(name, lambda chunks: connection.sendall(b"".join(chunks)), abort)
             finally:
                 _end(connection)
 
 
 class _Sending(io.RawIOBase):
-    """Bytes that go to a socket. Raises OSError if there is no connection, and none can be made in time. lose: told why
-    a connection is lost by which something was sent."""
+    """A file whose bytes go to a socket. Its methods raise OSError if no connection can be made in time."""
 
-    def __init__(self, place: Place, retry: int, lose: Callable[[str], None]) -> None:
+    def __init__(self, place: SocketAddress, retry: int, lose: Callable[[str], None]) -> None:
+        """Connects.
+
+        Args:
+            place: The server.
+            retry: How long to retry a lost connection, in ms.
+            lose: It is called with the reason when a connection is lost by which something was sent.
+        """
         self._place = place
         self._retry = retry
         self._lose = lose
@@ -123,7 +130,7 @@ class _Sending(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        delays_ = delays(self._retry / 1000)
+        pauses = delays(self._retry / 1000)
         while True:
             try:
                 self._connection.sendall(data)
@@ -131,18 +138,18 @@ class _Sending(io.RawIOBase):
                 return len(data)
             except OSError as error:
                 if self._has_sent:
-                    self._lose(said(error))
+                    self._lose(error_text(error))
                 self._has_sent = False
-                self._again(delays_, error)
+                self._reconnect(pauses, error)
 
-    def _again(self, left: Iterator[float], error: OSError) -> None:
-        for delay in left:
+    def _reconnect(self, pauses: Iterator[float], error: OSError) -> None:
+        for delay in pauses:
             time.sleep(delay)
             with suppress(OSError):
                 self._connection.close()
                 self._connection = self._place.connect()
                 return
-        raise ConnectionError(error.errno, said(error)) from error
+        raise ConnectionError(error.errno, error_text(error)) from error
 
     def close(self) -> None:
         if not self.closed:
@@ -151,9 +158,9 @@ class _Sending(io.RawIOBase):
 
 
 def _end(connection: socket.socket) -> None:
-    """Closes a connection; with TLS the other side is told."""
+    """Closes a connection. With TLS the other side gets a notice."""
     if isinstance(connection, ssl.SSLSocket):
         with suppress(OSError):
-            connection.settimeout(CONNECT)
+            connection.settimeout(CONNECT_TIMEOUT_S)
             connection = connection.unwrap()
     connection.close()

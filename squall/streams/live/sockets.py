@@ -1,4 +1,4 @@
-"""TCP and UNIX sockets: streams of bytes in any format, from a server or those who connect, or to these."""
+"""TCP and UNIX sockets as sources: byte streams in any format, from a server or from clients that connect."""
 
 from __future__ import annotations
 
@@ -19,17 +19,23 @@ from squall.streams.address import Address
 from squall.streams.formats import LONGEST
 from squall.streams.formats.reading import decoded
 from squall.streams.live import tls
-from squall.streams.live.base import LiveSource, Lost
+from squall.streams.live.base import ConnectionLost, LiveSource
 from squall.streams.live.buffer import Buffer
 
-CONNECT = 10.0  # seconds that connecting may take
-_POLL = 0.2  # seconds between two looks whether a listening source was stopped
-_WAITING = 64  # batches of all connections that may wait for the run
+CONNECT_TIMEOUT_S = 10.0
+_STOP_POLL_S = 0.2
+"""The seconds between two checks whether a listening source was stopped."""
+_MAX_BUFFERED_BATCHES = 64
+"""The number of batches, of all connections, that may wait for the run."""
 
 
-class Place:
-    """The place of a socket: a host and a port, or a path; and whether connections are made safe. listens: others
-    connect."""
+class SocketAddress:
+    """The address of a socket.
+
+    Attributes:
+        is_unix: Whether it is a UNIX socket.
+        where: A host and a port, or a path.
+    """
 
     def __init__(self, address: Address, listens: bool = False) -> None:
         self._tls = tls.context(address, address.flag("tls"), listens)
@@ -46,19 +52,27 @@ class Place:
             self.where = (endpoint.host or "127.0.0.1", endpoint.port)
 
     def connect(self) -> socket.socket:
+        """Connects, with TLS if the address has it. Raises OSError."""
         if isinstance(self.where, tuple):
-            connection = socket.create_connection(self.where, CONNECT)
+            connection = socket.create_connection(self.where, CONNECT_TIMEOUT_S)
         else:
             connection = _local(lambda unix_socket: unix_socket.connect(self.where))
         return self.secured(connection, self.where[0] if isinstance(self.where, tuple) else None)
 
     def secured(self, connection: socket.socket, host: str | None = None) -> socket.socket:
-        """The connection as it is used: with TLS, if that is wanted. host: to which it was made; None: it was made to
-        here. Raises OSError, and the connection is closed."""
+        """Returns a connection with TLS, if the address has it.
+
+        Args:
+            connection: The connection. It is closed if that fails.
+            host: The host of the server, or None if this side is the server.
+
+        Raises:
+            OSError: The handshake fails.
+        """
         try:
-            connection.settimeout(CONNECT)
+            connection.settimeout(CONNECT_TIMEOUT_S)
             if self._tls is not None:
-                # An end that is not said may have been made by somebody else.
+                # Without a close notice, somebody else may have cut the connection off.
                 connection = self._tls.wrap_socket(
                     connection, server_side=host is None, server_hostname=host, suppress_ragged_eofs=False
                 )
@@ -69,30 +83,31 @@ class Place:
         return connection
 
     def listen(self) -> socket.socket:
+        """Returns a socket that listens. Raises OSError."""
         if isinstance(self.where, tuple):
             family = socket.AF_INET6 if ":" in self.where[0] else socket.AF_INET
             server = socket.create_server(self.where, family=family, backlog=128)
         else:
-            self._clear(self.where)
+            self._remove_stale(self.where)
             server = _local(lambda unix_socket: unix_socket.bind(self.where))
             server.listen(128)
-        server.settimeout(_POLL)
+        server.settimeout(_STOP_POLL_S)
         return server
 
     def accepted(self, server: socket.socket, stopped: threading.Event) -> Iterator[socket.socket]:
-        """Those who connect, until that is to end. Raises OSError."""
+        """Yields the connections of clients, until the event `stopped` is set. Raises OSError."""
         while not stopped.is_set():
             with suppress(TimeoutError):
                 yield server.accept()[0]
 
-    def left(self) -> None:
-        """Nobody listens here any more."""
+    def remove(self) -> None:
+        """Removes the file of a UNIX socket that no longer listens."""
         if isinstance(self.where, str):
             with suppress(OSError):
                 os.unlink(self.where)
 
-    def _clear(self, path: str) -> None:
-        """Takes away a socket that somebody left behind; raises OSError if somebody listens there."""
+    def _remove_stale(self, path: str) -> None:
+        """Removes the file of a socket on which nobody listens. Raises OSError if somebody does."""
         if not (os.path.exists(path) and stat.S_ISSOCK(os.stat(path).st_mode)):
             return
         try:
@@ -102,7 +117,7 @@ class Place:
 
 
 def _local(use: Callable[[socket.socket], None]) -> socket.socket:
-    """A UNIX socket that has been connected or bound."""
+    """Returns a new UNIX socket, to which `use` is applied: it connects or binds it."""
     unix_socket = socket.socket(socket.AF_UNIX)
     try:
         use(unix_socket)
@@ -113,11 +128,15 @@ def _local(use: Callable[[socket.socket], None]) -> socket.socket:
 
 
 class SocketSource(LiveSource):
-    """``tcp://host:port`` and ``unix:/path``: what a server sends, or with ``listen=yes`` what those send who connect.
+    """``tcp://host:port`` and ``unix:/path``: the bytes from a server, or with ``listen=yes`` from clients.
 
-    The bytes of a connection are a document of their own in the format that is named. A server that ends its stream
-    ends the source, unless ``reconnect=yes``. ``connections=N``: listening ends when so many have been served (0:
-    never). What has been read cannot be read again. Whoever sends too fast is not read from, and has to wait.
+    The bytes of each connection are a document of their own in the format of the address. A server that ends its stream
+    ends the source, unless ``reconnect=yes``. ``connections=N``: listening ends after so many connections (0: never).
+    The source is not replayable. A side that sends too fast has to wait (backpressure).
+
+    Attributes:
+        bound: An event that is set when clients can connect. Then `port` is known.
+        port: The port at which it listens.
     """
 
     options = ("listen", "connections", "reconnect", "tls", *tls.CERTIFICATES)
@@ -126,7 +145,7 @@ class SocketSource(LiveSource):
         super().__init__(address, ledger, time)
         self.settings = replace(self.settings, longest=LONGEST)
         self.listens = address.flag("listen")
-        self.place = Place(address, self.listens)
+        self.place = SocketAddress(address, self.listens)
         self.reconnects = address.flag("reconnect")
         self.connections = address.integer("connections", 0, least=0)
         if self.listens and self.reconnects:
@@ -134,40 +153,39 @@ class SocketSource(LiveSource):
         if self.connections and not self.listens:
             raise UsageError(f"`{self.uri}` does not listen", hint="`connections` goes with `listen=yes`")
         self.bound = threading.Event()
-        """Set as soon as somebody can connect; `port` is known then."""
         self.port = 0
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._count = 0
 
     def receive(self) -> Iterator[Sequence[Event]]:
-        return self._listened() if self.listens else self._connected()
+        return self._from_clients() if self.listens else self._from_server()
 
     def interrupt(self) -> None:
         with self._lock:
             for connection in self._open:
                 _stop_reading(connection)
 
-    def _connected(self) -> Iterator[Sequence[Event]]:
+    def _from_server(self) -> Iterator[Sequence[Event]]:
         try:
             connection = self.place.connect()
         except OSError as error:
-            raise Lost(said(error)) from error
+            raise ConnectionLost(error_text(error)) from error
         yield ()
-        with self._held(connection) as received:
+        with self._receiving(connection) as received:
             yield from self._events(received)
         if received.failure is not None:
-            raise Lost(said(received.failure))
+            raise ConnectionLost(error_text(received.failure))
         if self.reconnects:
-            raise Lost("the other side has closed it")
+            raise ConnectionLost("the other side has closed it")
 
-    def _listened(self) -> Iterator[Sequence[Event]]:
-        """Each connection is read by a thread, and so is the place where they arrive."""
+    def _from_clients(self) -> Iterator[Sequence[Event]]:
+        """Accepts connections in one thread, and reads each in a thread of its own."""
         try:
             server = self.place.listen()
         except OSError as error:
-            raise Lost(said(error)) from error
-        buffer: Buffer[Sequence[Event] | BaseException] = Buffer(_WAITING)
+            raise ConnectionLost(error_text(error)) from error
+        buffer: Buffer[Sequence[Event] | BaseException] = Buffer(_MAX_BUFFERED_BATCHES)
         accepting = threading.Thread(
             target=self._accept, args=(server, buffer), name=f"listens {self.uri}", daemon=True
         )
@@ -182,7 +200,7 @@ class SocketSource(LiveSource):
             finally:
                 self.stop()
                 buffer.close()
-                self.place.left()
+                self.place.remove()
 
     def _accept(self, server: socket.socket, buffer: Buffer[Sequence[Event] | BaseException]) -> None:
         served: list[threading.Thread] = []
@@ -198,7 +216,7 @@ class SocketSource(LiveSource):
                 if len(served) == self.connections:
                     break
         except OSError as error:
-            buffer.put(SourceError(f"`{self.uri}` cannot be listened at: {said(error)}"))
+            buffer.put(SourceError(f"`{self.uri}` cannot be listened at: {error_text(error)}"))
         for thread in served:
             thread.join()
         buffer.close()
@@ -207,16 +225,20 @@ class SocketSource(LiveSource):
         try:
             connection = self.place.secured(connection)
         except OSError as error:
-            self.ledger.record("lost", self.uri, None, f"a connection cannot be made safe: {said(error)}", "")
+            self.ledger.record(
+                "lost", self.uri, None, f"the TLS handshake of a connection fails: {error_text(error)}", ""
+            )
             return
         try:
-            with self._held(connection) as received:
+            with self._receiving(connection) as received:
                 for batch in self._events(received):
                     if not buffer.put(batch):
                         return
             if received.failure is not None:
-                self.ledger.record("lost", received.name, None, f"the connection is lost: {said(received.failure)}", "")
-        except BaseException as error:  # raised again where the run can be heard
+                self.ledger.record(
+                    "lost", received.name, None, f"the connection is lost: {error_text(received.failure)}", ""
+                )
+        except BaseException as error:  # the thread of the run raises it
             buffer.put(error)
 
     def _events(self, received: _Received) -> Iterator[Sequence[Event]]:
@@ -224,8 +246,8 @@ class SocketSource(LiveSource):
         return decoded(file, received.name, self.format, self.settings, self.ledger, self.reading)
 
     @contextmanager
-    def _held(self, connection: socket.socket) -> Iterator[_Received]:
-        """What comes of a connection, as long as it is open."""
+    def _receiving(self, connection: socket.socket) -> Iterator[_Received]:
+        """Provides the bytes of a connection, and closes it."""
         with self._lock:
             self._open.add(connection)
             self._count += 1
@@ -241,8 +263,13 @@ class SocketSource(LiveSource):
 
 
 class _Received(io.RawIOBase):
-    """The bytes of a connection as they come. Where it fails they end, and `failure` says why. is_cut: they have ended
-    by that, or since the source was stopped."""
+    """A file with the bytes of a connection. An error of the connection ends it.
+
+    Attributes:
+        name: The name of the connection, for dead letters.
+        failure: The error that ended it, or None.
+        is_cut: Whether an error ended it, or the stop of the source.
+    """
 
     def __init__(self, connection: socket.socket, source: SocketSource, name: str) -> None:
         self.name = name
@@ -263,8 +290,8 @@ class _Received(io.RawIOBase):
         return data
 
 
-def said(error: OSError) -> str:
-    """What the system says of an error."""
+def error_text(error: OSError) -> str:
+    """Returns the text of an error of the system."""
     return error.strerror or str(error) or type(error).__name__
 
 
@@ -276,4 +303,4 @@ def _batch(events_or_error: Sequence[Event] | BaseException) -> Sequence[Event]:
 
 def _stop_reading(connection: socket.socket) -> None:
     with suppress(OSError):
-        socket.socket.shutdown(connection, socket.SHUT_RD)  # below TLS: what is being read still goes through that
+        socket.socket.shutdown(connection, socket.SHUT_RD)  # below TLS, which still decrypts what was received

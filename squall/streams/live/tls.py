@@ -1,4 +1,4 @@
-"""TLS: what an address says of certificates."""
+"""TLS contexts from the options of an address."""
 
 from __future__ import annotations
 
@@ -8,20 +8,28 @@ from squall.errors import UsageError
 from squall.streams.address import Address
 
 CERTIFICATES = ("ca", "cert", "key")
-"""``ca``: a file with the certificates that those of the other side have to go back to; ``cert``: a file with one's
-own, and those it goes back to; ``key``: the file with its key, if that is another one."""
+"""Options with files of certificates.
+
+``ca``: the certificate authorities of the other side. ``cert``: the own certificate with its chain. ``key``: the own
+key, if that is in another file.
+"""
 
 
 def context(address: Address, is_safe: bool, serves: bool = False) -> ssl.SSLContext | None:
-    """How connections are made safe; None if they are not. serves: others connect, and get to see a certificate; with
-    ``ca`` they have to have one as well.
+    """Returns the TLS context of connections, or None if they are not encrypted.
 
-    Raises UsageError where certificates are missing, or cannot be used.
+    Args:
+        address: The address, with its options.
+        is_safe: Whether connections are encrypted.
+        serves: Whether this side listens, and shows a certificate. With ``ca``, clients need one as well.
+
+    Raises:
+        UsageError: Certificates are missing, or cannot be used.
     """
     options = [name for name in CERTIFICATES if address.get(name)]
     if not is_safe:
         if options:
-            raise UsageError(f"`{address.text}` has `{options[0]}`, and is not made safe by TLS", hint=_hint(address))
+            raise UsageError(f"`{address.text}` has `{options[0]}`, and does not use TLS", hint=_hint(address))
         return None
     cert, ca = address.get("cert"), address.get("ca")
     if serves and not cert:

@@ -1,4 +1,4 @@
-"""What HTTP and WebSocket have in common: addresses with a query and headers of their own."""
+"""Addresses of HTTP and WebSocket, which may have a query and headers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,14 @@ _QUERY, _HEADER = "query.", "header."
 
 
 class Target(NamedTuple):
-    """A server, how it is reached by TLS (None: without), what is asked of it (a path and a query), and with which
-    headers."""
+    """A server, and what is requested of it.
+
+    Attributes:
+        endpoint: Its host and port.
+        tls: The TLS context, or None for no encryption.
+        path: The path, with the query.
+        headers: The headers of requests.
+    """
 
     endpoint: Endpoint
     tls: ssl.SSLContext | None
@@ -27,15 +33,22 @@ class Target(NamedTuple):
 
     @property
     def host(self) -> str:
+        """The host and port, as in a URL."""
         host = f"[{self.endpoint.host}]" if ":" in self.endpoint.host else self.endpoint.host
         return f"{host}:{self.endpoint.port}"
 
 
 def target(address: Address) -> tuple[Target, Address]:
-    """What an address says to a server, and the address without that: ``query.NAME=VALUE`` belongs to the query,
-    ``header.NAME=VALUE`` to the headers, a user and a password are those of basic authentication (RFC 7617)."""
+    """Returns the target of an address, and the address without the options for it.
+
+    ``query.NAME=VALUE`` belongs to the query, ``header.NAME=VALUE`` to the headers. A user and a password are sent by
+    basic authentication (RFC 7617).
+
+    Raises:
+        UsageError: The address names no server, or an option is wrong.
+    """
     endpoint = address.endpoint(_PORTS[address.scheme])
-    made_safe = context(address, address.scheme in _SAFE)
+    tls = context(address, address.scheme in _SAFE)
     if not endpoint.host:
         raise UsageError(f"`{address.text}` names no server", hint=f"write `{address.scheme}://HOST`")
     query = [(name.removeprefix(_QUERY), value) for name, value in address.options if name.startswith(_QUERY)]
@@ -47,11 +60,15 @@ def target(address: Address) -> tuple[Target, Address]:
         raise UsageError(f"`{address.text}` has a header with a line end in it")
     path = "/" + quote(endpoint.path, safe="/:@!$&'()*+,;=-._~") + (f"?{urlencode(query)}" if query else "")
     names = [name for name, _ in address.options if name.startswith((_QUERY, _HEADER)) or name in CERTIFICATES]
-    return Target(endpoint, made_safe, path, headers), address.without(*names)
+    return Target(endpoint, tls, path, headers), address.without(*names)
 
 
 def served(address: Address) -> Target:
-    """Where an address says to listen; the loopback if it has no host. Raises UsageError."""
+    """Returns the target at which an address listens: the loopback if it has no host.
+
+    Raises:
+        UsageError: An option is wrong.
+    """
     endpoint = address.endpoint(_PORTS[address.scheme])
     if endpoint.user is not None:
         raise UsageError(f"`{address.text}` listens: it asks nobody for a password", hint="leave the user out")

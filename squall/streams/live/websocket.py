@@ -1,4 +1,4 @@
-"""WebSocket (websockets): what a server sends as a source; as sinks, messages to a server or those who connect.
+"""WebSocket (websockets): messages from a server as a source; messages to a server, or to clients, as sinks.
 
 Source: RFC 6455.
 """
@@ -22,22 +22,22 @@ from squall.rdf import Event
 from squall.streams.address import Address
 from squall.streams.dead_letters import DeadLetterFile
 from squall.streams.formats import LONGEST
-from squall.streams.live.base import Lost
+from squall.streams.live.base import ConnectionLost
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 from squall.streams.live.serving import ServingSink
 from squall.streams.live.web import Target, served, target
 from squall.streams.sinks import Sink
 
-_BLOCK = 0.2  # seconds that one look for a message takes
-_NORMAL = 1000  # the status of a connection that has served its purpose
-_REFUSED = range(400, 500)
+_POLL_S = 0.2
+_NORMAL_CLOSURE = 1000
+_CLIENT_ERRORS = range(400, 500)
 
 
 class WebSocketSource(MessageSource):
-    """``ws://host/path`` and ``wss:``: each message of the server is one, be it text or binary.
+    """``ws://host/path`` and ``wss:``: the messages of a server, text or binary.
 
-    ``send``: a text that is sent first, to subscribe to something. A server that closes normally (1000) ends the
-    source, unless ``reconnect=yes``. What has been read cannot be read again. A server that sends too fast has to wait.
+    ``send``: a text that is sent first, such as a subscription. A server that closes normally (1000) ends the source,
+    unless ``reconnect=yes``. The source is not replayable. A server that sends too fast has to wait (backpressure).
     """
 
     options = ("send", "reconnect")
@@ -60,24 +60,24 @@ class WebSocketSource(MessageSource):
                     if messages := self._messages(connection):
                         yield self.events(messages)
         except ConnectionClosed as error:
-            if self.reconnects or error.rcvd is None or error.rcvd.code != _NORMAL:
-                raise Lost(str(error)) from error
+            if self.reconnects or error.rcvd is None or error.rcvd.code != _NORMAL_CLOSURE:
+                raise ConnectionLost(str(error)) from error
         except InvalidStatus as error:
-            if error.response.status_code in _REFUSED:
+            if error.response.status_code in _CLIENT_ERRORS:
                 raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
-            raise Lost(str(error)) from error
+            raise ConnectionLost(str(error)) from error
         except (OSError, InvalidHandshake) as error:
-            raise Lost(str(error) or type(error).__name__) from error
+            raise ConnectionLost(str(error) or type(error).__name__) from error
 
     def acknowledge(self, position: str) -> None:
-        """See `squall.streams.sources.files.Acknowledging`: the server does not ask."""
+        """Does nothing: the server expects no acknowledgements."""
 
     def close(self) -> None:
         pass
 
     def _messages(self, connection: ClientConnection) -> list[Message]:
         try:
-            data = connection.recv(_BLOCK, decode=False)
+            data = connection.recv(_POLL_S, decode=False)
         except TimeoutError:
             return []
         self._count += 1
@@ -85,10 +85,11 @@ class WebSocketSource(MessageSource):
 
 
 class WebSocketSink(MessageSink):
-    """``ws://host/path`` and ``wss:``: a message for each output or evaluation, of text unless the format is none.
+    """``ws://host/path`` and ``wss:``: a message for each output or evaluation, of text unless the format is binary.
 
-    A message that meets a connection which is lost is sent on the next one. That those before it have arrived is not
-    known, unless the server takes leave: they are counted as ``lost``, once for each connection.
+    A message that meets a lost connection is sent on the next one. It is unknown whether the messages before it have
+    arrived, unless the server closed the connection properly: each such connection is a dead letter with the cause
+    ``lost``.
     """
 
     def __init__(self, address: Address) -> None:
@@ -107,7 +108,7 @@ class WebSocketSink(MessageSink):
             self.fail(error)
 
     def send(self, data: bytes) -> None:
-        self.retry_until_done(lambda: self._sent(data))
+        self.retry_until_done(lambda: self._try_send(data))
 
     def flush(self) -> None:
         pass
@@ -119,14 +120,16 @@ class WebSocketSink(MessageSink):
         self._open.close()
         self._connection = self._open.enter_context(_connected(self.scheme, self.target))
 
-    def _sent(self, data: bytes) -> Exception | None:
+    def _try_send(self, data: bytes) -> Exception | None:
+        """Sends a message. Returns the problem, or None."""
         try:
             if self._connection is None:
                 self._connect()
             self._connection.send(data if self.binary else data.decode())
             self._has_sent = True
         except (OSError, InvalidHandshake, ConnectionClosed) as error:
-            if self._has_sent and not (isinstance(error, ConnectionClosed) and error.rcvd):  # who takes leave has read
+            has_closed_properly = isinstance(error, ConnectionClosed) and bool(error.rcvd)  # and has read everything
+            if self._has_sent and not has_closed_properly:
                 reason = f"the connection is lost: {error}; what was sent may not be there"
                 self.ledger.record("lost", self.uri, None, reason, "")
             self._connection, self._has_sent = None, False
@@ -135,7 +138,7 @@ class WebSocketSink(MessageSink):
 
 
 class WebSocketServer(ServingSink):
-    """``ws://host/path`` and ``wss:`` with ``listen=yes``: whoever connects to the path gets messages."""
+    """``ws://host/path`` and ``wss:`` with ``listen=yes``: clients of the path get messages."""
 
     def __init__(self, address: Address) -> None:
         super().__init__(address)
@@ -154,7 +157,7 @@ class WebSocketServer(ServingSink):
             self._server.shutdown()
 
     def _refusal(self, connection: ServerConnection, request: Any) -> Any:
-        """The answer to who asks for something else."""
+        """Returns the response to a request for another path, or None."""
         is_here = request.path.partition("?")[0] == self.target.path
         return None if is_here else connection.respond(404, "there is nothing here\n")
 
@@ -166,8 +169,8 @@ class WebSocketServer(ServingSink):
             except ConnectionClosed as error:
                 raise ConnectionError(str(error)) from error
 
-        cut = partial(connection.socket.shutdown, socket.SHUT_RDWR)
-        self.attend(":".join(map(str, connection.remote_address)), send, cut)
+        abort = partial(connection.socket.shutdown, socket.SHUT_RDWR)
+        self.serve_subscriber(":".join(map(str, connection.remote_address)), send, abort)
 
 
 def open_sink(address: Address) -> Sink:
@@ -180,7 +183,7 @@ def open_sink(address: Address) -> Sink:
 
 
 def _connected(scheme: str, target: Target) -> Any:
-    """A context in which there is a connection."""
+    """Returns a context with a connection."""
     uri = f"{scheme}://{target.host}{target.path}"
     return connect(
         uri, additional_headers=target.headers, max_size=LONGEST, ping_timeout=60, proxy=None, ssl=target.tls

@@ -42,17 +42,20 @@ from squall.testing.oracle.validity import evaluation_instants, reads, sources_o
 __all__ = ["STEPS", "Answer", "Expected", "Item", "Names", "answers", "outputs"]
 
 STEPS = 200
-"""After so many steps of updates without an event the oracle takes the run for endless."""
+"""The number of update steps without an event after which the oracle takes a run for endless."""
 
 
 def answers(
     system: System, events: Iterable[Event], static: Iterable[Event] = (), steps: int = STEPS
 ) -> dict[int, Answer]:
-    """The answer at each evaluation instant, in order: at `squall.rdf.ALWAYS` first, and wherever anything may change.
+    """Returns the answer at each evaluation instant, in order: at `squall.rdf.ALWAYS` first, and then at each possible
+    change.
 
-    An event earlier than one before it is late and changes nothing. Raises PlannerError where negation goes through a
-    cycle of rules, or a stream that the program makes is made of itself, and BuilderError where updates take more
-    `steps` than that without an event.
+    An event that is earlier than one before it is late, and changes nothing.
+
+    Raises:
+        PlannerError: Negation goes through a cycle of rules, or a derived stream depends on itself.
+        BuilderError: Updates take more than `steps` steps without an event.
     """
     course = _course(output_specs(system), *_with_streams(system, events, static, steps), steps)
     return {time: _whole(parts) for time, parts in _without_steps(course).models.items()}

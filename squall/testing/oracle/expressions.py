@@ -1,4 +1,4 @@
-"""Expressions of a solution, and aggregates of several (SPARQL 1.1, section 18.5.1)."""
+"""Expressions over a solution, and aggregates over several (SPARQL 1.1, section 18.5.1)."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def evaluated(expression: Expression, solution: Bindings, instant: Instant, plac
 
 
 def term_of(expression: Expression, solution: Bindings, instant: Instant, place: object = None) -> Term | None:
-    """The term that an expression comes to; None if it comes to none."""
+    """Returns the term that an expression evaluates to, or None."""
     value = evaluated(expression, solution, instant, place)
     return Term(value) if isinstance(value, str) else None
 
 
 def aggregated(aggregate: Aggregate, members: list[Bindings], instant: Instant) -> Term | None:
-    """The value of an aggregate of a group; None if it has none."""
+    """Returns the value of an aggregate over a group, or None."""
     if aggregate.expression is None:
         return values.integer(len(once(members) if aggregate.distinct else members))
     terms = [term_of(aggregate.expression, solution, instant) for solution in members]
@@ -69,7 +69,7 @@ _TYPES = ("integer", "decimal", "float", "double")
 
 
 def _amount(term: Term | None) -> tuple[int, int | Decimal | float] | None:
-    """The type, by its place in `_TYPES`, and the value of a number; None of anything else."""
+    """Returns the type (a position in `_TYPES`) and the value of a number, or None for any other term."""
     number = None if term is None else values.number(term)
     if number is None:
         return None
@@ -78,7 +78,7 @@ def _amount(term: Term | None) -> tuple[int, int | Decimal | float] | None:
 
 
 def _total(amounts: list[tuple[int, int | Decimal | float]]) -> tuple[int, Fraction | float]:
-    """The type and the exact sum; a float where that is INF, -INF or NaN."""
+    """Returns the type and the exact sum, which is a float if it is INF, -INF or NaN."""
     kind = max((kind for kind, _ in amounts), default=0)
     beyond = [value for _, value in amounts if isinstance(value, float) and not math.isfinite(value)]
     return kind, sum(beyond) if beyond else sum((Fraction(value) for _, value in amounts), Fraction())
@@ -98,7 +98,7 @@ def _average(terms: list[Term | None]) -> Term | None:
 
 
 def _number(kind: int, value: Fraction | float) -> Term:
-    """The literal of a number, rounded once to its type."""
+    """Returns the literal of a number, rounded once to its type."""
     match _TYPES[kind]:
         case "integer":
             return values.integer(int(value))
@@ -112,7 +112,7 @@ def _number(kind: int, value: Fraction | float) -> Term:
 
 
 def _float(value: Fraction | float) -> Term:
-    """The xsd:float nearest to a value, with as few digits as tell it from all others."""
+    """Returns the nearest xsd:float, with as few digits as distinguish it from all others."""
     single = _single(value) if isinstance(value, Fraction) else value
     numerals = (values.text(values.double(float(f"{single:.{digits}g}"))) for digits in range(1, 10))
     terms = [literal(numeral, XSD + "float") for numeral in numerals]
@@ -120,7 +120,10 @@ def _float(value: Fraction | float) -> Term:
 
 
 def _single(value: Fraction) -> float:
-    """The nearest value of single precision. Its neighbours are tried as well: it was rounded to a double first."""
+    """Returns the nearest number of single precision.
+
+    The neighbours are tried as well, since the value was rounded to double precision first.
+    """
     bits = struct.unpack("<i", struct.pack("<f", value))[0]
     near: list[float] = [struct.unpack("<f", struct.pack("<i", bits + step))[0] for step in (0, 1, -1)]
     return min(filter(math.isfinite, near), key=lambda candidate: abs(Fraction(candidate) - value))

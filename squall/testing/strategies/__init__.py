@@ -1,4 +1,5 @@
-"""Hypothesis strategies: programs over a vocabulary so small that everything meets everything, and streams for them."""
+"""Hypothesis strategies: random programs and streams over a small vocabulary, so that most facts and
+patterns interact."""
 
 from __future__ import annotations
 
@@ -73,29 +74,35 @@ __all__ = [
 
 @st.composite
 def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str] = CORE) -> System:
-    """A program of one to four rules and queries that can be stratified, planned, and ends: recursion makes no new
-    terms, and no variable that may be unbound is joined on.
+    """Draws a program of one to four rules and queries that can be stratified and planned, and that ends.
 
-    Joins, repeated variables, constants (literals that are equal by value among them), several heads, tests, binds;
-    and each of the `features`. In half of the programs nothing needs a whole stratum (negation, aggregates and so on).
-    `output` is drawn where it is not given. Events for it are those of `event_streams` with the same features.
+    Recursion creates no new terms, and no nullable variable is joined on. Programs have joins, repeated variables,
+    constants (also literals with equal values), several heads, filters, binds, and each of the `features`. In half of
+    the programs nothing needs a whole stratum (negation, aggregates and so on).
+
+    Args:
+        draw: Hypothesis.
+        output: The R2S operator. None draws one.
+        features: The features. Events for the program are those of `event_streams` with the same features.
     """
-    drawn = features if draw(st.booleans()) else features - WHOLE
-    if drawn >= {"delete", "insert"}:
-        drawn -= draw(st.sampled_from((frozenset(), frozenset({"delete"}), frozenset({"insert"}))))
-    default = draw(sources_of("", drawn))
+    drawn_features = features if draw(st.booleans()) else features - WHOLE
+    if drawn_features >= {"delete", "insert"}:
+        drawn_features -= draw(st.sampled_from((frozenset(), frozenset({"delete"}), frozenset({"insert"}))))
+    default = draw(sources_of("", drawn_features))
     sources: list[tuple[Source, ...]] = [(default,)]
     if "streams" in features:
-        left, right = (draw(sources_of(stream, drawn)) for stream in STREAMS[1:])
+        left, right = (draw(sources_of(stream, drawn_features)) for stream in STREAMS[1:])
         sources = [*5 * [(default,)], (left,), (left, right), (default, left)]
     if "output specs" in features:
-        first_stream, second_stream = (draw(sources_of(stream, drawn)) for stream in DERIVED_STREAMS)
+        first_stream, second_stream = (draw(sources_of(stream, drawn_features)) for stream in DERIVED_STREAMS)
         sources += [(first_stream,), (first_stream, second_stream), (default, first_stream)]
     if "named" in features:
-        sources += [(draw(graphs_of(drawn)),), (default, draw(graphs_of(drawn)))]
+        sources += [(draw(graphs_of(drawn_features)),), (default, draw(graphs_of(drawn_features)))]
     top = TOP if features & {"select", "delete", "insert", "ask"} else TOP - 1
     levels = draw(st.lists(st.integers(0, top), min_size=2, max_size=4))
-    program = [draw(rules(f"r{number}", Shape(level, drawn, tuple(sources)))) for number, level in enumerate(levels)]
+    program = [
+        draw(rules(f"r{number}", Shape(level, drawn_features, tuple(sources)))) for number, level in enumerate(levels)
+    ]
     if "exact" in features:
         program = [_exactly(rule) if draw(one_in(3)) else rule for rule in program]
     if "transitive" in features and draw(one_in(4)):
@@ -104,19 +111,21 @@ def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str]
         like = draw(st.sampled_from(program))
         program += [replace(_turned(like), name="alike"), replace(_turned(_turned(like)), name="alike too")]
     report = draw(reports()) if "reports" in features and draw(one_in(3)) else None
-    system = System(subsystems=tuple(program), output=output or draw(_outputs(drawn)), report=report)
-    return draw(_with_output_specs(system, drawn)) if "output specs" in features else system
+    system = System(subsystems=tuple(program), output=output or draw(_outputs(drawn_features)), report=report)
+    return draw(_with_output_specs(system, drawn_features)) if "output specs" in features else system
 
 
 def _outputs(features: frozenset[str]) -> st.SearchStrategy[str]:
-    return st.sampled_from(("istream", "istream", "rstream", *(["dstream"] if features & _FALLING else [])))
+    return st.sampled_from(("istream", "istream", "rstream", *(["dstream"] if features & _RETRACTING_FEATURES else [])))
 
 
 @st.composite
 def _with_output_specs(draw: st.DrawFn, system: System, features: frozenset[str]) -> System:
-    """The program, some of its rules told in a way of their own; some make a stream, where no cycle comes of that.
-    Where there are updates, streams are told only what changes: whatever updates do is an instant, at which all would
-    be told anew, and acted on anew through windows with steps and of triples."""
+    """Draws output specifications for some rules of the program, some of them as derived streams without a cycle.
+
+    If there are updates, streams only output changes. Each effect of an update is an instant, at which a snapshot
+    stream would be output again. Windows with steps and of triples would make rules act on that again.
+    """
     has_updates = any(map(is_update, system.subsystems))
     for place, rule in enumerate(system.subsystems):
         if is_update(rule) or not draw(one_in(3)):
@@ -138,7 +147,7 @@ def _with_output_specs(draw: st.DrawFn, system: System, features: frozenset[str]
 
 @st.composite
 def _quads(draw: st.DrawFn, rule: System) -> System:
-    """The rule, some of whose triples are made in a named graph."""
+    """Draws named graphs for some of the triples that the rule derives."""
     graphs = st.sampled_from((None, *map(Term, GRAPHS[2:4]), *visible(rule)[:1]))
 
     def template(pattern: FactPattern) -> FactPattern:
@@ -166,20 +175,20 @@ def _transitive(predicate: Term, sources: tuple[Source, ...]) -> System:
 
 
 def _turned(part: Any) -> Any:
-    """The same with each node put in another's place."""
+    """Returns the part with each node replaced by the next one."""
     if isinstance(part, str):
         return NODES[(NODES.index(part) + 1) % len(NODES)] if part in NODES else part
     return _changed(part, _turned)
 
 
 def _exactly(part: Any) -> Any:
-    """The same with patterns whose literals match by term."""
+    """Returns the part with patterns whose literals match by term."""
     copy = _changed(part, _exactly)
     return replace(copy, exact=True) if isinstance(copy, Pattern) else copy
 
 
 def _changed(part: Any, change: Callable[[Any], Any]) -> Any:
-    """What has parts, with each of these changed."""
+    """Returns the part with each of its children changed."""
     if isinstance(part, tuple):
         return tuple(map(change, part))
     if is_dataclass(part) and not isinstance(part, type):
@@ -187,18 +196,21 @@ def _changed(part: Any, change: Callable[[Any], Any]) -> Any:
     return part
 
 
-_FALLING = WHOLE | {"windows", "count", "removals", "delete", "insert"}
-"""Features by which answers come to an end."""
+_RETRACTING_FEATURES = WHOLE | {"windows", "count", "removals", "delete", "insert"}
+"""The features by which outputs may end."""
 
 
 def jena_texts() -> st.SearchStrategy[tuple[str, System]]:
-    """A program as Jena rules, and the system that it has to mean, for a translator to be held against."""
+    """Draws a program as Jena rules, with the system that its translation has to equal."""
     sayable = systems(output="istream").filter(lambda system: all(map(_is_jena, system.subsystems)))
     return sayable.map(lambda system: (jena_text(system), system))
 
 
 def _is_jena(rule: System) -> bool:
-    """Whether Jena rules can say it: they compute of what is bound only, and a wildcard of ``noValue`` has no name."""
+    """Returns whether Jena rules can express a rule.
+
+    They compute only from bound variables, and a wildcard of ``noValue`` has no name.
+    """
     bound = {name for pattern in rule.joinables for name in variables(pattern)} | {MADE}
     for part in rule.predicates:
         if isinstance(part, Bind) and not bound.issuperset(variables(part.expression)):

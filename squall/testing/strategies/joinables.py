@@ -1,4 +1,4 @@
-"""What bodies join: patterns, unions, and parts with tests, groups and slices of their own."""
+"""Strategies for the joinables of bodies: patterns, unions, and parts with filters, groups and slices of their own."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from squall.testing.strategies.vocabulary import (
 
 
 def drawn_of(draw: st.DrawFn, shape: Shape, chances: dict[str, int]) -> set[str]:
-    """Some of the features that the program has, each once in so many times."""
+    """Draws some of the features of a program, each once in the given number of times."""
     return {name for name, many in chances.items() if name in shape.features and draw(one_in(many))}
 
 
@@ -66,15 +66,15 @@ def extended(scope: Scope, name: str) -> Scope:
 def bodies(
     draw: st.DrawFn, shape: Shape, readable: tuple[Slot, ...], sources: tuple[Source, ...], most: int
 ) -> tuple[tuple[Joinable, ...], Scope]:
-    """Joinables and what they bind: patterns, sometimes a part or a union among them."""
+    """Draws joinables and their scope: patterns, sometimes with a part or a union among them."""
     patterns = draw(st.lists(patterns_of(readable), min_size=1, max_size=draw(st.integers(1, most))))
     parts: list[tuple[Joinable, Scope]] = [(pattern, of_patterns([pattern])) for pattern in patterns]
-    features = drawn_of(draw, shape, {"parts": 5, "either": 5})
+    features = drawn_of(draw, shape, {"subqueries": 5, "union": 5})
     # A body that asks for too much has no answers.
     parts = parts[: most - len(features)]
-    if "parts" in features:
+    if "subqueries" in features:
         parts.insert(draw(st.integers(0, len(parts))), draw(parts_of(shape, readable, sources, "k")))
-    if "either" in features:
+    if "union" in features:
         parts.insert(draw(st.integers(0, len(parts))), draw(unions(shape, readable, sources)))
     return tuple(joinable for joinable, _ in parts), reduce(Scope.plus, (scope for _, scope in parts))
 
@@ -89,7 +89,7 @@ def of_patterns(joinables: Iterable[Joinable]) -> Scope:
 def parts_of(
     draw: st.DrawFn, shape: Shape, readable: tuple[Slot, ...], sources: tuple[Source, ...], prefix: str
 ) -> tuple[System, Scope]:
-    """A sub-query: its variables that others may join are bound; an aggregate has a name of its own, with a prefix."""
+    """Draws a subquery. All of its variables that others may join are bound. An aggregate's name has a prefix."""
     features = drawn_of(draw, shape, {"grouping": 3, "slice": 4}) if shape.below else set()
     patterns = tuple(draw(st.lists(patterns_of(shape.below if features else readable), min_size=1, max_size=2)))
     scope = of_patterns(patterns)
@@ -111,7 +111,7 @@ def parts_of(
 def _viewed(
     draw: st.DrawFn, part: System, scope: Scope, with_times: bool, features: frozenset[str]
 ) -> tuple[System, Scope]:
-    """A part that reads where its facts come from, and when they came, if it is `timed`."""
+    """Draws a part that reads the graphs of its facts, and their arrival times if `with_times`."""
     graphs: tuple[Slot, ...] = (NAMED, NAMED, iri(STREAMS[1]))
     if "named" in features:
         graphs = (*graphs, Term(GRAPHS[3]))
@@ -134,19 +134,19 @@ def _viewed(
 def unions(
     draw: st.DrawFn, shape: Shape, readable: tuple[Slot, ...], sources: tuple[Source, ...]
 ) -> tuple[Union, Scope]:
-    """Two or three patterns beside each other. A variable that not all of them bind mostly gets a name of its own."""
-    unsure = "unsure" in shape.features and draw(st.booleans())
+    """Draws a union of two or three patterns. A variable that not all of them bind usually has a name of its own."""
+    nullable = "nullable" in shape.features and draw(st.booleans())
     patterns = draw(st.lists(patterns_of(readable), min_size=2, max_size=3))
-    knowns = [of_patterns([pattern]) for pattern in patterns]
-    common = [name for name in NAMES if all(name in scope.bound for scope in knowns)]
+    scopes = [of_patterns([pattern]) for pattern in patterns]
+    common = [name for name in NAMES if all(name in scope.bound for scope in scopes)]
     maybe: list[Variable] = []
     branches: list[System] = []
-    for number, (pattern, scope) in enumerate(zip(patterns, knowns, strict=True)):
+    for number, (pattern, scope) in enumerate(zip(patterns, scopes, strict=True)):
         own = [name for name in scope.bound if name not in common]
-        names = {name: name if unsure else Variable(f"e{number}{name.name}") for name in own}
+        names = {name: name if nullable else Variable(f"e{number}{name.name}") for name in own}
         maybe += (name for name in names.values() if name not in maybe)
         branches.append(System("", sources, (renamed(pattern, names),)))
-    subjects = tuple(name for name in common if all(name in scope.subjects for scope in knowns))
+    subjects = tuple(name for name in common if all(name in scope.subjects for scope in scopes))
     return Union(tuple(branches)), Scope(tuple(common), subjects, tuple(maybe))
 
 
@@ -159,7 +159,7 @@ def renamed(pattern: Pattern, names: dict[Variable, Variable]) -> Pattern:
 
 @cache
 def patterns_of(predicates: tuple[Slot, ...]) -> st.SearchStrategy[Pattern]:
-    """Mostly two variables; seldom the same one twice, or constants."""
+    """Draws a pattern with usually two variables, seldom with the same variable twice or with constants."""
     ends: list[tuple[Slot, Slot]] = [*6 * tuple(permutations(NAMES, 2)), *((name, name) for name in 2 * NAMES)]
     ends += product(NAMES, (*2 * NODES[:2], *LITERALS[:2]))
     ends += product(NODES[:1], (*2 * NAMES, NODES[0], LITERALS[0]))
@@ -167,13 +167,13 @@ def patterns_of(predicates: tuple[Slot, ...]) -> st.SearchStrategy[Pattern]:
 
 
 def some(names: Sequence[Variable], least: int) -> st.SearchStrategy[tuple[Variable, ...]]:
-    """Some of the variables, in any order."""
+    """Draws some of the variables, in any order."""
     return st.lists(st.sampled_from(names), min_size=least, max_size=len(names), unique=True).map(tuple)
 
 
 @st.composite
 def conditions(draw: st.DrawFn, scope: Scope) -> Filter:
-    """A test: mostly one that some solutions pass and others do not, now and then any."""
+    """Draws a filter: usually one that only some solutions pass."""
     function, arguments = draw(st.sampled_from(TESTS if draw(one_in(5)) else _selective(scope) or TESTS))
     return Filter(Call(function, arguments))
 
@@ -192,7 +192,7 @@ def _selective(scope: Scope) -> tuple[tuple[str, tuple[Expression, ...]], ...]:
 
 @st.composite
 def calls(draw: st.DrawFn, scope: Scope) -> Call:
-    """A value of what is known; now and then of what is not."""
+    """Draws a call, usually of bound variables."""
     names = scope.bound if scope.bound and not draw(one_in(6)) else NAMES
     first: Variable = draw(st.sampled_from(names))
     name = draw(st.sampled_from(("strConcat", "sum", "max"))) if first not in scope.subjects else "strConcat"
@@ -203,7 +203,7 @@ def calls(draw: st.DrawFn, scope: Scope) -> Call:
 
 @st.composite
 def groupings(draw: st.DrawFn, shape: Shape, scope: Scope, prefix: str) -> Grouping:
-    """Aggregates by one or two keys, or by none. They are named by the prefix and a number."""
+    """Draws aggregates with one or two keys, or with none. Their names are the prefix and a number."""
     least = 0 if "totals" in shape.features else 1
     keys = draw(some(scope.all, least)) if scope.all else ()
     values = st.sampled_from((*NAMES[:1], *3 * scope.all))
@@ -231,8 +231,10 @@ def grouped(grouping: Grouping, scope: Scope) -> Scope:
 
 @st.composite
 def modified(draw: st.DrawFn, system: System, shape: Shape, scope: Scope, sliced: bool) -> System:
-    """The system with distinct and slice. Where these leave a choice that names and written order would make, the order
-    says it all."""
+    """Draws DISTINCT and a slice for a system.
+
+    If these leave a choice that would depend on names or on the order of the text, the sort keys are complete.
+    """
     selects = any(isinstance(consequence, Select) for consequence in system.consequences)
     distinct = selects and "distinct" in shape.features and draw(one_in(3))
     if not sliced:

@@ -1,4 +1,4 @@
-"""Predicates: tests, values, negation, left joins, MINUS and EXISTS."""
+"""Strategies for predicates: filters, binds, negation, left joins, MINUS and EXISTS."""
 
 from __future__ import annotations
 
@@ -50,16 +50,18 @@ from squall.testing.strategies.vocabulary import ALSO, LITERALS, MADE, NAMES, NO
 def predicates_of(
     draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Source, ...], binds: bool
 ) -> tuple[tuple[Predicate, ...], Scope]:
-    """Tests, binds, table functions, negations and left joins; variables that the body does not know are unbound."""
+    """Draws filters, binds, table functions, negations and left joins. Variables that the body does not bind are
+    unbound.
+    """
     predicates: list[Predicate] = []
     if draw(one_in(4)) and scope.all:
         predicates.append(draw(conditions(scope)))
     if binds:
-        keeps = "keeps" in shape.features and draw(st.booleans())
-        predicates.append(Bind(MADE, draw(calls(scope)), keeps))
-        scope = scope.plus(Scope(maybe=(MADE,))) if keeps else extended(scope, MADE.name)
+        keep_unbound = "keep_unbound" in shape.features and draw(st.booleans())
+        predicates.append(Bind(MADE, draw(calls(scope)), keep_unbound))
+        scope = scope.plus(Scope(maybe=(MADE,))) if keep_unbound else extended(scope, MADE.name)
     if shape.below:
-        features = drawn_of(draw, shape, {"negation": 2, "maybe": 4, "compute": 5, "minus": 6, "exists": 1})
+        features = drawn_of(draw, shape, {"negation": 2, "optional": 4, "table_functions": 5, "minus": 6, "exists": 1})
         for kind in draw(st.permutations(sorted(features))):
             predicate, scope = draw(_PREDICATES[kind](shape, scope, sources))
             predicates.append(predicate)
@@ -72,7 +74,7 @@ def predicates_of(
 @st.composite
 def _negations(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Source, ...]) -> tuple[Predicate, Scope]:
     joinables: tuple[Joinable, ...] = (draw(_negated(shape.below, scope.bound)),)
-    if "parts" in shape.features and draw(one_in(3)):
+    if "subqueries" in shape.features and draw(one_in(3)):
         more = (
             draw(parts_of(shape, shape.below, sources, "w"))[0]
             if draw(st.booleans())
@@ -84,7 +86,7 @@ def _negations(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Sourc
 
 @cache
 def _negated(predicates: tuple[Term, ...], bound: tuple[Variable, ...]) -> st.SearchStrategy[Pattern]:
-    """One pattern over what lies below, mostly about what is bound; ``?u`` and ``?v`` are variables of its own."""
+    """Draws a pattern over lower strata, usually about bound variables. ``?u`` and ``?v`` are variables of its own."""
     subjects: tuple[Slot, ...] = (*6 * bound, *NAMES, Variable("u"), NODES[0])
     values: tuple[Slot, ...] = (*2 * bound, *NAMES, Variable("v"), Variable("v"), *NODES, LITERALS[1])
     slots = product(subjects, predicates, values)
@@ -93,16 +95,16 @@ def _negated(predicates: tuple[Term, ...], bound: tuple[Variable, ...]) -> st.Se
 
 @st.composite
 def _left_joins(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Source, ...]) -> tuple[Predicate, Scope]:
-    """A left join on what is bound; every other variable of its right side has a name of its own."""
-    most = 2 if "parts" in shape.features else 1
+    """Draws a left join on bound variables. Every other variable of its right side has a name of its own."""
+    most = 2 if "subqueries" in shape.features else 1
     patterns = draw(st.lists(patterns_of(shape.below), min_size=1, max_size=most))
     if not draw(one_in(4)):
         # One of its own, or else all that it does is to multiply.
         patterns[0] = replace(patterns[0], object=Variable("o"))
     inner = of_patterns(patterns)
     own = [name for name in inner.bound if name not in scope.bound]
-    unsure = "unsure" in shape.features and draw(st.booleans())
-    names = {name: name if unsure else Variable(f"m{name.name}") for name in own}
+    nullable = "nullable" in shape.features and draw(st.booleans())
+    names = {name: name if nullable else Variable(f"m{name.name}") for name in own}
     right = System("", sources, tuple(renamed(pattern, names) for pattern in patterns))
     after = scope.plus(Scope(maybe=tuple(names.values())))
     condition = draw(conditions(after)).expression if draw(one_in(3)) else None
@@ -115,9 +117,9 @@ def _left_joins(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Sour
 
 @st.composite
 def _minuses(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Source, ...]) -> tuple[Predicate, Scope]:
-    """MINUS of a pattern, or of a union in which a variable may be unbound."""
+    """Draws a MINUS of a pattern, or of a union in which a variable may be unbound."""
     joinable: Joinable = draw(_negated(shape.below, scope.bound))
-    if "unsure" in shape.features and draw(one_in(3)):
+    if "nullable" in shape.features and draw(one_in(3)):
         joinable, _ = draw(unions(shape, shape.below, sources))
     return Minus((joinable,)), scope
 
@@ -135,12 +137,12 @@ def _exists_predicates(
 
 @st.composite
 def _exists_part(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Source, ...], deep: int = 1) -> System:
-    """What is to exist: patterns or a union, and predicates that may read what is known outside."""
+    """Draws the inner part of an EXISTS: patterns or a union, and predicates that may read outer variables."""
     least = 0 if deep and "axioms" in shape.features else 1
     patterns = draw(st.lists(_negated(shape.below, scope.all), min_size=least, max_size=2))
     joinables: tuple[Joinable, ...] = tuple(patterns)
     inner = scope.plus(of_patterns(patterns))
-    if "either" in shape.features and draw(one_in(4)):
+    if "union" in shape.features and draw(one_in(4)):
         branches = [draw(_exists_part(shape, scope, sources, 0)) for _ in range(2)]
         joinables = (*joinables[:1], Union(tuple(branches)))
     predicates: list[Predicate] = []
@@ -156,7 +158,7 @@ def _exists_part(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Sou
     if draw(one_in(3)) and inner.all:
         predicates.append(draw(conditions(inner)))
     part = System("", sources, joinables, tuple(predicates))
-    if "parts" in shape.features and deep and draw(one_in(6)) and visible(part):
+    if "subqueries" in shape.features and deep and draw(one_in(6)) and visible(part):
         part = replace(part, consequences=(Select(draw(some(visible(part), 1))),))
         part = System("", sources, (part,)) if draw(st.booleans()) else part
     return part
@@ -172,14 +174,14 @@ _PREDICATES = {
     "negation": _negations,
     "minus": _minuses,
     "exists": _exists_predicates,
-    "maybe": _left_joins,
-    "compute": _computations,
+    "optional": _left_joins,
+    "table_functions": _computations,
 }
 
 
 @cache
 def _table() -> str:
-    """The IRI of a table function that makes none, one or several rows, one of them twice."""
+    """Returns the IRI of a table function that returns no row, one row, or several rows with a duplicate."""
     function = functions.Function("urn:x-squall:testing:table", _rows_of, 1, 1)
     functions.register(function)
     return function.iri

@@ -1,4 +1,4 @@
-"""Rules: bodies with predicates, and what is made of their solutions."""
+"""Strategies for rules: bodies with predicates, and their consequences."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _consequences(draw: st.DrawFn, shape: Shape, scope: Scope, body: tuple[Joina
 
 @cache
 def _heads(shape: Shape, subjects: tuple[Variable, ...], objects: tuple[Variable, ...]) -> st.SearchStrategy[Pattern]:
-    """A head: its subject is never a literal, since only what was a subject may become one."""
+    """Draws a head. Its subject is never a literal, since only what was a subject may become one."""
     return _templates(LEVELS[shape.level], subjects, objects)
 
 
@@ -99,7 +99,7 @@ def _alone(templates: st.SearchStrategy[Pattern]) -> st.SearchStrategy[tuple[Pat
 
 @st.composite
 def _deleted(draw: st.DrawFn, shape: Shape, scope: Scope, body: tuple[Joinable, ...]) -> Pattern:
-    """What a rule has just read is there, so that taking it away makes a difference."""
+    """Draws the template of a deletion, usually of facts that the rule has matched, so that it has an effect."""
     among = BASE[1:] if "insert" in shape.features else BASE
     patterns = [pattern for pattern in body if isinstance(pattern, Pattern) and scope.bound_in(pattern)]
     if "insert" in shape.features:
@@ -111,7 +111,7 @@ def _deleted(draw: st.DrawFn, shape: Shape, scope: Scope, body: tuple[Joinable, 
 
 @st.composite
 def _graphs(draw: st.DrawFn, shape: Shape, scope: Scope) -> Slot | None:
-    """Mostly none; or that of a stream, or one that a solution names."""
+    """Draws a graph: usually none, or that of a stream, or one that a solution names."""
     streams = map(iri, STREAMS[1:]) if "streams" in shape.features else ()
     graphs: tuple[Slot, ...] = (*streams, *scope.all[:1])
     if not graphs or not draw(one_in(3)):

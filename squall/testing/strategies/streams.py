@@ -1,4 +1,4 @@
-"""Events, static data, sources, windows and report policies."""
+"""Strategies for events, static data, sources, windows and report policies."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from squall.testing.strategies.vocabulary import CORE, DERIVED_STREAMS, FACTS, G
 
 
 def facts(features: frozenset[str] = CORE) -> st.SearchStrategy[Triple]:
-    """A triple of the vocabulary."""
+    """Draws a triple of the vocabulary."""
     return st.sampled_from(FACTS + 4 * MEASURES if features & {"grouping", "totals"} else FACTS)
 
 
 @st.composite
 def event_streams(draw: st.DrawFn, least: int = 7, most: int = 12, features: frozenset[str] = CORE) -> list[Event]:
-    """Events in the order of time: several facts at once, the same fact twice, several events at one time, none with
-    facts, and with reports also heartbeats; pauses, with windows also such as are longer than all of them; with
-    removals mostly of what has come."""
+    """Draws events in the order of time.
+
+    There are several facts in an event, equal facts, several events at one time, and events without facts. With reports
+    there are heartbeats. With windows some pauses are longer than all windows. With removals most removed facts have
+    arrived before.
+    """
     together = st.lists(facts(features), min_size=3, max_size=8).map(tuple)
     fact_tuples = st.one_of(together, together, together, together, st.just(()))
     pauses = st.sampled_from((0, 0, 0, 1, 1, 1, 2, 2, 3, 17) if "windows" in features else (0, 0, 0, 1, 1, 2))
@@ -39,7 +42,7 @@ def event_streams(draw: st.DrawFn, least: int = 7, most: int = 12, features: fro
 
 @st.composite
 def _removing(draw: st.DrawFn, events: Sequence[Event]) -> list[Event]:
-    """The events, of which some remove what came before them, or what never came."""
+    """Draws removals for some of the events, of facts that came before them or never."""
     changed_events: list[Event] = []
     past_facts: list[Fact] = []
     for event in events:
@@ -51,7 +54,7 @@ def _removing(draw: st.DrawFn, events: Sequence[Event]) -> list[Event]:
 
 
 def static_data(most: int = 3, features: frozenset[str] = CORE) -> st.SearchStrategy[list[Event]]:
-    """Facts that always hold."""
+    """Draws facts that always hold."""
     streams = st.sampled_from((*STREAMS[:1], *STREAMS) if "streams" in features else STREAMS[:1])
     graphs = st.sampled_from(GRAPHS if "named" in features else GRAPHS[:1])
 
@@ -62,7 +65,7 @@ def static_data(most: int = 3, features: frozenset[str] = CORE) -> st.SearchStra
 
 
 def one_in(many: int) -> st.SearchStrategy[bool]:
-    """True once in so many times, and the more seldom the simpler hypothesis makes an example."""
+    """Draws True once in the given number of times, and less often in simpler examples."""
     return st.integers(1, many).map(lambda number: number == many)
 
 
@@ -81,7 +84,7 @@ def sources_of(stream: str, features: frozenset[str]) -> st.SearchStrategy[Sourc
 
 
 def graphs_of(features: frozenset[str]) -> st.SearchStrategy[Graph]:
-    """Sources of a named graph, of all streams or within one."""
+    """Draws a source of a named graph, of all streams or within one."""
     sources = sources_of("", features)
     within = st.sampled_from(("", "", STREAMS[1], *(DERIVED_STREAMS if "output specs" in features else ())))
 
@@ -93,7 +96,7 @@ def graphs_of(features: frozenset[str]) -> st.SearchStrategy[Graph]:
 
 @cache
 def _windows(features: frozenset[str]) -> st.SearchStrategy[Window]:
-    """Windows whose sizes are of the order of the pauses between events. Their steps divide 12."""
+    """Draws a window whose size is of the order of the pauses between events. Its step divides 12."""
     sizes, steps = st.integers(2, 12), st.sampled_from((1, 2, 3, 4))
     kinds: list[st.SearchStrategy[Window]] = []
     if "landmark" in features:

@@ -1,4 +1,4 @@
-"""Systems as text of Jena's rules."""
+"""Systems as text of Jena's rule language."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from squall.model import Bind, Call, Construct, Expression, Filter, NotExists, P
 
 
 def jena_text(system: System) -> str:
-    """A program of `systems` as Jena rules (its output apart, which the language does not say)."""
+    """Returns a program of `systems` as Jena rules, without its output specification, which the language cannot
+    express.
+    """
     return "\n".join(map(_jena_rule, system.subsystems)) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What made-up programs and streams are made of: few terms, features, and what is known of a rule in the making."""
+"""The vocabulary of random programs and streams: terms, features, and the scope of a rule that is being drawn."""
 
 from __future__ import annotations
 
@@ -18,62 +18,62 @@ LITERALS = (
     literal("2", XSD + "integer"),
     literal("1"),
 )
-"""Some are one value in several forms; the last is a string."""
+"""Some have the same value in several forms. The last one is a string."""
 NUMBERS = (*LITERALS[:4], literal("0.1", XSD + "decimal"), literal("0.3", XSD + "float"))
 LEVELS = tuple(tuple(iri(f"http://example.org/{name}") for name in names) for names in (("p", "q"), ("r",), ("s",)))
 """Predicates by stratum: a rule reads its own level and those below it, and negates only those below."""
 MEASURE = iri("http://example.org/n")
-"""A predicate whose objects are numbers; no rule makes it."""
+"""A predicate whose objects are numbers. No rule derives it."""
 STREAMS = ("", "http://example.org/one", "http://example.org/two")
 DERIVED_STREAMS = ("http://example.org/made", "http://example.org/more")
-"""Streams that programs make."""
+"""The derived streams of programs."""
 GRAPHS = ("", "", "<http://example.org/one>", "<http://example.org/named>", "_:named")
-"""Named graphs, of which one has the name of a stream."""
+"""The named graphs. One of them has the name of a stream."""
 
 FEATURES = {
     "axioms": "rules without a body",
     "landmark": "sources without a window",
     "transitive": "rules that say that a predicate is transitive",
     "alike": "rules that differ in a constant",
-    "negation": "NotExists",
-    "maybe": "left joins",
-    "either": "unions",
-    "parts": "sub-systems that are joined, and more than one joinable in NotExists and Optional",
-    "compute": "table functions",
+    "negation": "NOT EXISTS",
+    "optional": "left joins",
+    "union": "unions",
+    "subqueries": "subqueries, and more than one joinable in NOT EXISTS and OPTIONAL",
+    "table_functions": "table functions",
     "now": "the time since which a solution holds",
     "grouping": "aggregates",
-    "totals": "aggregates without keys, which have a row of nothing too",
-    "distinct": "of solutions",
+    "totals": "aggregates without keys, which have a row even of no input",
+    "distinct": "sets of solutions",
     "slice": "order, offset and limit",
     "select": "queries beside rules",
-    "delete": "rules that take facts out of the streams",
-    "insert": "rules that put facts into graphs",
+    "delete": "rules that delete facts from streams",
+    "insert": "rules that insert facts into graphs",
     "streams": "several streams, sources that name one, rules with several sources",
-    "graphs": "parts that read where facts come from",
+    "graphs": "parts that read the graphs of facts",
     "named": "events and static data in named graphs, and sources that read one of these",
-    "times": "parts that read when facts came",
-    "windows": "RANGE, and RANGE STEP with every alignment",
-    "count": "windows of the last so many triples, each time, or after so many further ones",
+    "times": "parts that read the arrival times of facts",
+    "windows": "sliding and hopping windows",
+    "count": "count windows, with and without a step",
     "removals": "streams that carry removals",
-    "reports": "report policies other than `close`, and evaluations told where they are empty",
-    "unsure": "joins on variables that may be unbound",
-    "minus": "Minus",
-    "exists": "whether there is a solution for a solution",
+    "reports": "report policies other than `close`, and reports of empty evaluations",
+    "nullable": "joins on variables that may be unbound",
+    "minus": "MINUS",
+    "exists": "EXISTS",
     "exact": "literals that match by term",
-    "keeps": "values that solutions may do without",
-    "ask": "queries that ask whether there is any solution",
-    "internal": "facts that are no part of the answer",
-    "output specs": "rules that say how their answer is told, and such as make streams that others read",
+    "keep_unbound": "binds whose value may be unbound",
+    "ask": "ASK queries",
+    "internal": "facts that are not output",
+    "output specs": "rules with output specifications of their own, and derived streams",
 }
-"""What a made-up program may have, by the name under which it is switched on."""
+"""The features that a random program may have, by name."""
 ALL = frozenset(FEATURES)
 CORE = frozenset({"axioms", "landmark", "negation"})
-"""What needs no time: rules over a growing set of facts."""
+"""The features that need no time: rules over an append-only set of facts."""
 
-WHOLE = frozenset({"negation", "minus", "exists", "maybe", "now", "grouping", "totals", "slice"})
-"""Features by which more facts may make less: they read lower strata only."""
+WHOLE = frozenset({"negation", "minus", "exists", "optional", "now", "grouping", "totals", "slice"})
+"""The features with which more facts may derive fewer. They read lower strata only."""
 TOP = len(LEVELS)
-"""The level of what makes no facts (queries): it may read all others."""
+"""The level of queries, which derive no facts and may read all other levels."""
 NAMES = tuple(map(Variable, "xyz"))
 TRUTHS = (literal("true", XSD + "boolean"), literal("false", XSD + "boolean"))
 MADE, THERE, ALSO, NAMED, TIME = map(Variable, ("made", "there", "also", "graph", "time"))
@@ -93,7 +93,7 @@ TESTS = tuple(
 
 @dataclass(frozen=True)
 class Shape:
-    """What a rule may say: the level that its head is on, and the features that its program has."""
+    """The limits of a rule: the level of its head, and the features of its program."""
 
     level: int
     features: frozenset[str]
@@ -106,7 +106,10 @@ class Shape:
 
     @property
     def readable(self) -> tuple[Slot, ...]:
-        """A variable for a predicate reads every level: only what nothing negates may depend on it."""
+        """The predicates that the rule may read.
+
+        A variable as predicate reads every level, so that only rules that nothing negates may have it.
+        """
         own = LEVELS[self.level] if self.level < TOP else ()
         scope = (*BASE, *BASE, *self.below, *own)
         return (*scope, NAMES[-1]) if not self.features & WHOLE or self.level >= TOP - 1 else scope
@@ -114,7 +117,13 @@ class Shape:
 
 @dataclass(frozen=True)
 class Scope:
-    """The variables of a body: bound in each solution; of these, those that are never literals; maybe unbound."""
+    """The variables of a body.
+
+    Attributes:
+        bound: The variables that are bound in each solution.
+        subjects: Those of them that are never literals.
+        maybe: The variables that may be unbound.
+    """
 
     bound: tuple[Variable, ...] = ()
     subjects: tuple[Variable, ...] = ()
@@ -132,7 +141,7 @@ class Scope:
         )
 
     def bound_in(self, pattern: Pattern) -> bool:
-        """Whether all variables of a pattern are known."""
+        """Returns whether all variables of a pattern are bound."""
         return set(self.bound).issuperset(variables(pattern))
 
     def only(self, names: Collection[Variable]) -> Scope:
