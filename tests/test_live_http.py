@@ -277,7 +277,7 @@ def test_a_sink_connects_again() -> None:
 
 
 def test_a_request_that_is_not_answered_is_posted_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "_LEAST", 0.1)
+    monkeypatch.setattr(http, "_MIN_RESPONSE_TIMEOUT_S", 0.1)
     process = threading.Event()
 
     def hold(request: BaseHTTPRequestHandler) -> None:
