@@ -69,7 +69,7 @@ def forget(op: Stateful, now: int) -> None:
 
 
 def _be_eager(part: Any) -> None:
-    part.limit = part.full = 0
+    part.sweep_rows = part.full_sweep_rows = 0
     for result in vars(part).values():
         for inner in result if isinstance(result, tuple) else (result,):
             if isinstance(inner, Stateful | DeltaIndex | BufferedBatches):

@@ -228,7 +228,7 @@ def _forgetful(op: Any) -> None:
 
     def flushed(now: int, instants: Sequence[int] = ()) -> list[Output]:
         outputs: list[Output] = flush(now, instants)
-        op.until.clear()
+        op.valid_until.clear()
         return outputs
 
     op.flush = flushed
@@ -285,7 +285,7 @@ CASES = {
         rule(P, predicates=(Optional(part(Q)),), then=ALL),
     ),
     "a left join that has every row alone": Case(
-        ops.LeftJoin, lambda op: setattr(op.alone, "_rights", lambda entries: iter(())),
+        ops.LeftJoin, lambda op: setattr(op.alone, "_apply_right", lambda entries: iter(())),
         replace(rule(P, predicates=(Optional(part(Q)),), then=ALL), output="dstream"),
     ),
     "an anti-join that looks at the left alone": Case(
@@ -394,15 +394,15 @@ CASES = {
         ops.Construct, answering(lambda entries: [(*e[:-4], "nobody", *e[-3:]) for e in entries]), rule(P)
     ),
     "a retraction that retracts nothing": Case(
-        ops.Update, lambda op: setattr(op, "demanded", _in_vain(op.demanded)),
+        ops.Update, lambda op: setattr(op, "pop_graph_updates", _in_vain(op.pop_graph_updates)),
         replace(System(subsystems=(rule(P), replace(rule(P, Q, then=Delete((P,))), name="d"))), output="dstream"),
     ),
     "a retraction at once": Case(
-        ops.Update, lambda op: setattr(op, "demanded", _earlier(op.demanded)),
+        ops.Update, lambda op: setattr(op, "pop_graph_updates", _earlier(op.pop_graph_updates)),
         replace(System(subsystems=(rule(P), replace(rule(P, Q, then=Delete((P,))), name="d"))), output="dstream"),
     ),
     "an insertion that inserts nothing": Case(
-        ops.Update, lambda op: setattr(op, "demanded", _in_vain(op.demanded)),
+        ops.Update, lambda op: setattr(op, "pop_graph_updates", _in_vain(op.pop_graph_updates)),
         rule(P, then=Insert((pattern(Y, "q", X),))),
     ),
     "an insertion into another graph": Case(
@@ -435,7 +435,7 @@ def _endless(patch: pytest.MonkeyPatch) -> None:
 
 
 def _miscounted(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(CountWindowContent, "come", _late(CountWindowContent.add))
+    patch.setattr(CountWindowContent, "add", _late(CountWindowContent.add))
 
 
 def _late(come: Callable[..., Iterator[Delta]]) -> Callable[..., Iterator[Delta]]:
@@ -446,7 +446,7 @@ def _late(come: Callable[..., Iterator[Delta]]) -> Callable[..., Iterator[Delta]
 
 
 def _nothing_removed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ScanOperator, "_removed", lambda self, stream, fact, time, static: iter(()))
+    patch.setattr(ScanOperator, "_remove", lambda self, stream, fact, time, static: iter(()))
 
 
 def _blind(patch: pytest.MonkeyPatch) -> None:
@@ -457,7 +457,7 @@ def _blind(patch: pytest.MonkeyPatch) -> None:
         loose = tuple(None if again else cell for again, cell in zip(history, cells, strict=True))
         return stateless.match_step(loose, existing, rule=rule)
 
-    patch.setattr(alpha, "match", loosened)
+    patch.setattr(alpha, "match_step", loosened)
 
 
 def _since_the_epoch(patch: pytest.MonkeyPatch) -> None:
@@ -520,7 +520,7 @@ def break_(patch: pytest.MonkeyPatch, kind: type, damage: Damage) -> None:
             damage(op)
         return op
 
-    patch.setattr(dataflow, "operator", broken)
+    patch.setattr(dataflow, "make_operator", broken)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -581,8 +581,8 @@ def _anywhere(patch: pytest.MonkeyPatch) -> None:
         for id in (id for ids in table.values() for id in ids):
             self.emit(id, entries)
 
-    patch.setattr(Dataflow, "_tables", lambda self, id: iter(()))
-    patch.setattr(Dataflow, "_switched", everything)
+    patch.setattr(Dataflow, "_constant_targets", lambda self, id: iter(()))
+    patch.setattr(Dataflow, "_emit_by_constant", everything)
 
 
 def _whatever_it_is(patch: pytest.MonkeyPatch) -> None:
@@ -591,7 +591,7 @@ def _whatever_it_is(patch: pytest.MonkeyPatch) -> None:
     ) -> stateless.Step:
         return stateless.construct_step(emits[0][1].template, emits[0][1].rules, width, unbound)
 
-    patch.setattr(stateless, "emit_by_table", first)
+    patch.setattr(stateless, "construct_by_constant_step", first)
 
 
 BY_HAND: dict[str, tuple[Plan, System, Callable[[pytest.MonkeyPatch], None]]] = {

@@ -68,8 +68,8 @@ def forget_all(job: IteratorJob) -> None:
     """Memories are looked through when they have grown to a limit: here, once more, whatever they hold."""
     for keeper in (*job.machine.stateful.values(), *job.machine.readers.values()):
         for part in parts(keeper):
-            if hasattr(part, "limit"):
-                part.limit = part.full = 0
+            if hasattr(part, "sweep_rows"):
+                part.sweep_rows = part.full_sweep_rows = 0
     job.machine.expire(squall.FOREVER - 1)
 
 

@@ -134,7 +134,7 @@ def test_rows_of_predicates_of_which_nothing_is_known_are_not_even_looked_at(mon
 
         return run
 
-    monkeypatch.setattr(row_operators, "test", noted)
+    monkeypatch.setattr(row_operators, "filter_step", noted)
     domain = "[domain: (?x ?p ?y) (?p :domain ?c) -> (?x :type ?c)]"
     running = job(plan(f"{domain} [range: (?x ?p ?y) (?p :range ?c) notLiteral(?y) -> (?y :type ?c)]"))
     outputs = running.run([], static(":q :range :c . :a :q :b . :a :p :b . :c :p :d ."))

@@ -258,6 +258,6 @@ def test_sources_that_are_not_replayable_are_reported(
     code, _, result = squall("build", "seen.jena", "--source", "pipe?format=ntt", "--sink", "out.ntt", *state)
     writer.join()
     assert code == 0, result
-    assert "source warning: `pipe?format=ntt`: what it brought since the last checkpoint is lost" in result
+    assert "source warning: `pipe?format=ntt`: events since the last checkpoint are lost" in result
     assert Path("out.ntt").read_text() == "1 <urn:a> <http://example.org/seen> <urn:b> .\n"
     assert len(Path("lost.ndjson").read_text().splitlines()) == 1

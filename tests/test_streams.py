@@ -142,7 +142,7 @@ def test_the_windows_of_addresses() -> None:
         ("x.nt.gz?follow=yes", "cannot be followed: it is compressed"),
         ("x.ttl?follow=yes", "cannot be followed: it is of the format `ttl`"),
         ("x.rdfp?follow=yes", "cannot be followed: it is of the format `rdfp`"),
-        ("pipe?format=nt&follow=yes", "goes on by itself, as a pipe does"),
+        ("pipe?format=nt&follow=yes", "is a pipe, which is followed anyway"),
     ],
 )
 def test_a_wrong_address(uri: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

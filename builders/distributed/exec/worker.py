@@ -343,7 +343,10 @@ def run_stages(
 def _derived_stream_records(dataflow: _Partition) -> Iterator[Record]:
     """Yields what the driver needs to know of derived streams: until when they matter, and when they brought
     something."""
-    ends = max((op.last_time for op in dataflow.event_time_operators.values() if isinstance(op, DerivedStreamOperator)), default=ALWAYS)
+    ends = max(
+        (op.last_time for op in dataflow.event_time_operators.values() if isinstance(op, DerivedStreamOperator)),
+        default=ALWAYS,
+    )
     if ends > ALWAYS:
         yield Record(WATERMARK, 0, 0, 0, 0, "", ALWAYS, ends, 0)
     yield from dataflow.report_records()
@@ -408,7 +411,11 @@ class _Partition(Dataflow):
         """What the driver needs to know of streams that are derived here and may decide when a snapshot is
         evaluated."""
         for node in program.plan.nodes:
-            if node.id in self.event_time_operators and _outputs_without_input(node.op) and not self._is_here((node.id, 0), ()):
+            if (
+                node.id in self.event_time_operators
+                and _outputs_without_input(node.op)
+                and not self._is_here((node.id, 0), ())
+            ):
                 del self.event_time_operators[node.id]
         for id, op in self.operators.items():
             if (
@@ -509,7 +516,9 @@ class _FusedPartition(_Partition):
             yield self.came_as.get(address, address), deltas
 
     def restore(self, watermark: int, state: Mapping[Address, Sequence[Delta]]) -> None:
-        super().restore(watermark, {self.fused_addresses.get(address, address): deltas for address, deltas in state.items()})
+        super().restore(
+            watermark, {self.fused_addresses.get(address, address): deltas for address, deltas in state.items()}
+        )
 
 
 class _ProfiledPartition(_Partition, ProfiledDataflow):

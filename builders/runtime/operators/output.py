@@ -291,7 +291,7 @@ class AppendOnlyOutput(Stateful):
             for row in expired_ends(until, now - 1):
                 del until[row]
         if len(until) >= self.full_sweep_rows:
-            self.end_before = until = {row: end for row, end in until.items() if end >= now}
+            self.valid_until = until = {row: end for row, end in until.items() if end >= now}
             self.full_sweep_rows = 2 * max(MIN_ROWS_TO_SWEEP, len(until))
         self.sweep_rows = max(MIN_ROWS_TO_SWEEP, len(until) + len(until) // 16)
 
