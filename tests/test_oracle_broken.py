@@ -76,7 +76,7 @@ BROKEN: dict[type, tuple[str, Change]] = {
     Join: ("", lambda op: replace(op, on=op.on[:-1])),
     LeftJoin: ("optional", lambda op: Join(op.on, op.keep)),
     AntiJoin: ("negation", lambda op: replace(op, on=())),
-    Project: ("either parts distinct", lambda op: Project((op.columns[0],) * len(op.columns))),
+    Project: ("union subqueries distinct", lambda op: Project((op.columns[0],) * len(op.columns))),
     Condition: ("", _true),
     Extend: ("", lambda op: replace(op, expression=LITERALS[4])),
     TableFunction: ("table_functions", lambda op: replace(op, arguments=(LITERALS[0],))),

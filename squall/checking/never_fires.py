@@ -116,7 +116,7 @@ class _Firing:
         visited = set[Reading]()
         while reading not in visited:
             visited.add(reading)
-            makers = [self.program.rules[rule.rule].system for rule in self.program.makers(reading)]
+            makers = [self.program.rules[maker.rule].system for maker in self.program.makers(reading)]
             lacking = [self.missing(maker) for maker in makers if is_internal(maker)]
             reading = next((missing for missing in lacking if missing is not None), reading)
         return reading

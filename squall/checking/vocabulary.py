@@ -89,7 +89,9 @@ def _unknown(term: Term, origin: Origin | None) -> Finding:
 def _misspelt(program: Program) -> Iterator[Finding]:
     rule_readings = [(rule, reading) for rule in program.rules for reading in readings(rule.system)]
     places = {
-        (term.pattern.predicate, term.pattern.origin) for _, term in rule_readings if isinstance(term.pattern, Pattern)
+        (reading.pattern.predicate, reading.pattern.origin)
+        for _, reading in rule_readings
+        if isinstance(reading.pattern, Pattern)
     }
     reads = Counter(predicate for predicate, _ in places)
     for rule, reading in rule_readings:
@@ -111,9 +113,9 @@ def _suggestions(program: Program, rule: Rule, predicate: Term) -> list[Term]:
     return sorted(other for other in program.predicates - own if _is_like(predicate, other))
 
 
-def _is_like(one: Term, other: Term) -> bool:
+def _is_like(first: Term, other: Term) -> bool:
     """Returns whether two IRIs of one namespace are spelt almost alike. A plural is another word."""
-    (namespace, local), (other_namespace, other_local) = split_iri(one), split_iri(other)
+    (namespace, local), (other_namespace, other_local) = split_iri(first), split_iri(other)
     return (
         namespace == other_namespace
         and local + "s" != other_local

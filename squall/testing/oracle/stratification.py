@@ -60,7 +60,7 @@ def _heads(rule: System) -> list[FactPattern]:
 
 def patterns(part: System, strict: int = 0) -> Iterator[tuple[FactPattern, System, int]]:
     """Yields the patterns of a rule, each with its part, and 1 if more facts may give fewer solutions."""
-    is_timed = any(_is_timed(one.expression) for one in part.predicates if isinstance(one, Filter | Bind))
+    is_timed = any(_is_timed(item.expression) for item in part.predicates if isinstance(item, Filter | Bind))
     within = 1 if part.grouping or part.slice or is_timed else strict
     for joinable in part.joinables:
         yield from _inner(joinable, part, within)

@@ -48,11 +48,11 @@ def rules(draw: st.DrawFn, name: str, shape: Shape) -> System:
     binds = shape.level > 0 and draw(one_in(4))
     features = drawn_of(draw, shape, {"grouping": 4, "slice": 5, "now": 6}) if shape.below else set()
     # What makes new terms reads only what lies below, so that making them does not recur.
-    asks = shape.below and drawn_of(draw, shape, {"exists": 3})
-    readable = shape.below if binds or features or asks else shape.readable
+    uses_exists = shape.below and drawn_of(draw, shape, {"exists": 3})
+    readable = shape.below if binds or features or uses_exists else shape.readable
     body, scope = draw(bodies(shape, readable, sources, most=3))
-    asking = shape if asks else replace(shape, features=shape.features - {"exists"})
-    predicates, scope = draw(predicates_of(asking, scope, sources, binds))
+    predicate_shape = shape if uses_exists else replace(shape, features=shape.features - {"exists"})
+    predicates, scope = draw(predicates_of(predicate_shape, scope, sources, binds))
     if "now" in features and not scope.maybe and all(isinstance(joinable, Pattern) for joinable in body):
         predicates, scope = (*predicates, Bind(Variable("now"), Call(function_iri("now"), ()))), extended(scope, "now")
     grouping = draw(groupings(shape, scope, "n")) if "grouping" in features and may_group(shape, scope) else None
