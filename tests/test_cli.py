@@ -114,7 +114,7 @@ def test_a_stream_with_static_data(squall: Squall) -> None:
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == ["1000", "3000"]
     assert "3 statements read, 2 outputs" in err
-    assert "1 malformed in readings.ntt\n  what was lost is dropped; --dead-letters FILE keeps them" in err
+    assert "1 malformed in readings.ntt\n  dead letters are dropped; --dead-letters FILE keeps them" in err
 
 
 def test_dead_letters_are_kept_in_a_file(squall: Squall) -> None:
@@ -145,7 +145,7 @@ def test_strict_makes_any_loss_a_failure(squall: Squall) -> None:
     code, out, err = squall(*arguments, "--strict", "--static", "rooms.nt")
     assert code == 1
     assert len(out.splitlines()) == 1
-    assert "1 late in the default stream\n  what was lost is kept in lost.ndjson" in err
+    assert "1 late in the default stream\n  dead letters are kept in lost.ndjson" in err
 
 
 def test_disorder_within_the_lateness_is_no_loss(squall: Squall) -> None:
@@ -298,7 +298,7 @@ def test_output_by_another_operator(squall: Squall) -> None:
 
 
 def test_progress_can_be_requested(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.observe.progress._PATIENCE", 0)
+    monkeypatch.setattr("squall.observe.progress._START_DELAY_S", 0)
     code, out, err = squall("build", "family.jena", "--source", "people.ttl", "--progress")
     assert code == 0
     assert set(out.splitlines()) == ANCESTORS

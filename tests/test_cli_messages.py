@@ -65,7 +65,7 @@ def test_quiet_leaves_out_the_summary(squall: Squall) -> None:
 def test_quiet_says_what_was_lost_nevertheless(squall: Squall) -> None:
     code, _, err = squall("run", "--quiet", "rules.jena", "--source", "dirty.nt")
     assert code == 0
-    assert err == "  1 malformed in dirty.nt\n  what was lost is dropped; --dead-letters FILE keeps them\n"
+    assert err == "  1 malformed in dirty.nt\n  dead letters are dropped; --dead-letters FILE keeps them\n"
 
 
 def test_quiet_prints_errors_and_warnings(squall: Squall) -> None:

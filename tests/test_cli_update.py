@@ -136,7 +136,7 @@ hint: did you mean `?rooms`?
         ("load.ru", "load.ru:2:21: update error: the graph <http://example.org/log> is not loaded from there\n"
          "2 | LOAD <people.ttl> ; LOAD :log\n"
          "  |                     ^^^^^^^^^\n"
-         "hint: fetch it, and say where it is: `--graph http://example.org/log=FILE`\n"),
+         "hint: download it, and name its file: `--graph http://example.org/log=FILE`\n"),
         ("log.ru --data people.ttl --format ttl", "sink error: the format `ttl` has no named graphs\n"
          "hint: formats that do: nq, trig, jsonld\n"),
     ],

@@ -211,7 +211,7 @@ def ordered(line: str) -> str:
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a small file has many batches."""
     monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 1000)
-    monkeypatch.setattr("squall.streams.formats.parsing.BLOCK", 17)
+    monkeypatch.setattr("squall.streams.formats.parsing.STATEMENTS_PER_BLOCK", 17)
 
 
 @pytest.mark.parametrize("format", ["ntt", "ntt.gz", "trig", "ndjson-evaluations", "csv", "table"])
@@ -695,8 +695,8 @@ def test_a_draft_is_no_checkpoint(squall: Squall) -> None:
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("pipe?format=nt", "`pipe?format=nt`: what it brought since the last checkpoint is lost with a run that is"),
-        ("pipe?format=nt&lateness=1s", "`pipe?format=nt&lateness=1s`: what it brought since the last checkpoint is"),
+        ("pipe?format=nt", "`pipe?format=nt`: events since the last checkpoint are lost if the run is killed"),
+        ("pipe?format=nt&lateness=1s", "`pipe?format=nt&lateness=1s`: events since the last checkpoint are"),
         ("a.nt", ""),
         ("a.nt?lateness=1s", ""),
     ],

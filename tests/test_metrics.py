@@ -74,7 +74,7 @@ def test_metrics_are_served_during_the_run(tmp_path: Path, measure: bool) -> Non
         assert result["squall_statements_total"] == {(uri,): 3}
         assert result["squall_bytes_total"] == {(uri,): len(LINES)}
         assert result["squall_outputs_total"] == {(): 1}
-        assert result["squall_lost_total"] == {("malformed", uri): 1}
+        assert result["squall_dead_letters_total"] == {("malformed", uri): 1}
         assert result["squall_watermark_seconds"] == {(): 2}
         assert result["squall_lag_seconds"][()] > 1_000_000_000
         assert sum(result["squall_node_state"].values()) > 0
@@ -141,7 +141,7 @@ def test_a_port_in_use_is_reported_before_anything_starts(squall: Squall) -> Non
         port = str(server.getsockname()[1])
         code, _, err = squall("build", "p.jena", "--source", "a.ntt", "--sink", "out.nt", "--metrics", port)
     assert code == 2
-    assert err.startswith(f"usage error: metrics cannot be had at `127.0.0.1:{port}`: Address already in use")
+    assert err.startswith(f"usage error: metrics cannot be served at `127.0.0.1:{port}`: Address already in use")
     assert not Path("out.nt").exists()
 
 

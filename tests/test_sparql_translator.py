@@ -564,7 +564,7 @@ def test_documents(tmp_path: Path) -> None:
 def test_a_document_that_has_to_be_fetched() -> None:
     with pytest.raises(UsageError, match="is not loaded from there") as caught:
         load(compiled("SELECT * FROM <http://example.org/g> { ?s ?p ?o }"))
-    assert caught.value.hint == "fetch it, and say where it is: `--graph http://example.org/g=FILE`"
+    assert caught.value.hint == "download it, and name its file: `--graph http://example.org/g=FILE`"
 
 
 def test_the_command_line(tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def refused(request: str) -> SquallError:
         ("COPY <urn:x> TO <urn:x>", "there is no graph <urn:x>", "`COPY SILENT` goes on without"),
         ("MOVE <urn:x> TO DEFAULT", "there is no graph <urn:x>", "`MOVE SILENT` goes on without"),
         ("LOAD <http://example.org/doc>", "the graph <http://example.org/doc> is not loaded from there",
-         "fetch it, and say where it is: `--graph http://example.org/doc=FILE`"),
+         "download it, and name its file: `--graph http://example.org/doc=FILE`"),
         ("LOAD <nowhere.ttl>", "`nowhere.ttl` cannot be read: No such file or directory", None),
     ],
 )  # fmt: skip

@@ -246,7 +246,7 @@ def test_the_property_by_address(name: str, tmp_path: Path) -> None:
 
 def test_a_patch_says_its_times_itself(tmp_path: Path) -> None:
     (tmp_path / "x.rdfp").touch()
-    with pytest.raises(UsageError, match="says the times of its transactions itself"):
+    with pytest.raises(UsageError, match="has the times of its transactions itself"):
         open_source(f"{tmp_path}/x.rdfp?time=urn:at")
 
 

@@ -1,4 +1,4 @@
-"""A job of the Beam builder: the driver reads input for a pipeline, and hands on its output."""
+"""A job of the Beam builder: the driver reads input for a pipeline, and yields its outputs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class BeamJob:
         """See `squall.contracts.Job.run`.
 
         Bounded input (a list of batches, or `Sources` none of which is live) is read to its end before the first
-        output. Outputs of live input are handed on as they arise.
+        output. Outputs of live input are yielded as they arise.
         """
         with WorkerError.retold():
             yield from self._outputs(batches, static)
@@ -102,9 +102,7 @@ class BeamJob:
 class _Run:
     """One run of a job: the driver's side. folder: where it reads and writes."""
 
-    def __init__(
-        self, program: SerializedPlan, options: Options, runner: Runner, folder: str, tuning: Tuning
-    ) -> None:
+    def __init__(self, program: SerializedPlan, options: Options, runner: Runner, folder: str, tuning: Tuning) -> None:
         self.program = program
         self.options = options
         self.runner = runner
@@ -176,7 +174,10 @@ class _Run:
     def live_outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         """Yields the outputs of live input as they arise, in one pipeline."""
         self.runner.check_live()
-        if isinstance(batches, SupportsFilterPushDown) and (predicates := predicates_to_read(self.program.plan)) is not None:
+        if (
+            isinstance(batches, SupportsFilterPushDown)
+            and (predicates := predicates_to_read(self.program.plan)) is not None
+        ):
             batches.push_down(predicates)
         inputs = batches if isinstance(batches, Sources) else Given(batches)
         steps = live_graph(self.program.plan)

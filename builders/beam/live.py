@@ -1,7 +1,7 @@
-"""The driver of a live run: it prefetches sources, feeds micro-batches to one pipeline, and hands on their outputs.
+"""The driver of a live run: it prefetches sources, feeds micro-batches to one pipeline, and yields their outputs.
 
 One thread reads the sources, another one runs the pipeline. When the pipeline has room, buffered events become a
-micro-batch (`squall.builders.beam.live_pipeline`). The driver hands on its outputs as soon as they are there, and then
+micro-batch (`squall.builders.beam.live_pipeline`). The driver yields its outputs as soon as they are there, and then
 acknowledges it to the sources.
 """
 
@@ -32,7 +32,7 @@ from squall.rdf import Event
 from squall.streams import Sources
 
 MAX_BATCHES_IN_FLIGHT = 2
-"""The most micro-batches that have not been handed on, for backpressure: one that is processed, and the next one."""
+"""The number of micro-batches without outputs yet, for backpressure: the current one, and the next one."""
 _IDLE_POLL_SECONDS = 0.1
 """Seconds between two looks whether the pipeline is still running, while nothing arrives."""
 
@@ -59,7 +59,7 @@ class Pipeline:
 
     @property
     def error(self) -> BaseException:
-        """Why it has ended before its sources."""
+        """The reason why the pipeline has ended before its sources."""
         return self._error or BuilderError("the pipeline has ended, and its sources have not")
 
     def join(self) -> None:
@@ -68,7 +68,7 @@ class Pipeline:
 
 
 class PendingBatch(NamedTuple):
-    """A micro-batch that has not been handed on.
+    """A micro-batch whose outputs have not been yielded yet.
 
     Attributes:
         number: its number; None: it has nothing but dead letters.
@@ -97,7 +97,7 @@ class Live:
         self.batch_count = 0
         """The number of micro-batches so far."""
         self.base = 0
-        """The last one handed on that wrote the whole state."""
+        """The last micro-batch that wrote the whole state, and whose outputs have been yielded."""
         self.waiting: deque[PendingBatch] = deque()
         self.acknowledged: Mapping[int, str] = {}
 
@@ -124,7 +124,7 @@ class Live:
         while self.waiting or end is None:
             has_ended = pipeline.ended
             if self.waiting and self._is_done(self.waiting[0]):
-                yield from self._hand_on(self.waiting.popleft())
+                yield from self._yield_batch(self.waiting.popleft())
                 pause = MIN_POLL_SECONDS
                 continue
             if has_ended:
@@ -164,7 +164,7 @@ class Live:
     def _is_done(self, waiting: PendingBatch) -> bool:
         return waiting.number is None or is_done(self.folder, waiting.number)
 
-    def _hand_on(self, waiting: PendingBatch) -> Iterator[Output]:
+    def _yield_batch(self, waiting: PendingBatch) -> Iterator[Output]:
         """Yields the outputs of a micro-batch, and acknowledges it to its sources."""
         for dead_letter in waiting.lost:
             self.lose(dead_letter)

@@ -257,9 +257,7 @@ class _Written:
         """Returns whether a micro-batch is to write the whole state: when as many rows have been added, or very many
         micro-batches have passed."""
         batches = number - self.base
-        return batches >= MAX_BATCHES_SINCE_SNAPSHOT or (
-            batches >= compaction_interval and self.added >= self.whole
-        )
+        return batches >= MAX_BATCHES_SINCE_SNAPSHOT or (batches >= compaction_interval and self.added >= self.whole)
 
 
 class RunningPlan:

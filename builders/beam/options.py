@@ -49,7 +49,7 @@ class Runner:
         if name == "BundleBasedDirectRunner":
             raise BuilderError(f"`{name}` takes no unbounded reads, as live sources are", hint="leave `runner` out")
         if _SETUP.PipelineOptions(self.flags).view_as(_SETUP.DirectOptions).direct_num_workers != 1:
-            hint = "leave `direct_num_workers` out: what comes live is worked off by one worker"
+            hint = "leave `direct_num_workers` out: one worker processes live input"
             raise BuilderError("several workers of a local runner lose what an unbounded read puts off", hint=hint)
 
     def run(self, lay: Callable[[Any], None], live: bool = False) -> None:

@@ -243,7 +243,7 @@ class KeyedPipeline:
             collections.append(rows | f"{name}: changes" >> beam.FlatMap(_changing(program), report_times))
         grouped = _grouped(collections, _INSTANTS)
         _write_reports(grouped, self.given.folder, _INSTANTS)
-        return _side(grouped, f"{name}: when told", program, evaluations)
+        return _side(grouped, f"{name}: report times", program, evaluations)
 
 
 When = Callable[[PhysicalPlan, Collection[Record]], ReportTimes]
@@ -317,7 +317,7 @@ def add_whole_plan(root: Any, graph: Graph, program: PhysicalPlan, pipeline_inpu
     collections = _sources(root, graph.sources.name, worker, routes, pipeline_input)
     start = root | f"{name}: start" >> beam.Create([tagged.value for tagged in routes(to_arrow([start_record()]))])
     rows = _grouped([collections[name], start], name)
-    _ = rows | name >> beam.FlatMap(_writing(pipeline_input.folder, _ANSWERS, _taking(task)))
+    _ = rows | name >> beam.FlatMap(_writing(pipeline_input.folder, _ANSWERS, _running_task(task)))
     _write_reports(_grouped([collections[_REPORTS]], _REPORTS), pipeline_input.folder, _REPORTS)
 
 
@@ -329,11 +329,11 @@ def _finding(program: PhysicalPlan, parse: Parse, steps: int) -> Worker:
     return find
 
 
-def _taking(task: ShardTask) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
-    def take(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
+def _running_task(task: ShardTask) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
+    def run(parts: Iterable[bytes]) -> Iterator[pyarrow.RecordBatch]:
         return task(_decoded(parts))
 
-    return take
+    return run
 
 
 # What comes of it

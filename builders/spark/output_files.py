@@ -19,7 +19,7 @@ from pyarrow import parquet
 from squall.builders.distributed.io.task_output import OUTPUT_ORDER
 
 _OUTPUT_COLUMNS = ("start", "node", "row")
-"""The columns of an output that the driver hands on; its position among other outputs is not one of them."""
+"""The columns of an output that the driver yields. Its position among other outputs is not one of them."""
 _ROWS_PER_GROUP = 10_000
 """The number of records in a row group, and in a batch that is read."""
 

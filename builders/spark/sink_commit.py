@@ -15,7 +15,7 @@ class SinkCommitter:
     (`squall.contracts.CheckpointedSink`) takes part in runs with a checkpoint.
 
     Attributes:
-        settle: makes sure that written output is durable; None: nothing to do.
+        flush_sink: Flushes the sink before its position is saved; None: there is nothing to flush.
     """
 
     flush_sink: Callable[[], None] | None = None
@@ -53,7 +53,7 @@ class SinkCommitter:
                 part.restore(saved[kind])
 
     def pre_commit(self, committed: int, last: bool = False) -> None:
-        """Makes output durable and saves its end, with what the sink still buffers.
+        """Saves the position of the sink, with the outputs that it buffers: the first phase of a two-phase commit.
 
         Args:
             committed: the number of committed batches, this one included.
@@ -65,7 +65,7 @@ class SinkCommitter:
         self.store.delete("marks", f"{committed - 2}.json")
 
     def commit(self) -> None:
-        """Hands on what the sink has buffered: the second phase of a two-phase commit."""
+        """Commits the outputs that the sink has buffered: the second phase of a two-phase commit."""
         if "sink" in self.parts and isinstance(self.sink, TwoPhaseCommitSink):
             self.sink.commit()
 

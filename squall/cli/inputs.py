@@ -53,7 +53,9 @@ def inputs_of(
     return streams, chain.from_iterable([open_static(uri, ledger) for uri in statics])
 
 
-def documents_of(system: System, graphs: Sequence[str], given: Sequence[str], ledger: DeadLetterFile) -> Iterable[Event]:
+def documents_of(
+    system: System, graphs: Sequence[str], given: Sequence[str], ledger: DeadLetterFile
+) -> Iterable[Event]:
     """Returns the events of the graphs that the program names, except those that are streams."""
     from squall.streams import address
     from squall.streams.sources import documents

@@ -74,7 +74,9 @@ def write_measures(job: Job, plan: Plan, sample: Sequence[Event], counted: Path 
 
 
 @contextmanager
-def serving_metrics(place: str | None, job: Job, sources: Sources, ledger: DeadLetterFile, tally: Tally) -> Iterator[None]:
+def serving_metrics(
+    place: str | None, job: Job, sources: Sources, ledger: DeadLetterFile, tally: Tally
+) -> Iterator[None]:
     """Serves the metrics of the run at a place within the context; nowhere if the place is None.
 
     Raises:

@@ -375,7 +375,7 @@ def single(value: Fraction | float) -> float:
 
 
 def float_(value: float) -> Term:
-    """The xsd:float literal of a value of single precision, with no more digits than tell it from all others."""
+    """Returns the xsd:float literal of a value of single precision, with as few digits as identify it."""
     if math.isfinite(value):
         lengths = (float(f"{value:.{digits}g}") for digits in range(1, 10))
         value = next(short for short in lengths if single(Fraction(short)) == value)

@@ -1,1 +1,1 @@
-"""What a run shows of itself: progress, a summary, and metrics."""
+"""Observability of a run: progress, a summary, and metrics."""

@@ -1,4 +1,4 @@
-"""Metrics of a run, for Prometheus to ask for while it goes on (https://prometheus.io/docs/practices/naming/)."""
+"""Metrics of a run for Prometheus (https://prometheus.io/docs/practices/naming/)."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from squall.plan.node_metrics import NodeMetric
 from squall.rdf import ALWAYS, FOREVER
 from squall.streams import DeadLetterFile, Sources
 
-_ATTEMPTS = 20
+_MAX_ATTEMPTS = 20
+"""How often node metrics are read if they change meanwhile."""
 
 
 class MetricsAddress(NamedTuple):
-    """Where metrics are asked for."""
+    """The host and port at which metrics are served."""
 
     host: str
     port: int
 
 
 def metrics_address(text: str) -> MetricsAddress:
-    """The place of ``PORT``, which is on the loopback, or ``HOST:PORT``. Raises UsageError."""
+    """Parses ``PORT``, which is on the loopback, or ``HOST:PORT``. Raises UsageError if it is neither."""
     host, _, port = text.rpartition(":")
     if not port.isdigit() or int(port) > 65535:
         raise UsageError(f"`--metrics {text}` is neither PORT nor HOST:PORT")
@@ -38,15 +39,25 @@ def metrics_address(text: str) -> MetricsAddress:
 
 @contextmanager
 def served(place: MetricsAddress, job: Job, sources: Sources, ledger: DeadLetterFile, tally: Tally) -> Iterator[str]:
-    """Answers at a place with the metrics of a run, as long as this is open; with the address for people. Raises
-    UsageError where nobody can be answered there."""
+    """Serves the metrics of a run within a context, whose value is their URL.
+
+    Args:
+        place: The address at which to listen.
+        job: The job.
+        sources: Its sources.
+        ledger: Its dead letters.
+        tally: The counts of its outputs.
+
+    Raises:
+        UsageError: It cannot listen at that address.
+    """
     registry = CollectorRegistry()
     registry.register(Metrics(job, sources, ledger, tally))
     try:
         server, thread = start_http_server(place.port, place.host, registry)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise UsageError(f"metrics cannot be had at `{place.host}:{place.port}`: {reason}") from error
+        raise UsageError(f"metrics cannot be served at `{place.host}:{place.port}`: {reason}") from error
     host = f"[{place.host}]" if ":" in place.host else place.host
     try:
         yield f"http://{host}:{server.server_port}/metrics"
@@ -57,7 +68,7 @@ def served(place: MetricsAddress, job: Job, sources: Sources, ledger: DeadLetter
 
 
 class Metrics:
-    """What can be said of a run at any moment, by a thread of its own (`prometheus_client.registry.Collector`)."""
+    """A collector of the metrics of a run (`prometheus_client.registry.Collector`). A thread of its own calls it."""
 
     def __init__(self, job: Job, sources: Sources, ledger: DeadLetterFile, tally: Tally) -> None:
         self._job: Any = job
@@ -66,15 +77,16 @@ class Metrics:
         self._tally = tally
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing is known of them before they are asked for."""
+        """Describes no metrics in advance."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics, as they are now."""
-        yield CounterMetricFamily("squall_outputs", "Outputs handed on", self._tally.outputs)
-        yield GaugeMetricFamily("squall_run_seconds", "How long the run has gone on", self._tally.seconds)
+        """Yields all metrics, with their current values."""
+        yield CounterMetricFamily("squall_outputs", "Outputs written", self._tally.outputs)
+        yield GaugeMetricFamily("squall_run_seconds", "Duration of the run", self._tally.seconds)
         yield from self._read()
-        yield _counted("squall_lost", "Statements that could not be used", ("cause", "source"), self._ledger.counts)
+        labels = "cause", "source"
+        yield _counter("squall_dead_letters", "Statements that could not be used", labels, self._ledger.counts)
         yield from self._time()
         yield from self._nodes()
 
@@ -84,52 +96,52 @@ class Metrics:
         for source in self._sources.sources:
             statements[source.uri,] += source.reading.statements
             bytes_[source.uri,] += source.reading.bytes
-        yield _counted("squall_statements", "Statements read", ("source",), statements)
-        yield _counted("squall_bytes", "Bytes read, as they are stored or come", ("source",), bytes_)
+        yield _counter("squall_statements", "Statements read", ("source",), statements)
+        yield _counter("squall_bytes", "Bytes read, as they are stored or received", ("source",), bytes_)
 
     def _time(self) -> Iterator[Metric]:
-        """How far time has come, if the job says so and it has come anywhere."""
+        """Yields the watermark, and its lag behind the clock, if the job has processed any event."""
         watermark: int = getattr(self._job, "passed", ALWAYS)
         if ALWAYS < watermark < FOREVER - 1:
-            yield GaugeMetricFamily("squall_watermark_seconds", "The time that has been worked off", watermark / 1000)
+            yield GaugeMetricFamily("squall_watermark_seconds", "Event time of the watermark", watermark / 1000)
             lag = time.time() - watermark / 1000
-            yield GaugeMetricFamily("squall_lag_seconds", "How far that is behind the clock", lag)
+            yield GaugeMetricFamily("squall_lag_seconds", "Lag of the watermark behind the clock", lag)
 
     def _nodes(self) -> Iterator[Metric]:
-        figures = self._figures()
+        metrics_by_node = self._node_metrics()
         for name, text, field in (
-            ("squall_node_state", "Entries that a node keeps", "state"),
-            ("squall_node_rows", "Entries that a node has made", "rows"),
-            ("squall_node_seconds", "Time that a node took by itself", "seconds"),
+            ("squall_node_state", "Rows in the state of a node", "state"),
+            ("squall_node_rows", "Rows that a node has output", "rows"),
+            ("squall_node_seconds", "Time spent in a node itself", "seconds"),
         ):
             values = {
                 (id,): value
-                for id, node_metrics in figures.items()
+                for id, node_metrics in metrics_by_node.items()
                 if (value := getattr(node_metrics, field)) is not None
             }
             if values:
-                family_of = _gauged if field == "state" else _counted
-                yield family_of(name, text, ("node",), values)
+                family = _gauge if field == "state" else _counter
+                yield family(name, text, ("node",), values)
 
-    def _figures(self) -> Mapping[str, NodeMetric]:
-        """Those of the job, if it has any. What is being counted may change meanwhile: then it is counted anew."""
-        for _ in range(_ATTEMPTS if hasattr(self._job, "node_metrics") else 0):
+    def _node_metrics(self) -> Mapping[str, NodeMetric]:
+        """Returns the node metrics of the job, if it has any. If they change meanwhile, they are read again."""
+        for _ in range(_MAX_ATTEMPTS if hasattr(self._job, "node_metrics") else 0):
             try:
-                figures: Mapping[str, NodeMetric] = self._job.node_metrics()
-            except RuntimeError:  # a container has changed its size
+                metrics: Mapping[str, NodeMetric] = self._job.node_metrics()
+            except RuntimeError:  # a collection has changed its size
                 continue
-            return figures
+            return metrics
         return {}
 
 
-def _counted(name: str, text: str, labels: tuple[str, ...], counts: Mapping[Any, float]) -> Metric:
+def _counter(name: str, text: str, labels: tuple[str, ...], counts: Mapping[Any, float]) -> Metric:
     family = CounterMetricFamily(name, text, labels=labels)
     for key, count in list(counts.items()):
         family.add_metric(key, count)
     return family
 
 
-def _gauged(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> Metric:
+def _gauge(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> Metric:
     family = GaugeMetricFamily(name, text, labels=labels)
     for key, value in values.items():
         family.add_metric(key, value)

@@ -1,4 +1,4 @@
-"""What a run shows on standard error: progress while it reads long finite input, and a summary at its end."""
+"""The progress of a run that reads long bounded input, and the summary at its end, on standard error."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ from dataclasses import dataclass, field
 from squall.streams import DeadLetterFile, Sources
 from squall.wording import counted
 
-_PATIENCE = 1.0  # seconds before progress is shown at all
-_INTERVAL = 0.25  # seconds between two looks at the counters
+_START_DELAY_S = 1.0
+"""The seconds before progress is shown."""
+_REFRESH_INTERVAL_S = 0.25
 
 
 @dataclass
 class Tally:
-    """How many outputs there were so far, how many facts were left out of a table, since when (seconds, monotonic)."""
+    """The counts of a run.
+
+    Attributes:
+        outputs: The number of outputs so far.
+        left_out: The number of facts that a table leaves out.
+        began: When the run began, in seconds of the monotonic clock.
+    """
 
     outputs: int = 0
     left_out: int = 0
@@ -25,17 +32,21 @@ class Tally:
 
     @property
     def seconds(self) -> float:
+        """The duration of the run so far."""
         return time.monotonic() - self.began
 
 
 def statements(sources: Sources) -> int:
-    """The statements read of all sources so far."""
+    """Returns the number of statements that have been read of all sources."""
     return sum(source.reading.statements for source in sources.sources)
 
 
 @contextmanager
 def shown(sources: Sources, tally: Tally) -> Iterator[None]:
-    """Shows a bar of the bytes read, with rates and counts, from the first second on. The size must be known."""
+    """Shows a progress bar of the bytes read, with rates and counts, within a context.
+
+    It appears after a second. The size of the sources must be known.
+    """
     finished = threading.Event()
     watcher = threading.Thread(target=_watch, args=(sources, tally, finished), name="progress", daemon=True)
     watcher.start()
@@ -47,7 +58,7 @@ def shown(sources: Sources, tally: Tally) -> Iterator[None]:
 
 
 def _watch(sources: Sources, tally: Tally, finished: threading.Event) -> None:
-    if finished.wait(_PATIENCE):
+    if finished.wait(_START_DELAY_S):
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -60,19 +71,20 @@ def _watch(sources: Sources, tally: Tally, finished: threading.Event) -> None:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("reading", total=sources.size, counts="")
-        while not finished.wait(_INTERVAL):
-            read = statements(sources)
-            counts = f"{counted(read, 'statement')}, {read / tally.seconds:,.0f}/s, {counted(tally.outputs, 'output')}"
+        while not finished.wait(_REFRESH_INTERVAL_S):
+            count = statements(sources)
+            outputs = counted(tally.outputs, "output")
+            counts = f"{counted(count, 'statement')}, {count / tally.seconds:,.0f}/s, {outputs}"
             progress.update(task, completed=sum(source.reading.bytes for source in sources.sources), counts=counts)
 
 
 def summary(sources: Sources, tally: Tally) -> str:
     """Returns what was read and output, and how fast; by source if there are several."""
-    read = statements(sources)
+    count = statements(sources)
     seconds = tally.seconds
-    rate = read / max(seconds, 1e-9)
+    rate = count / max(seconds, 1e-9)
     outputs = counted(tally.outputs, "output")
-    lines = [f"{counted(read, 'statement')} read, {outputs}, {seconds:.2f} s, {rate:,.0f} statements/s"]
+    lines = [f"{counted(count, 'statement')} read, {outputs}, {seconds:.2f} s, {rate:,.0f} statements/s"]
     if tally.left_out:
         left_out = counted(tally.left_out, "fact")
         lines.append(f"  {left_out} left out: the table has solutions; --format ndjson holds both")
@@ -86,5 +98,5 @@ def losses(ledger: DeadLetterFile) -> list[str]:
     lines = [f"  {count:,} {cause} in {source}" for (cause, source), count in sorted(ledger.counts.items())]
     if ledger.counts:
         destination = f"kept in {ledger.path}" if ledger.path else "dropped; --dead-letters FILE keeps them"
-        lines.append(f"  what was lost is {destination}")
+        lines.append(f"  dead letters are {destination}")
     return lines

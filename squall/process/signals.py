@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: what they mean to a run that would go on for ever, and to one that goes on another time."""
+"""Ctrl-C and SIGTERM: they drain live runs and runs with a checkpoint, and interrupt others."""
 
 from __future__ import annotations
 
@@ -13,37 +13,36 @@ from typing import Any
 from squall.streams import Sources
 
 _SIGNALS = signal.SIGINT, signal.SIGTERM
-_NUDGE = signal.SIGURG
-"""What wakes the main thread up. Nobody sends it of his own accord to a process that has not asked for it."""
-_PAUSES = 0.02, 0.2, 1.0
-"""Seconds between a signal and the nudges behind it: the main thread may be about to wait when the first one comes."""
+_WAKE_UP = signal.SIGURG
+"""The signal that wakes the main thread up. Nobody else sends it to a process without out-of-band data."""
+_WAKE_UP_DELAYS_S = 0.02, 0.2, 1.0
+"""The seconds after a signal at which to wake up. At the first time, the main thread may be about to wait."""
 
 
 @contextmanager
 def stop_on_signal(sources: Sources) -> Iterator[None]:
-    """Lets the first signal within end live sources, so that the run drains, and comes to its end as if they had ended;
-    and all sources of a run with a checkpoint.
+    """Handles signals within a context: the first one stops the sources, so that the run drains.
 
-    The second one interrupts it (KeyboardInterrupt), and so does the first where sources cannot be ended or are not
-    being read here, or where none is live: what is finite comes to its end anyway, and who interrupts it does not mean
-    to wait for that. Signals are heard of in the main thread alone, whatever it waits for; in another one nothing is
-    changed.
+    It stops live sources, and all sources of a run with a checkpoint. The second signal interrupts the run
+    (KeyboardInterrupt). So does the first if the sources are not stoppable (`Sources.is_stoppable`): a bounded run ends
+    by itself, and a user who interrupts it does not want to wait. Only the main thread handles signals, whatever it
+    waits for. In another thread the context has no effect.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    heard = threading.Event()
+    has_stopped = threading.Event()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        if heard.is_set() or not sources.is_stoppable:
+        if has_stopped.is_set() or not sources.is_stoppable:
             raise KeyboardInterrupt
-        heard.set()
-        # In a thread of its own: this one may hold the locks that are needed for it.
-        threading.Thread(target=sources.stop, name="ends live sources", daemon=True).start()
+        has_stopped.set()
+        # In a thread of its own, since this one may hold the locks that it needs.
+        threading.Thread(target=sources.stop, name="stops sources", daemon=True).start()
 
     before: dict[signal.Signals, Any] = {number: signal.signal(number, on_signal) for number in _SIGNALS}
     try:
-        with _woken():
+        with _waking_main_thread():
             yield
     finally:
         for number, handler in before.items():
@@ -51,17 +50,17 @@ def stop_on_signal(sources: Sources) -> Iterator[None]:
 
 
 @contextmanager
-def _woken() -> Iterator[None]:
-    """Wakes the main thread, which is the caller, up behind each signal within, so that it runs the handler.
+def _waking_main_thread() -> Iterator[None]:
+    """Wakes the main thread, which is the caller, up after each signal within a context, so that it runs the handler.
 
-    Python runs handlers there, between two instructions. A signal that another thread is sent does not end what the
-    main thread waits for, nor does one that comes between its last look for signals and the wait.
+    Python runs handlers in the main thread, between two instructions. A signal that another thread receives does not
+    end a wait of the main thread, nor does one that arrives between its last check for signals and the wait.
     """
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     previous = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    before = signal.signal(_NUDGE, lambda *_: None)  # a signal that is ignored ends no wait
-    watcher = threading.Thread(target=_nudge, args=(reader, threading.get_ident()), name="hears signals", daemon=True)
+    before = signal.signal(_WAKE_UP, lambda *_: None)  # an ignored signal ends no wait
+    watcher = threading.Thread(target=_wake_up, args=(reader, threading.get_ident()), name="hears signals", daemon=True)
     watcher.start()
     try:
         yield
@@ -70,11 +69,11 @@ def _woken() -> Iterator[None]:
         writer.close()
         watcher.join()
         reader.close()
-        signal.signal(_NUDGE, before)
+        signal.signal(_WAKE_UP, before)
 
 
-def _nudge(reader: socket.socket, sleeper: int) -> None:
-    """Sends a thread nudges behind each signal of which a socket tells, until that is closed."""
+def _wake_up(reader: socket.socket, sleeper: int) -> None:
+    """Wakes a thread up after each signal whose number a socket receives, until that is closed."""
     pauses: list[float] = []
     while True:
         reader.settimeout(pauses[0] if pauses else None)
@@ -82,9 +81,9 @@ def _nudge(reader: socket.socket, sleeper: int) -> None:
             numbers = reader.recv(64)
         except TimeoutError:
             del pauses[0]
-            signal.pthread_kill(sleeper, _NUDGE)
+            signal.pthread_kill(sleeper, _WAKE_UP)
             continue
         if not numbers:
             return
-        if any(number != _NUDGE for number in numbers):
-            pauses = list(_PAUSES)
+        if any(number != _WAKE_UP for number in numbers):
+            pauses = list(_WAKE_UP_DELAYS_S)

@@ -1,4 +1,4 @@
-"""Sources and sinks by URI, and the ledger of what could not be used."""
+"""Sources and sinks by URI, and the ledger of dead letters."""
 
 from __future__ import annotations
 
@@ -39,15 +39,20 @@ __all__ = [
 
 
 def open_source(uri: str, ledger: DeadLetterLedger | None = None, lateness: int = 0) -> Source:
-    """The source of a path or URI, or ``-`` for standard input. Nothing is read yet.
+    """Opens the source of a path or URI, or of standard input (``-``). Nothing is read yet.
 
-    A stream's name may come before it, and options after it (see docs/streams.md). What cannot be used goes to
-    `ledger`; without one to that of the run (`squall.contracts.Options`), and where that has none it is an error.
-    `lateness` (integer ms): how far its events may be out of order, unless the address says that itself. Its window is
-    not seen to here: see `windows`.
+    The window that an address may have is not applied here: see `windows`.
 
-    Raises SourceError if it is not there, UsageError if an option is wrong or the format cannot be told, PluginError if
-    the scheme is unknown.
+    Args:
+        uri: The address. The name of a stream may precede it, and options may follow (see docs/streams.md).
+        ledger: The ledger for dead letters. None: that of the run (`squall.contracts.Options`); without that, a dead
+            letter is an error.
+        lateness: How far events may be out of order, in integer ms, unless the address has that option itself.
+
+    Raises:
+        SourceError: There is no such source.
+        UsageError: An option is wrong, or the format is unknown.
+        PluginError: The scheme is unknown.
     """
     place = address.source(uri)
     ledger = RunLedger() if ledger is None else ledger
@@ -57,13 +62,13 @@ def open_source(uri: str, ledger: DeadLetterLedger | None = None, lateness: int 
     source = _opened(place.without("time") if property else place, ledger)
     if property:
         if source.removals:
-            raise UsageError(f"`{uri}` says the times of its transactions itself", hint="leave `time` out")
+            raise UsageError(f"`{uri}` has the times of its transactions itself", hint="leave `time` out")
         source = _timed(source, ledger, property)
     return ReorderingSource(source, ledger, lateness) if lateness else source
 
 
 def _timed(source: Source, ledger: DeadLetterLedger, property: Term) -> Source:
-    """A source whose times a property says: those of messages, or of subjects."""
+    """Returns a source that takes the times of messages, or of subjects, from a property."""
     if not (isinstance(source, SuppliesEventTime) and source.messages):
         return TimedByProperty(source, ledger, property)
     source.settings = replace(source.settings, property=property)
@@ -72,9 +77,10 @@ def _timed(source: Source, ledger: DeadLetterLedger, property: Term) -> Source:
 
 
 def windows(uris: Iterable[str]) -> dict[str, Window]:
-    """The windows that the addresses of sources give, by stream. Nothing is opened.
+    """Returns the windows in the addresses of sources, by stream. Nothing is opened.
 
-    Raises UsageError if one is no window, or if a stream is given two.
+    Raises:
+        UsageError: A window is malformed, or a stream has two.
     """
     windows_by_stream: dict[str, Window] = {}
     for uri in uris:
@@ -88,9 +94,16 @@ def windows(uris: Iterable[str]) -> dict[str, Window]:
 
 
 def open_static(uri: str, ledger: DeadLetterLedger | None = None) -> Iterator[Event]:
-    """The events of a source that holds always. What cannot be used goes to `ledger`; without one it is an error.
+    """Opens static data, and returns its events, which always hold.
 
-    Raises as `open_source` does; UsageError if it is timed or followed.
+    Args:
+        uri: The address.
+        ledger: The ledger for dead letters. None: a dead letter is an error.
+
+    Raises:
+        SourceError: There is no such source.
+        UsageError: The source is timed or followed, an option is wrong, or the format is unknown.
+        PluginError: The scheme is unknown.
     """
     place = address.source(uri)
     if any(place.get(option) for option in (*COMMON_OPTIONS, "time")):
@@ -106,14 +119,14 @@ def _not_static(uri: str) -> UsageError:
 
 
 def _opened(place: Address, ledger: DeadLetterLedger, *time: int) -> Source:
-    make = plugins.load(plugins.SOURCES, place.scheme)
+    factory = plugins.load(plugins.SOURCES, place.scheme)
     with plugins.dependencies(plugins.SOURCES, place.scheme):
-        opened: Source = make(place, ledger, *time)
+        opened: Source = factory(place, ledger, *time)
     return opened
 
 
 def _property(place: Address) -> Term | None:
-    """The property that the option ``time`` names, by its IRI with or without angle brackets."""
+    """Returns the property that the option ``time`` names, by its IRI with or without angle brackets, or None."""
     name = place.get("time")
     if ":" not in name:
         return None
@@ -124,12 +137,14 @@ def _property(place: Address) -> Term | None:
 
 
 def open_sink(uri: str) -> Sink:
-    """The sink of a path or URI, or ``-`` for standard output. Nothing is written or changed yet (see `Sink.start`).
+    """Returns the sink of a path or URI, or of standard output (``-``). Nothing is written yet (see `Sink.start`).
 
-    Raises UsageError if it cannot be written or its format cannot be told, PluginError if its scheme is unknown.
+    Raises:
+        UsageError: The sink cannot be written, or its format is unknown.
+        PluginError: The scheme is unknown.
     """
     place = address.parse(uri, standard="stdout")
-    make = plugins.load(plugins.SINKS, place.scheme)
+    factory = plugins.load(plugins.SINKS, place.scheme)
     with plugins.dependencies(plugins.SINKS, place.scheme):
-        opened: Sink = make(place)
+        opened: Sink = factory(place)
     return opened

@@ -21,7 +21,7 @@ _ENDPOINT = re.compile(
 
 
 class Endpoint(NamedTuple):
-    """Where a server is, and what of it is meant. user, password: None if there is none."""
+    """The host, port and path of a server, and a user and password, or None."""
 
     host: str
     port: int
@@ -32,11 +32,16 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Address:
-    """Where a source or sink is, and how to read or write it.
+    """The address of a source or sink, with options.
 
-    ``sensors.nt?stream=urn:s`` is a path as it stands; in ``file:///data/a%20b.nt`` the path is percent-decoded;
-    ``-`` is standard input or output. Any other scheme is handed on as it was given. `text` is for messages: it has no
-    password in it.
+    ``sensors.nt?stream=urn:s`` is a path, literally. In ``file:///data/a%20b.nt`` the path is percent-decoded. ``-`` is
+    standard input or output. Of any other scheme, the rest of the text is kept literally.
+
+    Attributes:
+        text: The address without passwords, for messages.
+        scheme: The scheme, in lower case.
+        path: The path, or what else follows the scheme.
+        options: The options, in order, as pairs of name and value.
     """
 
     text: str
@@ -48,7 +53,7 @@ class Address:
         return self.path
 
     def only(self, *names: str) -> None:
-        """Raises UsageError if there is an option that is not known, or one that is given twice."""
+        """Checks the options. Raises UsageError if one is unknown, or given twice."""
         used: set[str] = set()
         for name, _ in self.options:
             if name not in names:
@@ -59,14 +64,15 @@ class Address:
             used.add(name)
 
     def without(self, *names: str) -> Address:
-        """The address without some of its options."""
+        """Returns the address without some of its options."""
         return replace(self, options=tuple(option for option in self.options if option[0] not in names))
 
     def get(self, name: str, default: str = "") -> str:
+        """Returns the value of an option, or a default."""
         return dict(self.options).get(name, default)
 
     def integer(self, name: str, default: int, least: int | None = None) -> int:
-        """The option as a whole number; raises UsageError if it is none, or smaller than the least."""
+        """Returns an option as an integer. Raises UsageError if it is none, or less than the least."""
         value = self.get(name, str(default))
         try:
             number = int(value)
@@ -77,8 +83,14 @@ class Address:
         return number
 
     def endpoint(self, port: int = 0) -> Endpoint:
-        """The server that ``//user:password@host:port/path`` names, its parts percent-decoded; ``port`` unless it says
-        one (0: it has to). Raises UsageError if it names none."""
+        """Returns the server of ``//user:password@host:port/path``, with percent-decoded parts.
+
+        Args:
+            port: The default port; 0: the address must have one.
+
+        Raises:
+            UsageError: The address names no server.
+        """
         match = _ENDPOINT.fullmatch(self.path)
         if match is None or not (match["port"] or port) or int(match["port"] or port) > 65535:
             form = "HOST" if port else "HOST:PORT"
@@ -88,7 +100,7 @@ class Address:
         return Endpoint(host, int(match["port"] or port), unquote(match["path"] or ""), user, password)
 
     def flag(self, name: str, default: str = "no") -> bool:
-        """The option as yes or no; raises UsageError if it is neither."""
+        """Returns an option as a boolean. Raises UsageError if it is neither ``yes`` nor ``no``."""
         value = self.get(name, default)
         if value not in ("yes", "no"):
             raise UsageError(f"`{name}={value}` in `{self.text}` is neither yes nor no")
@@ -96,11 +108,11 @@ class Address:
 
 
 def source(text: str) -> Address:
-    """The address of a source: as `parse`, but a stream's name and ``=`` may come before it (``obs=readings.nt``).
+    """Parses the address of a source. The name of a stream and ``=`` may precede it (``obs=readings.nt``).
 
-    A name begins with a letter and goes on to the first ``=`` in front of any question mark. It is plain (letters,
+    A name begins with a letter and ends before the first ``=``, which precedes any question mark. It is plain (letters,
     digits, ``-``, ``_``, ``.``) or an IRI (also ``:``, ``/``, ``#``; not of the scheme ``file``). So
-    ``data/day=1/x.nt`` and ``./day=1`` are paths, while ``day=1`` is the stream ``day`` read from ``1``.
+    ``data/day=1/x.nt`` and ``./day=1`` are paths, while ``day=1`` is the stream ``day`` from the file ``1``.
     """
     place, mark, query = text.partition("?")
     match = _NAMED.fullmatch(place)
@@ -111,7 +123,7 @@ def source(text: str) -> Address:
 
 
 def parse(text: str, standard: str) -> Address:
-    """The address of a text. `standard` is the scheme that ``-`` stands for."""
+    """Parses an address. ``-`` has the scheme `standard`."""
     place, _, query = text.partition("?")
     options = tuple(parse_qsl(query, keep_blank_values=True))
     if place == "-":
@@ -127,5 +139,5 @@ def parse(text: str, standard: str) -> Address:
 
 
 def _shown(text: str) -> str:
-    """An address without the passwords and headers that it may hold."""
+    """Returns an address without its passwords and secret headers."""
     return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1***", text))

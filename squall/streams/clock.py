@@ -1,4 +1,4 @@
-"""Clocks: where the times of events come from, and what waits for time to go on."""
+"""Clocks of runs: event time, wall-clock (processing) time, and a virtual clock for tests."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What a run goes by. All times are integer ms.
-
-    stamps: whether an event gets the time at which it arrives (processing time) and not the one that it says (event
-    time).
-    """
+    """The clock of a run. All times are integer ms."""
 
     @property
-    def stamps(self) -> bool: ...
+    def stamps(self) -> bool:
+        """Whether an event gets the time of its arrival (processing time) instead of its own (event time)."""
+        ...
 
     def now(self) -> int:
-        """The time; it never goes back. Where the clock does not stamp, differences alone mean something."""
+        """Returns the time, which never goes back. If the clock does not stamp, only differences have a meaning."""
         ...
 
     def wait(self, condition: threading.Condition, until: int | None) -> None:
-        """Waits until the condition, which the caller holds, is notified, or the time is `until` (None: for as long as
-        it takes). May return earlier."""
+        """Waits until the condition, which the caller holds, is notified, or until a time. It may return earlier.
+
+        Args:
+            condition: The condition.
+            until: The time, or None for no limit.
+        """
         ...
 
 
 class _RealClock:
-    """Time that passes by itself."""
+    """A clock that runs by itself."""
 
     stamps = False
 
@@ -36,16 +38,16 @@ class _RealClock:
         return time.monotonic_ns() // 1_000_000
 
     def wait(self, condition: threading.Condition, until: int | None) -> None:
-        # A millisecond is not over before it has passed as a whole: without the 1, the last of it would be a busy loop.
+        # A millisecond ends when it has passed completely: without the 1, the end of it would be a busy loop.
         condition.wait(None if until is None else max(0, until - self.now() + 1) / 1000)
 
 
 class EventClock(_RealClock):
-    """Time is what events say. The time that passes by itself tells only for how long a source has been silent."""
+    """The clock of runs over event time. It only measures for how long a source has had no events."""
 
 
 class WallClock(_RealClock):
-    """Events get the time at which they arrive: ms since the epoch by the system's clock, but never going back."""
+    """The clock of runs over arrival time: ms since the epoch by the system's clock, but never going back."""
 
     stamps = True
 
@@ -58,10 +60,10 @@ class WallClock(_RealClock):
 
 
 def beginning(batches: object) -> int:
-    """The time (integer ms) at which what always holds begins, as far as functions of time ask for it.
+    """Returns the time (integer ms) of static data for functions of time.
 
-    Where the clock of `Sources` stamps events, it is the clock's; where there are no events, the system's. Else the
-    time is what events say, and before them it is the epoch, so that runs over them are all alike.
+    If the clock of `Sources` stamps events, it is the clock's. If there are no events, it is the system's. Otherwise
+    time is event time, which begins at the epoch, so that all runs over the same events are alike.
     """
     clock: Clock | None = getattr(batches, "clock", None)
     if clock is not None and clock.stamps:
@@ -72,7 +74,7 @@ def beginning(batches: object) -> int:
 
 
 class VirtualClock:
-    """A clock that is moved by hand, for tests. Time stands still unless `advance` is called."""
+    """A clock for tests, which only advances when `advance` is called."""
 
     def __init__(self, now: int = 0, stamps: bool = False) -> None:
         self.stamps = stamps
@@ -84,7 +86,7 @@ class VirtualClock:
         return self._now
 
     def advance(self, milliseconds: int) -> None:
-        """Lets time go on; whoever waits for it looks again."""
+        """Advances the time, and wakes up all who wait for it."""
         self._now += milliseconds
         with self._used:
             waiting = tuple(self._waiting)
@@ -102,6 +104,6 @@ class VirtualClock:
             self._waiting.remove(condition)
 
     def awaited(self, timeout: float = 10) -> bool:
-        """Waits until somebody waits for this clock (at most `timeout` seconds); whether somebody does."""
+        """Waits until somebody waits for this clock, at most `timeout` seconds. Returns whether somebody does."""
         with self._used:
             return self._used.wait_for(lambda: bool(self._waiting), timeout)

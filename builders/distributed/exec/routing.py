@@ -47,7 +47,7 @@ from squall.rdf.row_tags import RANK_SEPARATOR
 WAKE_PORT = -1
 """The port of a record without a row: a node has to run though nothing has arrived for it."""
 BROADCAST_BUCKET = -1
-"""The bucket of a record that goes to all tasks, until it is copied for each of them."""
+"""The bucket of a record that is broadcast, until it is copied for each task."""
 BUCKET_COUNT = 64
 """The number of buckets that keys are hashed into, and so the finest partitioning of state. It is part of the
 checkpoint format."""

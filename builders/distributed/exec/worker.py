@@ -145,8 +145,8 @@ def with_watermark(step: WorkerStep, places: Sequence[tuple[int, int]]) -> Worke
 
     Args:
         step: the step.
-        places: the stages and buckets that are told up to when instants are complete: to the latest time that any task
-            reports.
+        places: the stages and buckets that receive the watermark, up to which instants are complete: the latest time
+            that any task reports.
     """
 
     def timely_batches(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -469,7 +469,7 @@ class _Partition(Dataflow):
         if not self.moves or address in self.router.replicated_inputs or address[0] not in self.operators:
             super().put(address, deltas)
             return
-        if address not in self.router.key_functions:  # it goes to all tasks, this one included
+        if address not in self.router.key_functions:  # it is broadcast to all tasks, this one included
             self.outbox.setdefault(address, []).extend(deltas)
             return
         local_deltas: list[Delta] = []

@@ -115,7 +115,13 @@ def comparison(accepts: Callable[[Any, Any], bool], yes: Any, no: Any, error: An
 
 
 def equality(yes: Any, no: Any, error: Any) -> Callable[[Maybe, Maybe], Any]:
-    """A function that compares two terms: with what is the same value, what is another one, and what cannot be told."""
+    """Returns a function that compares two terms.
+
+    Args:
+        yes: Its result for equal values.
+        no: Its result for different values.
+        error: Its result if that cannot be decided.
+    """
 
     def compare(left: Maybe, right: Maybe) -> Any:
         if left is None or right is None:
@@ -123,15 +129,18 @@ def equality(yes: Any, no: Any, error: Any) -> Callable[[Maybe, Maybe], Any]:
         left_operand, right_operand = operand(left), operand(right)
         if left_operand[0] == right_operand[0] and left_operand[0] in _SAME_IF_EQUAL:
             return yes if left_operand[1] == right_operand[1] else no
-        same = _equal(left_operand, right_operand)
-        return error if same is None else yes if same else no
+        is_equal = _equal(left_operand, right_operand)
+        return error if is_equal is None else yes if is_equal else no
 
     return compare
 
 
 def _equal(first: Operand, second: Operand) -> bool | None:
-    """Whether two values are the same. Value spaces that are known have nothing in common; of a literal whose value is
-    not known it can be said only that it is itself, and no IRI, blank node or text in a language."""
+    """Returns whether two values are equal, or None if that cannot be decided.
+
+    Known value spaces are disjoint. A literal of an unknown value space is equal to itself, and different from all
+    IRIs, blank nodes and texts with a language.
+    """
     if first == second:
         return True
     if _UNKNOWN in (first.kind, second.kind):
@@ -146,4 +155,4 @@ def _equal(first: Operand, second: Operand) -> bool | None:
 
 
 equal = equality(True, False, None)
-"""Whether two terms are equal (the operator ``=``); None is an error."""
+"""Returns whether two terms are equal (the operator ``=``); None is an error."""

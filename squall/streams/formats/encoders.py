@@ -1,4 +1,4 @@
-"""Encoders: what turns the outputs of a run into the bytes of a format, and keeps what it has to know for that."""
+"""Encoders, which turn the outputs of a run into the bytes of a format."""
 
 from __future__ import annotations
 
@@ -12,29 +12,36 @@ from squall.streams.formats.evaluations import Answer, Evaluation, Gathering, an
 
 
 class Encoder(Protocol):
-    """One for each sink. Raises SinkError where the format cannot hold an output."""
+    """An encoder of one sink. Its methods raise SinkError if the format cannot express an output."""
 
     def begin(self, begun: bool, terminal: bool) -> None:
-        """Begins anew. begun: there is something in the file already; terminal: somebody looks at it."""
+        """Begins anew.
+
+        Args:
+            begun: Whether the file has content already.
+            terminal: Whether it is a terminal.
+        """
         ...
 
-    def write(self, output: Output) -> bytes: ...
+    def write(self, output: Output) -> bytes:
+        """Returns the bytes that an output completes."""
+        ...
 
     def end(self) -> bytes:
-        """What completes the bytes so far. Others may follow."""
+        """Returns the bytes that complete the output so far. More may follow."""
         ...
 
     def snapshot(self) -> Any:
-        """What it keeps, as what JSON can hold."""
+        """Returns the state of the encoder, as a JSON value."""
         ...
 
     def restore(self, state: Any) -> None:
-        """Goes on with that, having begun anew."""
+        """Restores the state of a snapshot, after `begin`."""
         ...
 
 
 class Lines:
-    """A line for each output, whatever was before it; `line` makes it."""
+    """An encoder without state, which writes a line for each output."""
 
     def __init__(self, line: Callable[[Output], bytes]) -> None:
         self.write = line
@@ -56,17 +63,17 @@ _FACT = ("subject", "predicate", "object")
 
 
 class Rows:
-    """A table of all outputs, with the head before the first one; the others have to have the same columns."""
+    """An encoder of a table with a header. All outputs must have the same columns."""
 
     def __init__(self, uri: str, row: Callable[[Iterable[str]], bytes]) -> None:
         self._uri = uri
         self._row = row
-        self._headed = False
+        self._has_header = False
         self._columns: tuple[str, ...] | None = None
-        """Those of the head, where they are known."""
+        """The columns of the header, if they are known."""
 
     def begin(self, begun: bool, terminal: bool) -> None:
-        self._headed = begun
+        self._has_header = begun
         self._columns = self._columns if begun else None
 
     def write(self, output: Output) -> bytes:
@@ -74,13 +81,13 @@ class Rows:
         if isinstance(answer, Evaluated):
             return b""
         columns, values = _row_cells(answer)
-        if self._headed and self._columns not in (None, columns):
+        if self._has_header and self._columns not in (None, columns):
             raise SinkError(
                 f"`{self._uri}` cannot hold outputs with other columns than {', '.join(self._columns or ())}",
                 hint="the format `ndjson` can",
             )
-        head = b"" if self._headed else self._row(("time", "rule", *columns))
-        self._headed, self._columns = True, columns
+        head = b"" if self._has_header else self._row(("time", "rule", *columns))
+        self._has_header, self._columns = True, columns
         time = "" if output.time == ALWAYS else str(output.time)
         return head + self._row((time, output.rule, *values))
 
@@ -92,12 +99,14 @@ class Rows:
 
     def restore(self, state: Any) -> None:
         self._columns = None if state is None else tuple(state)
-        self._headed = state is not None
+        self._has_header = state is not None
 
 
 def _row_cells(answer: Answer) -> tuple[tuple[str, ...], Iterable[str]]:
-    """The columns of an answer, and its cells: terms in N-Triples, so that nothing is lost. An atom's relation is the
-    predicate, its arguments are the object."""
+    """Returns the columns of an answer, and its cells, which are lossless terms in N-Triples.
+
+    The relation of an atom is the predicate, its arguments are the object.
+    """
     if isinstance(answer, Triple):
         return _FACT, answer
     if isinstance(answer, Quad):
@@ -109,7 +118,7 @@ def _row_cells(answer: Answer) -> tuple[tuple[str, ...], Iterable[str]]:
 
 
 class EvaluationLines:
-    """A line for each evaluation; `line` makes it."""
+    """An encoder that writes a line for each evaluation."""
 
     def __init__(self, line: Callable[[Evaluation], bytes]) -> None:
         self._line = line
@@ -132,48 +141,55 @@ class EvaluationLines:
 
 
 class OneDocument(EvaluationLines):
-    """A document, which holds one evaluation: a second one is refused as soon as it begins."""
+    """An encoder of a document with one evaluation. The first output of a second one is an error."""
 
     def __init__(self, uri: str, format: str, document: Callable[[Evaluation], bytes]) -> None:
         super().__init__(document)
         self._uri = uri
         self._format = format
-        self._held: tuple[int, str] | None = None
+        self._evaluation_key: tuple[int, str] | None = None
         self._full = False
 
     def begin(self, begun: bool, terminal: bool) -> None:
         super().begin(begun, terminal)
-        self._held, self._full = None, begun
+        self._evaluation_key, self._full = None, begun
 
     def write(self, output: Output) -> bytes:
-        if self._full or self._held not in (None, (output.time, output.rule)):
+        if self._full or self._evaluation_key not in (None, (output.time, output.rule)):
             raise SinkError(
                 f"`{self._uri}` holds one evaluation, as a document of the format `{self._format}` does",
                 hint=f"a document for each: `--sink 'results-{{time}}-{{query}}.{self._format}'`; "
                 "a line for each: the format `ndjson-evaluations`",
             )
-        self._held = output.time, output.rule
-        return self._kept(super().write(output))
+        self._evaluation_key = output.time, output.rule
+        return self._note_document(super().write(output))
 
     def end(self) -> bytes:
-        return self._kept(super().end())
+        return self._note_document(super().end())
 
     def snapshot(self) -> Any:
-        return {"held": self._held, "full": self._full, "outputs": super().snapshot()}
+        return {"held": self._evaluation_key, "full": self._full, "outputs": super().snapshot()}
 
     def restore(self, state: Any) -> None:
         super().restore(state["outputs"])
-        self._held = state["held"] and tuple(state["held"])
+        self._evaluation_key = state["held"] and tuple(state["held"])
         self._full = state["full"]
 
-    def _kept(self, document: bytes) -> bytes:
+    def _note_document(self, document: bytes) -> bytes:
         self._full = self._full or bool(document)
         return document
 
 
 def comment_line(output: Output, time: str = "") -> bytes:
-    """The line, after its time, of what is no triple: an atom has no RDF serialisation, and so is a comment. Raises
-    SinkError for what a query answers, and for a quad."""
+    """Returns the line of an output that is no triple. An atom has no RDF serialisation, so it is a comment.
+
+    Args:
+        output: The output.
+        time: Its time as text, with the space after it, or ``""``.
+
+    Raises:
+        SinkError: The output is the answer of a query, or a quad.
+    """
     answer = answered(output)
     if isinstance(answer, Evaluated):
         return b""

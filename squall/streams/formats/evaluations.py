@@ -1,4 +1,4 @@
-"""Evaluations: the outputs of one query, or of one rule, at one instant, put together from outputs that come singly."""
+"""Evaluations: the outputs of one query or rule at one instant, gathered from single outputs."""
 
 from __future__ import annotations
 
@@ -19,17 +19,21 @@ Answered = Answer | Evaluated
 
 
 def answered(output: Output) -> Answered:
-    """What an output hands on, of all kinds that there are."""
+    """Returns the fact, answer or mark that an output carries."""
     return output.fact
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The answer of a query or rule at one time (integer ms, or `squall.rdf.ALWAYS`).
+    """The answer of a query or rule at one time.
 
-    names: the variables, whether or not they are bound. bindings: the values of those that are, for each solution; a
-    triple is a solution for ``subject``, ``predicate`` and ``object``, an atom one for ``relation``, ``argument1`` ...
-    boolean: the answer of an ASK query, None for others.
+    Attributes:
+        time: Integer ms, or `squall.rdf.ALWAYS`.
+        query: The name of the query or rule.
+        names: The variables, bound or not.
+        bindings: The values of the bound variables, for each solution. A triple is a solution with ``subject``,
+            ``predicate`` and ``object``; an atom one with ``relation``, ``argument1`` ...
+        boolean: The answer of an ASK query, None for others.
     """
 
     time: int
@@ -40,45 +44,54 @@ class Evaluation:
 
 
 class Gathering:
-    """Takes outputs in the order of time, and gives evaluations as soon as they are known to be complete: when time
-    goes on, or an `Evaluated` says so."""
+    """Gathers outputs, in the order of time, to evaluations.
+
+    An evaluation is complete when there is an output of a later time, or an `Evaluated` of the query.
+    """
 
     def __init__(self) -> None:
         self._time = ALWAYS
         self._answers: dict[str, list[Answer]] = {}
 
     def add(self, output: Output) -> list[Evaluation]:
-        """The evaluations that the output shows to be complete."""
+        """Adds an output, and returns the evaluations that are complete then."""
         evaluations = self.end() if output.time != self._time else []
         self._time = output.time
         answer = answered(output)
         if isinstance(answer, Evaluated):
-            before = self._answers.pop(output.rule, ())
-            evaluations.append(evaluation(output.time, output.rule, before, answer.names))
+            answers = self._answers.pop(output.rule, ())
+            evaluations.append(evaluation(output.time, output.rule, answers, answer.names))
         else:
             self._answers.setdefault(output.rule, []).append(answer)
         return evaluations
 
     def snapshot(self) -> list[Any]:
-        """The outputs of evaluations that are not known to be complete, as what JSON can hold."""
+        """Returns the outputs of incomplete evaluations, as a JSON value."""
         return [
             as_json(Output(answer, self._time, query)) for query, answers in self._answers.items() for answer in answers
         ]
 
     def restore(self, state: Sequence[Any]) -> None:
-        """Goes on with these."""
+        """Restores the outputs of a snapshot."""
         for output in map(output_of, state):
             self.add(output)
 
     def end(self) -> list[Evaluation]:
-        """What there is of evaluations that are not known to be complete."""
+        """Removes and returns the evaluations that are not known to be complete."""
         evaluations = [evaluation(self._time, query, answers) for query, answers in self._answers.items()]
         self._answers = {}
         return evaluations
 
 
 def evaluation(time: int, query: str, answers: Iterable[Answer], names: Iterable[str] = ()) -> Evaluation:
-    """The evaluation that has these answers. names: the first of its variables; those of the answers follow."""
+    """Returns the evaluation with some answers.
+
+    Args:
+        time: Integer ms, or `squall.rdf.ALWAYS`.
+        query: The name of the query or rule.
+        answers: The answers.
+        names: Its first variables. Others of the answers follow.
+    """
     variables = dict.fromkeys(names)
     bindings: list[dict[str, Term]] = []
     boolean: bool | None = None
@@ -93,7 +106,7 @@ def evaluation(time: int, query: str, answers: Iterable[Answer], names: Iterable
 
 
 def cells(answer: Answer) -> tuple[tuple[str, ...], Sequence[Term | None]]:
-    """The names of the columns that an answer has in a table, and its values in them."""
+    """Returns the columns of an answer in a table, and its values."""
     match answer:
         case Solution(names=names, values=values):
             return names, values
@@ -129,18 +142,18 @@ def _not_only_statements(evaluation: Evaluation) -> SinkError:
 
 
 def time_text(time: int) -> str:
-    """A time as timed N-Triples has it: integer ms, or ``-infinity``."""
+    """Formats a time as in timed N-Triples: integer ms, or ``-infinity``."""
     return "-infinity" if time == ALWAYS else str(time)
 
 
 def evaluation_iri(time: int, query: str) -> Term:
-    """The IRI by which graphs and documents name an evaluation: it holds the query's name and the time."""
+    """Returns the IRI of an evaluation in graphs and documents, which has the query's name and the time."""
     return iri(f"urn:x-squall:evaluation:{quote(query, safe='')}:{time_text(time)}")
 
 
 @lru_cache(maxsize=4096)
 def stream_iri(query: str) -> Term:
-    """The IRI of the stream of all that a query or rule makes: its name, if that is an absolute IRI."""
+    """Returns the IRI of the stream of the outputs of a query or rule: its name, if that is an absolute IRI."""
     try:
         return term(iri(query))
     except ValueError:

@@ -1,5 +1,4 @@
-"""Documents in Turtle, TriG, RDF/XML, JSON-LD and Jelly as statements: whole ones, and those that come while they are
-read."""
+"""Parses documents in Turtle, TriG, RDF/XML, JSON-LD and Jelly, either complete ones or incrementally."""
 
 from __future__ import annotations
 
@@ -24,54 +23,69 @@ from squall.streams.formats import (
     relabel,
 )
 
-BLOCK = 10_000
-"""Statements that a document is handed on in at a time."""
+STATEMENTS_PER_BLOCK = 10_000
+"""The number of statements of a complete document that are output at a time."""
 
-_CHUNK = 1 << 17  # bytes that are read at a time of what comes while it is read
+_CHUNK = 1 << 17
+"""The number of bytes that the incremental parser reads at a time."""
 
 
 class Block(NamedTuple):
-    """What is handed on of a document at a time. lost: the reason and the text of statements that cannot be used."""
+    """A block of statements of a document.
+
+    Attributes:
+        statements: The statements.
+        unusable: The reason and the text of each statement that cannot be used.
+    """
 
     statements: list[Statement]
-    lost: list[tuple[str, str]]
+    unusable: list[tuple[str, str]]
 
 
 def parse_document(
     input: IO[bytes], format: Format, base: str | None, own: str, longest: int | None = None
 ) -> Iterator[Block]:
-    """The statements of a document in blocks. Raises Malformed at the first error, when all that came before it has
-    been handed on.
+    """Yields the statements of a document, in blocks.
 
-    own: the document's `suffix`. longest: it comes while it is read. Then what is complete is handed on as soon as it
-    is there; where no statement ends in so many bytes the rest is malformed. Its blank nodes keep their labels, which
-    are forgotten. Otherwise they are numbered in the order in which they occur, so that it can be read again.
+    Args:
+        input: The bytes.
+        format: The format.
+        base: The IRI against which relative ones are resolved.
+        own: The document's `suffix`.
+        longest: None: the document is complete. Its blank nodes are numbered in their order, so that it can be read
+            again. Otherwise it is parsed incrementally: statements are output as soon as they are complete, and if none
+            ends within so many bytes, the rest is malformed. Blank nodes keep their labels, so that nothing has to be
+            remembered.
+
+    Raises:
+        Malformed: There is a syntax error. All statements before it have been output.
     """
     if format.binary:
         from squall.streams.formats import jelly
 
         yield from (Block(statements, []) for statements in jelly.statements(input, own))
     elif longest is None:
-        yield from _whole(input, format.syntax, base, own)
+        yield from _complete(input, format.syntax, base, own)
     else:
-        yield from _coming(input, format.syntax, base, own, longest)
+        yield from _incremental(input, format.syntax, base, own, longest)
 
 
 def parse_graphs(input: IO[bytes], format: Format, base: str | None, own: str) -> dict[str, list[Triple]]:
-    """The triples of a document by the name of their graph (a term's text, ``""`` for the default graph).
+    """Returns the triples of a complete document, by the name of their graph (``""`` is the default graph).
 
-    Raises Malformed at the first error: nothing of a document that is broken is handed on.
+    Raises:
+        Malformed: There is an error. Then nothing of the document is returned.
     """
     graphs: dict[str, list[Triple]] = {}
     for block in list(parse_document(input, format, base, own)):
-        for reason, _ in block.lost:
+        for reason, _ in block.unusable:
             raise Malformed(reason, None)
         for graph, triples in in_graphs(block.statements):
             graphs.setdefault(graph, []).extend(triples)
     return graphs
 
 
-def _whole(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str) -> Iterator[Block]:
+def _complete(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str) -> Iterator[Block]:
     labels: dict[str, Term] = {}
     quads: list[pyoxigraph.Quad] = []
 
@@ -84,20 +98,20 @@ def _whole(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str) -> I
             with bounded():
                 for quad in parsed:
                     quads.append(quad)
-                    if len(quads) == BLOCK:
+                    if len(quads) == STATEMENTS_PER_BLOCK:
                         break
         except SyntaxError as error:
             yield _block(quads, rename)
             raise _malformed(error) from error
         yield _block(quads, rename)
-        if len(quads) < BLOCK:
+        if len(quads) < STATEMENTS_PER_BLOCK:
             return
         quads = []
 
 
-def _coming(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str, longest: int) -> Iterator[Block]:
+def _incremental(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str, longest: int) -> Iterator[Block]:
     rename = relabel(own)
-    open_ = 0  # bytes since a statement has ended
+    open_bytes = 0  # since the last end of a statement
     parser = _Parser(syntax, base)
     try:
         data = b"."
@@ -109,53 +123,58 @@ def _coming(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str, lon
                 raise _malformed(error) from error
             if error is not None:
                 raise error
-            open_ = len(data) + (0 if quads else open_)
-            if open_ > longest:
+            open_bytes = len(data) + (0 if quads else open_bytes)
+            if open_bytes > longest:
                 raise Malformed(f"no statement ends in {longest} bytes", None)
     finally:
         parser.close()
 
 
 class _Parser:
-    """A parser to which bytes are given as they come.
+    """An incremental parser, to which bytes are passed as they arrive.
 
-    The library asks for bytes where it needs them, so it has a thread of its own, which works while more are given and
-    only then.
+    The library pulls bytes when it needs them. So it runs in a thread of its own, which only works during `parse`.
     """
 
     def __init__(self, syntax: RdfFormat, base: str | None) -> None:
-        self._given = SimpleQueue[bytes | None]()
+        self._input = SimpleQueue[bytes | None]()
         self._done = SimpleQueue[Exception | None]()
         self._quads: list[pyoxigraph.Quad] = []
-        self._rest: bytes | None = None
-        """What the library has not read of them; None before there are any."""
+        self._remaining: bytes | None = None
+        """The bytes that the library has not read yet; None before the first."""
         self._ended = False
         self._thread = threading.Thread(target=self._run, args=(syntax, base), name="parses", daemon=True)
         self._thread.start()
 
     def parse(self, data: bytes) -> tuple[list[pyoxigraph.Quad], Exception | None]:
-        """What ends in more bytes (``b""``: there are no more), and the error behind it, if there is one; nothing more
-        can be given then."""
-        self._given.put(data)
+        """Parses more bytes.
+
+        Args:
+            data: The bytes; ``b""``: there are no more.
+
+        Returns:
+            The statements that they complete, and an error, if there is one. Nothing can be parsed after an error.
+        """
+        self._input.put(data)
         error = self._done.get()
         quads, self._quads = self._quads, []
         return quads, error
 
     def close(self) -> None:
-        """Nothing more is given."""
-        self._given.put(None)
+        """Closes the parser."""
+        self._input.put(None)
         self._thread.join()
 
     def read(self, size: int) -> bytes:
-        """What the library reads."""
-        if not self._rest and not self._ended:
-            if self._rest is not None:
+        """Returns bytes to the library, and waits for them."""
+        if not self._remaining and not self._ended:
+            if self._remaining is not None:
                 self._done.put(None)
-            self._rest = self._given.get()
-            self._ended = self._rest == b""
-        if self._rest is None:
+            self._remaining = self._input.get()
+            self._ended = self._remaining == b""
+        if self._remaining is None:
             raise _Closed
-        data, self._rest = self._rest[:size], self._rest[size:]
+        data, self._remaining = self._remaining[:size], self._remaining[size:]
         return data
 
     def _run(self, syntax: RdfFormat, base: str | None) -> None:
@@ -166,12 +185,12 @@ class _Parser:
             self._done.put(None)
         except _Closed:
             pass
-        except Exception as error:  # raised again where the reader can be heard
+        except Exception as error:  # the thread of the reader raises it
             self._done.put(error)
 
 
 class _Closed(Exception):
-    """Nobody wants to know what else there is."""
+    """The parser was closed."""
 
 
 def _block(quads: list[pyoxigraph.Quad], rename: Callable[[str], Term]) -> Block:

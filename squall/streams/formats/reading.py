@@ -1,4 +1,4 @@
-"""Reading bytes in a format as events: of a file, a message, or whatever else has bytes."""
+"""Decodes bytes in a format to events: those of a file, a message, or a connection."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ from squall.streams.formats.rdf_messages import messages
 from squall.streams.formats.rdf_patch import Patch
 from squall.streams.formats.timestamps import property_time
 
-_CHUNK = 1 << 17  # bytes that are read at a time: what they are taken apart into should fit the processor's caches
+_CHUNK = 1 << 17
+"""The number of bytes that are read at a time. The objects parsed from them should fit the processor's caches."""
 
 
 @dataclass
 class ReadProgress:
-    """What has been read of a source so far: statements that could be used, and bytes. For progress and the summary."""
+    """The numbers of usable statements and of bytes that have been read of a source, for progress and the summary."""
 
     statements: int = 0
     bytes: int = 0
@@ -39,11 +40,13 @@ class ReadProgress:
 
 @dataclass
 class DocumentPosition:
-    """How far a document has been read: what is needed to go on behind its last batch in another process.
+    """The position in a document from which another process can resume, behind its last batch.
 
-    offset: the bytes, uncompressed, of the lines that have been read. line: the number of the next one. statements: of
-    a document that is not made of lines, how many have been read; of a log of messages, how many of these. ended: all
-    has been.
+    Attributes:
+        offset: The number of bytes, uncompressed, of the lines that have been read.
+        line: The number of the next line, from 1.
+        statements: The number of statements that have been read of a document without lines, or of messages of a log.
+        ended: Whether it has been read completely.
     """
 
     offset: int = 0
@@ -51,19 +54,31 @@ class DocumentPosition:
     statements: int = 0
     ended: bool = False
 
-    def pass_(self, block: bytes, lines: int | None = None) -> None:
-        """Whole lines have been read; the end of the last one is not in the block. lines: how many, if known."""
+    def advance(self, block: bytes, lines: int | None = None) -> None:
+        """Advances behind a block of complete lines.
+
+        Args:
+            block: The lines, without the end of the last one.
+            lines: Their number, if it is known.
+        """
         self.offset += len(block) + 1
         self.line += lines or block.count(b"\n") + 1
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How files are read: a format and compression given by name (or ``""``: by ending), the stream that their facts
-    arrive on, and the time (integer ms) of untimed statements. whole_lines: a line counts only if its end is there,
-    since more may come. longest: of what is not complete (a line, a statement, a transaction) no more than so many
-    bytes are kept: it is malformed then; None: all there is has an end. property: what says the time of a message, if
-    it is that. ahead: whether a long file may be read by a process of its own."""
+    """The settings of a source.
+
+    Attributes:
+        format: The name of the format, with ``.gz`` if it is compressed; ``""``: the file's ending decides.
+        stream: The stream of its facts.
+        time: The time of untimed statements, in integer ms.
+        whole_lines: Whether a last line without an end is ignored, since the file may grow.
+        longest: The most bytes of an incomplete line, statement or transaction before it is malformed; None: no limit,
+            for bounded sources.
+        property: The property that has the time of a message, if there is one.
+        ahead: Whether a process of its own may read a long file.
+    """
 
     format: str
     stream: str
@@ -85,13 +100,22 @@ def decoded(
     base: str | None = None,
     place: DocumentPosition | None = None,
 ) -> Iterator[Sequence[Event]]:
-    """The events of bytes, a batch for each block at hand, empty where that brings none: where reading stands is behind
-    the block then. What is malformed goes to the ledger.
+    """Yields the events of bytes, one batch for each block that is available. A batch may be empty.
 
-    file: it may have an attribute `is_cut`, which says at its end that more would have come. name: of what is read, for
-    the ledger; its blank nodes are its own. choice: what may be left out of timed lines. base: the IRI against which
-    relative ones in a document are resolved. place: where reading goes on, and how far it comes; the file is there
-    already if it `begins_there`, and at its beginning otherwise. Raises what reading the file does.
+    When a batch is output, `reading` and `place` are behind its block. Malformed statements go to the ledger. Errors of
+    reading the file are raised.
+
+    Args:
+        file: The bytes. It may have an attribute `is_cut`, which says at its end that more would have followed.
+        name: The name of the document, for dead letters, and for its blank nodes, which are its own.
+        format: The format.
+        settings: The settings of the source.
+        ledger: The ledger for malformed statements.
+        reading: The counts to update.
+        choice: The predicates of timed lines that are used, or None for all.
+        base: The IRI against which relative ones in a document are resolved.
+        place: The position at which reading begins, which is updated. The file must be there already if the format can
+            begin there (`begins_there`), and otherwise at its beginning.
     """
     decoder = _Decoder(file, name, format, settings, ledger, reading, choice, base, place or DocumentPosition())
     yield from decoder.batches()
@@ -99,13 +123,13 @@ def decoded(
 
 
 def begins_there(format: Format) -> bool:
-    """Whether a document of this format can be read from the middle: what follows does not depend on what is before."""
+    """Returns whether a document of a format can be read from the middle, without what is before."""
     return format.lines and not format.removals
 
 
 @dataclass(frozen=True)
 class _Decoder:
-    """One reading of bytes: see `decoded`."""
+    """The state of `decoded`, whose arguments its attributes are."""
 
     file: IO[bytes]
     name: str
@@ -130,8 +154,8 @@ class _Decoder:
         own = suffix(self.name)
         for block in self._blocks():
             statements, bad = parse_block(block, self.format.syntax, own)
-            self._lose(bad)
-            self.place.pass_(block)
+            self._record(bad)
+            self.place.advance(block)
             yield self._batch(statements)
 
     def _timed_lines(self) -> Iterator[Sequence[Event]]:
@@ -141,17 +165,17 @@ class _Decoder:
             plain = events(block, own, stream, self.choice)
             if plain is not None:
                 batch, count = plain
-                self.place.pass_(block, count)  # a statement is a line
+                self.place.advance(block, count)  # a statement is a line
             else:
                 timed, bad = parse_timed(block, self.format.syntax, own)
-                self._lose(bad)
+                self._record(bad)
                 batch, count = _chosen(timed, stream, self.choice), len(timed)
-                self.place.pass_(block)
+                self.place.advance(block)
             self.reading.statements += count
             yield batch
 
     def _patch(self) -> Iterator[Sequence[Event]]:
-        """What was read before is read once more for what it says of what follows, and for nothing else."""
+        """Decodes an RDF Patch. A part that was read before is read again for its prefixes and transaction only."""
         place = self.place
         start_offset, start_ended = place.offset, place.ended
         place.offset, place.line = 0, 1
@@ -164,7 +188,7 @@ class _Decoder:
         patch = Patch(settings.stream, settings.time, suffix(self.name), lose, settings.longest)
         for block in _divided(self._blocks(), start_offset):
             events, is_new = patch.read(place.line, block), place.offset >= start_offset
-            place.pass_(block)
+            place.advance(block)
             if is_new:
                 yield self._changes(events)
         if not start_ended:
@@ -188,7 +212,7 @@ class _Decoder:
             self._malformed(error, f"{error.reason}; the rest of the document is left out")
 
     def _messages(self) -> Iterator[Sequence[Event]]:
-        """Each message is there as a whole, or is left out."""
+        """Decodes a log of messages. A malformed message is left out completely."""
         if self.place.ended:
             return
         seen_count, number, batch = self.place.statements, 0, list[Event]()
@@ -211,7 +235,7 @@ class _Decoder:
         yield batch
 
     def _message_events(self, message: Message | Malformed) -> list[Event]:
-        """The events of a message, one for each run of statements in one graph. Raises Malformed."""
+        """Returns the events of a message, one for each run of statements in one graph. Raises Malformed."""
         if isinstance(message, Malformed):
             raise message
         settings = self.settings
@@ -235,7 +259,7 @@ class _Decoder:
         return events
 
     def _blocks(self) -> Iterator[bytes]:
-        """Whole lines as soon as they are there, in blocks, without the end of the last one."""
+        """Yields blocks of complete lines as soon as they are available, without the end of the last line."""
         longest = self.settings.longest
         remainder, length = list[bytes](), 0
         chunk = self.file.read(_CHUNK)
@@ -246,33 +270,36 @@ class _Decoder:
                 remainder, length = [], 0
             remainder += [tail] if tail else []
             length += len(tail)
-            behind = b""
+            after = b""
             if longest is not None and length > longest:
-                behind = self._behind_line(b"".join(remainder))
+                after = self._skip_line(b"".join(remainder))
                 remainder, length = [], 0
-            chunk = behind or self.file.read(_CHUNK)
+            chunk = after or self.file.read(_CHUNK)
         if remainder and not self.settings.whole_lines:
             yield b"".join(remainder)
 
-    def _behind_line(self, begin: bytes) -> bytes:
-        """What has come behind a line that is too long, which is counted when its end is there. begin: all of it so
-        far."""
-        size, behind = len(begin), b""
+    def _skip_line(self, begin: bytes) -> bytes:
+        """Skips a line that is too long, which is a dead letter. Returns the bytes after it that have been read.
+
+        Args:
+            begin: The line so far.
+        """
+        size, after = len(begin), b""
         while chunk := self.file.read(_CHUNK):
-            end, newline, behind = chunk.partition(b"\n")
+            end, newline, after = chunk.partition(b"\n")
             size += len(end)
             if newline:
                 break
         else:
             if self.settings.whole_lines:
                 return b""
-        self._lose([(0, f"the line is longer than {self.settings.longest} bytes", excerpt(begin))])
+        self._record([(0, f"the line is longer than {self.settings.longest} bytes", excerpt(begin))])
         self.place.offset += size + 1
         self.place.line += 1
-        return behind
+        return after
 
-    def _lose(self, bad: list[tuple[int, str, str]]) -> None:
-        """Lines of the block that is read now."""
+    def _record(self, bad: list[tuple[int, str, str]]) -> None:
+        """Records malformed lines of the current block."""
         for index, reason, text in bad:
             self.ledger.record("malformed", self.name, self.place.line + index, reason, text)
 
@@ -285,7 +312,7 @@ def _chosen(timed: Sequence[Timed], stream: str, choice: Choice | None) -> list[
 
 
 def grouped(timed: Sequence[Timed], stream: str = "") -> list[Event]:
-    """Events of (time, statement) pairs: one for each run of equal times and graphs."""
+    """Groups (time, statement) pairs to events, one for each run of equal times and graphs."""
     events: list[Event] = []
     statements: list[Statement] = []
     current = timed[0][0]
@@ -299,13 +326,13 @@ def grouped(timed: Sequence[Timed], stream: str = "") -> list[Event]:
 
 
 def _at(time: int, statements: list[Statement], stream: str) -> Iterator[Event]:
-    """The events of what a stream brings at a time: one for each run of those in one graph."""
+    """Yields the events of the statements of a stream at one time, one for each run in one graph."""
     for graph, triples in in_graphs(statements):
         yield Event(time, tuple(triples), stream, graph=graph)
 
 
 def _divided(blocks: Iterable[bytes], offset: int) -> Iterator[bytes]:
-    """Blocks of lines, none of which goes on beyond an offset at which a line begins."""
+    """Yields blocks of lines, split at an offset at which a line begins."""
     begin = 0
     for block in blocks:
         first = offset - begin

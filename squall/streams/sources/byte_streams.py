@@ -1,4 +1,4 @@
-"""Files as bytes: what is at hand of them, decompressed, from some place on."""
+"""Files as byte streams: regular, followed, pipes, compressed."""
 
 from __future__ import annotations
 
@@ -12,21 +12,30 @@ from typing import NamedTuple
 from squall.errors import SourceError
 from squall.streams.formats.reading import ReadProgress
 
-_PASSED = 1 << 20  # bytes that are passed over at a time
-_POLL = 0.2  # seconds between two looks whether a pipe that keeps its reader waiting was stopped
+_SKIP_BYTES = 1 << 20
+"""The number of bytes that are skipped at a time."""
+_STOP_POLL_S = 0.2
+"""The seconds between two checks whether reading a pipe was stopped."""
 
 
 class Waiting(NamedTuple):
-    """For what a reader waits when there is nothing more at hand: the other end of a pipe, or (poll, in seconds) what
-    is added to a file. stop: what ends that."""
+    """How the reader of a live file waits for more bytes.
+
+    Attributes:
+        stop: An event that ends the wait.
+        poll: The seconds between two checks whether a file has grown, or None for a pipe.
+    """
 
     stop: threading.Event
     poll: float | None = None
 
 
 class Reader(io.RawIOBase):
-    """Reads what is at hand, and counts the bytes of the file as it is stored. is_cut: it has ended since it is read no
-    further, and not at its end."""
+    """A file that is read to its end. It counts the bytes as they are stored.
+
+    Attributes:
+        is_cut: Whether reading was stopped before the end.
+    """
 
     is_cut = False
 
@@ -40,8 +49,7 @@ class Reader(io.RawIOBase):
         return data
 
     def pass_over(self, size: int) -> bool:
-        """Goes on behind so many bytes; whether a line ends there, or the file, whose last line need not have an
-        end."""
+        """Skips bytes, and returns whether a line ends there, or the file, whose last line may have no end."""
         if os.fstat(self._raw.fileno()).st_size < size - 1:
             return False
         self._reading.bytes += self._raw.seek(size - 1)
@@ -53,14 +61,14 @@ class Reader(io.RawIOBase):
 
 
 class Pipe(Reader):
-    """What somebody writes: it is waited for, unless the reader is stopped."""
+    """A pipe. Reading waits for bytes, unless it is stopped."""
 
     def __init__(self, raw: io.FileIO, reading: ReadProgress, stop: threading.Event) -> None:
         super().__init__(raw, reading)
         self._stop = stop
 
     def read(self, size: int = -1) -> bytes:
-        while not select.select([self._raw], [], [], _POLL)[0]:
+        while not select.select([self._raw], [], [], _STOP_POLL_S)[0]:
             if self._stop.is_set():
                 self.is_cut = True
                 return b""
@@ -68,8 +76,10 @@ class Pipe(Reader):
 
 
 class Growing(Reader):
-    """A file to which is added: at its end that is waited for, unless the reader is stopped. Raises SourceError if it
-    becomes shorter, or another file takes its place."""
+    """A file that grows. Reading waits at its end, unless it is stopped.
+
+    It raises SourceError if the file becomes shorter, or another file takes its place.
+    """
 
     def __init__(self, raw: io.FileIO, reading: ReadProgress, stop: threading.Event, poll: float) -> None:
         super().__init__(raw, reading)
@@ -86,12 +96,12 @@ class Growing(Reader):
         path = os.fspath(self._raw.name)
         mine, current = os.fstat(self._raw.fileno()), os.stat(path)
         if mine.st_size < self._raw.tell() or (mine.st_ino, mine.st_dev) != (current.st_ino, current.st_dev):
-            hint = "what is begun anew now and then is better a folder of files, which can be followed, too"
+            hint = "for files that are rotated, follow their folder"
             raise SourceError(f"`{path}` is not the file that has been read so far, or is shorter now", hint=hint)
 
 
 class Unzipped(io.RawIOBase):
-    """Decompresses what is at hand."""
+    """A file that is decompressed as it is read."""
 
     def __init__(self, reader: Reader) -> None:
         self._stored = reader
@@ -99,7 +109,7 @@ class Unzipped(io.RawIOBase):
 
     @property
     def is_cut(self) -> bool:
-        """See `Reader`."""
+        """Whether reading was stopped before the end."""
         return self._stored.is_cut
 
     def read(self, size: int = -1) -> bytes:
@@ -111,9 +121,9 @@ class Unzipped(io.RawIOBase):
             raise
 
     def pass_over(self, size: int) -> bool:
-        """See `Reader`."""
+        """Skips decompressed bytes, and returns whether a line, or the file, ends there."""
         last = b""
-        while size and (data := self.read(min(size, _PASSED))):
+        while size and (data := self.read(min(size, _SKIP_BYTES))):
             size, last = size - len(data), data
         return last.endswith(b"\n") if not size else size == 1
 
@@ -124,7 +134,17 @@ class Unzipped(io.RawIOBase):
 
 
 def opened(path: str, reading: ReadProgress, compressed: bool, waiting: Waiting | None) -> Reader | Unzipped:
-    """The bytes of a file, or of standard input (``-``). Raises OSError."""
+    """Opens a file, or standard input (``-``).
+
+    Args:
+        path: The path.
+        reading: The counts that reading updates.
+        compressed: Whether to decompress it.
+        waiting: How to wait for more bytes; None: the file is not live.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
     raw = io.FileIO(0, closefd=False) if path == "-" else io.FileIO(path)
     reader = _stored(raw, reading, waiting)
     return Unzipped(reader) if compressed else reader

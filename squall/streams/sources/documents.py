@@ -1,4 +1,4 @@
-"""What programs name and need: documents (SPARQL's FROM), as static data of the stream of their IRI, and streams."""
+"""Documents that programs name (SPARQL's FROM), as static data of the stream of their IRI; and checks of streams."""
 
 from __future__ import annotations
 
@@ -22,23 +22,32 @@ def load(
     streams: Collection[str] = (),
     ledger: DeadLetterLedger | None = None,
 ) -> Iterator[Event]:
-    """The events of the documents that a program names, for the `static` of a run.
+    """Returns the events of the documents that a program names, for the `static` of a run.
 
-    places: files by the IRIs for which they stand. given: IRIs of streams that come as sources, so that no document has
-    to be read for them. Documents that are ontologies are read as a whole. Raises UsageError where an IRI stands for no
-    file, or for an ontology that comes as a source, SourceError where the file is not there, and while it is read where
-    it has a literal of a datatype that is forbidden in it, or is no ontology in OWL 2 RL.
+    Documents that are ontologies are read completely before the first event.
+
+    Args:
+        system: The program.
+        places: Files, by the IRIs for which they stand.
+        streams: The IRIs of the streams that come as sources, for which no document is read.
+        ledger: The ledger for malformed statements.
+
+    Raises:
+        UsageError: An IRI stands for no file, or an ontology comes as a source.
+        SourceError: A file does not exist. While it is read: it has a literal of a forbidden datatype, or is no
+            ontology in OWL 2 RL.
     """
-    raise_all([_bypassed(one) for one in documents(system) if one.ontology and one.iri in streams])
+    raise_all([_ontology_as_source(document) for document in documents(system)
+               if document.ontology and document.iri in streams])  # fmt: skip
     missing = [document for document in documents(system) if document.iri not in streams]
-    opened = [(one, _allowed(one, _opened(one, places or {}, ledger))) for one in missing]
+    opened = [(document, _allowed(document, _opened(document, places or {}, ledger))) for document in missing]
     data = [events for document, events in opened if not document.ontology]
     ontology = [(document, events) for document, events in opened if document.ontology]
     return chain(*data, _ontology(ontology))
 
 
-def _bypassed(document: Document) -> UsageError:
-    hint = f"an ontology is checked as a whole, before anything else: say where it is by `--graph {document.iri}=FILE`"
+def _ontology_as_source(document: Document) -> UsageError:
+    hint = f"an ontology is checked as a whole, before anything else: name its file by `--graph {document.iri}=FILE`"
     return UsageError(f"the ontology <{document.iri}> cannot come as a source", document.origin, hint)
 
 
@@ -51,7 +60,7 @@ def _opened(document: Document, places: Mapping[str, str], ledger: DeadLetterLed
     try:
         return open_static(address, ledger)
     except SourceError as error:
-        hint = error.hint or f"say where it is: `--graph {document.iri}=FILE`"
+        hint = error.hint or f"name its file: `--graph {document.iri}=FILE`"
         raise SourceError(error.message, document.origin, hint) from error
 
 
@@ -70,7 +79,7 @@ def _checked(document: Document, events: Iterable[Event]) -> Iterator[Event]:
 
 
 def place(text: str) -> tuple[str, str]:
-    """The IRI and the file that a text such as ``http://example.org/g=g.ttl`` has. Raises UsageError."""
+    """Parses a text such as ``http://example.org/g=g.ttl`` to an IRI and a file. Raises UsageError."""
     # An IRI may have `=` in it, but a file's name hardly does.
     iri, equals, file = text.rpartition("=")
     if not (iri and equals and file):
@@ -79,9 +88,15 @@ def place(text: str) -> tuple[str, str]:
 
 
 def check_streams(system: System, stream_names: Collection[str]) -> None:
-    """Raises UsageError, or Errors, for each stream that a program names and that is not given, nor made by it.
+    """Checks that all streams that a program reads have a source, or are derived by it.
 
-    given: the IRIs of the streams and static data that a run reads (``""`` is the default stream).
+    Args:
+        system: The program.
+        stream_names: The IRIs of the streams and static data that a run reads (``""`` is the default stream).
+
+    Raises:
+        UsageError: A stream has no source.
+        Errors: Several streams have none.
     """
     listed = ", ".join(f"`{name}`" if name else DEFAULT_STREAM for name in sorted(stream_names)) or "none"
     derived = derived_streams(system)
@@ -97,14 +112,18 @@ def check_streams(system: System, stream_names: Collection[str]) -> None:
 
 
 def _address(document: Document, places: Mapping[str, str]) -> str:
-    """The address of a static source with a document."""
+    """Returns the address of the static source of a document."""
     return f"{path_of(document, places)}?stream={quote(document.iri, safe='')}"
 
 
 def path_of(document: Document, places: Mapping[str, str]) -> str:
-    """The file of a document: as it was said, of a ``file:`` IRI, or beside the program if the IRI is relative.
+    """Returns the file of a document.
 
-    Raises UsageError where its IRI stands for no file."""
+    It is that in `places`, that of a ``file:`` IRI, or beside the program if the IRI is relative.
+
+    Raises:
+        UsageError: Its IRI stands for no file.
+    """
     if document.iri in places:
         return places[document.iri]
     parts = urlsplit(document.iri)
@@ -114,7 +133,7 @@ def path_of(document: Document, places: Mapping[str, str]) -> str:
         raise UsageError(
             f"the graph <{document.iri}> is not loaded from there",
             document.origin,
-            f"fetch it, and say where it is: `--graph {document.iri}=FILE`",
+            f"download it, and name its file: `--graph {document.iri}=FILE`",
         )
     folder = Path(document.origin.name).parent if document.origin else Path()
     return str(folder / url2pathname(document.iri))

@@ -1,4 +1,4 @@
-"""Sources that are files, folders of files, and standard input."""
+"""The interfaces of sources, and sources that read files, folders of files, and standard input."""
 
 from __future__ import annotations
 
@@ -23,22 +23,28 @@ from squall.streams.sources.byte_streams import Waiting
 from squall.streams.sources.file_reading import Batches, ReadTask, read_file
 
 COMMON_OPTIONS = ("window", "lateness")
-"""Options that sources of every scheme have; `squall.streams.open_source` sees to them, and to ``time=<property>``."""
+"""Options of sources of every scheme. `squall.streams.open_source` applies them, and ``time=<property>``."""
 
 
 @runtime_checkable
 class Source(Protocol):
-    """What a plug-in of the group ``squall.sources`` makes: it is called with an Address, a Ledger and the time
-    (integer ms) of statements that have none, and raises UsageError or SourceError if the source cannot be read.
+    """A source of events. Plug-ins of the group ``squall.sources`` create them.
 
-    uri: as it was given. live: whether it may keep a reader waiting. earliest: no event before this time comes from it
-    (integer ms). size: its length in bytes, None if unknown. reading: kept up to date by `batches`. idle: for how long
-    (ms) the others wait for a live source that says nothing (see `squall.streams.Sources`). removals: whether its
-    events may have `removed` facts.
+    A plug-in is called with an Address, a ledger, and the time (integer ms) of statements that have none. It raises
+    UsageError or SourceError if the source cannot be read.
 
-    It may have an attribute `ledger`, where it records what cannot be used: without it what workers lose of it goes to
-    that of the run. And `risk`: what happens to what it brings when a run with a checkpoint is killed, in
-    words; ``""``: nothing. Without it that is `LOSS_RISK`, but for what is `Resumable` or `Replayable`.
+    A source may also have an attribute `ledger`, in which it records dead letters. Without it, those that workers find
+    go to the ledger of the run. It may have an attribute `risk`: a text that says what a killed run with a checkpoint
+    loses of its events; ``""``: nothing. Without it, that is `LOSS_RISK`, unless it is `Resumable` or `Replayable`.
+
+    Attributes:
+        uri: The address, as it was given.
+        live: Whether the source may keep its reader waiting.
+        earliest: The time in integer ms before which it has no events.
+        size: The size in bytes, or None if it is unknown.
+        idle: How long other sources wait for events of a live source, in ms (see `squall.streams.Sources`).
+        removals: Whether its events may have `removed` facts.
+        reading: The counts of what has been read, which `batches` updates.
     """
 
     uri: str
@@ -50,17 +56,25 @@ class Source(Protocol):
     reading: ReadProgress
 
     def batches(self) -> Iterator[Sequence[Event]]:
-        """The events in the order in which they come; each batch is what is at hand. An event without facts says that
-        none before its time is to come. What cannot be used goes to the ledger. Raises SourceError if reading fails."""
+        """Yields the events in the order in which they arrive; a batch is what is available at once.
+
+        An event without facts is a heartbeat: no events before its time follow. Statements that cannot be used go to
+        the ledger.
+
+        Raises:
+            SourceError: The source cannot be read.
+        """
         ...
 
 
 @runtime_checkable
 class PushesFilterDown(Protocol):
-    """A source that may leave out what is of no use to whoever reads it.
+    """A source that may leave out triples that the job does not use.
 
-    wanted: the predicates of the triples that are of use (None: all are). Of the others nothing need be handed on but
-    how far time goes, as long as they come in the order of time; all are checked and counted nevertheless.
+    Attributes:
+        wanted_predicates: The predicates of the triples that are used; None: all. The source may leave out other
+            triples if they come in the order of time, but not the time up to which it has come. It checks and counts
+            all of them.
     """
 
     wanted_predicates: Collection[Term] | None
@@ -68,34 +82,40 @@ class PushesFilterDown(Protocol):
 
 @runtime_checkable
 class Stoppable(Protocol):
-    """A live source that can be told to end."""
+    """A live source that can be stopped."""
 
     def stop(self) -> None:
-        """Nothing more is to be received: `batches` hands on what has been, and ends. Called by another thread than
-        the one that reads, at any time."""
+        """Stops receiving: `batches` yields what has been received, and ends.
+
+        Another thread than the one that reads calls it, at any time.
+        """
         ...
 
 
 @runtime_checkable
 class Acknowledging(Protocol):
-    """A source that keeps what it brings, or lets the other side keep it, until that has been worked off.
+    """A source that keeps its events, or lets the other side keep them, until they have been processed.
 
-    A position is a text that the source alone understands. Work is done at least once: after a crash, what was not
-    acknowledged comes again.
+    A position is a text that only the source understands. Delivery is at least once: after a crash, events that were
+    not acknowledged come again.
     """
 
     def position(self) -> str:
-        """Up to where its last batch goes; ``""`` before there is one. Asked for by the thread that reads, before it
-        asks for the next batch."""
+        """Returns the position behind the last batch; ``""`` before the first.
+
+        The thread that reads calls it before it requests the next batch.
+        """
         ...
 
     def acknowledge(self, position: str) -> None:
-        """All up to a position has been worked off, and need not come again. Called by any thread; positions do not go
-        back."""
+        """Acknowledges that all events up to a position have been processed.
+
+        Any thread may call it. Positions do not go back.
+        """
         ...
 
     def close(self) -> None:
-        """Nothing more is acknowledged, nor read."""
+        """Closes the source: no more is read or acknowledged."""
         ...
 
 
@@ -104,54 +124,72 @@ class Replayable(Acknowledging, Protocol):
     """A source that can be read again from a position."""
 
     def seek(self, position: str) -> None:
-        """Begins behind a position; said before reading begins. Raises SourceError if what is there is gone."""
+        """Begins behind a position. It is called before reading begins.
+
+        Raises:
+            SourceError: The events there are gone.
+        """
         ...
 
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A source that can go on in another process where it was, also with what it holds back."""
+    """A source that can resume in another process, with the events that it buffers."""
 
     def current_offset(self) -> Any:
-        """Where it stands behind its last batch, as what JSON can hold; what it is made of does not change any more.
-        Asked for by the thread that reads, before it asks for the next batch."""
+        """Returns the offset behind the last batch, as an immutable JSON value.
+
+        The thread that reads calls it before it requests the next batch.
+        """
         ...
 
     def resume(self, current_offset: Any) -> None:
-        """Goes on there; said before reading begins. Raises SourceError, then or when it is read, if what is there is
-        gone."""
+        """Resumes from an offset. It is called before reading begins.
+
+        Raises:
+            SourceError: The events there are gone. It may be raised later, when the source is read.
+        """
         ...
 
 
 @runtime_checkable
 class Splittable(Acknowledging, Protocol):
-    """A source of which what lies between two positions can be read in parts, by any process and any number of times:
-    the events are the same each time. Positions are texts that the source alone understands. All methods raise
-    SourceError if it cannot be read."""
+    """A source whose events between two positions can be read in splits, by any process and any number of times.
+
+    The events are the same each time. Positions are texts that only the source understands. All methods raise
+    SourceError if it cannot be read.
+    """
 
     def beginning(self) -> str:
-        """Where it begins, if nothing else says so."""
+        """Returns the position at which reading begins by default."""
         ...
 
     def latest(self, begin: str = "") -> str:
-        """The position behind all that it has now. begin: where reading begins, so that of a source whose address says
-        how much may be read at a time (``buffer``) it is no more than that."""
+        """Returns the position behind all events that it has now.
+
+        Args:
+            begin: The position at which reading begins. If the address limits the events to read at a time
+                (``buffer``), the result is at most so far behind it.
+        """
         ...
 
     def parts(self, begin: str, end: str) -> list[str]:
-        """What lies between two positions, as parts that can be read apart; each is a text."""
+        """Returns the splits between two positions; each is a text."""
         ...
 
     def part(self, part: str) -> Iterator[Sequence[Event]]:
-        """The events of a part, in order. What is no longer there goes to the ledger."""
+        """Yields the events of a split, in order. Events that are gone are dead letters."""
         ...
 
 
 @runtime_checkable
 class SuppliesEventTime(Protocol):
-    """A source whose format may put statements together as messages, of which each may say its time in one of them.
+    """A source whose format may have messages, of which each may have its time as a property.
 
-    messages: whether it does; then the `property` of the settings may be set, and `earliest`, before reading begins.
+    Attributes:
+        messages: Whether the format has messages.
+        settings: Its settings. If there are messages, `settings.property` may be set before reading begins.
+        earliest: The time in integer ms before which it has no events. It may be set with the property.
     """
 
     messages: bool
@@ -160,21 +198,21 @@ class SuppliesEventTime(Protocol):
 
 
 def risk_of(source: Source) -> str:
-    """What happens to what a source brings when a run with a checkpoint is killed; ``""``: nothing."""
+    """Returns what a killed run with a checkpoint loses of the events of a source; ``""``: nothing."""
     risk: str = getattr(source, "risk", "" if isinstance(source, Resumable | Replayable) else LOSS_RISK)
     return risk
 
 
-LOSS_RISK = "what it brought since the last checkpoint is lost with a run that is killed"
-"""The `risk` of sources that cannot be read again."""
+LOSS_RISK = "events since the last checkpoint are lost if the run is killed"
+"""The `risk` of sources that are not replayable."""
 
 
 class FileSource:
     """A file, a named pipe, or standard input (the path ``-``).
 
     Options: ``format``; ``stream`` (an IRI); ``time`` (integer ms, for untimed statements); ``idle`` (ms); and
-    ``follow=yes``: a file of lines goes on with what is added to it, for which is looked every ``poll`` ms (500). A
-    line counts when its end is there.
+    ``follow=yes``: the lines that are added to a file of lines are read, every ``poll`` ms (500). A line is read when
+    it is complete.
     """
 
     def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
@@ -183,13 +221,13 @@ class FileSource:
         self.path = address.path
         self.settings = _settings(address, time)
         self.format, self.compressed = infer_format(self.path, self.settings.format)
-        pipe, self.size = _nature(self.path)
+        is_pipe, self.size = _kind_of(self.path)
         follow = address.flag("follow")
         if follow:
-            self._check_follow(pipe)
+            self._check_follow(is_pipe)
             self.size = None
             self.settings = replace(self.settings, whole_lines=True)
-        self.live = pipe or follow
+        self.live = is_pipe or follow
         if self.live:
             self.settings = replace(self.settings, longest=LONGEST)
         self.idle = address.integer("idle", 5000, least=0)
@@ -199,37 +237,37 @@ class FileSource:
         self.earliest = ALWAYS if self.timed else self.settings.time
         self.reading = ReadProgress()
         self.wanted_predicates: Collection[Term] | None = None
-        self.risk = LOSS_RISK if pipe else ""
-        self._place = DocumentPosition()
+        self.risk = LOSS_RISK if is_pipe else ""
+        self._position = DocumentPosition()
         self.ledger = ledger
         poll = address.integer("poll", 500, least=0) / 1000 if follow else None
         self._waiting = Waiting(threading.Event(), poll) if self.live else None
 
     def files(self) -> tuple[str, ...]:
-        """The paths, for builders that read where they run."""
+        """Returns the paths, for builders that read them on their workers."""
         return (self.path,)
 
     def stop(self) -> None:
-        """See `Stoppable`; nothing happens to a file that does not keep its reader waiting."""
+        """Stops reading a live file (see `Stoppable`). It has no effect on others."""
         if self._waiting is not None:
             self._waiting.stop.set()
 
     def current_offset(self) -> Any:
-        """See `Resumable`; a pipe goes on with what comes."""
-        return None if self.risk else astuple(self._place)
+        """Returns the position in the file (see `Resumable`); of a pipe there is none."""
+        return None if self.risk else astuple(self._position)
 
     def resume(self, current_offset: Any) -> None:
-        self._place = DocumentPosition(*current_offset or ())
+        self._position = DocumentPosition(*current_offset or ())
 
     def batches(self) -> Iterator[Sequence[Event]]:
         choice = _choice(self.wanted_predicates)
-        task = ReadTask(self.path, self.settings, self.reading, choice, self._place)
+        task = ReadTask(self.path, self.settings, self.reading, choice, self._position)
         return _batches(task, self.format, self.compressed, self.ledger, self._waiting)
 
-    def _check_follow(self, pipe: bool) -> None:
-        """Raises UsageError where nothing can be added to what there is."""
-        if pipe:
-            raise UsageError(f"`{self.uri}` goes on by itself, as a pipe does", hint="leave `follow` out")
+    def _check_follow(self, is_pipe: bool) -> None:
+        """Raises UsageError if the file cannot be followed."""
+        if is_pipe:
+            raise UsageError(f"`{self.uri}` is a pipe, which is followed anyway", hint="leave `follow` out")
         if self.compressed or not begins_there(self.format):
             what = "compressed" if self.compressed else f"of the format `{self.format.name}`"
             hint = "a folder that such files come to can be followed"
@@ -237,11 +275,12 @@ class FileSource:
 
 
 class FolderSource:
-    """The files of a folder, in the order of their names; folders in it are not looked into.
+    """The files of a folder, in the order of their names, without those of its sub-folders.
 
-    Options: as for a file, and ``follow=yes``: when all are read, look for new ones every ``poll`` milliseconds (500).
-    A file is read once, so it must come complete: write it under a name that ends in ``.tmp`` or starts with ``.`` or
-    ``_`` (such files are left alone), then rename it. A new file whose format cannot be told goes to the ledger.
+    Options are those of a file. ``follow=yes``: when all files are read, the source looks for new ones every ``poll``
+    ms (500). A file is read once, so it must be complete when it appears: write it under a name that ends in ``.tmp``
+    or starts with ``.`` or ``_`` (such files are ignored), then rename it. A new file of unknown format is a dead
+    letter.
     """
 
     def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
@@ -257,8 +296,8 @@ class FolderSource:
         self.reading = ReadProgress()
         self.wanted_predicates: Collection[Term] | None = None
         self._names: list[str] = []
-        """The files that have been read, the last of which may go on at the place."""
-        self._place = DocumentPosition()
+        """The files that have been read. The last one may be read up to the position only."""
+        self._position = DocumentPosition()
         self.ledger = ledger
         self._stopped = threading.Event()
         formats = [infer_format(path, self.settings.format)[0] for path in self.files()]
@@ -268,26 +307,26 @@ class FolderSource:
             formats = [named(format_name)[0]]
         self.timed = (self.follow and not format_name) or any(format.timed for format in formats)
         self.removals = any(format.removals for format in formats)
-        self.messages = any(format.messages for format in formats)  # all, or none: their names do not tell
+        self.messages = any(format.messages for format in formats)  # all or none, since names do not show it
         self.earliest = ALWAYS if self.timed else self.settings.time
 
     def files(self) -> tuple[str, ...]:
-        """The paths of the files that are there now and complete, in the order of their names."""
+        """Returns the paths of the files that are complete now, in the order of their names."""
         return tuple(str(path) for path in sorted(Path(self.path).iterdir()) if _complete(path))
 
     def current_offset(self) -> Any:
-        """See `Resumable`."""
-        return tuple(self._names), astuple(self._place)
+        """Returns the files that have been read, and the position in the last one (see `Resumable`)."""
+        return tuple(self._names), astuple(self._position)
 
     def resume(self, current_offset: Any) -> None:
-        names, place = current_offset
-        self._names, self._place = list(names), DocumentPosition(*place)
-        read = (Path(self.path, name) for name in self._names[:-1])
-        self.reading.bytes += sum(path.stat().st_size for path in read if path.exists())
+        names, position = current_offset
+        self._names, self._position = list(names), DocumentPosition(*position)
+        finished = (Path(self.path, name) for name in self._names[:-1])
+        self.reading.bytes += sum(path.stat().st_size for path in finished if path.exists())
 
     def batches(self) -> Iterator[Sequence[Event]]:
         choice = _choice(self.wanted_predicates)
-        if self._names and not self._place.ended:
+        if self._names and not self._position.ended:
             yield from self._file(str(Path(self.path, self._names[-1])), choice)
         names = set(self._names)
         while True:
@@ -295,14 +334,14 @@ class FolderSource:
                 if (name := Path(path).name) not in names:
                     names.add(name)
                     self._names.append(name)
-                    self._place = DocumentPosition()
+                    self._position = DocumentPosition()
                     yield from self._file(path, choice)
-                    self._place.ended = True
+                    self._position.ended = True
             if not self.follow or self._stopped.wait(self.poll / 1000):
                 return
 
     def stop(self) -> None:
-        """See `Stoppable`: the files that are being read are read to their end."""
+        """Stops following the folder (see `Stoppable`). The current files are read to their end."""
         self._stopped.set()
 
     def _file(self, path: str, choice: Choice | None) -> Iterator[Sequence[Event]]:
@@ -314,19 +353,24 @@ class FolderSource:
         if format.removals and not self.removals:
             self.ledger.record("malformed", path, None, "removals were not announced by `format=rdfp`", "")
             return
-        task = ReadTask(path, self.settings, self.reading, choice, self._place)
+        task = ReadTask(path, self.settings, self.reading, choice, self._position)
         yield from _batches(task, format, compressed, self.ledger)
 
 
 def open_path(address: Address, ledger: DeadLetterLedger, time: int = 0) -> Source:
-    """The source of a ``file:`` address or a path. Raises SourceError if there is nothing, UsageError for the rest."""
+    """Returns the source of a ``file:`` address or a path.
+
+    Raises:
+        SourceError: There is no such file.
+        UsageError: An option is wrong.
+    """
     if os.path.isdir(address.path):
         return FolderSource(address, ledger, time)
     return FileSource(address, ledger, time)
 
 
 def open_standard_input(address: Address, ledger: DeadLetterLedger, time: int = 0) -> Source:
-    """Standard input (``-?format=nt``). Raises UsageError without a format."""
+    """Returns the source of standard input (``-?format=nt``). Raises UsageError without a format."""
     return FileSource(address, ledger, time)
 
 
@@ -349,8 +393,8 @@ def _settings(address: Address, time: int) -> Settings:
     return replace(settings, ahead=address.flag("ahead", "yes"))
 
 
-def _nature(path: str) -> tuple[bool, int | None]:
-    """Whether the file may keep a reader waiting, and its size. Raises SourceError if it cannot be read."""
+def _kind_of(path: str) -> tuple[bool, int | None]:
+    """Returns whether a file is a pipe, and its size in bytes. Raises SourceError if it cannot be read."""
     try:
         status = os.fstat(0) if path == "-" else os.stat(path)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Sources that are made of another: what any of them says, in another order or with other times."""
+"""Sources that wrap another one: they repair its order, or take its times from a property."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from squall.streams.formats.timestamps import moment, property_time
 from squall.streams.sources.files import Acknowledging, Replayable, Resumable, Source, Stoppable, risk_of
 
 
-class _Derived:
-    """The attributes of a source, as those of what is made of it."""
+class _WrappingSource:
+    """A source that wraps another one, whose attributes it has."""
 
     def __init__(self, source: Source, ledger: DeadLetterLedger) -> None:
         self.source = source
@@ -33,15 +33,15 @@ class _Derived:
         self.earliest = source.earliest
         self.ledger = ledger
         self._covered = ""
-        """The position of the source up to where all has been handed on."""
+        """The position of the source up to which all events have been output."""
 
     def stop(self) -> None:
-        """See `squall.streams.sources.files.Stoppable`: the source has to be one."""
+        """Stops the source, if it is `squall.streams.sources.files.Stoppable`."""
         if isinstance(self.source, Stoppable):
             self.source.stop()
 
     def position(self) -> str:
-        """See `squall.streams.sources.files.Acknowledging`: up to where nothing is held back."""
+        """Returns the position up to which no events are buffered (`squall.streams.sources.files.Acknowledging`)."""
         return self._covered
 
     def acknowledge(self, position: str) -> None:
@@ -53,18 +53,17 @@ class _Derived:
             self.source.close()
 
     def current_offset(self) -> Any:
-        """See `squall.streams.sources.files.Resumable`: where the source stands, and what is kept of what it
-        brought."""
-        return {"source": current_offset(self.source), "kept": self._keeps()}
+        """Returns the offset of the source, with the buffered events (`squall.streams.sources.files.Resumable`)."""
+        return {"source": current_offset(self.source), "kept": self._snapshot()}
 
     def resume(self, state: Any) -> None:
         resume(self.source, state["source"])
-        self._take_back(state["kept"])
+        self._restore(state["kept"])
 
-    def _keeps(self) -> Any:
+    def _snapshot(self) -> Any:
         raise NotImplementedError
 
-    def _take_back(self, state: Any) -> None:
+    def _restore(self, state: Any) -> None:
         raise NotImplementedError
 
     def _position(self) -> str:
@@ -72,77 +71,79 @@ class _Derived:
 
 
 def original(source: Source) -> Source:
-    """What a source is made of in the end."""
-    while isinstance(source, _Derived):
+    """Returns the innermost source, which wraps no other."""
+    while isinstance(source, _WrappingSource):
         source = source.source
     return source
 
 
 def current_offset(source: Source) -> Any:
-    """All that has to be known to go on behind the last batch of a source; None: it goes on with what comes."""
+    """Returns the offset behind the last batch of a source, or None if it has none."""
     if isinstance(source, Resumable):
         return source.current_offset()
     return source.position() if isinstance(source, Replayable) else None
 
 
 def resume(source: Source, state: Any) -> None:
-    """Lets a source go on where that was told. Raises SourceError if what is there is gone."""
+    """Lets a source resume from an offset. Raises SourceError if the events there are gone."""
     if isinstance(source, Resumable):
         source.resume(state)
     elif isinstance(source, Replayable) and state:
         source.seek(state)
 
 
-class ReorderingSource(_Derived):
-    """A source whose disorder is repaired, as far as it is bounded.
+class ReorderingSource(_WrappingSource):
+    """A source that repairs the order of another one whose events are out of order by at most the lateness.
 
-    An event is handed on when the watermark, the latest time seen so far less the lateness, has reached it. What is
-    earlier than the watermark when it comes is late, and goes to the ledger. A live source says by an event without
-    facts how far its watermark is.
+    The watermark is the latest time so far minus the lateness. An event is output when the watermark has reached it. An
+    event that is earlier than the watermark when it arrives is late, and is a dead letter. A live source outputs its
+    watermark as a heartbeat.
 
-    lateness: integer ms.
+    Attributes:
+        lateness: The bound of the disorder, in integer ms.
+        latest: The latest time so far, in integer ms.
     """
 
     def __init__(self, source: Source, ledger: DeadLetterLedger, lateness: int) -> None:
         super().__init__(source, ledger)
         self.lateness = lateness
         self.latest = ALWAYS
-        self._kept: list[tuple[int, int, Event]] = []
+        self._buffered: list[tuple[int, int, Event]] = []
         self._number = 0
         self._positions: deque[tuple[int, str]] = deque()
-        """Those of the source behind the events that are held back: the number of the last event up to each."""
+        """Positions of the source behind buffered events, each with the number of the last event before it."""
 
     @property
     def watermark(self) -> int:
-        """No event before this time (integer ms) is handed on any more."""
+        """The time (integer ms) before which no more events are output."""
         return max(ALWAYS, self.latest - self.lateness)
 
     def batches(self) -> Iterator[Sequence[Event]]:
         for batch in self.source.batches():
             for event in batch:
                 self._put(event)
-            events = self._upto(self.watermark)
-            self._cover(self._position())
+            events = self._pop_until(self.watermark)
+            self._advance_position(self._position())
             yield events
-        remaining = self._upto(FOREVER)
-        self._cover(self._position())
+        remaining = self._pop_until(FOREVER)
+        self._advance_position(self._position())
         if remaining:
             yield remaining
 
-    def _keeps(self) -> Any:
-        return self.latest, tuple(self._kept)
+    def _snapshot(self) -> Any:
+        return self.latest, tuple(self._buffered)
 
-    def _take_back(self, state: Any) -> None:
+    def _restore(self, state: Any) -> None:
         latest, events = state
         for _, _, event in sorted(events, key=itemgetter(1)):
             self._put(event_of(event))
         self.latest = latest
 
-    def _cover(self, position: str) -> None:
+    def _advance_position(self, position: str) -> None:
         if not position:
             return
         self._positions.append((self._number, position))
-        first = min((number for _, number, _ in self._kept), default=self._number + 1)
+        first = min((number for _, number, _ in self._buffered), default=self._number + 1)
         while self._positions and self._positions[0][0] < first:
             self._covered = self._positions.popleft()[1]
 
@@ -152,7 +153,7 @@ class ReorderingSource(_Derived):
             return
         self.latest = max(self.latest, event.time)
         self._number += 1
-        heappush(self._kept, (event.time, self._number, event))
+        heappush(self._buffered, (event.time, self._number, event))
 
     def _late(self, event: Event) -> None:
         reason = f"its time {event.time} is more than {duration(self.lateness)} before {self.latest}"
@@ -160,18 +161,24 @@ class ReorderingSource(_Derived):
             text = f"{event.time} {fact}"
             self.ledger.record("late", event.stream or DEFAULT_STREAM, None, reason, text)
 
-    def _upto(self, watermark: int) -> list[Event]:
+    def _pop_until(self, watermark: int) -> list[Event]:
         events = []
-        while self._kept and self._kept[0][0] <= watermark:
-            events.append(heappop(self._kept)[2])
+        while self._buffered and self._buffered[0][0] <= watermark:
+            events.append(heappop(self._buffered)[2])
         if self.live and ALWAYS < watermark < FOREVER and not (events and events[-1].time == watermark):
             events.append(heartbeat(watermark))
         return events
 
 
-class _Place(NamedTuple):
-    """What tells one event from another: the stream, the named graph or none, the subject or the graph that it is
-    about, and the time of the graph if it is about that."""
+class _EventKey(NamedTuple):
+    """The key of an event: consecutive statements with the same key are one event.
+
+    Attributes:
+        stream: The stream.
+        graph: The named graph, or ``""``.
+        about: The subject, or the graph.
+        time: The time of the graph in integer ms, if the event is a graph with a time.
+    """
 
     stream: str
     graph: str
@@ -179,66 +186,67 @@ class _Place(NamedTuple):
     time: int | None
 
 
-class TimedByProperty(_Derived):
+class TimedByProperty(_WrappingSource):
     """A source whose events get their times from a property of their subjects, or of their graphs.
 
-    Statements of one subject and graph that follow each other are one event, however the source cuts them into batches.
-    Its time is the value of the property (see `moment`), the least if there are several; an event without one goes to
-    the ledger as malformed. Of a live source, the statements of a subject are complete when another one's come. Those
-    of a named graph are one event at the time of the graph, if its name is the subject of the last event of the default
-    graph in front of it.
+    Consecutive statements of one subject and graph are one event, however the source cuts them into batches. Its time
+    is the value of the property (see `moment`), the earliest if there are several. An event without one is a malformed
+    dead letter. Of a live source, the statements of a subject are complete when those of another one begin. The
+    statements of a named graph are one event at the time of the graph, if the last event of the default graph before it
+    has the name of the graph as its subject.
 
-    property: a predicate.
+    Attributes:
+        property: The predicate.
     """
 
     def __init__(self, source: Source, ledger: DeadLetterLedger, property: Term) -> None:
         super().__init__(source, ledger)
         self.earliest = ALWAYS
         self.property = property
-        self._said: tuple[str, int | None] = "", None
-        """The last subject of the default graph, and the time that was said of it."""
+        self._subject_time: tuple[str, int | None] = "", None
+        """The last subject of the default graph, and its time."""
         self._run: list[Fact] = []
-        """The facts of the event that is not complete,"""
-        self._of: _Place | None = None
-        """what they are about,"""
+        """The facts of the event that is not complete yet."""
+        self._key: _EventKey | None = None
+        """The key of that event."""
         self._length = 0
-        """and how many characters they have; of a live source, which may go on about it for ever."""
+        """Their length in characters, which is bounded if the source is live."""
 
     def batches(self) -> Iterator[Sequence[Event]]:
-        before = ""  # the position in front of the batch in which the run began
+        before = ""  # the position before the batch in which the event began
         for batch in self.source.batches():
             events: list[Event] = []
             for event in batch:
                 for fact in event.facts:
                     if not event.graph:
                         self._note(fact)
-                    place = self._place(fact, event)
-                    if place != self._of:
+                    key = self._key_of(fact, event)
+                    if key != self._key:
                         events += self._complete()
                         self._covered = before
-                        self._of = place
-                    self._keep(fact)
+                        self._key = key
+                    self._append(fact)
             before = self._position()
             yield events
         self._covered = self._position()
         if remaining := self._complete():
             yield remaining
 
-    def _keeps(self) -> Any:
-        return self._said, self._of, tuple(self._run), self._length
+    def _snapshot(self) -> Any:
+        return self._subject_time, self._key, tuple(self._run), self._length
 
-    def _take_back(self, state: Any) -> None:
-        subject_time, place, run, self._length = state
-        self._said, self._run = tuple(subject_time), list(map(fact_of, run))
-        self._of = None if place is None else _Place(*place)
+    def _restore(self, state: Any) -> None:
+        subject_time, key, run, self._length = state
+        self._subject_time, self._run = tuple(subject_time), list(map(fact_of, run))
+        self._key = None if key is None else _EventKey(*key)
 
     def _complete(self) -> list[Event]:
-        """The event of the facts that have come of one subject."""
+        """Returns the current event, which is complete."""
         run, self._run, self._length = self._run, [], 0
-        return [] if not run or self._of is None else self._timed(run, *self._of)
+        return [] if not run or self._key is None else self._timed(run, *self._key)
 
-    def _keep(self, fact: Fact) -> None:
-        """Adds a fact to the run. When that gets too long, it is lost, with what still comes of it."""
+    def _append(self, fact: Fact) -> None:
+        """Appends a fact to the current event. If it gets too long, its facts are dead letters."""
         self._run.append(fact)
         if self.live:
             self._length += sum(map(len, fact))
@@ -247,19 +255,19 @@ class TimedByProperty(_Derived):
             self._run = []
 
     def _note(self, fact: Fact) -> None:
-        """Takes note of what is said of a subject in the default graph."""
-        subject, known_time = self._said
+        """Notes the time of a subject of the default graph."""
+        subject, known_time = self._subject_time
         if fact[0] != subject:
             known_time = None
         time = moment(fact[2]) if isinstance(fact, Triple) and fact[1] == self.property else None
         times = [candidate for candidate in (known_time, time) if candidate is not None]
-        self._said = fact[0], min(times, default=None)
+        self._subject_time = fact[0], min(times, default=None)
 
-    def _place(self, fact: Fact, event: Event) -> _Place:
-        subject, time = self._said
+    def _key_of(self, fact: Fact, event: Event) -> _EventKey:
+        subject, time = self._subject_time
         if event.graph and event.graph == subject and time is not None:
-            return _Place(event.stream, event.graph, subject, time)
-        return _Place(event.stream, event.graph, fact[0], None)
+            return _EventKey(event.stream, event.graph, subject, time)
+        return _EventKey(event.stream, event.graph, fact[0], None)
 
     def _timed(self, run: Sequence[Fact], stream: str, graph: str, _: str, time: int | None) -> list[Event]:
         if time is not None:
