@@ -30,17 +30,17 @@ Places = tuple[tuple[int, bool], ...]
 """Places of cells, each with whether what is there matches by value."""
 
 
-def fact_kind(entry: Delta) -> FactKind:
+def fact_kind(delta: Delta) -> FactKind:
     """The kind of a fact's entry."""
-    first = entry[0]
-    return (first if first[0] == "@" else None), len(entry) - 4
+    first = delta[0]
+    return (first if first[0] == "@" else None), len(delta) - 4
 
 
-def by_kind(entries: Iterable[Delta]) -> dict[FactKind, list[Delta]]:
+def by_kind(deltas: Iterable[Delta]) -> dict[FactKind, list[Delta]]:
     """The entries of facts, those of each kind together."""
     kinds: dict[FactKind, list[Delta]] = {}
-    for entry in entries:
-        kinds.setdefault(fact_kind(entry), []).append(entry)
+    for delta in deltas:
+        kinds.setdefault(fact_kind(delta), []).append(delta)
     return kinds
 
 
@@ -92,44 +92,44 @@ class AlphaNetwork:
         else:
             yield from self.triples({cast(Term, key): rows}, rows)
 
-    def rows(self, entries: Sequence[Delta]) -> Iterator[Matched]:
+    def rows(self, deltas: Sequence[Delta]) -> Iterator[Matched]:
         """The rows that facts are to the matches."""
         if len(self.shapes) == 1:
             ((kind, predicate),) = self.shapes
-            yield from self._of_kind(kind, predicate, entries)
+            yield from self._of_kind(kind, predicate, deltas)
             return
-        for kind, part in by_kind(entries).items():
+        for kind, part in by_kind(deltas).items():
             yield from self._of_kind(kind, None, part)
 
-    def _of_kind(self, kind: FactKind, predicate: Term | None, entries: Sequence[Delta]) -> Iterator[Matched]:
+    def _of_kind(self, kind: FactKind, predicate: Term | None, deltas: Sequence[Delta]) -> Iterator[Matched]:
         if kind != TRIPLE:
-            yield from self.atoms_rows(kind, entries)
+            yield from self.atoms_rows(kind, deltas)
         elif predicate is not None:
-            pairs = [(s, o, start, end, weight) for s, _, o, _, start, end, weight in entries]
-            yield from self.triples({predicate: pairs} if predicate in self.predicates else {}, entries)
+            pairs = [(s, o, start, end, weight) for s, _, o, _, start, end, weight in deltas]
+            yield from self.triples({predicate: pairs} if predicate in self.predicates else {}, deltas)
         else:
             boxes: Boxes = {}
             predicates = self.predicates
-            for subject, predicate, object, _, start, end, weight in entries:
+            for subject, predicate, object, _, start, end, weight in deltas:
                 if predicate in predicates:
                     if predicate in boxes:
                         boxes[predicate].append((subject, object, start, end, weight))
                     else:
                         boxes[predicate] = [(subject, object, start, end, weight)]
-            yield from self.triples(boxes, entries)
+            yield from self.triples(boxes, deltas)
 
-    def triples(self, boxes: Mapping[Term, Sequence[Delta]], entries: Sequence[Delta]) -> Iterator[Matched]:
+    def triples(self, boxes: Mapping[Term, Sequence[Delta]], deltas: Sequence[Delta]) -> Iterator[Matched]:
         """The rows of triples: boxes has pairs by predicate, of the predicates that are wanted; entries are all."""
         for predicate, part in boxes.items():
             if predicate in self.predicates:
                 yield from self.predicates[predicate].rows(part)
-        if self.any_predicate is not None and entries:
-            yield from self.any_predicate.rows(entries)
+        if self.any_predicate is not None and deltas:
+            yield from self.any_predicate.rows(deltas)
 
-    def atoms_rows(self, kind: Hashable, entries: Sequence[Delta]) -> Iterator[Matched]:
+    def atoms_rows(self, kind: Hashable, deltas: Sequence[Delta]) -> Iterator[Matched]:
         """The rows of atoms of one kind."""
         if kind in self.atoms:
-            yield from self.atoms[kind].rows(entries)
+            yield from self.atoms[kind].rows(deltas)
 
 
 class _Tests:
@@ -156,11 +156,11 @@ class _Tests:
         else:
             self.untested.append((id, self.match(cells, self.tested_columns)))
 
-    def rows(self, entries: Sequence[Delta]) -> Iterator[Matched]:
+    def rows(self, deltas: Sequence[Delta]) -> Iterator[Matched]:
         for id, step in self.untested:
-            yield id, step(entries)
+            yield id, step(deltas)
         for table in self.tables.values():
-            yield from table.rows(entries)
+            yield from table.rows(deltas)
 
 
 class _Table:
@@ -187,25 +187,25 @@ class _Table:
         else:
             self.unindexed.clear()
 
-    def rows(self, entries: Sequence[Delta]) -> Iterator[Matched]:
+    def rows(self, deltas: Sequence[Delta]) -> Iterator[Matched]:
         if self.unindexed:
             for id, step in self.unindexed:
-                yield id, step(entries)
+                yield id, step(deltas)
             return
-        for key, part in self._by_key(entries).items():
+        for key, part in self._by_key(deltas).items():
             for id, step in self.matches[key]:
                 yield id, step(part)
 
-    def _by_key(self, entries: Any) -> Mapping[Hashable, Any]:
+    def _by_key(self, deltas: Any) -> Mapping[Hashable, Any]:
         """The facts that have a key, by that."""
         matches, key_of = self.matches, self.key_of
-        if isinstance(entries, FactoredRows) and all(place != entries.place for place, _ in self.places):
-            key = key_of(entries.row)
-            return {key: entries} if key in matches else {}
+        if isinstance(deltas, FactoredRows) and all(place != deltas.place for place, _ in self.places):
+            key = key_of(deltas.row)
+            return {key: deltas} if key in matches else {}
         hits: dict[Hashable, list[Delta]] = {}
-        for entry in entries:
-            if (key := key_of(entry)) in matches:
-                hits.setdefault(key, []).append(entry)
+        for delta in deltas:
+            if (key := key_of(delta)) in matches:
+                hits.setdefault(key, []).append(delta)
         return hits
 
 
@@ -214,8 +214,8 @@ def _key_of(places: Places) -> Callable[[Delta], Hashable]:
         return itemgetter(*(place for place, _ in places))
     if len(places) == 1:
         ((only, _),) = places
-        return lambda entry: _value(entry[only])
-    return lambda entry: tuple(_value(entry[place]) if by_value else entry[place] for place, by_value in places)
+        return lambda delta: _value(delta[only])
+    return lambda delta: tuple(_value(delta[place]) if by_value else delta[place] for place, by_value in places)
 
 
 def _value(cell: str) -> Hashable:

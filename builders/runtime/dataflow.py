@@ -231,9 +231,9 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         for update in updates if stream != NOTES else ():
             self.emit(update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)])
 
-    def _put_entries(self, id: str, entries: Sequence[Delta]) -> None:
+    def _put_entries(self, id: str, deltas: Sequence[Delta]) -> None:
         facts, reader = ScannedFacts(), self.readers[id]
-        facts.put(entries, reader.predicates, reader.reads_all_triples, reader.reads_atoms)
+        facts.put(deltas, reader.predicates, reader.reads_all_triples, reader.reads_atoms)
         self._put_facts(id, facts)
 
     def _put_facts(self, id: str, facts: ScannedFacts) -> None:
@@ -241,44 +241,44 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         if alpha is not None:
             for match, rows in alpha.triples(facts.boxes, facts.triples):
                 self.emit(match, rows)
-            for kind_of, entries in by_kind(facts.atoms).items():
-                for match, rows in alpha.atoms_rows(kind_of, entries):
+            for kind_of, deltas in by_kind(facts.atoms).items():
+                for match, rows in alpha.atoms_rows(kind_of, deltas):
                     self.emit(match, rows)
         self._emit_to_targets(id, facts.triples + facts.atoms)
 
-    def put(self, address: Address, entries: Sequence[Delta]) -> None:
+    def put(self, address: Address, deltas: Sequence[Delta]) -> None:
         """Puts entries on an input of a node that keeps rows: into its inbox if it works here, into the outbox
         otherwise."""
         if address[0] in self.operators:
-            self.receive(address, entries)
+            self.receive(address, deltas)
         else:
-            self.outbox.setdefault(address, []).extend(entries)
+            self.outbox.setdefault(address, []).extend(deltas)
 
-    def emit(self, id: str, entries: Sequence[Delta]) -> None:
+    def emit(self, id: str, deltas: Sequence[Delta]) -> None:
         """Hands on what a node has made, through the nodes that keep no rows."""
-        if not entries:
+        if not deltas:
             return
         if id in self.alphas:
-            for match, rows in self.alphas[id].rows(entries):
+            for match, rows in self.alphas[id].rows(deltas):
                 self.emit(match, rows)
-        self._emit_to_targets(id, entries)
+        self._emit_to_targets(id, deltas)
 
-    def _emit_to_targets(self, id: str, entries: Sequence[Delta]) -> None:
-        if entries:
+    def _emit_to_targets(self, id: str, deltas: Sequence[Delta]) -> None:
+        if deltas:
             for step, address, inner in self.targets[id]:
-                rows = step(entries) if step is not None else entries
+                rows = step(deltas) if step is not None else deltas
                 if address is None:
                     self.emit(inner, rows)
                 elif rows:
                     self.put(address, rows)
             for column, table in self.constant_consumers[id].items():
-                self._emit_by_constant(column, table, entries)
+                self._emit_by_constant(column, table, deltas)
 
-    def _emit_by_constant(self, column: int, table: dict[Term, list[str]], entries: Sequence[Delta]) -> None:
+    def _emit_by_constant(self, column: int, table: dict[Term, list[str]], deltas: Sequence[Delta]) -> None:
         hits: dict[Term, list[Delta]] = {}
-        for entry in entries:
-            if (term := entry[column]) in table:
-                hits.setdefault(term, []).append(entry)
+        for delta in deltas:
+            if (term := delta[column]) in table:
+                hits.setdefault(term, []).append(delta)
         for term, part in hits.items():
             for consumer in table[term]:
                 self.emit(consumer, part)
@@ -340,12 +340,12 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         ports = self.inbox.pop(id, {})
         for port in sorted(ports, reverse=True):
             parts = ports[port]
-            entries = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
-            self.emit(id, self.apply(id, port, entries))
+            deltas = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
+            self.emit(id, self.apply(id, port, deltas))
 
-    def apply(self, id: str, port: int, entries: Sequence[Delta]) -> Sequence[Delta]:
+    def apply(self, id: str, port: int, deltas: Sequence[Delta]) -> Sequence[Delta]:
         """What a node that keeps rows makes of entries."""
-        return self.operators[id].apply(port, entries)
+        return self.operators[id].apply(port, deltas)
 
     def _recursion(self, component: Sequence[str]) -> None:
         deleters = [op for id in component if isinstance(op := self.operators.get(id), DRedDistinct)]
@@ -383,7 +383,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
     def drain_changelog(self) -> Iterator[tuple[str, int, list[Delta]]]:
         """(memory, slot, entries) for all that went into memories since the last call, if `enable_changelog` was called before."""
         for id, memory in self.states.items():
-            yield from ((id, slot, entries) for slot, entries in memory.drain_changelog())
+            yield from ((id, slot, deltas) for slot, deltas in memory.drain_changelog())
 
     def restore(self, watermark: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
         """Takes back all that a machine of this plan, with the same `hosted` and `fused`, ever emitter by `drain_changelog`, when
@@ -393,8 +393,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         for memory in self.states.values():
             memory.log = None
             memory.resume_at(watermark)
-        for (id, slot), entries in sorted(state.items()):
-            self.states[id].restore(slot, entries)
+        for (id, slot), deltas in sorted(state.items()):
+            self.states[id].restore(slot, deltas)
 
 
 def _distinguishes_ports(op: Kind) -> bool:

@@ -1,7 +1,7 @@
 """Sets of instants: disjoint half-open intervals of integer ms, and signed changes to them.
 
-Every row of a plan is valid over some instants (semantics.md 2). What an operator is told is a *change*: a row is
-valid, or is no longer valid, over an interval, counted by an integer weight, so that changes add up in any order.
+Every row of a plan is valid over some instants (semantics.md 2). An operator receives *changes*: a row is valid, or is
+no longer valid, over an interval. An integer weight counts each change, so that changes add up in any order.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 Interval = tuple[int, int]
-"""[start, end): the start is in, the end is not."""
+"""[start, end): the start belongs to the interval, the end does not."""
 Intervals = tuple[Interval, ...]
-"""Disjoint, in order, with gaps between them."""
+"""Disjoint intervals in order, with gaps between them."""
 Steps = dict[int, int]
 """By how much a count changes at an instant."""
 MAX_PAST_STEPS = 8
-"""Up to so many changes of a count are left as they are."""
+"""`forget` leaves a count with at most so many changes as it is."""
 
 
 def add_step(steps: Steps, start: int, end: int, weight: int) -> None:
-    """Counts `weight` over [start, end). Instants at which nothing changes are left out."""
+    """Adds `weight` to the count over [start, end). Instants at which nothing changes are left out."""
     for instant, change in ((start, weight), (end, -weight)):
         total = steps.get(instant, 0) + change
         if total:
@@ -29,7 +29,7 @@ def add_step(steps: Steps, start: int, end: int, weight: int) -> None:
 
 
 def levels(steps: Steps) -> Iterator[tuple[int, int, int]]:
-    """(start, end, count) for each stretch over which the count stays the same and is not 0."""
+    """Yields (start, end, count) for each maximal interval over which the count is constant and not 0."""
     count = 0
     start = 0
     for instant in sorted(steps):
@@ -40,7 +40,7 @@ def levels(steps: Steps) -> Iterator[tuple[int, int, int]]:
 
 
 def positive(steps: Steps) -> Intervals:
-    """The instants at which the count is above 0."""
+    """Returns the instants at which the count is above 0."""
     intervals: list[Interval] = []
     for start, end, count in levels(steps):
         if count <= 0:
@@ -53,7 +53,7 @@ def positive(steps: Steps) -> Intervals:
 
 
 def changes(old: Intervals, new: Intervals) -> Iterator[tuple[int, int, int]]:
-    """(start, end, +1 or -1): what is in one of the two only."""
+    """Yields (start, end, +1 or -1) for the instants that only the new (+1) or only the old (-1) intervals contain."""
     if old == new:
         return
     steps: Steps = {}
@@ -65,7 +65,7 @@ def changes(old: Intervals, new: Intervals) -> Iterator[tuple[int, int, int]]:
 
 
 def union(intervals: Iterable[Interval]) -> Intervals:
-    """The instants of any of the intervals."""
+    """Returns the instants of any of the intervals."""
     steps: Steps = {}
     for start, end in intervals:
         add_step(steps, start, end, 1)
@@ -73,7 +73,7 @@ def union(intervals: Iterable[Interval]) -> Intervals:
 
 
 def unended(intervals: Intervals, watermark: int) -> Intervals:
-    """The intervals without those that ended before an instant."""
+    """Returns the intervals without those that ended before the watermark."""
     return (
         tuple(interval for interval in intervals if interval[1] >= watermark)
         if intervals and intervals[0][1] < watermark
@@ -82,8 +82,10 @@ def unended(intervals: Intervals, watermark: int) -> Intervals:
 
 
 def forget(steps: Steps, watermark: int) -> None:
-    """Forgets how a count came about before an instant, if that is much. What is left says how high it is then, since
-    when it is, and since when it has been above 0: those of its intervals that end then or later stay as they are."""
+    """Merges the changes of a count before the watermark, if there are many.
+
+    The count at the watermark stays the same. So do the intervals, above 0, that end at the watermark or later.
+    """
     if len(steps) <= MAX_PAST_STEPS:
         return
     past = sorted(instant for instant in steps if instant < watermark)
@@ -96,7 +98,7 @@ def forget(steps: Steps, watermark: int) -> None:
 
 
 def outside(start: int, end: int, intervals: Intervals) -> Iterator[Interval]:
-    """The parts of [start, end) that the intervals leave out."""
+    """Yields the parts of [start, end) that the intervals do not cover."""
     for inner_start, inner_end in intervals:
         if inner_end <= start:
             continue
@@ -110,7 +112,7 @@ def outside(start: int, end: int, intervals: Intervals) -> Iterator[Interval]:
 
 
 def inside(start: int, end: int, intervals: Intervals) -> Iterator[Interval]:
-    """The parts of [start, end) that the intervals cover."""
+    """Yields the parts of [start, end) that the intervals cover."""
     for inner_start, inner_end in intervals:
         first, last = max(start, inner_start), min(end, inner_end)
         if first < last:

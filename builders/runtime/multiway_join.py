@@ -1,7 +1,9 @@
-"""Joins of a plan that can be done as one: those on the same columns, whose results nothing else reads.
+"""Finds trees of joins that one multi-way join replaces.
 
-A tree of such joins joins all its inputs on one key, and `squall.builders.runtime.operators.multiway_join` does that
-with one look-up for each row. The plan stays as it is: the last join of the tree works for all of them."""
+A tree of joins on the same columns, whose intermediate results nothing else reads, joins all its inputs on one key.
+`squall.builders.runtime.operators.multiway_join` does that with one look-up per row. The plan stays as it is: the last
+join of the tree does the work of all of them.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,17 @@ from squall.plan import Node, Plan
 from squall.plan.operators import Join
 
 MIN_FUSED_INPUTS = 3
-"""So many inputs make it worth while."""
+"""Joins are fused if they have at least so many inputs."""
 
 
 class JoinInput(NamedTuple):
-    """An input of a star: the join and the port at which its rows come in the plan, and their columns to agree on."""
+    """One input of a fused join.
+
+    Attributes:
+        address: The join and the port at which the rows arrive in the plan.
+        on: The key columns.
+        width: The number of columns.
+    """
 
     address: Address
     on: tuple[int, ...]
@@ -28,7 +36,13 @@ class JoinInput(NamedTuple):
 
 @dataclass(frozen=True)
 class FusedJoin:
-    """A tree of joins. columns: for each column of its rows the leg and the column there from which it is."""
+    """A tree of joins that run as one.
+
+    Attributes:
+        joins: The ids of the joins, the last one of the plan first.
+        legs: The inputs.
+        columns: The input and its column that each output column comes from.
+    """
 
     joins: tuple[str, ...]
     legs: tuple[JoinInput, ...]
@@ -36,14 +50,19 @@ class FusedJoin:
 
     @property
     def shape(self) -> JoinShape:
+        """The shape for `MultiwayJoinOperator`."""
         firsts = [sum(leg.width for leg in self.legs[:number]) for number in range(len(self.legs))]
         keep = tuple(firsts[leg] + column for leg, column in self.columns)
         return JoinShape(tuple(leg.width for leg in self.legs), tuple(leg.on for leg in self.legs), keep)
 
 
 def fuse_joins(plan: Plan, apart: Collection[str] = ()) -> dict[str, FusedJoin]:
-    """The trees of joins that can be done as one, by their last join. apart: nodes whose rows are to be had by
-    themselves, so that no join behind them is done together with them."""
+    """Returns the trees of joins that can run as one, by the id of their last join.
+
+    Args:
+        plan: The plan.
+        apart: Nodes whose rows have to be visible, so that no later join is fused with them.
+    """
     fused: dict[str, FusedJoin] = {}
     for node in plan.nodes:
         if isinstance(node.op, Join) and node.op.on and node.id not in plan.retractable:
@@ -54,7 +73,7 @@ def fuse_joins(plan: Plan, apart: Collection[str] = ()) -> dict[str, FusedJoin]:
 
 
 def _fused(node: Node, op: Join, plan: Plan, fused: Mapping[str, FusedJoin], apart: Collection[str]) -> FusedJoin:
-    """The join together with those below it that join on the same."""
+    """Returns the join together with those below it that have the same key."""
     joins, legs, origins = [node.id], list[JoinInput](), list[tuple[int, int]]()
     pairs = sorted(op.on)
     for port, edge in enumerate(node.inputs):
@@ -74,7 +93,7 @@ def _fused(node: Node, op: Join, plan: Plan, fused: Mapping[str, FusedJoin], apa
 
 
 def _same(on: Sequence[int], below: FusedJoin) -> list[int] | None:
-    """If these columns of a tree's rows are what the tree joins on: which of that each is."""
+    """Returns, if the columns are the key of the join below, which key column each of them is."""
     places = [_place(below, column) for column in on]
     if None in places or len(set(places)) != len(below.legs[0].on):
         return None
@@ -82,13 +101,14 @@ def _same(on: Sequence[int], below: FusedJoin) -> list[int] | None:
 
 
 def _place(below: FusedJoin, column: int) -> int | None:
+    """Returns which key column of its input an output column is, or None."""
     leg, inner = below.columns[column]
     on = below.legs[leg].on
     return on.index(inner) if inner in on else None
 
 
 def fused_addresses(fuse_joins: Mapping[str, FusedJoin]) -> Iterator[tuple[Address, Address]]:
-    """Where rows go, by where they go in the plan."""
+    """Yields (address in the plan, address of the fused join) for each input."""
     for id, star in fuse_joins.items():
         for port, leg in enumerate(star.legs):
             yield leg.address, (id, port)

@@ -47,15 +47,15 @@ class ProfiledDataflow(Dataflow):
         self.rows.clear()
         self.seconds.clear()
 
-    def emit(self, id: str, entries: Sequence[Delta]) -> None:
-        self.rows[id] += len(entries)
-        super().emit(id, entries)
+    def emit(self, id: str, deltas: Sequence[Delta]) -> None:
+        self.rows[id] += len(deltas)
+        super().emit(id, deltas)
 
-    def apply(self, id: str, port: int, entries: Sequence[Delta]) -> Sequence[Delta]:
+    def apply(self, id: str, port: int, deltas: Sequence[Delta]) -> Sequence[Delta]:
         began = perf_counter()
-        deltas = super().apply(id, port, entries)
+        output = super().apply(id, port, deltas)
         self.seconds[id] += perf_counter() - began
-        return deltas
+        return output
 
     def _put_facts(self, id: str, facts: ScannedFacts) -> None:
         self.rows[id] += max(len(facts.triples), sum(map(len, facts.boxes.values()))) + len(facts.atoms)
@@ -73,9 +73,9 @@ class ProfiledDataflow(Dataflow):
         return Target(self._timed(node.id, op.step), None, node.id)
 
     def _timed(self, id: str, step: Step) -> Callable[[Sequence[Delta]], list[Delta]]:
-        def timed(entries: Sequence[Delta]) -> list[Delta]:
+        def timed(deltas: Sequence[Delta]) -> list[Delta]:
             began = perf_counter()
-            rows = step(entries)
+            rows = step(deltas)
             self.seconds[id] += perf_counter() - began
             return rows
 

@@ -1,4 +1,4 @@
-"""Evaluation instants: at which times an answer is told whole (rstream; docs/semantics.md, section 4)."""
+"""Evaluation instants: the times at which an rstream output emits a snapshot (docs/semantics.md, section 4)."""
 
 from __future__ import annotations
 
@@ -12,27 +12,30 @@ from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Event
 
 
 class ReportSchedule:
-    """The evaluation instants that events lead to, given in order as time passes."""
+    """The evaluation instants that events lead to, in order as time passes.
+
+    The class implements `squall.builders.runtime.operators.state.RowSerializable`.
+    """
 
     def __init__(self, op: Sink | DerivedStream) -> None:
         self.sources = tuple(dict.fromkeys(op.sources))
         self.report = op.report
         self.single_times: list[int] = [ALWAYS]
         self.grid_heap: list[tuple[int, int]] = []
-        """(next instant, step) of the grids of windows that have instants to come."""
+        """(next instant, step) of each window grid that has instants to come."""
         self.grid_ends: dict[tuple[int, int], int] = {}
-        """The last instant of each."""
+        """The last instant of each grid."""
         self.fact_counts: dict[tuple[Source, str], int] = {}
-        """How many facts have come through each window of triples that has a step, by its source and stream."""
+        """How many facts came through each count window with a step, by its source and stream."""
         self.first_time: int | None = None
         """The time of the first event."""
         self.last_time = ALWAYS
-        """The latest instant that is known to come, or, with a period, to which time has come."""
+        """The latest known instant; with a period, the time that was reached."""
         self.reported_until = ALWAYS - 1
 
     @property
     def next_time(self) -> int:
-        """The next instant, as far as is known; FOREVER: none."""
+        """The next known instant; FOREVER if there is none."""
         if self.report.policy == "periodic":
             period = self.report.period
             after = max(self.first_time, self.reported_until + 1) if self.first_time is not None else FOREVER
@@ -43,12 +46,12 @@ class ReportSchedule:
         )
 
     def advance_time(self, time: int) -> None:
-        """Time has come so far (integer ms), whatever says so: multiples of a period are told up to there."""
+        """Notes that time has reached `time` (integer ms): multiples of the period are reported up to there."""
         if time > self.last_time and self.report.policy == "periodic":
             self.last_time = time
 
     def add(self, events: Iterable[Event]) -> None:
-        """Takes note of those among events that are read."""
+        """Adds the instants of those events that the sources read."""
         for event in events:
             is_instant = event.stream != HEARTBEAT and event.time != ALWAYS
             for source in self.sources if is_instant else ():
@@ -57,7 +60,7 @@ class ReportSchedule:
                     self._add(event, source)
 
     def add_instant(self, time: int) -> None:
-        """There is an instant at this time (integer ms); at `ALWAYS` one more, even if it has been given."""
+        """Adds an instant (integer ms). `ALWAYS` is reported again even if it was reported before."""
         self.last_time = max(self.last_time, time)
         if time == ALWAYS:
             self.reported_until = ALWAYS - 1
@@ -94,7 +97,7 @@ class ReportSchedule:
         self.grid_ends[first, step] = max(last, self.grid_ends.get((first, step), last))
 
     def pop_until(self, now: int) -> list[int]:
-        """The instants up to a time, that included, which have not been given yet, in order, each once."""
+        """Removes and returns the instants up to and including `now`, in order, each once."""
         candidates = sorted(set(self._periodic(now) if self.report.policy == "periodic" else self._on_change(now)))
         instants = [time for time in candidates if time > self.reported_until]
         self.reported_until = instants[-1] if instants else self.reported_until
@@ -122,7 +125,7 @@ class ReportSchedule:
     # What there is, as rows of text (`squall.builders.runtime.operators.state.RowSerializable`)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """All that is known, as rows of text."""
+        """Yields the whole schedule as rows of text."""
         yield "last_time", str(self.last_time)
         yield "reported_until", str(self.reported_until)
         if self.first_time is not None:
@@ -133,7 +136,7 @@ class ReportSchedule:
             yield "fact_count", str(self.sources.index(source)), stream, str(count)
 
     def load_rows(self, rows: Iterable[Sequence[str | None]]) -> None:
-        """This is all that is known."""
+        """Replaces the schedule by the rows."""
         self.single_times, self.grid_heap, self.grid_ends, self.fact_counts, self.first_time = [], [], {}, {}, None
         for row in rows:
             match [str(cell) for cell in row]:

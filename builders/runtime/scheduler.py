@@ -1,4 +1,4 @@
-"""Inboxes, and the order in which they are worked off: what all that runs a plan in one process has in common."""
+"""Inboxes of nodes and the order in which they are processed, shared by all dataflows that run in one process."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from squall.plan.operators import ConstantFilter, Match
 from squall.rdf import Term
 
 Address = tuple[str, int]
-"""A node and the number of one of its inputs."""
+"""The id of a node and the number of one of its inputs."""
 Batch = TypeVar("Batch")
 
 
 class Scheduler(Generic[Batch]):
-    """Nodes with inboxes, worked off component by component in topological order, semi-naive inside recursive ones."""
+    """Processes the inboxes of nodes, component by component in topological order, semi-naive inside recursive ones."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.inbox: dict[str, dict[int, list[Batch]]] = {}
-        """What has come for each node, by the number of the input."""
+        """The batches that wait for each node, by the number of the input."""
         self.component_of = {id: number for number, part in enumerate(plan.components) for id in part}
         self.component_queue: list[int] = []
-        """The numbers of the components that have work, as a heap: topological order."""
+        """The numbers of the components that have work, as a heap in topological order."""
 
     def feeds_matches(self, node: Node) -> bool:
-        """Whether a node's rows are facts that are matched."""
+        """Returns whether the rows of a node are facts that `Match` nodes read."""
         return any(isinstance(self.plan.by_id[id].op, Match) for id, _ in self.plan.consumers[node.id])
 
     def consumers_by_constant(self, id: str) -> dict[int, dict[Term, list[str]]]:
-        """The `ConstantFilter` nodes that read a node, by column and term."""
+        """Returns the `ConstantFilter` nodes that read a node, by column and term."""
         consumers: dict[int, dict[Term, list[str]]] = {}
         for consumer, _ in self.plan.consumers[id]:
             op = self.plan.by_id[consumer].op
@@ -40,7 +40,7 @@ class Scheduler(Generic[Batch]):
         return consumers
 
     def receive(self, address: Address, batch: Batch) -> None:
-        """Puts a batch into the inbox of a node."""
+        """Adds a batch to the inbox of a node."""
         id, port = address
         pending = self.inbox.get(id)
         if pending is None:
@@ -52,7 +52,10 @@ class Scheduler(Generic[Batch]):
             pending[port] = [batch]
 
     def ready_components(self) -> Iterator[tuple[str, ...]]:
-        """The components that have work, in topological order, until none has. Each has to be worked off when given."""
+        """Yields the components that have work, in topological order, until none has.
+
+        The caller has to process each component before it takes the next one.
+        """
         last = None
         while self.component_queue:
             number = heapq.heappop(self.component_queue)
@@ -62,16 +65,16 @@ class Scheduler(Generic[Batch]):
             last = number
 
     def fixpoint(self, component: Sequence[str]) -> None:
-        """Works off a component, round by round, until none of its nodes has anything in its inbox."""
+        """Processes a component, iteration by iteration, until the inboxes of all its nodes are empty."""
         while self.pending(component):
             for id in component:
                 if id in self.inbox:
                     self.step(id)
 
     def pending(self, component: Iterable[str]) -> bool:
-        """Whether a node of the component has work."""
+        """Returns whether a node of the component has work."""
         return any(id in self.inbox for id in component)
 
     def step(self, id: str) -> None:
-        """Lets one node work off its inbox."""
+        """Processes the inbox of one node."""
         raise NotImplementedError

@@ -51,22 +51,22 @@ class Packed(NamedTuple):
     end: int
 
 
-def pack_all(entries: Sequence[Delta]) -> Packed:
+def pack_all(deltas: Sequence[Delta]) -> Packed:
     """Entries, one at least, as what can be stored and moved.
 
     The cells are divided by line feeds, column by column; as JSON where rows could not be told apart again.
     """
     try:
-        *columns, starts, ends, weights = zip(*entries, strict=True)
-        text = _text(columns, len(entries))
+        *columns, starts, ends, weights = zip(*deltas, strict=True)
+        text = _text(columns, len(deltas))
     except (TypeError, ValueError):  # a cell is None, or one row is wider than another: rare, and shows
-        starts, ends, weights = (tuple(entry[place] for entry in entries) for place in (-3, -2, -1))
+        starts, ends, weights = (tuple(delta[place] for delta in deltas) for place in (-3, -2, -1))
         text = None
     spans = b"".join(map(_integers, (starts, ends, weights)))
     latest = max(ends)
     if latest == FOREVER:
         latest = max((end for end in ends if end != FOREVER), default=FOREVER)
-    return Packed(_all_as_json(entries) if text is None else text, spans, max(starts), latest)
+    return Packed(_all_as_json(deltas) if text is None else text, spans, max(starts), latest)
 
 
 def unpack_all(text: str, spans: bytes) -> list[Delta]:
@@ -100,8 +100,8 @@ def _text(columns: Sequence[Sequence[str]], count: int) -> str | None:
     return text if plain or not columns else None
 
 
-def _all_as_json(entries: Sequence[Delta]) -> str:
-    return _JSON_MARK + json.dumps([entry[:-3] for entry in entries], ensure_ascii=False)
+def _all_as_json(deltas: Sequence[Delta]) -> str:
+    return _JSON_MARK + json.dumps([delta[:-3] for delta in deltas], ensure_ascii=False)
 
 
 def _as_json(row: Sequence[str | None]) -> str:

@@ -1,4 +1,4 @@
-"""What a run keeps, apart from what runs it: entries by memory and slot, added up and forgotten as time passes."""
+"""The state of a run as a changelog: deltas by operator and slot, which are compacted as time passes."""
 
 from __future__ import annotations
 
@@ -11,67 +11,83 @@ from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.zset import Delta, Row
 
 Slot = tuple[str, int]
-"""A memory, and the number of one of its slots (`squall.builders.runtime.dataflow.Dataflow.drain_changelog`)."""
+"""The id of a stateful operator, and the number of one of its slots
+(`squall.builders.runtime.dataflow.Dataflow.drain_changelog`)."""
 
 _START = itemgetter(-3)
 
 
 class StateChangelog:
-    """All that a run has kept so far."""
+    """The changelog of all operators of a run, summed up."""
 
     def __init__(self) -> None:
         self.entries: dict[Slot, list[Delta]] = {}
 
     def add(self, changelog: Iterable[tuple[str, int, Sequence[Delta]]]) -> None:
-        """Takes down what has gone into memories."""
-        for id, slot, entries in changelog:
-            self.entries.setdefault((id, slot), []).extend(entries)
+        """Adds (operator, slot, deltas) that operators have logged."""
+        for id, slot, deltas in changelog:
+            self.entries.setdefault((id, slot), []).extend(deltas)
 
-    def compact(self, memories: Mapping[str, Stateful], watermark: int) -> None:
-        """Makes it as small as may be. passed: the time (integer ms) that the run has worked off."""
-        for (id, slot), entries in self.entries.items():
-            self.entries[id, slot] = compact_deltas(entries, watermark, memories[id].key_width(slot))
+    def compact(self, states: Mapping[str, Stateful], watermark: int) -> None:
+        """Compacts the deltas of all slots.
+
+        Args:
+            states: The stateful operators by id.
+            watermark: The time (integer ms) up to which the run has processed its input.
+        """
+        for (id, slot), deltas in self.entries.items():
+            self.entries[id, slot] = compact_deltas(deltas, watermark, states[id].key_width(slot))
 
     def size(self) -> int:
-        """How many entries there are."""
+        """Returns the number of deltas."""
         return sum(map(len, self.entries.values()))
 
 
-def live_deltas(entries: Sequence[Delta], watermark: int, together: int | None = None) -> list[Delta]:
-    """Those of entries, none of which began before the ones that are known already, of which `compact_deltas` may leave
-    anything: what has ended is needed where it says since when what goes on has held. passed, together: as there."""
-    going_on = [entry for entry in entries if entry[-2] >= watermark]
-    rows = {entry[:-3][:together] for entry in going_on}
-    if len(going_on) == len(entries) or not rows or () in rows:  # (): they are all one
-        return list(entries) if rows else []
-    first = min(map(_START, going_on))
-    before = [entry for entry in entries if first <= entry[-2] < watermark]
-    if not any(entry[:-3][:together] in rows for entry in before):  # so that nothing goes on with what was earlier yet
-        return going_on
-    firsts = {row[0] for row in rows}  # most of what has ended need not be taken apart
+def live_deltas(deltas: Sequence[Delta], watermark: int, key_width: int | None = None) -> list[Delta]:
+    """Returns the deltas of which `compact_deltas` may keep anything.
+
+    No delta began before those that are stored already. An expired delta is needed only where it says since when a row
+    that is still valid has held. The arguments are those of `compact_deltas`.
+    """
+    live = [delta for delta in deltas if delta[-2] >= watermark]
+    rows = {delta[:-3][:key_width] for delta in live}
+    if len(live) == len(deltas) or not rows or () in rows:  # (): all rows have one key
+        return list(deltas) if rows else []
+    first_start = min(map(_START, live))
+    expired = [delta for delta in deltas if first_start <= delta[-2] < watermark]
+    if not any(delta[:-3][:key_width] in rows for delta in expired):  # no live row continues an expired one
+        return live
+    first_cells = {row[0] for row in rows}  # most expired deltas need not be sliced
     return [
-        entry for entry in entries if entry[-2] >= watermark or (entry[0] in firsts and entry[:-3][:together] in rows)
+        delta for delta in deltas if delta[-2] >= watermark or (delta[0] in first_cells and delta[:-3][:key_width] in rows)
     ]
 
 
-def compact_deltas(entries: Iterable[Delta], watermark: int, together: int | None = None) -> list[Delta]:
-    """Entries that add up to the same at every instant from `passed` on (integer ms); nothing that is to come begins
-    before. Of the past they say only since when what goes on has held. together: of how many first columns rows are
-    one, so that they have held since any of them has; None: all."""
+def compact_deltas(deltas: Iterable[Delta], watermark: int, key_width: int | None = None) -> list[Delta]:
+    """Returns fewer deltas with the same sum at every instant from the watermark on.
+
+    Of the past, they only say since when a row that is still valid has held.
+
+    Args:
+        deltas: The deltas of one slot.
+        watermark: Integer ms; no later delta begins before it.
+        key_width: How many first columns make the key of a row; rows with one key have held since any of them has.
+            None: all columns.
+    """
     groups: dict[Row, list[Delta]] = {}
-    for entry in live_deltas(list(entries), watermark, together):
-        groups.setdefault(entry[:-3][:together], []).append(entry)
-    deltas: list[Delta] = []
+    for delta in live_deltas(list(deltas), watermark, key_width):
+        groups.setdefault(delta[:-3][:key_width], []).append(delta)
+    output: list[Delta] = []
     for group in groups.values():
-        deltas += group if len(group) == 1 and group[0][-1] > 0 else _added_up(group, watermark)
-    return deltas
+        output += group if len(group) == 1 and group[0][-1] > 0 else _added_up(group, watermark)
+    return output
 
 
-def _added_up(entries: Iterable[Delta], watermark: int) -> Iterator[Delta]:
-    """The same of entries whose rows are one."""
+def _added_up(deltas: Iterable[Delta], watermark: int) -> Iterator[Delta]:
+    """Yields fewer deltas with the same sum, for deltas of one key."""
     rows: dict[Row, Steps] = {}
-    for entry in entries:
-        add_step(rows.setdefault(entry[:-3], {}), *entry[-3:])
+    for delta in deltas:
+        add_step(rows.setdefault(delta[:-3], {}), *delta[-3:])
     since = _since(rows.values(), watermark)
     for row, steps in rows.items():
         for span in _spans(_clipped(steps, since, watermark)):
@@ -79,7 +95,7 @@ def _added_up(entries: Iterable[Delta], watermark: int) -> Iterator[Delta]:
 
 
 def _since(rows: Iterable[Steps], watermark: int) -> int:
-    """Since when any of the rows has held without a gap, at the time that has passed or up to then."""
+    """Returns since when any of the rows has held without a gap, at the watermark or up to it."""
     all_steps: Steps = {}
     for steps in rows:
         for instant, change in steps.items():
@@ -88,8 +104,10 @@ def _since(rows: Iterable[Steps], watermark: int) -> int:
 
 
 def _clipped(steps: Steps, since: int, watermark: int) -> Steps:
-    """The steps with all that lies before `passed` moved to one instant. What ends at `passed` is kept: a row that
-    begins then goes on with it."""
+    """Returns the steps with all changes before the watermark moved to one instant.
+
+    An end at the watermark stays, because a row that begins then continues it.
+    """
     before = sum(change for instant, change in steps.items() if instant < watermark)
     later_steps = {instant: change for instant, change in steps.items() if instant >= watermark}
     if before:
@@ -98,7 +116,7 @@ def _clipped(steps: Steps, since: int, watermark: int) -> Steps:
 
 
 def _spans(steps: Steps) -> Iterator[tuple[int, int, int]]:
-    """(start, end, weight) of as few entries as add up to the steps: what began first ends first."""
+    """Yields (start, end, weight) of as few deltas as add up to the steps. What began first ends first."""
     open: deque[tuple[int, int]] = deque()
     for instant in sorted(steps):
         change = steps[instant]

@@ -1,7 +1,7 @@
-"""Entries: rows with their validity, as flat tuples; and how facts, solutions and rows become one another.
+"""Rows and Z-set deltas: rows with a validity interval and an integer weight.
 
-An *entry* is (*row, start, end, weight): the row is valid over [start, end) `weight` times more than before; a negative
-weight takes validity back. Flat, because most of the time of most programs goes into making and taking apart entries.
+A delta is a row followed by ``start, end, weight``: the row is valid `weight` times more over [start, end). Times are
+integer ms. Deltas add up in any order (the weighted rows of Budiu et al., "DBSP", 2023).
 """
 
 from __future__ import annotations
@@ -22,17 +22,21 @@ Boxes = dict[Term, list[Delta]]
 """Triples by predicate, as (subject, object, start, end, weight)."""
 
 UNIT: Delta = (ALWAYS, FOREVER, 1)
-"""The entry of the row without columns."""
+"""The delta of the row without columns."""
 
 
 def fact_row(fact: Fact, rule: str = "") -> Row:
-    """A triple as (s, p, o, rule), an atom as (``@relation``, arguments..., rule). rule: the name of one that made
-    it."""
+    """Returns a triple as (s, p, o, rule) and an atom as (``@relation``, arguments..., rule).
+
+    Args:
+        fact: The triple or atom.
+        rule: The name of a rule that derived it.
+    """
     return (*fact, rule) if isinstance(fact, Triple) else (f"@{fact.relation}", *fact.arguments, rule)
 
 
 def row_fact(row: Sequence[Any]) -> Fact | Quad | Solution | Boolean:
-    """The fact, solution or answer of a row, without the name of a rule behind it."""
+    """Returns the fact, solution or answer of a row that has no rule name behind it."""
     first = row[0]
     if first[0] == "@":
         if first == QUAD_TAG:
@@ -47,7 +51,7 @@ def row_fact(row: Sequence[Any]) -> Fact | Quad | Solution | Boolean:
 
 
 def answer_row(answer: Fact | Quad | Solution | Boolean | Evaluated) -> Row:
-    """The row of which `row_fact` makes the answer; a solution's without the name of its query."""
+    """Returns the row that `row_fact` turns into the answer. The row of a solution lacks the name of its query."""
     match answer:
         case Quad(subject, predicate, object, graph):
             return (QUAD_TAG, graph, subject, predicate, object)
@@ -62,9 +66,12 @@ def answer_row(answer: Fact | Quad | Solution | Boolean | Evaluated) -> Row:
 
 
 def is_rdf(row: Sequence[Any]) -> bool:
-    """Whether a row may be in an answer. What is no RDF triple (a literal as its subject, anything but an IRI as its
-    predicate) or quad (a literal as its graph) can be read by rules, but stays inside (generalised RDF: RDF 1.1
-    Concepts, section 7)."""
+    """Returns whether an answer may contain a row.
+
+    A row may be no RDF triple (a literal as its subject, anything but an IRI as its predicate) or no RDF quad (a
+    literal as its graph). Rules can read such rows, but no output has them (generalised RDF: RDF 1.1 Concepts, section
+    7).
+    """
     if row[0] == QUAD_TAG:
         return row[1][0] != '"' and is_rdf(row[2:])
     first = row[0][0]
@@ -76,19 +83,19 @@ triple = cast(Callable[[Sequence[Any]], Triple], partial(new_tuple, Triple))
 
 
 def key_of(columns: Sequence[int]) -> Callable[[Sequence[Any]], Hashable]:
-    """The function that gives what two rows have to agree on."""
+    """Returns the function that computes the join key of a row."""
     return itemgetter(*columns) if columns else lambda row: ()
 
 
-def with_unit_weights(entries: Iterable[Delta]) -> list[Delta]:
-    """Entries of weight 1: a store that adds entries up makes one of several."""
-    return [(*delta[:-1], 1) for delta in entries for _ in range(delta[-1])]
+def with_unit_weights(deltas: Iterable[Delta]) -> list[Delta]:
+    """Returns the deltas with weight 1, each as often as its weight says. A store that sums deltas up merges several."""
+    return [(*delta[:-1], 1) for delta in deltas for _ in range(delta[-1])]
 
 
-def consolidate(entries: Iterable[Delta]) -> list[Delta]:
-    """Entries that add up to the same, none of which take back another."""
+def consolidate(deltas: Iterable[Delta]) -> list[Delta]:
+    """Returns deltas with the same sum of which none retracts another."""
     steps: dict[Delta, Steps] = {}
-    for entry in entries:
-        *_, start, end, weight = entry
-        add_step(steps.setdefault(entry[:-3], {}), start, end, weight)
+    for delta in deltas:
+        *_, start, end, weight = delta
+        add_step(steps.setdefault(delta[:-3], {}), start, end, weight)
     return [(*row, start, end, count) for row, row_steps in steps.items() for start, end, count in levels(row_steps)]

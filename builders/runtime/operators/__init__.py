@@ -1,13 +1,13 @@
-"""What each operator does to rows: the one place that says so, for every builder.
+"""The operators of the runtime: what each node of a plan does to deltas, for every builder.
 
-An operator is told entries (`squall.builders.runtime.zset`) on its inputs (ports) and answers with entries. Joins are
-bilinear and most else is linear, so that entries may come in any order and in any batches, and add up to what the plan
-means at every instant (snapshot reducibility, semantics.md 3; the algebra of weighted rows is that of Budiu et al.,
-"DBSP", 2023). Only `GroupOperator`, `SliceOperator` and the ends of a plan look at instants as a whole, in the order of time
+An operator receives deltas (`squall.builders.runtime.zset`) on its inputs (ports) and returns deltas. Joins are
+bilinear and most other operators are linear. Deltas may therefore come in any order and in any batches, and add up to
+what the plan means at every instant (snapshot reducibility, semantics.md 3; Budiu et al., "DBSP", 2023). Only
+`GroupOperator`, `SliceOperator` and the outputs of a plan process complete instants, in the order of time
 (`squall.builders.runtime.operators.event_time`).
 
-An operator that keeps rows keeps them as entries too: `drain_changelog` tells those it has taken into its memory, and `restore`
-takes them back, which is how a distributed builder stores and moves state.
+The state of an operator consists of deltas, too: `drain_changelog` returns those that were added, and `restore` loads
+them. A distributed builder stores and moves state that way.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from squall.plan import operators as ops
 
 
 class Operator(Protocol):
-    """One node at work."""
+    """One node of a plan at work."""
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
-        """Takes entries on an input; answers with entries of its own rows. The entries given stay as they are."""
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
+        """Processes deltas of an input and returns deltas of the node's rows. The given deltas are not changed."""
         ...
 
 
 def make_operator(node: Node, plan: Plan) -> Operator:
-    """A node of a plan, ready to work."""
+    """Returns the operator of a node of a plan."""
     op = node.op
     widths = [plan.widths[edge.node] for edge in node.inputs]
     growing = not any(edge.node in plan.retractable for edge in node.inputs)
@@ -94,13 +94,13 @@ def make_operator(node: Node, plan: Plan) -> Operator:
 
 
 def _emits_snapshots(answer: Node, plan: Plan) -> bool:
-    """Whether all solutions of a query are handed on at an instant."""
+    """Returns whether an output emits all solutions of a query at an instant."""
     has_expiring_windows = (plan.by_id[id].op for id, _ in plan.consumers[answer.id])
     return any(isinstance(op, ops.Sink) and op.output == "rstream" for op in has_expiring_windows)
 
 
 def make_output_operator(node: Node, op: ops.Sink, plan: Plan) -> OutputOperator | AppendOnlyOutput:
-    """An operation node of a plan, ready to work."""
+    """Returns the operator of an output node of a plan."""
     solutions = any(isinstance(plan.by_id[edge.node].op, ops.Select) for edge in node.inputs)
     if op.output != "istream" or node.id in plan.retractable or solutions or op.report.policy == "periodic":
         return OutputOperator(op)
@@ -108,12 +108,12 @@ def make_output_operator(node: Node, op: ops.Sink, plan: Plan) -> OutputOperator
 
 
 def output_tracks_facts(plan: Plan) -> bool:
-    """Whether the operation node of a plan that has one has to know what it has handed on before."""
+    """Returns whether the output node of a plan has to know which facts it has emitted."""
     return make_output_operator(*plan.sink, plan).remembers
 
 
 def has_expiring_windows(plan: Plan) -> bool:
-    """Whether what is read of a stream may be valid for a limited time."""
+    """Returns whether a window of the plan lets rows expire."""
     windows = (window for node in plan.nodes for window in ops.windows_of(node.op))
     return any(not isinstance(window, Landmark) for window in windows)
 

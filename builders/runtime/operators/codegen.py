@@ -69,14 +69,14 @@ def compile_vectorized(body: str, expressions: Sequence[Expression], row: str, t
     ]
     fast = compile_source(body.format(*sources), names)
 
-    def run(entries: Sequence[Any]) -> Any:
+    def run(deltas: Sequence[Any]) -> Any:
         try:
             for call, gather in zip(calls, gathering, strict=True):
-                argument_rows = list(gather(entries))
+                argument_rows = list(gather(deltas))
                 call.results.update(
                     zip(argument_rows, call.function.evaluate_all(argument_rows) if argument_rows else (), strict=True)
                 )
-            return fast(entries)
+            return fast(deltas)
         finally:
             for call in calls:
                 call.results.clear()

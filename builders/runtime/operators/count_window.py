@@ -1,4 +1,4 @@
-"""The last so many triples of a stream: what comes into a `CountWindow` window, and what leaves it."""
+"""The content of a count window: the last triples of a stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from squall.rdf import FOREVER, Fact
 
 
 class _WindowFact(NamedTuple):
-    """A fact, when it came and in which named graph, and whether it has not been removed."""
+    """A fact in a count window.
+
+    Attributes:
+        fact: The fact.
+        arrival: The time of its event (integer ms).
+        graph: Its named graph, or "".
+        is_valid: Whether it was not removed.
+    """
 
     fact: Fact
     arrival: int
@@ -22,8 +29,13 @@ class _WindowFact(NamedTuple):
 
 
 class CountWindowContent:
-    """The facts of a stream through a `CountWindow` window. entries: what patterns read of a fact that came at a time,
-    in a named graph or none, over an interval, so many times more or less."""
+    """The facts of a stream through a `CountWindow`.
+
+    Args:
+        window: The window.
+        deltas_of: Returns the deltas that patterns read of a fact, given its arrival time, named graph, interval and
+            weight.
+    """
 
     def __init__(
         self, window: CountWindow, deltas_of: Callable[[Fact, int, str, tuple[int, int], int], Iterator[Delta]]
@@ -33,15 +45,15 @@ class CountWindowContent:
         self.facts: deque[_WindowFact] = deque()
         """The content, oldest first."""
         self.new_starts: deque[int] = deque()
-        """Since when the last ones of it are there, of which no entries have been made yet: until when they are may be
-        known by then."""
+        """The start of each of the newest facts, whose deltas were not emitted yet because their end may be known
+        soon."""
         self.pending: list[_WindowFact] = []
-        """What has come since the content changed."""
+        """The facts that came since the content changed."""
         self.fact_count = 0
-        """How many have come."""
+        """How many facts came in all."""
 
     def add(self, fact: Fact, time: int, graph: str = "") -> Iterator[Delta]:
-        """A fact has come: the entries of those that leave."""
+        """Adds a fact and yields the deltas of the facts that leave the window."""
         self.fact_count += 1
         self.pending.append(_WindowFact(fact, time, graph, True))
         if len(self.pending) < self.window.step:
@@ -55,7 +67,7 @@ class CountWindowContent:
         self.new_starts += [time] * len(new)
 
     def drain_new(self) -> Iterator[Delta]:
-        """The entries of all that has come into the content since this was asked last, and is there still."""
+        """Yields the deltas of the facts that entered the window since the last call and are still in it."""
         since, self.new_starts = self.new_starts, deque()
         last = list(islice(reversed(self.facts), len(since)))
         for triple, start in zip(reversed(last), since, strict=True):
@@ -63,15 +75,15 @@ class CountWindowContent:
                 yield from self.deltas_of(triple.fact, triple.arrival, triple.graph, (start, FOREVER), 1)
 
     def _end(self, triple: _WindowFact, since: int | None, time: int) -> Iterator[Delta]:
-        """A fact ends that is in the content. since: when that began, if no entries of it have been made."""
+        """Yields the deltas of a fact that leaves the window. since: its start, if its deltas were not emitted yet."""
         if triple.is_valid and since is None:
             yield from self.deltas_of(triple.fact, triple.arrival, triple.graph, (time, FOREVER), -1)
         elif triple.is_valid and since is not None and since < time:
             yield from self.deltas_of(triple.fact, triple.arrival, triple.graph, (since, time), 1)
 
     def remove(self, fact: Fact, time: int, is_meant: Callable[[str], bool]) -> Iterator[Delta]:
-        """What came of a fact before this time ends now, if its graph is meant; it goes on counting among the last so
-        many."""
+        """Ends a fact that came before this time, in the graphs that `is_meant` accepts. It still counts for the
+        window's size."""
 
         def ends(triple: _WindowFact) -> bool:
             return triple.fact == fact and triple.is_valid and triple.arrival < time and is_meant(triple.graph)
@@ -86,7 +98,8 @@ class CountWindowContent:
         self.pending = [triple._replace(is_valid=triple.is_valid and not ends(triple)) for triple in self.pending]
 
     def rows(self) -> Iterator[Row]:
-        """Content and what waits, numbered as it came (`squall.builders.runtime.operators.state.RowSerializable`)."""
+        """Yields content and pending facts, numbered by arrival
+        (`squall.builders.runtime.operators.state.RowSerializable`)."""
         triples = [*self.facts, *self.pending]
         for number, triple in enumerate(triples, self.fact_count - len(triples)):
             yield (
@@ -98,7 +111,7 @@ class CountWindowContent:
             )
 
     def load_rows(self, rows: Sequence[Row]) -> None:
-        """This is all there is."""
+        """Replaces the content by the rows."""
         cells = sorted(([cell or "" for cell in row] for row in rows), key=lambda row: int(row[0]))
         triples = [
             _WindowFact(cast(Fact, row_fact(fact)), int(arrival), graph, bool(is_valid))

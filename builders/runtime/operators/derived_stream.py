@@ -1,4 +1,4 @@
-"""Streams that the program makes: what is handed on of their facts is read at once, through a window."""
+"""Derived streams: the program emits facts to a stream and reads them at once through a window."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Quad, Triple
 
 _READER_SLOT = 2
-"""The first slot of what is remembered of what was read, behind those of what is told."""
+"""The first slot of the reader's state, behind the slots of the output's state."""
 
 
 class DerivedStreamOperator(EventTimeOperator):
-    """A stream that the program makes, read through a window: relation to stream to relation.
+    """A derived stream that is read through a window: relation to stream to relation.
 
-    Its facts of an instant come in the order of their text, those of one graph after the other, whatever made them.
-    deletes: whether updates may delete any.
+    The facts of an instant come in the order of their text, graph by graph, whatever rule derived them.
+
+    Args:
+        op: The node of the plan.
+        deletes: Whether updates may delete facts of the stream.
     """
 
     def __init__(self, op: ops.DerivedStream, deletes: bool = False) -> None:
@@ -34,11 +37,11 @@ class DerivedStreamOperator(EventTimeOperator):
             op.source, (), every=True, atoms=True, remembers=deletes, updated=deletes, is_derived=True
         )
         self.events: list[Event] = []
-        """Those that the stream had when time went on last."""
+        """The events of the stream that the last `advance` emitted."""
         self.last_time = ALWAYS
-        """The latest time at which any of its facts begins to be valid or ends, if it does (integer ms)."""
+        """The latest time at which the validity of a fact begins or ends (integer ms)."""
         self.instants: Sequence[int] | None = None
-        """The evaluation instants that are to come (integer ms), if others say at which it is told whole."""
+        """The coming evaluation instants of an rstream (integer ms), if the engine supplies them."""
 
     @property
     def next_time(self) -> int:
@@ -48,8 +51,8 @@ class DerivedStreamOperator(EventTimeOperator):
             else min(self.emitter.changes.next_time, *self.instants[:1], FOREVER)
         )
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
-        return self.emitter.apply(port, entries)
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
+        return self.emitter.apply(port, deltas)
 
     def advance(self, now: int) -> list[Delta]:
         self.events = []
@@ -60,11 +63,11 @@ class DerivedStreamOperator(EventTimeOperator):
                 self.events.append(Event(time, tuple(fact for _, fact in placed), self.stream, graph=graph))
         facts = self.reader.read(self.events)
         deltas = facts.triples + facts.atoms
-        self.last_time = max([self.last_time, *(time for entry in deltas for time in entry[-3:-1] if time != FOREVER)])
+        self.last_time = max([self.last_time, *(time for delta in deltas for time in delta[-3:-1] if time != FOREVER)])
         return deltas
 
     def remove(self, fact: Fact, time: int, stream: str | None) -> list[Delta]:
-        """What was told of a fact before this time (integer ms) ends now; as `ScanOperator.remove`."""
+        """Ends what was emitted of a fact before this time (integer ms), as `ScanOperator.remove` does."""
         return self.reader.remove(fact, time, stream)
 
     def enable_changelog(self) -> None:
@@ -73,16 +76,16 @@ class DerivedStreamOperator(EventTimeOperator):
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
         yield from self.emitter.drain_changelog()
-        yield from ((_READER_SLOT + slot, entries) for slot, entries in self.reader.drain_changelog())
+        yield from ((_READER_SLOT + slot, deltas) for slot, deltas in self.reader.drain_changelog())
 
     def resume_at(self, watermark: int) -> None:
         self.emitter.resume_at(watermark)
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         if slot < _READER_SLOT:
-            self.emitter.restore(slot, entries)
+            self.emitter.restore(slot, deltas)
         else:
-            self.reader.restore(slot - _READER_SLOT, entries)
+            self.reader.restore(slot - _READER_SLOT, deltas)
 
     def expire(self, now: int) -> None:
         self.reader.expire(now)
@@ -92,7 +95,7 @@ class DerivedStreamOperator(EventTimeOperator):
 
 
 def _graph_and_fact(output: Output) -> tuple[str, Fact]:
-    """The fact that an output tells, behind the name of its graph."""
+    """Returns the fact of an output, behind the name of its graph."""
     fact = output.fact
     if isinstance(fact, Quad):
         return fact.graph, Triple(fact.subject, fact.predicate, fact.object)

@@ -1,4 +1,4 @@
-"""Sets: bags made rows that are valid at each instant once, in whichever way their input and their place allow."""
+"""Distinct: each row once at each instant, in the way that its input and its place in the plan allow."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ from squall.rdf import ALWAYS, FOREVER
 
 
 class AppendOnlyDistinct(Stateful):
-    """A set to which rows are only ever added: what is valid already is not said again.
+    """A set to which rows are only added. A row is not emitted again while it is valid.
 
-    valid: for each row the intervals over which it is valid, or, as most often, only the start of one without an end:
-    every row of every set passes here.
+    Attributes:
+        valid: The intervals over which each row is valid, or, as in most cases, only the start of one that never ends.
+            Every row of every set passes here.
     """
 
     def __init__(self, by: int) -> None:
@@ -41,28 +42,28 @@ class AppendOnlyDistinct(Stateful):
         self.watermark = ALWAYS
         self.sweep_rows = MIN_ROWS_TO_SWEEP
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         new_deltas: list[Delta] = []
         valid, by = self.valid, self.by
-        for entry in entries:
-            key = entry[:by]
+        for delta in deltas:
+            key = delta[:by]
             if key not in valid:
-                valid[key] = entry[-3] if entry[-2] == FOREVER else (entry[-3:-1],)
-                new_deltas.append(entry if entry[-1] == 1 else (*entry[:-1], 1))
-            elif (validity := valid[key]).__class__ is not int or validity > entry[-3]:
-                new_deltas += self._extend(key, entry)
+                valid[key] = delta[-3] if delta[-2] == FOREVER else (delta[-3:-1],)
+                new_deltas.append(delta if delta[-1] == 1 else (*delta[:-1], 1))
+            elif (validity := valid[key]).__class__ is not int or validity > delta[-3]:
+                new_deltas += self._extend(key, delta)
         if self.log is not None:
             self.note(0, new_deltas)
         return new_deltas
 
-    def _extend(self, key: Row, entry: Delta) -> list[Delta]:
-        """What an entry adds to a row that is known."""
+    def _extend(self, key: Row, delta: Delta) -> list[Delta]:
+        """Returns what a delta adds to the validity of a row that is in the set."""
         intervals = self._intervals(key)
-        start, end = entry[-3:-1]
+        start, end = delta[-3:-1]
         if intervals[-1][0] <= start and end <= intervals[-1][1]:
             return []
         self._add(key, (start, end))
-        return [(*entry[:-3], first, last, 1) for first, last in outside(start, end, intervals)]
+        return [(*delta[:-3], first, last, 1) for first, last in outside(start, end, intervals)]
 
     def _intervals(self, key: Row) -> Intervals:
         validity = self.valid.get(key, ())
@@ -75,9 +76,9 @@ class AppendOnlyDistinct(Stateful):
     def key_width(self, slot: int) -> int | None:
         return self.by
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        for entry in entries:
-            self._add(entry[: self.by], entry[-3:-1])
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
+        for delta in deltas:
+            self._add(delta[: self.by], delta[-3:-1])
 
     def expire(self, now: int) -> None:
         # What ends at `now` is kept: a row that begins then goes on with it.
@@ -98,23 +99,23 @@ class AppendOnlyDistinct(Stateful):
 
 
 class TransitiveClosureOperator(Stateful):
-    """The transitive closure of pairs that are only ever added."""
+    """The transitive closure of pairs that are only added."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pairs = Pairs()
 
     def restrict_to(self, is_own: Callable[[str], bool]) -> None:
-        """Leaves to others what nodes lead to that are not its own. Nothing has come yet."""
+        """Restricts the closure to pairs that begin at its own nodes. No delta has come before."""
         self.pairs = Pairs(is_own)
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
-            self.note(0, entries)
-        return [(*pair, 1) for pair in self.pairs.add([entry[:-1] for entry in entries])]
+            self.note(0, deltas)
+        return [(*pair, 1) for pair in self.pairs.add([delta[:-1] for delta in deltas])]
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        self.pairs.add([entry[:-1] for entry in entries])
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
+        self.pairs.add([delta[:-1] for delta in deltas])
 
     def expire(self, now: int) -> None:
         self.pairs.expire(now)
@@ -124,15 +125,15 @@ class TransitiveClosureOperator(Stateful):
 
 
 _RULES_SLOT = 2
-"""The slot of what rows were told to be made by."""
+"""The slot of the rules that rows were emitted with."""
 
 
 class RetractableDistinct(Stateful):
-    """A set whose rows may be taken back: a row is valid while more has been said for it than against.
+    """A set whose rows may be retracted: a row is valid while its count is above 0.
 
-    Rows that agree in the first `by` columns are one. What they have behind these (a fact's rule) is counted apart, so
-    that a row that becomes valid comes with what makes it so. What was to make it valid at an instant to come may be
-    taken back while something else still does: then the row is told anew.
+    Rows that agree in the first `by` columns are one. The cells behind these (the rule of a fact) are counted
+    separately, so that a valid row is emitted with a rule that derives it. If the rule of a row that will become valid
+    is retracted while another rule still derives the row, the row is emitted again.
     """
 
     def __init__(self, by: int) -> None:
@@ -142,21 +143,21 @@ class RetractableDistinct(Stateful):
         self.rule_counts: dict[Row, dict[Row, Steps]] = {}
         self.valid: dict[Row, Intervals] = {}
         self.emitted_rules: dict[Row, dict[int, tuple[Row, int]]] = {}
-        """What rows were told to be made by, by the instant from which on they are valid; and until when."""
+        """The rule that each row was emitted with, by the instant from which the row is valid; and the end of that."""
         self.watermark = ALWAYS
-        """Nothing that is still to come begins before."""
+        """No later delta begins before it (integer ms)."""
         self.sweep_rows = MIN_ROWS_TO_SWEEP
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
-            self.note(0, entries)
-        return self._update(self._count(entries))
+            self.note(0, deltas)
+        return self._update(self._count(deltas))
 
-    def _count(self, entries: Sequence[Delta]) -> Iterable[Row]:
+    def _count(self, deltas: Sequence[Delta]) -> Iterable[Row]:
         touched: dict[Row, None] = {}
-        for entry in entries:
-            key, name = entry[: self.by], entry[self.by : -3]
-            start, end, weight = entry[-3:]
+        for delta in deltas:
+            key, name = delta[: self.by], delta[self.by : -3]
+            start, end, weight = delta[-3:]
             add_step(self.counts.setdefault(key, {}), start, end, weight)
             if name:
                 add_step(self.rule_counts.setdefault(key, {}).setdefault(name, {}), start, end, weight)
@@ -164,7 +165,7 @@ class RetractableDistinct(Stateful):
         return touched
 
     def _update(self, keys: Iterable[Row]) -> list[Delta]:
-        """Says how the validity of rows has changed, and forgets those of which nothing is left."""
+        """Returns the changes of the validity of rows, and drops rows that are never valid."""
         deltas: list[Delta] = []
         for key in keys:
             self._forget(key)
@@ -178,12 +179,12 @@ class RetractableDistinct(Stateful):
         return deltas
 
     def _forget(self, key: Row) -> None:
-        """Forgets how a row became valid in the past: one that comes again and again would keep all of it."""
+        """Merges the past changes of a row; otherwise a row that comes again and again would keep all of them."""
         for steps in (self.counts.get(key, {}), *self.rule_counts.get(key, {}).values()):
             forget(steps, self.watermark)
 
     def _row(self, key: Row, instant: int) -> Row:
-        """The row with what makes it valid at an instant behind it, if anything does."""
+        """Returns the row, followed by a rule that derives it at an instant, if there is any."""
         return key + self._rule_at(key, instant) if self.rule_counts.get(key) else key
 
     def _rule_at(self, key: Row, instant: int) -> Row:
@@ -192,7 +193,7 @@ class RetractableDistinct(Stateful):
         return next(now, next(iter(makers)))
 
     def _reemitted(self, key: Row, valid: Intervals) -> Iterator[Delta]:
-        """The row where what it was told to be made by does not make it any more at the instant at which it begins."""
+        """Yields the row again where the rule that it was emitted with does not derive it at its start any more."""
         names, makers = self.emitted_rules.get(key, {}), self.rule_counts[key]
         now: dict[int, tuple[Row, int]] = {}
         for start, end in valid:
@@ -226,15 +227,15 @@ class RetractableDistinct(Stateful):
     def key_width(self, slot: int) -> int | None:
         return self.by
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         if slot == _RULES_SLOT:
-            self._restore_rules(entries)
+            self._restore_rules(deltas)
             return
-        for key in self._count(entries):
+        for key in self._count(deltas):
             self._set(key, positive(self.counts[key]))
 
-    def _restore_rules(self, entries: Sequence[Delta]) -> None:
-        for (*row, start, end), count in sorted(sum_weights(entries).items(), key=itemgetter(1)):
+    def _restore_rules(self, deltas: Sequence[Delta]) -> None:
+        for (*row, start, end), count in sorted(sum_weights(deltas).items(), key=itemgetter(1)):
             key, maker = tuple(row[: self.by]), (tuple(row[self.by :]), end)
             names = self.emitted_rules.setdefault(key, {})
             if count > 0:
@@ -268,11 +269,11 @@ def _is_valid_at(steps: Steps, instant: int) -> bool:
 
 
 class DRedDistinct(RetractableDistinct):
-    """A set in a recursion from which rows may be taken back: delete and rederive (Gupta, Mumick, Subrahmanian 1993).
+    """A set in a recursion from which rows may be retracted: delete and rederive (Gupta, Mumick, Subrahmanian 1993).
 
-    A count alone would let two facts that derive each other hold each other up. So, first, whatever is taken back
-    counts as gone at once, and so does all that was derived from it (`apply` while deleting); then what still has a
-    derivation from what is left comes back (`rederive`), and additions go on as usual.
+    A count alone would let two facts that derive each other support each other. Therefore a retracted row is first
+    deleted at once, with all that was derived from it (`apply` while deleting). Then rows that still have a derivation
+    come back (`rederive`), and additions are processed as usual.
     """
 
     def __init__(self, by: int) -> None:
@@ -280,60 +281,62 @@ class DRedDistinct(RetractableDistinct):
         self.deleting = False
         self.to_rederive: dict[Row, None] = {}
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
-        self.note(0, entries)
-        keys = self._count(entries)
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
+        self.note(0, deltas)
+        keys = self._count(deltas)
         if self.deleting:
             self.to_rederive.update(dict.fromkeys(keys))
-        deltas = self._delete(entries) if self.deleting else self._update(keys)
-        self.note(1, deltas)
-        return deltas
+        output = self._delete(deltas) if self.deleting else self._update(keys)
+        self.note(1, output)
+        return output
 
-    def _delete(self, entries: Sequence[Delta]) -> list[Delta]:
-        deltas: list[Delta] = []
-        for entry in entries:
-            start, end, weight = entry[-3:]
-            key = entry[: self.by]
+    def _delete(self, deltas: Sequence[Delta]) -> list[Delta]:
+        output: list[Delta] = []
+        for delta in deltas:
+            start, end, weight = delta[-3:]
+            key = delta[: self.by]
             valid = self.valid.get(key, ())
             if weight < 0 and valid:
                 deleted = list(inside(start, end, valid))
-                deltas += [(*self._row(key, last), first, last, -1) for first, last in deleted]
+                output += [(*self._row(key, last), first, last, -1) for first, last in deleted]
                 self._set(key, tuple(part for interval in valid for part in outside(*interval, tuple(deleted))))
-        return deltas
+        return output
 
     def rederive(self) -> list[Delta]:
-        """What is valid by its counts but was deleted, or added while deleting, comes in."""
+        """Returns rows that are valid by their counts but were deleted, or that were added during the deletion."""
         to_rederive, self.to_rederive = self.to_rederive, {}
         deltas = self._update(key for key in to_rederive if key in self.counts)
         self.note(1, deltas)
         return deltas
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         if slot == 0:
-            self.to_rederive.update(dict.fromkeys(self._count(entries)))
+            self.to_rederive.update(dict.fromkeys(self._count(deltas)))
             return
         if slot == _RULES_SLOT:
-            self._restore_rules(entries)
+            self._restore_rules(deltas)
             return
         steps: dict[Row, Steps] = {}
-        for entry in entries:
-            key = entry[: self.by]
+        for delta in deltas:
+            key = delta[: self.by]
             if key not in steps:
                 steps[key] = {}
                 for start, end in self.valid.get(key, ()):
                     add_step(steps[key], start, end, 1)
-            add_step(steps[key], *entry[-3:])
+            add_step(steps[key], *delta[-3:])
         for key, key_steps in steps.items():
             self.valid[key] = positive(key_steps)
 
 
 _Span = tuple[int, int, int, int]
-"""(since, start, end, count): a row holds so often over [start, end), and has held since a time."""
+"""(since, start, end, count): a row is valid `count` times over [start, end) and has been valid since `since`."""
 
 
 class TimeDependentOperator(RetractableDistinct):
-    """An expression that is computed at the time since which a row holds, and again when that changes. It counts its
-    rows as a set does, but hands each on as often as it comes."""
+    """An expression of the time since which a row has held. It is computed again when that time changes.
+
+    Rows are counted as in a set, but each is emitted as often as it is valid.
+    """
 
     def __init__(self, op: ops.Filter | ops.Extend, width: int) -> None:
         super().__init__(width)
@@ -342,7 +345,7 @@ class TimeDependentOperator(RetractableDistinct):
         self.keeps_unbound = isinstance(op, ops.Extend) and op.keep_unbound
         self.emitted: dict[Row, tuple[_Span, ...]] = {}
         self.begin = ALWAYS
-        """The time that the expression takes for that of what always holds (integer ms)."""
+        """The time that the expression uses for rows that always hold (integer ms)."""
 
     def _update(self, keys: Iterable[Row]) -> list[Delta]:
         deltas: list[Delta] = []
@@ -374,8 +377,8 @@ class TimeDependentOperator(RetractableDistinct):
             elif self.keeps_unbound:
                 yield (*row, None, start, end, sign * count)
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        for key in self._count(entries):
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
+        for key in self._count(deltas):
             self._set_emitted(key, tuple(_spans(self.counts[key])))
 
     def expire(self, now: int) -> None:
@@ -386,7 +389,8 @@ class TimeDependentOperator(RetractableDistinct):
 
 
 def _spans(steps: Steps) -> Iterator[_Span]:
-    """The spans over which a row holds equally often, each with the time since which it has held without a gap."""
+    """Yields maximal spans over which the count of a row is constant, with the time since which it has held without a
+    gap."""
     validity = positive(steps)
     for start, end, count in levels(steps):
         if count > 0:

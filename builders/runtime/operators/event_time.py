@@ -1,7 +1,7 @@
-"""Operators that look at whole instants: they take changes in the order of time, when an instant is complete.
+"""Operators that process complete instants: they apply changes in the order of event time.
 
-What such an operator says of an instant can be taken back by what comes later only from then on: a row that holds now
-is said to hold for ever, and taken back from the instant on at which it does not.
+Later input can change the output of such an operator only from a later instant on. A row that holds now is therefore
+emitted without an end, and retracted from the instant on at which it does not hold.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ Change = dict[Row, int]
 
 
 class MultiplicityChanges:
-    """When the multiplicities of rows change, in the order of time. passed: all up to this time has been taken."""
+    """The changes of the multiplicities of rows, in the order of time.
+
+    Attributes:
+        watermark: All changes up to this time (integer ms) were taken.
+    """
 
     def __init__(self) -> None:
         self.by_time: dict[int, Change] = {}
@@ -34,7 +38,8 @@ class MultiplicityChanges:
         self.watermark = ALWAYS - 1
 
     def add(self, row: Row, start: int, end: int, weight: int) -> None:
-        """The row is valid over [start, end) `weight` times more. What lies before `passed` is over."""
+        """Adds a row that is valid `weight` times more over [start, end). What lies before the watermark counts from
+        there on."""
         if end > self.watermark:
             self._add(row, max(start, self.watermark), weight)
             if end != FOREVER:
@@ -53,7 +58,7 @@ class MultiplicityChanges:
         return self.times[0] if self.times else FOREVER
 
     def pop_until(self, now: int) -> Iterator[tuple[int, Change]]:
-        """The changes up to a time, that included, instant by instant."""
+        """Removes and yields the changes up to and including `now`, instant by instant."""
         while self.times and self.times[0] <= now:
             time = heappop(self.times)
             self.watermark = max(self.watermark, time)
@@ -65,7 +70,7 @@ class MultiplicityChanges:
 
 
 class EventTimeOperator(Stateful):
-    """An operator that takes changes in the order of time."""
+    """An operator that applies changes in the order of event time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,45 +78,45 @@ class EventTimeOperator(Stateful):
 
     @property
     def next_time(self) -> int:
-        """The next time at which there is something to do."""
+        """The next time at which the operator has work; FOREVER if there is none."""
         return self.changes.next_time
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
-        self.note(port, entries)
-        self._count(entries)
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
+        self.note(port, deltas)
+        self._count(deltas)
         return []
 
     def resume_at(self, watermark: int) -> None:
         self.advance(watermark)
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         # What began in the past counts as one change at the time that has passed, which is taken in silence.
-        self._count(entries)
+        self._count(deltas)
         self.advance(self.changes.watermark)
 
-    def _count(self, entries: Sequence[Delta]) -> None:
-        for row, entry in zip(self.rows_of(entries), entries, strict=True):
-            self.changes.add(row, *entry[-3:])
+    def _count(self, deltas: Sequence[Delta]) -> None:
+        for row, delta in zip(self.rows_of(deltas), deltas, strict=True):
+            self.changes.add(row, *delta[-3:])
 
-    def rows_of(self, entries: Sequence[Delta]) -> list[Row]:
-        """What of each entry is counted."""
-        return [entry[:-3] for entry in entries]
+    def rows_of(self, deltas: Sequence[Delta]) -> list[Row]:
+        """Returns the part of each delta that is counted."""
+        return [delta[:-3] for delta in deltas]
 
     def advance(self, now: int) -> list[Delta]:
-        """All instants up to `now` are complete: what they come to."""
+        """Processes all instants up to `now`, which are complete, and returns the output deltas."""
         raise NotImplementedError
 
 
 class _OpenRows:
-    """Rows said to hold, each since when and how often, and what is to be said of them."""
+    """Rows that hold without a known end: their emitted multiplicity, and the rows that are still to be emitted."""
 
     def __init__(self) -> None:
         self.emitted: dict[Row, int] = {}
         self.fresh: dict[Row, list[tuple[int, int]]] = {}
-        """Rows that began to hold and have not been said yet: since when, and how often."""
+        """Rows that began to hold and were not emitted yet: since when, and how often."""
 
     def change(self, row: Row, time: int, weight: int) -> Iterator[Delta]:
-        """From a time on the row holds `weight` times more."""
+        """Changes the multiplicity of a row by `weight` from a time on; yields what can be emitted at once."""
         if weight > 0:
             self.fresh.setdefault(row, []).append((time, weight))
             return
@@ -131,7 +136,7 @@ class _OpenRows:
             yield (*row, time, FOREVER, weight)
 
     def flush(self) -> Iterator[Delta]:
-        """What has begun to hold and still does."""
+        """Yields the rows that began to hold and still do."""
         for row, parts in self.fresh.items():
             for since, count in parts:
                 self.emitted[row] = self.emitted.get(row, 0) + count
@@ -140,7 +145,8 @@ class _OpenRows:
 
 
 class GroupOperator(EventTimeOperator):
-    """The keys and aggregates of the rows of each group (incremental; Gray et al. 1997 on which aggregates can be)."""
+    """The keys and aggregates of each group of rows, maintained incrementally (Gray et al. 1997 on which aggregates can
+    be)."""
 
     def __init__(self, op: ops.Group) -> None:
         super().__init__()
@@ -155,7 +161,7 @@ class GroupOperator(EventTimeOperator):
         self.members: dict[Row, int] = {}
         self.groups: dict[Row, list[Accumulator]] = {}
         self.rows: dict[Row, Row] = {}
-        """The row of each group."""
+        """The current output row of each group."""
         self.open = _OpenRows()
         if self.is_global:
             self.groups[()] = self._new_accumulators()
@@ -164,12 +170,12 @@ class GroupOperator(EventTimeOperator):
     def _new_accumulators(self) -> list[Accumulator]:
         return [accumulator(aggregate) for aggregate in self.aggregates]
 
-    def note(self, slot: int, entries: Iterable[Delta]) -> None:
+    def note(self, slot: int, deltas: Iterable[Delta]) -> None:
         if self.log is not None:
-            super().note(slot, self.combined(entries))
+            super().note(slot, self.combined(deltas))
 
-    def rows_of(self, entries: Sequence[Delta]) -> list[Row]:
-        rows: list[Row] = self.cells_of(entries)
+    def rows_of(self, deltas: Sequence[Delta]) -> list[Row]:
+        rows: list[Row] = self.cells_of(deltas)
         return rows
 
     def advance(self, now: int) -> list[Delta]:
@@ -191,7 +197,7 @@ class GroupOperator(EventTimeOperator):
         return deltas
 
     def _take(self, change: Change) -> Iterable[Row]:
-        """Counts a change in; the keys of the groups that it touches."""
+        """Applies a change and returns the keys of the groups that it affects."""
         touched: dict[Row, None] = {}
         for row, weight in change.items():
             key = row[: self.width]
@@ -208,7 +214,7 @@ class GroupOperator(EventTimeOperator):
         return self.groups[key]
 
     def _row(self, key: Row) -> Row | None:
-        """The row of a group; None if the group has no members."""
+        """Returns the row of a group; None if the group has no members."""
         if not self.members.get(key) and not self.is_global:
             self.members.pop(key, None)
             self.groups.pop(key, None)
@@ -220,11 +226,11 @@ class GroupOperator(EventTimeOperator):
 
 
 def combiner(op: ops.Group) -> Callable[[Iterable[Delta]], list[Delta]]:
-    """The function that adds up entries which are the same to a group, before they move and where they are kept (the
-    combiner of Dean and Ghemawat, MapReduce, 2004, section 4.3).
+    """Returns the function that sums up deltas which are equal for a group (pre-aggregation).
 
-    Cells that no key and no aggregate reads are blank, or left out behind all others; of one that is only counted it is
-    left whether it is bound.
+    It runs before deltas are shuffled and logged (the combiner of Dean and Ghemawat, MapReduce, 2004, section 4.3).
+    Cells that no key and no aggregate reads become "", or are cut off at the end of the row. Of a cell that is only
+    counted, the function keeps whether it is bound.
     """
     counted_columns = [_counted_column(aggregate) for aggregate in op.aggregates]
     bound = {column for column in counted_columns if column is not None}
@@ -236,20 +242,20 @@ def combiner(op: ops.Group) -> Callable[[Iterable[Delta]], list[Delta]]:
     )
     cut = compile_source(f"def run(entries):\n return [({', '.join([*cells, '*x[-3:],'])}) for x in entries]", {})
 
-    def combined(entries: Iterable[Delta]) -> list[Delta]:
-        return [(*row, weight) for row, weight in sum_weights(cut(entries)).items()]
+    def combined(deltas: Iterable[Delta]) -> list[Delta]:
+        return [(*row, weight) for row, weight in sum_weights(cut(deltas)).items()]
 
     return combined
 
 
 def _counted_column(aggregate: ops.Aggregate) -> int | None:
-    """The column of which an aggregate counts how many values there are, if it does."""
+    """Returns the column whose bound values an aggregate counts, if it does that."""
     is_count = aggregate.kind == "count" and not aggregate.distinct
     return aggregate.expression.index if is_count and isinstance(aggregate.expression, ops.Column) else None
 
 
 class SliceOperator(EventTimeOperator):
-    """The rows that lie between two places in an order, at each instant; of each key."""
+    """The rows between an offset and a limit in an order, at each instant, for each key."""
 
     def __init__(self, op: ops.Slice) -> None:
         super().__init__()
@@ -282,7 +288,7 @@ class SliceOperator(EventTimeOperator):
             del rows[bisect_left(rows, item[0], key=_first)]
 
     def _select(self, key: Row, time: int) -> list[Delta]:
-        """What is chosen of a key from now on."""
+        """Updates the selected rows of a key from a time on."""
         deltas: list[Delta] = []
         before, selected = self.selected[key], Counter(row for _, row in self.sorted_rows[key][self.begin : self.end])
         for row in before.keys() | selected.keys():
@@ -302,29 +308,33 @@ def _first(item: tuple[str, Row]) -> str:
 
 
 def partial_top_k(op: ops.Slice) -> Callable[[Iterable[Delta]], list[Delta]] | None:
-    """The function that leaves out, before they move, entries that come behind as many others as the slice may have,
-    which are valid as long as they are. Of rows that nothing takes back. None: there is no limit."""
+    """Returns the function that drops deltas which cannot be in the slice, before they are shuffled; None without a
+    limit.
+
+    It drops a delta behind as many others as the slice may have, which are valid as long as it is. Rows must not be
+    retracted.
+    """
     if op.limit is None:
         return None
     last, order = op.offset + op.limit, sort_key(op.order)
 
-    def top_rows(entries: Iterable[Delta]) -> list[Delta]:
+    def top_rows(deltas: Iterable[Delta]) -> list[Delta]:
         alike: defaultdict[Row, list[Delta]] = defaultdict(list)
-        for entry in entries:
-            alike[*(entry[place] for place in op.keys), entry[-2]].append(entry)
-        return [entry for part in alike.values() for entry in _least(part, last, order)]
+        for delta in deltas:
+            alike[*(delta[place] for place in op.keys), delta[-2]].append(delta)
+        return [delta for part in alike.values() for delta in _least(part, last, order)]
 
     return top_rows
 
 
-def _least(entries: Sequence[Delta], many: int, order: Callable[[Row], str]) -> Iterable[Delta]:
-    """Of entries that end together those before which there are fewer than so many of the ones that have begun."""
-    if len(entries) <= many:
-        yield from entries
+def _least(deltas: Sequence[Delta], many: int, order: Callable[[Row], str]) -> Iterable[Delta]:
+    """Yields, of deltas with the same end, those with fewer than `many` predecessors in the order that began before."""
+    if len(deltas) <= many:
+        yield from deltas
         return
     least: list[str] = []
-    for entry in sorted(entries, key=itemgetter(-3)):
-        key = order(entry[:-3])
+    for delta in sorted(deltas, key=itemgetter(-3)):
+        key = order(delta[:-3])
         if len(least) < many:
             insort(least, key)
         elif many and key < least[-1]:
@@ -332,14 +342,17 @@ def _least(entries: Sequence[Delta], many: int, order: Callable[[Row], str]) -> 
             insort(least, key)
         else:
             continue
-        yield entry
+        yield delta
 
 
 def sort_key(
     order: Sequence[tuple[ops.Expression, bool]], columns: Sequence[int] | None = None
 ) -> Callable[[Row], str]:
-    """The sort key of a row: its expressions, then the text of the cells in some columns (None: of all), so that no two
-    rows are tied that differ there."""
+    """Returns the function that computes the sort key of a row.
+
+    The key is made of the order's expressions, then of the text of the cells in `columns` (None: of all cells), so that
+    rows that differ there have different keys.
+    """
     values = [value for value, _ in order]
     values_of = compile_expressions(f"def run(x):\n return {_values(values)}", values, *_ROW)
     falling = [falls for _, falls in order]
@@ -354,10 +367,10 @@ def sort_key(
 
 
 _ROW = ("x", "x[-3]")
-"""What the sources of expressions call an entry and its time."""
+"""The names of a delta and of its time in the source of expressions."""
 
 
 def _values(expressions: Sequence[ops.Expression]) -> str:
-    """The source of the row of so many expressions; what has no value is unbound."""
+    """Returns the source of a tuple of expressions. An expression without value is unbound."""
     parts = (f"v if isinstance(v := {{{place}}}, str) else None, " for place in range(len(expressions)))
     return f"({''.join(parts)})"

@@ -1,8 +1,9 @@
-"""Rows that differ in one cell only, kept as that cell's values: what a rule says of a whole class or property at once.
+"""Factorised rows: rows that differ in one cell only, stored as the set of that cell's values.
 
-To join, to shape or to compare them takes a step for all of them, or one on sets of terms, and not one for each row: a
-factorised relation (Olteanu and Závodný, "Size Bounds for Factorised Representations of Query Results", TODS 2015) of
-the simplest form, one row times one set. Only rows without times are kept so (`squall.builders.runtime.snapshot`).
+A rule about a whole class or property yields such rows. They are joined, projected and compared in one step for all of
+them. The representation is the simplest factorised relation, one row times one set (Olteanu and Závodný, "Size Bounds
+for Factorised Representations of Query Results", TODS 2015). Only rows without times are factorised
+(`squall.builders.runtime.snapshot`).
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from squall.builders.runtime.zset import Row
 from squall.rdf import Term
 
 MIN_ROWS_TO_FACTOR = 256
-"""From so many rows on a step for all of them costs less than one for each."""
+"""From so many rows on, one step for all of them costs less than one step for each."""
 
 
 class FactoredRows:
-    """Rows that have the cells of `row`, and at `place`, where that has None, another of `values` each.
+    """Rows that share all cells but one.
 
-    values: in the order in which they came, as the keys of a mapping that never changes.
+    Attributes:
+        row: The shared cells, with None at `place`.
+        place: The index of the cell that varies.
+        values: The values of that cell, in the order in which they came, as the keys of a mapping that never changes.
     """
 
     __slots__ = ("place", "row", "values")
@@ -40,12 +44,12 @@ class FactoredRows:
         return zip(*cells, strict=False)
 
     def fits(self, row: Row) -> bool:
-        """Whether a row has the cells that all of these have."""
+        """Returns whether a row has the shared cells."""
         place, cells = self.place, self.row
         return row[:place] == cells[:place] and row[place + 1 :] == cells[place + 1 :]
 
     def shaped(self, template: Sequence[int | Term | None]) -> Rows:
-        """The rows with other cells: the numbers of columns of these, and terms."""
+        """Returns the rows with the cells of a template: numbers of columns, and terms."""
         places = [place for place, cell in enumerate(template) if cell == self.place]
         if len(places) > 1:
             return [tuple(row[cell] if isinstance(cell, int) else cell for cell in template) for row in self]
@@ -55,7 +59,7 @@ class FactoredRows:
         return [cells] if self.values else []
 
     def of(self, values: Iterable[Any]) -> FactoredRows:
-        """Those of the rows that have one of these values."""
+        """Returns those of the rows that have one of the values."""
         return FactoredRows(self.row, self.place, dict.fromkeys(values))
 
 
@@ -64,5 +68,5 @@ Rows = Sequence[Row] | FactoredRows
 
 
 def rows_of(rows: Rows) -> Sequence[Row]:
-    """The rows one by one."""
+    """Returns the rows one by one."""
     return list(rows) if isinstance(rows, FactoredRows) else rows

@@ -1,4 +1,4 @@
-"""Joins: pairs of rows that agree, over the instants at which both are valid. They are bilinear: weights multiply."""
+"""Binary joins: pairs of rows with equal keys, over the instants at which both are valid. Weights are multiplied."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from squall.rdf import ALWAYS
 
 
 def _store(key: Sequence[int], growing: bool) -> Callable[..., Any]:
-    """The function that stores entries under their key. growing: none takes back another."""
+    """Returns the function that stores deltas under their key. growing: no delta retracts another."""
     source = f"""\
 def run(entries, index):
  index.stored += len(entries)
@@ -48,9 +48,13 @@ def _key(columns: Sequence[str]) -> str:
 
 
 def probe(op: ops.Join, widths: tuple[int, int], side: int, growing: bool) -> Callable[..., Any]:
-    """The function that gives the pairs of entries of one side with what the other side has stored.
+    """Returns the function that joins deltas of one side with the stored deltas of the other.
 
-    growing: nothing is ever taken back, and all weights are 1, on both sides.
+    Args:
+        op: The join.
+        widths: The number of columns of the left and of the right rows.
+        side: 0 for deltas of the left side, 1 for the right.
+        growing: Whether both sides are append-only and all weights are 1.
     """
     left, right = column_names("a", widths[0]), column_names("b", widths[1])
     own_columns, other_columns = (left, right) if side == 0 else (right, left)
@@ -88,11 +92,15 @@ def run(entries, other):
 
 
 class JoinOperator(Stateful):
-    """Pairs of rows that agree on the columns `on`. `widths`: the columns of the left and of the right rows. growing:
-    nothing is ever taken back, and all weights are 1, on both sides.
+    """Pairs of rows that agree on the key columns.
 
-    Where one side alone has brought rows for a while, as that of a stream beside static data does, and none of them is
-    taken back, its rows wait as they came until the other brings some: nobody would look for them before.
+    A side that alone brings rows for a while, such as a stream beside static data, does not index them. If it is
+    append-only, its rows are buffered until the other side brings some, because nothing looks them up before.
+
+    Args:
+        op: The join.
+        widths: The number of columns of the left and of the right rows.
+        growing: Whether both sides are append-only and all weights are 1.
     """
 
     def __init__(self, op: ops.Join, widths: tuple[int, int], growing: bool = False) -> None:
@@ -102,30 +110,30 @@ class JoinOperator(Stateful):
         self.stores = tuple(_store([pair[side] for pair in op.on], growing) for side in (0, 1))
         self.probes = (probe(op, widths, 0, growing), probe(op, widths, 1, growing))
         self.buffered = BufferedBatches()
-        """Rows of the side that brought some last, which are in no index yet;"""
+        """Rows of the side that brought some last, which are in no index yet."""
         self.last_port, self.rows_in_sequence = 0, 0
         """and how many it had brought before since the other did."""
         self.max_rows_to_index = MIN_ROWS_TO_SWEEP
-        """So many rows of one side alone let further ones wait."""
+        """After so many rows of one side alone, further ones are buffered."""
         self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
-            self.note(port, entries)
+            self.note(port, deltas)
         if port != self.last_port:
             for part in self.buffered.drain():
                 self.stores[self.last_port](part, self.indexes[self.last_port])
             self.last_port, self.rows_in_sequence = port, 0
         if self.rows_in_sequence < self.max_rows_to_index or not self.growing:
-            self.rows_in_sequence += len(entries)
-            self.stores[port](entries, self.indexes[port])
+            self.rows_in_sequence += len(deltas)
+            self.stores[port](deltas, self.indexes[port])
         else:
-            self.buffered.add(entries)
-        joined: list[Delta] = self.probes[port](entries, self.indexes[1 - port])
+            self.buffered.add(deltas)
+        joined: list[Delta] = self.probes[port](deltas, self.indexes[1 - port])
         return joined
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        for delta in with_unit_weights(entries) if self.growing else entries:
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
+        for delta in with_unit_weights(deltas) if self.growing else deltas:
             self.indexes[slot].store(self.keys[slot](delta), delta)
 
     def expire(self, now: int) -> None:
@@ -138,8 +146,12 @@ class JoinOperator(Stateful):
 
 
 class AntiJoinOperator(Stateful):
-    """Left rows over the instants at which no right row agrees with them. growing: no right row is ever taken back, so
-    that the instants need not be counted."""
+    """Left rows over the instants at which no right row has their key.
+
+    Args:
+        op: The anti-join.
+        growing: Whether right rows are never retracted, so that they need not be counted.
+    """
 
     def __init__(self, op: ops.AntiJoin, growing: bool = False) -> None:
         super().__init__()
@@ -149,48 +161,48 @@ class AntiJoinOperator(Stateful):
         self.right: dict[Hashable, Steps] = {}
         self.covered: dict[Hashable, Intervals] = {}
         self.watermark = ALWAYS
-        """Nothing that is still to come begins before."""
+        """No later delta begins before it (integer ms)."""
         self.sweep_rows = MIN_ROWS_TO_SWEEP
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
-            self.note(port, entries)
-        return list(self._apply_left(entries) if port == 0 else self._apply_right(entries))
+            self.note(port, deltas)
+        return list(self._apply_left(deltas) if port == 0 else self._apply_right(deltas))
 
-    def _apply_left(self, entries: Sequence[Delta]) -> Iterator[Delta]:
-        for delta in entries:
+    def _apply_left(self, deltas: Sequence[Delta]) -> Iterator[Delta]:
+        for delta in deltas:
             *row, start, end, weight = delta
             key = self.keys[0](delta)
             self.left.store(key, delta)
             for first, last in outside(start, end, self.covered.get(key, ())):
                 yield (*row, first, last, weight)
 
-    def _apply_right(self, entries: Sequence[Delta]) -> Iterator[Delta]:
-        for key, old, new in self._coverage_changes(entries):
+    def _apply_right(self, deltas: Sequence[Delta]) -> Iterator[Delta]:
+        for key, old, new in self._coverage_changes(deltas):
             for start, end, sign in changes(old, new):
                 for *row, left_start, left_end, weight in self.left.get(key):
                     for first, last in inside(left_start, left_end, ((start, end),)):
                         yield (*row, first, last, -sign * weight)
 
-    def _coverage_changes(self, entries: Sequence[Delta]) -> Iterator[tuple[Hashable, Intervals, Intervals]]:
-        """The keys of some right rows, with the instants that were covered before and those that are now."""
+    def _coverage_changes(self, deltas: Sequence[Delta]) -> Iterator[tuple[Hashable, Intervals, Intervals]]:
+        """Yields the keys of right rows, with the instants that were covered before and those that are covered now."""
         if not self.growing:
-            for key in self._count_right(entries):
+            for key in self._count_right(deltas):
                 old = self._current(key)
                 yield key, old, self._update_coverage(key)
             return
-        for delta in entries:
+        for delta in deltas:
             key, (start, end, _) = self.keys[1](delta), delta[-3:]
             old = self._current(key)
             self.covered[key] = new = union((*old, (start, end)))
             yield key, old, new
 
     def _current(self, key: Hashable) -> Intervals:
-        """When a right row has the key, from the time that has passed on."""
+        """Returns when a right row has the key, from the watermark on."""
         return unended(self.covered.get(key, ()), self.watermark)
 
     def _update_coverage(self, key: Hashable) -> Intervals:
-        """The instants at which a right row has the key. What adds up to nothing is forgotten."""
+        """Returns the instants at which a right row has the key, and drops counts that add up to 0."""
         steps = self.right[key]
         forget(steps, self.watermark)
         covered = unended(positive(steps), self.watermark)
@@ -202,20 +214,20 @@ class AntiJoinOperator(Stateful):
             del self.right[key]
         return covered
 
-    def _count_right(self, entries: Sequence[Delta]) -> Iterable[Hashable]:
+    def _count_right(self, deltas: Sequence[Delta]) -> Iterable[Hashable]:
         touched: dict[Hashable, None] = {}
-        for delta in entries:
+        for delta in deltas:
             key = self.keys[1](delta)
             add_step(self.right.setdefault(key, {}), *delta[-3:])
             touched[key] = None
         return touched
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         if slot == 0:
-            for delta in entries:
+            for delta in deltas:
                 self.left.store(self.keys[0](delta), delta)
         else:
-            for _ in self._coverage_changes(entries):
+            for _ in self._coverage_changes(deltas):
                 pass
 
     def expire(self, now: int) -> None:
@@ -236,8 +248,10 @@ class AntiJoinOperator(Stateful):
 
 
 class LeftJoinOperator(Stateful):
-    """The pairs of a `JoinOperator` for which the condition is true, and left rows by themselves at the instants at which there
-    is none: an `AntiJoinOperator` of the left rows with the left columns of those pairs."""
+    """The pairs of a join that satisfy the condition, and the left rows at the instants at which they are in no pair.
+
+    It combines a `JoinOperator` with an `AntiJoinOperator` of the left rows and the left columns of the pairs.
+    """
 
     def __init__(self, op: ops.LeftJoin, widths: tuple[int, int], growing: bool) -> None:
         super().__init__()
@@ -254,19 +268,19 @@ class LeftJoinOperator(Stateful):
         alone = tuple(column if column < width else None for column in op.keep)
         self.unmatched = stateless.project_step(ops.Project(alone), width)
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
-            self.note(port, entries)
-        joined = self.condition(self.join.apply(port, entries))
-        singles = self.alone.apply(0, entries) if port == 0 else []
+            self.note(port, deltas)
+        joined = self.condition(self.join.apply(port, deltas))
+        singles = self.alone.apply(0, deltas) if port == 0 else []
         singles += self.alone.apply(1, joined)
         return self.pairs(joined) + self.unmatched(singles)
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         # What the pairs are is known only when both sides are there: the other slot may come before or after.
-        joined = self.condition(self.join.apply(slot, with_unit_weights(entries) if self.join.growing else entries))
+        joined = self.condition(self.join.apply(slot, with_unit_weights(deltas) if self.join.growing else deltas))
         if slot == 0:
-            self.alone.restore(0, entries)
+            self.alone.restore(0, deltas)
         self.alone.restore(1, joined)
 
     def expire(self, now: int) -> None:

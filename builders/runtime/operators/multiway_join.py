@@ -1,9 +1,9 @@
-"""Joins of several inputs on the same columns: a record for each key, with a place for the rows of each input.
+"""Multi-way join: several inputs on the same key, with one record per key that has a place for each input.
 
-A row is looked up once, whatever the number of inputs, and something is made only when the record has a row of each:
-no results of some of the inputs are made and kept on the way, as a tree of joins of two would (a multi-way symmetric
-hash join: Viglas, Naughton and Burger, "Maximizing the Output Rate of Multi-Way Join Queries over Streaming Information
-Sources", VLDB 2003).
+A row is looked up once, whatever the number of inputs. The join outputs rows only when the record has a row of each
+input. It computes no intermediate results, unlike a tree of binary joins (a multi-way symmetric hash join: Viglas,
+Naughton and Burger, "Maximizing the Output Rate of Multi-Way Join Queries over Streaming Information Sources", VLDB
+2003).
 """
 
 from __future__ import annotations
@@ -16,12 +16,17 @@ from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, Stateful,
 from squall.builders.runtime.zset import Delta, with_unit_weights
 
 Record = list[Any]
-"""For each input the first entry with the record's key (None: there is none), and the latest end of all entries."""
+"""The first delta of each input with the record's key (None: there is none), and the latest end of all deltas."""
 
 
 class JoinShape(NamedTuple):
-    """What is joined. widths: the columns of each input; on: those of each that have to agree, as many of each; keep:
-    columns of the rows of all inputs behind one another."""
+    """The shape of a multi-way join.
+
+    Attributes:
+        widths: The number of columns of each input.
+        on: The key columns of each input.
+        keep: The output columns, as indexes into the columns of all inputs one after the other.
+    """
 
     widths: tuple[int, ...]
     on: tuple[tuple[int, ...], ...]
@@ -29,8 +34,10 @@ class JoinShape(NamedTuple):
 
 
 class MultiwayJoinOperator(Stateful):
-    """Rows of all inputs that agree, over the instants at which all of them are valid. Nothing is ever taken back, and
-    all weights are 1."""
+    """Joins rows of all inputs with equal keys, over the instants at which all are valid.
+
+    The inputs are append-only, and all weights are 1.
+    """
 
     def __init__(self, shape: JoinShape) -> None:
         super().__init__()
@@ -38,24 +45,24 @@ class MultiwayJoinOperator(Stateful):
         ports = range(len(shape.widths))
         self.records: dict[Hashable, Record] = {}
         self.more: tuple[dict[Hashable, list[Delta]], ...] = tuple({} for _ in ports)
-        """For each input further entries of the keys that have several."""
+        """Further deltas, for each input, of the keys that have several."""
         self.further = 0
-        """How many of those there are."""
+        """The number of further deltas."""
         self.sweep_rows = MIN_ROWS_TO_SWEEP
-        """So many records and further entries make a sweep worth while,"""
+        """With so many records and further deltas, the oldest ones are swept."""
         self.full_sweep_rows = 2 * MIN_ROWS_TO_SWEEP
-        """and so many one in which all is looked at."""
+        """With so many records and further deltas, all of them are swept."""
         self.probes = [_probe(shape, port) for port in ports]
         self.products = [_product(shape, port) for port in ports]
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
-            self.note(port, entries)
-        joined: list[Delta] = self.probes[port](entries, self)
+            self.note(port, deltas)
+        joined: list[Delta] = self.probes[port](deltas, self)
         return joined
 
     def product(self, port: int, key: Hashable, delta: Delta) -> list[Delta]:
-        """What an entry makes with all those of the other inputs."""
+        """Joins a delta with all deltas of the other inputs that have the key."""
         record = self.records[key]
         sides = ([record[place], *more.get(key, ())] for place, more in enumerate(self.more))
         joined: list[Delta] = self.products[port](
@@ -63,8 +70,8 @@ class MultiwayJoinOperator(Stateful):
         )
         return joined
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        self.apply(slot, with_unit_weights(entries))
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
+        self.apply(slot, with_unit_weights(deltas))
 
     def expire(self, now: int) -> None:
         # As an `Index` is swept: mostly the records that came first are the first to end.
@@ -79,12 +86,15 @@ class MultiwayJoinOperator(Stateful):
         self.sweep_rows = max(MIN_ROWS_TO_SWEEP, self._stored() + self._stored() // 16)
 
     def _stored(self) -> int:
-        """How many records and further entries there are: what a record has first of each input is not counted, since
-        most records that end are not looked into otherwise, and are in no cache any longer."""
+        """Returns the number of records and further deltas.
+
+        The first deltas of a record are not counted: a sweep drops most records without a look at these, which are in
+        no cache any longer.
+        """
         return len(self.records) + self.further
 
     def _drop(self, keys: Sequence[Hashable]) -> None:
-        """Forgets records."""
+        """Drops records."""
         for key in keys:
             del self.records[key]
         for more in self.more:
@@ -92,11 +102,11 @@ class MultiwayJoinOperator(Stateful):
                 self.further -= sum(len(more.pop(key, ())) for key in keys)
 
     def _sweep_all(self, now: int) -> None:
-        """Drops all that has ended, also of records that have something that is still valid."""
+        """Drops all expired deltas, also those of records that still have live ones."""
         self._drop([key for key, record in self.records.items() if record[-1] <= now])
         for key, record in self.records.items():
             self._drop_expired(key, record, now)
-        self.further = sum(len(entries) for more in self.more for entries in more.values())
+        self.further = sum(len(deltas) for more in self.more for deltas in more.values())
 
     def _drop_expired(self, key: Hashable, record: Record, now: int) -> None:
         for place, more in enumerate(self.more):
@@ -112,7 +122,7 @@ class MultiwayJoinOperator(Stateful):
 
 
 def _columns(shape: JoinShape) -> list[list[str]]:
-    """The names of the columns of each input: ``a0``, ``a1``, ``b0``, ..."""
+    """Returns the names of the columns of each input: ``c0_0``, ``c0_1``, ``c1_0``, ..."""
     return [column_names(f"c{port}_", width) for port, width in enumerate(shape.widths)]
 
 
@@ -122,7 +132,7 @@ def _output_columns(shape: JoinShape) -> list[str]:
 
 
 def _probe(shape: JoinShape, port: int) -> Callable[..., Any]:
-    """The function that puts entries of an input into their records, and gives what they make with what is there."""
+    """Returns the function that stores the deltas of an input and joins them with the stored deltas of the others."""
     columns = _columns(shape)
     key = [columns[port][column] for column in shape.on[port]]
     count = len(shape.widths)
@@ -166,7 +176,7 @@ def run(entries, join):
 
 
 def _product(shape: JoinShape, port: int) -> Callable[..., Any]:
-    """The function that joins entries of all inputs, which are known to agree: those of one come first."""
+    """Returns the function that joins deltas of all inputs with one key. The validity of one input is tested first."""
     columns = _columns(shape)
     order = [port, *(place for place in range(len(shape.widths)) if place != port)]
     loops = [f"for {delta_source(columns[port], 's0', 'e0', '_')} in l{port}"]

@@ -1,4 +1,4 @@
-"""The end of a plan: answers handed on by an R2S operator."""
+"""Outputs of a plan: the answer as a stream, by an R2S operator (istream, dstream, rstream)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from squall.rdf.row_tags import RANK_SEPARATOR, SOLUTION_TAG
 
 _START: Callable[[Delta], Any] = itemgetter(-3)
 _TRIPLE_DELTA_CELLS = len(Triple._fields) + 4
-"""The cells of an entry of a triple, behind which a rule and its validity are."""
+"""The number of cells in the delta of a triple, with its rule and validity."""
 
 
 class OutputOperator(EventTimeOperator):
-    """The facts (a set) and solutions (a bag) of the answer, handed on when time has come to them.
+    """The answer of a plan, with facts as a set and solutions as a bag, emitted as time passes.
 
-    Counts how often each is in the answer at the time that has passed, and knows when that will change: what comes in
-    at an instant (istream), what goes out (dstream), or all there is (rstream) can then be told.
+    It counts how often each row is in the answer at the watermark, and knows when that will change. It emits what
+    enters the answer at an instant (istream), what leaves it (dstream), or the whole answer (rstream).
     """
 
     remembers = True
@@ -38,29 +38,29 @@ class OutputOperator(EventTimeOperator):
         self.report = op.report
         self.name = op.name
         self.instants = ReportSchedule(op) if op.output == "rstream" else None
-        """When the answer is told whole."""
+        """The evaluation instants of an rstream."""
         self.queries = [(Evaluated(names), query) for query, names in op.queries]
         self.counts: dict[Row, int] = {}
         self.rules: dict[Row, str] = {}
-        """For each fact in the answer a rule that made it when it came in."""
+        """A rule that derived each fact of the answer when it entered the answer."""
         self.reported: dict[Row, int] = {}
-        """The answer at the instant that was reported last, where only changes are."""
+        """The answer at the last reported instant, for the report policy `change`."""
         self.diff = SnapshotDiff()
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
-        entries = [entry for entry in entries if is_rdf(entry)]
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
+        deltas = [delta for delta in deltas if is_rdf(delta)]
         if self.report.policy == "periodic":
-            entries = list(self._when_reported(entries))
-        return super().apply(0, entries)
+            deltas = list(self._when_reported(deltas))
+        return super().apply(0, deltas)
 
-    def _when_reported(self, entries: Sequence[Delta]) -> Iterator[Delta]:
-        for *row, start, end, weight in entries:
+    def _when_reported(self, deltas: Sequence[Delta]) -> Iterator[Delta]:
+        for *row, start, end, weight in deltas:
             start, end = self._reported_at(start), self._reported_at(end)
             if start < end:
                 yield (*row, start, end, weight)
 
     def _reported_at(self, time: int) -> int:
-        """The first instant from `time` on that is reported."""
+        """Returns the first reported instant at `time` or later."""
         if time in (ALWAYS, FOREVER):
             return time
         return -(-time // self.report.period) * self.report.period
@@ -70,16 +70,23 @@ class OutputOperator(EventTimeOperator):
         return min(super().next_time, self.instants.next_time) if self.instants is not None else super().next_time
 
     def flush(self, now: int, instants: Sequence[int] | None = None) -> list[Output]:
-        """The outputs up to a time, that included, in the order of time. instants: the evaluation instants up to then
-        that have not been given yet, in order (integer ms), where its own (`ReportSchedule`) have not been told of events;
-        only what is told whole (rstream) needs them."""
+        """Returns the outputs up to and including `now`, in the order of time.
+
+        Args:
+            now: Integer ms.
+            instants: The evaluation instants up to then that were not passed before, in order (integer ms). An rstream
+                needs them if its own `ReportSchedule` receives no events.
+        """
         if self.instants is None:
             return [output for time, change in self.changes.pop_until(now) for output in self._changed(time, change)]
         return [output for _, output in self.flush_ranked(now, instants)]
 
     def flush_ranked(self, now: int, instants: Sequence[int] | None = None) -> list[tuple[str, Output]]:
-        """The same of an answer that is told whole, each with its place among those of the same instant that come of
-        the same query (`squall.rdf.row_tags.RANK_SEPARATOR`), "" where it has none."""
+        """Returns the outputs of an rstream, each with its rank.
+
+        The rank orders the outputs of one query at one instant (`squall.rdf.row_tags.RANK_SEPARATOR`); it is "" if the
+        query has no order.
+        """
         assert self.instants is not None
         ranked: list[tuple[str, Output]] = []
         for instant in self.instants.pop_until(now) if instants is None else instants:
@@ -90,8 +97,7 @@ class OutputOperator(EventTimeOperator):
         return ranked
 
     def changed_at(self, instants: Sequence[int]) -> list[int]:
-        """Of the evaluation instants (integer ms, in order) those at which the answer is another than at the one
-        before."""
+        """Returns those evaluation instants (integer ms, in order) at which the answer differs from the one before."""
         changed_instants: list[int] = []
         for instant in instants:
             self._apply_until(instant)
@@ -100,12 +106,12 @@ class OutputOperator(EventTimeOperator):
         return changed_instants
 
     def _apply_until(self, now: int) -> None:
-        """Counts in what changes up to a time."""
+        """Applies the changes up to a time."""
         for _, change in self.changes.pop_until(now):
             deque(self._apply_change(change), maxlen=0)
 
     def _changed(self, time: int, change: Change) -> list[Output]:
-        """Counts a change in; what it brings into the answer (istream) or takes out of it (dstream)."""
+        """Applies a change and returns what it adds to the answer (istream) or removes from it (dstream)."""
         outputs: list[Output] = []
         sign = 1 if self.output == "istream" else -1
         for row, many, rule in self._apply_change(change):
@@ -114,14 +120,14 @@ class OutputOperator(EventTimeOperator):
         return outputs
 
     def _apply_change(self, change: Change) -> Iterator[tuple[Row, int, str]]:
-        """Counts a change in: each row, by how many there are more in the answer, and a rule that makes it."""
+        """Applies a change; yields each row, by how much its count in the answer grows, and a rule that derives it."""
         for row, (weight, maker) in _by_row(change).items():
             before = self.counts.get(row, 0)
             after = before + weight
             yield row, _difference(row, before, after), self._rule(row, maker, before, after)
 
     def _rule(self, row: Row, maker: str | None, before: int, after: int) -> str:
-        """Keeps the count, and the rule that made the row; answers with that."""
+        """Stores the count of a row and the rule that derived it, and returns the rule."""
         if not after:
             self.counts.pop(row, None)
             return self.rules.pop(row, maker or "")
@@ -137,14 +143,14 @@ class OutputOperator(EventTimeOperator):
         return previous != self.reported
 
     def _evaluation(self, instant: int) -> list[tuple[str, Output]]:
-        """All that is in the answer, and that this is all."""
+        """Returns the whole answer at an instant, followed by the marks that the evaluation is complete."""
         ranked = self._snapshot(instant)
         if ranked or self.report.policy != "nonempty":
             ranked += [("", Output(evaluated, instant, query)) for evaluated, query in self.queries]
         return ranked
 
     def _snapshot(self, instant: int) -> list[tuple[str, Output]]:
-        """All that is in the answer, solutions of a query with an order in that order."""
+        """Returns the whole answer; the solutions of a query with an order in that order."""
         placed = sorted(zip(map(_rank, self.counts), self.counts, strict=True), key=itemgetter(0))
         return [
             ranked_output
@@ -162,24 +168,24 @@ class OutputOperator(EventTimeOperator):
         self.flush(now, ())
         return []
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         if slot == 1:
-            self.reported = {entry[:-3]: entry[-1] for entry in self.diff.restore(entries)}
+            self.reported = {delta[:-3]: delta[-1] for delta in self.diff.restore(deltas)}
         else:
-            super().restore(slot, entries)
+            super().restore(slot, deltas)
 
     def size(self) -> int:
         return self.changes.size() + len(self.counts)
 
 
 def _rank(row: Row) -> str:
-    """Where in an answer a row is told: what has no place first, then query by query."""
+    """Returns the rank of a row in the answer: rows without rank come first, then query by query."""
     head: str = row[0]  # type: ignore[assignment]  # the first cell is always bound
     return head if RANK_SEPARATOR in head else ""
 
 
 def _by_row(change: Change) -> dict[Row, tuple[int, str | None]]:
-    """By how much the multiplicity of each row changes, and a rule that makes it from now on, if one does."""
+    """Returns by how much the count of each row changes, and a rule that derives it from now on, if there is one."""
     rows: dict[Row, tuple[int, str | None]] = {}
     for row_with_rule, weight in change.items():
         row, rule = row_with_rule[:-1], row_with_rule[-1]
@@ -189,7 +195,7 @@ def _by_row(change: Change) -> dict[Row, tuple[int, str | None]]:
 
 
 def _difference(row: Row, before: int, after: int) -> int:
-    """How many more there are in the answer: solutions are counted, of a fact there is one or none."""
+    """Returns by how much the count in the answer grows. Solutions are counted; a fact is in the answer or not."""
     if row[0][0] == SOLUTION_TAG:  # type: ignore[index]  # the first cell is always bound
         return after - before
     return (after > 0) - (before > 0)
@@ -200,8 +206,10 @@ def _as_entries(counts: dict[Row, int]) -> Iterator[Delta]:
 
 
 def _as_reported(counts: dict[Row, int]) -> dict[Row, int]:
-    """What is told of rows: each as often as it is, and of a query with an order each with its number in that, behind
-    its cells. (What else the order goes by is not told.)"""
+    """Returns the rows that an output shows, each with its count.
+
+    Rows of a query with an order have their number in it behind their cells. The output does not show the sort keys.
+    """
     answer = {row: _difference(row, 0, count) for row, count in counts.items() if not _rank(row)}
     ranked_rows = sorted(filter(_rank, counts), key=_rank)
     in_order = chain.from_iterable(
@@ -211,8 +219,7 @@ def _as_reported(counts: dict[Row, int]) -> dict[Row, int]:
 
 
 class AppendOnlyOutput(Stateful):
-    """The facts of an answer from which nothing is ever taken back, told when they come in (istream): until when each
-    is valid is all that has to be known of it."""
+    """The facts of an append-only answer, emitted when they enter it (istream). Its state is the end of each fact."""
 
     def __init__(self, op: ops.Sink, remembers: bool) -> None:
         super().__init__()
@@ -224,34 +231,34 @@ class AppendOnlyOutput(Stateful):
         self.sweep_rows = MIN_ROWS_TO_SWEEP
         self.full_sweep_rows = 2 * MIN_ROWS_TO_SWEEP
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
-        self.pending += entries
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
+        self.pending += deltas
         return []
 
     @property
     def next_time(self) -> int:
-        return min((entry[-3] for entry in self.pending), default=FOREVER)
+        return min((delta[-3] for delta in self.pending), default=FOREVER)
 
     def flush(self, now: int, instants: Sequence[int] = ()) -> list[Output]:
-        """The outputs up to a time, that included, in the order of time."""
-        entries, self.pending = self.pending, []
-        if not entries:
+        """Returns the outputs up to and including `now`, in the order of time."""
+        deltas, self.pending = self.pending, []
+        if not deltas:
             return []
-        entries.sort(key=_START)
-        if entries[-1][-3] > now:
-            ready = bisect_right(entries, now, key=_START)
-            entries, self.pending = entries[:ready], entries[ready:]
+        deltas.sort(key=_START)
+        if deltas[-1][-3] > now:
+            ready = bisect_right(deltas, now, key=_START)
+            deltas, self.pending = deltas[:ready], deltas[ready:]
         if self.remembers:
-            self.note(0, entries)
+            self.note(0, deltas)
         until, outputs = self.valid_until, list[Output]()
-        for entry in entries:
-            if len(entry) == _TRIPLE_DELTA_CELLS:
-                first, second, third, rule, start, end, _ = entry
+        for delta in deltas:
+            if len(delta) == _TRIPLE_DELTA_CELLS:
+                first, second, third, rule, start, end, _ = delta
                 row = new_tuple(
                     Triple, (first, second, third)
                 )  # most are triples: the same object as key and in the output
             else:
-                *cells, rule, start, end, _ = entry
+                *cells, rule, start, end, _ = delta
                 first = second = cells[0]
                 row = tuple(cells)
             end_before = until.get(row)
@@ -274,13 +281,13 @@ class AppendOnlyOutput(Stateful):
         if self.log is not None and (changes := self.diff.update(self.pending)):
             yield 1, changes
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         if slot == 1:
-            self.pending = self.diff.restore(entries)
+            self.pending = self.diff.restore(deltas)
             return
-        for entry in entries:
-            row = entry[:-4]
-            self.valid_until[row] = max(self.valid_until.get(row, entry[-2]), entry[-2])
+        for delta in deltas:
+            row = delta[:-4]
+            self.valid_until[row] = max(self.valid_until.get(row, delta[-2]), delta[-2])
 
     def expire(self, now: int) -> None:
         # What ends at `now` is kept: a fact that begins then goes on with it.

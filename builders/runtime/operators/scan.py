@@ -35,17 +35,17 @@ class ScannedFacts:
     triples: list[Delta] = field(default_factory=list)
     atoms: list[Delta] = field(default_factory=list)
 
-    def put(self, entries: Iterable[Delta], predicates: Collection[Term], every: bool, atoms: bool) -> None:
+    def put(self, deltas: Iterable[Delta], predicates: Collection[Term], every: bool, atoms: bool) -> None:
         """Adds entries of any facts."""
-        for entry in entries:
-            if entry[0][0] == "@":
+        for delta in deltas:
+            if delta[0][0] == "@":
                 if atoms:
-                    self.atoms.append(entry)
+                    self.atoms.append(delta)
                 continue
             if every:
-                self.triples.append(entry)
-            if entry[1] in predicates:
-                self.boxes.setdefault(entry[1], []).append((entry[0], entry[2], *entry[4:]))
+                self.triples.append(delta)
+            if delta[1] in predicates:
+                self.boxes.setdefault(delta[1], []).append((delta[0], delta[2], *delta[4:]))
 
 
 class _ReadFact(NamedTuple):
@@ -327,7 +327,7 @@ class ScanOperator(Stateful):
         a named graph of this name. None: all that this node reads."""
         name = None if stream is None else iri(stream)
         streams = {arrival.stream for arrival in self.valid_facts.get(fact, ())} | self.count_windows.keys()
-        return [entry for source_stream in sorted(streams) for entry in self._delete(source_stream, fact, time, name)]
+        return [delta for source_stream in sorted(streams) for delta in self._delete(source_stream, fact, time, name)]
 
     def insert(self, stream: str, fact: Fact, arrival: int, time: int, weight: int) -> list[Delta]:
         """A fact that rules put into a stream at the time `came` begins (weight 1) or ends (-1) now. Windows do not end
@@ -390,13 +390,13 @@ class ScanOperator(Stateful):
         if self.log is not None and (changes := self.diff.update((*row, ALWAYS, FOREVER, 1) for row in count_window)):
             yield 1, changes
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         if slot == 0:
-            for (stream, graph, time, *cells, start, end), count in sum_weights(entries).items():
+            for (stream, graph, time, *cells, start, end), count in sum_weights(deltas).items():
                 arrival = _ReadFact(stream, graph, int(time), start, end)
                 self._count(cast(Fact, row_fact(cells)), arrival, count)
             return
-        for stream, rows in groupby(sorted(entry[:-3] for entry in self.diff.restore(entries)), key=_FIRST):
+        for stream, rows in groupby(sorted(delta[:-3] for delta in self.diff.restore(deltas)), key=_FIRST):
             self._count_window(stream).load_rows([row[1:] for row in rows])
 
     def _count(self, fact: Fact, arrival: _ReadFact, count: int) -> None:

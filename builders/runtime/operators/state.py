@@ -1,4 +1,4 @@
-"""What operators that keep rows have in common: a log of what they keep, and indexes from which time removes rows."""
+"""Operator state: the changelog that all stateful operators have, and indexes from which expired rows are removed."""
 
 from __future__ import annotations
 
@@ -12,102 +12,112 @@ from squall.rdf import ALWAYS, FOREVER
 
 Key = TypeVar("Key", bound=Hashable)
 SlotChanges = tuple[int, list[Delta]]
-"""A slot of an operator's memory, and the entries that went into it."""
+"""A slot of an operator's state, and the deltas that were added to it."""
 MAX_LIVE_ROWS_SCANNED = 64
-"""A sweep that begins with the oldest rows gives up when it has met so many that are still valid."""
+"""A sweep that begins with the oldest rows stops after so many rows that are still valid."""
 MIN_ROWS_TO_SWEEP = 256
-"""Below so many rows, looking for what has ended is not worth it."""
+"""An index with fewer rows is not swept."""
 
 
 _END = itemgetter(-2)
 
 
 class Stateful:
-    """An operator with a memory: what every one of them can be asked about it."""
+    """An operator with state, which it can log, restore and expire.
+
+    Attributes:
+        log: The changes of the state by slot since the last `drain_changelog`; None if the changelog is disabled.
+    """
 
     def __init__(self) -> None:
         self.log: dict[int, list[Delta]] | None = None
 
     def enable_changelog(self) -> None:
-        """From now on `drain_changelog` is wanted."""
+        """Starts to log the changes of the state for `drain_changelog`."""
         self.log = {}
 
     def resume_at(self, watermark: int) -> None:
-        """Time had passed up to `passed` (integer ms) where this goes on: what was said of it is not said again. To be
-        called before `restore`, of those whose answers depend on it."""
+        """Sets the time (integer ms) up to which the restored run had processed its input.
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        """Takes back all that `drain_changelog` ever gave of a slot, in one call, without answering. Of operators that may be
-        spread over workers also what has been given since they were at work or restored last
-        (`squall.builders.distributed.exec.state_cache`)."""
+        Outputs up to that time are not emitted again. It is called before `restore`, of operators whose output depends
+        on it.
+        """
+
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
+        """Restores a slot from all deltas that `drain_changelog` ever returned for it, in one call, without output.
+
+        An operator that runs on several workers also accepts later deltas: those that were logged since it ran or was
+        restored last (`squall.builders.distributed.exec.state_cache`).
+        """
         raise NotImplementedError
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
-        """What has gone into the memory since the last call."""
+        """Yields the changes of the state since the last call."""
         if self.log:
             changelog, self.log = self.log, {}
             yield from changelog.items()
 
     def key_width(self, slot: int) -> int | None:
-        """Of how many first columns the rows of a slot are one: what of them has ended says since when others hold that
-        go on. None: all columns."""
+        """Returns how many first columns make the key of the rows of a slot; None if all do.
+
+        An expired row then says since when other rows of its key, which are still valid, have held.
+        """
         return None
 
-    def note(self, slot: int, entries: Iterable[Delta]) -> None:
-        """Entries go into a slot of the memory."""
+    def note(self, slot: int, deltas: Iterable[Delta]) -> None:
+        """Logs deltas that are added to a slot of the state."""
         if self.log is not None:
-            self.log.setdefault(slot, []).extend(entries)
+            self.log.setdefault(slot, []).extend(deltas)
 
     def size(self) -> int:
-        """How many rows are kept."""
+        """Returns the number of rows in the state."""
         raise NotImplementedError
 
     def expire(self, now: int) -> None:
-        """Forgets what ended at `now` or before: no entry that is still to come begins before `now`."""
+        """Drops rows that ended at `now` or before. No later delta begins before `now`."""
 
 
 class SnapshotDiff:
-    """Tells a memory of which it is not worth while to write down each change: how it differs from when it was asked
-    last."""
+    """The difference between successive snapshots of a small state, which is cheaper than logging each change."""
 
     def __init__(self) -> None:
         self.previous: Counter[Delta] = Counter()
 
-    def update(self, entries: Iterable[Delta]) -> list[Delta]:
-        """What has come and gone, if this is all there is now."""
-        before, self.previous = self.previous, sum_weights(entries)
+    def update(self, deltas: Iterable[Delta]) -> list[Delta]:
+        """Stores the deltas as the current snapshot and returns its difference from the previous one."""
+        before, self.previous = self.previous, sum_weights(deltas)
         added_rows = [(*row, count - before[row]) for row, count in self.previous.items() if count != before[row]]
         return added_rows + [(*row, -count) for row, count in before.items() if row not in self.previous]
 
-    def restore(self, entries: Iterable[Delta]) -> list[Delta]:
-        """All there was, of all that was ever told, or of what has been told since this was last asked."""
+    def restore(self, deltas: Iterable[Delta]) -> list[Delta]:
+        """Adds differences to the snapshot and returns it."""
         before = [(*row, count) for row, count in self.previous.items()]
-        self.previous = sum_weights([*before, *entries])
+        self.previous = sum_weights([*before, *deltas])
         return [(*row, count) for row, count in self.previous.items()]
 
 
-def sum_weights(entries: Iterable[Delta]) -> Counter[Delta]:
-    """Entries without their weight, by that: equal ones added up, without those that come to nothing."""
+def sum_weights(deltas: Iterable[Delta]) -> Counter[Delta]:
+    """Sums the weights of equal deltas; deltas with weight 0 are left out. The keys are deltas without their weight."""
     counts: Counter[Delta] = Counter()
-    for entry in entries:
-        counts[entry[:-1]] += entry[-1]
+    for delta in deltas:
+        counts[delta[:-1]] += delta[-1]
     return Counter({row: count for row, count in counts.items() if count})
 
 
 class RowSerializable(Protocol):
-    """Something small that can be written down as a bag of rows."""
+    """A small object that can be saved as a bag of rows."""
 
     def rows(self) -> Iterable[Row]:
-        """All there is, as rows of text."""
+        """Returns the whole object as rows of text."""
         ...
 
     def load_rows(self, rows: Sequence[Row]) -> None:
-        """This is all there is."""
+        """Replaces the content by the rows."""
         ...
 
 
 class DiffedState(Stateful):
-    """The memory of something small, told by its differences."""
+    """The state of a small object, logged as differences between snapshots."""
 
     def __init__(self, source: RowSerializable) -> None:
         super().__init__()
@@ -120,13 +130,20 @@ class DiffedState(Stateful):
         if changes := self.diff.update((*row, ALWAYS, FOREVER, 1) for row in self.source.rows()):
             yield 0, changes
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        self.source.load_rows([entry[:-3] for entry in self.diff.restore(entries) for _ in range(entry[-1])])
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
+        self.source.load_rows([delta[:-3] for delta in self.diff.restore(deltas) for _ in range(delta[-1])])
 
 
 def expired_keys(rows: Mapping[Key, Sequence[Any]], place: int, now: int) -> list[Key]:
-    """The keys of what ended at `now` or before, from those that came first until too many are met that did not: mostly
-    all that have ended come first. place: of the ends in rows, from the front, which is quicker than from the end."""
+    """Returns keys of rows that ended at `now` or before, oldest first, until too many live rows are met.
+
+    Mostly the rows that came first end first.
+
+    Args:
+        rows: The rows in the order in which they came.
+        place: The index of the end in a row, counted from the front, which is faster than from the back.
+        now: Integer ms.
+    """
     expired: list[Key] = []
     enough, patience = len(rows) // MAX_LIVE_ROWS_SCANNED, MAX_LIVE_ROWS_SCANNED
     for key, row in rows.items():
@@ -140,7 +157,7 @@ def expired_keys(rows: Mapping[Key, Sequence[Any]], place: int, now: int) -> lis
 
 
 def expired_ends(ends: Mapping[Key, int], now: int) -> list[Key]:
-    """As `oldest`, where the ends are all that there is."""
+    """Returns the same as `expired_keys` for a mapping from keys to ends."""
     expired: list[Key] = []
     enough, patience = len(ends) // MAX_LIVE_ROWS_SCANNED, MAX_LIVE_ROWS_SCANNED
     for key, end in ends.items():
@@ -154,77 +171,77 @@ def expired_ends(ends: Mapping[Key, int], now: int) -> list[Key]:
 
 
 class BufferedBatches:
-    """Entries in the lots in which they came: a lot is mostly forgotten as a whole."""
+    """Deltas in the batches in which they came. A batch mostly expires as a whole."""
 
     def __init__(self) -> None:
         self.batches: deque[tuple[int, Sequence[Delta]]] = deque()
-        """Each with the latest end of its entries."""
+        """The batches, each with the latest end of its deltas."""
         self.size = 0
         self.full_sweep_rows = 2 * MIN_ROWS_TO_SWEEP
-        """So many entries make it worth while to look at each."""
+        """With so many deltas, each of them is checked."""
 
-    def add(self, entries: Sequence[Delta]) -> None:
-        if entries:
-            self.batches.append((max(map(_END, entries)), entries))
-            self.size += len(entries)
+    def add(self, deltas: Sequence[Delta]) -> None:
+        if deltas:
+            self.batches.append((max(map(_END, deltas)), deltas))
+            self.size += len(deltas)
 
     def drain(self) -> Iterator[Sequence[Delta]]:
-        """All there are; none are left."""
+        """Yields and removes all batches."""
         while self.batches:
             yield self._next()
 
     def _next(self) -> Sequence[Delta]:
-        _, entries = self.batches.popleft()
-        self.size -= len(entries)
-        return entries
+        _, deltas = self.batches.popleft()
+        self.size -= len(deltas)
+        return deltas
 
     def expire(self, now: int) -> None:
-        """Forgets what ended at `now` or before, if not all of it at once."""
+        """Drops batches that ended at `now` or before. It drops single deltas only if there are many."""
         while self.batches and self.batches[0][0] <= now:
             self._next()
         if self.size >= self.full_sweep_rows:
-            for entries in list(self.drain()):
-                self.add([entry for entry in entries if entry[-2] > now])
+            for deltas in list(self.drain()):
+                self.add([delta for delta in deltas if delta[-2] > now])
             self.full_sweep_rows = 2 * max(MIN_ROWS_TO_SWEEP, self.size)
 
 
 class DeltaIndex:
-    """Entries by key, the first of each key apart from the others: most keys have one, which then needs no list.
+    """A hash index of deltas by key. The first delta of each key is stored apart, because most keys have only one.
 
-    What has been taken back is settled when it makes up half of the entries of a key, so that a bucket is at most twice
-    as long as it need be, and taking back costs a constant on average.
+    Retractions are consolidated when they make up half of the deltas of a key. A bucket is therefore at most twice as
+    long as necessary, and a retraction costs amortised constant time.
     """
 
     def __init__(self) -> None:
         self.first: dict[Hashable, Delta] = {}
         self.more: dict[Hashable, list[Delta]] = {}
-        """Further entries of the keys that have several."""
+        """Further deltas of the keys that have several."""
         self.retractions: dict[Hashable, int] = {}
-        """How many entries of a key take back others."""
+        """The number of retractions by key."""
         self.stored = 0
-        """How many entries there are."""
+        """The number of deltas."""
         self.sweep_rows = MIN_ROWS_TO_SWEEP
-        """So many make a sweep worth while,"""
+        """With so many deltas, the oldest ones are swept."""
         self.full_sweep_rows = 2 * MIN_ROWS_TO_SWEEP
-        """and so many one in which all is looked at."""
+        """With so many deltas, all of them are swept."""
         self.sweeps = 0
 
     def get(self, key: Hashable) -> list[Delta]:
-        """The entries of a key."""
+        """Returns the deltas of a key."""
         return [self.first[key], *self.more.get(key, ())] if key in self.first else []
 
-    def store(self, key: Hashable, entry: Delta) -> None:
-        """Adds an entry. (Joins, which store most, do the same in source of their own.)"""
+    def store(self, key: Hashable, delta: Delta) -> None:
+        """Adds a delta. Joins, which store most deltas, use generated code that does the same."""
         self.stored += 1
         if key in self.first:
-            self.more.setdefault(key, []).append(entry)
+            self.more.setdefault(key, []).append(delta)
         else:
-            self.first[key] = entry
-        if entry[-1] < 0:
+            self.first[key] = delta
+        if delta[-1] < 0:
             self.add_retraction(key)
 
     def add_retraction(self, key: Hashable) -> None:
-        """An entry with a negative weight has been stored under the key."""
+        """Notes that a delta with a negative weight was stored under the key."""
         count = self.retractions.get(key, 0) + 1
         if 2 * count < 1 + len(self.more.get(key, ())):
             self.retractions[key] = count
@@ -232,23 +249,23 @@ class DeltaIndex:
             self.retractions.pop(key, None)
             self._replace(key, consolidate(self.get(key)))
 
-    def _replace(self, key: Hashable, entries: list[Delta]) -> None:
-        """These are the entries of a key now."""
+    def _replace(self, key: Hashable, deltas: list[Delta]) -> None:
+        """Replaces the deltas of a key."""
         before = 1 + len(self.more.pop(key, ()))
-        self.stored += len(entries) - before
-        if not entries:
+        self.stored += len(deltas) - before
+        if not deltas:
             del self.first[key]
             return
-        self.first[key] = entries[0]
-        if len(entries) > 1:
-            self.more[key] = entries[1:]
+        self.first[key] = deltas[0]
+        if len(deltas) > 1:
+            self.more[key] = deltas[1:]
 
     def sweep(self, now: int) -> None:
-        """Forgets what has ended, when enough has come to make it worth while.
+        """Drops expired deltas, if enough deltas were added since the last sweep.
 
-        What came first is mostly the first to end, and a dictionary is in the order in which keys came: a sweep begins
-        with the oldest, and gives up where most of what it finds is still valid. All is looked at when there is twice
-        as much as there was after that was done the last time.
+        Deltas that came first mostly end first, and a dictionary keeps the order of insertion. A sweep therefore begins
+        with the oldest keys and stops where most deltas are still valid. All deltas are checked when there are twice as
+        many as after the last full sweep.
         """
         if self.stored < self.sweep_rows:
             return
@@ -257,13 +274,13 @@ class DeltaIndex:
             place = len(next(iter(self.first.values()))) - 2
             self._drop_expired(expired_keys(self.first, place, now), now)
         if self.stored >= self.full_sweep_rows:
-            self._drop_expired([key for key, entry in self.first.items() if entry[-2] <= now or key in self.more], now)
+            self._drop_expired([key for key, delta in self.first.items() if delta[-2] <= now or key in self.more], now)
             self._settle()
             self.full_sweep_rows = 2 * max(MIN_ROWS_TO_SWEEP, self.stored)
         self.sweep_rows = max(MIN_ROWS_TO_SWEEP, self.stored + self.stored // 16)
 
     def _drop_expired(self, keys: Iterable[Hashable], now: int) -> None:
-        """Drops the entries of these keys that have ended."""
+        """Drops the expired deltas of the keys."""
         first, more = self.first, self.more
         if not more:
             for key in keys:
@@ -276,9 +293,9 @@ class DeltaIndex:
                 del first[key]
                 expired_count += 1
                 continue
-            entries = first.pop(key), *more.pop(key)
-            left = [entry for entry in entries if entry[-2] > now]
-            expired_count += len(entries) - len(left)
+            deltas = first.pop(key), *more.pop(key)
+            left = [delta for delta in deltas if delta[-2] > now]
+            expired_count += len(deltas) - len(left)
             if left:
                 first[key] = left[0]  # at the end of the order now, so that it does not hide what is behind it
             if len(left) > 1:
@@ -286,10 +303,11 @@ class DeltaIndex:
         self.stored -= expired_count
 
     def _settle(self) -> None:
-        """Adds up what has been taken back: else two entries that add up to nothing would stay for ever."""
+        """Consolidates keys with retractions; otherwise two deltas with the sum 0 would stay for ever."""
         for key in [key for key in self.retractions if key in self.first]:
             self._replace(key, consolidate(self.get(key)))
         self.retractions.clear()
 
     def size(self) -> int:
+        """Returns the number of deltas."""
         return len(self.first) + sum(map(len, self.more.values()))

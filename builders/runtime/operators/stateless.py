@@ -32,13 +32,13 @@ class StatelessOperator:
     def __init__(self, step: Step) -> None:
         self.step = step
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
-        return self.step(entries)
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
+        return self.step(deltas)
 
 
-def identity(entries: Sequence[Delta]) -> list[Delta]:
+def identity(deltas: Sequence[Delta]) -> list[Delta]:
     """Read, Unit, Union: entries as they are."""
-    return entries if isinstance(entries, list) else list(entries)
+    return deltas if isinstance(deltas, list) else list(deltas)
 
 
 def chain_steps(steps: Sequence[Step]) -> Step | None:
@@ -46,10 +46,10 @@ def chain_steps(steps: Sequence[Step]) -> Step | None:
     if len(steps) < 2:
         return steps[0] if steps else None
 
-    def all_of_them(entries: Sequence[Delta]) -> list[Delta]:
+    def all_of_them(deltas: Sequence[Delta]) -> list[Delta]:
         for step in steps:
-            entries = step(entries)
-        return list(entries)
+            deltas = step(deltas)
+        return list(deltas)
 
     return all_of_them
 

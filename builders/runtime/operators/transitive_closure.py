@@ -33,13 +33,13 @@ class ClosureIndex:
         self.append_only: _AppendOnlyClosure | None = _AppendOnlyClosure(is_own)
         self.timed: _IntervalClosure | _SourceClosure = _IntervalClosure() if is_own is None else _SourceClosure(is_own)
 
-    def add(self, entries: Iterable[Pair]) -> list[Pair]:
+    def add(self, deltas: Iterable[Pair]) -> list[Pair]:
         """Takes steps, in any order; answers with what is new in the closure: pairs and instants, none of them twice.
 
         An interval without instants adds nothing. The intervals of a pair may touch, in one answer or in several.
         """
         # In order of time; of those that begin together first what lasts, so that a pair is seldom told in parts.
-        pairs = sorted((entry for entry in entries if entry[2] < entry[3]), key=itemgetter(3), reverse=True)
+        pairs = sorted((delta for delta in deltas if delta[2] < delta[3]), key=itemgetter(3), reverse=True)
         pairs.sort(key=itemgetter(2))
         if self.append_only and not self.append_only.accepts(pairs):
             self.timed.load(self.append_only.steps)
@@ -162,12 +162,12 @@ class _AppendOnlyClosure:
     def accepts(self, pairs: Sequence[Pair]) -> bool:
         """Whether the entries are such steps."""
         latest = self.steps[-1][2] if self.steps else ALWAYS
-        return not pairs or (pairs[0][2] >= latest and all(entry[3] == FOREVER for entry in pairs))
+        return not pairs or (pairs[0][2] >= latest and all(delta[3] == FOREVER for delta in pairs))
 
     def add(self, pairs: Iterable[Pair]) -> list[Pair]:
         new_pairs: list[Pair] = []
-        for start, entries in groupby(pairs, key=itemgetter(2)):
-            self._propagate(self._add_steps(entries))
+        for start, deltas in groupby(pairs, key=itemgetter(2)):
+            self._propagate(self._add_steps(deltas))
             new_pairs += self._new_pairs(start, FOREVER)
         return new_pairs
 
@@ -175,10 +175,10 @@ class _AppendOnlyClosure:
         self._propagate(self._add_steps((x, y, ALWAYS, FOREVER) for x, y in steps))
         return self._new_pairs()
 
-    def _add_steps(self, entries: Iterable[Pair]) -> list[int]:
+    def _add_steps(self, deltas: Iterable[Pair]) -> list[int]:
         """Takes steps. Their nodes, those first that lead to others, so far as there is such an order."""
         graph: dict[int, dict[int, Pair]] = {}
-        for step in entries:
+        for step in deltas:
             graph.setdefault(self._number(step[0]), {})[self._number(step[1])] = step
         pending = self.pending
         for node, following in graph.items():

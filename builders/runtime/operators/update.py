@@ -1,4 +1,4 @@
-"""What updates demand of the graphs, when their solutions begin to hold (SPARQL 1.1 Update, section 3.1.3)."""
+"""SPARQL updates: the changes of graphs that the solutions of an update cause (SPARQL 1.1 Update, section 3.1.3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from squall.rdf import ALWAYS, FOREVER, WORKING, Fact, Triple, iri_text, is_iri
 
 
 class GraphUpdate(NamedTuple):
-    """A fact that begins (inserts) or ends in a graph. stream: that of the graph; None: all of them."""
+    """The insertion of a fact into a graph, or its deletion.
+
+    Attributes:
+        inserts: Whether the fact is inserted.
+        stream: The stream of the graph; None for all graphs.
+        fact: The triple.
+    """
 
     inserts: bool
     stream: str | None
@@ -21,14 +27,14 @@ class GraphUpdate(NamedTuple):
 
 
 class UpdateOperator(EventTimeOperator):
-    """Demands what its templates make of each row that begins to be valid."""
+    """The graph updates that the templates of an update make of each row when the row becomes valid."""
 
     def __init__(self, op: ops.Update) -> None:
         super().__init__()
         inserts = [(True, quad) for quad in op.inserts]
         self.quads = [(False, quad) for quad in op.deletes]
         self.initial: list[GraphUpdate] = []
-        """What is there from the start."""
+        """The updates that hold from the start."""
         if op.initial:
             self.initial = list(_graph_updates(inserts, ()))
         else:
@@ -37,7 +43,7 @@ class UpdateOperator(EventTimeOperator):
         self.counts: dict[Row, int] = {}
 
     def pop_graph_updates(self, now: int) -> list[tuple[int, GraphUpdate]]:
-        """(time since when it is demanded, what), up to a time, that included."""
+        """Returns (time in integer ms, update) for the rows that became valid up to and including `now`."""
         demands: list[tuple[int, GraphUpdate]] = []
         for time, change in self.changes.pop_until(now):
             for row, weight in change.items():
@@ -58,15 +64,17 @@ class UpdateOperator(EventTimeOperator):
 
 
 class InsertedFacts(Stateful):
-    """What updates have inserted: the streams in which a fact is, each with the nodes of the updates that put it there,
-    all at once, and when."""
+    """The facts that updates have inserted: the streams of each fact, with the update nodes that inserted it, and when.
+
+    All updates that insert a fact into a stream do so at the same time.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.facts: dict[Fact, dict[str, tuple[Sequence[str], int]]] = {}
 
     def insert(self, fact: Fact, time: int, stream: str, updates: Sequence[str]) -> bool:
-        """Puts a fact into a stream; whether it was not there before."""
+        """Inserts a fact into a stream and returns whether it was not there before."""
         streams = self.facts.setdefault(fact, {})
         if stream in streams:
             return False
@@ -75,8 +83,10 @@ class InsertedFacts(Stateful):
         return True
 
     def remove(self, fact: Fact, stream: str | None) -> list[tuple[str, Sequence[str], int]]:
-        """Takes a fact out of a stream, or of all of them (None): (stream, updates, when it came) of each in which it
-        was."""
+        """Removes a fact from a stream, or from all of them (None).
+
+        Returns (stream, update nodes, time of the insertion) for each stream that had the fact.
+        """
         streams = self.facts.get(fact, {})
         removed_from = [(name, *streams.pop(name)) for name in [name for name in streams if stream in (None, name)]]
         if not streams:
@@ -85,8 +95,8 @@ class InsertedFacts(Stateful):
             self.note(0, _inserted_deltas(fact, *name, -1))
         return removed_from
 
-    def restore(self, slot: int, entries: Sequence[Delta]) -> None:
-        for stream, update, arrival, *cells, _, _ in sum_weights(entries):
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
+        for stream, update, arrival, *cells, _, _ in sum_weights(deltas):
             streams = self.facts.setdefault(cast(Fact, row_fact(cells)), {})
             before, _ = streams.get(stream, ((), 0))
             streams[stream] = (*before, update), int(arrival)
@@ -100,7 +110,10 @@ def _inserted_deltas(fact: Fact, stream: str, updates: Sequence[str], arrival: i
 
 
 def _graph_updates(quads: Sequence[tuple[bool, ops.Quad]], row: Row) -> Iterator[GraphUpdate]:
-    """What a row demands of templates, each with whether it inserts. What is unbound, or is no RDF, makes no fact."""
+    """Yields the updates that a row makes of templates, each with whether it inserts.
+
+    A template with an unbound cell, or one that makes no RDF triple, yields nothing.
+    """
     for inserts, (graph, *cells) in quads:
         terms = [row[cell] if isinstance(cell, int) else cell for cell in cells]
         name = row[graph] if isinstance(graph, int) else graph
