@@ -23,11 +23,12 @@ from squall.model import (
     output_specs,
 )
 from squall.model.fact_shapes import Shape, Shapes, may_affect, may_read, overlaps, shapes_read, stream_shapes
+from squall.model.fingerprint import source_fingerprint, sources_fingerprint
 from squall.model.stratification import dependencies
 from squall.model.windows import EMPTY
 from squall.plan import Node, Plan
 from squall.plan import operators as ops
-from squall.plan.fingerprint import source_fingerprint, stable_id
+from squall.plan.fingerprint import stable_id
 from squall.plan.operators import Cell, Match, Scan, Update, Value
 from squall.planners.lowering.plan_builder import Draft
 from squall.planners.lowering.walk import walk
@@ -269,7 +270,7 @@ def _facts_order(
 def _spec_order(sink_spec: _SinkSpec) -> str:
     """Returns the text by which sink specifications are sorted."""
     output, report, sources, *other_fields = sink_spec
-    return f"{output!r}, {report!r}, {tuple(map(source_fingerprint, sources))}, {other_fields!r}"
+    return f"{output!r}, {report!r}, {sources_fingerprint(sources)}, {other_fields!r}"
 
 
 def shape_of(cells: Sequence[Cell]) -> Shape:

@@ -49,6 +49,7 @@ from squall.model import (
 )
 from squall.model.stratification import is_time_dependent
 from squall.plan import operators as ops
+from squall.plan.fingerprint import stable_id
 from squall.plan.operators import Column, Invoke
 from squall.planners.lowering.columns import (
     cells_of,

@@ -56,8 +56,8 @@ def systems(rules: Sequence[System], is_demanded: bool) -> Iterator[System]:
     yield _rule("part of part", [_part(_TERM, _X)], _part(_Z, _TERM), _arguments(_TERM))
     yield _rule("part of equal", [_equal(_TERM, _X)], _part(_Z, _TERM), _arguments(_TERM))
     if is_demanded:
-        yield _rule("demanded term", [_part(_X, _TERM)], _demanded(_TERM))
-        yield _rule("part of demanded term", [_demanded(_TERM)], _part(_Z, _TERM), _arguments(_TERM))
+        yield _rule("term is asked", [_part(_X, _TERM)], _demanded(_TERM))
+        yield _rule("part of asked", [_demanded(_TERM)], _part(_Z, _TERM), _arguments(_TERM))
     for fact in _shapes(rules):
         yield from _substitution_rules(fact)
     for term in sorted(_compared_constants(rules)):

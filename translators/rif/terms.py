@@ -31,9 +31,9 @@ INCONSISTENT = iri(NAMESPACE + "inconsistent")
 """The relation of rules that end the run. It never has a fact."""
 UNDECIDED = iri(NAMESPACE + "undecided")
 """The relation of a class that is a union, and of its instances that by the rules are in none of its classes."""
-DEMAND, ORIGINAL_FACT = NAMESPACE + "demand:", NAMESPACE + "original:"
+DEMAND, ORIGINAL_FACT = NAMESPACE + "asked:", NAMESPACE + "given:"
 """The prefixes of the relations of demands, and of facts that the program states
-(`squall.translators.rif.magic_sets`)."""
+(`squall.translators.rif.magic_sets`). They are part of checkpoints and do not change."""
 DEMANDED_TERM = iri(DEMAND + "term")
 """The relation of the terms for which equal terms are demanded."""
 LANGUAGE = "rif"

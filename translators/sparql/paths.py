@@ -21,6 +21,7 @@ from squall.model import (
     Union,
     Variable,
 )
+from squall.model.fingerprint import sources_fingerprint
 from squall.rdf import Term
 from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body
@@ -135,7 +136,7 @@ class Paths:
             )
             return tuple(_rule(body, relation, (*place, START, END), f"{path}+") for body in (first, step_body))
 
-        return self.state.relation(f"+ {path} {reads.sources}", rules)
+        return self.state.relation(f"+ {path} {sources_fingerprint(reads.sources)}", rules)
 
     def _with_nodes(self, path: q.Repeat, reads: ActiveDataset, origin: Origin | None) -> Term:
         """Returns the relation of a path with zero steps or more. Every node of the graph is related to itself."""
@@ -152,7 +153,7 @@ class Paths:
             ]
             return tuple(_rule(body, relation, (*reads.graph_key, *pair), str(path)) for body, pair in ends)
 
-        return self.state.relation(f"{path.mark} {path.path} {reads.sources}", rules)
+        return self.state.relation(f"{path.mark} {path.path} {sources_fingerprint(reads.sources)}", rules)
 
 
 def _relation_part(relation: Term, start: Slot, end: Slot, reads: ActiveDataset, origin: Origin | None) -> System:
