@@ -67,21 +67,21 @@ def copied(output: str, name: str = "m", into: str = "urn:s") -> System:
 
 
 @examples(60)
-def test_what_is_taken_in_turn_is_as_the_oracle_says(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_taken_in_turn_is_as_the_oracle_says(many: int) -> None:
     """Removals and windows of triples, in any batches, whatever workers hold and whichever task fails."""
 
     def of_turns(plan: Plan) -> bool:
         return bool(ordered_scan_of(plan).sources)
 
-    _law(of_turns, many, monkeypatch)
+    _law(of_turns, many)
 
 
 @examples(25)
-def test_derived_streams_agree_with_the_oracle(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_derived_streams_agree_with_the_oracle(many: int) -> None:
     def of_streams(plan: Plan) -> bool:
         return any(isinstance(node.op, DerivedStream) for node in plan.nodes)
 
-    _law(of_streams, many, monkeypatch)
+    _law(of_streams, many)
 
 
 def _law(concerns: Any, many: int) -> None:
