@@ -247,7 +247,7 @@ class _DemandTransformation:
         for places, demanded in adornments:
             demand = _Demand(key, places)
             conclusion = demand.atom(demanded)
-            name = f"rif:demand of {before.name}"
+            name = f"rif:asked by {before.name}"
             if places and demand not in self.unanswerable:
                 clause = replace(before, name=name, conclusions=(conclusion,), names=literal.names)
                 calls.append(_DemandRule(demand, clause))

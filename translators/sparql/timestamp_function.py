@@ -83,7 +83,7 @@ class TimeScope:
 
     def bind_key(self, value: Call) -> Variable:
         """Returns a variable with a value, which becomes a join key."""
-        variable = self.state.fresh("key")
+        variable = self.state.fresh("held")
         self.body.add(Bind(variable, value))
         return variable
 
@@ -115,7 +115,7 @@ class PairScope(TimeScope):
         return self.inner.always_bound
 
     def bind_key(self, value: Call) -> Variable:
-        variable = self.state.fresh("key")
+        variable = self.state.fresh("held")
         self.values[variable] = value
         return variable
 
