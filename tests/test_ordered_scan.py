@@ -1,4 +1,4 @@
-"""Facts that are taken in turn by tasks of their own, and streams that a program makes, in a distributed builder."""
+"""The ordered scan, sequential per key, and derived streams in a distributed builder."""
 
 from __future__ import annotations
 
@@ -67,21 +67,21 @@ def copied(output: str, name: str = "m", into: str = "urn:s") -> System:
 
 
 @examples(60)
-def test_what_is_taken_in_turn_is_as_the_oracle_says(many: int) -> None:
-    """Removals and windows of triples, in any batches, whatever workers hold and whichever task fails."""
+def test_ordered_scans_agree_with_the_oracle(many: int) -> None:
+    """Removals and count windows, in any batches, with any caches and failures."""
 
-    def of_turns(plan: Plan) -> bool:
+    def has_ordered_scan(plan: Plan) -> bool:
         return bool(ordered_scan_of(plan).sources)
 
-    _law(of_turns, many)
+    _law(has_ordered_scan, many)
 
 
 @examples(25)
 def test_derived_streams_agree_with_the_oracle(many: int) -> None:
-    def of_streams(plan: Plan) -> bool:
+    def derives_streams(plan: Plan) -> bool:
         return any(isinstance(node.op, DerivedStream) for node in plan.nodes)
 
-    _law(of_streams, many)
+    _law(derives_streams, many)
 
 
 def _law(concerns: Any, many: int) -> None:
@@ -115,10 +115,12 @@ def _law(concerns: Any, many: int) -> None:
 
 
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
-@pytest.mark.parametrize("told", ["istream", "dstream", "rstream"])
+@pytest.mark.parametrize("stream_output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("report", [None, Report("change"), Report("periodic", 3)], ids=str)
-def test_derived_streams_are_written_and_read_with_all_outputs(told: str, output: str, report: Report | None) -> None:
-    system = replace(made(told, report, SlidingWindow(4)), output=output)
+def test_derived_streams_are_written_and_read_with_all_outputs(
+    stream_output: str, output: str, report: Report | None
+) -> None:
+    system = replace(made(stream_output, report, SlidingWindow(4)), output=output)
     plan = squall.plan(with_windows(system, window=SlidingWindow(5)))
     assert why_single_task(plan) is None
     events = stream("".join(f"{time} :n{time % 3} :p :n{time * 7 % 3}\n" for time in range(12)))
@@ -128,7 +130,7 @@ def test_derived_streams_are_written_and_read_with_all_outputs(told: str, output
 
 
 def test_a_stream_derived_from_a_derived_stream_is_on_time() -> None:
-    """Each is told whole, at instants of the one before."""
+    """Each has snapshot output, at evaluation instants of the one before."""
     of_first, of_second = (Source("urn:a", SlidingWindow(3)),), (Source("urn:b", SlidingWindow(2)),)
     first = System("a", joinables=(Pattern(X, P, Y),), consequences=makes(X, Q, Y), reentrant=False)
     second = System("b", of_first, (Pattern(X, Q, Y),), consequences=makes(X, R, Y), reentrant=False)
@@ -159,35 +161,41 @@ def test_a_stream_derived_from_a_derived_stream_is_on_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "few"),
+    ("window", "max_single_task_bytes"),
     [(CountWindow(3, 2), -1), (CountWindow(4, 4), -1), (CountWindow(2), -1), (CountWindow(3), 1_000_000)],
     ids=str,
 )
-def test_an_answer_is_evaluated_when_a_window_of_triples_moves_on(window: CountWindow, few: int) -> None:
+def test_an_answer_is_evaluated_when_a_window_of_triples_moves_on(
+    window: CountWindow, max_single_task_bytes: int
+) -> None:
     query = PREFIX + "SELECT ?y (COUNT(*) AS ?often) { ?x :p ?y } GROUP BY ?y"
     system = apply_profile(squall.compile(query, lexer="sparql"), window=window, output="rstream")
     events = stream("".join(f"{time} :n{time} :p :m{time % 2}\n" for time in range(11)))
     for size in (1, 3, 11):
         batches = [events[at : at + size] for at in range(0, 11, size)]
-        outputs = in_memory.run(squall.plan(system), batches, few=few)
+        outputs = in_memory.run(squall.plan(system), batches, max_single_task_bytes=max_single_task_bytes)
         assert outputs
         assert_as_oracle(system, outputs, events)
 
 
-@pytest.mark.parametrize("few", [-1, 1_000_000])
-def test_removals_reach_the_task_that_has_the_fact(few: int) -> None:
+@pytest.mark.parametrize("max_single_task_bytes", [-1, 1_000_000])
+def test_removals_reach_the_task_that_has_the_fact(max_single_task_bytes: int) -> None:
     """No worker holds anything: all of it is read back."""
     system = replace(squall.compile(RULES, lexer="jena", removals=True, window=SlidingWindow(100)), output="dstream")
     events = [Event(time, (_fact(time),)) for time in range(20)]
     removals = [Event(30 + time, (), removed=(_fact(time),)) for time in range(20)]
-    outputs = in_memory.run(squall.plan(system), [events, removals[:10], removals[10:]], few=few)
+    outputs = in_memory.run(
+        squall.plan(system), [events, removals[:10], removals[10:]], max_single_task_bytes=max_single_task_bytes
+    )
     assert [output.time for output in outputs] == [event.time for event in removals]
     assert_as_oracle(system, outputs, [*events, *removals])
 
 
-@pytest.mark.parametrize("few", [-1, 1_000_000])
-def test_the_watermark_passes_the_end_of_derived_streams_when_all_sources_have_ended(few: int) -> None:
-    """What comes later is late: it would change what has been told."""
+@pytest.mark.parametrize("max_single_task_bytes", [-1, 1_000_000])
+def test_the_watermark_passes_the_end_of_derived_streams_when_all_sources_have_ended(
+    max_single_task_bytes: int,
+) -> None:
+    """Events that arrive then are late: they would change outputs that have been emitted."""
     plan = squall.plan(with_windows(made("istream", window=SlidingWindow(50)), window=SlidingWindow(2)))
     files = in_memory.MemoryFiles()
     job = micro_batch.MicroBatches(
@@ -196,7 +204,7 @@ def test_the_watermark_passes_the_end_of_derived_streams_when_all_sources_have_e
         PhysicalPlan(plan, stages_of(plan)),
         0,
         max_cached_rows=0,
-        max_single_task_bytes=few,
+        max_single_task_bytes=max_single_task_bytes,
     )
     parts = in_memory.in_files(stream("1 :a :p :b\n3 :b :p :c"))
     if job.fits_single_task(0):
@@ -318,20 +326,24 @@ def stream_of_triples(window: CountWindow, output: str) -> System:
 
 
 def read_later(window: SlidingWindow | HoppingWindow, what: Term = P) -> System:
-    """What is told, and what is read of it through a window that begins later."""
+    """Builds the derived stream and a rule that reads it through a window that begins later."""
     maker = System("m", joinables=(Pattern(X, what, Y),), consequences=makes(Y, Q, X), reentrant=False)
     reads = System("r", (Source("urn:s", window),), (Pattern(Y, Q, X),), consequences=makes(X, R, Y), reentrant=False)
     return System(subsystems=(System(subsystems=(maker,), stream="urn:s"), reads))
 
 
-@pytest.mark.parametrize("few", [-1, 1_000_000])
+@pytest.mark.parametrize("max_single_task_bytes", [-1, 1_000_000])
 @pytest.mark.parametrize("window", [SlidingWindow(4, 2), HoppingWindow(3, 3), HoppingWindow(4, 2, delay=3)], ids=str)
-def test_a_derived_fact_that_begins_later_is_output_then(window: SlidingWindow | HoppingWindow, few: int) -> None:
+def test_a_derived_fact_that_begins_later_is_output_then(
+    window: SlidingWindow | HoppingWindow, max_single_task_bytes: int
+) -> None:
     """Not in the batch that makes it, and whoever works on the later one."""
     system = read_later(window)
     events = stream("".join(f"{time} :n{time % 3} :p :n{time // 3 % 3}\n" for time in (0, 1, 2, 5, 6, 8, 10, 11)))
     for cuts in ([1], [3], [5], [2, 4], [*range(8)]):
-        outputs = in_memory.run(squall.plan(system), in_memory.cut(events, cuts), few=few)
+        outputs = in_memory.run(
+            squall.plan(system), in_memory.cut(events, cuts), max_single_task_bytes=max_single_task_bytes
+        )
         assert len([output for output in outputs if output.rule == "r"]) > 3
         assert_as_oracle(system, outputs, events)
 
@@ -351,7 +363,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("rows", ["0", "50000"])
 def test_on_spark_it_is_as_in_process(name: str, rows: str, tmp_path: Path) -> None:
-    """File by file, and started again in between, the state written as a whole now and then."""
+    """File by file with a restart in between, and with compaction of the state."""
     pytest.importorskip("pyspark")
     from squall.builders.spark import MAX_SINGLE_TASK_ROWS, session
 
@@ -389,7 +401,7 @@ def test_a_snapshot_is_output_when_a_window_of_triples_moves(
     blocks = (Source(window=CountWindow(3, 3), removals=True),)
     body = (Pattern(X, P, Y),)
     maker = System("m", blocks, body, consequences=makes(X, Q, X), reentrant=False)
-    asking = System("asks", blocks, body, consequences=(Ask(),))
+    ask_query = System("asks", blocks, body, consequences=(Ask(),))
     reader = System(
         "r",
         (Source("urn:s", window=SlidingWindow(5)),),
@@ -397,7 +409,7 @@ def test_a_snapshot_is_output_when_a_window_of_triples_moves(
         consequences=makes(X, R, Y),
         reentrant=False,
     )
-    parts = (asking, reader) if read else (asking,)
+    parts = (ask_query, reader) if read else (ask_query,)
     answers = (System(subsystems=(part,), output=answer) for part in parts)
     system = System(subsystems=(System(subsystems=(maker,), output=output, stream="urn:s"), *answers))
     events = stream("".join(f"{time} :a :p :b{time % 2}\n" * (1 + time % 3) for time in range(9)))
@@ -408,15 +420,15 @@ def test_a_snapshot_is_output_when_a_window_of_triples_moves(
 
 @pytest.mark.parametrize("removals", [True, False])
 @pytest.mark.parametrize("predicate", "pz")
-@pytest.mark.parametrize("whole", ["an answer", "a stream"])
-def test_an_unread_window_of_triples_triggers_snapshots(whole: str, predicate: str, removals: bool) -> None:
+@pytest.mark.parametrize("snapshot_kind", ["an answer", "a stream"])
+def test_an_unread_window_of_triples_triggers_snapshots(snapshot_kind: str, predicate: str, removals: bool) -> None:
     """What the rule concludes nobody asks for, and so patterns do not read its source: it is counted all the same.
     Triples that nobody reads count, too."""
     blocks = (Source(window=CountWindow(3, 2), removals=True),)
     unread = System("r", blocks, (Pattern(X, P, Y),), consequences=(replace(makes(X, R, X)[0], internal=True),))
     other = System("o", (Source("urn:one", removals=removals),), (Pattern(X, P, Y),), consequences=makes(X, Q, Y))
     system = System(subsystems=(unread, other), output="rstream")
-    if whole == "a stream":
+    if snapshot_kind == "a stream":
         reader = System("s", (Source("urn:s"),), (Pattern(X, Q, Y),), consequences=makes(X, S, Y), reentrant=False)
         system = System(subsystems=(replace(system, stream="urn:s"), System(subsystems=(reader,), output="rstream")))
     events = stream("".join(f"{time} :a :{predicate} :b\n" * 2 for time in range(5)))
@@ -430,18 +442,18 @@ def test_an_unread_window_of_triples_triggers_snapshots(whole: str, predicate: s
 
 
 @pytest.mark.parametrize("report", [None, Report("change"), Report("periodic", 3)], ids=str)
-@pytest.mark.parametrize("told", ["istream", "dstream", "rstream"])
+@pytest.mark.parametrize("stream_output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize(("window", "planner"), [(CountWindow(4, 2), "rete"), (CountWindow(3, 3), "greedy")], ids=str)
 def test_a_derived_stream_moves_its_windows_of_triples(
-    window: CountWindow, planner: str, told: str, report: Report | None
+    window: CountWindow, planner: str, stream_output: str, report: Report | None
 ) -> None:
-    """So what is told whole of it is told: an answer, and another stream that is read by triples and steps again."""
+    """The snapshot outputs of its readers follow: an answer, and another stream that is read by count windows again."""
     again = System("a", (Source("urn:s", window),), (Pattern(X, R, Y),), consequences=makes(X, S, Y), reentrant=False)
     last = System("l", (Source("urn:t", window),), (Pattern(X, S, Y),), consequences=makes(X, Q, Y), reentrant=False)
     other = System("o", (Source("urn:t", window),), (Pattern(Y, S, X),), consequences=makes(X, R, Y), reentrant=False)
     system = System(
         subsystems=(
-            copied(told),
+            copied(stream_output),
             System(subsystems=(again,), stream="urn:t", output="rstream"),
             System(subsystems=(last, other), output="rstream", report=report),
         )
@@ -456,26 +468,28 @@ def test_a_derived_stream_moves_its_windows_of_triples(
 
 
 @pytest.mark.parametrize("window", [CountWindow(3, 2), SlidingWindow(4)], ids=str)
-@pytest.mark.parametrize("whole", ["an answer", "a stream"])
+@pytest.mark.parametrize("snapshot_kind", ["an answer", "a stream"])
 @pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
 def test_an_unread_derived_stream_triggers_evaluations(
-    window: CountWindow | SlidingWindow, whole: str, read: bool
+    window: CountWindow | SlidingWindow, snapshot_kind: str, read: bool
 ) -> None:
     """What the rule concludes that reads it so nobody asks for; others may read it through another window."""
     nobody = (replace(makes(X, R, X)[0], internal=True),)
     unread = System("u", (Source("urn:s", window),), (Pattern(X, R, Y),), consequences=nobody)
     other = System("o", (Source("urn:one"),), (Pattern(X, P, Y),), consequences=makes(X, Q, Y), reentrant=False)
     program_system = System(
-        subsystems=(unread, other), output="rstream", stream="" if whole == "an answer" else "urn:t"
+        subsystems=(unread, other), output="rstream", stream="" if snapshot_kind == "an answer" else "urn:t"
     )
     body, again = (Pattern(X, R, Y),), (Pattern(X, Q, Y),)
     reader = System("r", (Source("urn:s", SlidingWindow(2)),), body, consequences=makes(X, S, Y), reentrant=False)
-    of_told = System("t", (Source("urn:t", CountWindow(1)),), again, consequences=makes(X, S, Y), reentrant=False)
-    request = System(subsystems=(of_told,), output="rstream")
+    derived_reader = System(
+        "t", (Source("urn:t", CountWindow(1)),), again, consequences=makes(X, S, Y), reentrant=False
+    )
+    request = System(subsystems=(derived_reader,), output="rstream")
     parts = (
         copied("istream"),
         program_system,
-        *([request] if whole == "a stream" else []),
+        *([request] if snapshot_kind == "a stream" else []),
         *([reader] if read else []),
     )
     system = System(subsystems=parts)
@@ -532,8 +546,8 @@ GONE = Event(5, (), "urn:s", (Triple(P, R, P),))
 @pytest.mark.parametrize(
     ("event", "source", "problem"),
     [
-        (OTHER, Source("urn:s", CountWindow(3)), "brings something else at 5"),
-        (OTHER, Source(window=CountWindow(3)), "brings something else at 5"),
+        (OTHER, Source("urn:s", CountWindow(3)), "brings an event from elsewhere at 5"),
+        (OTHER, Source(window=CountWindow(3)), "brings an event from elsewhere at 5"),
         (OTHER, Source("urn:s", SlidingWindow(3)), None),
         (GONE, Source("urn:s", CountWindow(3), removals=True), "carries a removal at 5"),
         (GONE, Source("urn:s", SlidingWindow(3), removals=True), "carries a removal at 5"),
@@ -557,7 +571,7 @@ def test_what_may_come_in_a_stream_that_the_program_makes(
         if problem is None:
             assert_as_oracle(system, run(), events)
             continue
-        with pytest.raises(SourceError, match=f"the stream `urn:s`, which the program makes, {problem}"):
+        with pytest.raises(SourceError, match=f"the derived stream `urn:s` {problem}"):
             run()
 
 

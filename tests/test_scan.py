@@ -39,7 +39,7 @@ class Stay:
 
     fact: Fact
     stream: str
-    came: int
+    arrival: int
     start: int
     end: int
 
@@ -52,7 +52,7 @@ def stays(source: Source, events: Sequence[Event]) -> list[Stay]:
             results += _windowed(source.window_of(stream), [event for event in events if event.stream == stream])
     for event in events:
         for stay in results:
-            if stay.fact in event.removed and stay.stream == event.stream and stay.came < event.time:
+            if stay.fact in event.removed and stay.stream == event.stream and stay.arrival < event.time:
                 stay.end = min(stay.end, event.time)
     return results
 
@@ -111,7 +111,7 @@ def streams(draw: st.DrawFn, removals: bool = True) -> list[Event]:
 
 
 def reader(source: Source, wanted: Sequence[str] = (), every: bool = True, atoms: bool = True) -> ScanOperator:
-    return ScanOperator(source, wanted, every, atoms, remembers=source.removals)  # type: ignore[arg-type]
+    return ScanOperator(source, wanted, every, atoms, tracks_facts=source.removals)  # type: ignore[arg-type]
 
 
 def cut(events: Sequence[Event], bounds: set[int]) -> Iterator[Sequence[Event]]:
@@ -188,16 +188,16 @@ def test_triples_with_where_and_when_they_came(
     results = [*facts.triples, *facts.atoms]
     if removals:
         results += op.remove(fact, 60)
-    holds([outputs for stay in existing for outputs in _told(kind, stay)], results)
+    holds([outputs for stay in existing for outputs in _expected_stays(kind, stay)], results)
 
 
-def _told(kind: type[Source], stay: Stay) -> Iterator[Stay]:
+def _expected_stays(kind: type[Source], stay: Stay) -> Iterator[Stay]:
     stream = iri(stay.stream) if stay.stream else literal("")
     is_static = stay.start == ALWAYS
     if isinstance(stay.fact, Triple) and kind is Graphs and stay.stream:
         yield replace(stay, fact=Atom(GRAPH, (stream, *stay.fact)))
     if isinstance(stay.fact, Triple) and kind is Arrivals and not is_static:
-        yield replace(stay, fact=Atom(ARRIVAL, (stream, literal(str(stay.came), XSD + "integer"), *stay.fact)))
+        yield replace(stay, fact=Atom(ARRIVAL, (stream, literal(str(stay.arrival), XSD + "integer"), *stay.fact)))
 
 
 def test_a_window_that_no_instant_falls_into_has_no_facts() -> None:
@@ -223,7 +223,7 @@ def test_a_heartbeat_brings_nothing() -> None:
 
 
 def test_what_leaves_a_window_of_triples_in_the_batch_in_which_it_came_is_one_entry() -> None:
-    """Nothing is taken back then; what came and left at one instant is none at all."""
+    """Nothing is retracted then; a fact that arrives and expires at one instant is not output."""
     op = reader(Source("", CountWindow(2)))
     facts = [Triple(A, B, literal(str(number))) for number in range(5)]
     first, second = ([(*fact, "") for fact in part] for part in (facts[:4], facts[4:]))
@@ -287,7 +287,7 @@ def test_a_rule_takes_a_fact_out_of_all_streams(window: Window, events: list[Eve
 
 
 def test_a_rule_takes_out_static_data_as_well() -> None:
-    op = ScanOperator(Source(removals=True), (), True, True, remembers=True, updated=True)
+    op = ScanOperator(Source(removals=True), (), True, True, tracks_facts=True, deletes_static=True)
     op.read([Event(ALWAYS, FACTS[:1], S), Event(ALWAYS, FACTS[:1], T)])
     assert op.read([Event(3, (), S, FACTS[:1])]) == ScannedFacts(), "a removal is about what the stream brought"
     assert [entry[-3:] for entry in op.remove(FACTS[0], 4, S)] == [(4, FOREVER, -1)]
@@ -296,7 +296,7 @@ def test_a_rule_takes_out_static_data_as_well() -> None:
 
 
 def test_a_rule_takes_out_static_data_before_all_events() -> None:
-    op = ScanOperator(Source(), (), True, True, remembers=True, updated=True)
+    op = ScanOperator(Source(), (), True, True, tracks_facts=True, deletes_static=True)
     op.read([Event(ALWAYS, FACTS[:1])])
     assert [entry[-3:] for entry in op.remove(FACTS[0], ALWAYS)] == [(ALWAYS, FOREVER, -1)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from squall.builders.local.event_loop import Running
+from squall.builders.local.event_loop import EventLoop
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.snapshot import SnapshotDataflow, fits
@@ -39,7 +39,7 @@ def build(plan: Plan, options: Options) -> IteratorJob:
     return IteratorJob(plan, options)
 
 
-class IteratorJob(Running):
+class IteratorJob(EventLoop):
     """A plan at work; `run` may be called once."""
 
     def __init__(self, plan: Plan, options: Options, tuning: Tuning = DEFAULT_TUNING) -> None:
@@ -54,7 +54,7 @@ class IteratorJob(Running):
     def node_metrics(self) -> dict[str, NodeMetric]:
         """What each node has done so far, if the options asked to measure it; only what it keeps, otherwise."""
         if isinstance(self.machine, ProfiledDataflow):
-            return self.machine.figures(self.outputs)
+            return self.machine.metrics(self.outputs)
         state = bulk.state() if (bulk := self.bulk) else self.machine.state()
         return {id: NodeMetric(state=size) for id, size in state.items()}
 
@@ -66,9 +66,9 @@ class IteratorJob(Running):
             batches.push_down(self.wanted)
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.checkpoint is not None:
-            from squall.builders.local.durable import Durable  # on demand: most runs have no use for it
+            from squall.builders.local.durable import DurableRun  # on demand: most runs have no use for it
 
-            yield from Durable(self, self.options.checkpoint, batches).outputs(static, begin)
+            yield from DurableRun(self, self.options.checkpoint, batches).outputs(static, begin)
             return
         for outputs in self.start(list(static), begin):
             yield from outputs

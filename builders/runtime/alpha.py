@@ -1,5 +1,7 @@
-"""The alpha network: which facts go to which `Match` nodes, by hash tables on the constants that they test
-(Doorenbos 1995, section 2.2.3), so that a fact meets only the matches it fits, whatever the number of rules.
+"""The alpha network: it sends facts to the `Match` nodes that they fit.
+
+Hash tables on the constants of patterns (Doorenbos 1995, section 2.2.3) let a fact meet only matching patterns,
+whatever the number of rules.
 """
 
 from __future__ import annotations
@@ -22,22 +24,22 @@ Cells = tuple[Cell, ...]
 Matched = tuple[str, list[Delta]]
 """The id of a `Match` node, and its rows."""
 FactKind = tuple[str | None, int]
-"""Which facts have the same cells: the mark of an atom's relation (None: a triple), and the number of cells."""
+"""The relation tag of an atom (None: a triple), and the number of cells. Facts of one kind have the same cells."""
 TRIPLE: FactKind = (None, 3)
 Step = Callable[[Any], Any]
 Matching = Callable[[Cells, Sequence[int]], Step]
 Places = tuple[tuple[int, bool], ...]
-"""Places of cells, each with whether what is there matches by value."""
+"""Indexes of cells, each with whether the cell matches by value."""
 
 
 def fact_kind(delta: Delta) -> FactKind:
-    """The kind of a fact's entry."""
+    """Returns the kind of a fact's delta."""
     first = delta[0]
     return (first if first[0] == "@" else None), len(delta) - 4
 
 
 def by_kind(deltas: Iterable[Delta]) -> dict[FactKind, list[Delta]]:
-    """The entries of facts, those of each kind together."""
+    """Groups the deltas of facts by kind."""
     kinds: dict[FactKind, list[Delta]] = {}
     for delta in deltas:
         kinds.setdefault(fact_kind(delta), []).append(delta)
@@ -45,22 +47,26 @@ def by_kind(deltas: Iterable[Delta]) -> dict[FactKind, list[Delta]]:
 
 
 MIN_PATTERNS_TO_INDEX = 3
-"""With more matches than this, facts are told apart by a look-up before they are matched."""
+"""With more patterns than this, facts are looked up in a hash table before they are matched."""
 PAIR = itemgetter(0, 2)
-"""Of a triple's cells, or those of a pattern, the subject and the object."""
+"""The subject and the object of a triple or of a pattern."""
 
 
 class AlphaNetwork:
-    """The `Match` nodes that one node feeds, arranged by what they test.
+    """The `Match` nodes that one node feeds, indexed by their constants.
 
-    Triples whose predicate is known are *pairs*, (subject, object, start, end, weight): most matches want just these.
-    matching: what makes the step of a match, where facts are rows without their validity and without a rule's name.
+    Triples whose predicate is known are *pairs*, (subject, object, start, end, weight): most patterns need just these.
+
+    Args:
+        plan: The plan.
+        id: The node that feeds the matches.
+        matching: Makes the step of a match, where facts are rows without validity and rule name.
     """
 
     def __init__(self, plan: Plan, id: str, matching: Matching | None = None) -> None:
         self.matching = matching
         self.predicates: dict[Term, _Tests] = {}
-        """The matches of triples with a constant predicate: they are given pairs."""
+        """The matches of triples with a constant predicate. They receive pairs."""
         self.any_predicate: _Tests | None = None
         """The matches of triples whose predicate varies."""
         self.atoms: dict[Hashable, _Tests] = {}
@@ -86,14 +92,14 @@ class AlphaNetwork:
         return _Tests(constant_columns, self.matching or match_step)
 
     def bare(self, key: Hashable, rows: Any) -> Iterator[tuple[str, Any]]:
-        """The rows that facts are to the matches, where they are not timed. key: their predicate, or their kind."""
+        """Yields the rows of facts without times, by match. key: the predicate of the facts, or their kind."""
         if isinstance(key, tuple):
             yield from self.atoms_rows(key, rows)
         else:
             yield from self.triples({cast(Term, key): rows}, rows)
 
     def rows(self, deltas: Sequence[Delta]) -> Iterator[Matched]:
-        """The rows that facts are to the matches."""
+        """Yields the rows of facts, by match."""
         if len(self.shapes) == 1:
             ((kind, predicate),) = self.shapes
             yield from self._of_kind(kind, predicate, deltas)
@@ -119,7 +125,12 @@ class AlphaNetwork:
             yield from self.triples(boxes, deltas)
 
     def triples(self, boxes: Mapping[Term, Sequence[Delta]], deltas: Sequence[Delta]) -> Iterator[Matched]:
-        """The rows of triples: boxes has pairs by predicate, of the predicates that are wanted; entries are all."""
+        """Yields the rows of triples, by match.
+
+        Args:
+            boxes: Pairs by predicate, of the predicates that are used.
+            deltas: All triples.
+        """
         for predicate, part in boxes.items():
             if predicate in self.predicates:
                 yield from self.predicates[predicate].rows(part)
@@ -127,21 +138,21 @@ class AlphaNetwork:
             yield from self.any_predicate.rows(deltas)
 
     def atoms_rows(self, kind: Hashable, deltas: Sequence[Delta]) -> Iterator[Matched]:
-        """The rows of atoms of one kind."""
+        """Yields the rows of atoms of one kind, by match."""
         if kind in self.atoms:
             yield from self.atoms[kind].rows(deltas)
 
 
 class _Tests:
-    """Matches that agree in the cells `known`, in tables by their other constants. match: makes the step of one."""
+    """Matches that agree in the cells `tested_columns`, in tables by their other constants."""
 
     def __init__(self, constant_columns: tuple[int, ...], match_step: Matching) -> None:
         self.tested_columns = constant_columns
         self.match = match_step
         self.untested: list[tuple[str, Step]] = []
-        """Those that have no other constants."""
+        """The matches without other constants."""
         self.tables: dict[Places, _Table] = {}
-        """The others, by the places of their constants and whether these match by value."""
+        """The other matches, by the places of their constants and whether these match by value."""
 
     def add(self, id: str, cells: Cells) -> None:
         constants = tuple(
@@ -172,9 +183,9 @@ class _Table:
         self.match = match_step
         self.key_of = _key_of(places)
         self.matches: dict[Hashable, list[tuple[str, Step]]] = {}
-        """By key, for facts that have it."""
+        """The matches by key, for facts that have the key."""
         self.unindexed: list[tuple[str, Step]] = []
-        """Where there is one key or there are few matches, for any facts: then these need not be told apart first."""
+        """All matches, for any facts, if there is one key or there are few matches. Then a look-up does not pay."""
 
     def add(self, id: str, cells: Cells) -> None:
         constants = [cells[place] for place, _ in self.places]
@@ -197,7 +208,7 @@ class _Table:
                 yield id, step(part)
 
     def _by_key(self, deltas: Any) -> Mapping[Hashable, Any]:
-        """The facts that have a key, by that."""
+        """Groups the facts that have a key of a match."""
         matches, key_of = self.matches, self.key_of
         if isinstance(deltas, FactoredRows) and all(place != deltas.place for place, _ in self.places):
             key = key_of(deltas.row)
@@ -219,12 +230,12 @@ def _key_of(places: Places) -> Callable[[Delta], Hashable]:
 
 
 def _value(cell: str) -> Hashable:
-    """What a literal is compared by; of anything else a text, which no value is."""
+    """Returns the value that a literal is compared by; for other terms their text, which equals no value."""
     return value_key(Term(cell)) if cell[0] == '"' else cell
 
 
 def _shapes(plan: Plan, id: str) -> set[tuple[FactKind, Term | None]]:
-    """The kinds of the facts that a node makes, each with their predicate where it is always the same."""
+    """Returns the kinds of the facts that a node emits, each with its predicate if that is constant."""
     shapes: set[tuple[FactKind, Term | None]] = set()
     for emit in _constructs(plan, plan.by_id[id]):
         mark = relation_tag_of(emit.template)

@@ -1,9 +1,8 @@
-"""Runs nodes of a plan over entries to the fixpoint: the heart of every builder.
+"""The dataflow: it runs nodes of a plan over deltas to the fixpoint, for every builder.
 
-A machine hosts all nodes of a plan (in process) or those of one stage (inside a distributed engine). Entries are put
-into the inbox of a node that keeps rows, through all that do not; `run` works the inboxes off component by component in
-topological order, semi-naive inside recursive ones. What is meant for nodes that the machine does not host is left in
-the outbox.
+A dataflow hosts all nodes of a plan (in process), or those of one stage (inside a distributed engine). Deltas pass
+through stateless nodes into the inbox of a stateful one. `Dataflow.run` processes the inboxes component by component in
+topological order, semi-naive inside recursive ones. Deltas for nodes that the dataflow does not host go to the outbox.
 """
 
 from __future__ import annotations
@@ -45,14 +44,19 @@ from squall.plan.operators import Operator as Kind
 from squall.rdf import ALWAYS, FOREVER, NOTES, Columns, Event, Fact, Term
 
 INSERTED_FACTS = "/inserted"
-"""The memory of what updates have inserted."""
+"""The id of the state of facts that updates inserted."""
 REPORT_TIMES_SUFFIX = "/report-times"
-"""Behind the name of a node: the memory of its evaluation instants."""
+"""The suffix of a node's id for the state of its evaluation instants."""
 
 
 class Target(NamedTuple):
-    """Where rows go: what is made of them on the way, and the input of a node that keeps rows, or else (address None)
-    the node without memory that has made this of them."""
+    """Where the rows of a node go.
+
+    Attributes:
+        step: The stateless steps on the way; None if there are none.
+        address: The input of a stateful node; None if a stateless node has several consumers.
+        inner: In the latter case, that stateless node.
+    """
 
     step: Step | None
     address: Address | None
@@ -60,9 +64,14 @@ class Target(NamedTuple):
 
 
 class Dataflow(Scheduler[Sequence[Delta]]):
-    """The nodes of a plan at work. `hosted`: the ids of those that keep rows (None: all); others work everywhere.
-    fused: joins that are done as one (`squall.builders.runtime.multiway_join`), by the last of them; all are hosted.
-    reading: the `Scan` nodes that read what comes (None: all)."""
+    """The nodes of a plan at work.
+
+    Args:
+        plan: The plan.
+        hosted: The ids of the stateful nodes that run here; None for all. Stateless nodes run everywhere.
+        fused: Joins that run as one (`squall.builders.runtime.multiway_join`), by the last of them. All are hosted.
+        reading: The `Scan` nodes that read the input; None for all.
+    """
 
     def __init__(
         self,
@@ -74,7 +83,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         super().__init__(plan)
         self.hosted = set(plan.by_id) if hosted is None else set(hosted)
         self.fused_addresses = dict(fused_addresses(fused))
-        """Where rows go that would go to a join which is done together with others."""
+        """The address of the fused join, by the address of each of its inputs in the plan."""
         inner = {id for star in fused.values() for id in star.joins}
         working = (node for node in plan.nodes if self._is_hosted(node) and node.id not in inner)
         self.operators: dict[str, Operator] = {node.id: make_operator(node, plan) for node in working}
@@ -94,7 +103,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.event_time_operators = {
             id: op for id, op in self.operators.items() if isinstance(op, EventTimeOperator) and not _is_output(op)
         }
-        """The nodes inside the plan that look at whole instants."""
+        """The nodes inside the plan that process complete instants."""
         emitters = {
             id: op.emitter if isinstance(op, DerivedStreamOperator) else op for id, op in self.operators.items()
         }
@@ -102,18 +111,20 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             id: op.instants for id, op in emitters.items() if isinstance(op, OutputOperator) and op.instants is not None
         }
         self.instants = list(snapshot_nodes.values())
-        """Those of what is told whole."""
+        """The evaluation instants of rstream outputs."""
         feeds = [(node, node.op) for node in reversed(plan.nodes) if isinstance(node.op, DerivedStream)]
         streams_by_key = {(op.output_key, *(edge.node for edge in node.inputs)): node.id for node, op in feeds}
         self.stream_leaders = set(streams_by_key.values())
-        """Of the nodes that read what is told of the same facts in one way, each through a window, the first one: it
-        says when the stream has events, before any of them hands them on."""
+        """For each derived stream, the first of the nodes that read it through a window.
+
+        That node reports the events of the stream before any of the others emits them.
+        """
         self.needs_complete_instants = any(isinstance(op, EventTimeOperator) for op in self.operators.values())
-        """Whether an instant can be worked off only when all of it is there."""
+        """Whether an instant can be processed only when all its events are there."""
         self.inserted = InsertedFacts()
         self.stateful = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
         self.states: dict[str, Stateful] = {**self.stateful, **self.readers, INSERTED_FACTS: self.inserted}
-        """All that has to be known to go on elsewhere; by the node, where it is that of one."""
+        """Everything that a checkpoint needs, by the id of the node, where it belongs to one."""
         self.states |= {f"{id}{REPORT_TIMES_SUFFIX}": DiffedState(instants) for id, instants in snapshot_nodes.items()}
         self.expires = has_expiring_windows(plan) or bool(plan.retractable)
 
@@ -121,14 +132,15 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         return not is_stateful(node.op) or node.id in self.hosted
 
     def _targets(self, id: str) -> tuple[Target, ...]:
-        """Where the rows of a node go, `Match` and `ConstantFilter` nodes apart."""
+        """Returns where the rows of a node go, without `Match` and `ConstantFilter` nodes."""
         nodes = [(self.plan.by_id[consumer], port) for consumer, port in self.plan.consumers[id]]
         return tuple(
             self._target(node, port) for node, port in nodes if not isinstance(node.op, Match | ConstantFilter)
         )
 
     def _target(self, node: Node, port: int) -> Target:
-        """Through nodes without memory, as long as these feed one node alone, in one go."""
+        """Returns the target behind stateless nodes, which are chained to one step as long as each feeds one node
+        alone."""
         steps: list[Step] = []
         while not is_stateful(node.op):
             steps.append(cast(StatelessOperator, self.operators[node.id]).step)
@@ -141,8 +153,10 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         return Target(stateless.chain_steps(steps), self.fused_addresses.get(address, address), "")
 
     def _constant_targets(self, id: str) -> Iterator[Target]:
-        """Targets for the rules that differ in constants alone: each is a `ConstantFilter` before an `Construct`, and
-        there may be very many of them. They are taken out of the switches."""
+        """Yields targets for rules that differ in constants only: each is a `ConstantFilter` before a `Construct`.
+
+        There may be very many of them. They are removed from `constant_consumers`.
+        """
         alike: dict[tuple[int, Address, stateless.TemplateShape], list[tuple[Term, Construct]]] = {}
         for column, table in self.constant_consumers[id].items():
             for term, consumers in list(table.items()):
@@ -160,7 +174,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             )
 
     def _only_construct(self, id: str) -> tuple[Address, Construct] | None:
-        """The emit that is all that a node feeds, with the input to which its facts go, if that is all as well."""
+        """Returns the `Construct` that is the only consumer of a node, with the address of its only consumer; otherwise
+        None."""
         consumers = self.plan.consumers[id]
         emit = self.plan.by_id[consumers[0][0]].op if len(consumers) == 1 else None
         if not isinstance(emit, Construct):
@@ -172,29 +187,40 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         op = node.op
         assert isinstance(op, Scan)
         alpha = self.alphas.get(node.id)
-        every = bool(self.targets[node.id]) or (alpha is not None and alpha.any_predicate is not None)
-        atoms = bool(self.targets[node.id]) or (alpha is not None and bool(alpha.atoms))
-        updated = self.plan.deletes
-        remembers = op.source.removals or updated
+        reads_all_triples = bool(self.targets[node.id]) or (alpha is not None and alpha.any_predicate is not None)
+        reads_atoms = bool(self.targets[node.id]) or (alpha is not None and bool(alpha.atoms))
+        deletes_static = self.plan.deletes
+        tracks_facts = op.source.removals or deletes_static
         predicates = alpha.predicates if alpha else ()
-        return ScanOperator(op.source, predicates, every, atoms, remembers, updated, own=op.derived_streams)
+        return ScanOperator(
+            op.source,
+            predicates,
+            reads_all_triples,
+            reads_atoms,
+            tracks_facts,
+            deletes_static,
+            derived_streams=op.derived_streams,
+        )
 
-    # What comes in
+    # Input
 
     def start(self, begin: int = 0) -> None:
-        """Puts in what holds without any input: the bodies of axioms. begin: the time (integer ms) that functions of
-        time take for that of what always holds."""
+        """Emits what holds without any input: the bodies of axioms.
+
+        Args:
+            begin: The time (integer ms) that functions of time use for what always holds.
+        """
         self.begin(begin)
         for id in self.units:
             self.emit(id, [UNIT])
 
     def begin(self, time: int) -> None:
-        """Says what functions of time take for the time of what always holds (integer ms)."""
+        """Sets the time (integer ms) that functions of time use for what always holds."""
         for op in self.time_dependent:
             op.begin = time
 
     def read(self, events: Sequence[Event]) -> None:
-        """Puts the facts of events into the nodes that read them."""
+        """Reads events into the `Scan` nodes."""
         for instants in self.instants:
             instants.add(events)
         for id, reader in self.readers.items():
@@ -202,12 +228,12 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             self._put_facts(id, facts)
 
     def advance_time(self, time: int) -> None:
-        """Events say that time has come so far (integer ms), though they may not have been read yet."""
+        """Notes that time has reached `time` (integer ms), though its events may not have been read yet."""
         for instants in self.instants:
             instants.advance_time(time)
 
     def remove(self, fact: Fact, time: int, stream: str | None = None) -> None:
-        """Takes a fact out of a stream, or of all of them (None): what was brought or inserted of it before this time
+        """Removes a fact from a stream, or from all of them (None): what was read or inserted of it before this time
         ends now."""
         for id, reader in self.readers.items():
             self._put_entries(id, reader.remove(fact, time, stream))
@@ -217,15 +243,21 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             self._put_inserted(updates, source_stream, fact, arrival, time, -1)
 
     def insert(self, fact: Fact, time: int, stream: str, updates: Sequence[str]) -> None:
-        """Puts a fact into a stream from now on, unless it has been put there already. updates: the nodes of those that
-        do."""
+        """Inserts a fact into a stream from now on, unless it was inserted already.
+
+        Args:
+            fact: The fact.
+            time: Integer ms.
+            stream: The stream.
+            updates: The ids of the update nodes that insert it.
+        """
         if self.inserted.insert(fact, time, stream, updates):
             self._put_inserted(updates, stream, fact, time, time, 1)
 
     def _put_inserted(
         self, updates: Sequence[str], stream: str, fact: Fact, arrival: int, time: int, weight: int
     ) -> None:
-        """A fact that updates inserted at the time `came` begins or ends: it is told as each of them is."""
+        """Begins or ends a fact that updates inserted at the time `arrival`. Each update node also outputs it."""
         for id, reader in self.readers.items():
             self._put_entries(id, reader.insert(stream, fact, arrival, time, weight))
         for update in updates if stream != NOTES else ():
@@ -247,15 +279,14 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self._emit_to_targets(id, facts.triples + facts.atoms)
 
     def put(self, address: Address, deltas: Sequence[Delta]) -> None:
-        """Puts entries on an input of a node that keeps rows: into its inbox if it works here, into the outbox
-        otherwise."""
+        """Adds deltas to an input of a stateful node: to its inbox if it runs here, otherwise to the outbox."""
         if address[0] in self.operators:
             self.receive(address, deltas)
         else:
             self.outbox.setdefault(address, []).extend(deltas)
 
     def emit(self, id: str, deltas: Sequence[Delta]) -> None:
-        """Hands on what a node has made, through the nodes that keep no rows."""
+        """Emits the deltas of a node to its consumers, through stateless nodes."""
         if not deltas:
             return
         if id in self.alphas:
@@ -283,12 +314,16 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             for consumer in table[term]:
                 self.emit(consumer, part)
 
-    # Work
+    # Processing
 
     def run(self, now: int = ALWAYS, complete: bool = True) -> None:
-        """Works until every inbox is empty. now: all that begins at this time (integer ms) or before has been put in,
-        so that instants up to then can be looked at as a whole. complete: False while something may still be added at
-        this time, so that streams which the program makes cannot be told."""
+        """Processes all inboxes until they are empty.
+
+        Args:
+            now: All input that begins at this time (integer ms) or before has been added, so that instants up to then
+                can be processed as complete ones.
+            complete: False while more input may come at this time, so that derived streams cannot emit yet.
+        """
         self._wake(now)
         for component in self.ready_components():
             if len(component) == 1:
@@ -307,24 +342,24 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             self._wake(now)
 
     def _wake(self, now: int) -> None:
-        """Gives work to the nodes for which something is to be done by now."""
+        """Schedules the nodes that have work up to `now`."""
         for id, op in self.event_time_operators.items():
             if op.next_time <= now:
                 heapq.heappush(self.component_queue, self.component_of[id])
 
     def next_time(self) -> int:
-        """The next time at which something is to be done, if nothing comes in before; FOREVER: never."""
+        """Returns the next time at which there is work without further input; FOREVER if there is none."""
         has_expiring_windows = (
             op.next_time for op in self.operators.values() if isinstance(op, EventTimeOperator | AppendOnlyOutput)
         )
         return min(has_expiring_windows, default=FOREVER)
 
     def pop_graph_updates(self, now: int) -> list[tuple[int, str, GraphUpdate]]:
-        """What updates have demanded, up to a time: (time, node of the update, what)."""
+        """Returns (time, update node, graph update) for the graph updates up to and including `now`."""
         return [(time, id, demand) for id, op in self.updates.items() for time, demand in op.pop_graph_updates(now)]
 
     def expire(self, now: int) -> None:
-        """Forgets what has ended: nothing that is still to come begins before `now`."""
+        """Drops expired rows. No later delta begins before `now`."""
         if self.expires:
             for op in self.stateful.values():
                 op.expire(now)
@@ -332,11 +367,11 @@ class Dataflow(Scheduler[Sequence[Delta]]):
                 reader.expire(now)
 
     def state(self) -> dict[str, int]:
-        """How many rows each node keeps."""
+        """Returns the number of rows in the state of each node."""
         return {id: op.size() for id, op in self.stateful.items()} | {id: r.size() for id, r in self.readers.items()}
 
     def step(self, id: str) -> None:
-        """Lets one node work off its inbox; the right side of two first, so that less has to be taken back."""
+        """Processes the inbox of one node; the right side of two first, which causes fewer retractions."""
         ports = self.inbox.pop(id, {})
         for port in sorted(ports, reverse=True):
             parts = ports[port]
@@ -344,7 +379,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             self.emit(id, self.apply(id, port, deltas))
 
     def apply(self, id: str, port: int, deltas: Sequence[Delta]) -> Sequence[Delta]:
-        """What a node that keeps rows makes of entries."""
+        """Processes deltas with a stateful node."""
         return self.operators[id].apply(port, deltas)
 
     def _recursion(self, component: Sequence[str]) -> None:
@@ -355,13 +390,13 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.fixpoint(component)
 
     def delete(self, component: Sequence[str]) -> None:
-        """The first phase of delete and rederive: takes back all that may have lost its reason."""
+        """Runs the first phase of delete and rederive: it retracts all rows that may have lost their derivation."""
         self._set_deleting(component, True)
         self.fixpoint(component)
         self._set_deleting(component, False)
 
     def rederive(self, component: Sequence[str]) -> None:
-        """The second phase: what is left with a reason comes back."""
+        """Runs the second phase of delete and rederive: rows that still have a derivation come back."""
         for id in component:
             op = self.operators.get(id)
             if isinstance(op, DRedDistinct):
@@ -373,23 +408,30 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             if isinstance(op, DRedDistinct):
                 op.deleting = deleting
 
-    # What is kept
+    # State
 
     def enable_changelog(self) -> None:
-        """From now on, `drain_changelog` tells what goes into memories."""
+        """Starts to log the changes of all states for `drain_changelog`."""
         for memory in self.states.values():
             memory.enable_changelog()
 
     def drain_changelog(self) -> Iterator[tuple[str, int, list[Delta]]]:
-        """(memory, slot, entries) for all that went into memories since the last call, if `enable_changelog` was called before."""
+        """Yields (state, slot, deltas) for all changes since the last call. It needs `enable_changelog`."""
         for id, memory in self.states.items():
             yield from ((id, slot, deltas) for slot, deltas in memory.drain_changelog())
 
     def restore(self, watermark: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
-        """Takes back all that a machine of this plan, with the same `hosted` and `fused`, ever emitter by `drain_changelog`, when
-        it had worked off the time up to `passed` (integer ms). To be called before anything else; or again, between two
-        batches, with what such a machine has told since, where all that it hosts can be spread over workers. `enable_changelog` has
-        to be called anew then."""
+        """Restores the states from all that `drain_changelog` ever yielded in a dataflow of this plan, with the same
+        `hosted` and `fused`.
+
+        It is called before anything else. Where all hosted nodes can run on several workers, it may be called again
+        between two batches, with what such a dataflow has logged since. `enable_changelog` has to be called again
+        afterwards.
+
+        Args:
+            watermark: The time (integer ms) up to which that dataflow had processed its input.
+            state: The deltas by state and slot.
+        """
         for memory in self.states.values():
             memory.log = None
             memory.resume_at(watermark)
@@ -398,7 +440,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
 
 
 def _distinguishes_ports(op: Kind) -> bool:
-    """Whether it matters to a node on which input a row comes."""
+    """Returns whether it matters to a node on which input a row comes."""
     return isinstance(op, Join | LeftJoin | AntiJoin)
 
 

@@ -1,4 +1,4 @@
-"""A machine that counts and times what each node does, for ``--profile-nodes``: the same rows, at a cost."""
+"""A dataflow that counts and times what each node does, for ``--profile-nodes``. The rows are the same, at a cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ from squall.plan.operators import Match, Scan, Sink, Union, is_stateful
 
 
 class ProfiledDataflow(Dataflow):
-    """rows: the entries that each node has made; seconds: the time that it took by itself."""
+    """A dataflow that counts and times its nodes.
+
+    Attributes:
+        rows: The number of deltas that each node has emitted.
+        seconds: The time that each node took by itself.
+    """
 
     def __init__(
         self,
@@ -31,19 +36,24 @@ class ProfiledDataflow(Dataflow):
         self.seconds: defaultdict[str, float] = defaultdict(float)
         super().__init__(plan, hosted, fused, reading)
 
-    def figures(self, outputs: int) -> dict[str, NodeMetric]:
-        """The figures of each node. outputs: how many have been handed on. The time of a `Match` is not known: facts
-        are looked up for all matches together."""
+    def metrics(self, outputs: int) -> dict[str, NodeMetric]:
+        """Returns the metrics of each node.
+
+        The time of a `Match` is not known: facts are looked up for all matches together.
+
+        Args:
+            outputs: The number of outputs that were emitted.
+        """
         state = self.state()
-        metrics = {}
+        metrics_by_node = {}
         for node in self.plan.nodes:
             rows = outputs if isinstance(node.op, Sink) else self.rows[node.id]
             seconds = None if isinstance(node.op, Match | Scan | Union) else self.seconds[node.id]
-            metrics[node.id] = NodeMetric(None, rows, state.get(node.id), seconds)
-        return metrics
+            metrics_by_node[node.id] = NodeMetric(None, rows, state.get(node.id), seconds)
+        return metrics_by_node
 
     def forget(self) -> None:
-        """Counts and times from the beginning again."""
+        """Resets the counts and times."""
         self.rows.clear()
         self.seconds.clear()
 
@@ -65,7 +75,7 @@ class ProfiledDataflow(Dataflow):
         return iter(())
 
     def _target(self, node: Node, port: int) -> Target:
-        """Node by node, so that each is seen."""
+        """Returns the target of one node, without chaining, so that each node is measured."""
         if is_stateful(node.op):
             return super()._target(node, port)
         op = self.operators[node.id]

@@ -91,7 +91,7 @@ class ReportSchedule:
         self.last_time = max(self.last_time, last)
         if self.report.policy == "periodic":
             return
-        # The spans of one window's events overlap: the longest takes the others' place.
+        # The intervals of one window's events overlap: the longest replaces the others.
         if (first, step) not in self.grid_ends:
             heappush(self.grid_heap, (first, step))
         self.grid_ends[first, step] = max(last, self.grid_ends.get((first, step), last))
@@ -122,7 +122,7 @@ class ReportSchedule:
             until = min(now, -(-self.last_time // period) * period)
             yield from range(-(-since // period) * period, until + 1, period)
 
-    # What there is, as rows of text (`squall.builders.runtime.operators.state.RowSerializable`)
+    # Serialization (`squall.builders.runtime.operators.state.RowSerializable`)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """Yields the whole schedule as rows of text."""

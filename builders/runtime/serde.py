@@ -1,4 +1,4 @@
-"""Rows as strings, one by one or all those of a message: exact, also where a cell is unbound."""
+"""Serialization of rows as strings, one by one or in batches. It is exact, also for unbound cells."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from squall.contracts import Output
 from squall.rdf import FOREVER, Evaluated, Triple
 
 _JSON_MARK = "\0"
-"""What stands in front of a row that is written as JSON."""
+"""The first character of a row that is written as JSON."""
 _EVALUATED_TAG = "="
-"""The first cell of the row that says that an evaluation is complete."""
+"""The first cell of the row that marks a complete evaluation."""
 _TRIPLE_STARTS = {"<", "_"}
-"""With what the string of a triple begins that can be said in RDF, and no other output's."""
+"""The first characters of the string of an RDF triple, and of no other output."""
 _LINE_FEEDS_PER_TRIPLE = 3
-"""The line feeds in it."""
+"""The number of line feeds in the string of a triple."""
 _OUTPUTS_PER_BLOCK = 1000
 """So many outputs are unpacked at a time."""
 _INTEGER_BYTES = 8
@@ -30,10 +30,13 @@ _output = cast(Callable[[Sequence[object]], Output], partial(new_tuple, Output))
 
 
 def pack(row: Sequence[str | None]) -> str:
-    """A row as one string: its cells divided by line feeds, which no term's text has inside (N-Triples escapes them).
-    As JSON where that could not be told apart again."""
+    """Returns a row as one string.
+
+    Its cells are separated by line feeds, which no term has inside (N-Triples escapes them). The row is JSON where the
+    cells could not be separated again.
+    """
     try:
-        text = "\n".join(row)  # type: ignore[arg-type]  # that a cell is None is rare, and shows
+        text = "\n".join(row)  # type: ignore[arg-type]  # a None is rare, and raises
     except TypeError:
         return _as_json(row)
     if text.count("\n") != len(row) - 1 or not text or text[0] == _JSON_MARK:
@@ -42,8 +45,14 @@ def pack(row: Sequence[str | None]) -> str:
 
 
 class Packed(NamedTuple):
-    """Entries as a string, which has their rows, and as 64-bit integers: their starts, ends and weights. start, end:
-    the latest of them (integer ms), of ends that of those that are not FOREVER, if there is one."""
+    """Serialized deltas.
+
+    Attributes:
+        text: The rows.
+        spans: The starts, ends and weights as 64-bit integers.
+        start: The latest start (integer ms).
+        end: The latest end that is not FOREVER, if there is one.
+    """
 
     text: str
     spans: bytes
@@ -52,14 +61,14 @@ class Packed(NamedTuple):
 
 
 def pack_all(deltas: Sequence[Delta]) -> Packed:
-    """Entries, one at least, as what can be stored and moved.
+    """Serializes one delta or more.
 
-    The cells are divided by line feeds, column by column; as JSON where rows could not be told apart again.
+    Cells are separated by line feeds, column by column. The rows are JSON where the cells could not be separated again.
     """
     try:
         *columns, starts, ends, weights = zip(*deltas, strict=True)
         text = _text(columns, len(deltas))
-    except (TypeError, ValueError):  # a cell is None, or one row is wider than another: rare, and shows
+    except (TypeError, ValueError):  # rare: a cell is None, or the rows differ in width
         starts, ends, weights = (tuple(delta[place] for delta in deltas) for place in (-3, -2, -1))
         text = None
     spans = b"".join(map(_integers, (starts, ends, weights)))
@@ -70,7 +79,7 @@ def pack_all(deltas: Sequence[Delta]) -> Packed:
 
 
 def unpack_all(text: str, spans: bytes) -> list[Delta]:
-    """The entries of which `pack_all` made this; equal cells are one object."""
+    """Returns the deltas that `pack_all` serialized. Equal cells are one object."""
     width = len(spans) // 3
     times = [_all_integers(spans[first : first + width]) for first in range(0, 3 * width, width)]
     if text[:1] == _JSON_MARK:
@@ -83,18 +92,18 @@ def unpack_all(text: str, spans: bytes) -> list[Delta]:
 
 def _integers(values: Sequence[int]) -> bytes:
     first = values[0]
-    alike = values.count(first) == len(values)  # where time has no say, and often where it has
+    alike = values.count(first) == len(values)  # common for static data, and for events of one time
     return array("q", [first] if alike else values).tobytes() * (len(values) if alike else 1)
 
 
 def _all_integers(packed: bytes) -> Sequence[int]:
-    """The integers of bytes; one that all are is one object."""
+    """Returns the integers of bytes. If all are equal, they are one object."""
     first, count = packed[:_INTEGER_BYTES], len(packed) // _INTEGER_BYTES
     return list(array("q", first)) * count if packed == first * count else array("q", packed)
 
 
 def _text(columns: Sequence[Sequence[str]], count: int) -> str | None:
-    """So many rows, column by column, if they can be told apart again. Raises TypeError if a cell is None."""
+    """Returns the rows, column by column, if they can be separated again. Raises TypeError if a cell is None."""
     text = "\n".join(["\n".join(column) for column in columns])
     plain = text and text[0] != _JSON_MARK and text.count("\n") == len(columns) * count - 1
     return text if plain or not columns else None
@@ -109,23 +118,23 @@ def _as_json(row: Sequence[str | None]) -> str:
 
 
 def unpack(text: str) -> Row:
-    """The row of a string."""
+    """Returns the row of a string."""
     if text[:1] != _JSON_MARK:
         return tuple(text.split("\n")) if text else ()
     return tuple(json.loads(text[1:]))
 
 
 def pack_output(output: Output) -> str:
-    """An output as one string, but for its time."""
+    """Returns an output without its time as one string."""
     fact = output.fact
-    if isinstance(fact, Triple):  # as most are
+    if isinstance(fact, Triple):  # most outputs are triples
         return pack((*fact, output.rule))
     row = (_EVALUATED_TAG, *fact.names) if isinstance(fact, Evaluated) else answer_row(fact)
     return pack((*row, output.rule))
 
 
 def pack_outputs(outputs: Sequence[Output]) -> list[str]:
-    """The same of several; of triples alone in half the time."""
+    """Returns several outputs without their times as strings. For triples alone, it takes half the time."""
     if {type(output.fact) for output in outputs} == {Triple}:
         texts = ["\n".join((*fact, rule)) for fact, _, rule in outputs]
         if sum(text.count("\n") for text in texts) == _LINE_FEEDS_PER_TRIPLE * len(texts):
@@ -134,7 +143,7 @@ def pack_outputs(outputs: Sequence[Output]) -> list[str]:
 
 
 def unpack_output(text: str, time: int) -> Output:
-    """The output of a string, at its time (integer ms)."""
+    """Returns the output of a string, with its time (integer ms)."""
     if text[0] in _TRIPLE_STARTS:  # a triple, as most are
         *terms, maker = text.split("\n")
         return Output(triple(terms), time, maker)
@@ -145,7 +154,7 @@ def unpack_output(text: str, time: int) -> Output:
 
 
 def unpack_outputs(answers: Iterable[tuple[int, int, str]]) -> Iterator[Output]:
-    """The outputs of (time, number of the operation node, string), as they come; of triples alone in half the time."""
+    """Yields the outputs of (time, number of the output node, string). For triples alone, it takes half the time."""
     left = iter(answers)
     while block := list(islice(left, _OUTPUTS_PER_BLOCK)):
         times, _, texts = zip(*block, strict=True)

@@ -59,7 +59,9 @@ def live_deltas(deltas: Sequence[Delta], watermark: int, key_width: int | None =
         return live
     first_cells = {row[0] for row in rows}  # most expired deltas need not be sliced
     return [
-        delta for delta in deltas if delta[-2] >= watermark or (delta[0] in first_cells and delta[:-3][:key_width] in rows)
+        delta
+        for delta in deltas
+        if delta[-2] >= watermark or (delta[0] in first_cells and delta[:-3][:key_width] in rows)
     ]
 
 

@@ -62,7 +62,7 @@ def answer_row(answer: Fact | Quad | Solution | Boolean | Evaluated) -> Row:
         case Triple() | Atom():
             return fact_row(answer)[:-1]
         case Evaluated():
-            raise ValueError("that an evaluation is complete is no answer")
+            raise ValueError("the mark of a complete evaluation is no answer")
 
 
 def is_rdf(row: Sequence[Any]) -> bool:
@@ -88,7 +88,8 @@ def key_of(columns: Sequence[int]) -> Callable[[Sequence[Any]], Hashable]:
 
 
 def with_unit_weights(deltas: Iterable[Delta]) -> list[Delta]:
-    """Returns the deltas with weight 1, each as often as its weight says. A store that sums deltas up merges several."""
+    """Returns the deltas with weight 1, each as often as its weight says. A store that sums up deltas merges
+    several."""
     return [(*delta[:-1], 1) for delta in deltas for _ in range(delta[-1])]
 
 

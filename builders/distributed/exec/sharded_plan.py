@@ -42,7 +42,7 @@ from squall.builders.distributed.io.records import (
     to_arrow,
 )
 from squall.builders.distributed.plan.shardability import shard_of, why_not_shardable
-from squall.builders.local.event_loop import Running
+from squall.builders.local.event_loop import EventLoop
 from squall.builders.runtime.operators.scan import emits_snapshots, predicates_used
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.serde import pack_output, unpack_outputs
@@ -457,7 +457,7 @@ class ShardTask:
             ):
                 yield Record(INSTANT, 0, 0, 0, 0, name, time, 0, 0)
         if isinstance(event_loop.machine, ProfiledDataflow):
-            yield from metric_records(self.program, event_loop.machine.figures(event_loop.outputs))
+            yield from metric_records(self.program, event_loop.machine.metrics(event_loop.outputs))
         elif self.state.keep:
             yield self.state.put(0, event_loop, sum(event_loop.machine.state().values()))
 
@@ -477,13 +477,13 @@ class ShardTask:
         for file in files:
             yield from from_arrow(self.state.read(file, None))
 
-    def _running(self) -> tuple[Running, StateChangelog]:
+    def _running(self) -> tuple[EventLoop, StateChangelog]:
         """Returns the event loop as the batch before has left it, and the state if that had to be read."""
         event_loop, unknown = self.state.take(0)
         if event_loop is not None and not unknown and not self.whole:
             return event_loop, StateChangelog()
         options = Options(max_update_steps=self.steps, measure=self.program.measure)
-        event_loop, state = Running(self.program.plan, options), StateChangelog()
+        event_loop, state = EventLoop(self.program.plan, options), StateChangelog()
         for update in event_loop.machine.updates.values():
             update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.share]
         names = list(event_loop.states)
@@ -495,7 +495,7 @@ class ShardTask:
             event_loop.enable_changelog()
         return event_loop, state
 
-    def _kept(self, event_loop: Running, previous_state: StateChangelog) -> Iterator[tuple[str, int, list[Delta]]]:
+    def _kept(self, event_loop: EventLoop, previous_state: StateChangelog) -> Iterator[tuple[str, int, list[Delta]]]:
         """Yields the state that is to be written."""
         if not self.whole:
             yield from event_loop.drain_changelog()
@@ -504,7 +504,7 @@ class ShardTask:
         previous_state.compact(event_loop.states, event_loop.passed)
         yield from ((id, slot, deltas) for (id, slot), deltas in previous_state.entries.items())
 
-    def _outputs(self, event_loop: Running, events: list[Event]) -> Iterator[Output]:
+    def _outputs(self, event_loop: EventLoop, events: list[Event]) -> Iterator[Output]:
         static = [event for event in events if event.is_static]
         for outputs in event_loop.start(static, self.program.static_time) if self.first else ():
             yield from outputs

@@ -178,7 +178,7 @@ def source_dataflow(program: PhysicalPlan, reading: Collection[str] | None = Non
 def metrics_of(program: PhysicalPlan, dataflow: Dataflow) -> Iterator[Record]:
     """Yields what the nodes of a dataflow have done since the last time, if it measures."""
     if isinstance(dataflow, ProfiledDataflow):
-        yield from metric_records(program, dataflow.figures(0))
+        yield from metric_records(program, dataflow.metrics(0))
         dataflow.forget()
 
 

@@ -1,10 +1,10 @@
-"""The aggregates of a group, kept up to date as values come and go (SPARQL 1.1, section 18.5.1).
+"""Aggregates of a group, maintained incrementally (SPARQL 1.1, section 18.5.1).
 
-An error among the values (None) is an error of the aggregate, but for COUNT and SAMPLE, which leave errors out; so do
-Jena and Oxigraph read the specification, which says nothing of MIN and MAX.
+An error among the values (None) is an error of the aggregate. COUNT and SAMPLE ignore errors instead. Jena and Oxigraph
+read the specification the same way; it says nothing about MIN and MAX.
 
-Nothing here depends on the order in which values come: sums are kept as exact rationals and rounded once, and which
-type a result has follows from what is there now.
+No result depends on the order of the values: sums are exact rationals that are rounded once, and the type of a result
+follows from the values that are present.
 """
 
 from __future__ import annotations
@@ -32,11 +32,15 @@ T = TypeVar("T", str, str | None)
 _FLOAT_UNITS = 2**1074
 """All finite floats and doubles are multiples of 1 / this."""
 _MAX_STALE_KEYS = 16
-"""So many values that are gone may always stay in a heap."""
+"""A heap may always keep so many keys of values that are gone."""
 
 
 class Accumulator:
-    """One aggregate of one group. members: how many solutions are in the group now."""
+    """One aggregate of one group.
+
+    Attributes:
+        members: The number of solutions in the group.
+    """
 
     __slots__ = ("members",)
 
@@ -44,31 +48,31 @@ class Accumulator:
         self.members = 0
 
     def add(self, value: str | None, weight: int) -> None:
-        """The value (None: there is none) is in the group `weight` times more; a negative weight takes back.
+        """Adds a value (None: an error) `weight` times; a negative weight removes it.
 
-        Changes add up in any order. On average a change costs O(log n) at most, n the number of values kept.
+        Changes add up in any order. A change costs amortised O(log n) at most, with n values.
         """
         self.members += weight
         self.apply(value, weight)
 
     def apply(self, value: str | None, weight: int) -> None:
-        """What `add` does non_finite counting members."""
+        """Does what `add` does besides counting members."""
         raise NotImplementedError
 
     def value(self) -> Term | None:
-        """The aggregate of what is in the group now; None where it has no value."""
+        """Returns the aggregate of the group; None if it has no value."""
         raise NotImplementedError
 
     def empty(self) -> bool:
-        """Whether nothing is in the group."""
+        """Returns whether the group is empty."""
         return self.members == 0
 
 
 def accumulator(aggregate: Aggregate) -> Accumulator:
-    """The accumulator of an aggregate, of nothing yet.
+    """Returns an empty accumulator for an aggregate.
 
-    Raises BuilderError where the aggregate is none of SPARQL's, or would count distinct solutions (it is told values,
-    not solutions).
+    Raises BuilderError if SPARQL has no such aggregate, or if it counts distinct solutions: it receives values, not
+    solutions.
     """
     distinct = aggregate.distinct
     match aggregate.kind:
@@ -88,11 +92,11 @@ def accumulator(aggregate: Aggregate) -> Accumulator:
             return _Extreme(_Descending)
         case "group_concat":
             return _Concatenation(aggregate.separator, distinct)
-    raise BuilderError(f"there is no aggregate like `{aggregate}`")
+    raise BuilderError(f"the aggregate `{aggregate}` is not supported")
 
 
 class _CountAll(Accumulator):
-    """How many solutions there are."""
+    """The number of solutions."""
 
     __slots__ = ()
 
@@ -104,7 +108,7 @@ class _CountAll(Accumulator):
 
 
 class _Count(Accumulator):
-    """How many values there are."""
+    """The number of values."""
 
     __slots__ = ("present",)
 
@@ -121,7 +125,7 @@ class _Count(Accumulator):
 
 
 class _DistinctValues(Accumulator):
-    """Another aggregate, to which each term counts once."""
+    """Another aggregate, in which each term counts once."""
 
     __slots__ = ("counts", "of")
 
@@ -140,7 +144,7 @@ class _DistinctValues(Accumulator):
 
 
 def _transition(counts: dict[T, int], value: T, weight: int) -> int:
-    """Counts a value; 1 if it begins to be there by that, -1 if it ends, 0 otherwise."""
+    """Changes the count of a value. Returns 1 if the value appears, -1 if it disappears, and 0 otherwise."""
     old = counts.get(value, 0)
     new = old + weight
     if new:
@@ -151,9 +155,11 @@ def _transition(counts: dict[T, int], value: T, weight: int) -> int:
 
 
 class _Sum(Accumulator):
-    """The exact sum of numbers; none while there is anything else.
+    """The exact sum of numbers; an error while there is any other value.
 
-    totals: of what is finite, by type, in the units of `_amount`. non_finite: how often there is an INF, -INF or NaN.
+    Attributes:
+        totals: The sums of the finite numbers by type, in the units of `_amount`.
+        non_finite: The number of INF, -INF and NaN values.
     """
 
     __slots__ = ("errors", "kinds", "non_finite", "totals")
@@ -193,7 +199,7 @@ class _Sum(Accumulator):
 
 
 class _Average(_Sum):
-    """The exact sum of numbers over how many there are; 0 of nothing."""
+    """The exact average of numbers; 0 for an empty group."""
 
     __slots__ = ()
 
@@ -205,10 +211,10 @@ class _Average(_Sum):
 
 @lru_cache(maxsize=65536)
 def _amount(term: str) -> tuple[int, int | Fraction | str] | None:
-    """The type and amount of a number, None of anything else.
+    """Returns the type and amount of a number; None for any other term.
 
-    Floats and doubles are told in units of 1 / `_FLOAT_UNITS`, because integers add up faster than fractions; if they are
-    not finite, by name.
+    Floats and doubles are in units of 1 / `_FLOAT_UNITS`, because integers add up faster than fractions. An amount that
+    is not finite is its name.
     """
     numeric = values.number(Term(term))
     if numeric is None:
@@ -223,8 +229,11 @@ def _amount(term: str) -> tuple[int, int | Fraction | str] | None:
 
 
 def number(value: Fraction | float, kind: int) -> Term:
-    """The literal of a number of a type, to which it is rounded: decimals to 60 digits, floats and doubles to the
-    nearest one, half to even (IEEE 754). value: a float only where it is INF, -INF or NaN."""
+    """Returns the literal of a number of a type, to which it is rounded.
+
+    Decimals are rounded to 60 digits, floats and doubles to the nearest one, half to even (IEEE 754). The value is a
+    float only if it is INF, -INF or NaN.
+    """
     if kind == INTEGER:
         return values.integer(int(value))
     if kind == DECIMAL:
@@ -234,7 +243,7 @@ def number(value: Fraction | float, kind: int) -> Term:
 
 
 def _double(value: Fraction | float) -> float:
-    """The nearest double."""
+    """Returns the nearest double."""
     try:
         return float(value)
     except OverflowError:
@@ -242,7 +251,7 @@ def _double(value: Fraction | float) -> float:
 
 
 class _Descending(tuple[Any, ...]):
-    """A sort key key_order round."""
+    """A sort key in reverse order."""
 
     __slots__ = ()
     __lt__ = tuple.__gt__
@@ -251,8 +260,9 @@ class _Descending(tuple[Any, ...]):
 class _FirstValue(Accumulator):
     """The first value in an order of keys.
 
-    heap: keys of all values that are there, and of some that no longer are: these go when they come to the top, or when
-    there are more of them than of others, so that forgetting costs a constant on average.
+    Attributes:
+        heap: The keys of all values, and of some that are gone. These are dropped when they reach the top or outnumber
+            the others, which costs amortised constant time.
     """
 
     __slots__ = ("counts", "heap", "key_order")
@@ -281,7 +291,7 @@ class _FirstValue(Accumulator):
 
 
 class _Extreme(_FirstValue):
-    """The first value in an order of keys; none while there is an error."""
+    """The first value in an order of keys; an error while there is an error."""
 
     __slots__ = ("errors",)
 
@@ -300,7 +310,7 @@ class _Extreme(_FirstValue):
 
 
 class _Concatenation(Accumulator):
-    """The texts of the values in order, with a separator between them; none while there is one without a text."""
+    """The texts of the values in order, with a separator between them; an error while a value has no text."""
 
     __slots__ = ("counts", "distinct", "errors", "separator")
 
@@ -320,7 +330,7 @@ class _Concatenation(Accumulator):
     def value(self) -> Term | None:
         if self.errors:
             return None
-        # Left in order, they take linear time to sort the next time.
+        # The values stay in order, so that the next sort takes linear time.
         self.counts = dict(sorted(self.counts.items(), key=lambda item: key(item[0])))
         times = ((value, min(count, 1) if self.distinct else count) for value, count in self.counts.items())
         return literal(self.separator.join(values.text(Term(value)) for value, count in times for _ in range(count)))

@@ -1,8 +1,8 @@
-"""Python source made for an operator and compiled once: what is done per row is then one list comprehension.
+"""Code generation: Python source for an operator, compiled once, so that the work per row is one list comprehension.
 
-The source depends on the shape of the operator only; its constants and functions are passed in by name, so that many
-nodes share one compilation. ``squall.builders.runtime.operators.codegen.COMPILED`` keeps the sources for whoever wants
-to read them."""
+The source depends on the shape of the operator only. Its constants and functions are passed in by name, so that many
+nodes share one compilation. ``squall.builders.runtime.operators.codegen.COMPILED`` has the sources, for inspection.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from squall.functions import Function
 from squall.plan.operators import Column, Expression, Invoke
 
 COMPILED: dict[str, CodeType] = {}
-"""What has been compiled in this process, by its source."""
+"""The code compiled in this process, by source."""
 
 Names = dict[str, Any]
 
 
 def compile_source(body: str, names: Names) -> Callable[..., Any]:
-    """The function ``run`` that the source defines, with these names known to it."""
+    """Returns the function ``run`` that the source defines, with the names in its namespace."""
     code = COMPILED.get(body)
     if code is None:
         code = COMPILED[body] = compile(body, "<squall>", "exec")
@@ -33,10 +33,10 @@ def compile_source(body: str, names: Names) -> Callable[..., Any]:
 
 
 def compile_expressions(body: str, expressions: Sequence[Expression], row: str, time: str) -> Callable[..., Any]:
-    """The function ``run`` of a source in which ``{0}``, ``{1}``, ... stand for expressions of a row.
+    """Returns the function ``run`` of a source in which ``{0}``, ``{1}``, ... stand for expressions of a row.
 
-    Functions are called as they are. Where one fails, the work is done again with calls that say which it was, and of
-    what; functions that are not pure are called so from the start.
+    Functions are called without a guard. If one fails, the work is repeated with calls that name the failing function
+    and its arguments. Functions that are not pure are always called that way.
     """
     quick: Names = {}
     careful: Names = {}
@@ -56,8 +56,10 @@ def compile_expressions(body: str, expressions: Sequence[Expression], row: str, 
 
 
 def compile_vectorized(body: str, expressions: Sequence[Expression], row: str, time: str) -> Callable[..., Any]:
-    """The same for a source that goes over the rows of ``run(entries)``: functions that are vectorised are called
-    before, once for each of their calls of all rows, those inside of others first."""
+    """Returns the same for a source that loops over the rows of ``run(entries)``.
+
+    Vectorised functions are called before the loop, once for all rows, inner calls first.
+    """
     if not any(map(_is_vectorised, expressions)):
         return compile_expressions(body, expressions, row, time)
     names: Names = {}
@@ -85,14 +87,14 @@ def compile_vectorized(body: str, expressions: Sequence[Expression], row: str, t
 
 
 def _is_vectorised(value: Expression) -> bool:
-    """Whether a function in an expression is called for many rows at once."""
+    """Returns whether an expression calls a function that takes many rows at once."""
     if not isinstance(value, Invoke):
         return False
     return functions.lookup(value.function).vector is not None or any(map(_is_vectorised, value.arguments))
 
 
 class _Calls(NamedTuple):
-    """The calls of a vectorised function: the source of their arguments, and the results of those that are made."""
+    """The calls of a vectorised function: the source of their arguments, and the results by arguments."""
 
     function: Function
     arguments: str
@@ -100,26 +102,34 @@ class _Calls(NamedTuple):
 
 
 def column_names(letter: str, count: int) -> list[str]:
-    """The names of so many columns: ``a0``, ``a1``, ..."""
+    """Returns the names of so many columns: ``a0``, ``a1``, ..."""
     return [f"{letter}{number}" for number in range(count)]
 
 
 def delta_source(columns: Sequence[str], start: str = "s", end: str = "e", weight: str = "w") -> str:
-    """The text of an entry."""
+    """Returns the source of a delta."""
     return f"({', '.join([*columns, start, end, weight])})"
 
 
 def row_source(columns: Sequence[str]) -> str:
-    """The text of a row without its validity."""
+    """Returns the source of a row without validity."""
     return f"({''.join(f'{column}, ' for column in columns)})"
 
 
 def expression_source(
     value: Expression, row: str, time: str, names: Names, careful: bool = False, calls: list[_Calls] | None = None
 ) -> str:
-    """The source that computes an expression of a row (a sequence by the name `row`) at a time; None is unbound.
-    careful: an error says in which function it is. calls: takes those of vectorised functions, whose results the source
-    then looks up; None: they are called for one row, as others are."""
+    """Returns the source that computes an expression of a row.
+
+    Args:
+        value: The expression; None is unbound.
+        row: The name of the row in the source.
+        time: The source of the time.
+        names: Receives constants and functions.
+        careful: Whether an error names the function in which it occurs.
+        calls: Receives the calls of vectorised functions, whose results the source looks up; None: they are called for
+            one row, as other functions are.
+    """
     match value:
         case Column(index=index):
             return f"{row}[{index}]"

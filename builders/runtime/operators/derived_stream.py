@@ -34,7 +34,13 @@ class DerivedStreamOperator(EventTimeOperator):
         self.stream = op.source.stream
         self.emitter = OutputOperator(ops.Sink(op.output, True, op.report, op.sources))
         self.reader = ScanOperator(
-            op.source, (), every=True, atoms=True, remembers=deletes, updated=deletes, is_derived=True
+            op.source,
+            (),
+            reads_all_triples=True,
+            reads_atoms=True,
+            tracks_facts=deletes,
+            deletes_static=deletes,
+            is_derived=True,
         )
         self.events: list[Event] = []
         """The events of the stream that the last `advance` emitted."""

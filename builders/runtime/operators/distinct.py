@@ -81,7 +81,7 @@ class AppendOnlyDistinct(Stateful):
             self._add(delta[: self.by], delta[-3:-1])
 
     def expire(self, now: int) -> None:
-        # What ends at `now` is kept: a row that begins then goes on with it.
+        # A row that ends at `now` stays: a row that begins then continues it.
         self.watermark = max(self.watermark, now)
         if len(self.valid) < self.sweep_rows:
             return
@@ -171,7 +171,7 @@ class RetractableDistinct(Stateful):
             self._forget(key)
             new = unended(positive(self.counts.get(key, {})), self.watermark)
             for start, end, sign in changes(unended(self.valid.get(key, ()), self.watermark), new):
-                # Where something is taken back in the middle, the row begins anew behind it.
+                # After a retraction in the middle of an interval, the row begins again behind it.
                 deltas.append((*self._row(key, start if sign > 0 else end), start, end, sign))
             if key in self.rule_counts:
                 deltas += self._reemitted(key, new)
@@ -240,7 +240,7 @@ class RetractableDistinct(Stateful):
             names = self.emitted_rules.setdefault(key, {})
             if count > 0:
                 names[start] = maker
-            elif names.get(start) == maker:  # a row that went has no names any more
+            elif names.get(start) == maker:  # a row that is gone has no rules any more
                 del names[start]
             if not names:
                 del self.emitted_rules[key]

@@ -90,7 +90,7 @@ class EventTimeOperator(Stateful):
         self.advance(watermark)
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
-        # What began in the past counts as one change at the time that has passed, which is taken in silence.
+        # Past changes count as one change at the watermark, which is applied without output.
         self._count(deltas)
         self.advance(self.changes.watermark)
 
@@ -233,12 +233,12 @@ def combiner(op: ops.Group) -> Callable[[Iterable[Delta]], list[Delta]]:
     counted, the function keeps whether it is bound.
     """
     counted_columns = [_counted_column(aggregate) for aggregate in op.aggregates]
-    bound = {column for column in counted_columns if column is not None}
+    counted = {column for column in counted_columns if column is not None}
     read = (ops.columns_of(item.expression) for item in op.aggregates if _counted_column(item) is None)
     columns = {*op.keys, *chain.from_iterable(read)}
     cells = (
-        f"x[{column}]" if column in columns else f"x[{column}] and ''" if column in bound else "''"
-        for column in range(max(columns | bound, default=-1) + 1)
+        f"x[{column}]" if column in columns else f"x[{column}] and ''" if column in counted else "''"
+        for column in range(max(columns | counted, default=-1) + 1)
     )
     cut = compile_source(f"def run(entries):\n return [({', '.join([*cells, '*x[-3:],'])}) for x in entries]", {})
 
@@ -327,19 +327,19 @@ def partial_top_k(op: ops.Slice) -> Callable[[Iterable[Delta]], list[Delta]] | N
     return top_rows
 
 
-def _least(deltas: Sequence[Delta], many: int, order: Callable[[Row], str]) -> Iterable[Delta]:
+def _least(deltas: Sequence[Delta], limit: int, order: Callable[[Row], str]) -> Iterable[Delta]:
     """Yields, of deltas with the same end, those with fewer than `many` predecessors in the order that began before."""
-    if len(deltas) <= many:
+    if len(deltas) <= limit:
         yield from deltas
         return
-    least: list[str] = []
+    least_keys: list[str] = []
     for delta in sorted(deltas, key=itemgetter(-3)):
         key = order(delta[:-3])
-        if len(least) < many:
-            insort(least, key)
-        elif many and key < least[-1]:
-            del least[-1]
-            insort(least, key)
+        if len(least_keys) < limit:
+            insort(least_keys, key)
+        elif limit and key < least_keys[-1]:
+            del least_keys[-1]
+            insort(least_keys, key)
         else:
             continue
         yield delta

@@ -60,12 +60,12 @@ def probe(op: ops.Join, widths: tuple[int, int], side: int, growing: bool) -> Ca
     own_columns, other_columns = (left, right) if side == 0 else (right, left)
     key = _key([own_columns[pair[side]] for pair in op.on])
     output_columns = [(left + right)[column] for column in op.keep]
-    # Mostly both are of one event, and their times the same objects.
+    # Mostly both rows are of one event, and their times are the same objects.
     output_code = delta_source(
         output_columns, "s if s is t or s > t else t", "e if e is f or e < f else f", "1" if growing else "w * v"
     )
     outer, inner = f"for {delta_source(own_columns)} in ", f"for {delta_source(other_columns, 't', 'f', 'v')} in "
-    # An entry to which nothing is added and of whose time nothing is taken away is handed on as it is.
+    # A delta that gets no other cells and keeps its validity is returned as it is.
     if output_columns == own_columns:
         outer = f"for x in entries {outer}(x,)"
         output_code = f"x if t <= s and e <= f{'' if growing else ' and v == 1'} else {output_code}"
@@ -112,7 +112,7 @@ class JoinOperator(Stateful):
         self.buffered = BufferedBatches()
         """Rows of the side that brought some last, which are in no index yet."""
         self.last_port, self.rows_in_sequence = 0, 0
-        """and how many it had brought before since the other did."""
+        """That side, and how many rows it has brought since the other side did."""
         self.max_rows_to_index = MIN_ROWS_TO_SWEEP
         """After so many rows of one side alone, further ones are buffered."""
         self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
@@ -277,7 +277,7 @@ class LeftJoinOperator(Stateful):
         return self.pairs(joined) + self.unmatched(singles)
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
-        # What the pairs are is known only when both sides are there: the other slot may come before or after.
+        # The pairs are known only when both sides are restored: the other slot may come before or after.
         joined = self.condition(self.join.apply(slot, with_unit_weights(deltas) if self.join.growing else deltas))
         if slot == 0:
             self.alone.restore(0, deltas)

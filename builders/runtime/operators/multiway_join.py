@@ -74,7 +74,7 @@ class MultiwayJoinOperator(Stateful):
         self.apply(slot, with_unit_weights(deltas))
 
     def expire(self, now: int) -> None:
-        # As an `Index` is swept: mostly the records that came first are the first to end.
+        # Like a sweep of a `DeltaIndex`: the records that came first mostly end first.
         if self._stored() < self.sweep_rows:
             return
         records = self.records

@@ -256,14 +256,14 @@ class AppendOnlyOutput(Stateful):
                 first, second, third, rule, start, end, _ = delta
                 row = new_tuple(
                     Triple, (first, second, third)
-                )  # most are triples: the same object as key and in the output
+                )  # most facts are triples: one object is the key and in the output
             else:
                 *cells, rule, start, end, _ = delta
                 first = second = cells[0]
                 row = tuple(cells)
             end_before = until.get(row)
             if end_before is None or end_before < start:
-                if first[0] == "<" and second[0] == "<":  # most facts, for which no function need be called
+                if first[0] == "<" and second[0] == "<":  # most facts, without a function call
                     outputs.append(new_tuple(Output, (row, start, rule)))
                 elif is_rdf(row):
                     outputs.append(new_tuple(Output, (row_fact(row), start, rule)))
@@ -290,7 +290,7 @@ class AppendOnlyOutput(Stateful):
             self.valid_until[row] = max(self.valid_until.get(row, delta[-2]), delta[-2])
 
     def expire(self, now: int) -> None:
-        # What ends at `now` is kept: a fact that begins then goes on with it.
+        # A fact that ends at `now` stays: a fact that begins then continues it.
         until = self.valid_until
         if len(until) < self.sweep_rows:
             return

@@ -1,4 +1,4 @@
-"""Reading: events through windows, as entries (stream to relation; semantics.md, sections 1 and 2)."""
+"""Scans: events through windows become deltas (stream to relation; semantics.md, sections 1 and 2)."""
 
 from __future__ import annotations
 
@@ -25,31 +25,41 @@ _FIRST = itemgetter(0)
 
 @dataclass
 class ScannedFacts:
-    """The facts of some events as entries.
+    """The facts of some events as deltas.
 
-    boxes: triples by predicate, of the predicates that are wanted. triples, atoms: all of them, if they are wanted,
-    with an empty name of a rule.
+    Attributes:
+        boxes: Triples by predicate, of the predicates that the plan uses.
+        triples: All triples with an empty rule name, if the plan needs all.
+        atoms: All atoms with an empty rule name, if the plan needs atoms.
     """
 
     boxes: Boxes = field(default_factory=dict)
     triples: list[Delta] = field(default_factory=list)
     atoms: list[Delta] = field(default_factory=list)
 
-    def put(self, deltas: Iterable[Delta], predicates: Collection[Term], every: bool, atoms: bool) -> None:
-        """Adds entries of any facts."""
+    def put(self, deltas: Iterable[Delta], predicates: Collection[Term], all_triples: bool, with_atoms: bool) -> None:
+        """Adds deltas of any facts."""
         for delta in deltas:
             if delta[0][0] == "@":
-                if atoms:
+                if with_atoms:
                     self.atoms.append(delta)
                 continue
-            if every:
+            if all_triples:
                 self.triples.append(delta)
             if delta[1] in predicates:
                 self.boxes.setdefault(delta[1], []).append((delta[0], delta[2], *delta[4:]))
 
 
 class _ReadFact(NamedTuple):
-    """A stream brought a fact, in a named graph or none: when, and since when and until when it is valid."""
+    """A fact that a stream brought.
+
+    Attributes:
+        stream: The stream.
+        graph: The named graph, or "".
+        arrival: The time of the event (integer ms).
+        start: Since when the fact is valid.
+        end: Until when it is valid.
+    """
 
     stream: str
     graph: str
@@ -59,21 +69,21 @@ class _ReadFact(NamedTuple):
 
 
 Validity = Callable[[int], tuple[int, int]]
-"""From the time of an event to the interval over which its facts are valid."""
+"""Maps the time of an event to the interval over which its facts are valid."""
 
 
 def _not_read(time: int) -> tuple[int, int]:
-    """The stream is not read."""
+    """Marks a stream that the node does not read."""
     raise NotImplementedError
 
 
 def _end_unknown(time: int) -> tuple[int, int]:
-    """When the facts end is not known in advance."""
+    """Marks a stream whose facts may end earlier than their window says."""
     raise NotImplementedError
 
 
 def predicates_used(plan: Plan) -> frozenset[Term] | None:
-    """The predicates of the triples that a plan does something with; None: any, or each triple counts."""
+    """Returns the predicates of the triples that a plan uses; None if it uses any, or if each triple counts."""
     predicates: set[Term] = set()
     for node in plan.nodes:
         if isinstance(node.op, Update) or _counts(node.op):
@@ -90,45 +100,51 @@ def predicates_used(plan: Plan) -> frozenset[Term] | None:
 
 
 def _counts(op: Operator) -> bool:
-    """Whether it is told whole when so many triples have come, whichever they are."""
+    """Returns whether an rstream reports after so many triples, whichever they are."""
     sources = op.sources if isinstance(op, Sink | DerivedStream) and op.output == "rstream" else ()
     return any(isinstance(window, CountWindow) for source in sources for window in source.all_windows)
 
 
 def predicates_to_read(plan: Plan) -> frozenset[Term] | None:
-    """The predicates of the triples that who reads for a plan has to hand on; None: any."""
+    """Returns the predicates of the triples that a reader has to deliver for a plan; None for any."""
     return None if emits_snapshots(plan) else predicates_used(plan)
 
 
 def emits_snapshots(plan: Plan) -> bool:
-    """Whether each event is an instant at which something may be told."""
+    """Returns whether each event may be an evaluation instant of an rstream."""
     return any(isinstance(node.op, Sink | DerivedStream) and node.op.output == "rstream" for node in plan.nodes)
 
 
 def unexpected_removal(event: Event) -> SourceError:
-    """The error for a removal in a stream of which it was not said that it has any."""
+    """Returns the error for a removal in a stream that was not declared to have any."""
     return SourceError(
         f"the stream `{event.stream}` carries a removal at {event.time}",
-        hint="say of the source that it does (`removals`), so that the plan is prepared for it",
+        hint="declare that the source has removals (`removals`), so that the plan supports them",
     )
 
 
 def foreign_event(event: Event) -> SourceError:
-    """The error for what comes from elsewhere in a stream that the program makes, where that cannot be."""
+    """Returns the error for an event from elsewhere in a derived stream that does not admit it."""
     if event.removed:
         return SourceError(
-            f"the stream `{event.stream}`, which the program makes, carries a removal at {event.time}",
-            hint="nobody else can take back what a program makes: let removals come in a stream of their own",
+            f"the derived stream `{event.stream}` carries a removal at {event.time}",
+            hint="only the program can retract what it derives: send removals in a stream of their own",
         )
     return SourceError(
-        f"the stream `{event.stream}`, which the program makes, brings something else at {event.time}",
-        hint="its window of triples is of those that the program makes: let others come in a stream of their own, or "
-        "read it through a window of time (`RANGE`)",
+        f"the derived stream `{event.stream}` brings an event from elsewhere at {event.time}",
+        hint="its count window counts derived triples only: send others in a stream of their own, or read it through a "
+        "time window (`RANGE`)",
     )
 
 
 def facts_read(source: Source, event: Event, is_derived: bool = False) -> list[Fact]:
-    """The facts of an event as patterns read them through a source. made: of a stream that the program makes."""
+    """Returns the facts of an event as patterns read them through a source.
+
+    Args:
+        source: The source.
+        event: The event.
+        is_derived: Whether its stream is a derived stream.
+    """
     return [
         fact_read
         for fact in event.facts
@@ -137,44 +153,52 @@ def facts_read(source: Source, event: Event, is_derived: bool = False) -> list[F
 
 
 class ScanOperator(Stateful):
-    """What one `Scan` node reads. wanted: the predicates that anything is done with; every, atoms: whether something is
-    done with triples of any predicate, with atoms. remembers: whether facts may be taken back; updated: by updates, so
-    that static data may be as well. made: it is what a `DerivedStream` reads of a stream that the program makes, in
-    which nothing is static data. own: the streams that the program makes: nothing else may come in them through windows
-    of triples, and nothing may be taken back."""
+    """Reads the events of one `Scan` node.
+
+    Args:
+        source: The streams and windows to read.
+        predicates: The predicates that the plan uses.
+        reads_all_triples: Whether the plan uses triples of any predicate.
+        reads_atoms: Whether the plan uses atoms.
+        tracks_facts: Whether facts may be removed, so that the operator keeps those that are valid.
+        deletes_static: Whether updates may remove facts, static data included.
+        is_derived: Whether the operator reads a derived stream, which has no static data.
+        derived_streams: The derived streams of the program. Other events may not come in them through count windows,
+            and nobody else may remove their facts.
+    """
 
     def __init__(
         self,
         source: Source,
         predicates: Collection[Term],
-        every: bool,
-        atoms: bool,
-        remembers: bool,
-        updated: bool = False,
+        reads_all_triples: bool,
+        reads_atoms: bool,
+        tracks_facts: bool,
+        deletes_static: bool = False,
         is_derived: bool = False,
-        own: Collection[str] = (),
+        derived_streams: Collection[str] = (),
     ) -> None:
         super().__init__()
         self.source = source
         self.predicates = predicates
-        self.reads_all_triples = every
-        self.reads_atoms = atoms
-        self.tracks_facts = remembers
-        self.deletes_static = updated
+        self.reads_all_triples = reads_all_triples
+        self.reads_atoms = reads_atoms
+        self.tracks_facts = tracks_facts
+        self.deletes_static = deletes_static
         self.is_derived = is_derived
-        self.derived_streams = own
+        self.derived_streams = derived_streams
         self.validity_by_stream: dict[str | tuple[str, str, bool], Validity] = {}
-        """How the events of each stream are read; those in a named graph by its name, too, and whether it is static."""
+        """How the events of each stream are read; in a named graph, by (stream, graph, whether the event is static)."""
         self.count_windows: dict[str, CountWindowContent] = {}
         self.valid_facts: dict[Fact, list[_ReadFact]] = {}
-        """What streams have brought of each fact that may be removed, where it has not ended."""
+        """The facts that streams brought and that have not ended, where facts may be removed."""
         self.diff = SnapshotDiff()
         self.sweep_rows = MIN_ROWS_TO_SWEEP
 
     def read(self, events: Iterable[Event]) -> ScannedFacts:
-        """The facts of events in the order of time.
+        """Returns the facts of events, which come in the order of time.
 
-        Every statement of every stream passes here: most are of no interest, and have to cost little.
+        Every statement of every stream passes here. Most are of no interest and have to cost little.
         """
         boxes: defaultdict[Term, list[Delta]] = defaultdict(list)
         facts, predicates, is_plain = ScannedFacts(boxes), self.predicates, self.source.is_plain
@@ -205,7 +229,7 @@ class ScanOperator(Stateful):
         return facts
 
     def read_columns(self, columns: Columns) -> ScannedFacts:
-        """The facts of events that come as columns: as `read`, but with less to do for each triple."""
+        """Returns the facts of columnar events. It does the same as `read` with less work per triple."""
         validity = self.validity_by_stream.get(columns.stream) or self._validity(columns.stream)
         if (
             validity in (_not_read, _end_unknown)
@@ -242,9 +266,15 @@ class ScanOperator(Stateful):
         ends: Sequence[int],
         deltas_by_predicate: defaultdict[Term, list[Delta]],
     ) -> None:
-        """Takes the triples of events that have the same predicates in the same order. which: from the first one to the
-        last, and of how many there are each time. starts, ends: since when, and until when, those of each event are
-        valid."""
+        """Adds the triples of events that have the same predicates in the same order.
+
+        Args:
+            columns: The events.
+            which: The slice of their triples; its step is the number of triples per event.
+            starts: Since when the triples of each event are valid.
+            ends: Until when they are.
+            deltas_by_predicate: Receives the triples.
+        """
         for place in range(which.start, which.start + which.step):
             if (predicate := columns.predicates[place]) in self.predicates:
                 alike = slice(place, which.stop, which.step)
@@ -259,7 +289,7 @@ class ScanOperator(Stateful):
             facts.atoms += [(*fact_row(fact), start, end, 1) for fact in event_facts if not isinstance(fact, Triple)]
 
     def _validity(self, stream: str, graph: str = "", static: bool = False) -> Validity:
-        """How the events of a stream are read that are in a named graph or none."""
+        """Returns how events of a stream in a named graph, or in none (""), are read."""
         key = (stream, graph, static) if graph else stream
         if key in self.validity_by_stream:
             return self.validity_by_stream[key]
@@ -273,10 +303,10 @@ class ScanOperator(Stateful):
         self.validity_by_stream[key] = validity
         return validity
 
-    # What may be taken back
+    # Facts that may be removed
 
     def _tracked(self, event: Event) -> Iterator[Delta]:
-        """The entries of an event whose facts may be taken back before they end, or which takes back others."""
+        """Yields the deltas of an event that removes facts, or whose facts may be removed before they end."""
         if event.removed and event.stream in self.derived_streams:
             raise foreign_event(event)
         if event.removed and not self.tracks_facts:
@@ -301,11 +331,11 @@ class ScanOperator(Stateful):
 
     @property
     def window_counts(self) -> dict[str, int]:
-        """How many triples have come through windows of them, by the stream."""
+        """The number of triples that came through count windows, by stream."""
         return {stream: count_window.fact_count for stream, count_window in self.count_windows.items()}
 
     def _count_window(self, stream: str) -> CountWindowContent:
-        """What a stream has in its window of triples."""
+        """Returns the count window of a stream."""
         if stream not in self.count_windows:
             window = self.source.window_of(stream)
             assert isinstance(window, CountWindow)
@@ -315,7 +345,7 @@ class ScanOperator(Stateful):
     def _entries(
         self, stream: str, fact: Fact, arrival: int, graph: str, valid: tuple[int, int], weight: int
     ) -> Iterator[Delta]:
-        """The entries of a fact that a stream brought, as patterns read it."""
+        """Yields the deltas of a fact that a stream brought, as patterns read it."""
         is_static = arrival == ALWAYS and not self.is_derived
         if isinstance(self.source.window_of(stream), CountWindow) and not self.source.reads(stream, graph, is_static):
             return
@@ -323,20 +353,23 @@ class ScanOperator(Stateful):
             yield (*fact_row(fact_read), *valid, weight)
 
     def remove(self, fact: Fact, time: int, stream: str | None = None) -> list[Delta]:
-        """What is in the graph of a stream of a fact ends now, static data too: what the stream brought, and others in
-        a named graph of this name. None: all that this node reads."""
+        """Ends a fact in the graph of a stream, static data included.
+
+        That are facts that the stream brought, and facts of other streams in a named graph of its name. None: in all
+        streams that the node reads.
+        """
         name = None if stream is None else iri(stream)
         streams = {arrival.stream for arrival in self.valid_facts.get(fact, ())} | self.count_windows.keys()
         return [delta for source_stream in sorted(streams) for delta in self._delete(source_stream, fact, time, name)]
 
     def insert(self, stream: str, fact: Fact, arrival: int, time: int, weight: int) -> list[Delta]:
-        """A fact that rules put into a stream at the time `came` begins (weight 1) or ends (-1) now. Windows do not end
-        it."""
+        """Begins (weight 1) or ends (-1) a fact that updates inserted into a stream at the time `arrival`. Windows do
+        not end it."""
         unread = not self.source.reads(stream)
         return [] if unread else list(self._entries(stream, fact, arrival, "", (time, FOREVER), weight))
 
     def _remove(self, stream: str, fact: Fact, time: int, graph: str) -> Iterator[Delta]:
-        """What the stream brought of a fact before this time, in a named graph or none, ends now."""
+        """Ends a fact that the stream brought before this time, in the named graph or in none ("")."""
 
         def ends(arrival: _ReadFact) -> bool:
             return arrival.stream == stream and arrival.graph == graph and ALWAYS < arrival.arrival < time
@@ -346,8 +379,14 @@ class ScanOperator(Stateful):
         yield from self._end_facts(fact, time, ends)
 
     def _delete(self, stream: str, fact: Fact, time: int, name: Term | None) -> Iterator[Delta]:
-        """What the stream brought of a fact before this time, static data too, ends now. name: if it is in the graph of
-        this name."""
+        """Ends a fact that the stream brought before this time, static data included.
+
+        Args:
+            stream: The stream.
+            fact: The fact.
+            time: Integer ms.
+            name: Only facts in the graph of this name end; None for all.
+        """
 
         def is_meant(graph: str) -> bool:
             return name in (None, iri(stream), graph)
@@ -364,7 +403,7 @@ class ScanOperator(Stateful):
         yield from self._end_facts(fact, time, ends)
 
     def _end_facts(self, fact: Fact, time: int, ends: Callable[[_ReadFact], bool]) -> Iterator[Delta]:
-        """What was given of a fact ends now, if it is meant."""
+        """Ends those arrivals of a fact that the predicate selects."""
         remaining = []
         for arrival in self.valid_facts.pop(fact, ()):
             if not ends(arrival):
@@ -384,10 +423,8 @@ class ScanOperator(Stateful):
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
         yield from super().drain_changelog()
-        count_window = (
-            (stream, *row) for stream, count_window in self.count_windows.items() for row in count_window.rows()
-        )
-        if self.log is not None and (changes := self.diff.update((*row, ALWAYS, FOREVER, 1) for row in count_window)):
+        content_rows = ((stream, *row) for stream, window in self.count_windows.items() for row in window.rows())
+        if self.log is not None and (changes := self.diff.update((*row, ALWAYS, FOREVER, 1) for row in content_rows)):
             yield 1, changes
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
@@ -400,7 +437,7 @@ class ScanOperator(Stateful):
             self._count_window(stream).load_rows([row[1:] for row in rows])
 
     def _count(self, fact: Fact, arrival: _ReadFact, count: int) -> None:
-        """So many more are known of a fact, or less; of what has ended, none may be."""
+        """Adds arrivals of a fact, or removes them. Expired arrivals may be unknown."""
         arrivals = self.valid_facts.setdefault(fact, [])
         arrivals += [arrival] * count
         for _ in range(min(-count, arrivals.count(arrival))):
@@ -432,7 +469,7 @@ def _add_triples(
     ends: Iterable[int],
     deltas_by_predicate: defaultdict[Term, list[Delta]],
 ) -> None:
-    """Takes triples one by one. starts, ends: since when, and until when, each is valid."""
+    """Adds triples one by one. starts, ends: since when, and until when, each is valid."""
     pairs = zip(columns.subjects[which], columns.objects[which], starts, ends, repeat(1), strict=False)
     for predicate, pair in zip(columns.predicates[which], pairs, strict=False):
         deltas_by_predicate[predicate].append(pair)

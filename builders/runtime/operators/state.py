@@ -297,7 +297,7 @@ class DeltaIndex:
             left = [delta for delta in deltas if delta[-2] > now]
             expired_count += len(deltas) - len(left)
             if left:
-                first[key] = left[0]  # at the end of the order now, so that it does not hide what is behind it
+                first[key] = left[0]  # moves to the end of the order, so that it does not hide later keys
             if len(left) > 1:
                 more[key] = left[1:]
         self.stored -= expired_count

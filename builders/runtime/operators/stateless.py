@@ -1,4 +1,4 @@
-"""Operators without memory: each answers to an entry by itself."""
+"""Stateless operators: each delta is processed by itself."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Step = Callable[[Sequence[Delta]], list[Delta]]
 
 
 class StatelessOperator:
-    """An operator without memory."""
+    """An operator without state."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -37,12 +37,12 @@ class StatelessOperator:
 
 
 def identity(deltas: Sequence[Delta]) -> list[Delta]:
-    """Read, Unit, Union: entries as they are."""
+    """Returns the deltas as they are (`Scan`, `Unit`, `Union`)."""
     return deltas if isinstance(deltas, list) else list(deltas)
 
 
 def chain_steps(steps: Sequence[Step]) -> Step | None:
-    """One step after the other; None: there is none."""
+    """Returns the composition of the steps; None if there are none."""
     if len(steps) < 2:
         return steps[0] if steps else None
 
@@ -54,15 +54,22 @@ def chain_steps(steps: Sequence[Step]) -> Step | None:
     return all_of_them
 
 
-# Steps are for entries; with `timed` False, for rows without their validity
+# Steps process deltas, or rows without validity if `timed` is False
 
 
 def match_step(
     cells: Sequence[ops.Cell], bound_columns: Collection[int] = (), *, rule: bool = True, timed: bool = True
 ) -> Step:
-    """Facts as rows. `known`: the cells of which it is known that the fact fits them. Entries are of facts of the kind
-    and the number of cells that are asked for (see `squall.builders.runtime.alpha`). rule: they have the name of one
-    behind their cells."""
+    """Returns the step that turns facts into rows.
+
+    The facts have the kind and the number of cells that the pattern needs (see `squall.builders.runtime.alpha`).
+
+    Args:
+        cells: The pattern.
+        bound_columns: The cells that are known to fit.
+        rule: Whether a rule name is behind the cells of a fact.
+        timed: Whether the rows have a validity.
+    """
     names: Names = {}
     row = column_names("a", len(cells))
     first: dict[int, str] = {}
@@ -94,12 +101,12 @@ def _condition(name: str, cell: Term | Value, names: Names) -> str:
 
 
 def filter_step(op: ops.Filter) -> Step:
-    """Rows for which the expression is true."""
+    """Returns the step that keeps the rows for which the expression is true."""
     return compile_vectorized("def run(entries):\n return [x for x in entries if {0}]", [op.expression], "x", "x[-3]")
 
 
 def extend_step(op: ops.Extend, timed: bool = True) -> Step:
-    """Rows with one more column."""
+    """Returns the step that adds one column to the rows."""
     value, where_code = "v", " if isinstance(v := {0}, str)"
     if op.keep_unbound:
         value, where_code = "v if isinstance(v := {0}, str) else None", ""
@@ -109,7 +116,7 @@ def extend_step(op: ops.Extend, timed: bool = True) -> Step:
 
 
 def table_function_step(op: ops.TableFunction, timed: bool = True) -> Step:
-    """Rows with the columns of each row that a table function makes."""
+    """Returns the step that adds the columns of each row that a table function returns."""
     function = functions.lookup(op.function)
     names: Names = {"rows_of": lambda *arguments: _checked(function, op.results, arguments)}
     arguments_code = [expression_source(argument, "x", "x[-3]", names) for argument in op.arguments]
@@ -129,7 +136,7 @@ def _checked(function: functions.Function, results: int, arguments: Sequence[Any
 
 
 def project_step(op: ops.Project, width: int, timed: bool = True) -> Step:
-    """Rows of some columns."""
+    """Returns the step that keeps some columns."""
     row = column_names("a", width)
     columns = ["None" if column is None else row[column] for column in op.columns]
     shape = delta_source if timed else row_source
@@ -137,15 +144,24 @@ def project_step(op: ops.Project, width: int, timed: bool = True) -> Step:
 
 
 def constant_filter_step(op: ops.ConstantFilter) -> Step:
-    """Rows whose column holds the term."""
+    """Returns the step that keeps the rows whose column has the term."""
     return compile_source(f"def run(entries):\n return [x for x in entries if x[{op.column}] == k0]", {"k0": op.term})
 
 
 def construct_step(
     template: Sequence[int | Term], rules: Sequence[str], width: int, unbound: Collection[int], timed: bool = True
 ) -> Step:
-    """A fact from each row; in an entry, with the name of a rule that makes it behind it. A row in which a cell of
-    `unbound` that the template needs is unbound makes none (SPARQL 1.1, section 16.2)."""
+    """Returns the step that makes a fact of each row; in a delta, a rule name is behind the fact.
+
+    A row makes no fact if a cell that the template needs is unbound (SPARQL 1.1, section 16.2).
+
+    Args:
+        template: The numbers of columns, and terms.
+        rules: The rules that construct the fact; the first one is named.
+        width: The number of columns of the rows.
+        unbound: The columns that may be unbound.
+        timed: Whether the rows have a validity.
+    """
     names: Names = {"rule": rules[0] if rules else ""}
     row = column_names("a", width)
     template_cells = []
@@ -171,15 +187,17 @@ TemplateShape = tuple[int | None, ...]
 
 
 def template_shape(template: Sequence[int | Term]) -> TemplateShape:
-    """The columns in a template, None for what is constant."""
+    """Returns the columns of a template, with None for its constants."""
     return tuple(cell if isinstance(cell, int) else None for cell in template)
 
 
 def construct_by_constant_step(
     column: int, emits: Sequence[tuple[Term, ops.Construct]], width: int, unbound: Collection[int]
 ) -> Step:
-    """What the emits, of one shape, make of the rows that hold in a column the term that is given for each: as if each
-    had its rows from a `where_code` of its own, but with one look-up for all."""
+    """Returns the step of many `Construct` nodes of one shape, each behind a `ConstantFilter` on the same column.
+
+    One look-up of the column's term replaces all these filters.
+    """
     shape = template_shape(emits[0][1].template)
     table: dict[Term, list[tuple[str, ...]]] = {}
     for term, op in emits:
@@ -191,13 +209,16 @@ def construct_by_constant_step(
     nullable_columns = sorted({cell for cell in shape if cell is not None and cell in unbound})
     where_code = "".join(f" and {row[cell]} is not None" for cell in nullable_columns)
     fact, table_entry = delta_source([*template_cells, "rule"]), f"table[{row[column]}]"
-    loops = f"for {delta_source(row)} in entries if {row[column]} in table{where_code} for {row_source(table_cells)} in {table_entry}"
-    return compile_source(f"def run(entries):\n return [{fact} {loops}]", {"table": table})
+    outer_loop = f"for {delta_source(row)} in entries if {row[column]} in table{where_code}"
+    inner_loop = f"for {row_source(table_cells)} in {table_entry}"
+    return compile_source(f"def run(entries):\n return [{fact} {outer_loop} {inner_loop}]", {"table": table})
 
 
 def select_step(op: ops.Select, width: int, is_ordered: bool) -> Step:
-    """A solution from each row. ordered: with its place in the order, if there is one: equal solutions at different
-    places are different rows."""
+    """Returns the step that makes a solution of each row.
+
+    If the answer is ordered, its rank is part of the row, so that equal solutions with different ranks differ.
+    """
     row = column_names("a", width)
     rule = op.rules[0] if op.rules else ""
     names: Names = {"first": select_tag(op), "rule": rule}

@@ -1,7 +1,7 @@
-"""The transitive closure of pairs that come one after the other, each valid over an interval.
+"""The transitive closure of pairs that are added one after the other, each valid over an interval.
 
-A new step from a to b makes new pairs of whatever led to a and whatever b led to, at the instants at which they did
-(Italiano 1986, "Amortized efficiency of a path retrieval data structure"); nothing is ever looked for twice.
+A new step from a to b yields pairs from all sources of a to all targets of b, at the instants at which they hold
+(Italiano 1986, "Amortized efficiency of a path retrieval data structure"). No pair is searched twice.
 """
 
 from __future__ import annotations
@@ -18,27 +18,31 @@ from squall.rdf import ALWAYS, FOREVER
 
 T = TypeVar("T")
 Pair = tuple[str, str, int, int]
-"""(x, y, start, end): y can be reached from x, or does so in one step, over [start, end)."""
+"""(x, y, start, end): y can be reached from x, in one step or more, over [start, end)."""
 
 
 class ClosureIndex:
-    """The closure of what has been added. While all of it lasts for ever and comes in order of time, it is kept as sets
-    of nodes without times; from the first entry on of which that is not so, as intervals.
+    """The closure of the steps that were added.
 
-    is_own: of which nodes it is told what they lead to; None: of all. All steps have to be added in either case, and
-    closures that share the nodes out between them find all pairs without telling each other any (a *decomposable*
-    recursion: Wolfson and Silberschatz, Distributed Processing of Logic Programs, SIGMOD 1988)."""
+    While all steps last for ever and come in the order of time, the closure consists of sets of nodes without times.
+    From the first other step on, it consists of intervals.
+
+    Args:
+        is_own: Selects the nodes whose targets the closure outputs; None: all. All steps have to be added in either
+            case. Closures that divide the nodes among them find all pairs without any communication (a *decomposable*
+            recursion: Wolfson and Silberschatz, "Distributed Processing of Logic Programs", SIGMOD 1988).
+    """
 
     def __init__(self, is_own: Callable[[str], bool] | None = None) -> None:
         self.append_only: _AppendOnlyClosure | None = _AppendOnlyClosure(is_own)
         self.timed: _IntervalClosure | _SourceClosure = _IntervalClosure() if is_own is None else _SourceClosure(is_own)
 
     def add(self, deltas: Iterable[Pair]) -> list[Pair]:
-        """Takes steps, in any order; answers with what is new in the closure: pairs and instants, none of them twice.
+        """Adds steps in any order; returns the new pairs and instants of the closure, none of them twice.
 
-        An interval without instants adds nothing. The intervals of a pair may touch, in one answer or in several.
+        An interval without instants adds nothing. The intervals of a pair may touch, in one result or in several.
         """
-        # In order of time; of those that begin together first what lasts, so that a pair is seldom told in parts.
+        # In the order of start, longest first, so that a pair is seldom output in parts.
         pairs = sorted((delta for delta in deltas if delta[2] < delta[3]), key=itemgetter(3), reverse=True)
         pairs.sort(key=itemgetter(2))
         if self.append_only and not self.append_only.accepts(pairs):
@@ -47,21 +51,21 @@ class ClosureIndex:
         return self.append_only.add(pairs) if self.append_only else self.timed.add(pairs)
 
     def add_lasting(self, steps: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Takes steps that hold always; answers with the new pairs alone. Of one that has taken no others."""
+        """Adds steps that always hold and returns the new pairs. No other steps may have been added."""
         assert self.append_only is not None
         return self.append_only.add_lasting(steps)
 
     def expire(self, now: int) -> None:
-        """Forgets the pairs over what ended at `now` or before: no entry that is still to come begins before `now`."""
+        """Drops pairs and intervals that ended at `now` or before. No later delta begins before `now`."""
         self.timed.expire(now)
 
     def size(self) -> int:
-        """How many pairs are kept."""
+        """Returns the number of pairs."""
         return self.append_only.size if self.append_only else self.timed.size
 
 
 class _BitSets:
-    """Sets of numbers as the bits of integers: small and fast where there are many pairs for the nodes."""
+    """Sets of numbers as the bits of integers: small and fast if there are many pairs per node."""
 
     @staticmethod
     def of(numbers: Iterable[int]) -> int:
@@ -81,19 +85,19 @@ class _BitSets:
 
     @staticmethod
     def single(bits: int) -> int:
-        """The number in a set of one."""
+        """Returns the number in a set of one."""
         return bits.bit_length() - 1
 
     @staticmethod
     def select(bits: int, names: Sequence[T]) -> Iterator[T]:
-        """Those of the names whose numbers are in the set."""
+        """Returns those of the names whose numbers are in the set."""
         if bits.bit_count() * _MAX_BITS_PER_MEMBER > bits.bit_length():
             return compress(names, bin(bits)[:1:-1].encode().translate(_DIGITS))
         return map(names.__getitem__, _ones(bits))
 
 
 _MAX_BITS_PER_MEMBER = 64
-"""With less than one bit of so many set, looking for the next one is faster than looking at all."""
+"""If fewer than one of so many bits is set, a search for the next one is faster than a look at all."""
 _DIGITS = bytes(digit == ord("1") for digit in range(256))
 
 
@@ -105,7 +109,7 @@ def _ones(bits: int) -> Iterator[int]:
 
 
 class _HashSets:
-    """Sets of numbers as sets, where there are few pairs for the nodes."""
+    """Sets of numbers as hash sets, for few pairs per node."""
 
     of = set
 
@@ -129,19 +133,25 @@ class _HashSets:
 
 
 _MAX_BITS_PER_PAIR = 256
-"""A pair takes some 32 bytes in a set: bits are smaller with more than one pair for so many pairs of nodes."""
+"""A pair takes some 32 bytes in a hash set: bit sets are smaller if there is more than one pair per so many pairs of
+nodes."""
 _MIN_PAIRS_TO_COMPARE = 512
-"""Up to so many pairs and nodes the kind of sets does not matter."""
+"""Up to so many pairs and nodes, the kind of sets does not matter."""
 
 
 class _AppendOnlyClosure:
     """The closure of steps that never end, each of which begins no earlier than those before it.
 
-    Nodes are numbered as they come. before: the set of those that lead to each. after: to which each leads by one of
-    the steps. steps: those that the closure follows from. size: how many pairs it has. pending: what is still to be
-    added to `before`. fresh: what has been, and is to be told.
+    Nodes are numbered in the order in which they come.
 
-    Where some nodes only are own ones, `before` has these alone, and `others` the steps from all others.
+    Attributes:
+        before: The sources of each node; only own nodes, if there is a restriction to these.
+        after: The nodes that each node leads to in one step.
+        steps: The steps that the closure follows from.
+        size: The number of pairs.
+        pending: What is to be added to `before`.
+        fresh: What was added to `before` and is not output yet.
+        others: The steps from nodes that are not own nodes.
     """
 
     def __init__(self, is_own: Callable[[str], bool] | None = None) -> None:
@@ -160,7 +170,7 @@ class _AppendOnlyClosure:
         self.compared_at = (_MIN_PAIRS_TO_COMPARE, _MIN_PAIRS_TO_COMPARE)
 
     def accepts(self, pairs: Sequence[Pair]) -> bool:
-        """Whether the entries are such steps."""
+        """Returns whether the steps never end and come in the order of time."""
         latest = self.steps[-1][2] if self.steps else ALWAYS
         return not pairs or (pairs[0][2] >= latest and all(delta[3] == FOREVER for delta in pairs))
 
@@ -176,7 +186,7 @@ class _AppendOnlyClosure:
         return self._new_pairs()
 
     def _add_steps(self, deltas: Iterable[Pair]) -> list[int]:
-        """Takes steps. Their nodes, those first that lead to others, so far as there is such an order."""
+        """Adds steps and returns their nodes, sources first as far as there is such an order."""
         graph: dict[int, dict[int, Pair]] = {}
         for step in deltas:
             graph.setdefault(self._number(step[0]), {})[self._number(step[1])] = step
@@ -191,11 +201,11 @@ class _AppendOnlyClosure:
         return _postorder(graph)[::-1]
 
     def _is_source(self, node: int) -> bool:
-        """Whether it is told what a node leads to."""
+        """Returns whether the targets of a node are output."""
         return self.is_own is None or node in self.own
 
     def _is_implied(self, node: int, other: int) -> bool:
-        """Whether a step from one node to another is known, or makes no difference; from now on it is."""
+        """Returns whether a step is known or makes no difference, and notes it."""
         if self._is_source(node):
             return bool(self.sets.has(self.before[other], node))
         is_multiple = (node, other) in self.others
@@ -213,12 +223,14 @@ class _AppendOnlyClosure:
         return number
 
     def _propagate(self, order: list[int]) -> None:
-        """Passes on what is pending, in rounds until nothing changes: one round, and one more for each level of cycles
-        within cycles (Kam and Ullman 1976)."""
+        """Propagates pending sources until nothing changes.
+
+        It takes one iteration, and one more for each level of cycles within cycles (Kam and Ullman 1976).
+        """
         visited = set(order)
         before, after, pending, fresh = self.before, self.after, self.pending, self.fresh
         while pending:
-            for node in order:  # grows meanwhile
+            for node in order:  # the list grows meanwhile
                 if node not in pending:
                     continue
                 new: Any = self.sets.without(pending.pop(node), before[node])
@@ -234,14 +246,14 @@ class _AppendOnlyClosure:
                 self._count(self.sets.count(new))
 
     def _count(self, more: int) -> None:
-        """Counts pairs, and weighs which kind of sets is smaller when there are twice as many of them or of nodes."""
+        """Counts pairs. When pairs or nodes have doubled, it switches to the kind of sets that is smaller."""
         self.size += more
         if self.size > self.compared_at[0] or len(self.names) > self.compared_at[1]:
             self._convert(_BitSets if len(self.names) ** 2 < _MAX_BITS_PER_PAIR * self.size else _HashSets)
             self.compared_at = (2 * self.size, 2 * len(self.names))
 
     def _convert(self, kind: type[_HashSets | _BitSets]) -> None:
-        """Turns all sets into those of a kind."""
+        """Converts all sets to a kind."""
         old, everything = self.sets, range(len(self.names))
         if kind is not old:
             self.sets = kind
@@ -250,9 +262,9 @@ class _AppendOnlyClosure:
                 sets.update((node, kind.of(old.select(members, everything))) for node, members in sets.items())
 
     def _new_pairs(self, *times: int) -> list[Any]:
-        """The fresh pairs, with these times behind them.
+        """Returns the fresh pairs, with the times behind them.
 
-        Nodes to which one node leads are put together, because many of them are often new.
+        Nodes with a single new source are grouped by it, because there are often many of them.
         """
         kind, names = self.sets, self.names
         reached: list[Any] = []
@@ -269,7 +281,7 @@ class _AppendOnlyClosure:
 
 
 def _postorder(graph: Mapping[int, Iterable[int]]) -> list[int]:
-    """The nodes in the order in which a depth-first search leaves them."""
+    """Returns the nodes in the order in which a depth-first search leaves them."""
     left: list[int] = []
     visited: set[int] = set()
     for root in graph:
@@ -280,7 +292,7 @@ def _postorder(graph: Mapping[int, Iterable[int]]) -> list[int]:
                 left.append(~node)
             elif node not in visited:
                 visited.add(node)
-                stack.append(~node)  # met again when all that follows has been left
+                stack.append(~node)  # popped again when all its descendants are done
                 stack += [following for following in graph.get(node, ()) if following not in visited]
     return left
 
@@ -288,8 +300,12 @@ def _postorder(graph: Mapping[int, Iterable[int]]) -> list[int]:
 class _IntervalClosure:
     """The closure of steps that begin and end at any time.
 
-    after: where each node leads, and when. before: what leads to it. ending: the pairs of which something ends, by the
-    time at which it does; ends: these times, as a heap. size: how many pairs there are.
+    Attributes:
+        after: The targets of each node, and when they can be reached.
+        before: The sources of each node.
+        ending: The pairs of which an interval ends, by the time of its end.
+        ends: These times, as a heap.
+        size: The number of pairs.
     """
 
     def __init__(self) -> None:
@@ -300,7 +316,7 @@ class _IntervalClosure:
         self.size = 0
 
     def load(self, steps: Iterable[Pair]) -> None:
-        """Takes steps that never end, in order of time, of which all has been told."""
+        """Adds steps that never end, in the order of time, without output."""
         shared: dict[int, Intervals] = {}
         for x, y, start, end in _AppendOnlyClosure().add(steps):
             self.after.setdefault(x, {})[y] = shared.setdefault(start, ((start, end),))
@@ -318,21 +334,22 @@ class _IntervalClosure:
         return new_pairs
 
     def _sources(self, x: str, y: str, start: int, end: int) -> Iterator[_Endpoint]:
-        """What leads to x, while it does and does not lead to y: what follows y would be known then."""
+        """Yields the sources of x at the instants at which they do not lead to y: otherwise the targets of y would be
+        known."""
         for source in self.before.get(x, ()):
             targets = self.after[source]
             for first, last in _uncovered(start, end, targets[x], targets.get(y)):
                 yield source, first, last
 
     def _targets(self, x: str, y: str, start: int, end: int) -> Iterator[_Endpoint]:
-        """Where y leads, while it does and x does not."""
+        """Yields the targets of y at the instants at which x does not lead to them."""
         targets = self.after.get(x, {})
         for target, valid in self.after.get(y, {}).items():
             for first, last in _uncovered(start, end, valid, targets.get(target)):
                 yield target, first, last
 
     def _connect(self, sources: Iterable[_Endpoint], targets: Sequence[_Endpoint]) -> list[Pair]:
-        """Each source leads to each target from now on while both are valid: what of that is new."""
+        """Connects each source to each target while both are valid; returns the new pairs."""
         pairs: list[Pair] = []
         for source, source_start, source_end in sources:
             known_targets = self.after.setdefault(source, {})
@@ -385,11 +402,11 @@ class _IntervalClosure:
 
 
 _Endpoint = tuple[str, int, int]
-"""A node, and an interval over which it leads somewhere or is led to."""
+"""A node, and an interval over which it is a source or a target."""
 
 
 def _uncovered(start: int, end: int, valid: Intervals, covered: Intervals | None) -> Iterable[Interval]:
-    """The parts of [start, end) that are valid and not known."""
+    """Returns the parts of [start, end) that are valid and not covered."""
     if covered or len(valid) > 1:
         return [part for interval in inside(start, end, valid) for part in outside(*interval, covered or ())]
     first, last = valid[0]
@@ -399,16 +416,16 @@ def _uncovered(start: int, end: int, valid: Intervals, covered: Intervals | None
 
 
 def _extended(valid: Intervals, start: int, end: int) -> Intervals:
-    """The intervals and one more."""
+    """Returns the intervals and one more."""
     *earlier, (first, last) = valid
     if first <= start <= last < end:
-        # A step that has come again, by far the most frequent case in windows.
+        # A repeated step extends the last interval: by far the most frequent case in windows.
         return (*earlier, (first, end))
     return union((*valid, (start, end)))
 
 
 class _PairValidity:
-    """When pairs are valid, by the first and the second of the two; what has ended may be forgotten."""
+    """When pairs are valid, by their first and second node. Expired intervals may be dropped."""
 
     def __init__(self) -> None:
         self.by: dict[str, dict[str, Intervals]] = {}
@@ -420,7 +437,7 @@ class _PairValidity:
         return self.by.get(first, _NONE)
 
     def extend(self, first: str, second: str, start: int, end: int) -> list[Interval]:
-        """The pair is valid over an interval; answers with what of that is new."""
+        """Makes a pair valid over an interval; returns the new parts of it."""
         targets = self.by.setdefault(first, {})
         valid = targets.get(second, ())
         fresh = list(outside(start, end, valid))
@@ -435,7 +452,7 @@ class _PairValidity:
         return fresh
 
     def expire(self, now: int) -> None:
-        """Forgets what ended at `now` or before."""
+        """Drops intervals that ended at `now` or before."""
         while self.ends and self.ends[0] <= now:
             for first, second in self.ending.pop(heappop(self.ends)):
                 valid = self.by.get(first, _NONE).get(second)
@@ -453,23 +470,27 @@ _NONE: Mapping[str, Intervals] = {}
 
 
 class _SourceClosure:
-    """What some nodes lead to, by steps that begin and end at any time. is_own: which nodes.
+    """The targets of some nodes, by steps that begin and end at any time.
 
-    From each of them a new step is followed as far as it leads to anything new, at the instants at which it does.
+    From each of these nodes, a new step is followed as far as it leads to new targets, at the instants at which it
+    does.
+
+    Args:
+        is_own: Selects the nodes.
     """
 
     def __init__(self, is_own: Callable[[str], bool]) -> None:
         self.is_own = is_own
         self.steps = _PairValidity()
         self.sources = _PairValidity()
-        """What leads to a node, of the own ones."""
+        """The own nodes that lead to each node."""
 
     @property
     def size(self) -> int:
         return self.sources.size
 
     def load(self, steps: Iterable[Pair]) -> None:
-        """Takes steps of which all has been told."""
+        """Adds steps without output."""
         self.add(steps)
 
     def add(self, pairs: Iterable[Pair]) -> list[Pair]:
@@ -483,7 +504,7 @@ class _SourceClosure:
         return new_pairs
 
     def _follow(self, waiting: list[Pair]) -> Iterator[Pair]:
-        """What is new where sources lead to nodes over intervals, and where these lead to."""
+        """Yields new pairs: sources lead to nodes over intervals, and to whatever these lead to."""
         while waiting:
             source, node, start, end = waiting.pop()
             for first, last in self.sources.extend(node, source, start, end):

@@ -1,9 +1,9 @@
-"""Runs plans in which nothing ends and nothing is taken back instant by instant, over rows without their times.
+"""Snapshot evaluation: it runs append-only plans instant by instant, over rows without times.
 
-What begins at one instant is worked off together, so that rows need not say when they are valid; and facts are kept by
-predicate (vertical partitioning: Abadi et al., "Scalable Semantic Web Data Management", VLDB 2007), so that a join on
-predicates takes all facts of one at once. This pays where instants are large: static data, whole documents. A `Machine`
-can take over at any time.
+All rows that begin at one instant are processed together, so that they need no validity. Facts are stored by predicate
+(vertical partitioning: Abadi et al., "Scalable Semantic Web Data Management", VLDB 2007), so that a join on predicates
+takes all facts of one at once. This pays for large instants: static data and whole documents. A `Dataflow` can take
+over at any time.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ SUPPORTED_OPERATORS = (
     ops.Construct,
     ops.Sink,
 )
-"""The operators of which this knows what they do to rows without times."""
+"""The operators that can run over rows without times."""
 
 _CONSTANT_DISPATCHED = (ops.Match, ops.ConstantFilter)
-"""What is fed by tables of constants."""
+"""The operators that hash tables of constants feed."""
 
 
 def fits(plan: Plan) -> bool:
-    """Whether all of a plan can be done so."""
+    """Returns whether snapshot evaluation supports a plan."""
     return (
         not plan.retractable
         and not has_expiring_windows(plan)
@@ -77,7 +77,7 @@ def _is_supported(node: Node, plan: Plan) -> bool:
     match node.op:
         case ops.Scan(source=source):
             return not source.removals
-        case ops.Distinct(by=by):  # rows that it takes for one are the same, a fact's rule apart
+        case ops.Distinct(by=by):  # rows with an equal key differ at most in their rule
             inputs = (plan.by_id[edge.node] for edge in node.inputs)
             return all(
                 by == plan.widths[input_node.id] - isinstance(input_node.op, ops.Construct) for input_node in inputs
@@ -104,9 +104,9 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         self.reads = {node.id: node.op.source for node in plan.nodes if isinstance(node.op, ops.Scan)}
         careful = not all(map(_is_pure, plan.nodes))
         self.read_facts = {id: ReadFacts(self._predicates_by_object(id), careful) for id in self.reads}
-        """The facts that have been read;"""
+        """The facts that were read."""
         self.incoming: defaultdict[str, list[Sequence[Fact]]] = defaultdict(list)
-        """and those that are going to be."""
+        """The facts that are still to be processed."""
         delivered, _ = plan.sink
         self.output = cast(SnapshotOutput, self.operators[delivered.id])
 
@@ -128,8 +128,10 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
                 return SnapshotOutput(cast(AppendOnlyOutput, make_output_operator(*self.plan.sink, self.plan)), once)
 
     def _are_unique(self, node: Node) -> bool:
-        """Whether a set is of what matches make of facts each of which comes once, or once for each node that makes it:
-        then nothing is gained by looking for duplicates again."""
+        """Returns whether a set has no duplicates anyway.
+
+        Its rows are matches of facts each of which comes once, or once for each node that derives it.
+        """
         inputs = [self.plan.by_id[edge.node] for edge in node.inputs]
         makers = [self.plan.by_id[edge.node].op for match in inputs for edge in match.inputs]
         return all(_distinguishes_facts(input_node.op) for input_node in inputs) and all(
@@ -137,11 +139,11 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         )
 
     def _eliminates_duplicates(self, node: Node) -> bool:
-        """Whether a node is a set that looks for duplicates."""
+        """Returns whether a node is a set that looks for duplicates."""
         return isinstance(node.op, ops.Distinct) and not self._are_unique(node)
 
     def _step(self, node: Node) -> Step:
-        """What a node without memory does to rows."""
+        """Returns the step of a stateless node."""
         width = self.plan.widths[node.inputs[0].node] if node.inputs else 0
         match node.op:
             case ops.Filter():
@@ -162,18 +164,19 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
                 return stateless.identity
 
     def _projects_beside_key(self, node: Node) -> bool:
-        """Whether a projection is on the key of parts and one other column."""
+        """Returns whether a projection keeps the key of its input and one other column."""
         columns = cast(ops.Project, node.op).columns
         return self.key_column[node.inputs[0].node] in columns and len({*columns} - {None}) == len(columns) == 2
 
-    # Where rows go
+    # Routing
 
     def _targets(self, id: str) -> tuple[_Target, ...]:
         nodes = ((self.plan.by_id[consumer], port) for consumer, port in self.plan.consumers[id])
         return tuple(self._target(node, port) for node, port in nodes if not isinstance(node.op, _CONSTANT_DISPATCHED))
 
     def _target(self, node: Node, port: int) -> _Target:
-        """Through nodes without memory, as long as these feed one node alone, in one go."""
+        """Returns the target behind stateless nodes, which are chained to one step as long as each feeds one node
+        alone."""
         steps: list[Step] = []
         while not is_stateful(node.op):
             steps.append(self.steps[node.id])
@@ -190,27 +193,29 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         return _Target(stateless.chain_steps(steps), (node.id, port), node.id, self._is_lazy(node, port))
 
     def _is_lazy(self, node: Node, port: int) -> bool:
-        """Whether an input of a join is on just the column that is known of its rows."""
+        """Returns whether an input of a join is joined on just the key column of its rows."""
         if not isinstance(node.op, ops.Join):
             return False
         return [pair[port] for pair in node.op.on] == [self.key_column[node.inputs[port].node]]
 
     def _deferred_step(self, node: Node, port: int) -> Step | None:
-        """What has still to be done to the rows of an input of a join when they are used; None: they are ready."""
+        """Returns the step that a join applies to the rows of an input when it uses them; None if they are ready."""
         if not self._is_lazy(node, port):
             return None
         nodes: list[Node] = []
         inner = self.plan.by_id[node.inputs[port].node]
         while not is_stateful(inner.op) and not isinstance(inner.op, _CONSTANT_DISPATCHED):
             if len(self.plan.consumers[inner.id]) > 1:
-                break  # its rows are ready for all who take them
+                break  # several consumers take its rows
             nodes.insert(0, inner)
             inner = self.plan.by_id[inner.inputs[0].node]
         return stateless.chain_steps(self._reordered_steps(nodes)) or stateless.identity
 
     def _reordered_steps(self, nodes: Sequence[Node]) -> list[Step]:
-        """The steps of nodes that feed each other. Where a projection leaves few of the rows that come together, a test
-        that needs no more than these waits for it."""
+        """Returns the steps of nodes that feed each other.
+
+        A filter runs after a projection that leaves few distinct rows, if it needs no other columns.
+        """
         steps = [self.steps[node.id] for node in nodes]
         for place, (first, second) in enumerate(pairwise(nodes)):
             if (
@@ -224,16 +229,16 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
                     steps[place : place + 2] = steps[place + 1], test
         return steps
 
-    # What comes in
+    # Input
 
     def start(self) -> None:
-        """Puts in what holds without any input: the bodies of axioms."""
+        """Emits what holds without any input: the bodies of axioms."""
         for node in self.plan.nodes:
             if isinstance(node.op, ops.Unit):
                 self.emit(node.id, KeyedRows(None, [()]))
 
     def read(self, event: Event) -> None:
-        """Takes the facts of an event for the nodes that read it. Raises SourceError for a removal."""
+        """Adds the facts of an event to the nodes that read it. Raises SourceError for a removal."""
         for id, source in self.reads.items():
             if source.reads(event.stream, event.graph, event.is_static):
                 if event.removed:
@@ -241,7 +246,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
                 self.incoming[id].append(event.facts if source.is_plain else facts_read(source, event))
 
     def _emit_incoming(self) -> None:
-        """Hands on what has been read, and something is done with; all facts of a key together."""
+        """Emits the facts that were read and are used, all facts of a key together."""
         incoming, self.incoming = self.incoming, defaultdict(list)
         for id, facts in incoming.items():
             alpha = self.alphas.get(id)
@@ -252,8 +257,10 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
                         self.emit(id, part)
 
     def _predicates_by_object(self, id: str) -> set[Hashable]:
-        """The predicates whose facts a node should have together that have the same object: a rule names them, and does
-        not ask for each subject by itself."""
+        """Returns the predicates whose facts a node should emit grouped by object.
+
+        A rule names these predicates and does something that does not depend on each subject.
+        """
         keys: set[Hashable] = set()
         for consumer, _ in self.plan.consumers[id]:
             match self.plan.by_id[consumer].op:
@@ -264,7 +271,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         return keys
 
     def _ignores_column(self, id: str, column: int) -> bool:
-        """Whether something is done with rows of a node that does not depend on what they have in the column."""
+        """Returns whether a consumer of a node does not depend on a column."""
         return any(
             self._consumer_ignores_column(self.plan.by_id[consumer], port, column)
             for consumer, port in self.plan.consumers[id]
@@ -282,7 +289,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
                 return isinstance(op, ops.Construct)
 
     def emit(self, id: str, part: KeyedRows) -> None:
-        """Hands on what a node has made."""
+        """Emits the rows of a node to its consumers."""
         if not part.rows:
             return
         if id in self.alphas:
@@ -308,7 +315,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
                 self.emit(consumer, part._replace(rows=rows))
 
     def _emit_stateless(self, id: str, part: KeyedRows) -> None:
-        """Hands on what a node without memory has made; facts by their keys."""
+        """Emits the rows of a stateless node; facts by their keys."""
         op = self.plan.by_id[id].op
         if not isinstance(op, ops.Construct):
             self.emit(id, part._replace(key=None) if self.key_column[id] is None else part)
@@ -317,39 +324,45 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         for key, rows in facts_by_key(op.template, part.rows).items():
             self.emit(id, KeyedRows(key, rows, rule))
 
-    # Work
+    # Processing
 
     def run(self) -> None:
-        """Works off what has been read, until every inbox is empty."""
+        """Processes the facts that were read, until all inboxes are empty."""
         self._emit_incoming()
         for component in self.ready_components():
             self.fixpoint(component)
 
     def step(self, id: str) -> None:
-        """Lets one node work off its inbox; the right side of two first."""
+        """Processes the inbox of one node; the right side of two first."""
         ports = self.inbox.pop(id, {})
         for port in sorted(ports, reverse=True):
             for part in self.operators[id].apply(port, ports[port]):
                 self.emit(id, part)
 
     def flush(self, time: int) -> list[Output]:
-        """What has come into the answer since the last call, as of a time (integer ms)."""
+        """Returns what entered the answer since the last call, as of a time (integer ms)."""
         return self.output.flush(time)
 
     def export_state(self) -> Iterator[tuple[str, int, list[Delta]]]:
-        """(node, slot, entries): what a `Machine` that takes over has to know, as `Keeping.restore` takes it."""
+        """Yields (node, slot, deltas): the state for a `Dataflow` that takes over, as `Stateful.restore` accepts it."""
         for id, op in self.operators.items():
             for slot, rows in op.export_state():
                 yield id, slot, [(*row, ALWAYS, FOREVER, 1) for row in rows]
 
     def state(self) -> dict[str, int]:
-        """How many rows each node keeps."""
+        """Returns the number of rows in the state of each node."""
         return {id: op.size() for id, op in (*self.operators.items(), *self.read_facts.items())}
 
 
 class _Target(NamedTuple):
-    """Where rows go: what is made of them on the way, and the input of a node with a memory, or else (address None) the
-    node that has made this of them. lazy: the join makes it of them when it needs them."""
+    """Where the rows of a node go.
+
+    Attributes:
+        step: The stateless steps on the way; None if there are none.
+        address: The input of a stateful node; None if a stateless node has several consumers.
+        inner: The last stateless node.
+        lazy: Whether the join applies the steps when it needs the rows.
+    """
 
     step: Step | None
     address: Address | None
@@ -358,8 +371,10 @@ class _Target(NamedTuple):
 
 
 def _key_column_of(node: Node, plan: Plan) -> int | None:
-    """The column in which all rows of a part that a node makes have the part's key; for sets of facts 1, where it is
-    their predicate. None: there is no such column."""
+    """Returns the column in which all rows of a batch of a node have the batch's key.
+
+    For sets of facts it is 1, where that is their predicate. None: there is no such column.
+    """
     match node.op:
         case ops.Match(cells=cells):
             return (
@@ -380,7 +395,7 @@ def _key_column_of(node: Node, plan: Plan) -> int | None:
 
 
 def _by_constant(column: int, terms: Container[Term], rows: Rows) -> Mapping[Term, Rows]:
-    """The rows that have one of the terms in the column, by that."""
+    """Returns the rows that have one of the terms in a column, by that term."""
     if isinstance(rows, FactoredRows) and rows.place != column:
         term = cast(Term, rows.row[column])
         return {term: rows} if term in terms else {}
@@ -392,7 +407,7 @@ def _by_constant(column: int, terms: Container[Term], rows: Rows) -> Mapping[Ter
 
 
 def _is_pure(node: Node) -> bool:
-    """Whether it makes no difference how often an operator is told a row."""
+    """Returns whether it makes no difference how often an operator receives a row."""
     match node.op:
         case ops.Filter(expression=expression) | ops.Extend(expression=expression):
             return stateless.is_pure(expression)
@@ -403,5 +418,5 @@ def _is_pure(node: Node) -> bool:
 
 
 def _distinguishes_facts(op: ops.Operator) -> bool:
-    """Whether different facts are different rows to a match."""
+    """Returns whether a match turns different facts into different rows."""
     return isinstance(op, ops.Match) and not any(cell is None or isinstance(cell, ops.Value) for cell in op.cells)

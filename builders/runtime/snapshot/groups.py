@@ -1,4 +1,4 @@
-"""Parts: rows that come together and share a key; and how facts are put into parts."""
+"""Batches of rows with a common key, and how facts are grouped into them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from squall.rdf import Fact, Term
 from squall.rdf.row_tags import relation_tag_of
 
 SAMPLE_ROWS = 1024
-"""How many facts of a predicate are looked at to tell whether they have few objects."""
+"""So many facts of a predicate are sampled to find out whether they have few objects."""
 MIN_ROWS_PER_OBJECT = 16
-"""Objects are few where there are so many facts for each, among those that are looked at."""
+"""Facts are grouped by object if the sample has at least so many facts per object."""
 
 
 class KeyedRows(NamedTuple):
-    """Rows that come together.
+    """A batch of rows.
 
-    key: what all have in the column that is known of their node (None: of none); of facts, their predicate, or the mark
-    of an atom's relation with the number of cells. rule: the name of one that has made them. repeats: whether a row may
-    be there twice, because nobody has looked yet.
+    Attributes:
+        key: The value that all rows have in the key column of their node; None without a key column. For facts it is
+            their predicate, or the relation tag of an atom with the number of cells.
+        rows: The rows.
+        rule: The name of a rule that derived them.
+        repeats: Whether a row may be there twice, because duplicates were not removed yet.
     """
 
     key: Hashable
@@ -32,10 +35,10 @@ class KeyedRows(NamedTuple):
 
 
 def read_facts_by_key(facts: Iterable[Fact]) -> Mapping[Hashable, list[Row]]:
-    """Facts by key."""
+    """Returns facts by key."""
     cells_by_key: defaultdict[Any, list[Any]] = defaultdict(list)
     for fact in facts:
-        cells_by_key[fact[1]].append(fact)  # an atom under its arguments
+        cells_by_key[fact[1]].append(fact)  # the key of an atom is its arguments here
     rows_by_key: dict[Hashable, list[Row]] = {}
     for key, part in cells_by_key.items():
         if isinstance(key, tuple):
@@ -48,7 +51,7 @@ def read_facts_by_key(facts: Iterable[Fact]) -> Mapping[Hashable, list[Row]]:
 
 
 def group_by_object(rows: Sequence[Row]) -> Iterator[Rows]:
-    """The facts of a predicate; where they have few objects, those of each together."""
+    """Yields the facts of a predicate; grouped by object, if there are few."""
     sample = rows[:: -(-len(rows) // SAMPLE_ROWS)] if len(rows) >= MIN_ROWS_TO_FACTOR else ()
     if len({row[2] for row in sample}) * MIN_ROWS_PER_OBJECT > len(sample) or not sample:
         yield rows
@@ -68,7 +71,7 @@ def group_by_object(rows: Sequence[Row]) -> Iterator[Rows]:
 
 
 def facts_by_key(template: Sequence[int | Term], rows: Rows) -> Mapping[Hashable, Rows]:
-    """Facts of a template by key."""
+    """Returns the facts of a template by key."""
     if (mark := relation_tag_of(template)) is not None:
         return {(mark, len(template)): rows}
     if not isinstance(template[1], int):

@@ -1,4 +1,4 @@
-"""Joins of rows without times, by keys that all_rows_by_key parts may share."""
+"""Joins of rows without times, by keys that whole batches may share."""
 
 from __future__ import annotations
 
@@ -15,35 +15,39 @@ from squall.rdf import Term
 
 
 class _Side:
-    """The rows of one input of a join by key. step: what has still to be done to rows that come with their key, when
-    the other side has rows for it (None: rows come ready, without their key)."""
+    """The rows of one input of a join by key.
+
+    Args:
+        step: The step to apply to rows that come with their key, when the other side has rows of that key; None: rows
+            come ready, without their key.
+    """
 
     def __init__(self, step: Step | None) -> None:
         self.step = step
         self.rows: dict[Hashable, list[Row]] = {}
         self.factored: dict[Hashable, list[FactoredRows]] = {}
         self.deferred: dict[Hashable, list[KeyedRows]] = {}
-        """Parts as they have come: the other side has had no rows for their keys so far."""
+        """Batches whose step was not applied yet: the other side has had no rows of their keys."""
 
     def ready(self, part: KeyedRows) -> Rows:
-        """The rows of a part, each once."""
+        """Returns the rows of a batch, each once."""
         rows = self.step(part.rows) if self.step else part.rows
         return list(dict.fromkeys(rows)) if part.repeats and not isinstance(rows, FactoredRows) else rows
 
     def add(self, key: Hashable, rows: Rows) -> None:
-        """Stores rows that have the key."""
+        """Stores rows with the key."""
         if isinstance(rows, FactoredRows):
             self.factored.setdefault(key, []).append(rows)
         else:
             self.rows.setdefault(key, []).extend(rows)
 
     def prepare(self, key: Hashable) -> None:
-        """Gets the rows with a key ready."""
+        """Applies the step to the rows of a key."""
         for part in self.deferred.pop(key, ()):
             self.add(key, self.ready(part))
 
     def has(self, key: Hashable) -> bool:
-        """Whether there are, or may be, rows with a key."""
+        """Returns whether there are, or may be, rows of a key."""
         return key in self.rows or key in self.factored or key in self.deferred
 
     def all_rows_by_key(self) -> Iterator[Sequence[Row]]:
@@ -61,7 +65,13 @@ class _Side:
 
 
 class SnapshotJoin:
-    """Pairs of rows that agree. steps: those that have still to be done to what comes with its key on just that."""
+    """Pairs of rows with equal keys.
+
+    Args:
+        op: The join.
+        widths: The number of columns of the left and of the right rows.
+        steps: The deferred steps of both sides.
+    """
 
     def __init__(self, op: ops.Join, widths: tuple[int, int], steps: tuple[Step | None, Step | None]) -> None:
         self.sides = (_Side(steps[0]), _Side(steps[1]))
@@ -117,7 +127,7 @@ class SnapshotJoin:
                 yield from self._pairs(port, part, right_rows)
 
     def _pairs_with_key(self, port: int, rows: Rows, key: Hashable) -> Iterator[Rows]:
-        """Rows that all have the key, with those of the other side that do."""
+        """Yields pairs of rows of one key with the rows of the other side that have it."""
         other = self.sides[1 - port]
         other.prepare(key)
         if key in other.rows:
@@ -126,7 +136,7 @@ class SnapshotJoin:
             yield from self._pairs(port, rows, right_rows)
 
     def _pairs(self, port: int, rows: Rows, right_rows: Rows) -> Iterator[Rows]:
-        """All rows of one side with all of the other."""
+        """Yields all pairs of rows of both sides."""
         if isinstance(rows, FactoredRows) or isinstance(right_rows, FactoredRows):
             yield from self._pairs_factored(
                 port, self._without_irrelevant(port, rows), self._without_irrelevant(1 - port, right_rows)
@@ -144,7 +154,7 @@ class SnapshotJoin:
         yield self.products[port](rows, right_rows)
 
     def _without_irrelevant(self, side: int, rows: Rows) -> Rows:
-        """Rows without those that make no difference, as they differ in what is not kept."""
+        """Returns one row instead of factorised rows that differ only in a cell that the join does not keep."""
         if isinstance(rows, FactoredRows) and (side, rows.place) not in self.cells:
             return [rows.row] if rows else []
         return rows
@@ -158,7 +168,7 @@ class SnapshotJoin:
 
 
 def _sides(op: ops.Join, widths: tuple[int, int], side: int) -> tuple[str, str, str]:
-    """The text of a row of one side, of one of the other, and of what a join makes of them."""
+    """Returns the source of a row of one side, of one of the other, and of a joined row."""
     left, right = column_names("a", widths[0]), column_names("b", widths[1])
     output_code = row_source([(left + right)[column] for column in op.keep])
     return (
@@ -169,7 +179,8 @@ def _sides(op: ops.Join, widths: tuple[int, int], side: int) -> tuple[str, str, 
 
 
 def _probe(op: ops.Join, widths: tuple[int, int], side: int) -> Callable[..., Any]:
-    """The function that stores rows of one side by their key, and pairs them with what the other side has stored."""
+    """Returns the function that stores rows of one side by key, and joins them with the stored rows of the other
+    side."""
     own_key, other_key, output_code = _sides(op, widths, side)
     columns = [pair[side] for pair in op.on]
     names = [f"{'ab'[side]}{column}" for column in columns]
@@ -189,7 +200,7 @@ def run(rows, mine, other):
 
 
 def _product(op: ops.Join, widths: tuple[int, int], side: int) -> Callable[..., Any]:
-    """The function that pairs all rows of one side with all of the other."""
+    """Returns the function that pairs all rows of one side with all of the other."""
     own_key, other_key, output_code = _sides(op, widths, side)
     return compile_source(
         f"def run(rows, other):\n return [{output_code} for {own_key} in rows for {other_key} in other]", {}

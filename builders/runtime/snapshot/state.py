@@ -1,4 +1,4 @@
-"""Memories of rows without times: sets, closures, what has been read, and what has been handed on."""
+"""State of rows without times: sets, closures, facts that were read, and facts that were output."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ _FIRST = itemgetter(0)
 
 
 class FactSet:
-    """The rows of one key that have come."""
+    """The rows of one key."""
 
     def __init__(self) -> None:
         self.rows: set[Row] = set()
-        """Those that came one by one;"""
+        """The rows that came one by one."""
         self.factored: dict[tuple[int, Row], Collection[Any]] = {}
-        """and the values of the others, by their place and the other cells: a set, or while there was but one
-        `FactoredRows` of them, its values."""
+        """The values of factorised rows, by their place and the other cells.
+
+        The collection is a set, or the values of the only `FactoredRows` so far.
+        """
         self.places: set[int] = set()
-        """The places of these."""
+        """The places of the factorised rows."""
 
     def fresh(self, rows: Rows) -> Rows:
-        """The rows that are not known, each once and in their order; known from now on."""
+        """Adds rows and returns those that are new, each once and in their order."""
         if isinstance(rows, FactoredRows):
             return self._fresh_factored(rows)
         for place in self.places:
@@ -43,7 +45,7 @@ class FactSet:
         return values is not None and row[place] in values
 
     def _known_values(self, rows: FactoredRows) -> set[Any]:
-        """The values of those that are known, but not as rows that differ in this cell."""
+        """Returns the values of those rows that are known in another form."""
         if len(rows) < len(self.rows):
             cells = {row[rows.place] for row in rows if row in self.rows}
         else:
@@ -65,7 +67,7 @@ class FactSet:
         if not fresh:
             return ()
         member_set = members if isinstance(members, set) else set(members)
-        member_set |= fresh  # takes over the hashes
+        member_set |= fresh  # reuses the hashes
         self.factored[key] = member_set
         return rows if len(fresh) == len(values) else rows.of(filter(fresh.__contains__, values))
 
@@ -84,14 +86,14 @@ def _fresh(rows: Sequence[Row], seen_rows: set[Row]) -> Sequence[Row]:
         seen_rows.update(rows)
         return rows if len(seen_rows) == len(rows) else list(dict.fromkeys(rows))
     fresh = set(rows).difference(seen_rows)
-    seen_rows |= fresh  # takes over the hashes
+    seen_rows |= fresh  # reuses the hashes
     if len(fresh) == len(rows):
         return rows
     return list(dict.fromkeys(filter(fresh.__contains__, rows))) if fresh else ()
 
 
 class SnapshotDistinct:
-    """Rows that are handed on once."""
+    """A set that emits each row once."""
 
     def __init__(self) -> None:
         self.facts: dict[Hashable, FactSet] = {}
@@ -101,7 +103,7 @@ class SnapshotDistinct:
             yield KeyedRows(key, self.fresh(key, rows), rule)
 
     def fresh(self, key: Hashable, rows: Rows) -> Rows:
-        """Those of the rows with a key that have not come before."""
+        """Adds rows with a key and returns those that are new."""
         seen_rows = self.facts.get(key)
         if seen_rows is None:
             seen_rows = self.facts[key] = FactSet()
@@ -116,19 +118,24 @@ class SnapshotDistinct:
 
 
 class ReadFacts:
-    """The facts that have been read, each handed on once; but nothing is looked for where all facts of a predicate come
-    together. grouped_predicates: the predicates whose facts are handed on together where they have the same object. deduplicates: it
-    makes a difference how often a fact comes."""
+    """The facts that were read, each emitted once.
+
+    Duplicates are not looked for where all facts of a predicate come together.
+
+    Args:
+        grouped_predicates: The predicates whose facts are emitted grouped by object.
+        deduplicates: Whether it makes a difference how often a fact comes.
+    """
 
     def __init__(self, grouped_predicates: Collection[Hashable], deduplicates: bool) -> None:
         self.grouped_predicates = grouped_predicates
         self.deduplicates = deduplicates
         self.set = SnapshotDistinct()
         self.undeduplicated: dict[Hashable, Sequence[Row]] = {}
-        """The facts that have come with their keys, where nothing has been looked for."""
+        """The facts by key among which no duplicates were looked for."""
 
     def apply(self, key: Hashable, rows: Sequence[Row]) -> Iterator[KeyedRows]:
-        """Takes all facts of a key that come at an instant."""
+        """Adds all facts of a key at an instant."""
         parts = list(group_by_object(rows)) if key in self.grouped_predicates else [rows]
         if parts[0] is rows and not self.deduplicates and key not in self.set.facts and key not in self.undeduplicated:
             self.undeduplicated[key] = rows
@@ -144,7 +151,7 @@ class ReadFacts:
 
 
 class PassThrough:
-    """Rows that need not be looked for, as each of them comes but once."""
+    """A set of rows that come only once, so that no duplicates need to be found."""
 
     def __init__(self) -> None:
         self.parts: list[Rows] = []
@@ -182,16 +189,21 @@ class SnapshotClosure:
 
 
 class SnapshotOutput:
-    """Facts that come into the answer. once: the inputs that bring no fact twice."""
+    """The facts of the answer.
+
+    Args:
+        op: The output operator.
+        once: The inputs that bring no fact twice.
+    """
 
     def __init__(self, op: AppendOnlyOutput, once: Collection[int]) -> None:
         self.remembers = op.remembers
         self.name = op.name
         self.unique_ports = once
         self.undeduplicated: dict[Hashable, tuple[int, list[Rows]]] = {}
-        """The facts that have come, by key, where one input that brings no fact twice has brought all of the key;"""
+        """The facts by key, where one input that brings no fact twice has brought all facts of the key."""
         self.set = SnapshotDistinct()
-        """and the others."""
+        """The other facts."""
         self.pending: list[tuple[int, KeyedRows]] = []
 
     def apply(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:
@@ -205,7 +217,7 @@ class SnapshotOutput:
             fresh, rule = self._fresh(port, key, rows), self.name or maker
             if not isinstance(key, str) or key[0] != "<" or '"' in map(_FIRST, map(_FIRST, fresh)):
                 outputs += [new_tuple(Output, (row_fact(row), time, rule)) for row in fresh if is_rdf(row)]
-            else:  # what nearly all are, without a step of ours for each
+            else:  # nearly all rows, without Python code for each
                 triples = map(new_tuple, repeat(Triple), fresh)
                 outputs += map(new_tuple, repeat(Output), zip(triples, repeat(time), repeat(rule)))
         if not self.remembers:
@@ -214,7 +226,7 @@ class SnapshotOutput:
         return outputs
 
     def _fresh(self, port: int, key: Hashable, rows: Rows) -> Rows:
-        """The facts that have not come before."""
+        """Returns the facts that are new."""
         if key not in self.set.facts:
             only, before = self.undeduplicated.setdefault(key, (port, []))
             if only == port and port in self.unique_ports:

@@ -1,4 +1,4 @@
-"""What operators without memory do to rows without times: one by one, or at once where they differ in one cell only."""
+"""Stateless operators over rows without times: row by row, or in one step for factorised rows."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Step = Callable[[Rows], Rows]
 
 
 def identity(rows: Rows) -> Rows:
-    """Read, Unit, Union: rows as they are."""
+    """Returns the rows as they are (`Scan`, `Unit`, `Union`)."""
     return rows
 
 
 def row_by_row(step: stateless.Step) -> Step:
-    """A step that is done row by row."""
+    """Returns a step for deltas as one for rows, which it processes one by one."""
     return cast(Step, step)
 
 
 def chain_steps(steps: Sequence[Step]) -> Step | None:
-    """One step after the other; None: there is none."""
+    """Returns the composition of the steps; None if there are none."""
     if len(steps) < 2:
         return steps[0] if steps else None
 
@@ -39,7 +39,7 @@ def chain_steps(steps: Sequence[Step]) -> Step | None:
 
 
 def match_step(cells: Sequence[ops.Cell], bound_columns: Collection[int] = ()) -> Step:
-    """Facts as rows. `known`: the cells of which it is known that the fact fits them."""
+    """Returns the step that turns facts into rows. bound_columns: the cells that are known to fit."""
     step = row_by_row(stateless.match_step(cells, bound_columns, rule=False, timed=False))
     columns = [cell for cell in cells if isinstance(cell, int)]
     tests = [(place, cell) for place, cell in enumerate(cells) if isinstance(cell, str) and place not in bound_columns]
@@ -56,7 +56,7 @@ def match_step(cells: Sequence[ops.Cell], bound_columns: Collection[int] = ()) -
 
 
 def filter_step(op: ops.Filter) -> Step:
-    """Rows for which the expression is true."""
+    """Returns the step that keeps the rows for which the expression is true."""
     step, columns, once = (
         row_by_row(stateless.filter_step(op)),
         {*ops.columns_of(op.expression)},
@@ -74,31 +74,35 @@ def filter_step(op: ops.Filter) -> Step:
 
 
 def is_pure(expression: ops.Expression) -> bool:
-    """Whether it makes no difference how often an expression is computed."""
+    """Returns whether it makes no difference how often an expression is computed."""
     if not isinstance(expression, ops.Invoke):
         return True
     return functions.lookup(expression.function).pure and all(map(is_pure, expression.arguments))
 
 
 def project_step(op: ops.Project, width: int) -> Step:
-    """Rows of some columns."""
+    """Returns the step that keeps some columns."""
     return _shaping(op.columns, row_by_row(stateless.project_step(op, width, timed=False)))
 
 
 def construct_step(op: ops.Construct, width: int, unbound: Collection[int]) -> Step:
-    """A fact from each row. See `squall.builders.runtime.operators.stateless.construct_step`."""
+    """Returns the step that makes a fact of each row, as `squall.builders.runtime.operators.stateless.construct_step`
+    does."""
     step = row_by_row(stateless.construct_step(op.template, op.rules, width, unbound, timed=False))
     return step if any(cell in unbound for cell in op.template) else _shaping(op.template, step)
 
 
 def _shaping(template: Sequence[Any], step: Step) -> Step:
-    """The step, at once where rows are factored: it does no more than to give them the shape of the template."""
+    """Returns a step that only gives rows the shape of a template, in one go for factorised rows."""
     return lambda rows: rows.shaped(template) if isinstance(rows, FactoredRows) else step(rows)
 
 
 def project_beside_key(columns: Sequence[int], key: int) -> Step:
-    """Rows of two columns, one of which has the key of their part, each once: of rows that come together many agree in
-    the other. (How often a row comes makes no difference to any plan that fits.)"""
+    """Returns the step that keeps the key column and one other column, and removes duplicates.
+
+    Many rows of a batch agree in the other column. How often a row comes makes no difference to a plan that `fits`
+    accepts.
+    """
     (place,) = (place for place, column in enumerate(columns) if column != key)
     other = itemgetter(columns[place])
 
