@@ -72,7 +72,7 @@ def spark_set(name: str, value: str) -> Iterator[None]:
 
 @pytest.fixture
 def always_by_levels() -> Iterator[None]:
-    """No micro-batch on Spark is worked off by a single task for having few rows."""
+    """Lets no single task process a micro-batch on Spark for having few rows."""
     from squall.builders.spark import MAX_SINGLE_TASK_ROWS
 
     with spark_set(MAX_SINGLE_TASK_ROWS, "0"):
@@ -81,7 +81,7 @@ def always_by_levels() -> Iterator[None]:
 
 @pytest.fixture
 def in_tasks() -> Iterator[None]:
-    """No micro-batch on Spark is worked off straight through by one task, however little there is to be read."""
+    """Lets no single task process a micro-batch on Spark from its sources to its outputs, however small it is."""
     from squall.builders.spark import MAX_SINGLE_TASK_BYTES
 
     with spark_set(MAX_SINGLE_TASK_BYTES, "0"):

@@ -1,6 +1,6 @@
-"""The micro-batches of the Spark builder without Spark: messages in lists, the same steps and the same workers.
+"""Micro-batches of the Spark builder without Spark: records in lists, the same steps and the same workers.
 
-What Spark adds is left out (sources, Parquet, processes), so that many programs can be tried in little time.
+It leaves out what Spark adds (sources, Parquet, processes), so that tests can try many programs in little time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Messages = list[Record]
 
 
 class MemoryFiles:
-    """A store in a dictionary."""
+    """Keeps the files of a job in a dictionary."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[str, ...], Any] = {}
@@ -72,41 +72,48 @@ class MemoryFiles:
 
 
 class Workers:
-    """Python workers that any task may come to. most: how many rows each may hold. trouble: how often they forget, the
-    driver starts anew, and tasks fail, at any point, also after they have answered, to be done again.
+    """Simulates Python workers, any of which may run any task.
 
-    reads: what they have read of what levels keep: worker, folder, level and first bucket."""
+    Args:
+        draw: decides which worker runs a task, and what fails.
+        max_cached_rows: the most rows of state that each worker caches.
+        failure_rate: the probability of each failure: a worker loses its cache, the driver restarts, or a task fails
+            at any point, also after its last output, and is retried.
 
-    def __init__(self, draw: Random, most: int = 1_000_000, trouble: float = 0.15) -> None:
+    Attributes:
+        reads: the state that workers have read: worker, folder, stage and first bucket.
+    """
+
+    def __init__(self, draw: Random, max_cached_rows: int = 1_000_000, failure_rate: float = 0.15) -> None:
         self.draw = draw
-        self.most = most
-        self.trouble = trouble
-        self.held = [StateCache() for _ in range(3)]
+        self.max_cached_rows = max_cached_rows
+        self.failure_rate = failure_rate
+        self.caches = [StateCache() for _ in range(3)]
         self.reads: list[tuple[int, Folder, int, int]] = []
 
-    def is_trouble(self) -> bool:
-        return self.draw.random() < self.trouble
+    def fails(self) -> bool:
+        return self.draw.random() < self.failure_rate
 
-    def work(self, step: WorkerStep, given: Sequence[pyarrow.RecordBatch]) -> Messages:
-        """What a task makes of messages, in one of the workers, at its first attempt or a later one."""
-        while self.is_trouble():
-            self._attempt(step, given, self.draw.choice([0, 1, 1000]))
-        return self._attempt(step, given, None)
+    def work(self, step: WorkerStep, batches: Sequence[pyarrow.RecordBatch]) -> Messages:
+        """Runs a task on one of the workers, and retries it until it succeeds."""
+        while self.fails():
+            self._attempt(step, batches, self.draw.choice([0, 1, 1000]))
+        return self._attempt(step, batches, None)
 
-    def _attempt(self, step: WorkerStep, given: Sequence[pyarrow.RecordBatch], most: int | None) -> Messages:
-        number = self.draw.randrange(len(self.held))
-        if self.is_trouble():
-            self.held[number] = StateCache()
-        before, state_cache.WORKER_STATE_CACHE = state_cache.WORKER_STATE_CACHE, self.held[number]
+    def _attempt(self, step: WorkerStep, batches: Sequence[pyarrow.RecordBatch], max_records: int | None) -> Messages:
+        number = self.draw.randrange(len(self.caches))
+        if self.fails():
+            self.caches[number] = StateCache()
+        before, state_cache.WORKER_STATE_CACHE = state_cache.WORKER_STATE_CACHE, self.caches[number]
         try:
-            result = step(iter(given))
-            return list(from_arrow(islice(result, most)))
+            result = step(iter(batches))
+            return list(from_arrow(islice(result, max_records)))
         finally:
             state_cache.WORKER_STATE_CACHE = before
 
 
 class MemoryExchange:
-    """Messages in lists; what is worked goes through Arrow, as it does between Spark and its workers."""
+    """Keeps records in lists. Input and output of tasks go through Arrow, as between Spark and its workers."""
 
     def __init__(self, files: MemoryFiles, partitions: int = 3, workers: Workers | None = None) -> None:
         self.files = files
@@ -124,7 +131,7 @@ class MemoryExchange:
     def _read(self, file: Folder, buckets: Collection[int] | None) -> Iterable[pyarrow.RecordBatch]:
         messages = [message for message in self.files.read(*file) if buckets is None or message.bucket in buckets]
         if self.workers is not None and messages and buckets is not None:
-            number = self.workers.held.index(state_cache.WORKER_STATE_CACHE)
+            number = self.workers.caches.index(state_cache.WORKER_STATE_CACHE)
             self.workers.reads.append((number, file[:-2], messages[0].level, min(set(buckets) - {BROADCAST_BUCKET})))
         return to_arrow(messages)
 
@@ -187,55 +194,85 @@ class MemoryExchange:
         return [message for name in names for message in self.files.read(*folder, name)] or None
 
 
-def _in_a_new_worker(step: WorkerStep, given: Sequence[pyarrow.RecordBatch]) -> Messages:
-    return list(from_arrow(step(iter(given))))
+def _in_a_new_worker(step: WorkerStep, batches: Sequence[pyarrow.RecordBatch]) -> Messages:
+    return list(from_arrow(step(iter(batches))))
 
 
 def run(
     plan: Plan,
     batches: Iterable[Sequence[Event]],
     static: Sequence[Event] = (),
-    together: int = 0,
-    few: int = -1,
-    tally: NodeMetrics | None = None,
+    max_single_task_rows: int = 0,
+    max_single_task_bytes: int = -1,
+    node_metrics: NodeMetrics | None = None,
     workers: Workers | None = None,
-    spread: frozenset[Address] = frozenset(),
-    hot: SkewedKeys = NO_SKEWED_KEYS,
+    broadcast_inputs: frozenset[Address] = frozenset(),
+    skewed_keys: SkewedKeys = NO_SKEWED_KEYS,
     measures: Callable[[], bool] = lambda: False,
     max_update_steps: int = Options.max_update_steps,
     compaction_interval: int = DEFAULT_TUNING.compaction_interval,
 ) -> list[Output]:
-    """The outputs of a plan, each of the batches a micro-batch. One batch is worked off with all that is static,
-    and nothing is kept of it. together, few: up to how many rows, and of how many events, one task works a batch
-    off. tally: takes down what nodes do. workers: where tasks are done, the job going on from batch to batch
-    mostly; None: the job starts anew before each of them, and no worker holds anything. Where there are workers, it
-    starts with any number of tasks. spread: the inputs whose rows go to all tasks. hot: the keys whose rows are
-    scattered, by input. measures: asked whenever the job starts, whether nodes are measured also where there is no
-    tally."""
-    files = MemoryFiles()
-    program = PhysicalPlan(plan, stages_of(plan, spread, hot), broadcast_inputs=spread, skewed_keys=dict(hot))
-    outputs: list[Output] = []
-    most = workers.most if workers is not None else 0
-    at_work: list[MicroBatches | Shards] = []
+    """Runs a plan in micro-batches and returns its outputs.
 
-    def anew() -> MicroBatches | Shards:
+    Args:
+        plan: the plan.
+        batches: the events of each micro-batch. A single batch is processed together with the static data, and
+            leaves no state.
+        static: the facts that always hold.
+        max_single_task_rows: one task processes a batch of at most so many rows.
+        max_single_task_bytes: one task processes a batch of at most so many events (as bytes) without any shuffle.
+        node_metrics: collects the metrics of the nodes, if given.
+        workers: run the tasks, and the job mostly continues from batch to batch, with any number of tasks. None: the
+            job restarts before each batch, and no worker caches anything.
+        broadcast_inputs: the inputs whose rows are broadcast.
+        skewed_keys: the keys whose rows are split over all tasks, by input.
+        measures: returns, at each start of the job, whether nodes are measured also without `node_metrics`.
+        max_update_steps: how often updates may act without an event in between.
+        compaction_interval: after how many batches the whole state is written again.
+    """
+    files = MemoryFiles()
+    program = PhysicalPlan(
+        plan,
+        stages_of(plan, broadcast_inputs, skewed_keys),
+        broadcast_inputs=broadcast_inputs,
+        skewed_keys=dict(skewed_keys),
+    )
+    outputs: list[Output] = []
+    max_cached_rows = workers.max_cached_rows if workers is not None else 0
+    jobs: list[MicroBatches | Shards] = []
+
+    def restarted_job() -> MicroBatches | Shards:
         exchange = MemoryExchange(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3, workers)
         if why_single_task(plan):
-            measured = replace(program, measure=tally is not None)
+            measured = replace(program, measure=node_metrics is not None)
             return Shards(
-                exchange, files, measured, max_update_steps, most, few, compaction_interval=compaction_interval
+                exchange,
+                files,
+                measured,
+                max_update_steps,
+                max_cached_rows,
+                max_single_task_bytes,
+                compaction_interval=compaction_interval,
             )
-        measured = replace(program, measure=tally is not None or measures())
-        return MicroBatches(exchange, files, measured, together, most, few, compaction_interval=compaction_interval)
+        measured = replace(program, measure=node_metrics is not None or measures())
+        return MicroBatches(
+            exchange,
+            files,
+            measured,
+            max_single_task_rows,
+            max_cached_rows,
+            max_single_task_bytes,
+            compaction_interval=compaction_interval,
+        )
 
-    def going_on() -> MicroBatches | Shards:
-        if workers is None or not at_work or workers.is_trouble():
-            at_work[:] = [anew()]
-        return at_work[0]
+    def current_job() -> MicroBatches | Shards:
+        if workers is None or not jobs or workers.fails():
+            jobs[:] = [restarted_job()]
+        return jobs[0]
 
     def work(parseds: Sequence[Parsed], first: bool = False, last: bool = False, keep: bool = True) -> None:
-        job = going_on()
-        job.node_metrics = tally or job.node_metrics
+        job = current_job()
+        job.node_metrics = node_metrics or job.node_metrics
         if job.fits_single_task(sum(len(part.events) for part in parseds)):
             job.process_in_single_task(lambda *_: iter(parseds), job.initial_records() if first else (), last, keep)
         else:
@@ -255,7 +292,7 @@ def run(
     work(facts, first=True)
     for batch in batches:
         work(in_files(batch))
-    if anew().unfinished:
+    if restarted_job().unfinished:
         work([], last=True)
     return outputs
 
@@ -267,33 +304,44 @@ def run_anyhow(
     seed: int,
     compaction_interval: int = DEFAULT_TUNING.compaction_interval,
 ) -> list[Output]:
-    """The same, with whatever workers and sizes a number draws."""
+    """Runs a plan in micro-batches, with workers and limits drawn from a seed."""
     draw = Random(seed)
-    workers = Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.6 else None
-    together, few = draw.choice([0, 0, 10, 1_000_000]), draw.choice([-1, -1, 2, 1_000_000])
-    return run(plan, batches, static, together, few, workers=workers, compaction_interval=compaction_interval)
+    workers = Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.6 else None
+    max_single_task_rows, max_single_task_bytes = (
+        draw.choice([0, 0, 10, 1_000_000]),
+        draw.choice([-1, -1, 2, 1_000_000]),
+    )
+    return run(
+        plan,
+        batches,
+        static,
+        max_single_task_rows,
+        max_single_task_bytes,
+        workers=workers,
+        compaction_interval=compaction_interval,
+    )
 
 
 def start(job: MicroBatches | Shards) -> Iterator[Record]:
-    """What a task makes to start the program, when the batch is worked off."""
+    """Yields the records that start the program, when the batch is processed."""
     if first := job.initial_records():
         yield from from_arrow(job.initial_step(first)(iter(())))
 
 
 def read(job: MicroBatches | Shards, files: Sequence[Parsed]) -> Iterator[Record]:
-    """What tasks make of files, one each, when the batch is worked off."""
+    """Yields the records of files, each read by a task, when the batch is processed."""
     for file in files:
         yield from from_arrow(job.source_step(lambda *_, file=file: iter([file]))(iter(())))
 
 
 def cut(events: list[Event], cuts: list[int]) -> list[list[Event]]:
-    """Events as batches: cut at these places."""
+    """Returns the events as batches, cut at these positions."""
     places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
     return [events[begin:end] for begin, end in pairwise(places)]
 
 
 def in_files(events: Sequence[Event]) -> list[Parsed]:
-    """The events, one half of them in each of two files."""
+    """Returns the events as two files with one half each."""
     half = len(events) // 2
     return [_file("first", events[:half]), _file("second", events[half:])]
 

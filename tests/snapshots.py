@@ -131,12 +131,12 @@ class Case:
                 assert at(text, instant) == self.expected(left, right), instant
 
 
-# Entries in the order of time, for operators that look at whole instants
+# Deltas in the order of time, for operators that evaluate complete instants
 
 
 @dataclass(frozen=True)
 class Advance:
-    """What comes before time goes on to `now`: all that begins then or before, and some of what begins later."""
+    """The deltas that arrive before time advances to `now`: all that begin by then, and some that begin later."""
 
     now: int
     batch: list[Delta]
@@ -144,14 +144,17 @@ class Advance:
 
 @st.composite
 def courses(draw: st.DrawFn, width: int, cells: Sequence[str | None], always: bool = False) -> list[Advance]:
-    """A bag of rows in the course of time, in the forms in which operators say it: rows come with their end, are cut
-    before it, taken back for a while, or as a whole to come anew with another end. always: some hold always."""
+    """Draws a bag of rows in the course of time, in the forms in which operators report it.
+
+    Rows arrive with their end, are cut before it, are retracted for a while, or are retracted and inserted again with
+    another end. always: some rows hold always.
+    """
     row = st.tuples(*[st.sampled_from(cells)] * width)
     spans = draw(st.lists(st.tuples(row, st.integers(0, 6), st.integers(1, 5), st.integers(1, 2)), max_size=6))
     coming: list[tuple[int, Delta]] = []
     for cells_of, since, length, weight in spans:
         start = ALWAYS if always and since == 0 else since
-        coming += draw(_told(cells_of, start, max(since, 0) + length, weight))
+        coming += draw(_reported_forms(cells_of, start, max(since, 0) + length, weight))
     times = [ALWAYS, *sorted(draw(st.sets(st.sampled_from(INSTANTS)))), max(INSTANTS) + 5]
     advances: list[Advance] = []
     for now in times:
@@ -161,8 +164,8 @@ def courses(draw: st.DrawFn, width: int, cells: Sequence[str | None], always: bo
     return advances
 
 
-def _told(row: Row, start: int, end: int, weight: int) -> st.SearchStrategy[list[tuple[int, Delta]]]:
-    """The ways to say that a row is valid over [start, end), each entry with the time until which it has to come."""
+def _reported_forms(row: Row, start: int, end: int, weight: int) -> st.SearchStrategy[list[tuple[int, Delta]]]:
+    """Draws deltas that say that a row is valid over [start, end), each with the time by which it has to arrive."""
     full_result, back = (start, (*row, start, FOREVER, weight)), (*row, start, FOREVER, -weight)
     gap = max(0, start)
     return st.sampled_from(
@@ -179,7 +182,7 @@ def _told(row: Row, start: int, end: int, weight: int) -> st.SearchStrategy[list
 
 
 def driven(op: Any, course: Sequence[Advance]) -> Iterator[tuple[int, list[Delta], list[Delta]]]:
-    """Time goes on: (now, what the operator has been told, what it has answered), all up to then."""
+    """Advances time step by step and yields (now, all deltas received, all deltas output so far)."""
     deltas: list[Delta] = []
     actual: list[Delta] = []
     for step in course:

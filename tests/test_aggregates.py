@@ -207,7 +207,7 @@ def test_it_is_what_the_definition_says_after_each_change(
 def test_changes_add_up_in_any_order(
     aggregate: Aggregate, bag: list[Term | None], gone: list[Term | None], data: st.DataObject
 ) -> None:
-    """Within an instant something may be taken back before it has come."""
+    """Within an instant a value may be retracted before it is inserted."""
     result = accumulator(aggregate)
     changes = [(value, 1) for value in bag + gone] + [(value, -1) for value in gone]
     for value, weight in data.draw(st.permutations(changes)):

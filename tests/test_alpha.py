@@ -66,10 +66,10 @@ def entry(*fact: str, rule: str = "") -> Delta:
     return (*fact, rule, 3, FOREVER, 1)
 
 
-def told(found: Iterator[Matched]) -> Mapping[str, Counter[Row]]:
+def rows_by_match(matches: Iterator[Matched]) -> Mapping[str, Counter[Row]]:
     """The rows of each match that has any."""
     rows: dict[str, Counter[Row]] = {}
-    for id, entries in found:
+    for id, entries in matches:
         for *row, start, end, weight in entries:
             assert (start, end, weight) == (3, FOREVER, 1)
             rows.setdefault(id, Counter())[tuple(row)] += 1
@@ -104,7 +104,7 @@ def test_each_fact_reaches_the_matches_that_it_fits(
     matches: list[tuple[Cell, ...]], facts: list[tuple[str, ...]]
 ) -> None:
     alpha = AlphaNetwork(plan(matches), "read")
-    assert told(alpha.rows([entry(*fact) for fact in facts])) == expected(matches, facts)
+    assert rows_by_match(alpha.rows([entry(*fact) for fact in facts])) == expected(matches, facts)
 
 
 @given(matches=MATCHES, facts=st.lists(triples | atoms, max_size=8))
@@ -120,7 +120,7 @@ def test_facts_may_come_in_boxes(matches: list[tuple[Cell, ...]], facts: list[tu
     for fact in facts:
         if fact[0][0] == "@":
             results += alpha.atoms_rows(fact_kind(entry(*fact)), [entry(*fact)])
-    assert told(iter(results)) == expected(matches, facts)
+    assert rows_by_match(iter(results)) == expected(matches, facts)
 
 
 TEMPLATES: tuple[tuple[int | Term, ...], ...] = (
@@ -150,13 +150,13 @@ def test_what_rules_make_reaches_the_same_matches(
     nodes = (*start, *emits, *ends)
     facts = [made(template, row) for template in templates for row in rows]
     alpha = AlphaNetwork(plan(matches, *nodes), nodes[-1].id)
-    assert told(alpha.rows([entry(*fact, rule="r") for fact in facts])) == expected(matches, facts)
+    assert rows_by_match(alpha.rows([entry(*fact, rule="r") for fact in facts])) == expected(matches, facts)
 
 
 def test_a_node_that_reads_another_twice_gets_its_deltas_twice() -> None:
     """The set behind it makes these one again."""
     nodes = Node("read", ops.Scan(Source())), Node("0", ops.Match((0, A, 1)), (Input("read"), Input("read")))
-    assert told(AlphaNetwork(Plan(nodes), "read").rows([entry(A, A, B)])) == {"0": Counter({(A, B): 2})}
+    assert rows_by_match(AlphaNetwork(Plan(nodes), "read").rows([entry(A, A, B)])) == {"0": Counter({(A, B): 2})}
 
 
 def test_what_is_known_to_fit_is_not_looked_at_again() -> None:

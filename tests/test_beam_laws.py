@@ -40,19 +40,19 @@ def from_files(plan: Plan, events: list[Event], facts: list[Event], cuts: list[i
 
 
 def at_once(plan: Plan, events: list[Event], facts: list[Event], cuts: list[int]) -> list[Output]:
-    """What comes of them in one pipeline, spooled."""
+    """Returns the outputs of one pipeline with spooled input."""
     return run(plan, cut(events, cuts), facts)
 
 
 def live(plan: Plan, events: list[Event], facts: list[Event], cuts: list[int]) -> list[Output]:
-    """What comes of them micro-batch by micro-batch, all of which one instance works off."""
+    """Returns the outputs micro-batch by micro-batch, all of which one instance processes."""
     with pytest.MonkeyPatch.context() as patched:
         one_by_one(patched)
         return run(plan, iter(cut(events, cuts)), facts)
 
 
 def moved(plan: Plan, events: list[Event], facts: list[Event], cuts: list[int]) -> list[Output]:
-    """What comes of them micro-batch by micro-batch, each of which another instance works off."""
+    """Returns the outputs micro-batch by micro-batch, each of which another instance processes."""
     with pytest.MonkeyPatch.context() as patched:
         anew(patched)
         one_by_one(patched)

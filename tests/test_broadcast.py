@@ -70,7 +70,7 @@ STATIC = static(":s0 :in :r0\n:s0 :in :r1\n:s1 :in :r0\n:r0 :at :g\n:r1 :at :g\n
 @pytest.mark.parametrize("window", ["RANGE 20ms", "RANGE 12ms STEP 4ms", "LANDMARK"])
 @pytest.mark.parametrize("name", QUERIES)
 def test_each_answer_is_there_once(name: str, window: str, output: str, many: int) -> None:
-    """Whatever goes to all tasks, and whatever streams bring of it; with all that may go wrong meanwhile."""
+    """Whichever inputs are broadcast, and whatever streams add to them, with failures at any point."""
     query = system(name, window, output)
     plan = squall.plan(query)
     entries = sorted(frozenset().union(*broadcast_candidates(plan).values()))
@@ -79,8 +79,8 @@ def test_each_answer_is_there_once(name: str, window: str, output: str, many: in
         draw = Random(seed)
         compaction_interval = draw.choice([1, 2, 100])
         streamed = [entry for entry in entries if draw.random() < 0.4]
-        spread = choose_broadcast(plan, dict.fromkeys(entries, 1), streamed, 1000)
-        tried.add(spread)
+        broadcast_inputs = choose_broadcast(plan, dict.fromkeys(entries, 1), streamed, 1000)
+        tried.add(broadcast_inputs)
         events = stream(said(draw, 30))
         places = sorted(draw.sample(range(len(events)), 3))
         batches = [events[begin:end] for begin, end in pairwise([0, *places, len(events)])]
@@ -91,7 +91,7 @@ def test_each_answer_is_there_once(name: str, window: str, output: str, many: in
             STATIC,
             draw.choice([0, 0, 20]),
             workers=workers,
-            spread=spread,
+            broadcast_inputs=broadcast_inputs,
             compaction_interval=compaction_interval,
         )
         assert_as_oracle(query, outputs, events, STATIC)
@@ -104,14 +104,18 @@ def test_the_side_that_static_data_make_is_spread() -> None:
     static_rows.count(STATIC)
     streams.count(stream("1 :o1 :by :s1\n1 :o1 :value :v1\n1 :v1 :number 1"))
     assert not static_rows.rows.keys() & streams.rows.keys()
-    spread = choose_broadcast(plan, static_rows.rows, streams.rows, 6)
-    ((id, port),) = spread
+    broadcast_inputs = choose_broadcast(plan, static_rows.rows, streams.rows, 6)
+    ((id, port),) = broadcast_inputs
     assert isinstance(plan.by_id[id].op, Join)
-    keys = partitionings_of(plan, spread)
+    keys = partitionings_of(plan, broadcast_inputs)
     assert keys[id, port] == BROADCAST
-    assert not any(hop.shuffles for hop in exchanges_of(plan, spread) if (hop.consumer, hop.port) == (id, 1 - port))
-    assert sum(hop.shuffles for hop in exchanges_of(plan, spread)) < sum(hop.shuffles for hop in exchanges_of(plan))
-    assert f"{id} with all rows of input {port + 1} in every task" in describe(plan, spread)
+    assert not any(
+        hop.shuffles for hop in exchanges_of(plan, broadcast_inputs) if (hop.consumer, hop.port) == (id, 1 - port)
+    )
+    assert sum(hop.shuffles for hop in exchanges_of(plan, broadcast_inputs)) < sum(
+        hop.shuffles for hop in exchanges_of(plan)
+    )
+    assert f"{id} with all rows of input {port + 1} in every task" in describe(plan, broadcast_inputs)
     assert choose_broadcast(plan, static_rows.rows, streams.rows, 2) == frozenset(), "there are too many"
     assert choose_broadcast(plan, static_rows.rows, [*static_rows.rows], 6) == frozenset(), "streams bring some as well"
 
@@ -148,9 +152,9 @@ def test_patterns_that_any_fact_may_fit() -> None:
 def test_buffered_broadcast_rows_are_output_once() -> None:
     plan = squall.plan(system("a join", "RANGE 20ms", "istream"))
     entries = frozenset().union(*broadcast_candidates(plan).values())
-    spread = choose_broadcast(plan, dict.fromkeys(entries, 1), [min(entries)], 10)
-    router = PhysicalPlan(plan, stages_of(plan, spread), broadcast_inputs=spread).router()
-    (address,) = spread
+    broadcast_inputs = choose_broadcast(plan, dict.fromkeys(entries, 1), [min(entries)], 10)
+    router = PhysicalPlan(plan, stages_of(plan, broadcast_inputs), broadcast_inputs=broadcast_inputs).router()
+    (address,) = broadcast_inputs
     (row_batch,) = router.row_batches(address, [("<a>", "<b>", 1, 2, 1)])
     assert row_batch.bucket == BROADCAST_BUCKET
     tasks = [row_batch._replace(kind=BUFFERED, bucket=bucket) for bucket in (0, 1, 5)]
@@ -196,12 +200,14 @@ def test_streams_with_a_hot_key(name: str, window: str) -> None:
     """It is seen at the beginning of the stream, and what is answered is the same."""
     query, events = of_sensors(name, window), stream(skewed(120))
     plan = squall.plan(query)
-    hot = found_hot(plan, events[: len(events) // 2], 0.2)
-    assert {*hot.values()} == {HOT}
+    skewed_keys = found_hot(plan, events[: len(events) // 2], 0.2)
+    assert {*skewed_keys.values()} == {HOT}
     draw = Random(1)
     batches = [events[at : at + 40] for at in range(0, len(events), 40)]
-    assert_as_oracle(query, in_memory.run(plan, batches, workers=in_memory.Workers(draw), hot=hot), events)
-    assert f"; of the skewed keys {HOT[0]}: input 1 by [" in describe(plan, skewed_keys=hot)
+    assert_as_oracle(
+        query, in_memory.run(plan, batches, workers=in_memory.Workers(draw), skewed_keys=skewed_keys), events
+    )
+    assert f"; of the skewed keys {HOT[0]}: input 1 by [" in describe(plan, skewed_keys=skewed_keys)
     assert HOT[0] not in describe(plan)
 
 
@@ -210,15 +216,15 @@ def test_no_task_has_all_rows_of_a_hot_key(name: str) -> None:
     """They would be if it were not known to be hot. Nothing else moves than moved before."""
     plan = squall.plan(of_sensors(name, "LANDMARK"))
     events = stream(skewed(400))
-    hot = found_hot(plan, events, 0.2)
-    assert len(stages_of(plan, skewed_keys=hot)) == len(stages_of(plan)) == 1
+    skewed_keys = found_hot(plan, events, 0.2)
+    assert len(stages_of(plan, skewed_keys=skewed_keys)) == len(stages_of(plan)) == 1
     assert most_in_one_task(plan, events, {}) > 0.45
-    assert most_in_one_task(plan, events, hot) < 0.2
+    assert most_in_one_task(plan, events, skewed_keys) < 0.2
 
 
-def most_in_one_task(plan: Plan, events: list[Event], hot: SkewedKeys) -> float:
+def most_in_one_task(plan: Plan, events: list[Event], skewed_keys: SkewedKeys) -> float:
     """Which share of what sensors say one of eight tasks gets."""
-    program = PhysicalPlan(plan, stages_of(plan, skewed_keys=hot), skewed_keys=hot)
+    program = PhysicalPlan(plan, stages_of(plan, skewed_keys=skewed_keys), skewed_keys=skewed_keys)
     rows = Counter[int]()
     for message in source_records(program, 0, [Parsed(0, events, [], len(events))]):
         if isinstance(message, RowBatch) and message.level == 1:
@@ -228,20 +234,20 @@ def most_in_one_task(plan: Plan, events: list[Event], hot: SkewedKeys) -> float:
 
 def test_joins_on_a_hot_key_are_done_as_one() -> None:
     plan = squall.plan(of_sensors("a star", "LANDMARK"))
-    hot = found_hot(plan, stream(skewed(120)), 0.2)
-    (star,) = PhysicalPlan(plan, stages_of(plan, skewed_keys=hot), skewed_keys=hot).fused_joins.values()
+    skewed_keys = found_hot(plan, stream(skewed(120)), 0.2)
+    (star,) = PhysicalPlan(plan, stages_of(plan, skewed_keys=skewed_keys), skewed_keys=skewed_keys).fused_joins.values()
     assert len(star.legs) == 3
     assert len(star.joins) == 2
-    placed = partitionings_of(plan, skewed_keys=hot)
+    placed = partitionings_of(plan, skewed_keys=skewed_keys)
     scattered = [leg.address for leg in star.legs if not is_broadcast(placed[leg.address])]
     assert len(scattered) == 1, "the others' rows with this key go to all tasks"
 
 
 def test_buffered_rows_of_a_skewed_key_are_output_once() -> None:
     plan = squall.plan(of_sensors("a join", "LANDMARK"))
-    hot = found_hot(plan, stream(skewed(120)), 0.2)
-    router = PhysicalPlan(plan, stages_of(plan, skewed_keys=hot), skewed_keys=hot).router()
-    ((id, port),) = hot
+    skewed_keys = found_hot(plan, stream(skewed(120)), 0.2)
+    router = PhysicalPlan(plan, stages_of(plan, skewed_keys=skewed_keys), skewed_keys=skewed_keys).router()
+    ((id, port),) = skewed_keys
     address = (id, 1 - port)
     key = router.partitionings[address]
     assert isinstance(key, SkewedPartitioning)

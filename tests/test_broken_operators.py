@@ -148,8 +148,8 @@ def answering(change: Callable[[list[Delta]], list[Delta]]) -> Damage:
     return damage
 
 
-def told(change: Callable[[int, Sequence[Delta]], Sequence[Delta]]) -> Damage:
-    """What it is told is changed."""
+def changed_input(change: Callable[[int, Sequence[Delta]], Sequence[Delta]]) -> Damage:
+    """Changes the deltas that the operator receives."""
 
     def damage(op: Any) -> None:
         apply = op.apply
@@ -159,7 +159,7 @@ def told(change: Callable[[int, Sequence[Delta]], Sequence[Delta]]) -> Damage:
 
 
 def advancing(change: Callable[[list[Delta]], list[Delta]]) -> Damage:
-    """What it says of whole instants is changed."""
+    """Changes what the operator outputs for complete instants."""
 
     def damage(op: Any) -> None:
         advance = op.advance
@@ -223,7 +223,7 @@ def _falling(op: Any) -> None:
 
 
 def _forgetful(op: Any) -> None:
-    """It does not know what it has handed on."""
+    """Makes the operator forget what it has output."""
     flush = op.flush
 
     def flushed(now: int, instants: Sequence[int] = ()) -> list[Output]:
@@ -275,7 +275,7 @@ class Case:
 CASES = {
     "a join that finds each pair twice": Case(ops.Join, answering(lambda entries: entries * 2), rule(P, Q, then=ALL)),
     "a join that takes in no left rows late": Case(
-        ops.Join, told(lambda port, entries: [e for e in entries if port or e[-3] < 2]), rule(P, Q, then=ALL)
+        ops.Join, changed_input(lambda port, entries: [e for e in entries if port or e[-3] < 2]), rule(P, Q, then=ALL)
     ),
     "a join whose rows never end": Case(
         ops.Join, answering(for_ever), with_windows(replace(rule(P, Q), output="dstream"), SlidingWindow(4)),
@@ -289,11 +289,11 @@ CASES = {
         replace(rule(P, predicates=(Optional(part(Q)),), then=ALL), output="dstream"),
     ),
     "an anti-join that looks at the left alone": Case(
-        ops.AntiJoin, told(lambda port, entries: () if port else entries),
+        ops.AntiJoin, changed_input(lambda port, entries: () if port else entries),
         replace(rule(P, predicates=(NotExists((pattern(X, "q", Y),)),)), output="dstream"), SHUT,
     ),
     "an anti-join that never lets back": Case(
-        ops.AntiJoin, told(lambda port, entries: for_ever(entries) if port else entries),
+        ops.AntiJoin, changed_input(lambda port, entries: for_ever(entries) if port else entries),
         with_windows(rule(P, predicates=(NotExists((Q,)),)), windows={"urn:s": SlidingWindow(2)}),
         "1 :a :p :b\n2 @<urn:s> :b :q :c\n9 :a :p :c",
     ),
@@ -364,7 +364,7 @@ CASES = {
         ops.Group, advancing(never_back), replace(COUNTED, output="dstream"), "1 :a :p :b\n2 :a :p :c",
     ),
     "a group that rows never leave": Case(
-        ops.Group, told(lambda port, entries: for_ever(entries)),
+        ops.Group, changed_input(lambda port, entries: for_ever(entries)),
         with_windows(COUNTED, SlidingWindow(2)),
     ),
     "a group of nothing that is none": Case(

@@ -34,7 +34,7 @@ STREAM = "http://example.org/s"
 
 
 def findings_of(text: str, lexer: str = "jena", **inputs: object) -> list[Finding]:
-    """What is said of a program, whose name is not told."""
+    """Returns the findings of a program that is given as text."""
     return list(lint(PREFIX[lexer] + text, lexer=lexer, **inputs))  # type: ignore[arg-type]
 
 
@@ -618,13 +618,14 @@ def test_what_planners_refuse() -> None:
 
 
 @pytest.mark.parametrize("update", ["INSERT { ?x :seen ?y }", "DELETE { ?x :q ?y }"])
-@pytest.mark.parametrize("told", ["RSTREAM", "ISTREAM"])
+@pytest.mark.parametrize("output_operator", ["RSTREAM", "ISTREAM"])
 @pytest.mark.parametrize(
     "window", ["LANDMARK", "RANGE 4ms", "RANGE 4ms STEP 2ms", "RANGE 2ms STEP 2ms", "TRIPLES 2", "TRIPLES 2 STEP 2"]
 )
-def test_an_update_that_triggers_itself(window: str, told: str, update: str, tmp_path: Path) -> None:
+def test_an_update_that_triggers_itself(window: str, output_operator: str, update: str, tmp_path: Path) -> None:
     first, second, result = tmp_path / "made.rspql", tmp_path / "act.ru", "http://example.org/made"
-    first.write_text(f"PREFIX : <http://example.org/> REGISTER {told} :made AS CONSTRUCT {{ ?x :q ?y }} {{ ?x :p ?y }}")
+    query = f"REGISTER {output_operator} :made AS CONSTRUCT {{ ?x :q ?y }} {{ ?x :p ?y }}"
+    first.write_text(f"PREFIX : <http://example.org/> {query}")
     second.write_text(f"PREFIX : <http://example.org/>\n{update} WHERE {{ ?x :q ?y }}")
     findings = lint(first, second, windows={result: window})
     plan = squall.plan(squall.compile(first, second, windows={result: window}))
@@ -694,7 +695,7 @@ def test_the_demo_has_no_findings() -> None:
     assert lint(HERE.parent / "docs" / "demo" / "platforms.jena") == ()
 
 
-# How it is told
+# How findings are reported
 
 
 @pytest.mark.parametrize("program", sorted(GOLDEN.glob("*.*[!t]")), ids=lambda path: path.stem)

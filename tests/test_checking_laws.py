@@ -32,7 +32,10 @@ def accused(finding: Finding) -> str:
 
 
 def changes(system: System, events: Sequence[Event], static: Sequence[Event]) -> list[tuple[int, set[Fact | Quad]]]:
-    """What follows, from each instant at which that changes. (One rule more may let answers be told more often.)"""
+    """Returns what follows, from each instant at which it changes.
+
+    With one rule more, answers may be output more often.
+    """
     outputs: list[tuple[int, set[Fact | Quad]]] = []
     for time, answer in oracle.answers(system, events, static).items():
         facts = set(answer.facts)

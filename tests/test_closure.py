@@ -72,7 +72,7 @@ def made(request: pytest.FixtureRequest) -> Make:
 
 
 def check(batches: Sequence[Sequence[Pair]], found: ClosureIndex | Shared) -> None:
-    """After each batch what has been told must be the closure of what has been added, nothing twice."""
+    """Checks after each batch that the output is the closure of what has been added, without duplicates."""
     added: list[Pair] = []
     pairs: list[Pair] = []
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Updates that delete what a program has told of streams of its own, beside the oracle."""
+"""Updates that delete facts of derived streams, compared with the oracle."""
 
 from __future__ import annotations
 
@@ -27,9 +27,12 @@ OUTPUTS = st.sampled_from(["istream", "dstream", "rstream"])
 
 @st.composite
 def programs(draw: st.DrawFn) -> System:
-    """A rule that makes a stream, an update that deletes of it, or of what it is made of, or adds to that, and a rule
-    that reads it through a window of its own. What an update that acts leads to is told whole again, so that one that
-    reads such a stream through a window with steps may never come to rest, and says so in `squall check`."""
+    """Draws a rule that derives a stream, an update, and a rule that reads the stream through a window of its own.
+
+    The update deletes from the stream or from its input, or inserts into that. An update's result is output as a
+    snapshot again. So an update that reads such a stream through a hopping window may never terminate, which
+    `squall check` reports.
+    """
     copy = System("copy", (Source("", draw(WINDOWS)),), (Pattern(X, P, Y),), reentrant=False, consequences=_makes(Q))
     outputs = draw(OUTPUTS)
     maker = System(subsystems=(copy,), stream=MADE, output=outputs)

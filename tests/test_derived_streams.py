@@ -42,15 +42,15 @@ def programs(draw: st.DrawFn) -> System:
     into = draw(st.lists(st.sampled_from([FIRST, FIRST, SECOND]), min_size=2, max_size=4))
     makers = Counter(into)
     parts = [
-        draw(_telling([draw(_rules(f"m{number}", stream == SECOND, makers))], stream))
+        draw(_output_spec([draw(_rules(f"m{number}", stream == SECOND, makers))], stream))
         for number, stream in enumerate(into)
     ]
     readers = [draw(_rules(f"r{number}", True, makers, True)) for number in range(draw(st.integers(1, 2)))]
-    return draw(_telling([*readers, *parts]))
+    return draw(_output_spec([*readers, *parts]))
 
 
 @st.composite
-def _telling(draw: st.DrawFn, rules: Sequence[System], stream: str = "") -> System:
+def _output_spec(draw: st.DrawFn, rules: Sequence[System], stream: str = "") -> System:
     output = draw(st.sampled_from(["istream", "dstream", "rstream"]))
     return System(subsystems=tuple(rules), stream=stream, output=output, report=draw(REPORTS))
 
@@ -115,9 +115,11 @@ def _made_up() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-@pytest.mark.parametrize("few", [None, -1, 1_000_000], ids=["in process", "by all tasks", "by one"])
+@pytest.mark.parametrize("max_single_task_bytes", [None, -1, 1_000_000], ids=["in process", "by all tasks", "by one"])
 @pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
-def test_two_outputs_of_one_query_both_have_evaluations(planner: str, few: int | None, read: bool) -> None:
+def test_two_outputs_of_one_query_both_have_evaluations(
+    planner: str, max_single_task_bytes: int | None, read: bool
+) -> None:
     """Two queries make the same into one stream, one when it comes and one every three milliseconds; what a rule
     concludes of that may be nothing that anybody asks for."""
 
@@ -132,7 +134,11 @@ def test_two_outputs_of_one_query_both_have_evaluations(planner: str, few: int |
     events = [Event(time, (Triple(NODES[0], P, NODES[time % 3]),), ONE) for time in (0, 1, 5)]
     events.insert(0, Event(0, events[0].facts, SECOND))
     plan, batches = squall.plan(system, planner), [events[:2], events[2:]]
-    result = outputs(plan, batches, (), "iterator") if few is None else in_memory.run(plan, batches, few=few)
+    result = (
+        outputs(plan, batches, (), "iterator")
+        if max_single_task_bytes is None
+        else in_memory.run(plan, batches, max_single_task_bytes=max_single_task_bytes)
+    )
     assert {output.time for output in result if output.rule in "ro"} == {0, 1, 3, 5, 6}
     assert_as_oracle(system, result, events)
 

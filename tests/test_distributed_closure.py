@@ -55,21 +55,23 @@ def by_hand(*columns: tuple[int, ...]) -> Plan:
 @pytest.mark.parametrize("window", [LANDMARK, SlidingWindow(20)], ids=["no window", "RANGE 20"])
 def test_each_path_is_found_by_one_task(window: Window) -> None:
     plan = plan_of(window)
-    tally = NodeMetrics(plan)
+    node_metrics = NodeMetrics(plan)
     batches = [EVENTS[at : at + 16] for at in range(0, len(EVENTS), 16)]
-    workers = in_memory.Workers(Random(1), trouble=0)
-    outputs = in_memory.run(plan, batches, tally=tally, workers=workers, spread=closure_inputs(plan))
+    workers = in_memory.Workers(Random(1), failure_rate=0)
+    outputs = in_memory.run(
+        plan, batches, node_metrics=node_metrics, workers=workers, broadcast_inputs=closure_inputs(plan)
+    )
     job = squall.build(plan, options=Options(measure=True))
     assert sorted(outputs) == sorted(job.run(batches))
     ((closure, _),) = closure_inputs(plan)
     in_process = job.node_metrics()[closure].rows  # type: ignore[attr-defined]
-    assert tally.by_node()[closure].rows == in_process > 50
+    assert node_metrics.by_node()[closure].rows == in_process > 50
 
 
 @pytest.mark.parametrize("columns", [((1,), (0,)), ((), ())], ids=["moved", "in one place"])
 def test_paths_are_partitioned_by_their_start(columns: tuple[tuple[int, ...], ...]) -> None:
     plan = by_hand(*columns)
-    outputs = in_memory.run(plan, [EVENTS[:30], EVENTS[30:]], spread=closure_inputs(plan))
+    outputs = in_memory.run(plan, [EVENTS[:30], EVENTS[30:]], broadcast_inputs=closure_inputs(plan))
     assert sorted(outputs) == sorted(squall.build(plan).run([EVENTS]))
     assert len(stages_of(plan, closure_inputs(plan))) == 3
 

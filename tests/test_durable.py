@@ -328,9 +328,9 @@ def kept(folder: Path, program: str = PROGRAM, tuning: Tuning = DEFAULT_TUNING, 
     return list(job.run([[event] for event in events]))
 
 
-def head_of(folder: Path) -> checkpoint.Head:
-    head = json.loads((folder / checkpoint.NAME).read_bytes().split(b"\n")[0])
-    return checkpoint.Head(head["belongs"], head["memories"])
+def head_of(folder: Path) -> checkpoint.Owner:
+    head = json.loads((folder / checkpoint.CHECKPOINT_FILE).read_bytes().split(b"\n")[0])
+    return checkpoint.Owner(head["belongs"], head["memories"])
 
 
 @pytest.fixture
@@ -342,7 +342,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_checkpoint_that_was_cut_off_does_not_count(folder: Path) -> None:
     """At each byte of the last one: the one before it does."""
     full_result = kept(folder)
-    path = folder / checkpoint.NAME
+    path = folder / checkpoint.CHECKPOINT_FILE
     data = path.read_bytes()
     ends = [
         place
@@ -364,19 +364,19 @@ def test_a_checkpoint_that_was_cut_off_does_not_count(folder: Path) -> None:
 
 def test_a_checkpoint_that_is_damaged_does_not_count(folder: Path) -> None:
     kept(folder)
-    path = folder / checkpoint.NAME
+    path = folder / checkpoint.CHECKPOINT_FILE
     *_, before, _ = (line for line in path.read_text().splitlines() if line.startswith('{"passed"'))
     path.write_text(path.read_text()[::-1].replace('0:"nigeb"', '7:"nigeb"', 1)[::-1])
     with closing(checkpoint.Checkpoint(folder, head_of(folder))) as found:
         found.load()
-        assert found.last == checkpoint.Step(**json.loads(before))
+        assert found.last == checkpoint.Progress(**json.loads(before))
 
 
 @pytest.mark.parametrize("least", [-1, 1 << 20])
 def test_where_there_is_no_room_the_checkpoint_before_counts(folder: Path, least: int) -> None:
     """Neither where lines are added, nor where the file is written anew."""
     sink, full_result = Kept(), kept(folder.with_name("whole"))
-    room = (folder.with_name("whole") / checkpoint.NAME).stat().st_size - 200
+    room = (folder.with_name("whole") / checkpoint.CHECKPOINT_FILE).stat().st_size - 200
 
     def take() -> None:
         for item in kept_by(folder, sink, Tuning(min_log_growth=least)):
@@ -460,7 +460,7 @@ class Asking:
 
     def acknowledge(self, position: str) -> None:
         assert not self.told or self.told[-1] != "closed"
-        assert f'"{position}"' in (self.folder / checkpoint.NAME).read_text()
+        assert f'"{position}"' in (self.folder / checkpoint.CHECKPOINT_FILE).read_text()
         self.told.append(position)
 
     def close(self) -> None:
@@ -537,7 +537,7 @@ def test_a_checkpoint_is_one_runs_at_a_time(folder: Path) -> None:
 )
 def test_what_cannot_be_gone_on_with_is_refused(folder: Path, text: str, message: str) -> None:
     folder.mkdir()
-    (folder / checkpoint.NAME).write_text(text)
+    (folder / checkpoint.CHECKPOINT_FILE).write_text(text)
     with pytest.raises(BuilderError, match=message):
         kept(folder)
 
@@ -553,7 +553,7 @@ def test_the_file_stays_small(folder: Path) -> None:
     """What has ended is not in it when it has been written anew."""
     (folder.parent / "a.ntt").write_text(timed_lines(3000, 1))
     kept(folder, tuning=Tuning(min_log_growth=20_000))
-    assert (folder / checkpoint.NAME).stat().st_size < 70_000
+    assert (folder / checkpoint.CHECKPOINT_FILE).stat().st_size < 70_000
 
 
 def test_statistics_do_not_keep_the_fast_way_for_large_instants(folder: Path) -> None:
@@ -685,7 +685,7 @@ def test_standard_output_has_each_output_once(squall: Squall) -> None:
 def test_a_draft_is_no_checkpoint(squall: Squall) -> None:
     """What the sink had before is replaced by a run that begins."""
     Path("kept").mkdir()
-    Path("kept", f"{checkpoint.NAME}.tmp").write_text("{")
+    Path("kept", f"{checkpoint.CHECKPOINT_FILE}.tmp").write_text("{")
     Path("out.nt").write_text("before\n")
     assert squall("build", "p.jena", "--source", "a.nt", "--sink", "out.nt", "--checkpoint", "kept")[0] == 0
     assert Path("out.nt").read_text() == "<http://example.org/b> <http://example.org/q> <http://example.org/a> .\n"

@@ -1,4 +1,4 @@
-"""The machine and the iterator job: fixpoints, deletions, what reaches which node, and what is handed on when."""
+"""The event loop and the iterator job: fixpoints, deletions, which deltas reach which node, and the time of output."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def job(text: str, ledger: Losses | None = None, tuning: Tuning = DEFAULT_TUNING
     return IteratorJob(plan(text), Options(ledger=ledger), tuning)
 
 
-def told(outputs: Iterable[Output]) -> list[tuple[int, str]]:
-    """The outputs as lines of a stream."""
+def output_rows(outputs: Iterable[Output]) -> list[tuple[int, str]]:
+    """Returns the outputs as lines of a stream."""
     return [(out.time, str(out.fact)) for out in outputs]
 
 
@@ -114,18 +114,18 @@ def test_two_facts_do_not_hold_each_other_up(rules: str) -> None:
             subsystems=squall.compile(f"@prefix : <{E}> .\n{rules}", lexer="jena").subsystems, output="dstream"
         )
     )
-    removals = [line for line in told(squall.run(query_plan, events)) if "reach" in line[1]]
+    removals = [line for line in output_rows(squall.run(query_plan, events)) if "reach" in line[1]]
     assert sorted(removals) == sorted(expected("2 :a :reach :b\n2 :a :reach :c"))
 
 
 def test_a_fact_with_another_derivation_is_restored_and_not_output_again() -> None:
     events = stream("1 :a :edge :b\n1 :a :edge :c\n1 :c :edge :b\n1 :b :edge :d\n2 :a :shut :b\n3 :x :edge :y")
-    outputs = told(job(OPEN + REACHES).run([events]))
+    outputs = output_rows(job(OPEN + REACHES).run([events]))
     assert [line for line in outputs if line[0] == 2] == []
     assert expected("1 :a :reach :d")[0] in outputs
 
 
-# When things are handed on
+# When outputs are emitted
 
 
 CONTINUOUS = "[copy: (?x :edge ?y) -> (?x :path ?y)]"
@@ -147,23 +147,23 @@ class Taps:
 def test_what_cannot_be_retracted_is_output_at_once() -> None:
     taps = Taps([stream("1 :a :edge :b"), stream("1 :c :edge :d\n2 :a :edge :d")])
     outputs = job(CONTINUOUS).run(taps)
-    assert told([next(outputs)]) == expected("1 :a :path :b")
+    assert output_rows([next(outputs)]) == expected("1 :a :path :b")
     assert taps.asked == [0]
-    assert told(outputs) == expected("1 :c :path :d\n2 :a :path :d")
+    assert output_rows(outputs) == expected("1 :c :path :d\n2 :a :path :d")
 
 
 def test_an_instant_with_negation_is_held_back_until_time_has_passed_it() -> None:
     """An edge that is shut at the same instant, in a later batch, was never open."""
     taps = Taps([stream("1 :a :edge :b\n1 :c :edge :d"), stream("1 :a :shut :b"), stream("2 :x :edge :y")])
     outputs = job(OPEN).run(taps)
-    assert told([next(outputs)]) == expected("1 :c :path :d")
+    assert output_rows([next(outputs)]) == expected("1 :c :path :d")
     assert taps.asked == [0, 1, 2], "the instant is whole when a later event has come"
-    assert told(outputs) == expected("2 :x :path :y")
+    assert output_rows(outputs) == expected("2 :x :path :y")
 
 
 def test_the_end_of_the_input_completes_the_last_instant() -> None:
-    assert told(job(OPEN).run([stream("1 :a :edge :b")])) == expected("1 :a :path :b")
-    assert told(job(OPEN).run([[], stream("1 :a :edge :b"), []])) == expected("1 :a :path :b")
+    assert output_rows(job(OPEN).run([stream("1 :a :edge :b")])) == expected("1 :a :path :b")
+    assert output_rows(job(OPEN).run([[], stream("1 :a :edge :b"), []])) == expected("1 :a :path :b")
 
 
 @pytest.mark.parametrize("output", ["dstream", "rstream"])
@@ -195,14 +195,14 @@ def test_outputs_are_in_the_order_of_time_however_the_stream_is_cut(
 ) -> None:
     bounds = [0, *sorted(cut for cut in cuts if cut < len(events)), len(events)]
     batches = [events[start:end] for start, end in pairwise(bounds)]
-    outputs = told(job(rules).run(batches))
+    outputs = output_rows(job(rules).run(batches))
     assert [time for time, _ in outputs] == sorted(time for time, _ in outputs)
-    assert sorted(outputs) == sorted(told(job(rules).run([events])))
+    assert sorted(outputs) == sorted(output_rows(job(rules).run([events])))
 
 
 def test_what_follows_from_static_data_alone_comes_first() -> None:
     rules = "[axiom: -> (:a :edge :b)]" + CONTINUOUS
-    outputs = told(job(rules).run([stream("5 :c :edge :d")], static(":x :edge :y")))
+    outputs = output_rows(job(rules).run([stream("5 :c :edge :d")], static(":x :edge :y")))
     always = expected("always :a :edge :b\nalways :a :path :b\nalways :x :path :y")
     assert {time for time, _ in always} == {ALWAYS}
     assert sorted(outputs[:3]) == sorted(always)
@@ -217,7 +217,7 @@ def test_what_follows_from_static_data_alone_comes_first() -> None:
 def test_an_event_before_the_latest_is_late_wherever_batches_are_cut(rules: str, cut: int) -> None:
     events = stream("5 :a :edge :b\n3 :c :edge :d, :a\n5 :c :edge :b\n6 :b :edge :b")
     losses = Losses()
-    outputs = told(job(rules, losses).run([events[:cut], events[cut:]]))
+    outputs = output_rows(job(rules, losses).run([events[:cut], events[cut:]]))
     assert sorted(outputs) == sorted(expected("5 :a :path :b\n5 :c :path :b\n6 :b :path :b"))
     assert [cause for cause, _ in losses.found] == ["late", "late"]
     assert all(text.startswith("3 ") for _, text in losses.found)
@@ -227,7 +227,7 @@ def test_an_event_of_an_instant_that_is_complete_is_late() -> None:
     losses = Losses()
     result = job(OPEN, losses)
     outputs = result.run([stream("1 :a :edge :b\n2 :b :edge :c"), stream("1 :a :shut :b\n2 :b :shut :c")])
-    assert told(outputs) == expected("1 :a :path :b")
+    assert output_rows(outputs) == expected("1 :a :path :b")
     assert [text.partition(" ")[0] for _, text in losses.found] == ["1"]
 
 
@@ -256,7 +256,9 @@ def test_a_source_is_read_by_those_that_name_it_and_by_the_default() -> None:
     result = IteratorJob(squall.plan(squall.System(subsystems=(rule, names))), Options())
     texts = {"urn:named": "1 :a :edge :b", "urn:other": "2 :a :edge :c", "": "3 :a :edge :d"}
     outputs = result.run([[event._replace(stream=name) for event in stream(text)] for name, text in texts.items()])
-    assert sorted(told(outputs)) == sorted(expected("1 :a :path :b\n1 :a :shut :b\n2 :a :path :c\n3 :a :path :d"))
+    assert sorted(output_rows(outputs)) == sorted(
+        expected("1 :a :path :b\n1 :a :shut :b\n2 :a :path :c\n3 :a :path :d")
+    )
 
 
 # Machines that host a part of a plan
@@ -345,7 +347,7 @@ def test_the_changelog_has_each_change_once_and_restores_a_dataflow() -> None:
 
 
 def test_the_right_side_of_a_negation_is_processed_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that what is not there from the start is never said and taken back."""
+    """So nothing is output and then retracted that was excluded from the start."""
     query_plan = plan(OPEN)
     (anti,) = (node.id for node in query_plan.nodes if isinstance(node.op, AntiJoin))
     machine = Dataflow(query_plan)
@@ -368,7 +370,7 @@ def test_rows_are_routed_by_their_constants() -> None:
         Node(f"emit{n}", ops.Construct((0, iri(f"{E}{n}"), 1)), (Input(f"where{n}"),)) for n in range(len(wheres))
     ]
     result = check(Plan((*nodes, Node("end", ops.Sink(), tuple(Input(f"emit{n}") for n in range(len(wheres)))))))
-    outputs = told(IteratorJob(result, Options()).run([stream("1 :a :edge :b\n2 :b :edge :c\n3 :c :edge :a")]))
+    outputs = output_rows(IteratorJob(result, Options()).run([stream("1 :a :edge :b\n2 :b :edge :c\n3 :c :edge :a")]))
     assert sorted(outputs) == sorted(expected("1 :a :0 :b\n1 :a :2 :b\n2 :b :1 :c"))
 
 
@@ -458,7 +460,7 @@ def test_forgetting_early_and_often_changes_nothing(rules: str, events: list[Eve
                 forget(op, eager.passed)
 
     lazy = IteratorJob(windowed(rules, "dstream"), Options())
-    assert Counter(told(eager.run(one_by_one()))) == Counter(told(lazy.run([spread])))
+    assert Counter(output_rows(eager.run(one_by_one()))) == Counter(output_rows(lazy.run([spread])))
 
 
 # Rules that take facts out of the streams
@@ -475,18 +477,18 @@ def deleting(*templates: Pattern, output: str = "dstream") -> System:
 def test_what_a_rule_deletes_ends_at_the_next_instant() -> None:
     query_plan = squall.plan(deleting(Pattern(X, EDGE, Y)))
     events = stream("1 :a :edge :b\n1 :c :edge :d\n5 :b :shut :b\n9 :x :edge :y")
-    assert told(squall.run(query_plan, events)) == expected("6 :a :path :b")
+    assert output_rows(squall.run(query_plan, events)) == expected("6 :a :path :b")
 
 
 def test_what_comes_again_is_deleted_again() -> None:
     query_plan = squall.plan(deleting(Pattern(X, EDGE, Y)))
     events = stream("1 :b :shut :b\n3 :a :edge :b\n6 :a :edge :b\n9 :x :edge :y")
-    assert told(squall.run(query_plan, iter(events))) == expected("4 :a :path :b\n7 :a :path :b")
+    assert output_rows(squall.run(query_plan, iter(events))) == expected("4 :a :path :b\n7 :a :path :b")
 
 
 def test_static_facts_are_deleted() -> None:
     query_plan = squall.plan(deleting(Pattern(X, EDGE, Y)))
-    outputs = told(squall.run(query_plan, stream("5 :b :shut :b\n9 :x :edge :y"), static=static(":a :edge :b")))
+    outputs = output_rows(squall.run(query_plan, stream("5 :b :shut :b\n9 :x :edge :y"), static=static(":a :edge :b")))
     assert outputs == expected("6 :a :path :b")
 
 
@@ -509,7 +511,7 @@ def test_what_is_demanded_before_every_event_is_no_instant() -> None:
     path = Construct((Pattern(X, PATH, Y),))
     copy = System(name="copy", sources=(Source(),), joinables=(Pattern(X, EDGE, Y),), consequences=(path,))
     query_plan = squall.plan(System(subsystems=(axiom, copy), output="rstream"))
-    outputs = told(squall.run(query_plan, stream("5 :a :edge :b")))
+    outputs = output_rows(squall.run(query_plan, stream("5 :a :edge :b")))
     assert sorted(outputs) == sorted(expected("always :a :shut :a\n5 :a :shut :a\n5 :a :path :b"))
 
 
@@ -520,13 +522,13 @@ SMALL_PASSES = Tuning(max_events_per_pass=7)
 
 def test_a_large_batch_is_processed_in_parts() -> None:
     events = [Event(time, (Triple(NODES[time % 4], EDGE, NODES[time % 3]),)) for time in range(40)]
-    outputs = told(job(OPEN + REACHES).run([events]))
-    assert told(job(OPEN + REACHES, tuning=SMALL_PASSES).run([events])) == outputs
+    outputs = output_rows(job(OPEN + REACHES).run([events]))
+    assert output_rows(job(OPEN + REACHES, tuning=SMALL_PASSES).run([events])) == outputs
 
 
 def test_large_columns_are_processed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     events = [Event(time, (Triple(NODES[time % 4], EDGE, NODES[time % 3]),)) for time in range(40)]
-    outputs = told(job(OPEN + REACHES).run([events]))
+    outputs = output_rows(job(OPEN + REACHES).run([events]))
     reading, lots = Dataflow.read, list[int]()
 
     def read(machine: Dataflow, batch: Sequence[Event]) -> None:
@@ -534,6 +536,6 @@ def test_large_columns_are_processed_in_parts(monkeypatch: pytest.MonkeyPatch) -
         reading(machine, batch)
 
     monkeypatch.setattr(Dataflow, "read", read)
-    assert told(job(OPEN + REACHES, tuning=SMALL_PASSES).run([Columns.of(events)])) == outputs
+    assert output_rows(job(OPEN + REACHES, tuning=SMALL_PASSES).run([Columns.of(events)])) == outputs
     assert sum(lots) == 40
     assert max(lots) == 7

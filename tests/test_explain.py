@@ -186,7 +186,7 @@ QUERY_PLAN = check(
             Node("n", Match((0, iri(E + "q"), None)), (Input("f"),)),
             Node("v", pps.Select(("a",), (0,), ("reader",)), (Input("n"),)),
             Node("end", Sink("rstream", report=tps.Report("nonempty")), (Input("w", ()), Input("x", ()))),
-            Node("told", Sink("istream"), (Input("t", (0,)), Input("v", ()))),
+            Node("emitted", Sink("istream"), (Input("t", (0,)), Input("v", ()))),
         )
     )
 )

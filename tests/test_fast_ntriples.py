@@ -1,4 +1,4 @@
-"""Plain lines taken apart all at once, against the parser; and sources that are told which predicates are of use."""
+"""The fast N-Triples reader, compared with the parser, and sources into which predicates are pushed down."""
 
 from __future__ import annotations
 
@@ -117,13 +117,13 @@ def test_what_is_of_no_use_may_be_left_out_and_nothing_else(
     path.write_text("\n".join(lines))
     with patch("squall.streams.formats.reading._CHUNK", chunk):
         every, events, statements = read(path, None)
-        choice, lost_too, statements_too = read(path, WANTED)
+        predicate_filter, lost_too, statements_too = read(path, WANTED)
     assert (events.entries, statements) == (lost_too.entries, statements_too)
     assert [pair for pair in pairs(every) if pair[1].predicate in WANTED] == [
-        pair for pair in pairs(choice) if pair[1].predicate in WANTED
+        pair for pair in pairs(predicate_filter) if pair[1].predicate in WANTED
     ]
-    assert late(every) == late(choice)
-    assert [event.time for event in every[-1:]] == [event.time for event in choice[-1:]]
+    assert late(every) == late(predicate_filter)
+    assert [event.time for event in every[-1:]] == [event.time for event in predicate_filter[-1:]]
 
 
 def test_what_is_of_no_use_is_checked_and_counted_and_gone(tmp_path: Path) -> None:

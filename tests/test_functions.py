@@ -390,10 +390,10 @@ def test_a_vectorised_function_is_called_for_many_solutions_at_once() -> None:
     assert_as_oracle(system, outputs, [event])
     query = """PREFIX : <http://example.org/> PREFIX f: <http://example.org/f#>
         SELECT ?x { ?x :p ?t BIND (f:length(STR(f:length(?t))) AS ?n) FILTER (f:even(f:length(?t) + ?n)) }"""
-    asking = squall.compile(query, lexer="sparql")
-    answers = list(squall.run(squall.plan(asking), [event]))
+    query_system = squall.compile(query, lexer="sparql")
+    answers = list(squall.run(squall.plan(query_system), [event]))
     assert len(answers) == 1
-    assert_as_oracle(asking, answers, [event])
+    assert_as_oracle(query_system, answers, [event])
 
 
 @pytest.mark.usefixtures("clean")

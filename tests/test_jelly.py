@@ -161,7 +161,7 @@ def test_a_stream_of_graphs_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_frame_that_is_broken_is_counted(tmp_path: Path, rows: list[Any], reason: str) -> None:
-    """All that came in frames before it is handed on."""
+    """The contents of all earlier frames are output."""
     (tmp_path / "x.jelly").write_bytes(delimited(graphs(SAID), graphs(*rows), graphs(SAID)))
     ledger = DeadLetterFile(tmp_path / "lost")
     assert len(read(tmp_path / "x.jelly", ledger)) == 1
@@ -189,7 +189,7 @@ def test_a_frame_that_is_not_whole_is_counted(tmp_path: Path) -> None:
 
 def test_a_frame_that_is_too_long_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = write(tmp_path / "x.jelly", TRIPLE, Triple(TRIPLE.subject, TRIPLE.predicate, literal("x" * 2000)))
-    monkeypatch.setattr(jelly, "LONGEST", 1000)
+    monkeypatch.setattr(jelly, "MAX_UNIT_BYTES", 1000)
     for content in (data.read_bytes(), b"\xff" * 100, graphs({"name": {"value": "x" * 2000}})):
         data.write_bytes(content)
         ledger = DeadLetterFile()
@@ -201,7 +201,7 @@ def test_a_frame_that_is_too_long_is_not_kept(tmp_path: Path, monkeypatch: pytes
 @given(st.data())
 def test_whatever_comes_is_read_or_counted(data: st.DataObject) -> None:
     """A stream in which some bytes are others."""
-    full_result = bytearray(b"".join(map(jelly.Frames().write, map(out, STATEMENTS))))
+    full_result = bytearray(b"".join(map(jelly.FrameEncoder().write, map(out, STATEMENTS))))
     for place in data.draw(st.lists(st.integers(0, len(full_result) - 1), max_size=3)):
         full_result[place] = data.draw(st.integers(0, 255))
     ledger, reading = DeadLetterFile(), ReadProgress()
@@ -221,7 +221,7 @@ def test_times_are_those_of_the_address_or_of_a_property(tmp_path: Path) -> None
 
 def test_a_frame_that_is_alone_is_read_alone() -> None:
     """As one on a connection that was made again, and a message of a broker."""
-    frames = jelly.Frames(alone=True)
+    frames = jelly.FrameEncoder(alone=True)
     for fact in STATEMENTS:
         for data in (frames.write(out(fact)), jelly.of_output(out(fact))):
             (result,) = (item for some in jelly.statements(io.BytesIO(data), "") for item in some)

@@ -1,4 +1,4 @@
-"""What a checkpoint hands on to Kafka is there once for those who read what has been committed.
+"""Each output that a checkpoint delivers to Kafka is visible exactly once to consumers of committed messages.
 
 With a model of a cluster (tests/transactional.py), for which a run dies at each of its calls, or something else goes
 wrong there; and over the wire, with a small broker (tests/kafka_broker.py). Processes that are killed are in
@@ -56,7 +56,7 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
 
 
 class Disk:
-    """What a checkpoint has: how many parts have been worked off, and the outbox."""
+    """The contents of a checkpoint: how many parts have been processed, and the outbox."""
 
     done = 0
     outbox = ""

@@ -118,7 +118,7 @@ class Killed:
 
 
 class KilledByTime(Killed):
-    """Its last outputs have to be handed on while nothing follows them."""
+    """A process whose last outputs have to be emitted although no input follows."""
 
     options = ("--checkpoint-interval", "20ms")
 

@@ -254,7 +254,7 @@ def test_rete_gives_one_plan_to_one_meaning(system: System, data: st.DataObject)
 
 
 SEEN = ALL - {"reports", "output specs"}
-"""Without report policies, by which an instant may be passed over in silence, and told in one way."""
+"""Features without report policies, which may skip an instant, and with one output specification."""
 
 
 @few
@@ -289,13 +289,13 @@ def test_the_oracle_keeps_the_laws_itself(system: System, events: list[Event], d
 
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 def test_one_event_after_the_other_is_as_good_as_all_at_once(planner: str) -> None:
-    """`squall.run` takes a list as a whole and hands on what any other iterable gives as it comes (trap 31)."""
+    """`squall.run` processes a list as a whole, and any other iterable event by event as it arrives (trap 31)."""
     system = squall.compile("[r: (?x <p> ?y) (?y <p> ?z) noValue(?z, <p>) -> (?x <q> ?z)]", lexer="jena")
     plan = squall.plan(system, planner)
     events = [Event(time, (squall.Triple(*map(squall.Term, line.split())),)) for time, line in enumerate(_LINES)]
     assert list(squall.run(plan, iter(events))) == list(squall.run(plan, events))
     batch_items = _taken_before_the_first_output(plan, events)
-    assert len(batch_items) == 3, "an output at 1 is certain, and has to be handed on, once an event is later than 1"
+    assert len(batch_items) == 3, "an output at 1 is final, and must be emitted, once an event is later than 1"
 
 
 _LINES = ("<a> <p> <b>", "<b> <p> <c>", "<c> <p> <d>", "<d> <p> <e>")

@@ -1,4 +1,4 @@
-"""What live sources have in common: ending them, acknowledging what has been worked off, back-pressure, and signals."""
+"""What live sources have in common: stopping, acknowledgement of processed events, backpressure, and signals."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_acknowledged_input_has_been_output(
 
 
 class Kept(ReorderingSource):
-    """Keeps what is late, which has been worked off as well: it is in the ledger."""
+    """Collects late events. They count as processed: they are in the dead-letter ledger."""
 
     def __init__(self, source: Source, ledger: DeadLetterFile, lateness: int, late: list[Event]) -> None:
         super().__init__(source, ledger, lateness)

@@ -210,7 +210,7 @@ def test_no_server_is_an_error_at_once() -> None:
 
 
 def test_what_is_too_long_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "LONGEST", 100)
+    monkeypatch.setattr(http, "MAX_UNIT_BYTES", 100)
     with serving(stream(b"data: " + b"x" * 1000)) as server, pytest.raises(SourceError, match="longer than 100"):
         list(server.opened("?format=ntt").batches())
     ledger = DeadLetterFile()

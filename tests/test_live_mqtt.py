@@ -219,7 +219,7 @@ def test_no_more_are_on_their_way_than_there_is_room_for(broker: brokers.Broker)
         result = times(first.result(PATIENCE))
         while len(result) < 100:
             batch = times(next(batches))
-            assert len(batch) <= 10  # the broker may be a step ahead of what it was told
+            assert len(batch) <= 10  # the broker may be a step ahead of the acknowledgements
             result += batch
         batches.close()  # type: ignore[attr-defined]
     assert result == list(range(100))

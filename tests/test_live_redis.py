@@ -244,7 +244,7 @@ def test_a_delivery_that_comes_again_is_added_once(broker: brokers.Broker, redis
 def test_a_delivery_that_meets_a_lost_connection_is_added_once(
     broker: brokers.Broker, redis: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server has done what it was told, and its answer does not arrive."""
+    """The server has executed the command, and its reply does not arrive."""
     execute, dead_letters = Pipeline.execute, [ConnectionError()]
 
     def executed(self: Any) -> Any:

@@ -279,7 +279,7 @@ def test_a_source_is_served_by_tls(certificates: Certificates) -> None:
         assert not ledger.counts  # it was said that this is the end
         with socket.create_connection(("127.0.0.1", source.port)) as other:
             other.sendall(line(2))
-            with suppress(OSError):  # it may be told why
+            with suppress(OSError):  # it may receive the reason
                 while other.recv(100):
                     pass
         with pytest.raises(SinkError, match="certificate"):

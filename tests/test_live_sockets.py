@@ -157,18 +157,18 @@ def test_a_server_that_ends_is_reconnected_if_requested() -> None:
 
 
 @pytest.mark.parametrize(
-    ("format", "told"),
+    ("format", "message"),
     [
         ("nt-messages", line(1)[2:] + b"MESSAGE\n"),
         ("trig-messages", b"<urn:a:g> { " + line(1)[2:] + b"} @message .\n"),
         ("rdfp", b"TX .\nA " + line(1)[2:] + b"TC .\n"),
     ],
 )
-def test_a_message_is_delivered_when_it_is_complete(format: str, told: bytes) -> None:
+def test_a_message_is_delivered_when_it_is_complete(format: str, message: bytes) -> None:
     history = threading.Event()
 
     def send(connection: socket.socket) -> None:
-        connection.sendall(told)
+        connection.sendall(message)
         history.wait(20)
 
     with serving(send) as port:
@@ -276,7 +276,7 @@ ENDLESS = 2_000_000  # bytes: more than what is sent and received at a time
 def test_a_line_that_is_too_long_is_counted_and_skipped(
     format: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sockets, "LONGEST", 100_000)
+    monkeypatch.setattr(sockets, "MAX_UNIT_BYTES", 100_000)
     first, last = (line(n) if format != "nt" else line(n)[2:] for n in (1, 2))
     ledger = DeadLetterFile(tmp_path / "ledger")
     with serving(lambda item: item.sendall(first + b"<" * ENDLESS + b"\n\n" + last + b"nonsense\n")) as port:
@@ -292,7 +292,7 @@ def test_a_line_that_is_too_long_is_counted_and_skipped(
 
 
 def test_an_endless_line_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "LONGEST", 100_000)
+    monkeypatch.setattr(sockets, "MAX_UNIT_BYTES", 100_000)
 
     def send(connection: socket.socket) -> None:
         for _ in range(1000):
@@ -324,7 +324,7 @@ OPEN = {
 def test_a_document_delivers_complete_statements_and_drops_endless_ones(
     format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sockets, "LONGEST", 100_000)
+    monkeypatch.setattr(sockets, "MAX_UNIT_BYTES", 100_000)
     history, (begin, endless) = threading.Event(), OPEN[format]
 
     def send(connection: socket.socket) -> None:
@@ -366,7 +366,7 @@ def test_a_document_that_comes_in_pieces_is_what_it_is_as_a_whole(format: str) -
 
 
 def test_a_transaction_that_is_too_long_is_lost_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "LONGEST", 10_000)
+    monkeypatch.setattr(sockets, "MAX_UNIT_BYTES", 10_000)
     rows = [b"A " + line(n % 10)[2:] for n in range(1000)]
     text = b"TX .\n" + b"".join(rows) + b"TC .\nTX .\n" + rows[0] + b"TC .\n" + rows[1] + b"".join(rows)
     with serving(lambda item: item.sendall(text)) as port:
@@ -378,7 +378,7 @@ def test_a_transaction_that_is_too_long_is_lost_as_a_whole(monkeypatch: pytest.M
 
 
 def test_an_endless_description_of_one_subject_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reordering, "LONGEST", 1000)
+    monkeypatch.setattr(reordering, "MAX_UNIT_BYTES", 1000)
     time = b'<urn:a:t> "1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n'
     message = b'<urn:a:p> "x" .\n'
     text = b"<urn:a:1> " + time + (b"<urn:a:2> " + message) * 1000 + b"<urn:a:2> " + time + b"<urn:a:3> " + time

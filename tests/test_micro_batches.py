@@ -1,4 +1,4 @@
-"""The micro-batches of a distributed builder, on what hypothesis makes up, without Spark (tests/in_memory.py)."""
+"""Micro-batches of a distributed builder on generated programs and streams, without Spark (tests/in_memory.py)."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from tests.laws import examples, hold
 from tests.regrouping import regrouped
 
 APART = ALL - {"delete", "insert"}
-"""What is spread over tasks, unless streams are made and answers told whole."""
+"""Features of programs that run distributed, unless they derive streams with snapshot output."""
 WAYS = [(0, -1), (1_000_000, -1), (1_000_000, 1_000_000)]
-"""Up to how many rows, and of how many events, one task works a batch off."""
+"""The limits of rows and of bytes up to which one task processes a batch."""
 
 
 def data(features: frozenset[str]) -> dict[str, Any]:
@@ -52,16 +52,25 @@ def data(features: frozenset[str]) -> dict[str, Any]:
 
 
 @examples(40)
-@pytest.mark.parametrize(("together", "few"), WAYS, ids=["distributed", "in one task", "straight"])
+@pytest.mark.parametrize(
+    ("max_single_task_rows", "max_single_task_bytes"), WAYS, ids=["distributed", "in one task", "straight"]
+)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_any_program_in_any_batches_is_as_the_oracle_says(planner: str, together: int, few: int, many: int) -> None:
+def test_any_program_in_any_batches_is_as_the_oracle_says(
+    planner: str, max_single_task_rows: int, max_single_task_bytes: int, many: int
+) -> None:
     def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compaction_interval: int) -> None:
         plan = squall.plan(system, planner)
         assume(shardability.why_single_task(plan) is None)
         assert_as_oracle(
             system,
             in_memory.run(
-                plan, in_memory.cut(events, cuts), facts, together, few, compaction_interval=compaction_interval
+                plan,
+                in_memory.cut(events, cuts),
+                facts,
+                max_single_task_rows,
+                max_single_task_bytes,
+                compaction_interval=compaction_interval,
             ),
             events,
             facts,
@@ -71,9 +80,9 @@ def test_any_program_in_any_batches_is_as_the_oracle_says(planner: str, together
 
 
 @examples(60)
-def test_it_means_the_same_whatever_workers_hold(many: int) -> None:
-    """Tasks come to any worker, fail at any point, and are done again; workers forget; the driver starts anew; batches
-    are worked off by one task or by many."""
+def test_outputs_do_not_depend_on_caches_and_failures(many: int) -> None:
+    """Any worker runs a task; tasks fail at any point and are retried; workers lose their caches; the driver restarts;
+    one task or many process a batch."""
 
     def law(
         system: System,
@@ -81,31 +90,31 @@ def test_it_means_the_same_whatever_workers_hold(many: int) -> None:
         facts: list[Event],
         cuts: list[int],
         compaction_interval: int,
-        together: int,
+        max_single_task_rows: int,
         seed: int,
     ) -> None:
         draw = Random(seed)
-        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
-        few = draw.choice([-1, 2, 1_000_000])
+        workers = in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000]))
+        max_single_task_bytes = draw.choice([-1, 2, 1_000_000])
         outputs = in_memory.run(
             squall.plan(system),
             in_memory.cut(events, cuts),
             facts,
-            together,
-            few,
+            max_single_task_rows,
+            max_single_task_bytes,
             workers=workers,
             compaction_interval=compaction_interval,
         )
         assert_as_oracle(system, outputs, events, facts)
 
-    more = {"together": st.sampled_from([0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
+    more = {"max_single_task_rows": st.sampled_from([0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
     hold(law, many, **data(APART), **more)
 
 
 @examples(60)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int) -> None:
-    """Any inputs that can be spread, whatever comes there and whenever; with all that may go wrong meanwhile."""
+def test_outputs_do_not_depend_on_broadcast_inputs(planner: str, many: int) -> None:
+    """Any inputs that can be broadcast, whatever arrives and whenever, with failures at any point."""
 
     def law(
         system: System,
@@ -113,7 +122,7 @@ def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int) -
         facts: list[Event],
         cuts: list[int],
         compaction_interval: int,
-        together: int,
+        max_single_task_rows: int,
         seed: int,
     ) -> None:
         draw = Random(seed)
@@ -122,34 +131,34 @@ def test_it_means_the_same_whatever_goes_to_all_tasks(planner: str, many: int) -
         entries = sorted(frozenset().union(*can_be.values()))
         rows = {entry: draw.randrange(1, 4) for entry in entries}
         streamed = [entry for entry in entries if draw.random() < 0.3]
-        spread = choose_broadcast(plan, rows, streamed, draw.choice([3, 1000]), can_be)
-        assume(spread)
-        assert spread <= can_be.keys()
-        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
-        few = draw.choice([-1, -1, 2, 1_000_000])
+        broadcast_inputs = choose_broadcast(plan, rows, streamed, draw.choice([3, 1000]), can_be)
+        assume(broadcast_inputs)
+        assert broadcast_inputs <= can_be.keys()
+        workers = in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000]))
+        max_single_task_bytes = draw.choice([-1, -1, 2, 1_000_000])
         outputs = in_memory.run(
             plan,
             in_memory.cut(events, cuts),
             facts,
-            together,
-            few,
+            max_single_task_rows,
+            max_single_task_bytes,
             workers=workers,
-            spread=spread,
+            broadcast_inputs=broadcast_inputs,
             compaction_interval=compaction_interval,
         )
         assert_as_oracle(system, outputs, events, facts)
 
-    more = {"together": st.sampled_from([0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
+    more = {"max_single_task_rows": st.sampled_from([0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
     hold(law, many, **data(APART), **more)
 
 
 def any_hot(
-    draw: Random, plan: Plan, spread: frozenset[Address], events: list[Event]
+    draw: Random, plan: Plan, broadcast_inputs: frozenset[Address], events: list[Event]
 ) -> dict[Address, tuple[str, ...]]:
-    """Some keys, of terms that events have, that are taken to be hot."""
+    """Draws keys, of terms of the events, that count as skewed."""
     terms = sorted({term for event in events for fact in event.facts for term in fact if isinstance(term, str)})
     results: dict[Address, tuple[str, ...]] = {}
-    for (id, port), columns in splittable_inputs(plan, partitionings_of(plan, spread)).items():
+    for (id, port), columns in splittable_inputs(plan, partitionings_of(plan, broadcast_inputs)).items():
         keys = {"\n".join(draw.choices(terms, k=len(columns))) for _ in range(draw.randrange(4)) if terms}
         results[id, port] = tuple(sorted(keys - {*results.get((id, 1 - port), ())}))
     return {address: keys for address, keys in results.items() if keys}
@@ -157,9 +166,9 @@ def any_hot(
 
 @examples(80)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_it_means_the_same_whatever_keys_are_hot(planner: str, many: int) -> None:
-    """Whichever rows are scattered, and joined with what goes to all tasks for them alone; other inputs may be spread
-    as a whole; and all may go wrong meanwhile."""
+def test_outputs_do_not_depend_on_skewed_keys(planner: str, many: int) -> None:
+    """Rows of any keys are split and joined with broadcast rows of these keys; whole inputs may be broadcast besides;
+    failures may happen at any point."""
 
     def law(
         system: System,
@@ -167,57 +176,65 @@ def test_it_means_the_same_whatever_keys_are_hot(planner: str, many: int) -> Non
         facts: list[Event],
         cuts: list[int],
         compaction_interval: int,
-        together: int,
+        max_single_task_rows: int,
         seed: int,
     ) -> None:
         draw = Random(seed)
         plan = squall.plan(system, planner)
         entries = sorted(frozenset().union(*broadcast_candidates(plan).values()))
         few_rows = {entry: 1 for entry in entries if draw.random() < 0.4}
-        spread = (
+        broadcast_inputs = (
             choose_broadcast(plan, few_rows, [], 1000, broadcast_candidates(plan))
             if draw.random() < 0.5
             else frozenset()
         )
-        hot = any_hot(draw, plan, spread, [*events, *facts])
-        assume(hot)
-        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
-        few = draw.choice([-1, -1, -1, 2, 1_000_000])
+        skewed_keys = any_hot(draw, plan, broadcast_inputs, [*events, *facts])
+        assume(skewed_keys)
+        workers = in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000]))
+        max_single_task_bytes = draw.choice([-1, -1, -1, 2, 1_000_000])
         outputs = in_memory.run(
-            plan, in_memory.cut(events, cuts), facts, together, few, workers=workers, spread=spread, hot=hot,
-            measures=lambda: draw.random() < 0.2, compaction_interval=compaction_interval
-        )  # fmt: skip
+            plan,
+            in_memory.cut(events, cuts),
+            facts,
+            max_single_task_rows,
+            max_single_task_bytes,
+            workers=workers,
+            broadcast_inputs=broadcast_inputs,
+            skewed_keys=skewed_keys,
+            measures=lambda: draw.random() < 0.2,
+            compaction_interval=compaction_interval,
+        )
         assert_as_oracle(system, outputs, events, facts)
 
-    more = {"together": st.sampled_from([0, 0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
+    more = {"max_single_task_rows": st.sampled_from([0, 0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
     hold(law, many, **data(APART), **more)
 
 
 @examples(80)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_it_means_the_same_by_whichever_columns_a_plan_groups(planner: str, many: int) -> None:
-    """What a plan is checked for is enough: any grouping that parts no rows which have to meet means the same."""
+def test_outputs_do_not_depend_on_the_partitioning(planner: str, many: int) -> None:
+    """Plan validation suffices: any partitioning that keeps matching rows together gives the same outputs."""
 
     def law(
         system: System, events: list[Event], facts: list[Event], cuts: list[int], compaction_interval: int, seed: int
     ) -> None:
         draw = Random(seed)
         plan = regrouped(draw, squall.plan(system, planner))
-        spread = frozenset[Address]()
+        broadcast_inputs = frozenset[Address]()
         if draw.random() < 0.3:
             entries = sorted(frozenset().union(*broadcast_candidates(plan).values()))
-            spread = choose_broadcast(
+            broadcast_inputs = choose_broadcast(
                 plan, {entry: 1 for entry in entries if draw.random() < 0.4}, [], 1000, broadcast_candidates(plan)
             )
-        hot = any_hot(draw, plan, spread, [*events, *facts]) if draw.random() < 0.5 else {}
-        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
+        skewed_keys = any_hot(draw, plan, broadcast_inputs, [*events, *facts]) if draw.random() < 0.5 else {}
+        workers = in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000]))
         outputs = in_memory.run(
             plan,
             in_memory.cut(events, cuts),
             facts,
             workers=workers,
-            spread=spread,
-            hot=hot,
+            broadcast_inputs=broadcast_inputs,
+            skewed_keys=skewed_keys,
             compaction_interval=compaction_interval,
         )
         assert_as_oracle(system, outputs, events, facts)
@@ -228,7 +245,7 @@ def test_it_means_the_same_by_whichever_columns_a_plan_groups(planner: str, many
 
 KEPT = APART - {"removals"}
 GROWING = KEPT - {"count"}
-"""Where facts are never taken back, so that anything is closed."""
+"""Features of programs that never retract facts, so that any closure is append-only."""
 
 
 def with_transitive_rule(system: System, predicate: Term, source: Source) -> System:
@@ -239,9 +256,9 @@ def with_transitive_rule(system: System, predicate: Term, source: Source) -> Sys
 
 
 @examples(80)
-def test_it_means_the_same_whoever_finds_the_paths(many: int) -> None:
-    """Each task finds the paths of closures that begin at nodes of its own, whatever else goes to all tasks or is hot;
-    and all may go wrong meanwhile."""
+def test_outputs_do_not_depend_on_the_partitioning_of_closures(many: int) -> None:
+    """Each task finds the paths of closures that begin at nodes of its partition, whichever other inputs are broadcast
+    and keys are skewed, with failures at any point."""
 
     def law(
         system: System,
@@ -249,7 +266,7 @@ def test_it_means_the_same_whoever_finds_the_paths(many: int) -> None:
         facts: list[Event],
         cuts: list[int],
         compaction_interval: int,
-        together: int,
+        max_single_task_rows: int,
         seed: int,
     ) -> None:
         draw = Random(seed)
@@ -261,25 +278,25 @@ def test_it_means_the_same_whoever_finds_the_paths(many: int) -> None:
         can_be = broadcast_candidates(plan)
         entries = sorted(frozenset().union(*can_be.values()))
         few_rows = {entry: 1 for entry in entries if draw.random() < 0.3}
-        spread = steps | choose_broadcast(plan, few_rows, [], 1000, can_be)
-        hot = any_hot(draw, plan, spread, [*events, *facts]) if draw.random() < 0.3 else {}
-        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000]))
-        few = draw.choice([-1, -1, 2, 1_000_000])
+        broadcast_inputs = steps | choose_broadcast(plan, few_rows, [], 1000, can_be)
+        skewed_keys = any_hot(draw, plan, broadcast_inputs, [*events, *facts]) if draw.random() < 0.3 else {}
+        workers = in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000]))
+        max_single_task_bytes = draw.choice([-1, -1, 2, 1_000_000])
         outputs = in_memory.run(
             plan,
             in_memory.cut(events, cuts),
             facts,
-            together,
-            few,
+            max_single_task_rows,
+            max_single_task_bytes,
             workers=workers,
-            spread=spread,
-            hot=hot,
+            broadcast_inputs=broadcast_inputs,
+            skewed_keys=skewed_keys,
             compaction_interval=compaction_interval,
         )
         assert_as_oracle(system, outputs, events, facts)
 
     predicates = st.sampled_from([predicate for level in LEVELS for predicate in level])
-    more = {"together": st.sampled_from([0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
+    more = {"max_single_task_rows": st.sampled_from([0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
     programs = st.one_of(systems(features=GROWING), systems(features=KEPT))
     closing = st.builds(with_transitive_rule, programs, predicates, sources_of("", GROWING))
     existing = {**data(KEPT), "system": closing}
@@ -295,24 +312,31 @@ def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(plann
         facts: list[Event],
         cuts: list[int],
         compaction_interval: int,
-        few: int,
+        max_single_task_bytes: int,
         seed: int,
     ) -> None:
         plan = squall.plan(system, planner)
         assume(shardability.why_single_task(plan))
         draw = Random(seed)
-        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
+        workers = (
+            in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
+        )
         outputs = in_memory.run(
-            plan, in_memory.cut(events, cuts), facts, few=few, workers=workers, compaction_interval=compaction_interval
+            plan,
+            in_memory.cut(events, cuts),
+            facts,
+            max_single_task_bytes=max_single_task_bytes,
+            workers=workers,
+            compaction_interval=compaction_interval,
         )
         assert_as_oracle(system, outputs, events, facts)
 
-    more = {"few": st.sampled_from([-1, 3, 1_000_000]), "seed": st.integers(0, 1 << 32)}
+    more = {"max_single_task_bytes": st.sampled_from([-1, 3, 1_000_000]), "seed": st.integers(0, 1 << 32)}
     hold(law, many, **data(ALL), **more)
 
 
 def test_a_program_of_one_stage_resumes_in_any_way() -> None:
-    """Batches of one event go straight through, those of two do not."""
+    """A single task processes batches of one event, and several tasks those of two."""
     system = squall.compile(
         "@prefix : <http://example.org/>.\n[(?x :p ?y) -> (?x :q ?y)]", lexer="jena", window=SlidingWindow(9)
     )
@@ -320,12 +344,14 @@ def test_a_program_of_one_stage_resumes_in_any_way() -> None:
     assert not stages_of(plan)
     events = stream("\n".join(f"{time} :a :p :b{time % 4}" for time in range(12)))
     batches = [events[:1], events[1:3], events[3:4], events[4:6], events[6:7], events[7:8], events[8:]]
-    workers = in_memory.Workers(Random(1), trouble=0)
-    outputs = in_memory.run(plan, batches, together=1000, few=1, workers=workers, compaction_interval=4)
+    workers = in_memory.Workers(Random(1), failure_rate=0)
+    outputs = in_memory.run(
+        plan, batches, max_single_task_rows=1000, max_single_task_bytes=1, workers=workers, compaction_interval=4
+    )
     assert_as_oracle(system, outputs, events)
 
 
-def test_what_has_not_ended_outlives_compaction() -> None:
+def test_valid_rows_outlive_compaction() -> None:
     rule = "@prefix : <http://example.org/>.\n[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]"
     system = squall.compile(rule, lexer="jena", window=SlidingWindow(4))
     events = stream("1 :a :p :b\n2 :c :p :d\n4 :b :p :e\n5 :e :p :f\n6 :d :p :g")
@@ -351,9 +377,13 @@ def test_time_passes_in_the_first_round_only(tmp_path: Path) -> None:
     assert_as_oracle(system, outputs, [*good, *edges])
 
 
-@pytest.mark.parametrize(("together", "few"), WAYS, ids=["distributed", "in one task", "straight"])
+@pytest.mark.parametrize(
+    ("max_single_task_rows", "max_single_task_bytes"), WAYS, ids=["distributed", "in one task", "straight"]
+)
 @pytest.mark.parametrize("window", [SlidingWindow(100), CountWindow(100)], ids=str)
-def test_nodes_are_measured_as_in_process(together: int, few: int, window: SlidingWindow | CountWindow) -> None:
+def test_nodes_are_measured_as_in_process(
+    max_single_task_rows: int, max_single_task_bytes: int, window: SlidingWindow | CountWindow
+) -> None:
     rules = """
     @prefix : <http://example.org/>.
     [(?a :edge ?b) -> (?a :path ?b)]
@@ -362,12 +392,18 @@ def test_nodes_are_measured_as_in_process(together: int, few: int, window: Slidi
     plan = squall.plan(squall.compile(rules, lexer="jena", window=window))
     good = stream("".join(f"0 :{node} :good :yes\n" for node in "bcde"))
     events = [*good, *stream("1 :a :edge :b\n2 :b :edge :c\n2 :c :edge :d\n3 :d :edge :e\n4 :e :edge :e")]
-    tally = NodeMetrics(plan)
-    in_memory.run(plan, [events[:6], events[6:]], together=together, few=few, tally=tally)
+    node_metrics = NodeMetrics(plan)
+    in_memory.run(
+        plan,
+        [events[:6], events[6:]],
+        max_single_task_rows=max_single_task_rows,
+        max_single_task_bytes=max_single_task_bytes,
+        node_metrics=node_metrics,
+    )
     job = squall.build(plan, options=Options(measure=True))
     list(job.run([events[:6], events[6:]]))
     figures: PlanMetrics = job.node_metrics()  # type: ignore[attr-defined]
-    result = tally.by_node()
+    result = node_metrics.by_node()
     assert {id: figure.rows for id, figure in result.items()} == {
         id: item.rows for id, item in figures.items() if item.rows
     }
@@ -377,21 +413,21 @@ def test_nodes_are_measured_as_in_process(together: int, few: int, window: Slidi
     assert any(figure.seconds for figure in result.values())
 
 
-@pytest.mark.parametrize("most", [1_000_000, 0])
+@pytest.mark.parametrize("max_cached_rows", [1_000_000, 0])
 @pytest.mark.parametrize("window", ["RANGE 100ms", "RANGE 100ms STEP 5ms"])
-def test_no_worker_reads_anything_twice_that_it_can_hold(window: str, most: int) -> None:
+def test_no_worker_reads_anything_twice_that_it_can_hold(window: str, max_cached_rows: int) -> None:
     rule = "@prefix : <http://example.org/>.\n[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]"
     plan = squall.plan(squall.compile(rule, lexer="jena", window=window))
     events = stream("".join(f"{time} :n{time} :p :n{time + 1}\n" for time in range(80)))
-    workers = in_memory.Workers(Random(1), most, trouble=0)
+    workers = in_memory.Workers(Random(1), max_cached_rows, failure_rate=0)
     outputs = in_memory.run(plan, [events[at : at + 8] for at in range(0, 80, 8)], workers=workers)
     assert len(outputs) == 79
     assert workers.reads, "of what others have added"
-    assert (len(set(workers.reads)) == len(workers.reads)) is (most > 0)
+    assert (len(set(workers.reads)) == len(workers.reads)) is (max_cached_rows > 0)
 
 
-@pytest.mark.parametrize("few", [-1, 1_000_000])
-def test_the_single_task_caches_its_state(few: int) -> None:
+@pytest.mark.parametrize("max_single_task_bytes", [-1, 1_000_000])
+def test_the_single_task_caches_its_state(max_single_task_bytes: int) -> None:
     update = (
         "DELETE { ?x <urn:last> ?old } INSERT { ?x <urn:last> ?y } WHERE { ?x :p ?y OPTIONAL { ?x <urn:last> ?old } }"
     )
@@ -399,9 +435,15 @@ def test_the_single_task_caches_its_state(few: int) -> None:
     plan = squall.plan(system)
     events = stream("".join(f"{time} :n{time % 7} :p :n{time + 1}\n" for time in range(80)))
     batches = [events[at : at + 8] for at in range(0, 80, 8)]
-    workers = in_memory.Workers(Random(1), trouble=0)
-    workers.held = workers.held[:1]
-    assert_as_oracle(system, in_memory.run(plan, batches, few=few, workers=workers, compaction_interval=6), events)
+    workers = in_memory.Workers(Random(1), failure_rate=0)
+    workers.caches = workers.caches[:1]
+    assert_as_oracle(
+        system,
+        in_memory.run(
+            plan, batches, max_single_task_bytes=max_single_task_bytes, workers=workers, compaction_interval=6
+        ),
+        events,
+    )
     read = [(folder, share) for _, folder, share, _ in workers.reads]
     assert read, "the state is written as a whole now and then"
     assert len(read) == len(set(read)) == 2 * 6, "and nothing is read but for that, by either task"
@@ -410,12 +452,16 @@ def test_the_single_task_caches_its_state(few: int) -> None:
 EDGES = "1 :a :p :b\n2 :b :p :c"
 
 
-def work(rule: str, together: int = 0, edges: str = EDGES, **options: Any) -> micro_batch.MicroBatches:
-    """A batch of edges, worked off."""
+def work(rule: str, max_single_task_rows: int = 0, edges: str = EDGES, **options: Any) -> micro_batch.MicroBatches:
+    """Processes a batch of edges and returns the job."""
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{rule}", lexer="jena", **options))
     files = in_memory.MemoryFiles()
     job = micro_batch.MicroBatches(
-        in_memory.MemoryExchange(files), files, PhysicalPlan(plan, stages_of(plan)), together, max_cached_rows=0
+        in_memory.MemoryExchange(files),
+        files,
+        PhysicalPlan(plan, stages_of(plan)),
+        max_single_task_rows,
+        max_cached_rows=0,
     )
     job.process(chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(stream(edges)))))
     return job

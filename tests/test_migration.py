@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.local import checkpoint
-from squall.builders.local.event_loop import Running
+from squall.builders.local.event_loop import EventLoop
 from squall.builders.local.job import IteratorJob
-from squall.builders.local.migration import carried, kinds
+from squall.builders.local.migration import state_kinds, without_removed_rules
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.contracts import Interval, Options, Output
 from squall.errors import BuilderError
@@ -196,7 +196,7 @@ def test_a_rule_is_taken_away(folder: Path) -> None:
 def test_a_killed_migration_is_repeated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(folder, *PROGRAM)
     say(folder, 1)
-    existing = (folder / "kept" / checkpoint.NAME).read_bytes()
+    existing = (folder / "kept" / checkpoint.CHECKPOINT_FILE).read_bytes()
 
     def fail(*_: Any) -> None:
         raise Killed
@@ -205,7 +205,7 @@ def test_a_killed_migration_is_repeated(folder: Path, monkeypatch: pytest.Monkey
         patch.setattr(checkpoint.Checkpoint, "_append", fail)
         with pytest.raises(Killed):
             run(folder, *LESS, migrate=True)
-    assert (folder / "kept" / checkpoint.NAME).read_bytes() == existing
+    assert (folder / "kept" / checkpoint.CHECKPOINT_FILE).read_bytes() == existing
     assert run(folder, *LESS, migrate=True)
 
 
@@ -241,7 +241,7 @@ def test_what_updates_have_changed_is_refused(folder: Path) -> None:
 def test_a_plan_with_other_state_is_another_one(folder: Path) -> None:
     """As one of another version might."""
     run(folder, *LESS)
-    path = folder / "kept" / checkpoint.NAME
+    path = folder / "kept" / checkpoint.CHECKPOINT_FILE
     head, words = path.read_text().split("\n", 1)
     path.write_text(head.replace('"AntiJoin"', '"Other"') + "\n" + words)
     for migrate in (False, True):
@@ -261,7 +261,7 @@ def test_there_has_to_be_a_checkpoint(squall: Squall, folder: Path) -> None:
 def test_joins_that_are_done_as_one_keep_what_they_join() -> None:
     """The same node may be the last of other joins as well, and then keeps rows of other inputs."""
     plan = squall.plan(system_of(["wide"], "RANGE 20ms", "istream", CLOSE))
-    (star,) = [kind for kind in kinds(Running(plan, Options())).values() if kind.startswith("Star")]
+    (star,) = [kind for kind in state_kinds(EventLoop(plan, Options())).values() if kind.startswith("Star")]
     assert "widths=(2, 1, 1, 1)" in star
     with pytest.raises(BuilderError, match="what `join` has to know"):
-        carried({}, {"join": star.replace("(2, 1, 1, 1)", "(2, 1, 1)")}, {"join": star}, ())
+        without_removed_rules({}, {"join": star.replace("(2, 1, 1, 1)", "(2, 1, 1)")}, {"join": star}, ())

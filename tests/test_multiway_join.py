@@ -149,7 +149,7 @@ def test_joins_on_both_sides_are_taken_in() -> None:
 
 
 def test_columns_may_be_named_in_another_order() -> None:
-    """The same columns, told by those of the other side."""
+    """The same columns, named by those of the other side."""
     first = join("a", "p", "q", ((0, 1), (1, 0)), (1, 0))
     query_plan = plan(first, join("b", "a", "r", ((0, 1), (1, 0)), (0,)))
     assert [on for _, on in legs(query_plan)["b"]] == [(1, 0), (0, 1), (1, 0)]
@@ -218,16 +218,25 @@ def test_a_star_that_is_spread_over_workers_answers_as_the_oracle(window: str, m
 
     def law(steps: list[tuple[int, list[Triple]]], static: list[Triple], seed: int) -> None:
         draw = Random(seed)
-        spread = choose_broadcast(
+        broadcast_inputs = choose_broadcast(
             query_plan, dict.fromkeys(entries, 1), [entry for entry in entries if draw.random() < 0.7], 10
         )
         times = accumulate(gap for gap, _ in steps)
         batches = [[Event(time, tuple(facts))] for time, (_, facts) in zip(times, steps, strict=True)]
         before = [Event(squall.ALWAYS, tuple(static))]
         workers = Workers(draw, draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
-        together, few = draw.choice([0, 10, 1_000_000]), draw.choice([-1, 2, 1_000_000])
+        max_single_task_rows, max_single_task_bytes = draw.choice([0, 10, 1_000_000]), draw.choice([-1, 2, 1_000_000])
         measures = partial(draw.choice, [[False], [True], [False, True]][draw.randrange(3)])
-        outputs = run(query_plan, batches, before, together, few, workers=workers, spread=spread, measures=measures)
+        outputs = run(
+            query_plan,
+            batches,
+            before,
+            max_single_task_rows,
+            max_single_task_bytes,
+            workers=workers,
+            broadcast_inputs=broadcast_inputs,
+            measures=measures,
+        )
         assert_as_oracle(system, outputs, list(chain.from_iterable(batches)), before)
 
     hold(law, many, steps=EVENTS, static=st.lists(FACT, max_size=4), seed=st.integers(0, 1 << 32))

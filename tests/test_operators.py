@@ -2,7 +2,7 @@
 
 Signed entries come in any order and in any batches; at every instant what has come out has to add up to what the
 counterpart makes of what has gone in. An operator that keeps rows may be stopped and go on somewhere else, and forgets
-what has ended. Those that look at whole instants have tests of their own (test_event_time.py, test_output.py).
+what has ended. Operators that evaluate complete instants have tests of their own (test_event_time.py, test_output.py).
 """
 
 from __future__ import annotations
@@ -395,8 +395,8 @@ def test_nothing_is_remembered_of_what_was_taken_back(name: str, data: st.DataOb
 @given(data=st.data(), forever=st.booleans())
 @settings(max_examples=examples_of(15), deadline=None)
 def test_what_has_ended_is_forgotten_and_nobody_can_tell(case: Case, data: st.DataObject, forever: bool) -> None:
-    """Entries come in the order in which they begin, and from time to time the operator is told to forget; in the end
-    nothing is left (semantics.md 6, law 6), unless it lasts for ever."""
+    """Deltas arrive in the order of their start, and now and then the operator expires rows. In the end no state is
+    left (semantics.md 6, law 6), except for rows that hold for ever."""
     op = case.make()
     assert isinstance(op, Stateful)
     steps: list[Step] = []

@@ -1,4 +1,4 @@
-"""The end of a plan: what is handed on, when, and how often, against the answer at every instant."""
+"""The output operators: what they emit, when, and how often, compared with the answer at every instant."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ def answer(taken: Iterable[Delta], instant: int) -> Counter[object]:
     return results
 
 
-def told(output: str, report: Report, taken: Sequence[Delta], now: int, instants: Sequence[int]) -> Counter[object]:
-    """What is handed on up to a time: (time, fact)."""
+def expected_outputs(
+    output: str, report: Report, taken: Sequence[Delta], now: int, instants: Sequence[int]
+) -> Counter[object]:
+    """Returns the expected outputs up to a time: (time, fact)."""
     times = instants if output == "rstream" else _reported(report, TIMES)
     results: Counter[object] = Counter()
     before: Counter[object] = Counter()
@@ -73,7 +75,7 @@ COURSES = courses(2, (A, B), always=True)
 """Of a term and the name of a rule."""
 
 
-# What is handed on
+# What is output
 
 
 @pytest.mark.parametrize("kind", ["facts", "solutions"])
@@ -90,7 +92,7 @@ COURSES = courses(2, (A, B), always=True)
 def test_it_outputs_the_answer_as_time_advances(
     kind: str, output: str, report: Report, course: list[Advance], grid: set[int]
 ) -> None:
-    """grid: the evaluation instants, of which only an answer told whole takes notice."""
+    """grid: the evaluation instants, which matter to RSTREAM (snapshot) output only."""
     op = OutputOperator(ops.Sink(output, report=report))
     instants = _reported(report, sorted(grid))
     deltas: list[Delta] = []
@@ -103,7 +105,9 @@ def test_it_outputs_the_answer_as_time_advances(
         assert all(passed < out.time <= step.now for out in result)
         outputs += result
         passed = step.now
-        assert Counter((out.time, out.fact) for out in outputs) == told(output, report, deltas, passed, instants)
+        assert Counter((out.time, out.fact) for out in outputs) == expected_outputs(
+            output, report, deltas, passed, instants
+        )
     assert [out.time for out in outputs] == sorted(out.time for out in outputs)
     # A solution that becomes more may name a rule since which it is one.
     at_once = kind == "facts" and output == "istream" and report.policy != "periodic"
@@ -137,7 +141,7 @@ def test_another_instance_resumes_from_its_state(output: str, course: list[Advan
         outputs += op.flush(step.now, [time for time in TIMES if passed < time <= step.now])
         store += [entry for _, state in op.drain_changelog() for entry in state]
         passed = step.now
-    assert Counter((out.time, out.fact) for out in outputs) == told(output, Report(), deltas, passed, TIMES)
+    assert Counter((out.time, out.fact) for out in outputs) == expected_outputs(output, Report(), deltas, passed, TIMES)
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
@@ -207,8 +211,8 @@ def test_what_is_no_rdf_stays_inside(output: str) -> None:
 def test_a_solution_is_output_once_for_each_additional_occurrence() -> None:
     op = OutputOperator(ops.Sink())
     op.apply(0, [("?x", A, "q", 1, 5, 2), ("?x", A, "q", 3, 9, 2), ("?x", A, "q", 7, 9, 1)])
-    told_at = [out.time for out in op.flush(9)]
-    assert told_at == [1, 1, 3, 3, 7]
+    output_times = [out.time for out in op.flush(9)]
+    assert output_times == [1, 1, 3, 3, 7]
 
 
 def test_reporting_on_change_counts_solutions_and_not_derivations() -> None:
@@ -261,7 +265,9 @@ def test_an_append_only_answer_is_output_when_it_arrives(
             if forgets:
                 forget(op, step.now)
         deltas += step.batch
-    assert Counter((out.time, out.fact) for out in outputs) == told("istream", Report(), deltas, max(TIMES), ())
+    assert Counter((out.time, out.fact) for out in outputs) == expected_outputs(
+        "istream", Report(), deltas, max(TIMES), ()
+    )
     assert [out.time for out in outputs] == sorted(out.time for out in outputs)
     _is_made_by_a_maker(outputs, deltas, now=True)
     forget(op, max(TIMES))
@@ -283,7 +289,9 @@ def test_an_append_only_answer_resumes_from_its_state(spans: list[tuple[str, int
         outputs += op.flush(step.now)
         store += [entry for _, state in op.drain_changelog() for entry in state]
         deltas += step.batch
-    assert Counter((out.time, out.fact) for out in outputs) == told("istream", Report(), deltas, max(TIMES), ())
+    assert Counter((out.time, out.fact) for out in outputs) == expected_outputs(
+        "istream", Report(), deltas, max(TIMES), ()
+    )
 
 
 def test_it_forgets_where_nothing_comes_twice() -> None:

@@ -416,7 +416,7 @@ def test_a_stepped_count_window_over_a_derived_stream(planner: str, tmp_path: Pa
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_stream_at_the_steps_of_a_stream(planner: str, tmp_path: Path) -> None:
-    """The second is told whole at instants that come from the first alone, though nothing new has come for it."""
+    """The second has snapshot output at instants that only the first has, though no fact has arrived for it."""
     query = (
         "REGISTER STREAM <http://example.org/{}> AS PREFIX ex: <http://example.org/> "
         "CONSTRUCT {{ ?r ex:{} ?t }} FROM STREAM <http://example.org/{}> [RANGE {} STEP 2s] WHERE {{ ?r ex:{} ?t }}"
@@ -444,8 +444,8 @@ def test_a_stream_that_only_what_nobody_reads_reads_says_when_answers_are_evalua
         subsystems=(rule("m", Source("urn:a", SlidingWindow(5)), P, Q),), output="dstream", stream="urn:made"
     )
     hidden = rule("hidden", Source("urn:made", SlidingWindow(7)), Q, iri("urn:t"), internal=True)
-    asking = System(subsystems=(rule("r", Source("urn:b"), P, R), hidden), output="rstream")
-    system = System(subsystems=(making, asking))
+    reading_query = System(subsystems=(rule("r", Source("urn:b"), P, R), hidden), output="rstream")
+    system = System(subsystems=(making, reading_query))
     events = [Event(time, (Triple(S, P, S),), stream) for time, stream in ((1, "urn:b"), (3, "urn:a"), (30, "urn:b"))]
     results = run(squall.plan(system, planner), [events[:2], events[2:]], builder)
     assert_as_oracle(system, results, events)
@@ -454,7 +454,7 @@ def test_a_stream_that_only_what_nobody_reads_reads_says_when_answers_are_evalua
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_each_query_is_output_when_its_own_answer_has_changed(planner: str) -> None:
-    """Also where both are told in the same way."""
+    """Also where both have the same output specification."""
     texts = ("SELECT ?r { ?r ex:t ?t }", "ASK { ?r ex:cold ?t }")
     compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=SlidingWindow(100_000)) for text in texts]
     queries = [replace(query, output="rstream", report=None) for item in compiled for query in item.subsystems]
@@ -511,7 +511,7 @@ def test_facts_that_two_updates_insert_at_once_are_in_the_answer_of_each(
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_each_query_has_an_end_marker_of_its_own_unless_its_answer_is_empty(planner: str) -> None:
-    """Also where another one that is told in the same way is not."""
+    """Also where another one with the same output specification is not empty."""
     texts = ("SELECT ?r { ?r ex:t ?t }", "ASK { ?r ex:cold ?t }")
     compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=SlidingWindow(100_000)) for text in texts]
     queries = [replace(query, output="rstream", report=None) for item in compiled for query in item.subsystems]
@@ -525,12 +525,12 @@ def test_each_query_has_an_end_marker_of_its_own_unless_its_answer_is_empty(plan
 def test_periodic_output_is_in_order_with_other_output(planner: str, says: str) -> None:
     """Other streams tell that time passes, too, and so do heartbeats: others tell then what has ended."""
 
-    def telling(source: Source, term: Term, output: str, report: Report | None) -> System:
+    def query_with_output(source: Source, term: Term, output: str, report: Report | None) -> System:
         rule = System("r", (source,), (Pattern(X, P, Y),), consequences=(Construct((Pattern(X, term, Y),)),))
         return System(subsystems=(replace(rule, reentrant=False),), output=output, report=report)
 
-    periodic = telling(Source("urn:a"), Q, "rstream", Report("periodic", 4))
-    ending = telling(Source("urn:b", SlidingWindow(9)), R, "dstream", None)
+    periodic = query_with_output(Source("urn:a"), Q, "rstream", Report("periodic", 4))
+    ending = query_with_output(Source("urn:b", SlidingWindow(9)), R, "dstream", None)
     plan = squall.plan(System(subsystems=(periodic, ending)), planner)
     arrivals = [Event(time, (Triple(S, P, S),), stream) for time, stream in ((1, "urn:a"), (1, "urn:b"), (30, "urn:a"))]
     arrivals.insert(2, heartbeat(22) if says == "heartbeat" else Event(22, (), "urn:b"))

@@ -378,4 +378,4 @@ def test_describe() -> None:
         "stage 2, iterated until no rows move, deleting first and rederiving then"
     )
     assert any("grouped by [0, 1] = [0, 1]" in line for line in lines), lines
-    assert all(node.id in describe(query_plan) for node in query_plan.nodes), "it is told of each node where it runs"
+    assert all(node.id in describe(query_plan) for node in query_plan.nodes), "the description names each node"

@@ -449,8 +449,11 @@ def test_rule_9_rows_that_have_to_meet_are_not_parted(
         assert problems.startswith(f"`it` {expected_problem}")
 
 
-def telling(end: Operator, *results: tuple[Operator, tuple[int, ...] | None]) -> tuple[Node, ...]:
-    """A plan that tells what operators make of pairs, or reads it as a stream. made: with their grouping columns."""
+def output_nodes(end: Operator, *results: tuple[Operator, tuple[int, ...] | None]) -> tuple[Node, ...]:
+    """Returns a plan that outputs the results of operators over pairs, or reads them as a stream.
+
+    results: the operators, with their partitioning columns.
+    """
     nodes = [node(f"made{number}", op, "match") for number, (op, _) in enumerate(results)]
     inputs = tuple(Input(item.id, columns) for item, (_, columns) in zip(nodes, results, strict=True))
     last = () if isinstance(end, Sink) else (node("end", Sink()),)
@@ -463,34 +466,38 @@ QUADS, ATOMS = Construct((QUAD_TAG, P, 0, P, 1)), Construct((relation_tag(P), 0,
 @pytest.mark.parametrize("end", [Sink(), DerivedStream(Source("urn:s"))])
 def test_rule_9_rows_that_may_be_equal_are_output_in_one_partition(end: Operator) -> None:
     check(
-        Plan(telling(end, (Construct((0, P, 1)), (0,)), (Construct((1, Q, 0)), (0,)), (QUADS, (2,)), (ATOMS, (1, 2))))
+        Plan(
+            output_nodes(
+                end, (Construct((0, P, 1)), (0,)), (Construct((1, Q, 0)), (0,)), (QUADS, (2,)), (ATOMS, (1, 2))
+            )
+        )
     )
-    problems = complaints(*telling(end, (Construct((0, P, 1)), (0,)), (QUADS, (2,)), (Construct((1, Q, 0)), (2,))))
+    problems = complaints(*output_nodes(end, (Construct((0, P, 1)), (0,)), (QUADS, (2,)), (Construct((1, Q, 0)), (2,))))
     assert problems == [
         "`it` partitions the rows of `made0` by columns [0], and those of `made2` by [2], "
         "though rows of both may be equal"
     ]
-    assert complaints(*telling(end, (Construct((0, P, 1)), (3,)))) == [
+    assert complaints(*output_nodes(end, (Construct((0, P, 1)), (3,)))) == [
         "`it` partitions the rows of `made0` by the last column, in which equal rows may differ"
     ]
 
 
 CHANGE = Report("change")
 HIDDEN = Select(("x",), (0,), ("q",), order=((Column(1), False),))
-"""In an order that is not told."""
+"""A Select whose order is not part of the output."""
 
 
 def test_rule_9_a_sequence_is_output_in_a_single_partition() -> None:
-    check(Plan(telling(Sink("istream", report=CHANGE), (HIDDEN, (1,)))))
-    check(Plan(telling(Sink("rstream"), (HIDDEN, (1,)))))
-    check(Plan(telling(Sink("rstream", report=CHANGE), (BY_ORDER, (1,)))))
-    check(Plan(telling(Sink("rstream", report=CHANGE), (HIDDEN, ()), (Construct((0, P, 1)), (0,)))))
+    check(Plan(output_nodes(Sink("istream", report=CHANGE), (HIDDEN, (1,)))))
+    check(Plan(output_nodes(Sink("rstream"), (HIDDEN, (1,)))))
+    check(Plan(output_nodes(Sink("rstream", report=CHANGE), (BY_ORDER, (1,)))))
+    check(Plan(output_nodes(Sink("rstream", report=CHANGE), (HIDDEN, ()), (Construct((0, P, 1)), (0,)))))
     expected_problem = "`it` needs the rows of `made0` in a single partition, since their order, or all of them, count"
-    assert complaints(*telling(Sink("rstream", report=CHANGE), (HIDDEN, (1,)))) == [expected_problem]
-    assert complaints(*telling(DerivedStream(Source("urn:s", CountWindow(3))), (Construct((0, P, 1)), (0,)))) == [
+    assert complaints(*output_nodes(Sink("rstream", report=CHANGE), (HIDDEN, (1,)))) == [expected_problem]
+    assert complaints(*output_nodes(DerivedStream(Source("urn:s", CountWindow(3))), (Construct((0, P, 1)), (0,)))) == [
         expected_problem
     ]
-    assert complaints(*telling(DerivedStream(Source("urn:s"), report=CHANGE), (Construct((0, P, 1)), (0,)))) == [
+    assert complaints(*output_nodes(DerivedStream(Source("urn:s"), report=CHANGE), (Construct((0, P, 1)), (0,)))) == [
         expected_problem
     ]
 

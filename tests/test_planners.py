@@ -333,7 +333,7 @@ SLOTS = st.sampled_from([X, Y, Z, Variable("w"), Variable("v")])
 @settings(max_examples=examples_of(150), deadline=None)
 @given(st.lists(st.builds(Pattern, SLOTS, st.just(P), SLOTS), min_size=2, max_size=5), st.data())
 def test_bodies_of_one_predicate_are_canonical(body: list[FactPattern], data: st.DataObject) -> None:
-    """Every pattern looks like every other; only how they hang together tells them apart."""
+    """All patterns look alike; only their join structure distinguishes them."""
     first = body[0].slots[0]
     rule = System("r", joinables=tuple(body), consequences=(Construct((Pattern(first, Q, first),)),))
     changed = replace(rule, joinables=tuple(data.draw(st.permutations(body))))

@@ -126,7 +126,7 @@ QUERIES = {
     "the first": "SELECT ?x ?v { ?x :v ?v } ORDER BY DESC(?v) LIMIT 2",
     "but for one": "SELECT ?x ?y { ?x :p ?y } ORDER BY ?y OFFSET 1 LIMIT 3",
     "of a join": "SELECT ?x ?y { ?x :p ?y ; :v ?v } ORDER BY ?v LIMIT 4",
-    "what may be taken back": "SELECT ?x { ?x :v ?v FILTER NOT EXISTS { ?x :w ?v } } ORDER BY ?v LIMIT 2",
+    "retractable input": "SELECT ?x { ?x :v ?v FILTER NOT EXISTS { ?x :w ?v } } ORDER BY ?v LIMIT 2",
     "none": "SELECT ?x { ?x :v ?v } LIMIT 0",
     "of a group": "SELECT (MAX(?n) AS ?most) { SELECT ?y (COUNT(?x) AS ?n) { ?x :p ?y } GROUP BY ?y }",
 }
@@ -146,14 +146,14 @@ def events(draw: Random, many: int) -> list[Event]:
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @pytest.mark.parametrize("name", QUERIES)
-def test_it_comes_to_the_same(name: str, window: Window) -> None:
+def test_pre_aggregation_does_not_change_outputs(name: str, window: Window) -> None:
     system = squall.compile(PREFIX + QUERIES[name], lexer="sparql")
     for seed, output in enumerate(("istream", "dstream", "rstream", "istream")):
         outputs = apply_profile(system, window=window, output=output)
         draw = Random(seed)
         actual = events(draw, 40)
         cuts = [draw.randrange(len(actual)) for _ in range(4)]
-        workers = in_memory.Workers(draw, most=draw.choice([0, 1_000_000])) if seed % 2 else None
+        workers = in_memory.Workers(draw, max_cached_rows=draw.choice([0, 1_000_000])) if seed % 2 else None
         result = in_memory.run(
             squall.plan(outputs), in_memory.cut(actual, cuts), workers=workers, compaction_interval=2
         )
@@ -161,7 +161,7 @@ def test_it_comes_to_the_same(name: str, window: Window) -> None:
 
 
 class Counting(in_memory.MemoryExchange):
-    """Says how many entries come to a group or a slice, and how many it keeps."""
+    """Counts the deltas that reach a group or a slice, and those that it stores."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(in_memory.MemoryFiles())
@@ -193,7 +193,7 @@ class Counting(in_memory.MemoryExchange):
     ],
 )
 def test_few_rows_are_shuffled_and_few_stored(query: str, window: Window, came: int, kept: int) -> None:
-    """Three batches of a hundred instants, in three tasks."""
+    """There are three batches of a hundred instants, in three tasks."""
     system = apply_profile(squall.compile(PREFIX + query, lexer="sparql"), window=window)
     plan = squall.plan(system)
     exchange = Counting(plan)

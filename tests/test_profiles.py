@@ -100,8 +100,8 @@ def test_cqels_outputs_what_is_new() -> None:
     assert (system.report, system.output) == (Report("change"), "istream")
 
 
-def assert_told(text: str, arriving: str, expected: str, profile: str = "squall2013") -> None:
-    """What a query in C-SPARQL over the stream <urn:s> tells, until its last event."""
+def assert_outputs(text: str, arriving: str, expected: str, profile: str = "squall2013") -> None:
+    """Checks the outputs of a C-SPARQL query over the stream <urn:s>, until its last event."""
     system = profiles.apply_profile(squall.compile(f"PREFIX : <http://example.org/>\n{text}", lexer="csparql"), profile)
     results = [event._replace(stream="urn:s") for event in stream(arriving)]
     result = run(system, results)
@@ -114,7 +114,7 @@ FROM = "FROM STREAM <urn:s> [RANGE 10s STEP 5s]"
 
 
 def test_squall2013_also_outputs_what_optional_does_not_extend() -> None:
-    assert_told(
+    assert_outputs(
         f"SELECT ?x ?y {FROM} WHERE {{ ?x :p :o OPTIONAL {{ ?x :q ?y FILTER(?y > 1) }} }}",
         "1000 :a :p :o ; :q 1, 2, 3\n1000 :b :p :o",
         "1000 ?x=:a ?y=\n1000 ?x=:a ?y=2\n1000 ?x=:a ?y=3\n1000 ?x=:b ?y=",
@@ -123,7 +123,7 @@ def test_squall2013_also_outputs_what_optional_does_not_extend() -> None:
 
 def test_squall2013_has_optional_parts_in_a_row_and_in_each_other() -> None:
     """The first one extends the empty solution, which always is there."""
-    assert_told(
+    assert_outputs(
         f"SELECT ?x ?y ?z {FROM} WHERE {{ OPTIONAL {{ ?x :p ?y OPTIONAL {{ ?x :q ?z }} }} OPTIONAL {{ ?x :r ?z }} }}",
         "1000 :a :p :b ; :q :c ; :r :d",
         """
@@ -140,13 +140,13 @@ def test_squall2013_reaches_exists() -> None:
     """By SPARQL, only :b has a solution in which ?z is unbound."""
     text = "?x :p :o FILTER EXISTS { ?x :q ?y OPTIONAL { ?x :r ?z } FILTER(!BOUND(?z)) }"
     arriving = "1000 :a :p :o ; :q 1 ; :r 2\n1000 :b :p :o ; :q 1\n5000"
-    assert_told(f"SELECT ?x {FROM} WHERE {{ {text} }}", arriving, "1000 ?x=:a\n1000 ?x=:b")
-    assert_told(f"SELECT ?x {FROM} WHERE {{ {text} }}", arriving, "5000 ?x=:b", "default")
+    assert_outputs(f"SELECT ?x {FROM} WHERE {{ {text} }}", arriving, "1000 ?x=:a\n1000 ?x=:b")
+    assert_outputs(f"SELECT ?x {FROM} WHERE {{ {text} }}", arriving, "5000 ?x=:b", "default")
 
 
 def test_squall2013_has_the_condition_of_an_optional_part_see_both_sides() -> None:
     text = "?x :p ?y OPTIONAL { ?x :q ?z FILTER(?z > ?y && EXISTS { ?x :r ?z }) }"
-    assert_told(
+    assert_outputs(
         f"SELECT * {FROM} WHERE {{ {text} }}",
         "1000 :a :p 1 ; :q 2, 3, 0 ; :r 0, 3",
         "1000 ?x=:a ?y=1 ?z=\n1000 ?x=:a ?y=1 ?z=3",
@@ -154,7 +154,7 @@ def test_squall2013_has_the_condition_of_an_optional_part_see_both_sides() -> No
 
 
 def test_squall2013_has_aggregates_run() -> None:
-    assert_told(
+    assert_outputs(
         f"SELECT (COUNT(*) AS ?n) (SUM(?y) AS ?sum) {FROM} WHERE {{ ?x :p ?y }}",
         "1000 :a :p 6\n2000 :b :p 6\n2000 :c :p 1\n12000 :d :p 5",
         "always ?n=0 ?sum=0\n1000 ?n=1 ?sum=6\n2000 ?n=3 ?sum=13\n11000 ?n=2 ?sum=7\n12000 ?n=1 ?sum=5",
@@ -173,7 +173,7 @@ def test_squall2013_leaves_no_optional_part(system: System, arriving: list[Event
 
 
 def as_jena(program: str, events: str, **more: Any) -> list[str]:
-    """What a program of Jena rules hands on over a stream, as the oracle has it, too."""
+    """Runs a program of Jena rules over a stream, compares with the oracle, and returns the outputs."""
     text = f"@prefix : <http://example.org/> .\n{program}"
     system = profiles.apply_profile(squall.compile(text, lexer="jena", profile="jena"), "jena", **more)
     arriving = stream(events)

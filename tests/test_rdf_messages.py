@@ -150,7 +150,7 @@ def test_what_is_broken_is_counted_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_a_message_that_is_too_long_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.streams.formats.rdf_messages.LONGEST", 100)
+    monkeypatch.setattr("squall.streams.formats.rdf_messages.MAX_UNIT_BYTES", 100)
     monkeypatch.setattr("squall.streams.formats.rdf_messages._CHUNK", 50)
     (tmp_path / "x").write_text(f"{A}\nMESSAGE\n" + "x" * 1000)
     ledger = DeadLetterFile()
@@ -202,7 +202,7 @@ OUTPUTS: list[Output] = [
 ]  # fmt: skip
 
 
-def told(path: Path, options: str) -> list[tuple[int, list[Any], list[Any]]]:
+def event_rows(path: Path, options: str) -> list[tuple[int, list[Any], list[Any]]]:
     return [(event.time, sorted(event.facts), sorted(event.removed)) for event in read(f"{path}?{options}")]
 
 
@@ -214,7 +214,7 @@ def test_an_evaluation_is_a_message(tmp_path: Path, format: str) -> None:
     write(tmp_path / "x", format, *OUTPUTS[3:], resume=True)
     times = [1000, 1000, 2000, 4000] if format in ("rdfp", "jelly-messages") else [7] * 4
     facts = [[t(1), t(2)], [t(3)], [t(4)], [t(5)]]
-    outputs = told(path, f"format={format}&time=7")
+    outputs = event_rows(path, f"format={format}&time=7")
     assert [item for item in outputs if item[1]] == [(time, item, []) for time, item in zip(times, facts, strict=True)]
     if format == "jelly-messages":
         assert (3000, [], []) in outputs  # how far time has come
@@ -252,7 +252,7 @@ def test_what_is_no_statement_is_refused(tmp_path: Path, format: str, fact: Any)
 
 def test_what_always_holds_has_no_time(tmp_path: Path) -> None:
     path = write(tmp_path / "x.rdfp", "rdfp", Output(t(1), ALWAYS, "a"))
-    assert told(path, "") == [(ALWAYS, [t(1)], [])]
+    assert event_rows(path, "") == [(ALWAYS, [t(1)], [])]
 
 
 @pytest.mark.parametrize("format", ["nt-messages", "trig-messages", "rdfp", "jelly-messages"])
@@ -276,9 +276,9 @@ def test_a_broker_brings_a_message_at_a_time(format: str) -> None:
 
 
 def test_a_reconnected_source_declares_messages_again() -> None:
-    from squall.streams.formats.rdf_messages import MessageLog, lines
+    from squall.streams.formats.rdf_messages import MessageLogEncoder, lines
 
-    log = MessageLog(lines, alone=True)
+    log = MessageLogEncoder(lines, alone=True)
     assert b"".join(map(log.write, OUTPUTS)).count(b"VERSION") == 4
 
 
@@ -301,7 +301,7 @@ def test_a_killed_run_resumes(tmp_path: Path, format: str, monkeypatch: pytest.M
     lines = test_durable.lines
 
     def written(path: Path) -> list[str]:
-        return sorted(map(str, told(path, "format=rdfp"))) if path.name in "ws" else lines(path)
+        return sorted(map(str, event_rows(path, "format=rdfp"))) if path.name in "ws" else lines(path)
 
     monkeypatch.setattr(test_durable, "lines", written)
     test_durable.Setting(tmp_path, [f"{tmp_path}/a?format={format}&time={E}at"]).holds("rdfp")

@@ -80,7 +80,7 @@ def said(draw: Random, count: int, about: float) -> str:
     return "\n".join(lines)
 
 
-def told_at_once(draw: Random, count: int) -> list[Event]:
+def random_static_data(draw: Random, count: int) -> list[Event]:
     lines = (line.partition(" ")[2] for line in said(draw, count, 1.0).splitlines())
     return static("\n".join(lines))
 
@@ -99,10 +99,10 @@ def test_each_answer_is_there_once(window: str, output: str, many: int, tmp_path
         can_be = broadcast_candidates(plan)
         entries = sorted(frozenset().union(*can_be.values()))
         rows = {entry: 1 for entry in entries if draw.random() < 0.9}
-        spread = choose_broadcast(plan, rows, [], 1000, can_be)
-        tried[any(is_copied(plan, address, spread) for address in spread)] += 1
-        assert_told_apart(plan, spread)
-        facts, events = told_at_once(draw, 6), stream(said(draw, 24, 0.2))
+        broadcast_inputs = choose_broadcast(plan, rows, [], 1000, can_be)
+        tried[any(is_copied(plan, address, broadcast_inputs) for address in broadcast_inputs)] += 1
+        assert_consistent_replication(plan, broadcast_inputs)
+        facts, events = random_static_data(draw, 6), stream(said(draw, 24, 0.2))
         places = sorted(draw.sample(range(len(events)), 3))
         batches = [events[begin:end] for begin, end in pairwise([0, *places, len(events)])]
         workers = in_memory.Workers(draw, draw.choice([0, 1_000_000]))
@@ -112,37 +112,39 @@ def test_each_answer_is_there_once(window: str, output: str, many: int, tmp_path
             facts,
             draw.choice([0, 0, 0, 20]),
             workers=workers,
-            spread=spread,
+            broadcast_inputs=broadcast_inputs,
             compaction_interval=compaction_interval,
         )
         assert_as_oracle(system, outputs, events, facts)
     assert FEW_EXAMPLES or tried[True] > many // 6
 
 
-def assert_told_apart(plan: Plan, spread: frozenset[Address]) -> None:
+def assert_consistent_replication(plan: Plan, broadcast_inputs: frozenset[Address]) -> None:
     """Of the rows for an input either every task makes all that it does not get from the sources, or one task each."""
-    keys = partitionings_of(plan, spread)
+    keys = partitionings_of(plan, broadcast_inputs)
     results: dict[Address, set[bool]] = {}
-    for hop in exchanges_of(plan, spread):
+    for hop in exchanges_of(plan, broadcast_inputs):
         if plan.by_id[hop.producer].inputs:
             alike = output_partitioning(plan, plan.by_id[hop.producer], keys) == BROADCAST
             results.setdefault((hop.consumer, hop.port), set()).add(alike)
     assert all(len(result) == 1 for result in results.values())
 
 
-def is_copied(plan: Plan, address: Address, spread: frozenset[Address]) -> bool:
+def is_copied(plan: Plan, address: Address, broadcast_inputs: frozenset[Address]) -> bool:
     """Whether in front of an input is a set in every task to which others bring rows."""
     id, port = address
     return any(
         isinstance(plan.by_id[hop.producer].op, Distinct)
-        and any(item.shuffles and plan.by_id[item.producer].inputs for item in into(plan, hop.producer, spread))
-        for hop in into(plan, id, spread)
+        and any(
+            item.shuffles and plan.by_id[item.producer].inputs for item in into(plan, hop.producer, broadcast_inputs)
+        )
+        for hop in into(plan, id, broadcast_inputs)
         if hop.port == port
     )
 
 
-def into(plan: Plan, id: str, spread: frozenset[Address]) -> list[Exchange]:
-    return [hop for hop in exchanges_of(plan, spread) if hop.consumer == id]
+def into(plan: Plan, id: str, broadcast_inputs: frozenset[Address]) -> list[Exchange]:
+    return [hop for hop in exchanges_of(plan, broadcast_inputs) if hop.consumer == id]
 
 
 def test_what_facts_say_of_anything_stays_where_it_is() -> None:
@@ -150,15 +152,17 @@ def test_what_facts_say_of_anything_stays_where_it_is() -> None:
     text = "\n".join(VOCABULARY[name] for name in ("domains", "ranges", "classes", "properties"))
     plan = squall.plan(squall.compile(PREFIX + text, lexer="jena"))
     rows = dict.fromkeys(frozenset().union(*broadcast_candidates(plan).values()), 3)
-    spread = choose_broadcast(plan, rows, general_inputs(plan), 10, vocabulary_inputs(plan))
-    assert spread == vocabulary_inputs(plan)
-    assert len(spread) == 4
+    broadcast_inputs = choose_broadcast(plan, rows, general_inputs(plan), 10, vocabulary_inputs(plan))
+    assert broadcast_inputs == vocabulary_inputs(plan)
+    assert len(broadcast_inputs) == 4
     copies = {
-        id for id, _ in partitionings_of(plan, spread) if f"{id} in every task, for itself" in describe(plan, spread)
+        id
+        for id, _ in partitionings_of(plan, broadcast_inputs)
+        if f"{id} in every task, for itself" in describe(plan, broadcast_inputs)
     }
-    moving = [hop for hop in exchanges_of(plan, spread) if hop.shuffles and plan.by_id[hop.producer].inputs]
+    moving = [hop for hop in exchanges_of(plan, broadcast_inputs) if hop.shuffles and plan.by_id[hop.producer].inputs]
     (to_objects,) = {hop.consumer for hop in moving} - copies
-    assert f"{to_objects} with all rows of input " in describe(plan, spread)
+    assert f"{to_objects} with all rows of input " in describe(plan, broadcast_inputs)
     assert not choose_broadcast(plan, rows, general_inputs(plan), 10), "unless they are named"
     assert not choose_broadcast(plan, rows, general_inputs(plan), 2, vocabulary_inputs(plan)), "there are too many"
 
@@ -203,8 +207,8 @@ def test_what_every_task_makes_and_what_one_makes_do_not_meet() -> None:
     plan = Plan((read, *matches, *sets[:2], joins[0], sets[2], *results, both, sets[3], joins[1]))
     rows = dict.fromkeys(frozenset().union(*broadcast_candidates(plan).values()), 1)
     assert {("paired", 0), ("last", 0)} <= broadcast_candidates(plan).keys()
-    spread = choose_broadcast(plan, rows, [("any", 0)], 10, broadcast_candidates(plan))
-    assert_told_apart(plan, spread)
+    broadcast_inputs = choose_broadcast(plan, rows, [("any", 0)], 10, broadcast_candidates(plan))
+    assert_consistent_replication(plan, broadcast_inputs)
     alone = choose_broadcast(plan, rows, [("any", 0), ("own", 0)], 10, broadcast_candidates(plan))
     assert alone == {("last", 0)}
-    assert_told_apart(plan, alone)
+    assert_consistent_replication(plan, alone)

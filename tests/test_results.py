@@ -1,4 +1,4 @@
-"""The formats of evaluations: what is written is read back by others, and each evaluation is told apart."""
+"""The formats of evaluations: other libraries read what is written, and evaluations are distinguished."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from squall.rdf import (
     term,
 )
 from squall.streams import FileSink, open_sink, parse_lines
-from squall.streams.formats.evaluations import Answered, Evaluation, Gathering, evaluation, stream_iri
-from squall.streams.formats.graphs import TriG, timed_quad
+from squall.streams.formats.evaluations import Answered, Evaluation, EvaluationCollector, evaluation, stream_iri
+from squall.streams.formats.graphs import TriGEncoder, timed_quad
 from squall.streams.formats.results import json_line, srcsv, srj, srtsv, srx
-from squall.streams.formats.tables import Tables
+from squall.streams.formats.tables import TextTableEncoder
 
 E = "http://example.org/"
 
@@ -220,7 +220,7 @@ OUTPUTS = st.builds(
 @given(st.lists(OUTPUTS).map(lambda result: sorted(result, key=lambda item: item.time)))
 @example([])
 def test_every_output_is_in_the_one_evaluation_of_its_time_and_query(outputs: list[Output]) -> None:
-    gathering = Gathering()
+    gathering = EvaluationCollector()
     result = [item for output in outputs for item in gathering.add(output)] + gathering.end()
     assert [item.time for item in result] == sorted(item.time for item in result)
     assert len({(item.time, item.query) for item in result}) == len(result)
@@ -235,7 +235,7 @@ def test_every_output_is_in_the_one_evaluation_of_its_time_and_query(outputs: li
 
 
 def test_an_evaluation_is_complete_when_its_end_is_marked() -> None:
-    gathering = Gathering()
+    gathering = EvaluationCollector()
     assert gathering.add(out(ROW)) == []
     assert gathering.add(out(ROW, rule="r")) == []
     assert gathering.add(out(Evaluated(("a",)))) == [evaluation(5, "q", [ROW])]
@@ -351,7 +351,7 @@ def test_timed_quads_are_read_back(made: list[Output]) -> None:
 
 @given(MADE)
 def test_trig_has_a_graph_for_each_evaluation(made: list[Output]) -> None:
-    trig = TriG()
+    trig = TriGEncoder()
     text = b"".join([*map(trig.write, made), trig.end()])
     quads = list(pyoxigraph.parse(text, format=RdfFormat.TRIG))
     inside = [quad for quad in quads if not isinstance(quad.graph_name, pyoxigraph.DefaultGraph)]
@@ -412,7 +412,7 @@ def test_an_empty_graph(tmp_path: Path) -> None:
 
 
 def table(*outputs: Output, terminal: bool = False) -> str:
-    tables = Tables()
+    tables = TextTableEncoder()
     tables.begin(False, terminal)
     return b"".join([*map(tables.write, outputs), tables.end()]).decode()
 

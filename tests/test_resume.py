@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.local.event_loop import Running, _Held
-from squall.builders.local.updates import Updating
+from squall.builders.local.event_loop import EventLoop, _BufferedEvents
+from squall.builders.local.updates import UpdateSteps
 from squall.builders.runtime import serde
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.intervals import union
@@ -97,7 +97,7 @@ class Moving:
         self.passed = ALWAYS - 1
 
     def outputs(self, batches: Sequence[Sequence[Event]], static: Sequence[Event]) -> Iterator[Output]:
-        running = Running(self.plan, Options())
+        running = EventLoop(self.plan, Options())
         running.enable_changelog()
         yield from self._taken(running, running.start(static, self.begin))
         for batch in batches:
@@ -106,7 +106,7 @@ class Moving:
         running = self._elsewhere()
         yield from self._taken(running, running.end())
 
-    def _taken(self, running: Running, parts: Iterator[list[Output]]) -> Iterator[Output]:
+    def _taken(self, running: EventLoop, parts: Iterator[list[Output]]) -> Iterator[Output]:
         for outputs in parts:
             yield from outputs
         self.passed = running.passed
@@ -116,8 +116,8 @@ class Moving:
         for id, slot, result in kept:
             self.texts += ((id, slot, serde.pack(row), start, end, n) for *row, start, end, n in result)
 
-    def _elsewhere(self) -> Running:
-        running, state = Running(self.plan, Options()), StateChangelog()
+    def _elsewhere(self) -> EventLoop:
+        running, state = EventLoop(self.plan, Options()), StateChangelog()
         for id, slot, text, *valid in self.texts:
             state.add([(id, slot, [(*serde.unpack(text), *valid)])])
         if self.compacts:
@@ -129,7 +129,7 @@ class Moving:
         return running
 
 
-def told(outputs: Sequence[Output]) -> Counter[tuple[object, int]]:
+def output_counts(outputs: Sequence[Output]) -> Counter[tuple[object, int]]:
     return Counter((out.fact, out.time) for out in outputs)
 
 
@@ -143,7 +143,7 @@ def test_another_process_resumes_a_run_from_its_state(planner: str, many: int) -
         outputs = list(Moving(plan, compacts).outputs(batches, facts))
         assert [out.time for out in outputs] == sorted(out.time for out in outputs)
         full_result = [out for part in undisturbed(plan, batches, facts) for out in part]
-        assert told(outputs) == told(full_result)
+        assert output_counts(outputs) == output_counts(full_result)
         assert_as_oracle(system, outputs, events, facts)
 
     data = {"events": event_streams(features=ALL), "facts": static_data(features=ALL)}
@@ -154,7 +154,7 @@ def test_another_process_resumes_a_run_from_its_state(planner: str, many: int) -
 def undisturbed(
     plan: Plan, batches: Sequence[Sequence[Event]], static: Sequence[Event], begin: int = 0
 ) -> Iterator[list[Output]]:
-    running = Running(plan, Options())
+    running = EventLoop(plan, Options())
     yield from running.start(static, begin)
     for batch in batches:
         yield from running.take(batch)
@@ -169,7 +169,7 @@ STEPS = HoppingWindow(40, 20)
 TWO_MAKERS = with_windows(
     System(subsystems=(replace(rule(P), name="r"), replace(rule(pattern(X, "q", Y)), name="s"))), STEPS, removals=True
 )
-"""Two rules that make one fact, which is told before it begins."""
+"""Two rules that derive one fact, which is output before it begins to hold."""
 NOW = rule(P, predicates=(Bind(Z, Call(function_iri("now"), ())),), then=Select((X, Y, Z)))
 STAYS = System(
     subsystems=(
@@ -209,7 +209,7 @@ def deleted() -> System:
 
 
 def without(cls: type, slot: int) -> Callable[[pytest.MonkeyPatch], None]:
-    """A slot of a memory is not taken back."""
+    """Leaves out one slot of an operator's state when it is restored."""
 
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
         restore = cls.restore  # type: ignore[attr-defined]
@@ -254,7 +254,7 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
         "1 :a :p :b\n1 :a :q :b\n5 - :a :p :b\n90 :a :p :b",
     ),
     "the counts of a recursive set": (without(DRedDistinct, 0), replace(OPEN, output="dstream"), SHUT),
-    "what a recursive set has told": (without(DRedDistinct, 1), replace(OPEN, output="dstream"), SHUT),
+    "the output of a recursive set": (without(DRedDistinct, 1), replace(OPEN, output="dstream"), SHUT),
     "since when a row holds": (
         without(TimeDependentOperator, 0),
         with_windows(NOW, SlidingWindow(4)),
@@ -277,7 +277,7 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
         "1 :a :p :b\n5 :a :p :b",
     ),
     "an answer that waits": (without(AppendOnlyOutput, 1), with_windows(rule(P), STEPS), "1 :a :p :b\n2 :a :p :c"),
-    "what a stream has told": (
+    "the output of a derived stream": (
         without(DerivedStreamOperator, 0),
         streamed("rstream", SlidingWindow(2)),
         "1 :a :p :b\n5 :c :p :d\n9 :e :p :f",
@@ -290,7 +290,7 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
     ),
     "what an update has seen": (without(UpdateOperator, 0), with_windows(INSERTS, STEPS), "1 :a :p :b\n2 :a :p :c"),
     "what was inserted": (without(InsertedFacts, 0), STAYS, "1 :a :p :b\n5 :b :stop :a\n9 :a :p :b"),
-    "what is to be inserted": (idle(Updating, "load_rows"), INSERTS, "1 :a :p :b\n2 :c :p :d"),
+    "what is to be inserted": (idle(UpdateSteps, "load_rows"), INSERTS, "1 :a :p :b\n2 :c :p :d"),
     "what may be removed": (without(ScanOperator, 0), REMOVED, "1 :a :p :b\n4 - :a :p :b"),
     "what is counted": (
         without(ScanOperator, 1),
@@ -302,7 +302,7 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
         replace(with_windows(rule(P), SlidingWindow(4)), output="rstream"),
         CHAIN,
     ),
-    "events that are held back": (idle(_Held, "load_rows"), rule(P, predicates=(NOT_Q,)), SHUT),
+    "events that are held back": (idle(_BufferedEvents, "load_rows"), rule(P, predicates=(NOT_Q,)), SHUT),
 }
 
 
@@ -365,7 +365,9 @@ def test_what_is_left_out_leaves_nothing(
     since = max((entry[-3] for entry in known), default=ALWAYS)
     later = [entry for entry in more if entry[-3] >= since]
     left = live_deltas(later, passed, together)
-    assert Counter(compact_deltas(known + left, passed, together)) == Counter(compact_deltas(known + later, passed, together))
+    assert Counter(compact_deltas(known + left, passed, together)) == Counter(
+        compact_deltas(known + later, passed, together)
+    )
     assert not live_deltas([entry for entry in later if entry[-2] < passed], passed, together)
 
 

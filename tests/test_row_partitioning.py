@@ -1,4 +1,4 @@
-"""What is told is told where it lies, or goes by what tells it apart: by all tasks, unless it has an order."""
+"""Partitioning of the output: rows are output where they are, or shuffled by their columns; sequences are not."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def sink_columns(plan: Plan) -> list[COLUMNS | None]:
     return [edge.columns for node, _ in plan.sinks for edge in node.inputs]
 
 
-# What is told
+# What is output
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def by_hand(
 def test_what_is_alike_goes_to_one_place_wherever_it_comes_from() -> None:
     assert sink_columns(by_hand([None, None])) == [(1, 2), (1, 2)]
     assert sink_columns(by_hand([0, 1])) == [(1, 2), (1, 2)], "the same order of the same values"
-    assert sink_columns(by_hand([0, 0])) == [(), ()], "which value is another decides where it is told"
+    assert sink_columns(by_hand([0, 0])) == [(), ()], "which values are equal decides where a row is output"
     assert sink_columns(by_hand([0, None])) == [(), ()]
-    assert sink_columns(by_hand([0, 0], report=Report())) == [(1, 2), (1, 2)], "it is told, whatever was before"
+    assert sink_columns(by_hand([0, 0], report=Report())) == [(1, 2), (1, 2)], "it is output, whatever was before"
     assert sink_columns(by_hand([0, 0], "istream")) == [(1, 2), (1, 2)]
     assert sink_columns(by_hand([0, 0], queries=("q", "other"))) == [(1, 2), (1, 2)]
 
@@ -196,8 +196,8 @@ def test_the_partitioning_is_given_for_each_input() -> None:
 # By whom
 
 
-class OutputSpec(in_memory.MemoryExchange):
-    """Counts what each task tells."""
+class CountingExchange(in_memory.MemoryExchange):
+    """Counts the outputs of each task."""
 
     def __init__(self) -> None:
         super().__init__(in_memory.MemoryFiles())
@@ -211,10 +211,12 @@ class OutputSpec(in_memory.MemoryExchange):
         return task_output.with_output_files(step, put)
 
 
-def told(plan: Plan, events: list[Event], hot: SkewedKeys | None = None) -> tuple[list[Output], list[int]]:
-    """The outputs of a run of one batch, and how many of them each task has told."""
-    exchange = OutputSpec()
-    program = PhysicalPlan(plan, stages_of(plan, (), hot or {}), skewed_keys=hot or {})
+def outputs_and_counts(
+    plan: Plan, events: list[Event], skewed_keys: SkewedKeys | None = None
+) -> tuple[list[Output], list[int]]:
+    """Returns the outputs of a run of one batch, and how many of them each task has output."""
+    exchange = CountingExchange()
+    program = PhysicalPlan(plan, stages_of(plan, (), skewed_keys or {}), skewed_keys=skewed_keys or {})
     job = micro_batch.MicroBatches(exchange, exchange.files, program, 0, max_cached_rows=0)
     messages = chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(events)))
     job.process(messages, last=True, keep=False)
@@ -232,7 +234,7 @@ def test_all_tasks_tell(shown: str, output: str) -> None:
     query = f"{PREFIX}SELECT {shown} {{ ?x :p ?y . ?y :q ?z }}{grouping}"
     system = apply_profile(squall.compile(query, lexer="sparql"), output=output)
     events = stream(PEOPLE)
-    outputs, by = told(squall.plan(system), events)
+    outputs, by = outputs_and_counts(squall.plan(system), events)
     assert_as_oracle(system, outputs, events)
     assert len(by) == 3
     assert max(by) < 0.6 * sum(by)
@@ -253,7 +255,7 @@ def test_what_has_an_order_all_tasks_tell_in_it(query: str, report: Report) -> N
     system = apply_profile(squall.compile(PREFIX + query, lexer="sparql"), output="rstream", report=report)
     plan = squall.plan(system)
     events = stream(PEOPLE)
-    outputs, by = told(plan, events)
+    outputs, by = outputs_and_counts(plan, events)
     assert outputs == list(squall.build(plan, "iterator").run([events]))
     assert_as_oracle(system, outputs, events)
     together = sink_columns(plan) == [()]
@@ -261,18 +263,19 @@ def test_what_has_an_order_all_tasks_tell_in_it(query: str, report: Report) -> N
     assert len(by) == (1 if together or "1 AS" in query else 3)
 
 
-@pytest.mark.parametrize("others", ["ORDER BY DESC(?x)", "ORDER BY ?y", ""])
+@pytest.mark.parametrize("other_order", ["ORDER BY DESC(?x)", "ORDER BY ?y", ""])
 @pytest.mark.parametrize("report", [Report(), Report("change"), Report("nonempty")])
-def test_queries_of_one_name_may_have_different_orders(report: Report, others: str) -> None:
-    """What they select is told side by side, each in its own order; as one sequence, whether that has changed."""
-    request = ("{ ?x :p ?y . ?y :q ?z } ORDER BY ?x", f"{{ ?x :p ?y . FILTER(STR(?x) > STR(?y)) }} {others}")
+def test_queries_of_one_name_may_have_different_orders(report: Report, other_order: str) -> None:
+    """Their solutions are output side by side, each in its own order. Whether they have changed is decided for one
+    sequence."""
+    request = ("{ ?x :p ?y . ?y :q ?z } ORDER BY ?x", f"{{ ?x :p ?y . FILTER(STR(?x) > STR(?y)) }} {other_order}")
     queries = [squall.compile(f"{PREFIX}SELECT ?x {body}", lexer="sparql") for body in request]
     alike = [replace(rule, name="q") for query in queries for rule in rules(query)]
     system = apply_profile(System(subsystems=tuple(alike)), output="rstream", report=report)
     plan = squall.plan(system)
     events = stream(PEOPLE)
-    outputs, by = told(plan, events)
-    if others:
+    outputs, by = outputs_and_counts(plan, events)
+    if other_order:
         assert outputs == list(squall.build(plan, "iterator").run([events]))
     assert_as_oracle(system, outputs, events)
     assert len(by) == (1 if report.policy == "change" else 3)
@@ -288,10 +291,10 @@ def test_outputs_of_a_skewed_key_come_from_all_tasks(query: str) -> None:
     join = next(node for node in plan.nodes if len(node.inputs) == 2 and "join" in node.id)
     key = iri("http://example.org/one")
     events = stream(MANY)
-    assert len(told(plan, events)[1]) == 1
+    assert len(outputs_and_counts(plan, events)[1]) == 1
     most = 0
     for port in (0, 1):
-        outputs, by = told(plan, events, {(join.id, port): (key,)})
+        outputs, by = outputs_and_counts(plan, events, {(join.id, port): (key,)})
         assert_as_oracle(system, outputs, events)
         most = max(most, len(by))
     assert most == 3
@@ -306,7 +309,7 @@ def test_one_sink_outputs_several_kinds_of_rows() -> None:
     queries = (squall.compile(PREFIX + query, lexer="sparql") for query in request)
     system = System(subsystems=(makes, *queries))
     events = stream(PEOPLE)
-    outputs, by = told(squall.plan(system), events)
+    outputs, by = outputs_and_counts(squall.plan(system), events)
     assert_as_oracle(system, outputs, events)
     assert len(by) == 3
     assert len({type(output.fact) for output in outputs}) == 5
@@ -318,7 +321,7 @@ def test_kinds_with_different_partitioning_are_output_where_they_are() -> None:
     plan = squall.plan(system)
     assert fused_output_stage(plan, stages_of(plan))
     assert {*sink_columns(plan)} == {(1,), (2,)}
-    assert_as_oracle(system, told(plan, stream(PEOPLE))[0], stream(PEOPLE))
+    assert_as_oracle(system, outputs_and_counts(plan, stream(PEOPLE))[0], stream(PEOPLE))
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -335,8 +338,8 @@ def test_one_relation_may_have_several_numbers_of_arguments(swapped: bool, key: 
     plan = squall.plan(system, "greedy")
     assert len({*sink_columns(plan)}) == 1
     joins = [node.id for node in plan.nodes if isinstance(node.op, Join)]
-    hot = {(join, 0): (iri(f"http://example.org/{key}"),) for join in joins} if key else None
-    assert_as_oracle(system, told(plan, stream(MANY), hot)[0], stream(MANY))
+    skewed_keys = {(join, 0): (iri(f"http://example.org/{key}"),) for join in joins} if key else None
+    assert_as_oracle(system, outputs_and_counts(plan, stream(MANY), skewed_keys)[0], stream(MANY))
 
 
 # Streams that are made
@@ -428,14 +431,14 @@ def test_what_goes_to_all_tasks_waits_once(tasks: tuple[int, int]) -> None:
         squall.compile(PREFIX + query, lexer="sparql"), window=HoppingWindow(10, 10), output="istream"
     )
     plan = squall.plan(system)
-    spread = frozenset(address for address in broadcast_candidates(plan) if address[1] == 1)
-    assert spread
+    broadcast_inputs = frozenset(address for address in broadcast_candidates(plan) if address[1] == 1)
+    assert broadcast_inputs
     lines = [f"1 :n{number} :p :m{number % 3}\n1 :m{number % 3} :q :o{number}\n" for number in range(12)]
     events = stream("".join([*lines, "12 :n0 :p :k\n"]))
     files = in_memory.MemoryFiles()
     outputs: list[Output] = []
     for number, time in zip(tasks, (1, 12), strict=True):
-        program = PhysicalPlan(plan, stages_of(plan, spread), broadcast_inputs=spread)
+        program = PhysicalPlan(plan, stages_of(plan, broadcast_inputs), broadcast_inputs=broadcast_inputs)
         assert program.fused_output_stages
         exchange = in_memory.MemoryExchange(files, number)
         job = micro_batch.MicroBatches(exchange, files, program, 0, max_cached_rows=0)

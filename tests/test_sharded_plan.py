@@ -1,4 +1,4 @@
-"""Plans that tasks run as a whole, each for a share of all subjects: which, and that together they do what one does."""
+"""Sharded plans: each task runs the whole plan for a shard of the subjects, and all together do what one task does."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def compiled(text: str, lexer: str, window: Window, removals: bool = False) -> S
     return squall.compile(prefix + text, lexer=lexer, window=window, removals=removals)
 
 
-def told(system: System, output: str) -> System:
-    """The system, its rules told in this way, and so is a query; not a stream."""
+def with_output(system: System, output: str) -> System:
+    """Returns the system with this output for its rules and queries, but not for derived streams."""
     parts = (
         replace(subsystem, output=output) if subsystem.output and not subsystem.stream else subsystem
         for subsystem in system.subsystems
@@ -102,7 +102,8 @@ def programs(draw: st.DrawFn) -> System:
     rules = st.tuples(st.sampled_from((*RULES, *MIXED)), st.sampled_from(OUTPUTS))
     parts = [compiled(text, "sparql", window, removals) for text in updates]
     parts += [
-        told(compiled(*rule, window, removals), way) for rule, way in draw(st.lists(rules, max_size=3, unique=True))
+        with_output(compiled(*rule, window, removals), way)
+        for rule, way in draw(st.lists(rules, max_size=3, unique=True))
     ]
     return System(subsystems=tuple(parts))
 
@@ -126,8 +127,8 @@ def streams(draw: st.DrawFn) -> list[Event]:
 
 @examples(100)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_tasks_do_together_what_one_does(planner: str, many: int) -> None:
-    """In any batches, on workers that hold all, little or nothing, with tasks that fail."""
+def test_a_sharded_plan_agrees_with_the_oracle(planner: str, many: int) -> None:
+    """In any batches, with caches of any size, and with tasks that fail."""
 
     def law(
         system: System,
@@ -135,7 +136,7 @@ def test_tasks_do_together_what_one_does(planner: str, many: int) -> None:
         always: tuple[Triple, ...],
         cuts: list[int],
         compaction_interval: int,
-        few: int,
+        max_single_task_bytes: int,
         seed: int,
     ) -> None:
         plan = squall.plan(system, planner)
@@ -143,7 +144,9 @@ def test_tasks_do_together_what_one_does(planner: str, many: int) -> None:
         actual = actual if any("removals=True" in repr(node.op) for node in plan.nodes) else without_removals(actual)
         static = [Event(ALWAYS, always)]
         draw = Random(seed)
-        workers = in_memory.Workers(draw, most=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
+        workers = (
+            in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
+        )
         try:
             list(squall.run(plan, actual, static=static))
         except BuilderError:
@@ -153,25 +156,37 @@ def test_tasks_do_together_what_one_does(planner: str, many: int) -> None:
                     plan,
                     in_memory.cut(actual, cuts),
                     static,
-                    few=few,
+                    max_single_task_bytes=max_single_task_bytes,
                     workers=workers,
                     max_update_steps=30,
                     compaction_interval=compaction_interval,
                 )
             return
         outputs = in_memory.run(
-            plan, in_memory.cut(actual, cuts), static, few=few, workers=workers, compaction_interval=compaction_interval
+            plan,
+            in_memory.cut(actual, cuts),
+            static,
+            max_single_task_bytes=max_single_task_bytes,
+            workers=workers,
+            compaction_interval=compaction_interval,
         )
-        event("told something" if outputs else "told nothing")
+        event("has outputs" if outputs else "has no outputs")
         assert_as_oracle(system, outputs, actual, static)
 
     data = {"system": programs(), "actual": streams(), "always": SOME, "cuts": st.lists(st.integers(0, 12), max_size=4)}
-    compaction_interval, few, seed = (
+    compaction_interval, max_single_task_bytes, seed = (
         st.sampled_from([1, 2, 100]),
         st.sampled_from([-1, 3, 1_000_000]),
         st.integers(0, 1 << 32),
     )
-    hold(law, many, **data, compaction_interval=compaction_interval, few=few, seed=seed)
+    hold(
+        law,
+        many,
+        **data,
+        compaction_interval=compaction_interval,
+        max_single_task_bytes=max_single_task_bytes,
+        seed=seed,
+    )
 
 
 def without_removals(events: Sequence[Event]) -> list[Event]:
@@ -225,7 +240,7 @@ def test_the_reason_why_updates_are_not_sharded_is_given(text: str, what: str, p
 def test_the_rule_that_prevents_sharding_is_named(
     rule: tuple[str, str], window: Window, output: str, what: str
 ) -> None:
-    outputs = told(compiled(*rule, window), output)
+    outputs = with_output(compiled(*rule, window), output)
     why = why_not_shardable(squall.plan(System(subsystems=(compiled(LAST, "sparql", SlidingWindow(4)), outputs))))
     assert why is not None
     assert why.what == what
@@ -308,13 +323,15 @@ def test_a_run_that_began_without_shards_resumes_in_one() -> None:
 def test_nodes_are_measured_in_all_shares_together() -> None:
     plan = squall.plan(program(LAST, UPDATES[4]))
     events = stream("1 :a :p :b\n1 :b :p :c\n2 :c :p :d\n3 :a :p :c\n4 :a :p :d")
-    for few in (-1, 1_000_000):
-        tally = NodeMetrics(plan)
-        in_memory.run(plan, [events[:3], events[3:]], few=few, tally=tally)
+    for max_single_task_bytes in (-1, 1_000_000):
+        node_metrics = NodeMetrics(plan)
+        in_memory.run(
+            plan, [events[:3], events[3:]], max_single_task_bytes=max_single_task_bytes, node_metrics=node_metrics
+        )
         job = squall.build(plan, options=Options(measure=True))
         list(job.run([events[:3], events[3:]]))
         figures: PlanMetrics = job.node_metrics()  # type: ignore[attr-defined]
-        assert {id: item.rows for id, item in tally.by_node().items()} == {
+        assert {id: item.rows for id, item in node_metrics.by_node().items()} == {
             id: item.rows for id, item in figures.items() if item.rows
         }
 
@@ -335,11 +352,11 @@ def blinking(gap: int) -> list[Event]:
     return stream(f"1 :a :on :b\n{text}101 :a :stop :now")
 
 
-@pytest.mark.parametrize("few", [-1, 1_000_000])
+@pytest.mark.parametrize("max_single_task_bytes", [-1, 1_000_000])
 @pytest.mark.parametrize(
     ("text", "shared"), [(BLINKS, True), (f"{BLINKS} ; {MIXING[2]}", False)], ids=["many tasks", "one task"]
 )
-def test_an_event_is_one_for_all_shares(text: str, shared: bool, few: int) -> None:
+def test_an_event_is_one_for_all_shares(text: str, shared: bool, max_single_task_bytes: int) -> None:
     """Whatever it brings: the steps of updates are counted since the last one."""
     system = program(text)
     plan = squall.plan(system)
@@ -348,12 +365,23 @@ def test_an_event_is_one_for_all_shares(text: str, shared: bool, few: int) -> No
         events = blinking(gap)
         for cuts in ([], [20, 60], list(range(0, 100, 2))):
             workers = in_memory.Workers(Random(gap))
-            outputs = in_memory.run(plan, in_memory.cut(events, cuts), few=few, workers=workers, max_update_steps=10)
+            outputs = in_memory.run(
+                plan,
+                in_memory.cut(events, cuts),
+                max_single_task_bytes=max_single_task_bytes,
+                workers=workers,
+                max_update_steps=10,
+            )
             assert_as_oracle(system, outputs, events)
             assert len(outputs) >= 98
     for cuts in ([], [4], [4, 5]):
         with pytest.raises(BuilderError, match="after 10 steps"), WorkerError.retold():
-            in_memory.run(plan, in_memory.cut(blinking(12), cuts), few=few, max_update_steps=10)
+            in_memory.run(
+                plan,
+                in_memory.cut(blinking(12), cuts),
+                max_single_task_bytes=max_single_task_bytes,
+                max_update_steps=10,
+            )
 
 
 @given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 12), st.booleans())

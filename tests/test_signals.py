@@ -24,7 +24,7 @@ from tests.test_live import event
 
 
 class Ended:
-    """Sources that remember that they were told to end."""
+    """Sources that record that they were stopped."""
 
     is_stoppable = True
 

@@ -1,4 +1,4 @@
-"""Whole instants over rows without times: the answers of the oracle, and when a machine takes over."""
+"""The snapshot dataflow, which evaluates complete instants, and its switch to the incremental dataflow."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_what_has_an_effect_sees_each_fact_once(caplog: pytest.LogCaptureFixture
 
 
 def test_classes_are_processed_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows of their members are made but to be told."""
+    """The rows of their members are built for the output only."""
     factoreds: list[FactoredRows] = []
     iterate = FactoredRows.__iter__
 

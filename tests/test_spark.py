@@ -141,7 +141,7 @@ def test_many_batches_give_what_one_gives(tmp_path: Path) -> None:
 
 @pytest.fixture
 def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
-    """The micro-batches whose lines Spark hands on."""
+    """Collects the micro-batches whose lines Spark passes to the driver."""
     from squall.builders.spark.run import Run
 
     data_frames: list[DataFrame] = []
@@ -454,7 +454,7 @@ def test_workers_take_the_files_of_pyspark_and_not_its_archive() -> None:
     assert ".zip" not in rows["row"]
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="nothing tells how many threads there are")
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the number of threads is unknown")
 def test_workers_are_forked_from_a_process_without_other_threads() -> None:
     """PyArrow and NumPy start some."""
     archive = Path(find_spec("pyspark").origin).parent / "python" / "lib" / "pyspark.zip"  # type: ignore[union-attr, arg-type]
@@ -475,7 +475,7 @@ NOTED = """
 
 
 def test_a_restart_knows_when_the_first_run_began(tmp_path: Path) -> None:
-    """What functions of time said of what always holds is what is taken back."""
+    """Outputs of time functions over static data are retracted with the time of the first run."""
     plan = squall.plan(replace(squall.compile(NOTED, lexer="jena"), output="dstream"))
     always = [Event(ALWAYS, (triple("ann", "parent", "bob"),))]
     facts = [(1, triple("eve", "parent", "dan")), (5, triple("ann", "gone", "yes"))]

@@ -143,9 +143,11 @@ def test_a_dataframe_is_for_spark_and_at_its_time(plan: Any, spark: Any, tmp_pat
 
 
 def test_live_input_gives_a_streaming_dataframe(plan: Any, spark: Any, tmp_path: Path) -> None:
-    """Streaming in, streaming out, with a sink of Spark's own at the end; and each answer once, after a restart. (The
-    query looks at whole instants: the last row ends that of the last answer.) Spark may give a batch again whose query
-    was stopped before it noted it: what is found is kept by the number of its batch, as a sink of one's own has to."""
+    """A streaming input gives a streaming output with a sink of Spark's own, and exactly-once output after a restart.
+
+    The query evaluates complete instants: the last row ends that of the last answer. Spark may repeat a batch whose
+    query was stopped before its commit. So the test stores outputs by the number of the batch, as a sink has to.
+    """
     from squall.builders.spark import FrameSource, to_dataframe
     from squall.builders.spark.dataframes import THREAD
 

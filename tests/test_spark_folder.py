@@ -131,7 +131,7 @@ READINGS = stream("\n".join(f"{n // 100} :s{n * 7 % 300} :age {n * 37 % 90}" for
 
 
 def by_several(text: str, folder: Path, format: str) -> list[tuple[int, Solution]]:
-    """Runs a query whose answers are told whole by several tasks; its outputs in process."""
+    """Runs a query with snapshot output by several tasks, and returns its outputs in process."""
     from squall.builders.spark import session
 
     plan = squall.plan(profiles.apply_profile(squall.compile(text, lexer="sparql"), output="rstream", report=Report()))
@@ -192,7 +192,7 @@ def test_outputs_of_a_single_task_are_not_shuffled_to_be_sorted(
 
 
 def test_each_batch_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch whose commit was lost is done again, but not told again; the files of others stay as they are."""
+    """A batch whose commit was lost is processed again, but not output again. Files of others are not changed."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.ntt").write_text('1 <urn:a> <http://example.org/age> "1" .\n')
     sink = FolderSink("out/", tmp_path / "out", "ndjson")

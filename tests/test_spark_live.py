@@ -1,4 +1,4 @@
-"""Live sources, and sinks that cannot be cut back, on Spark: when they are told what, and who forgets.
+"""Live sources and sinks without truncation on Spark: acknowledgements, commits and cleanup.
 
 What lies between is in tests/test_spool.py, processes that are killed are in tests/test_kills.py.
 """
@@ -38,7 +38,7 @@ SEEN = "@prefix : <http://example.org/>.\n[seen: (?s :at ?v) -> (?s :seen ?v)]"
 
 
 class Steps(Acknowledged):
-    """Says something when what it said before has been worked off. log: who was told what, in order."""
+    """Emits a batch when the one before has been processed. log: all notifications, in order."""
 
     def __init__(self, batches: Sequence[Sequence[Event]], commits: Path) -> None:
         super().__init__(batches)
@@ -76,7 +76,7 @@ def test_sources_get_acknowledgements_of_committed_batches(tmp_path: Path) -> No
     steps = [item for n in (1, 2, 3) for item in ((f"output {n}", n), ("settled", n), ("acknowledged", n + 1))]
     assert source.log[: len(first + steps)] == first + steps
     assert source.acknowledged == ["1", "2", "3"]
-    assert len(list((tmp_path / "kept" / "spool" / "events").iterdir())) < 3, "what is worked off is not kept"
+    assert len(list((tmp_path / "kept" / "spool" / "events").iterdir())) < 3, "processed events are deleted"
     offsets = [
         path.read_text().splitlines()[-1] for path in sorted((tmp_path / "kept" / "spark" / "offsets").glob("[0-9]"))
     ]
@@ -161,7 +161,7 @@ def test_a_run_that_is_ended_is_done_with_what_it_has(tmp_path: Path, address: s
     plan = squall.plan(squall.compile(CALM, lexer="jena"))
 
     def ended(number: int) -> list[int]:
-        """The times of the outputs of a run that is ended when it has told of one."""
+        """Returns the times of the outputs of a run that is stopped after one output."""
         sources = Sources([open_source(f"{tmp_path}/{item}") for item in addresses])
         assert not bool(sources.is_stoppable)
         results = []

@@ -42,8 +42,8 @@ def answers(count: int, seed: int) -> list[Record]:
     ]
 
 
-def told(step: WorkerStep, folder: Path) -> list[Record]:
-    """What a task hands on that has been given nothing."""
+def run_task(step: WorkerStep, folder: Path) -> list[Record]:
+    """Returns the records that a task without input outputs."""
     answering = task_output.with_output_files(step, lambda _, answers: output_files.write(folder, answers))
     return list(from_arrow(answering(iter(()))))
 
@@ -60,7 +60,7 @@ def of(*messages: Record) -> WorkerStep:
 def test_answers_of_several_tasks_come_in_order(count: int, tmp_path: Path) -> None:
     """And those of one."""
     tasks = [answers(50, seed) for seed in range(count)]
-    names = [message.row for task in tasks for message in told(of(*task), tmp_path / "outputs")]
+    names = [message.row for task in tasks for message in run_task(of(*task), tmp_path / "outputs")]
     ordered = sorted(chain(*tasks), key=lambda item: (item.start, item.node, item.spans, item.row))
     results = list(merged(tmp_path / "outputs" / name for name in names))
     assert results == [(item.start, item.node, item.row) for item in ordered]
@@ -70,7 +70,7 @@ def test_a_task_holds_no_more_than_so_many(tmp_path: Path, monkeypatch: pytest.M
     """It writes several files then, each in order."""
     monkeypatch.setattr(task_output, "_MAX_ROWS_PER_FILE", 20)
     task = answers(50, seed=1)
-    names = [message.row for message in told(of(*task), tmp_path)]
+    names = [message.row for message in run_task(of(*task), tmp_path)]
     assert [len(list(merged([tmp_path / name]))) for name in names] == [21, 21, 8]
     ordered = sorted(task, key=lambda item: (item.start, item.node, item.spans, item.row))
     assert list(merged(tmp_path / name for name in names)) == [(item.start, item.node, item.row) for item in ordered]
@@ -80,16 +80,16 @@ def test_other_records_pass_through(tmp_path: Path) -> None:
     state = Record(STATE, OUTPUT_STAGE, 1, 2, 3, "kept", 0, FOREVER, 1)
     row = Record(ROW, 4, 1, 2, 3, "row", 0, FOREVER, 1)
     (answer,) = answers(3, seed=0)[:1]
-    *outputs, name = told(of(state, answer, row), tmp_path)
+    *outputs, name = run_task(of(state, answer, row), tmp_path)
     assert outputs == [state, row]
     assert name.kind == OUTPUT_FILE
     assert [path.name for path in tmp_path.iterdir()] == [name.row]
-    assert told(of(state, row), tmp_path / "none") == [state, row]
+    assert run_task(of(state, row), tmp_path / "none") == [state, row]
     assert not (tmp_path / "none").exists()
 
 
 def test_stored_records_are_in_files_by_type_and_stage(tmp_path: Path) -> None:
-    """The messages that name them say what is in them; all others are handed on."""
+    """The records that name the files say what is in them; all others are passed on."""
     rows = [Record(ROW, level, 1, 2, 0, "row", time, time + 5, 1, 3) for level in (1, 2) for time in (4, 7)]
     state = Record(STATE, 1, 1, 2, 0, "kept", 9, FOREVER, 1, 2)
     time = Record(WATERMARK, 0, 0, 0, 0, "", 8, ALWAYS, 0)
@@ -124,14 +124,14 @@ def test_what_nobody_has_named_does_not_count() -> None:
 
 def test_a_second_attempt_answers_under_another_name(tmp_path: Path) -> None:
     task = answers(10, seed=0)
-    (first,), (second,) = (told(of(*task), tmp_path) for _ in range(2))
+    (first,), (second,) = (run_task(of(*task), tmp_path) for _ in range(2))
     assert first.row != second.row
     assert len(list(merged([tmp_path / second.row]))) == 10
 
 
 def test_the_driver_holds_a_few_answers_of_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output_files, "_ROWS_PER_GROUP", 5)
-    names = [message.row for seed in range(3) for message in told(of(*answers(100, seed)), tmp_path)]
+    names = [message.row for seed in range(3) for message in run_task(of(*answers(100, seed)), tmp_path)]
     before = pyarrow.total_allocated_bytes()
     read = 0
     result = output_files._read

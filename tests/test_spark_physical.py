@@ -77,7 +77,7 @@ def test_a_plan_that_runs_as_a_whole_is_one_step(deleted: str, tasks: int) -> No
     little = "# Up to 16,777,216 bytes of files"
     assert heads(text) == [little, f"job 1: {step}", "# More", "job 1: sources", f"job 2: {step}"]
     result = re.findall(rf"^\({tasks}\) the plan as a whole (Python|Union)RDD", text, re.MULTILINE)
-    assert result == ["Python" if tasks == 1 else "Union"] * 2, "each reads what it works off"
+    assert result == ["Python" if tasks == 1 else "Union"] * 2, "each reads what it processes"
 
 
 def test_an_ordered_scan_is_a_step_before_the_stages() -> None:

@@ -1,4 +1,4 @@
-"""Micro-batches on Spark that one task works off, from lines to answers: when they are, and what that takes."""
+"""Micro-batches on Spark that one task processes from lines to outputs: when that happens, and what it needs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_small_and_large_micro_batches_can_alternate(tmp_path: Path, conf: Any, 
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
     assert_as_oracle(system, run(squall.plan(system), folder), EVENTS, ROOMS)
     straight = [step == ["all in one task"] for step in steps(spark_jobs)]
-    assert True in straight[straight.index(False) :], "also behind one that many tasks have worked off"
+    assert True in straight[straight.index(False) :], "also after one that many tasks have processed"
 
 
 @pytest.mark.parametrize(("name", "value"), [(MAX_SINGLE_TASK_BYTES, "0"), (MAX_SINGLE_TASK_ROWS, "0")])

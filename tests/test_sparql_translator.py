@@ -224,8 +224,8 @@ STEPPED = "FROM STREAM :s [RANGE 10s STEP 5s] { ?x :p ?y }"
     ],
 )
 def test_the_output_of_a_query(text: str, lexer: str, output: str, report: Report) -> None:
-    _, telling = output_specs(compiled(text, lexer))
-    assert (telling.output, telling.report) == (output, report)
+    _, spec = output_specs(compiled(text, lexer))
+    assert (spec.output, spec.report) == (output, report)
 
 
 def test_a_window_by_steps() -> None:
@@ -289,7 +289,7 @@ def test_rules_and_queries_in_one_run(tmp_path: Path) -> None:
     rule.write_text("@prefix : <http://example.org/>.\n[r: (?x :knows ?y) -> (?y :known ?x)]")
     query.write_text(PREFIX + "SELECT ?x { ?x :known ?y } ORDER BY DESC(?x)")
     system = squall.compile(rule, query)
-    assert [telling.output for telling in output_specs(system)] == ["istream", "rstream"]
+    assert [spec.output for spec in output_specs(system)] == ["istream", "rstream"]
     outputs = squall.run(squall.plan(system), [], static=[Event(ALWAYS, tuple(triples(DATA)))])
     assert [_plain(out.fact)[0] for out in outputs if isinstance(out.fact, Solution)] == ["cat", "bob", "ann"]
 

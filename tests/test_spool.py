@@ -1,4 +1,4 @@
-"""What the Spark builder spools: each event and each loss once, wherever a run is cut off, and sources told in time."""
+"""The spool of the Spark builder: each event and dead letter exactly once, and acknowledgements of sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from squall.builders.distributed.io.prefetch import MAX_PREFETCHED_BATCHES
-from squall.builders.local.replay import Given
+from squall.builders.local.replay import ReplayedBatches
 from squall.builders.spark import spool
 from squall.builders.spark.spool import Spool, file_of, numbers, publish, write_lines
 from squall.errors import BuilderError
@@ -152,7 +152,7 @@ def test_sources_of_another_name_are_refused(tmp_path: Path) -> None:
 def test_events_from_python_are_replayed(tmp_path: Path) -> None:
     events = [event(time) for time in range(1, 6)]
     for count in (3, 5):
-        Spool(tmp_path, Given([events[:2], events[2:count]]), True, print).write()
+        Spool(tmp_path, ReplayedBatches([events[:2], events[2:count]]), True, print).write()
     assert [time for time, *_ in spooled(tmp_path)] == [1, 2, 3, 4, 5]
 
 
@@ -166,7 +166,7 @@ def test_read_errors_are_reported(tmp_path: Path) -> None:
         raise OSError("the sensor has gone")
 
     base_exceptions: list[BaseException] = []
-    other = Spool(tmp_path / "other", Given(events()), True, base_exceptions.append)
+    other = Spool(tmp_path / "other", ReplayedBatches(events()), True, base_exceptions.append)
     other.start()
     assert other.join(20)
     assert list(map(str, base_exceptions)) == ["the sensor has gone"]
@@ -181,7 +181,7 @@ def test_a_spool_that_is_closed_takes_nothing_more(tmp_path: Path) -> None:
             yield [event(1)]
 
     stopped = threading.Event()
-    spool = Spool(tmp_path, Given(events()), False, print)
+    spool = Spool(tmp_path, ReplayedBatches(events()), False, print)
     spool.start()
     wait(lambda: len(spooled(tmp_path)) > MAX_PREFETCHED_BATCHES)
     assert threads("reads sources", "spools") == {"reads sources", "spools"}

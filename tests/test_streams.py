@@ -449,7 +449,7 @@ def test_a_pipe_hands_on_what_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", ["nt-messages", "nt.gz", "nt-messages.gz"])
 def test_a_pipe_that_is_read_no_further_is_cut_off(tmp_path: Path, format: str) -> None:
-    """What is whole is handed on: of messages those that have an end."""
+    """Complete statements are read: of messages those that have an end."""
     path, ledger = tmp_path / "pipe", DeadLetterFile()
     full_result = lines(t("a")) + "MESSAGE\n" * format.startswith("nt-messages")
     compress = zlib.compressobj(wbits=31)
@@ -525,7 +525,7 @@ def test_a_line_that_is_too_long_in_a_file_that_grows(
     whole: bool, kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is counted once its end is there; where the source stands is in front of it until then."""
-    monkeypatch.setattr("squall.streams.sources.files.LONGEST", 200_000)
+    monkeypatch.setattr("squall.streams.sources.files.MAX_UNIT_BYTES", 200_000)
     path = tmp_path / "a.nt"
     path.write_text(lines(t("a")) + "<" * 400_000 + ("\n" + lines(t("b")) if whole else ""))
     ledger, entries = kept

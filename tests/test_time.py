@@ -38,7 +38,7 @@ def stamped(subject: str, time: int) -> Triple:
 
 
 class Scripted:
-    """A live source that says what it is told to."""
+    """A live source whose events the test supplies."""
 
     uri = "scripted"
     live = True
@@ -90,7 +90,7 @@ def fixed(*times: int) -> Fixed:
 
 
 class Taken:
-    """What a merge hands on, taken by a thread; "." is a heartbeat."""
+    """The events of a merge, read by a thread; "." is a heartbeat."""
 
     def __init__(self, batches: Sources) -> None:
         self._events: Queue[Event | BaseException | None] = Queue()
@@ -353,7 +353,7 @@ class Losing(Scripted):
     def current_offset(self) -> int:
         return self.lost
 
-    def resume(self, told: int) -> None:
+    def resume(self, offset: int) -> None:
         raise AssertionError("it begins")
 
 
@@ -418,7 +418,7 @@ def test_the_watermark_advances_without_usable_input(stamps: bool) -> None:
 
 
 def test_windows_close_by_timer_when_nothing_arrives() -> None:
-    """Trap 29: what a window has lost is told without a later event."""
+    """Trap 29: the expiry of a fact is output without a later event."""
     live, clock = Scripted(), VirtualClock(1000, stamps=True)
     system = with_windows(squall.compile(f"[r: (?a <{E}p> ?b) -> (?b <{E}q> ?a)]", lexer="jena"), SlidingWindow(250))
     job = squall.build(squall.plan(profiles.apply_profile(system, output="dstream")))

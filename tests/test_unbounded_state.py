@@ -162,7 +162,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def told(*arguments: str) -> str:
+def build_messages(*arguments: str) -> str:
     return CliRunner().invoke(cli.command, ["build", *arguments, "--sink", "out.csv"]).stderr
 
 
@@ -183,7 +183,7 @@ def told(*arguments: str) -> str:
     ],
 )
 def test_the_command_line_warns(arguments: tuple[str, ...], warned: bool) -> None:
-    output = told(*arguments)
+    output = build_messages(*arguments)
     assert ("stores all matches of `?y :q ?z`" in output) == warned
     assert "error" not in output
 

@@ -61,7 +61,7 @@ def begun(taken: Sequence[Delta], now: int) -> Counter[int]:
 @given(course=courses(2, (A, B, None), always=True))
 @settings(max_examples=examples_of(30), deadline=None)
 def test_each_row_that_begins_demands_something(course: list[Advance]) -> None:
-    """Rows are told apart by all of their columns, whatever of them the template has."""
+    """Rows are distinguished by all of their columns, whichever of them the template has."""
     op = UpdateOperator(ops.Update(((None, A, B, C),), rules=("r",)))
     deltas: list[Delta] = []
     arrivals: Counter[object] = Counter()
@@ -79,7 +79,9 @@ def test_the_steps_of_time_make_no_difference(batch: list[Delta]) -> None:
     once, often = (UpdateOperator(ops.Update(((None, 0, B, C),))) for _ in range(2))
     once.apply(0, batch)
     often.apply(0, batch)
-    assert once.pop_graph_updates(max(TIMES)) == [results for time in TIMES for results in often.pop_graph_updates(time)]
+    assert once.pop_graph_updates(max(TIMES)) == [
+        results for time in TIMES for results in often.pop_graph_updates(time)
+    ]
 
 
 @pytest.mark.parametrize(

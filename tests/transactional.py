@@ -116,7 +116,7 @@ class Producer(Client):
         self.must_abort = False
         self.fatal = False
         self.reports: list[Callable[[KafkaError, None], None]] = []
-        """What is to be told of the messages of the transaction."""
+        """Callbacks that report the delivery of the transaction's messages."""
 
     # What the sink calls
 

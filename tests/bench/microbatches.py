@@ -36,8 +36,8 @@ FIRST = 3
 
 
 def triggers(spark: SparkSession, run: Callable[[], None], look: Callable[[], None] | None = None) -> list[float]:
-    """The seconds that each micro-batch of a run took which had something to read, as Spark tells them. look: is called
-    behind each of them."""
+    """The seconds that each micro-batch of a run took which had something to read, as Spark reports them. look: is
+    called behind each of them."""
     from pyspark.sql.streaming.listener import (
         QueryProgressEvent,
         QueryStartedEvent,

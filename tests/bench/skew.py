@@ -2,9 +2,8 @@
 
     python -m tests.bench.skew spark-q4-skewed-streams --size 80000
 
-With skewed keys split as they are sampled at the beginning of the stream, and without. Buckets are dealt out
-to tasks in turns;
-a row that goes to all tasks is one of each. No engine is started.
+With skewed keys split as they are sampled at the beginning of the stream, and without. Buckets are assigned to
+tasks round-robin. A broadcast row counts once for each task. No engine is started.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Stages:
 
 @dataclass(frozen=True)
 class Case:
-    """One case. `run` raises AssertionError where it fails, `LeftOut` where it lies beyond what squall does, and
+    """One case. `run` raises AssertionError where it fails, `LeftOut` where squall does not support it, and
     `KnownBad` where what it expects is known to be wrong or missing."""
 
     name: str

@@ -244,7 +244,7 @@ def _run_window_close(entry: dict[str, Any], stages: Stages) -> None:
 
 def _run_content_change(entry: dict[str, Any], stages: Stages) -> None:
     """A continuous window over the instants of the data: what came in (t - size, t], which on a grid of time units is
-    [t + unit - size, t + unit). What began before t0 is not seen; ours also tell when something has left."""
+    [t + unit - size, t + unit). What began before t0 is not seen; ours are also evaluated when a fact expires."""
     scopes = [scope for scope in entry["expected_scopes"] if scope is not None]
     times = [time for time in entry["data_timestamps_ms"] if time >= entry["t0_ms"]]
     events = as_events(_facts(times))
