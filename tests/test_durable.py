@@ -375,11 +375,12 @@ def test_a_checkpoint_that_is_damaged_does_not_count(folder: Path) -> None:
 @pytest.mark.parametrize("least", [-1, 1 << 20])
 def test_where_there_is_no_room_the_checkpoint_before_counts(folder: Path, least: int) -> None:
     """Neither where lines are added, nor where the file is written anew."""
-    sink, full_result = Kept(), kept(folder.with_name("whole"))
+    tuning = Tuning(min_log_growth=least)
+    sink, full_result = Kept(), kept(folder.with_name("whole"), tuning=tuning)
     room = (folder.with_name("whole") / checkpoint.CHECKPOINT_FILE).stat().st_size - 200
 
     def take() -> None:
-        for item in kept_by(folder, sink, Tuning(min_log_growth=least)):
+        for item in kept_by(folder, sink, tuning):
             sink.outputs.append(item)
 
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
