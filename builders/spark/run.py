@@ -30,7 +30,7 @@ from squall.builders.distributed.plan.sampling import InputSampler
 from squall.builders.distributed.plan.shardability import why_single_task
 from squall.builders.distributed.plan.skew import SkewedKeys, find_skewed_keys, splittable_inputs
 from squall.builders.distributed.plan.stages import partitionings_of, stages_of
-from squall.builders.local.replay import Given
+from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.spark import executor_sources
 from squall.builders.spark.engine import SparkEngine
@@ -472,10 +472,10 @@ class Run:
         self.output_queue.put(item)
 
 
-def _rest(batches: Iterable[Sequence[Event]], spark_sources: Sequence[Source]) -> Sources | Given | None:
+def _rest(batches: Iterable[Sequence[Event]], spark_sources: Sequence[Source]) -> Sources | ReplayedBatches | None:
     """Returns the input that Spark does not read itself; None: there is none."""
     if not isinstance(batches, Sources):
-        return Given(batches)
+        return ReplayedBatches(batches)
     numbers = [number for number, source in enumerate(batches.sources) if source not in spark_sources]
     ledgers = [batches.ledgers[number] for number in numbers] if batches.ledgers else []
     sources = [batches.sources[number] for number in numbers]

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from squall.builders.distributed.io.parsing import DeadLetter, dead_letter_line, spool_lines
 from squall.builders.distributed.io.prefetch import EndOfSources, PrefetchedBatch, Prefetcher, split_end
-from squall.builders.local.replay import Given
+from squall.builders.local.replay import ReplayedBatches
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS
 from squall.streams import Sources
@@ -40,7 +40,7 @@ class Spool:
     """
 
     def __init__(
-        self, folder: Path, inputs: Sources | Given, keeps: bool, fail: Callable[[BaseException], None]
+        self, folder: Path, inputs: Sources | ReplayedBatches, keeps: bool, fail: Callable[[BaseException], None]
     ) -> None:
         self.folder = folder
         self.files = folder / "spool" / "events"
@@ -173,7 +173,7 @@ class Spool:
         self._waiting.append((self.number, positions))
 
 
-def _uris(inputs: Sources | Given) -> list[str]:
+def _uris(inputs: Sources | ReplayedBatches) -> list[str]:
     return [source.uri for source in inputs.sources] if isinstance(inputs, Sources) else []
 
 

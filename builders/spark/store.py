@@ -27,7 +27,7 @@ from typing import Any
 
 from squall.builders.distributed.exec.routing import BUCKET_COUNT
 from squall.builders.distributed.plan.partitioning import Address
-from squall.builders.local.identity import differences, rules
+from squall.builders.local.identity import differences, rule_digests
 from squall.errors import BuilderError
 from squall.plan import Plan
 
@@ -133,7 +133,7 @@ class Store:
 def _meaning(plan: Plan) -> dict[str, Any]:
     """Returns what identifies the owner of a checkpoint."""
     digest = hashlib.sha256(repr(plan.nodes).encode()).hexdigest()
-    return {"format": FORMAT, "rules": rules(plan), "planner": plan.planner, "plan": digest, "buckets": BUCKET_COUNT}
+    return {"format": FORMAT, "rules": rule_digests(plan), "planner": plan.planner, "plan": digest, "buckets": BUCKET_COUNT}
 
 
 def check_owner(plan: Plan, checkpoint: Path) -> None:

@@ -18,7 +18,7 @@ from squall.errors import PluginError, SquallError, did_you_mean
 from squall.rdf import Term
 
 OWN = "urn:x-squall:own:"
-"""What the IRI of a function begins with whose author gave it a name and no IRI."""
+"""The namespace of functions whose author gave a name and no IRI."""
 
 Body = Callable[..., Any]
 
@@ -50,7 +50,10 @@ class Function:
     doc: str = ""
 
     def evaluate(self, *arguments: Any) -> bool | Term | None:
-        """The result. An exception is a defect of the function: it propagates, and names function and arguments."""
+        """Returns the result.
+
+        An exception is a defect of the function: it propagates, and names function and arguments.
+        """
         try:
             result: bool | Term | None = self.body(*arguments)
         except SquallError:
@@ -61,7 +64,7 @@ class Function:
         return result
 
     def evaluate_all(self, calls: Sequence[tuple[Any, ...]]) -> Sequence[bool | Term | None]:
-        """The results of many calls of a function that has a `vector`, each with its arguments."""
+        """Returns the results of many calls of a function that has a `vector`, each with its arguments."""
         assert self.vector is not None
         try:
             return cast("Sequence[bool | Term | None]", self.vector(*map(list, zip(*calls, strict=True))))
@@ -93,12 +96,12 @@ class Mode:
     table: bool = False
 
     def targets(self, count: int) -> range:
-        """The computed arguments of a call with so many."""
+        """Returns the positions of the computed arguments in a call with so many."""
         start = self.target if self.target >= 0 else count + self.target
         return range(start, count if self.repeats else min(start + 1, count))
 
     def arguments(self, count: int) -> tuple[int, ...]:
-        """The arguments that the function takes."""
+        """Returns the arguments that the function takes."""
         if self.inputs is not None:
             return self.inputs
         targets = self.targets(count)
@@ -107,7 +110,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class Builtin:
-    """How a language spells a function or a relation.
+    """The spelling of a function or a relation in a language.
 
     test: the truth function that a call without a computed argument stands for; modes: how arguments are computed, the
     first mode that can be used is. Neither: the language's translator gives the call its meaning (``noValue``).
@@ -129,7 +132,7 @@ class Builtin:
 
 
 class _Registry:
-    """What is registered, by IRI or by language and name. `own` is what was registered by hand, in this process."""
+    """The registry, by IRI or by language and name. `own` has what was registered by hand in this process."""
 
     def __init__(self) -> None:
         self.members: dict[object, Function | Builtin] = {}
@@ -189,7 +192,7 @@ def _members(library: Any) -> tuple[Function | Builtin, ...]:
 
 
 def lookup(iri: str) -> Function:
-    """The function with this IRI (without brackets). Raises PluginError where there is none."""
+    """Returns the function with this IRI (without brackets). Raises PluginError if there is none."""
     function = _registry().members.get(iri)
     if not isinstance(function, Function):
         raise PluginError(
@@ -199,13 +202,13 @@ def lookup(iri: str) -> Function:
 
 
 def functions() -> tuple[Function, ...]:
-    """All functions, in the order of their IRIs."""
+    """Returns all functions, in the order of their IRIs."""
     members = (member for member in _registry().members.values() if isinstance(member, Function))
     return tuple(sorted(members, key=lambda function: function.iri))
 
 
 def builtins(language: str) -> Mapping[str, Builtin]:
-    """The built-ins of a language by name."""
+    """Returns the built-ins of a language by name."""
     return _registry().builtins.get(language, {})
 
 
@@ -221,7 +224,7 @@ def register(*members: Function | Builtin) -> None:
 
 
 def own() -> tuple[Function | Builtin, ...]:
-    """What was registered by hand in this process: what another process has to `register` to run the same program."""
+    """Returns what was registered by hand in this process, and another one has to `register` for the same program."""
     return tuple(_registry().own.values())
 
 
@@ -291,7 +294,7 @@ def _made(iri: str, body: Body, truth: bool, timed: bool, pure: bool) -> Functio
 
 @dataclass(frozen=True)
 class _Checked:
-    """A function of one's own, which must give a term: Python's own values are none."""
+    """Wraps a user's function, which must return a term and not a value of Python."""
 
     body: Body
 
@@ -306,7 +309,7 @@ def _term(result: Any) -> Term | None:
 
 
 def _vectorised(function: Function, body: Body) -> Function:
-    """The function, of a body that takes and gives lists."""
+    """Returns the function of a body over lists."""
     if function.least == 0 or function.timed or not function.pure:
         why = "takes no argument" if function.least == 0 else "takes the time" if function.timed else "is not pure"
         raise PluginError(
@@ -318,7 +321,7 @@ def _vectorised(function: Function, body: Body) -> Function:
 
 @dataclass(frozen=True)
 class _Vector:
-    """A function of one's own over lists, which must give a result for each of what it is given."""
+    """Wraps a user's function over lists, which must return one result for each call."""
 
     body: Body
     truth: bool
@@ -332,7 +335,7 @@ class _Vector:
 
 @dataclass(frozen=True)
 class _Single:
-    """A vectorised function, called for one."""
+    """Wraps a vectorised function for a single call."""
 
     vector: _Vector
 
@@ -342,7 +345,7 @@ class _Single:
 
 
 def _own(name: str, language: str) -> Builtin:
-    """A built-in that was registered by hand."""
+    """Returns a built-in that was registered by hand."""
     builtins = {
         builtin.name: builtin for builtin in own() if isinstance(builtin, Builtin) and builtin.language == language
     }
@@ -355,7 +358,7 @@ def _own(name: str, language: str) -> Builtin:
 
 
 def _with_mode(builtin: Builtin, added: Mode, function: Function) -> Builtin:
-    """The built-in with one more mode; one for the same argument is replaced."""
+    """Returns the built-in with one more mode; one for the same argument is replaced."""
     most = None if function.most is None else function.most + 1
     if (function.least + 1, most) != (builtin.least, builtin.most):
         raise PluginError(
@@ -394,7 +397,7 @@ def _spelled(function: Function, language: str, where: str) -> Builtin:
 
 
 def _called(iri: str) -> str:
-    """By which name a language calls the function of an IRI."""
+    """Returns by which name a language calls the function of an IRI."""
     return iri.replace("#", "/").replace(":", "/").rpartition("/")[2]
 
 

@@ -32,13 +32,13 @@ Rows = list[tuple[Term, ...]]
 
 
 def _build(name: Term, *arguments: Maybe) -> Maybe:
-    """None if an argument is unbound."""
+    """Returns None if an argument is unbound."""
     bound = [argument for argument in arguments if argument is not None]
     return compound(name, bound) if len(bound) == len(arguments) else None
 
 
 def _join(tail: Maybe, *members: Maybe) -> Maybe:
-    """None if the rest is no list."""
+    """Returns the compound of a list, or None if the rest is no list."""
     compound_tail = parse_compound(tail) if tail is not None else None
     return _build(LIST, *members, *compound_tail.arguments) if compound_tail and compound_tail.name == LIST else None
 
@@ -63,7 +63,7 @@ def _arguments(term: Maybe) -> Rows:
 
 
 def _replaced(term: Term, old: Term, new: Term) -> Rows:
-    """For each place of it that has the old term, the compound with the new one there."""
+    """Yields, for each place of the old term in a compound, the compound with the new term there."""
     parts = parse_compound(term)
     arguments = parts.arguments if parts else ()
     places = [place for place, argument in enumerate(arguments) if argument == old != new]
@@ -71,12 +71,12 @@ def _replaced(term: Term, old: Term, new: Term) -> Rows:
 
 
 def _reduced(term: Term, old: Term, new: Term) -> Rows:
-    """The same, where the new term is nested no deeper than the old one."""
+    """Yields the same if the new term is nested no deeper than the old one."""
     return _replaced(term, old, new) if depth(new) <= depth(old) else []
 
 
 def _members(left: Term, right: Term) -> Rows:
-    """The members in which two lists differ, in pairs; none where one is no list."""
+    """Yields the pairs of members in which two lists differ; nothing if one is no list."""
     left_parts, right_parts = parse_compound(left), parse_compound(right)
     if not (left_parts and right_parts and left_parts.name == right_parts.name == LIST):
         return []
@@ -87,7 +87,7 @@ def _members(left: Term, right: Term) -> Rows:
 
 
 def _clash(left: Term, right: Term) -> bool:
-    """False. Raises BuilderError where the two cannot be equal: they are different values."""
+    """Returns False. Raises BuilderError if the two are different values, which cannot be equal."""
     kinds = [_kind(term) for term in (left, right)]
     if sorted(kinds) == ["list", "value"] or (kinds == ["value", "value"] and not same(left, right)):
         raise _inconsistent(left, right)
@@ -95,7 +95,7 @@ def _clash(left: Term, right: Term) -> bool:
 
 
 def _kind(term: Term) -> str:
-    """``list``, ``value`` of a datatype, or ``other``."""
+    """Returns the kind of a term: ``list``, ``value`` of a datatype, or ``other``."""
     parts = parse_compound(term)
     if parts is not None:
         return "list" if parts.name == LIST else "other"
@@ -167,4 +167,4 @@ FUNCTIONS: tuple[Function | Builtin, ...] = (
         doc="the term, if it is not nested too deep, nor too long a list: else an error that names the rule",
     ),
 )
-"""What the entry point `compounds` of the group ``squall.functions`` names."""
+"""The functions of the entry point `compounds` of the group ``squall.functions``."""

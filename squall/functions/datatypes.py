@@ -17,12 +17,12 @@ from squall.functions.texts import Plain
 from squall.rdf import LANG_STRING, RDFS, Term, iri, iri_text, is_iri, is_literal, literal, parts
 
 OWN = "urn:x-squall:datatypes:"
-"""What the IRIs of these functions begin with."""
+"""The namespace of these functions."""
 
 Maybe = Term | None
 
 _NO_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""What no string has (XML 1.0, production 2)."""
+"""The characters that no string has (XML 1.0, production 2)."""
 
 
 def _is_tagged(value: Value) -> bool:
@@ -30,12 +30,12 @@ def _is_tagged(value: Value) -> bool:
 
 
 KNOWN = {**SPACES, LANG_STRING: _is_tagged}
-"""Whether a value is one of a datatype, by its IRI: those of RIF, which OWL 2 RL's are among, and rdf:langString."""
+"""Tests whether a value is one of a datatype, by its IRI: those of RIF (and so OWL 2 RL), and rdf:langString."""
 
 
 @lru_cache(maxsize=65536)
 def _denoted(term: Term) -> Value | None:
-    """The value of a literal; None for other terms, ill-typed literals, and datatypes that are not known."""
+    """Returns the value of a literal; None for other terms, ill-typed literals, and datatypes that are not known."""
     denoted = value(term)
     if denoted is not None and isinstance(denoted.value, Plain) and _NO_CHARACTERS.search(denoted.value.text):
         return None
@@ -43,13 +43,13 @@ def _denoted(term: Term) -> Value | None:
 
 
 def is_ill_typed(term: Term) -> bool:
-    """Whether a literal of a datatype that is known denotes nothing."""
+    """Returns whether a literal of a known datatype is ill-typed."""
     return parts(term).datatype in KNOWN and _denoted(term) is None
 
 
 def is_value_of(term: Term, datatype: str) -> bool:
-    """Whether a literal denotes a value of a datatype (an IRI). Of one that is not known, those do that are written as
-    one."""
+    """Returns whether a literal denotes a value of a datatype (an IRI). Of one that is not known, those do that are
+    written as one."""
     if is_ill_typed(term):
         return False
     denoted = _denoted(term)
@@ -88,7 +88,7 @@ def _datatype(term: Maybe) -> Maybe:
 
 
 def _value(term: Maybe) -> Maybe:
-    """Numbers of xsd:decimal that are equal are one: 1.0 is 1."""
+    """Normalizes numbers: equal ones of xsd:decimal are one value, such as 1.0 and 1."""
     term_value = None if term is None else _denoted(term)
     if term_value is None:
         return None
@@ -115,4 +115,4 @@ FUNCTIONS: tuple[Function | Builtin, ...] = (
     *_computed("datatypeOf", _datatype, "the datatype of a literal"),
     *_computed("valueOf", _value, "a literal that is the same for all that have one value; no value for the others"),
 )
-"""What the entry point `datatypes` of the group ``squall.functions`` names."""
+"""The functions of the entry point `datatypes` of the group ``squall.functions``."""

@@ -19,7 +19,7 @@ from squall.rdf import Term, iri, is_literal, parts
 GEO = "http://www.opengis.net/ont/geosparql#"
 GEOF = "http://www.opengis.net/def/function/geosparql/"
 OLD_GEOF = "http://www.opengis.net/def/geosparql/function/"
-"""The namespace by which queries in use call it, too."""
+"""Another namespace that queries use for it."""
 CRS84 = "http://www.opengis.net/def/crs/OGC/1.3/CRS84"
 EPSG4326 = "http://www.opengis.net/def/crs/EPSG/0/4326"
 RADIUS = 6_371_008.8
@@ -37,7 +37,7 @@ UNITS: dict[Term, float] = {
     iri(_QUDT + "KiloM"): RADIUS / 1000,
     iri(_QUDT + "MI"): RADIUS / 1609.344,
 }
-"""How many of a unit are in a radian of a great circle."""
+"""The number of units in a radian of a great circle."""
 
 _NUMBER = r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
 _POINT = re.compile(rf"\s*(?:<([^<>]*)>\s+)?POINT\s*\(\s*{_NUMBER}\s+{_NUMBER}\s*\)\s*", re.IGNORECASE)
@@ -51,7 +51,7 @@ class Point(NamedTuple):
 
 
 def point(term: Term | None) -> Point | None:
-    """The point of a ``geo:wktLiteral``; None if it is none, or not on the globe."""
+    """Returns the point of a ``geo:wktLiteral``; None if it is none, or not on the globe."""
     if term is None or not is_literal(term) or parts(term).datatype != GEO + "wktLiteral":
         return None
     match = _POINT.fullmatch(parts(term).lexical)
@@ -64,7 +64,7 @@ def point(term: Term | None) -> Point | None:
 
 
 def distance(left: Term | None, right: Term | None, unit: Term | None) -> Term | None:
-    """how far two points are from each other, in a unit of OGC or QUDT"""
+    """the distance of two points, in a unit of OGC or QUDT"""
     start, end = point(left), point(right)
     if start is None or end is None or unit not in UNITS:
         return None
@@ -78,4 +78,4 @@ def distance(left: Term | None, right: Term | None, unit: Term | None) -> Term |
 FUNCTIONS = tuple(
     Function(namespace + "distance", distance, 3, 3, doc=distance.__doc__ or "") for namespace in (GEOF, OLD_GEOF)
 )
-"""What the entry point `geosparql` of the group ``squall.functions`` names."""
+"""The functions of the entry point `geosparql` of the group ``squall.functions``."""

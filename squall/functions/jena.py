@@ -48,7 +48,7 @@ Maybe = Term | None
 
 
 def function_iri(name: str) -> str:
-    """The IRI of a Jena built-in's function."""
+    """Returns the IRI of a Jena built-in's function."""
     return f"urn:x-squall:jena:{name}"
 
 
@@ -71,7 +71,7 @@ def _not_equal(left: Maybe, right: Maybe) -> bool:
 
 
 def _ordered(accepts: Callable[[int], bool]) -> Callable[[Maybe, Maybe], bool]:
-    """A test of the order of two values; false where they have none."""
+    """Returns a test of the order of two values; it is false if they have none."""
 
     def test(left: Maybe, right: Maybe) -> bool:
         order = None if left is None or right is None else compare(left, right)
@@ -98,7 +98,7 @@ def _arithmetic(
     decimals: Callable[[Decimal, Decimal], Decimal | None],
     floats: Callable[[float, float], float],
 ) -> Callable[[Maybe, Maybe], Maybe]:
-    """A function of two numbers: a double if one of them is a float or a double, exact otherwise."""
+    """Returns a function of two numbers: a double if one of them is a float or a double, exact otherwise."""
 
     def compute(left: Maybe, right: Maybe) -> Maybe:
         numbers = _numbers(left, right)
@@ -117,14 +117,14 @@ def _arithmetic(
 
 
 def integer(value: int) -> Term:
-    """The literal of an integer: xsd:int, or xsd:long or xsd:integer where it is too large for that."""
+    """Returns the literal of an integer: xsd:int, or xsd:long or xsd:integer if it is too large."""
     if INT[0] <= value <= INT[1]:
         return literal(str(value), XSD + "int")
     return literal(str(value), XSD + ("long" if LONG[0] <= value <= LONG[1] else "integer"))
 
 
 def _divide_integers(left: int, right: int) -> int | None:
-    """Division that drops the fraction, as Java's does; none by zero."""
+    """Divides and truncates, as Java does. Returns None for a division by zero."""
     if right == 0:
         return None
     quotient = abs(left) // abs(right)
@@ -146,13 +146,13 @@ def _step(by: int) -> Callable[[Maybe], Maybe]:
 
 
 def _least(left: Maybe, right: Maybe) -> Maybe:
-    """The lesser node with its datatype; the first of equals."""
+    """Returns the lesser node with its datatype; the first of equals."""
     order = None if left is None or right is None else compare(left, right)
     return None if order is None else left if order <= 0 else right
 
 
 def _greatest(left: Maybe, right: Maybe) -> Maybe:
-    """The greater node with its datatype; the second of equals."""
+    """Returns the greater node with its datatype; the second of equals."""
     order = None if left is None or right is None else compare(left, right)
     return None if order is None else left if order > 0 else right
 
@@ -170,14 +170,17 @@ def _str_concat(*terms: Maybe) -> Maybe:
 
 
 def _uri_concat(*terms: Maybe) -> Maybe:
-    """An IRI; none where the characters joined make none (N-Triples, IRIREF)."""
+    """Returns the IRI of joined characters, or None if these are no IRI (N-Triples, IRIREF)."""
     text = _joined(terms)
     return None if text is None or not _NOT_IN_IRI.isdisjoint(text) else iri(text)
 
 
 @lru_cache(maxsize=512)
 def _compiled(pattern: str) -> regex.Pattern[str]:
-    """A Java regular expression; ``\\d \\w \\s`` mean ASCII, as in Java. Raises regex.error where it is none."""
+    """Returns a Java regular expression; ``\\d \\w \\s`` mean ASCII, as in Java.
+
+    Raises regex.error if it is none.
+    """
     import regex
 
     pieces = pattern.split("\\Q")
@@ -189,7 +192,7 @@ def _compiled(pattern: str) -> regex.Pattern[str]:
 
 
 def _match(value: Maybe, pattern: Maybe) -> regex.Match[str] | None:
-    """The match of the whole text of a literal. Raises BuilderError where it takes too long."""
+    """Returns the match of the whole text of a literal. Raises BuilderError if that takes too long."""
     import regex
 
     if value is None or pattern is None or not is_literal(value) or not is_literal(pattern):
@@ -207,7 +210,7 @@ def _regex(value: Maybe, pattern: Maybe) -> bool:
 
 
 def _regex_group(place: Term, value: Maybe, pattern: Maybe) -> Maybe:
-    """The text of a group, empty if the group took no part in the match."""
+    """Returns the text of a group, empty if the group took no part in the match."""
     match = _match(value, pattern)
     group = int(text(place))
     return literal(match.group(group) or "") if match and group <= match.re.groups else None
@@ -276,17 +279,18 @@ def _unbound(*terms: Maybe) -> bool:
 
 
 def _keyed(terms: tuple[Maybe, ...]) -> bytes:
-    """A text that different terms never share. A line feed occurs in no term."""
+    """Returns a text that different terms never share. A line feed occurs in no term."""
     return "\n".join(term or "" for term in terms).encode()
 
 
 def _make_temp(place: Term, call: Term, *values: Maybe) -> Term:
-    """A blank node that is the same for the same call of a rule with the same bindings, however often it is made."""
+    """Returns a blank node that is the same for the same call of a rule with the same bindings, however often it is
+    made."""
     return derived_node(f"t{blake2b(_keyed((place, call, *values)), digest_size=16).hexdigest()}", values)
 
 
 def _make_skolem(*terms: Maybe) -> Term:
-    """A blank node that is the same for the same arguments, in any rule."""
+    """Returns a blank node that is the same for the same arguments, in any rule."""
     return derived_node(f"s{md5(_keyed(terms), usedforsecurity=False).hexdigest()}", terms)
 
 
@@ -384,4 +388,4 @@ FUNCTIONS: tuple[Function | Builtin, ...] = (
     _NOW,
     *_BUILTINS,
 )
-"""What the entry point `jena` of the group ``squall.functions`` names."""
+"""The functions of the entry point `jena` of the group ``squall.functions``."""

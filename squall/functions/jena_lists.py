@@ -25,7 +25,7 @@ COUNTED = function_iri("counted")
 
 
 def _members(list_term: Maybe) -> tuple[Term, ...] | None:
-    """The members of a list; None: it is none."""
+    """Returns the members of a list; None: it is none."""
     parts = parse_compound(list_term) if list_term is not None else None
     return parts.arguments if parts is not None and parts.name == LIST else None
 
@@ -90,13 +90,13 @@ def _not_functor(term: Maybe) -> bool:
 
 
 def _make_instance(*terms: Maybe) -> Term:
-    """A blank node that is the same for the same node, property and class, in any rule."""
+    """Returns a blank node that is the same for the same node, property and class, in any rule."""
     key = "\n".join(("instance", *(term or "" for term in terms)))
     return derived_node(f"s{md5(key.encode(), usedforsecurity=False).hexdigest()}", terms)
 
 
 def _value(term: Maybe) -> Maybe:
-    """A text that equal values share: what tells literals apart where they are counted."""
+    """Returns a text that equal values share, and by which literals are distinguished when they are counted."""
     return None if term is None else literal(blake2b(repr(value_key(term)).encode(), digest_size=16).hexdigest())
 
 
@@ -145,4 +145,4 @@ FUNCTIONS: tuple[Function | Builtin, ...] = (
     Builtin("drop", "jena", 1, None, where="head"),
     Builtin("hide", "jena", 1, None, where="both"),
 )
-"""What the entry point `jena-lists` of the group ``squall.functions`` names."""
+"""The functions of the entry point `jena-lists` of the group ``squall.functions``."""

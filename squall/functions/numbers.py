@@ -30,7 +30,7 @@ KINDS = ("decimal", "float", "double")
 
 
 def promoted(left: Number, right: Number) -> tuple[Any, Any]:
-    """The values of two numbers in the type to which both are promoted."""
+    """Returns the values of two numbers in the type to which both are promoted."""
     kind = KINDS[max(KINDS.index(left.kind), KINDS.index(right.kind))]
     return _as(kind, left), _as(kind, right)
 
@@ -49,7 +49,7 @@ def binary(
     decimals: Callable[[Decimal, Decimal], Decimal | None],
     floats: Callable[[float, float], float],
 ) -> Binary:
-    """A function of two numbers; integers: None where they are computed with as decimals."""
+    """Returns a function of two numbers. `integers` is None if integers are computed as decimals."""
 
     def compute(left: Number, right: Number) -> Term | None:
         if integers is not None and isinstance(left.value, int) and isinstance(right.value, int):

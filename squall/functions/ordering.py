@@ -12,14 +12,14 @@ from squall.functions.values import duration, instant, number, value_key
 from squall.rdf import XSD, XSD_STRING, Term, is_blank, is_literal, parts
 
 Key = tuple[Any, ...]
-"""Keys compare with each other, hash, and are equal only for equal terms."""
+"""Sort keys are comparable and hashable, and equal only for equal terms."""
 
 _UNBOUND, _BLANK, _IRI, _NUMERIC, _STRING, _BOOLEAN, _CALENDAR, _DURATION, _OTHER = range(9)
 
 
 @lru_cache(maxsize=65536)
 def key(term: str | None) -> Key:
-    """The sort key of a term; None is what has no value.
+    """Returns the sort key of a term; None is what has no value.
 
     Unbound, blank nodes, IRIs, literals (SPARQL 1.1, section 15.1); of the literals: numeric ones by exact value, all
     types together, with -INF first, INF behind all finite ones and NaN behind that; then xsd:string by code points;
@@ -59,14 +59,14 @@ def _literal(term: Term) -> Key:
 
 
 _END, _ESCAPE = "\x01", "\x02"
-"""What stands behind a text, and in front of a control character in it: in that order before all other characters."""
+"""The terminator of a text, and the escape before a control character. They sort, in this order, before all others."""
 _CONTROL = re.compile("[\x00-\x1f]")
 _LETTERS = 0x40
-"""So far behind a control character is the letter that stands for it."""
+"""The distance of a control character from the letter that replaces it."""
 _NEGATIVE_INFINITY, _NEGATIVE, _ZERO, _POSITIVE, _INFINITY = "01234"
 _MIDDLE = 5000
-"""What is added to an exponent, so that it has four digits and no sign: no number of a literal has more digits than
-2,000, and no other exponent is as large."""
+"""The bias of an exponent, so that it has four digits and no sign: no literal has more than 2,000 digits, and no other
+exponent is as large."""
 _TURNED = str.maketrans("0123456789", "9876543210")
 _BEHIND_DIGITS = ":"
 _TURNED_BYTES = bytes(range(255, -1, -1))
@@ -74,24 +74,24 @@ _TURNED_BYTES = bytes(range(255, -1, -1))
 
 @lru_cache(maxsize=65536)
 def sortable(term: str | None) -> str:
-    """The sort key of a term as text: less for what `key` is less for. No such text begins another one, so that several
-    together are compared one after the other; and none has a line feed in it."""
+    """Returns the sort key of a term as text: less for what `key` is less for. No such text begins another one, so that
+    several together are compared in sequence. None has a line feed."""
     kind, *values = key(term)
     return f"{kind}{_sortable(values)}"
 
 
 def descending(text: str) -> str:
-    """What `sortable` makes, turned round."""
+    """Returns the text of `sortable` for descending order."""
     return text.encode(errors="surrogatepass").translate(_TURNED_BYTES).hex()
 
 
 def sortable_text(text: str) -> str:
-    """Any text as one that is compared by code points and begins no other one."""
+    """Encodes a text so that it is compared by code points and is no prefix of another one."""
     return _CONTROL.sub(lambda match: _ESCAPE + chr(ord(match[0]) + _LETTERS), text) + _END
 
 
 def _sortable(values: Iterable[Any]) -> str:
-    """The parts of a key, one after the other."""
+    """Yields the parts of a key."""
     keys = []
     for value in values:
         if isinstance(value, str):
@@ -104,7 +104,7 @@ def _sortable(values: Iterable[Any]) -> str:
 
 
 def _number(value: int | float | Decimal) -> str:
-    """The sign, the exponent, the digits: for numbers of different types with the same value the same."""
+    """Returns the sign, exponent and digits of a number, which are equal for equal values of different types."""
     exact = Decimal(value)
     if not exact:
         return _ZERO

@@ -31,7 +31,7 @@ _MEMBERS = {
     "i": NAME_START,
     "c": NAME,
 }
-"""What the escapes of several characters stand for between brackets."""
+"""The meaning of multi-character escapes between brackets."""
 _NEGATED = {"I": NAME_START, "C": NAME}
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
 _META = r"\|.?*+(){}-[]^$"
@@ -43,11 +43,17 @@ _LINE_END = r"(?:(?=\n)|(?<!\n)\Z)"
 
 
 class _Refused(Exception):
-    """The text is no regular expression of XPath."""
+    """A text is no regular expression of XPath."""
 
 
 class _Translation:
-    """One regular expression on its way: `at` is the next character. groups: those begun; open_: those not ended."""
+    """The translation of one regular expression.
+
+    Attributes:
+        at: The index of the next character.
+        groups: The number of groups that have begun.
+        open_: The numbers of the groups that have not ended.
+    """
 
     def __init__(self, text: str, flags: str) -> None:
         self.text = text
@@ -133,7 +139,8 @@ class _Translation:
         return f"[{self._member(self._next())}]"
 
     def _reference(self) -> str:
-        """The longest number of a group that is closed; a group that took no part matches nothing, at no length."""
+        """Returns the longest number of a group that is closed; a group that took no part matches nothing, at no
+        length."""
         digits = self._next()
         while self._peek().isdecimal() and int(digits + self._peek()) <= self.groups:
             digits += self._next()
@@ -143,7 +150,7 @@ class _Translation:
         return f"(?({group})\\{group}|)"
 
     def _member(self, character: str) -> str:
-        """What an escape stands for between brackets."""
+        """Returns the meaning of an escape between brackets."""
         if character in _MEMBERS:
             return _MEMBERS[character]
         if character in "pP":
@@ -163,7 +170,7 @@ class _Translation:
         return f"\\{letter}{{In{name[2:]}}}"
 
     def _class(self) -> str:
-        """Characters in brackets; what is subtracted becomes a look-ahead."""
+        """Translates a character class. A subtraction becomes a look-ahead."""
         negative = self._peek() == "^"
         self.at += negative
         members: list[str] = []
@@ -179,7 +186,7 @@ class _Translation:
         return f"(?:{without}[{'^' if negative else ''}{''.join(members)}])"
 
     def _range(self, character: str) -> str:
-        """A character, an escape, or all from one character to another."""
+        """Translates a character, an escape, or a range of characters."""
         if character in "[]":
             raise _Refused(f"`{character}` stands in brackets by itself")
         if character == "\\":
@@ -200,12 +207,12 @@ class _Translation:
 
 
 def _one(character: str) -> str:
-    """A character that stands for itself, whatever it is."""
+    """Returns a character, escaped so that it is literal."""
     return character if character.isalnum() else f"\\U{ord(character):08x}"
 
 
 def _escaped(character: str) -> str:
-    """The character that an escape stands for."""
+    """Returns the character of an escape."""
     if character in _CONTROLS:
         return _CONTROLS[character]
     if character not in _META:
@@ -214,7 +221,7 @@ def _escaped(character: str) -> str:
 
 
 def _rest(members: str) -> str:
-    """The characters that are not among these, for use between brackets."""
+    """Returns the characters that are not among these, for use between brackets."""
     import regex
 
     inside = regex.compile(f"[{members}]")
@@ -225,7 +232,7 @@ def _rest(members: str) -> str:
 
 
 def _without_blanks(pattern: str) -> str:
-    """The pattern as the flag x reads it: without white space, but for that in brackets."""
+    """Returns the pattern as the flag x reads it: without white space, but for that in brackets."""
     pieces, depth, at = [], 0, 0
     for match in re.finditer(r"\\.|[\[\]]|[ \t\n\r]", pattern, re.DOTALL):
         depth += {"[": 1, "]": -1}.get(match[0], 0)
@@ -237,7 +244,7 @@ def _without_blanks(pattern: str) -> str:
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str, flags: str) -> regex.Pattern[str] | str:
-    """The expression of the package ``regex``, or what is wrong with the pattern or the flags."""
+    """Returns the expression of the package ``regex``, or what is wrong with the pattern or the flags."""
     import regex
 
     if not _FLAGS.issuperset(flags):
@@ -256,7 +263,7 @@ def compiled(pattern: str, flags: str) -> regex.Pattern[str] | str:
 
 
 def matches(text: str, pattern: str, flags: str = "") -> bool | None:
-    """Whether the pattern matches somewhere; None where pattern or flags are none.
+    """Returns whether the pattern matches somewhere; None if the pattern or the flags are malformed.
 
     Raises BuilderError where that takes too long to say.
     """
@@ -270,8 +277,8 @@ def matches(text: str, pattern: str, flags: str = "") -> bool | None:
 
 
 def replaced(text: str, pattern: str, replacement: str, flags: str = "") -> str | None:
-    """The text with all matches replaced; None where one of the arguments is none of its kind, and where the pattern
-    matches what is empty. Raises BuilderError where it takes too long."""
+    """Returns the text with all matches replaced; None if one of the arguments is malformed, or if the
+    pattern matches the empty string. Raises BuilderError if that takes too long."""
     expression = compiled(pattern, flags)
     if isinstance(expression, str) or expression.search("") is not None:
         return None
@@ -285,15 +292,15 @@ def replaced(text: str, pattern: str, replacement: str, flags: str = "") -> str 
 
 
 def wrong(pattern: str, flags: str = "") -> str | None:
-    """What is wrong with a pattern and its flags, as a sentence."""
+    """Returns a sentence that says what is wrong with a pattern and its flags."""
     expression = compiled(pattern, flags)
     return f"`{pattern}` is not a regular expression: {expression}" if isinstance(expression, str) else None
 
 
 @lru_cache(maxsize=1024)
 def _template(replacement: str, groups: int) -> list[str | int] | None:
-    """The texts and group numbers of a replacement (``$1`` is a group, a backslash takes ``$`` and itself literally);
-    None where it is none."""
+    """Returns the texts and group numbers of a replacement (``$1`` is a group, a backslash takes ``$`` and itself
+    literally); None if it is malformed."""
     pieces: list[str | int] = []
     at = 0
     while at < len(replacement):
@@ -314,7 +321,7 @@ def _template(replacement: str, groups: int) -> list[str | int] | None:
 
 
 def _group_end(replacement: str, start: int, groups: int) -> int:
-    """Where the number of a group ends: one digit, and more as long as there is such a group."""
+    """Returns the index at which the number of a group ends: after one digit, or more if there is such a group."""
     end = start
     while replacement[end : end + 1].isdecimal() and (end == start or int(replacement[start : end + 1]) <= groups):
         end += 1
@@ -322,7 +329,7 @@ def _group_end(replacement: str, start: int, groups: int) -> int:
 
 
 def _filled(pieces: list[str | int], match: regex.Match[str]) -> str:
-    """A group that took no part, or that there is not, is empty."""
+    """Returns the text of a group; ``""`` if it took no part in the match, or does not exist."""
     return "".join(
         piece if isinstance(piece, str) else (match[piece] or "") if piece <= match.re.groups else ""
         for piece in pieces

@@ -29,29 +29,29 @@ from squall.rdf import Term
 _ADDED_TO = {"dateTime", "date", "time"}
 _LAST_YEAR = 999_999_999
 _DIGITS = 60
-"""So many digits of a second are kept."""
+"""The number of digits of a second that are kept."""
 _MOST_SECONDS = Decimal(_LAST_YEAR) * 366 * 86400
 
 
 def total(left: Duration, right: Duration, datatype: str) -> Term | None:
-    """The sum of two durations."""
+    """Returns the sum of two durations."""
     return _literal(left.months + right.months, ARITHMETIC.add(left.seconds, right.seconds), datatype)
 
 
 def negative(length: Duration) -> Duration:
-    """The duration back in time."""
+    """Returns the negated duration."""
     return Duration(-length.months, length.seconds.copy_negate())
 
 
 def _literal(months: int, seconds: Decimal, datatype: str) -> Term | None:
-    """The duration; none where its two parts have different signs, or where it is longer than time."""
+    """Returns a duration, or None if its two parts have different signs, or if it is too long."""
     if months * seconds < 0 or seconds.copy_abs() > _MOST_SECONDS or abs(months) > _LAST_YEAR * 12:
         return None
     return duration_literal(Duration(months, seconds), datatype)
 
 
 def scaled(length: Duration, by: Number, power: int, datatype: str) -> Term | None:
-    """A duration times a number, or by it (power -1); months are rounded, half up."""
+    """Returns a duration multiplied by a number, or divided by it (power -1). Months are rounded half up."""
     if power < 0 and isinstance(by.value, float) and math.isinf(by.value):
         return _literal(0, Decimal(0), datatype)
     if not by.is_finite or (power < 0 and not by.value):
@@ -63,19 +63,20 @@ def scaled(length: Duration, by: Number, power: int, datatype: str) -> Term | No
 
 
 def ratio(left: int | Decimal, right: int | Decimal) -> Term | None:
-    """How often one duration contains another, both in months or both in seconds; none where the other is empty."""
+    """Returns how often one duration contains another, both in months or both in seconds; None if the other is
+    zero."""
     return decimal(ARITHMETIC.divide(Decimal(left), Decimal(right))) if right else None
 
 
 def later(at: Point, length: Duration) -> Term | None:
-    """The calendar value so much later."""
+    """Adds a duration to a calendar value."""
     if at.family not in _ADDED_TO or length.seconds.copy_abs() > _MOST_SECONDS:
         return None
     return _clock(at, length) if at.family == "time" else _moved(at, length)
 
 
 def _moved(at: Point, length: Duration) -> Term | None:
-    """Months are added first, the day at most the last of the month; then days and seconds."""
+    """Adds months first, where the day is at most the last of the month, then days and seconds."""
     day, second_of_day = divmod(at.seconds, 86400)
     seconds, fraction = _advanced(_in_months(day, length.months) * 86400 + second_of_day, at.fraction, length.seconds)
     if at.family == "date":
@@ -92,7 +93,7 @@ def _clock(at: Point, length: Duration) -> Term | None:
 
 
 def _advanced(seconds: int, fraction: str, by: Decimal) -> tuple[int, str]:
-    """A time in whole seconds and the digits after them, moved."""
+    """Adds to a time, in whole seconds and the digits after them."""
     if by == int(by):
         return seconds + int(by), fraction
     total = Fraction(f"0.{fraction}" if fraction else 0) + Fraction(by)
@@ -103,7 +104,7 @@ def _advanced(seconds: int, fraction: str, by: Decimal) -> tuple[int, str]:
 
 
 def _in_months(day: int, months: int) -> int:
-    """The day (since the epoch) so many months later."""
+    """Returns the day (since the epoch) so many months later."""
     if not months:
         return day
     year, month, within = civil(day)
@@ -116,7 +117,7 @@ def _in_months(day: int, months: int) -> int:
 
 
 def difference(left: Point, right: Point) -> Term | None:
-    """How much later one point is than another of its family; none where one of the two has no time zone."""
+    """Returns how much later one point is than another of its family; None if one of the two has no time zone."""
     if left.family != right.family or left.family not in _ADDED_TO or (left.zone is None) != (right.zone is None):
         return None
     utc_seconds = left.seconds - (left.zone or 0) - right.seconds + (right.zone or 0)
@@ -129,7 +130,7 @@ def _fraction(at: Point) -> Decimal:
 
 
 def of_zone(zone: int) -> Term:
-    """The xsd:dayTimeDuration of a time zone."""
+    """Returns the xsd:dayTimeDuration of a time zone."""
     return duration_literal(Duration(0, Decimal(zone)), DAY_TIME)
 
 

@@ -27,22 +27,22 @@ _NMTOKEN = f"[{NAME}]+"
 
 
 def kept(text: str) -> str:
-    """The white space of xsd:string: as it is."""
+    """Normalizes white space as xsd:string: it stays."""
     return text
 
 
 def blanks(text: str) -> str:
-    """The white space of xsd:normalizedString: each character a blank."""
+    """Normalizes white space as xsd:normalizedString: each character is a blank."""
     return text.translate(_BLANKS)
 
 
 def collapsed(text: str) -> str:
-    """The white space of xsd:token: single blanks between words."""
+    """Normalizes white space as xsd:token: single blanks between words."""
     return " ".join(filter(None, blanks(text).split(" ")))
 
 
 class Facets(NamedTuple):
-    """What makes a string one of a derived type: white space that is as it should be, and the patterns.
+    """The conditions of a type derived from xsd:string: its white space, and its patterns.
 
     These are compiled when the first string is looked at, which takes longer than to import all of this.
     """
@@ -51,7 +51,7 @@ class Facets(NamedTuple):
     patterns: tuple[str, ...] = ()
 
     def admits(self, text: str) -> bool:
-        """Whether a string is in the value space."""
+        """Returns whether a string is in the value space."""
         return self.space(text) == text and all(re.fullmatch(pattern, text) for pattern in self.patterns)
 
 
@@ -64,7 +64,7 @@ STRINGS = {
     XSD + "NCName": Facets(collapsed, (_NAME, _NO_COLON)),
     XSD + "NMTOKEN": Facets(collapsed, (_NMTOKEN,)),
 }
-"""xsd:string and the types derived from it, but for those of lists and of whole documents."""
+"""xsd:string and the types derived from it, except those of lists and of complete documents."""
 
 
 class Plain(NamedTuple):
@@ -76,7 +76,8 @@ class Plain(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def plain(term: Term) -> Plain | None:
-    """The string or the text in a language that a literal denotes, whichever type says so; None for everything else."""
+    """Returns the string or the text in a language that a literal denotes, whichever type says so; None for everything
+    else."""
     if not is_literal(term):
         return None
     lexical, datatype, language = parts(term)
@@ -94,18 +95,18 @@ def _tagged(lexical: str) -> Plain | None:
 
 
 def is_language(text: str) -> bool:
-    """Whether a text has the form of a language tag (xsd:language)."""
+    """Returns whether a text has the form of a language tag (xsd:language)."""
     return re.fullmatch(_LANGUAGE, text) is not None
 
 
 def characters(term: Term) -> str | None:
-    """The string that a literal denotes, of xsd:string or a type derived from it; None for everything else."""
+    """Returns the string that a literal denotes, of xsd:string or a type derived from it; None for everything else."""
     plain_literal = plain(term)
     return plain_literal.text if plain_literal and not plain_literal.language else None
 
 
 def plain_literal(value: Plain) -> Term:
-    """The literal of a string or of a text in a language."""
+    """Returns the literal of a string or of a text in a language."""
     return literal(value.text, None, value.language or None)
 
 
@@ -115,7 +116,7 @@ _BASE64 = re.compile("([A-Za-z0-9+/] ?)*(= ?){0,2}")
 
 @lru_cache(maxsize=4096)
 def octets(term: Term) -> bytes | None:
-    """The octets of a literal of xsd:hexBinary or xsd:base64Binary; None for everything else."""
+    """Returns the octets of a literal of xsd:hexBinary or xsd:base64Binary; None for everything else."""
     if not is_literal(term):
         return None
     lexical, datatype, _ = parts(term)
@@ -132,6 +133,6 @@ def octets(term: Term) -> bytes | None:
 
 
 def octets_literal(value: bytes, datatype: str) -> Term:
-    """The literal of octets in its canonical form. datatype: `HEX` or `BASE64`."""
+    """Returns the literal of octets in its canonical form. datatype: `HEX` or `BASE64`."""
     digits = value.hex().upper() if datatype == HEX else base64.b64encode(value).decode()
     return literal(digits, datatype)

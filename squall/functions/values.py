@@ -80,7 +80,7 @@ class Number(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def number(term: Term) -> Number | None:
-    """The number that a literal denotes; None for everything else, ill-typed literals included."""
+    """Returns the number that a literal denotes; None for everything else, ill-typed literals included."""
     if not is_literal(term):
         return None
     lexical, datatype, _ = parts(term)
@@ -105,7 +105,7 @@ def _integer(lexical: str, least: int | None, most: int | None) -> Number | None
 
 
 def _single(value: float) -> float:
-    """The nearest value of single precision."""
+    """Returns the nearest value of single precision."""
     try:
         rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
@@ -149,7 +149,7 @@ _SHOWN = {
 
 
 class Point(NamedTuple):
-    """What a calendar literal says.
+    """The parts of a calendar literal.
 
     family: the local name of its type (of xsd:dateTimeStamp, ``dateTime``).
     seconds: since the epoch, by the clocks where it was written; of a date, to its first; of a time, since midnight.
@@ -176,7 +176,7 @@ class Instant(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def point(term: Term) -> Point | None:
-    """What a calendar literal says; None for everything else. A year may have up to nine digits."""
+    """Returns the parts of a calendar literal; None for everything else. A year may have up to nine digits."""
     if not is_literal(term):
         return None
     lexical, datatype, _ = parts(term)
@@ -200,7 +200,7 @@ def point(term: Term) -> Point | None:
 
 @lru_cache(maxsize=65536)
 def instant(term: Term) -> Instant | None:
-    """The instant that a calendar literal denotes (for a date, its first); None for everything else.
+    """Returns the instant that a calendar literal denotes (for a date, its first); None for everything else.
 
     A missing time zone is read as UTC, as Jena does.
     """
@@ -213,7 +213,7 @@ _CYCLE = 146097
 
 
 def day_number(year: int, month: int, day: int) -> int | None:
-    """The days from the epoch, for any year; None where there is no such day."""
+    """Returns the days from the epoch, for any year; None if there is no such day."""
     cycles, year_in_cycle = divmod(year - 1, 400)
     try:
         ordinal = date(year_in_cycle + 1, month, day).toordinal()
@@ -223,7 +223,7 @@ def day_number(year: int, month: int, day: int) -> int | None:
 
 
 def civil(days: int) -> tuple[int, int, int]:
-    """The year (0 is the one before 1), month and day that is so many days from the epoch."""
+    """Returns the year (0 is the one before 1), month and day that is so many days from the epoch."""
     cycles, ordinal = divmod(days + date(1970, 1, 1).toordinal() - 1, _CYCLE)
     day = date.fromordinal(ordinal + 1)
     return day.year + cycles * 400, day.month, day.day
@@ -243,7 +243,7 @@ _DURATION = re.compile(
 DURATION, DAY_TIME, YEAR_MONTH = (XSD + name for name in ("duration", "dayTimeDuration", "yearMonthDuration"))
 _NOT_SAID = {DURATION: (), DAY_TIME: ("years", "months"), YEAR_MONTH: ("days", "hours", "minutes", "seconds")}
 _LONGEST_DURATION = 100
-"""No more characters than this: what is longer is no data."""
+"""The most characters of a duration; longer ones are malformed."""
 
 
 class Duration(NamedTuple):
@@ -255,7 +255,7 @@ class Duration(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def duration(term: Term) -> Duration | None:
-    """The duration that a literal of xsd:duration or one of its two subtypes denotes; None for everything else."""
+    """Returns the duration that a literal of xsd:duration or of a subtype denotes; None for everything else."""
     if not is_literal(term):
         return None
     lexical, datatype, _ = parts(term)
@@ -275,7 +275,7 @@ _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
 
 def boolean(term: Term) -> bool | None:
-    """The truth value that an xsd:boolean literal denotes; None for everything else."""
+    """Returns the truth value that an xsd:boolean literal denotes; None for everything else."""
     if not is_literal(term):
         return None
     lexical, datatype, _ = parts(term)
@@ -284,7 +284,7 @@ def boolean(term: Term) -> bool | None:
 
 @lru_cache(maxsize=262144)
 def value_key(term: Term) -> Hashable:
-    """What two terms share if and only if they are the same value (Jena's ``sameValueAs``).
+    """Returns a key that two terms share if and only if they are the same value (Jena's ``sameValueAs``).
 
     xsd:decimal and all integer types are compared as exact numbers, xsd:float and xsd:double each apart, calendar types
     by instant, language tags without regard to case. Ill-typed literals and everything else are themselves.
@@ -308,12 +308,13 @@ def value_key(term: Term) -> Hashable:
 
 
 def same(left: Term, right: Term) -> bool:
-    """Whether two terms are the same value."""
+    """Returns whether two terms are the same value."""
     return left == right or value_key(left) == value_key(right)
 
 
 def compare(left: Term, right: Term) -> int | None:
-    """-1, 0 or 1 as the left value is less than, equal to or greater than the right; None where there is no order.
+    """Returns -1, 0 or 1 as the left value is less than, equal to or greater than the right; None if they have no
+    order.
 
     Ordered are numbers of all types with each other (as doubles, if one is a float or a double) and instants of one
     family.
@@ -337,30 +338,33 @@ def _compare_numbers(left: Number, right: Number) -> int | None:
 
 
 def floating(value: Number) -> float:
-    """The nearest double; infinite where the number is too large."""
+    """Returns the nearest double; infinite if the number is too large."""
     return value.value if isinstance(value.value, float) else float(Decimal(value.value))
 
 
 def text(term: Term) -> str:
-    """The characters of a term: a literal's lexical form, an IRI without its brackets, a blank node's label."""
+    """Returns the characters of a term: a literal's lexical form, an IRI without its brackets, a blank node's label."""
     if is_literal(term):
         return parts(term).lexical
     return iri_text(term) if is_iri(term) else term[2:]
 
 
 def integer(value: int) -> Term:
-    """The xsd:integer literal of a number."""
+    """Returns the xsd:integer literal of a number."""
     return Term(f'"{value}"^^<{INTEGER}>')
 
 
 def decimal(value: Decimal) -> Term:
-    """The xsd:decimal literal of a number. There is one zero, without a sign."""
+    """Returns the xsd:decimal literal of a number. There is one zero, without a sign."""
     plain = format(value, "f") if value else "0"
     return literal(plain.rstrip("0").rstrip(".") if "." in plain else plain, DECIMAL)
 
 
 def single(value: Fraction | float) -> float:
-    """The nearest value of single precision, half to even. By way of a double an exact value would be rounded twice."""
+    """Returns the nearest value of single precision, half to even.
+
+    Via a double, an exact value would be rounded twice.
+    """
     if isinstance(value, float):
         return _single(value)
     size = abs(value)
@@ -383,7 +387,8 @@ def float_(value: float) -> Term:
 
 
 def double(value: float) -> Term:
-    """The xsd:double literal of a number, written as Java does: with an exponent below 0.001 and from 10 million on."""
+    """Returns the xsd:double literal of a number, written as Java does: with an exponent below 0.001 and from 10
+    million on."""
     return literal(_double_text(value), DOUBLE)
 
 
@@ -402,13 +407,13 @@ def _double_text(value: float) -> str:
 
 
 def date_time(milliseconds: int) -> Term:
-    """The xsd:dateTime, in UTC, of a time in milliseconds since the epoch."""
+    """Returns the xsd:dateTime, in UTC, of a time in milliseconds since the epoch."""
     seconds, fraction = divmod(milliseconds, 1000)
     return calendar(Point("dateTime", seconds, f"{fraction:03}".rstrip("0"), 0))
 
 
 def calendar(at: Point) -> Term:
-    """The literal that says a point; what its family has no field for is left out."""
+    """Returns the literal of a point. Fields that its family does not have are left out."""
     days, second_of_day = divmod(at.seconds, 86400)
     year, month, day = civil(days)
     clock = f"{second_of_day // 3600:02}:{second_of_day // 60 % 60:02}:{second_of_day % 60:02}"
@@ -423,7 +428,7 @@ def calendar(at: Point) -> Term:
 
 
 def zone_text(zone: int | None) -> str:
-    """How a time zone is written, empty where there is none."""
+    """Returns the text of a time zone; ``""`` if there is none."""
     if not zone:
         return "" if zone is None else "Z"
     minutes = abs(zone) // 60
@@ -431,7 +436,8 @@ def zone_text(zone: int | None) -> str:
 
 
 def duration_literal(value: Duration, datatype: str) -> Term:
-    """The literal of a duration, in its canonical form (XSD 1.1, section E.2). datatype: `DURATION` or a subtype."""
+    """Returns the literal of a duration, in its canonical form (XSD 1.1, section E.2). datatype: `DURATION` or a
+    subtype."""
     months = abs(value.months)
     full_seconds, _, fraction = f"{value.seconds.copy_abs():f}".partition(".")
     minutes, second_part = divmod(int(full_seconds), 60)
@@ -449,7 +455,10 @@ def _shown(*fields: tuple[int, str]) -> str:
 
 
 def is_well_formed(term: Term) -> bool:
-    """Whether a literal's lexical form belongs to its datatype. Datatypes that are not known here admit all forms."""
+    """Returns whether a literal's lexical form belongs to its datatype.
+
+    Unknown datatypes admit all forms.
+    """
     lexical, datatype, _ = parts(term)
     if datatype in NUMERIC:
         return number(term) is not None
@@ -459,14 +468,14 @@ def is_well_formed(term: Term) -> bool:
 
 
 def is_value(term: Term) -> bool:
-    """Whether it is known of a literal which value it has, so that it differs from those with another one."""
+    """Returns whether the value of a literal is known, so that it differs from those with another one."""
     _, datatype, _ = parts(term)
     is_supported = datatype in NUMERIC or datatype in _CALENDAR or datatype in (XSD_STRING, LANG_STRING, BOOLEAN)
     return is_supported and is_well_formed(term)
 
 
 def is_of_type(term: Term, datatype: str) -> bool:
-    """Whether a literal is one of a datatype (an IRI): well formed, and its form one of that type as well.
+    """Returns whether a literal is one of a datatype (an IRI): well formed, and its form one of that type as well.
 
     Any well-formed decimal or integer may be of any type of that family: ``"5"^^xsd:integer`` is an xsd:byte.
     """
@@ -480,12 +489,12 @@ def is_of_type(term: Term, datatype: str) -> bool:
 
 
 def divide_decimals(left: Decimal, right: Decimal) -> Decimal | None:
-    """Division; None by zero."""
+    """Divides two numbers. Returns None for a division by zero."""
     return ARITHMETIC.divide(left, right) if right else None
 
 
 def divide_floats(left: float, right: float) -> float:
-    """Division by IEEE 754, by zero as well."""
+    """Divides two numbers by IEEE 754, also by zero."""
     if right:
         return left / right
     if left == 0 or math.isnan(left):

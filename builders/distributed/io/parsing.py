@@ -16,8 +16,8 @@ from squall.builders.distributed.io.records import DEAD_LETTER, Record
 from squall.builders.runtime.zset import fact_row, row_fact
 from squall.errors import UsageError
 from squall.rdf import DEFAULT_STREAM, Event, Fact, Term
-from squall.streams.formats import infer_format, joined, named, parse_lines, suffix
-from squall.streams.formats.fast_ntriples import Choice, events
+from squall.streams.formats import format_named, infer_format, joined, parse_lines, suffix
+from squall.streams.formats.fast_ntriples import PredicateFilter, events
 from squall.streams.formats.reading import ReadProgress, Settings, grouped
 
 
@@ -118,8 +118,8 @@ def lines_parser(documents: Sequence[Document]) -> Parse:
                 before = counts.get((file, block), 0)
                 counts[file, block] = before + len(lines)
                 path = unquote(urlsplit(file).path)
-                choice = None if predicates is None else Choice(predicates, watermark)
-                block_parsed = parse_block(documents[source], path, block, before, joined(lines), choice)
+                predicate_filter = None if predicates is None else PredicateFilter(predicates, watermark)
+                block_parsed = parse_block(documents[source], path, block, before, joined(lines), predicate_filter)
                 yield Parsed(source, *block_parsed, file, block)
 
     return parse
@@ -139,7 +139,7 @@ def _line_runs(batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str, int, int
 
 
 def parse_block(
-    document: Document, path: str, block: int, before: int, text: bytes, choice: Choice | None
+    document: Document, path: str, block: int, before: int, text: bytes, predicate_filter: PredicateFilter | None
 ) -> tuple[Sequence[Event], list[DeadLetter], int]:
     """Returns the events of lines, the dead letters, and how many statements could be used.
 
@@ -162,7 +162,7 @@ def parse_block(
     except UsageError as error:
         return [], [DeadLetter("malformed", name, 0, 0, error.message, "")] if block == before == 0 else [], 0
     if format.timed:
-        plain = events(text, suffix(name), document.stream, choice)
+        plain = events(text, suffix(name), document.stream, predicate_filter)
         if plain is not None:
             return plain[0], [], plain[1]
     timed_facts, bad = parse_lines(text.split(b"\n"), name, format.timed, format.name, document.time)
@@ -183,7 +183,7 @@ def _parse_message(
     losses = DeadLetterBuffer()
     settings = Settings(document.format, document.stream, document.time)
     message = messages.Message(data, place, f"offset {number}")
-    read = messages.read(message, named(document.format)[0], settings, losses, ReadProgress())
+    read = messages.read(message, format_named(document.format)[0], settings, losses, ReadProgress())
     return _with_fact_count([event for batch in read for event in batch], losses.take())
 
 

@@ -19,4 +19,4 @@ FUNCTIONS: Members = (
     *plain.MEMBERS,
     *lists.MEMBERS,
 )
-"""What the entry point `rif` of the group ``squall.functions`` names."""
+"""The functions of the entry point `rif` of the group ``squall.functions``."""

@@ -31,7 +31,7 @@ from squall.rdf.iris import is_absolute
 
 
 def _derived(datatype: str, term: Term) -> Maybe:
-    """A type derived from xsd:string: its white space first, then its patterns."""
+    """Returns the cast to a type derived from xsd:string: it applies its white space first, then its patterns."""
     text = casts.as_string(term)
     if text is None:
         return None

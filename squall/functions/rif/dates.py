@@ -84,7 +84,7 @@ _DURATIONS = ((_YEAR_MONTH, YEAR_MONTH), (_DAY_TIME, DAY_TIME))
 
 
 def _cut(value: int | Decimal, unit: int, within: int = 0) -> Term:
-    """How many whole units there are in a length of either direction; within: so many make up the next larger unit."""
+    """Returns the number of complete units in a signed length. `within` of them are the next larger unit."""
     integer_part = int(value)
     count = abs(integer_part) // unit
     count = count % within if within else count
@@ -124,7 +124,7 @@ def _less(left: Duration, right: Duration, datatype: str) -> Maybe:
 
 
 def _ratio(left: Duration, right: Duration) -> Maybe:
-    """By the months where there are any, since durations of one type have only one of the two parts."""
+    """Compares by months if there are any, since durations of one type have only one of the two parts."""
     if right.months:
         return temporal.ratio(left.months, right.months)
     return temporal.ratio(left.seconds, right.seconds)
@@ -149,7 +149,7 @@ def _parts() -> Members:
 
 
 def _arithmetic(domain: Domain, datatype: str) -> Members:
-    """What can be done with durations of one type."""
+    """Registers the built-ins over durations of one type."""
     name, two, scale = domain.name, (domain, domain), (domain, NUMBER)
     rounded = ", in whole months" if datatype == YEAR_MONTH else ""
     less = partial(_less, datatype=datatype)

@@ -19,7 +19,7 @@ Items = tuple[Term, ...]
 
 
 def items(term: Term) -> Items | None:
-    """The items of a list; None for everything else."""
+    """Returns the items of a list; None for everything else."""
     parts = parse_compound(term)
     return parts.arguments if parts and parts.name == LIST else None
 
@@ -57,13 +57,13 @@ def _contains(items: Items, sought: Term) -> bool:
 
 
 def _members(term: Maybe) -> list[Items]:
-    """Each item once, in a row of its own."""
+    """Yields each item once, in a row of its own."""
     members = None if term is None else items(term)
     return [(item,) for item in _distinct(members or ())]
 
 
 def _distinct(items: Iterable[Term]) -> Items:
-    """The first of all that are the same."""
+    """Returns the items without duplicates; the first of equal ones stays."""
     distinct: dict[object, Term] = {}
     for item in items:
         distinct.setdefault(identity(item), item)
@@ -71,7 +71,7 @@ def _distinct(items: Iterable[Term]) -> Items:
 
 
 def _place(items: Items, position: int, end: int) -> int | None:
-    """The position counted from the first; None where that is not from 0 on and before the end."""
+    """Returns the position counted from the first; None if it is outside of the list."""
     place = position if position >= 0 else len(items) + position
     return place if 0 <= place < end else None
 
@@ -94,7 +94,7 @@ def _concatenate(*lists: Items) -> Term:
 
 
 def _insert_before(items: Items, position: int, item: Term) -> Maybe:
-    """Before the end, too, which is the position after the last."""
+    """Returns a position that may also be the end, which is after the last item."""
     place = _place(items, position, len(items) + 1)
     return None if place is None else _made((*items[:place], item, *items[place:]))
 

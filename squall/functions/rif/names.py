@@ -20,14 +20,14 @@ FUNC = "http://www.w3.org/2007/rif-builtin-function#"
 PRED = "http://www.w3.org/2007/rif-builtin-predicate#"
 OWN = "urn:x-squall:rif:"
 SAME = OWN + "same"
-"""The IRI of the test whether two terms are the same value: what ``=`` says of terms that are bound."""
+"""The IRI of the test whether two terms are the same value: the meaning of ``=`` for bound terms."""
 
 Maybe = Term | None
 Members = tuple[Function | Builtin, ...]
 
 
 class Domain(NamedTuple):
-    """A domain of arguments. read: the value of a term, None if it is in no way of this domain."""
+    """A domain of arguments. Its function `read` returns the value of a term, or None if it is not in the domain."""
 
     name: str
     read: Callable[[Term], Any]
@@ -43,7 +43,7 @@ def function(
     repeats: bool = False,
     **more: Any,
 ) -> Members:
-    """A built-in function. name: after `FUNC`; the body takes the values of the arguments.
+    """Returns a built-in function. name: after `FUNC`; the body takes the values of the arguments.
 
     least: how many arguments are needed, all by default; repeats: any number may follow, of the last domain.
     """
@@ -64,7 +64,7 @@ def predicate(
     modes: tuple[Mode, ...] = (),
     **more: Any,
 ) -> Members:
-    """A built-in predicate. name: after `PRED`; the body takes the values of the arguments.
+    """Returns a built-in predicate. name: after `PRED`; the body takes the values of the arguments.
 
     modes: how arguments of it can be computed from the others.
     """
@@ -75,7 +75,7 @@ def predicate(
 
 
 def spelled(function: Function, modes: tuple[Mode, ...] = ()) -> Builtin:
-    """The built-in that is called by the IRI of a function."""
+    """Returns the built-in that is called by the IRI of a function."""
     if function.truth:
         return Builtin(
             function.iri,
@@ -103,7 +103,7 @@ def _arity(domains: tuple[Domain, ...], least: int | None, repeats: bool) -> tup
 
 
 def _documented(domains: tuple[Domain, ...], least: int | None, repeats: bool, doc: str) -> str:
-    """The arguments, ``?`` behind those that may be left out, and what the built-in gives."""
+    """Returns the signature of a built-in; ``?`` follows optional arguments."""
     names = [domain.name for domain in domains]
     if least is not None:
         names[least:] = [f"{name}?" for name in names[least:]] if not repeats else names[least:]
@@ -111,7 +111,7 @@ def _documented(domains: tuple[Domain, ...], least: int | None, repeats: bool, d
 
 
 def _reading(domains: tuple[Domain, ...], body: Callable[..., Any], outside: bool | None) -> Callable[..., Any]:
-    """The body over terms. outside: the result where an argument is in no domain."""
+    """Returns the body over terms. Its result is `outside` if an argument is not in its domain."""
     reads = tuple(domain.read for domain in domains)
     last = len(reads) - 1
 

@@ -18,7 +18,7 @@ NUMBER = Domain("number", number)
 
 
 def _integer_divide(left: Number, right: Number) -> Maybe:
-    """The quotient without its fraction, an xsd:integer; what is finite over infinity is 0."""
+    """Returns the truncated quotient, an xsd:integer. A finite number divided by infinity is 0."""
     if not right.value or not left.is_finite or right.value != right.value:
         return None
     return integer(int(Fraction(left.value) / Fraction(right.value)) if right.is_finite else 0)

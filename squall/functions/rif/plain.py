@@ -37,7 +37,7 @@ def _length(value: Plain) -> Term:
 
 
 def _matches_range(value: Plain, extent: str) -> bool:
-    """Extended filtering of RFC 4647, section 3.3.2."""
+    """Matches language tags by extended filtering (RFC 4647, section 3.3.2)."""
     if not value.language or not _RANGE.fullmatch(extent):
         return False
     first, *subtags = extent.lower().split("-")
@@ -49,7 +49,7 @@ def _matches_range(value: Plain, extent: str) -> bool:
 
 
 def _reached(subtag: str, tags: Iterator[str]) -> bool:
-    """Whether a subtag follows, with none of one letter or digit before it; what is before it is passed by."""
+    """Returns whether a subtag follows, with no single-character one before it, and skips those before it."""
     for tag in tags:
         if tag == subtag or len(tag) == 1:
             return tag == subtag

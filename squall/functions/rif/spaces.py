@@ -37,7 +37,7 @@ DATE_TIME_STAMP = XSD + "dateTimeStamp"
 
 
 class Value(NamedTuple):
-    """What a literal denotes. kind: its primitive value space; value: equal if and only if it is the same value."""
+    """The value of a literal, with its primitive value space. Values are equal if and only if they are the same."""
 
     kind: str
     value: Hashable
@@ -45,7 +45,7 @@ class Value(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def value(term: Term) -> Value | None:
-    """The value of a literal; None for other terms, ill-typed literals, and datatypes that RIF does not know."""
+    """Returns the value of a literal; None for other terms, ill-typed literals, and datatypes unknown to RIF."""
     if not is_literal(term):
         return None
     for read in (_text, _number, _time, _other):
@@ -132,16 +132,16 @@ SPACES: dict[str, Callable[[Value], bool]] = {
     XML_LITERAL: _of_kind("XMLLiteral"),
     PLAIN_LITERAL: _of_kind("text"),
 }
-"""Whether a value is in the value space of a datatype, by its IRI: all datatypes of DTB, section 2.3."""
+"""Tests whether a value is in the value space of a datatype, by its IRI: all datatypes of DTB, section 2.3."""
 
 
 def is_known(value: Value) -> bool:
-    """Whether a value is in the value space of some datatype of RIF."""
+    """Returns whether a value is in the value space of some datatype of RIF."""
     return any(contains(value) for contains in SPACES.values())
 
 
 def identity(term: Term) -> Hashable:
-    """What two terms share if and only if they are the same value.
+    """Returns a key that two terms share if and only if they are the same value.
 
     IRIs, blank nodes and literals whose value is not known are themselves; compound terms are the same if their names
     and arguments are.
@@ -169,5 +169,5 @@ _END = ()
 
 
 def same(left: Term, right: Term) -> bool:
-    """Whether two terms are the same value."""
+    """Returns whether two terms are the same value."""
     return left == right or identity(left) == identity(right)

@@ -26,7 +26,7 @@ _IN_URI = "".join(character for character in _PRINTABLE if character not in ' <>
 
 
 def order(left: str, right: str) -> int:
-    """-1, 0 or 1 as the first is less, the same or greater, by code point."""
+    """Returns -1, 0 or 1 as the first is less, the same or greater, by code point."""
     return (left > right) - (left < right)
 
 
@@ -43,7 +43,7 @@ def _join(*texts: str) -> Term:
 
 
 def _substring(text: str, start: Number, length: Number | None = None) -> Term:
-    """The characters whose place, from 1, is not before the start and less than start and length together."""
+    """Returns the characters from a start (the first is 1), of a length."""
     first = _rounded(start)
     end = math.inf if length is None else _sum(first, _rounded(length))
     low, high = max(first, 1), min(end, len(text) + 1)
@@ -51,12 +51,12 @@ def _substring(text: str, start: Number, length: Number | None = None) -> Term:
 
 
 def _rounded(number: Number) -> int | float:
-    """The nearest integer, of two the greater; a float is infinite or NaN."""
+    """Returns the nearest integer, of two the greater; a float is infinite or NaN."""
     return math.floor(Fraction(number.value) + Fraction(1, 2)) if number.is_finite else float(number.value)
 
 
 def _sum(left: int | float, right: int | float) -> int | float:
-    """The sum of what `_rounded` gives. A finite number may be too large for a float."""
+    """Returns the sum of results of `_rounded`. A finite number may be too large for a float."""
     floats = [value for value in (left, right) if isinstance(value, float)]
     return sum(floats) if floats else left + right
 
@@ -70,7 +70,7 @@ def _changed(change: Callable[[str], str]) -> Callable[[str], Term]:
 
 
 def _escaped(safe: str) -> Callable[[str], Term]:
-    """Percent-encoded but for some of the ASCII characters; letters, digits and ``_.-~`` never are."""
+    """Percent-encodes all characters but some of ASCII. Letters, digits and ``_.-~`` are never encoded."""
     return lambda text: literal(quote(text, safe=safe))
 
 

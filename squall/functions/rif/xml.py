@@ -13,11 +13,11 @@ from squall.rdf import RDF, Term, is_literal, parts
 XML_LITERAL = RDF + "XMLLiteral"
 
 Node = tuple[object, ...]
-"""A start, an end, characters, a comment or an instruction, as its kind and what it says."""
+"""A start, an end, characters, a comment or an instruction, as its kind and content."""
 
 
 class _Nodes:
-    """The nodes of a text in its order, names with their namespace and prefix, attributes in the order of names."""
+    """A handler that collects the nodes of a text, with namespaces and prefixes, and attributes ordered by name."""
 
     def __init__(self) -> None:
         self.found: list[Node] = []
@@ -40,7 +40,7 @@ class _Nodes:
 
 @lru_cache(maxsize=4096)
 def xml(term: Term) -> tuple[Node, ...] | None:
-    """The nodes of an XML literal, which are equal if it says the same; None for everything else.
+    """Returns the nodes of an XML literal, which are equal for equal content; None for everything else.
 
     Its content stands inside of an element, where there can be no document type, so no entities but those of XML.
     """
@@ -64,7 +64,7 @@ def xml(term: Term) -> tuple[Node, ...] | None:
 
 
 def _joined(nodes: list[Node]) -> list[Node]:
-    """The nodes, characters that follow each other as one: in how many pieces they come does not matter."""
+    """Returns the nodes, with consecutive characters joined, however the parser splits them."""
     merged_nodes: list[Node] = []
     for is_text, group in groupby(nodes, key=lambda node: node[0] == "text"):
         pieces = list(group)

@@ -31,4 +31,4 @@ FUNCTIONS: Members = (
     *hashes.MEMBERS,
     *casts.MEMBERS,
 )
-"""What the entry point `sparql` of the group ``squall.functions`` names."""
+"""The functions of the entry point `sparql` of the group ``squall.functions``."""

@@ -20,7 +20,7 @@ _Other = Callable[[Term, Term], Maybe]
 
 
 def _binary(numbers: Binary, other: _Other) -> Callable[[Maybe, Maybe], Maybe]:
-    """A function of two numbers. other: of what is no two numbers."""
+    """Returns a function of two numbers. It applies `other` if one of the arguments is no number."""
 
     def compute(left: Maybe, right: Maybe) -> Maybe:
         if left is None or right is None:
@@ -34,7 +34,7 @@ def _binary(numbers: Binary, other: _Other) -> Callable[[Maybe, Maybe], Maybe]:
 def _unary(
     integers: Callable[[int], int], decimals: Callable[[Decimal], Decimal], floats: Callable[[float], float]
 ) -> Callable[[Maybe], Maybe]:
-    """A function of a number that gives one of the same type."""
+    """Returns a function of a number whose result has the same type."""
 
     def compute(value: Maybe) -> Maybe:
         operand = None if value is None else number(value)
@@ -51,7 +51,7 @@ def _unary(
 
 
 def _whole(rounded: Callable[[Fraction], int]) -> Callable[[Maybe], Maybe]:
-    """A function that makes a number whole; one that is not finite stays as it is, and zero keeps its sign."""
+    """Returns a function that rounds a number to an integer. A non-finite one stays, and zero keeps its sign."""
 
     def of_float(value: float) -> float:
         return math.copysign(float(rounded(Fraction(value))), value) if math.isfinite(value) else value
@@ -60,7 +60,7 @@ def _whole(rounded: Callable[[Fraction], int]) -> Callable[[Maybe], Maybe]:
 
 
 def _half_up(value: Fraction) -> int:
-    """The nearest integer; of two the greater (fn:round)."""
+    """Returns the nearest integer; of two the greater (fn:round)."""
     return math.floor(value + Fraction(1, 2))
 
 

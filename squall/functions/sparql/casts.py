@@ -50,17 +50,17 @@ _MADE_OF = {
     "time": {"dateTime"},
     **{name: {"dateTime", "date"} for name in _CALENDAR[3:]},
 }
-"""From which other families each can be cast."""
+"""The families from which each can be cast."""
 
 
 def _read(term: Term, datatype: str) -> Maybe:
-    """What a string says, read as a literal of the datatype; None of everything else."""
+    """Returns the value of a string that is read as a literal of the datatype; None for everything else."""
     text = characters(term)
     return None if text is None else literal(text.strip(_BLANKS), datatype)
 
 
 def _value(term: Maybe, datatype: str) -> Number | None:
-    """The number that a term is, or can be read as: of a string, as a literal of the datatype."""
+    """Returns the number of a term. A string is read as a literal of the datatype."""
     if term is None:
         return None
     numeric = number(term)
@@ -74,7 +74,7 @@ def _value(term: Maybe, datatype: str) -> Number | None:
 
 
 def _integer(datatype: str) -> Callable[[Maybe], Maybe]:
-    """What is after the point is dropped; a string may not have it."""
+    """Truncates a number. A string may not have a fraction."""
 
     def cast(term: Maybe) -> Maybe:
         numeric = _value(term, datatype)
@@ -122,7 +122,7 @@ def _string(term: Maybe) -> Maybe:
 
 
 def as_string(term: Term) -> str | None:
-    """The characters of a term cast to xsd:string."""
+    """Returns the characters of a term cast to xsd:string."""
     if not is_literal(term):
         return None if is_blank(term) else text(term)
     plain_literal = plain(term)
@@ -132,7 +132,7 @@ def as_string(term: Term) -> str | None:
 
 
 def _canonical(term: Term) -> str | None:
-    """What is well-formed in the form that XPath gives it; what it does not know as it is."""
+    """Returns a well-formed literal in the form of XPath, and one of an unknown datatype unchanged."""
     numeric = number(term)
     if numeric is not None:
         return _of_number(numeric)
@@ -150,7 +150,7 @@ def _canonical(term: Term) -> str | None:
 
 
 _READ = {*STRINGS, PLAIN_LITERAL, HEX, BASE64, DURATION, DAY_TIME, YEAR_MONTH, compounds.DATATYPE}
-"""The datatypes whose literals have been read before, if they are well-formed; terms built of terms are no text."""
+"""The datatypes whose well-formed literals are parsed elsewhere. Compounds are no text."""
 
 
 def _of_number(numeric: Number) -> str:
@@ -162,7 +162,7 @@ def _of_number(numeric: Number) -> str:
 
 
 def _of_float(value: float, shown: str) -> str:
-    """As XPath writes it: without an exponent from a millionth on and below a million, with one elsewhere."""
+    """Formats a number as XPath does: without an exponent from a millionth to a million, with one elsewhere."""
     if not math.isfinite(value):
         return shown
     if value == 0:
@@ -195,7 +195,7 @@ def _calendar(family: str) -> Callable[[Maybe], Maybe]:
 
 
 def _duration(datatype: str) -> Callable[[Maybe], Maybe]:
-    """A subtype keeps the part that it has."""
+    """Casts a duration to a subtype, which keeps only its own part."""
 
     def cast(term: Maybe) -> Maybe:
         if term is None:

@@ -36,12 +36,12 @@ def _tz(term: Maybe) -> Maybe:
 
 
 def _now(time: int) -> Maybe:
-    """The instant as an xsd:dateTime in UTC; of what holds always the epoch."""
+    """Returns the instant as an xsd:dateTime in UTC; for static data, the epoch."""
     return date_time(0 if time == ALWAYS else time)
 
 
 def _latest(*times: Maybe) -> Maybe:
-    """The last in the order of terms; what is unbound does not count."""
+    """Returns the last term in the order of terms. Unbound ones do not count."""
     return max((time for time in times if time is not None), key=key, default=None)
 
 

@@ -30,12 +30,12 @@ def _of_term(term: Term) -> bool | None:
 
 
 def effective(term: Maybe) -> bool | None:
-    """The effective boolean value of a term (section 17.2.2); None is a type error."""
+    """Returns the effective boolean value of a term (section 17.2.2); None is a type error."""
     return None if term is None else _of_term(term)
 
 
 def ebv(term: Maybe) -> bool:
-    """Whether a term's effective boolean value is true."""
+    """Returns whether a term's effective boolean value is true."""
     return term is not None and _of_term(term) is True
 
 
@@ -49,13 +49,13 @@ def _not_ebv(term: Maybe) -> bool:
 
 
 def _and(*terms: Maybe) -> Maybe:
-    """False if one is, else an error if there is one."""
+    """Returns False if an operand is false, else an error if there is one."""
     truths = [effective(term) for term in terms]
     return FALSE if False in truths else None if None in truths else TRUE
 
 
 def _or(*terms: Maybe) -> Maybe:
-    """True if one is, else an error if there is one."""
+    """Returns True if an operand is true, else an error if there is one."""
     truths = [effective(term) for term in terms]
     return TRUE if True in truths else None if None in truths else FALSE
 
@@ -86,7 +86,7 @@ def _coalesce(*terms: Maybe) -> Maybe:
 
 
 def _among(term: Maybe, options: tuple[Maybe, ...]) -> bool | None:
-    """Whether a term equals one of the options; an error if it equals none, and one comparison was an error."""
+    """Returns whether a term equals one of the options; an error if it equals none, and a comparison is an error."""
     matches = [equal(term, option) for option in options]
     return True if True in matches else None if None in matches else False
 

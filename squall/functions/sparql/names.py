@@ -26,12 +26,12 @@ Members = tuple[Function | Builtin, ...]
 
 
 def truth(value: bool | None) -> Maybe:
-    """The term of a truth value."""
+    """Returns the term of a truth value."""
     return None if value is None else TRUE if value else FALSE
 
 
 def test_iri(local: str) -> str:
-    """The IRI of the test that is true where the function of this name gives true."""
+    """Returns the IRI of the test that is true if the function of this name returns true."""
     return f"{OWN}{local}"
 
 
@@ -48,7 +48,7 @@ def defined(
     scoped: bool = False,
     **more: Any,
 ) -> Members:
-    """A function with its name in queries, and if there is one, the test that stands for it as a condition.
+    """Returns a function with its name in queries, and if there is one, the test that stands for it as a condition.
 
     local: its name in the W3C's namespace; xpath: its name in XPath's, if it may be called so as well.
     scoped: see `squall.functions.Mode`; the key and the bindings are not counted in `least` and `most`.

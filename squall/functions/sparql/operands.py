@@ -24,19 +24,21 @@ from squall.functions.values import (
 from squall.rdf import LANG_STRING, XSD_STRING, Term, is_literal, parts
 
 _PLAIN = {"decimal", "float", "double", "string", "boolean"}
-"""Value spaces that Python orders as XPath does; NaN among them: it is in no order and equals nothing."""
+"""Value spaces that Python orders as XPath does, including NaN, which has no order and equals nothing."""
 _SAME_IF_EQUAL = {*_PLAIN, "resource", "language", "duration"}
 _UNKNOWN = "unknown"
 _UNTYPED = {"resource", "language"}
-"""What no literal with a datatype of its own can denote, whatever the datatype."""
+"""The value spaces that no literal of another datatype can belong to."""
 
 _MOST_AHEAD = 14 * 3600
 """The time zone that is farthest from UTC, in seconds."""
 
 
 class Operand(NamedTuple):
-    """The value of a term. kind: the value space; ``unknown`` where a datatype has none that is known, or where the
-    lexical form is none of the datatype."""
+    """The value of a term, with its value space as `kind`.
+
+    That is ``unknown`` if the datatype is unknown, or the lexical form is malformed.
+    """
 
     kind: str
     value: Any
@@ -44,7 +46,7 @@ class Operand(NamedTuple):
 
 @lru_cache(maxsize=262144)
 def operand(term: Term) -> Operand:
-    """The value of a term."""
+    """Returns the value of a term."""
     if not is_literal(term):
         return Operand("resource", term)
     lexical, datatype, language = parts(term)
@@ -70,7 +72,7 @@ def _temporal(term: Term) -> Operand:
 
 
 def _moments(first: Point, second: Point) -> tuple[Any, Any] | None:
-    """Two points of one family, so that they can be compared; None where a time zone that one does not have decides."""
+    """Returns two points of one family in comparable form, or None if that depends on a missing time zone."""
     left, right = (
         (first.seconds - (first.zone or 0), first.fraction),
         (second.seconds - (second.zone or 0), second.fraction),
@@ -82,14 +84,14 @@ def _moments(first: Point, second: Point) -> tuple[Any, Any] | None:
 
 
 def _lengths(left: Duration, right: Duration) -> tuple[Any, Any] | None:
-    """Two durations as what they have of months, or else of seconds; those that have both are in no order."""
+    """Returns the months of two durations, or their seconds. Durations with both are not comparable."""
     if left.months == right.months == 0:
         return left.seconds, right.seconds
     return (left.months, right.months) if left.seconds == right.seconds == 0 else None
 
 
 def _ordered(left: Operand, right: Operand) -> tuple[Any, Any] | None:
-    """Two values as Python orders them, None where they have no order."""
+    """Returns two values in the form in which Python orders them, or None if they have no order."""
     if left.kind in KINDS and right.kind in KINDS:
         return promoted(Number(left.value, left.kind), Number(right.value, right.kind))
     if left.kind != right.kind:
@@ -100,7 +102,14 @@ def _ordered(left: Operand, right: Operand) -> tuple[Any, Any] | None:
 
 
 def comparison(accepts: Callable[[Any, Any], bool], yes: Any, no: Any, error: Any) -> Callable[[Maybe, Maybe], Any]:
-    """A function that compares by order: with what is accepted, is not, and has no order."""
+    """Returns a function that compares two terms by order.
+
+    Args:
+        accepts: The comparison.
+        yes: Its result if the comparison is true.
+        no: Its result if the comparison is false.
+        error: Its result if the terms have no order.
+    """
 
     def compare(left: Maybe, right: Maybe) -> Any:
         if left is None or right is None:

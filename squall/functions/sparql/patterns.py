@@ -9,7 +9,7 @@ from squall.functions.sparql.terms import simple
 
 
 def _simple(terms: tuple[Maybe, ...]) -> list[str] | None:
-    """The characters of simple literals; None where one is something else."""
+    """Returns the characters of simple literals; None if one is something else."""
     texts = [simple(term) for term in terms]
     simple_texts = [text for text in texts if text is not None]
     return simple_texts if len(simple_texts) == len(texts) else None

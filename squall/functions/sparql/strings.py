@@ -15,7 +15,7 @@ from squall.rdf import LANG_STRING, XSD_STRING, Literal, Term, is_literal, liter
 
 
 def string(term: Maybe) -> Literal | None:
-    """The parts of a string literal; None of everything else."""
+    """Returns the parts of a string literal; None of everything else."""
     if term is None or not is_literal(term):
         return None
     literal_parts = parts(term)
@@ -23,12 +23,12 @@ def string(term: Maybe) -> Literal | None:
 
 
 def like(source: Literal, characters: str) -> Term:
-    """A literal of the same kind with other characters."""
+    """Returns a literal of the same kind with other characters."""
     return literal(characters, None, source.language or None)
 
 
 def _compatible(left: Maybe, right: Maybe) -> tuple[Literal, Literal] | None:
-    """Two string literals that may be compared (section 17.4.3.1.2)."""
+    """Returns the parts of two string literals that are compatible (section 17.4.3.1.2)."""
     left_string, right_string = string(left), string(right)
     if left_string is None or right_string is None or right_string.language not in ("", left_string.language):
         return None
@@ -46,7 +46,7 @@ def _whole(term: Maybe) -> int | None:
 
 
 def _substr(term: Maybe, *places: Maybe) -> Maybe:
-    """The characters from a place (the first is 1) on, so many or all."""
+    """Returns the characters from a position (the first is 1) on, of a length or all."""
     text, positions = string(term), [_whole(place) for place in places]
     start = positions[0]
     if text is None or start is None:
@@ -78,7 +78,7 @@ def _relation(name: str, local: str, holds: Callable[[str, str], bool], doc: str
 
 
 def _cut(side: int) -> Callable[[Maybe, Maybe], Maybe]:
-    """What is before (0) or after (2) the first occurrence; a simple empty string where there is none."""
+    """Returns what is before (0) or after (2) the first occurrence, or a simple empty string if there is none."""
 
     def compute(left: Maybe, right: Maybe) -> Maybe:
         pair = _compatible(left, right)
@@ -99,7 +99,7 @@ def _encode(term: Maybe) -> Maybe:
 
 
 def _concat(*terms: Maybe) -> Maybe:
-    """The texts joined, with the language tag that all have."""
+    """Returns the texts joined, with the language tag that all have."""
     strings = [string(term) for term in terms]
     bound_strings = [text for text in strings if text is not None]
     if len(bound_strings) < len(strings):
@@ -111,7 +111,7 @@ def _concat(*terms: Maybe) -> Maybe:
 
 
 def _matching_language(tag: Maybe, range_term: Maybe) -> bool | None:
-    """Basic filtering of RFC 4647, section 3.3.1."""
+    """Matches language tags by basic filtering (RFC 4647, section 3.3.1)."""
     language, extent = simple(tag), simple(range_term)
     if language is None or extent is None:
         return None

@@ -8,7 +8,7 @@ from squall.rdf import Term, parts
 
 
 def _table(width: Term, *cells: Term) -> list[tuple[Term, ...]]:
-    """The cells in rows of this width, an xsd:integer."""
+    """Returns the cells in rows of this width, an xsd:integer."""
     size = int(parts(width).lexical)
     return [cells[place : place + size] for place in range(0, len(cells), size)]
 

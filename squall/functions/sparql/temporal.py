@@ -9,7 +9,7 @@ from squall.rdf import Term, parts
 
 
 def plus(left: Term, right: Term) -> Maybe:
-    """A calendar value and a duration, in either order, or two durations."""
+    """Adds a calendar value and a duration, in either order, or two durations."""
     left_duration, right_duration = duration(left), duration(right)
     if left_duration and right_duration:
         return temporal.total(left_duration, right_duration, _common(left, right))
@@ -18,7 +18,7 @@ def plus(left: Term, right: Term) -> Maybe:
 
 
 def minus(left: Term, right: Term) -> Maybe:
-    """A calendar value less a duration, two durations, or two calendar values of one type."""
+    """Subtracts a duration from a calendar value, two durations, or two calendar values of one type."""
     left_duration, right_duration, at = duration(left), duration(right), point(left)
     if right_duration is None:
         end = point(right)
@@ -30,12 +30,12 @@ def minus(left: Term, right: Term) -> Maybe:
 
 
 def times(left: Term, right: Term) -> Maybe:
-    """A number and a duration, in either order."""
+    """Multiplies a number and a duration, in either order."""
     return _scaled(left, right, 1) if duration(left) else _scaled(right, left, 1)
 
 
 def over(left: Term, right: Term) -> Maybe:
-    """A duration by a number, or by another of its type."""
+    """Divides a duration by a number, or by another one of its type."""
     left_duration, right_duration = duration(left), duration(right)
     if not left_duration or not right_duration:
         return _scaled(left, right, -1)
@@ -48,7 +48,7 @@ def over(left: Term, right: Term) -> Maybe:
 
 
 def _common(left: Term, right: Term) -> str:
-    """The type of two durations: theirs if it is the same, xsd:duration otherwise."""
+    """Returns the type of two durations: theirs if it is the same, xsd:duration otherwise."""
     left_type, right_type = parts(left).datatype, parts(right).datatype
     return left_type if left_type == right_type else DURATION
 

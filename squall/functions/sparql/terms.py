@@ -61,7 +61,7 @@ def _datatype(term: Maybe) -> Maybe:
 
 
 def simple(term: Maybe) -> str | None:
-    """The characters of a simple literal (an xsd:string); None of everything else."""
+    """Returns the characters of a simple literal (an xsd:string); None of everything else."""
     if term is None or not is_literal(term):
         return None
     lexical, datatype, _ = parts(term)
@@ -69,7 +69,7 @@ def simple(term: Maybe) -> str | None:
 
 
 def _iri(term: Maybe, base: Maybe = None) -> Maybe:
-    """The IRI, made absolute by the base; none where that is not possible, or where the characters make none."""
+    """Returns the IRI, made absolute by the base; None if that is impossible, or the result is no IRI."""
     if term is None:
         return None
     if is_iri(term):
@@ -96,7 +96,7 @@ def _strlang(lexical: Maybe, tag: Maybe) -> Maybe:
 
 
 def _digest(kind: str, terms: tuple[Maybe, ...]) -> bytes:
-    """16 bytes that depend on all terms. A line feed occurs in no term."""
+    """Returns 16 bytes that depend on all terms. A line feed occurs in no term."""
     return blake2b("\n".join((kind, *(term or "" for term in terms))).encode(), digest_size=16).digest()
 
 
@@ -105,14 +105,14 @@ def _bnode(call: Term, *bindings: Maybe) -> Maybe:
 
 
 def _bnode_of(call: Term, *bindings_and_label: Maybe) -> Maybe:
-    """The node of a label (the last argument) in a solution."""
+    """Returns the blank node of a label (the last argument) in a solution."""
     if simple(bindings_and_label[-1]) is None:
         return None
     return blank(f"b{_digest('label', (call, *bindings_and_label)).hex()}")
 
 
 def _uuid_text(call: Term, bindings: tuple[Maybe, ...]) -> str:
-    """A UUID of version 4 (RFC 4122, section 4.4) whose bits are a digest."""
+    """Returns a UUID of version 4 (RFC 4122, section 4.4) whose bits are a digest."""
     value = int.from_bytes(_digest("uuid", (call, *bindings)), "big")
     value = value & ~(0xF << 76) | 4 << 76
     value = value & ~(3 << 62) | 2 << 62
@@ -129,12 +129,12 @@ def _struuid(call: Term, *bindings: Maybe) -> Maybe:
 
 
 def _rand(call: Term, *bindings: Maybe) -> Maybe:
-    """A double from 0 on, less than 1."""
+    """Returns a double from 0 on, less than 1."""
     return double((int.from_bytes(_digest("rand", (call, *bindings)), "big") >> 75) / 2**53)
 
 
 def _solution(*bindings: Maybe) -> Term:
-    """A literal that different solutions never share: ``COUNT(DISTINCT *)`` counts these."""
+    """Returns a literal that different solutions never share: ``COUNT(DISTINCT *)`` counts these."""
     return literal("\n".join(term or "" for term in bindings))
 
 

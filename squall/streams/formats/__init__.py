@@ -1,4 +1,4 @@
-"""The formats of RDF that can be read, and what turns their bytes into triples (pyoxigraph does the parsing).
+"""The formats of RDF that can be read, and the functions that parse lines of them (with pyoxigraph).
 
 `Timed N-Triples` (``.ntt``) is ours: each line is a time, blanks, and an N-Triples statement. The time is integer
 milliseconds since the epoch, an ISO 8601 time (UTC where it names no zone), or ``-infinity`` (it has always held).
@@ -31,20 +31,28 @@ Statement = Triple | Quad
 """A triple of the default graph, or a quad of a named one."""
 Timed = tuple[int, Statement]
 Bad = tuple[int, str, str]
-"""A malformed line: its index, the reason, its text."""
+"""A malformed line: its index in the block, the reason, its text."""
 
-LONGEST = 1 << 24
-"""Bytes of a line, a frame or a message at most, where they come from elsewhere and nothing else limits them."""
+MAX_UNIT_BYTES = 1 << 24
+"""The most bytes of a line, frame or message of a live source."""
 
 TRIPLE_TERMS = "triple terms (RDF 1.2) are not supported"
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format by name, with its file endings, and the syntax of its statements. `lines`: one statement per line, so
-    that a broken one costs itself only; `timed`: it says times, `.ntt` and `.nqt` at the beginning of each line;
-    `removals`: it says as well what ends; `binary`: it is no text (Jelly, which has what N-Quads have); `messages`: it
-    puts statements together (`squall.streams.formats.rdf_messages`)."""
+    """A format of RDF.
+
+    Attributes:
+        name: Its name.
+        endings: Its file endings.
+        syntax: The syntax of its statements. Jelly has that of N-Quads.
+        lines: Whether each line is a statement, so that a malformed one is a single dead letter.
+        timed: Whether it has times; in ``.ntt`` and ``.nqt`` they begin each line.
+        removals: Whether it may retract statements.
+        binary: Whether it is binary (Jelly).
+        messages: Whether it groups statements to messages (`squall.streams.formats.rdf_messages`).
+    """
 
     name: str
     endings: tuple[str, ...]
@@ -57,6 +65,7 @@ class Format:
 
     @property
     def media_type(self) -> str:
+        """The media type of the format."""
         if self.binary:
             return "application/x-jelly-rdf"
         return f"{self.syntax.media_type}; version=1.2-messages" if self.messages else str(self.syntax.media_type)
@@ -109,9 +118,13 @@ class Malformed(Exception):
         self.line = line
 
 
-def named(name: str) -> tuple[Format, bool]:
-    """The format of a name such as ``nt`` or ``nt.gz``, and whether it is compressed. Raises UsageError; PluginError
-    where the library for it is not installed."""
+def format_named(name: str) -> tuple[Format, bool]:
+    """Returns the format of a name such as ``nt`` or ``nt.gz``, and whether it is compressed.
+
+    Raises:
+        UsageError: There is no such format.
+        PluginError: Its library is not installed.
+    """
     plain = name.removesuffix(".gz")
     if plain not in BY_NAME:
         raise UsageError(f"there is no format `{name}`", hint=f"formats: {', '.join(BY_NAME)}, each also with .gz")
@@ -120,14 +133,14 @@ def named(name: str) -> tuple[Format, bool]:
 
 
 def check_library(name: str) -> None:
-    """Raises PluginError where what a format needs is not installed."""
+    """Checks that the library of a format is installed. Raises PluginError if not."""
     if name in BY_NAME and BY_NAME[name].binary and find_spec("pyjelly") is None:
         hint = install_hint("squall[jelly]")
         raise PluginError(f"the format `{name}` needs `pyjelly`, which is not installed", hint=hint)
 
 
 def of_path(path: str) -> tuple[Format, bool] | None:
-    """The format of a file by its ending, and whether it is compressed; None if the ending is not known."""
+    """Returns the format of a file by its ending, and whether it is compressed; None if the ending is unknown."""
     plain = path.removesuffix(".gz")
     for ending, format in _BY_ENDING.items():
         if plain.endswith(ending):
@@ -136,10 +149,14 @@ def of_path(path: str) -> tuple[Format, bool] | None:
 
 
 def infer_format(path: str, format_name: str) -> tuple[Format, bool]:
-    """The format given by name, or else by the path's ending. Raises UsageError where it cannot be told, and as `named`
-    does."""
+    """Returns the format of a file, by a name or else by its ending, and whether it is compressed.
+
+    Raises:
+        UsageError: There is no such format, or the ending is unknown.
+        PluginError: The library of the format is not installed.
+    """
     if format_name:
-        format, compressed = named(format_name)
+        format, compressed = format_named(format_name)
         return format, compressed or path.endswith(".gz")
     if (inferred := of_path(path)) is not None:
         check_library(inferred[0].name)
@@ -152,17 +169,24 @@ def infer_format(path: str, format_name: str) -> tuple[Format, bool]:
 
 
 def suffix(document: str) -> str:
-    """What makes the blank node labels of a document its own: the same for each run, different for each document."""
+    """Returns the suffix of the blank node labels of a document: equal in all runs, different for each document."""
     return "." + blake2b(document.encode(), digest_size=6).hexdigest()
 
 
 def parse_lines(
     lines: Sequence[str | bytes], document: str, timed: bool = False, format: str = "nt", time: int = 0
 ) -> tuple[list[Timed], list[Bad]]:
-    """The statements of lines of N-Triples or N-Quads (`format`: ``nt``, ``nq``); if `timed`, with a time before each.
+    """Parses lines of N-Triples or N-Quads. It depends on its arguments alone, so that it can run in any process.
 
-    Returns (time, statement) pairs in order, and (index of the line, reason, text) for each line that is malformed.
-    `time` (integer ms) is that of untimed lines. Depends on nothing else, so that it can run in any process.
+    Args:
+        lines: The lines, with or without their ends.
+        document: The name of the document, whose blank nodes are its own.
+        timed: Whether each line begins with a time.
+        format: ``nt`` or ``nq``.
+        time: The time of untimed lines, in integer ms.
+
+    Returns:
+        (time, statement) pairs in order, and (index of the line, reason, text) for each malformed line.
     """
     block = joined(lines)
     syntax, own = BY_NAME[format].syntax, suffix(document)
@@ -173,25 +197,31 @@ def parse_lines(
 
 
 def joined(lines: Sequence[str | bytes]) -> bytes:
-    """Lines, with or without their ends, as one block."""
+    """Joins lines, with or without their ends, to one block."""
     encoded = (line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass") for line in lines)
     return b"\n".join(line.rstrip(b"\r\n") for line in encoded)
 
 
 def parse_block(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Statement], list[Bad]]:
-    """The statements of whole lines, all at once; in halves if that fails, to find out which are malformed.
+    """Parses a block of complete lines at once. If that fails, it bisects the block to find the malformed lines.
 
-    `own`: the document's `suffix`. Returns statements and (index of the line, reason, text).
+    Args:
+        block: The lines.
+        syntax: Their syntax.
+        own: The document's `suffix`.
+
+    Returns:
+        The statements, and (index of the line, reason, text) for each malformed line.
     """
     try:
         return _statements(block, syntax, own), []
     except SyntaxError:
         parse = partial(_statements, syntax=syntax, own=own)
-        return _halves(block.split(b"\n"), parse, parse)
+        return _bisect(block.split(b"\n"), parse, parse)
 
 
 def in_graphs(statements: Iterable[Statement]) -> Iterator[tuple[str, list[Triple]]]:
-    """The triples of statements, each run of those in one graph behind its name."""
+    """Yields the triples of statements by graph: for each run in one graph, its name and the triples."""
     for graph, run in groupby(statements, key=_graph):
         yield graph, [statement if isinstance(statement, Triple) else Triple(*statement[:3]) for statement in run]
 
@@ -201,49 +231,56 @@ def _graph(statement: Statement) -> str:
 
 
 _IS_STAMP = re.compile(r"\S+").fullmatch
-_make = cast(Callable[[Sequence[str]], Triple], partial(tuple.__new__, Triple))  # faster than Triple._make
+_new_triple = cast(Callable[[Sequence[str]], Triple], partial(tuple.__new__, Triple))  # faster than Triple._make
 
 
 def _statements(block: bytes, syntax: RdfFormat, own: str) -> list[Statement]:
-    parsed_statements = _plain(block, own)
+    parsed_statements = _parse_plain(block, own)
     return _parsed(block, syntax, own) if parsed_statements is None else parsed_statements
 
 
-def _plain(block: bytes, own: str) -> list[Statement] | None:
+def _parse_plain(block: bytes, own: str) -> list[Statement] | None:
     plain_statements = statements(block)
     return None if plain_statements is None else list(plain_statements.triples(own))
 
 
 def _parsed(block: bytes, syntax: RdfFormat, own: str) -> list[Statement]:
-    rename = relabel(own)
+    rename = label_suffixer(own)
     with bounded():
         parsed = pyoxigraph.parse(block, format=syntax)
-        return [*_texts(parsed, rename)] if syntax == RdfFormat.N_TRIPLES else placed(list(parsed), rename)
+        return [*_texts(parsed, rename)] if syntax == RdfFormat.N_TRIPLES else statements_of_quads(list(parsed), rename)
 
 
 _TOO_LONG = "buffer maximal size"
-"""What the library says of a term that is longer than it takes."""
+"""The message of the library for a term that is too long."""
 
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """What is longer than the library takes, which is 16 MiB for a term, is malformed (SyntaxError)."""
+    """Raises SyntaxError within a context if a term is longer than the library supports (16 MiB)."""
     try:
         yield
     except MemoryError as error:
         if _TOO_LONG not in str(error):
             raise
-        raise SyntaxError(f"a term is longer than {LONGEST} bytes") from error
+        raise SyntaxError(f"a term is longer than {MAX_UNIT_BYTES} bytes") from error
 
 
-def relabel(own: str) -> Callable[[str], Term]:
-    """What makes the labels of blank nodes those of one document: they end in its `suffix`."""
+def label_suffixer(own: str) -> Callable[[str], Term]:
+    """Returns a function that appends the `suffix` of a document to labels of blank nodes."""
     return lambda label: Term(f"{label}{own}")
 
 
-def placed(quads: Sequence[pyoxigraph.Quad], rename: Callable[[str], Term]) -> list[Statement]:
-    """Statements, those in a named graph as quads. rename: what becomes of the labels of blank nodes. Raises
-    SyntaxError where there are triple terms."""
+def statements_of_quads(quads: Sequence[pyoxigraph.Quad], rename: Callable[[str], Term]) -> list[Statement]:
+    """Converts quads of the library to statements: triples of the default graph, and quads of named ones.
+
+    Args:
+        quads: The quads.
+        rename: Renames the labels of blank nodes.
+
+    Raises:
+        SyntaxError: There are triple terms.
+    """
     triples = _texts((quad.triple for quad in quads), rename)
     if all(isinstance(quad.graph_name, pyoxigraph.DefaultGraph) for quad in quads):
         return [*triples]
@@ -258,9 +295,9 @@ def _name(graph: Any, rename: Callable[[str], Term]) -> Term | None:
 
 
 def _texts(triples: Any, rename: Callable[[str], Term]) -> list[Triple]:
-    """Serialised all at once and split: three times as fast as asking each term for its text."""
+    """Converts triples of the library, by their common serialisation: three times as fast as term by term."""
     text = cast(bytes, pyoxigraph.serialize(triples, format=RdfFormat.N_TRIPLES)).decode()
-    split_triples = [_make(line.split(" ", 2)) for line in text.split(" .\n")[:-1]]
+    split_triples = [_new_triple(line.split(" ", 2)) for line in text.split(" .\n")[:-1]]
     if "<<(" in text and any(triple.object.startswith("<<(") for triple in split_triples):
         raise SyntaxError(TRIPLE_TERMS)
     return [_renamed(triple, rename) for triple in split_triples] if "_:" in text else split_triples
@@ -275,10 +312,10 @@ def _renamed(triple: Triple, rename: Callable[[str], Term]) -> Triple:
     return Triple(subject, predicate, object)
 
 
-def _halves(
+def _bisect(
     lines: Sequence[bytes], parse_whole: Callable[[bytes], list[T]], single: Callable[[bytes], list[T]], first: int = 0
 ) -> tuple[list[T], list[Bad]]:
-    """What can be read of lines that cannot be read all at once: they are halved until a malformed one is alone."""
+    """Parses lines of which some are malformed, by bisection."""
     if len(lines) == 1:
         return _single(lines[0], single, first)
     results: list[T] = []
@@ -288,7 +325,7 @@ def _halves(
         try:
             results += parse_whole(b"\n".join(half))
         except SyntaxError:
-            good, malformed = _halves(half, parse_whole, single, start)
+            good, malformed = _bisect(half, parse_whole, single, start)
             results += good
             bad += malformed
     return results, bad
@@ -302,8 +339,11 @@ def _single(line: bytes, parse: Callable[[bytes], list[T]], index: int) -> tuple
 
 
 def parse_timed(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Timed], list[Bad]]:
-    """As `parse_block`, of lines that begin with a time. Returns (time, statement) pairs in order, and the bad
-    lines."""
+    """Parses a block of lines that begin with a time, as `parse_block` does.
+
+    Returns:
+        (time, statement) pairs in order, and (index of the line, reason, text) for each malformed line.
+    """
     try:
         return _timed_at_once(block, syntax, own), []
     except SyntaxError:
@@ -311,12 +351,12 @@ def parse_timed(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Timed],
             partial(_timed_at_once, syntax=syntax, own=own),
             partial(_timed_line, syntax=syntax, own=own),
         )
-        return _halves(block.split(b"\n"), parse_whole, single)
+        return _bisect(block.split(b"\n"), parse_whole, single)
 
 
 def _timed_at_once(block: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
-    if (plain := _timed_plain(block, own)) is not None:
-        return plain
+    if (timed_statements := _parse_timed_plain(block, own)) is not None:
+        return timed_statements
     times: list[int] = []
     statements: list[bytes] = []
     stamp, time = b"", 0
@@ -331,13 +371,13 @@ def _timed_at_once(block: bytes, syntax: RdfFormat, own: str) -> list[Timed]:
         statements.append(fields[-1].rstrip(b" \t\r"))
     document_bytes = b"\n".join(statements)
     parsed_statements = _statements(document_bytes, syntax, own)
-    # A carriage return ends a statement as well, and a comment has none: then they cannot be paired with times.
+    # A carriage return ends a statement too, and a comment has none: then they cannot be paired with times.
     if b"\r" in document_bytes or len(parsed_statements) != len(times):
         raise SyntaxError("a line does not hold one statement")
     return list(zip(times, parsed_statements, strict=True))
 
 
-def _timed_plain(block: bytes, own: str) -> list[Timed] | None:
+def _parse_timed_plain(block: bytes, own: str) -> list[Timed] | None:
     plain_statements = statements(block, timed=True)
     if plain_statements is None or not all(map(_IS_STAMP, plain_statements.stamps)):
         return None
@@ -360,5 +400,5 @@ _PLACE = re.compile(r"^Parser error at line \d+ (?:column \d+|between columns \d
 
 
 def reason_of(error: SyntaxError) -> str:
-    """Without the parser's place, which counts from where the block begins."""
+    """Returns the message of an error without the parser's position, which counts from the beginning of the block."""
     return _PLACE.sub("", error.msg or str(error))

@@ -1,4 +1,4 @@
-"""A line of description for each format, of sources and of sinks, for people who choose one."""
+"""Descriptions of the formats of sources and sinks, for people who choose one."""
 
 from __future__ import annotations
 

@@ -8,13 +8,13 @@ from typing import Any, Protocol
 from squall.contracts import Output
 from squall.errors import SinkError
 from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Quad, Solution, Triple
-from squall.streams.formats.evaluations import Answer, Evaluation, Gathering, answered, cells
+from squall.streams.formats.evaluations import Answer, Evaluation, EvaluationCollector, answer_of, cells
 
 
 class Encoder(Protocol):
     """An encoder of one sink. Its methods raise SinkError if the format cannot express an output."""
 
-    def begin(self, begun: bool, terminal: bool) -> None:
+    def begin(self, has_content: bool, is_terminal: bool) -> None:
         """Begins anew.
 
         Args:
@@ -40,13 +40,13 @@ class Encoder(Protocol):
         ...
 
 
-class Lines:
+class LineEncoder:
     """An encoder without state, which writes a line for each output."""
 
     def __init__(self, line: Callable[[Output], bytes]) -> None:
         self.write = line
 
-    def begin(self, begun: bool, terminal: bool) -> None:
+    def begin(self, has_content: bool, is_terminal: bool) -> None:
         pass
 
     def end(self) -> bytes:
@@ -62,7 +62,7 @@ class Lines:
 _FACT = ("subject", "predicate", "object")
 
 
-class Rows:
+class TableEncoder:
     """An encoder of a table with a header. All outputs must have the same columns."""
 
     def __init__(self, uri: str, row: Callable[[Iterable[str]], bytes]) -> None:
@@ -72,12 +72,12 @@ class Rows:
         self._columns: tuple[str, ...] | None = None
         """The columns of the header, if they are known."""
 
-    def begin(self, begun: bool, terminal: bool) -> None:
-        self._has_header = begun
-        self._columns = self._columns if begun else None
+    def begin(self, has_content: bool, is_terminal: bool) -> None:
+        self._has_header = has_content
+        self._columns = self._columns if has_content else None
 
     def write(self, output: Output) -> bytes:
-        answer = answered(output)
+        answer = answer_of(output)
         if isinstance(answer, Evaluated):
             return b""
         columns, values = _row_cells(answer)
@@ -117,30 +117,30 @@ def _row_cells(answer: Answer) -> tuple[tuple[str, ...], Iterable[str]]:
     return columns, (term or "" for term in values)
 
 
-class EvaluationLines:
+class EvaluationEncoder:
     """An encoder that writes a line for each evaluation."""
 
     def __init__(self, line: Callable[[Evaluation], bytes]) -> None:
         self._line = line
-        self._gathering = Gathering()
+        self._collector = EvaluationCollector()
 
-    def begin(self, begun: bool, terminal: bool) -> None:
-        self._gathering = Gathering()
+    def begin(self, has_content: bool, is_terminal: bool) -> None:
+        self._collector = EvaluationCollector()
 
     def write(self, output: Output) -> bytes:
-        return b"".join(map(self._line, self._gathering.add(output)))
+        return b"".join(map(self._line, self._collector.add(output)))
 
     def end(self) -> bytes:
-        return b"".join(map(self._line, self._gathering.end()))
+        return b"".join(map(self._line, self._collector.end()))
 
     def snapshot(self) -> Any:
-        return self._gathering.snapshot()
+        return self._collector.snapshot()
 
     def restore(self, state: Any) -> None:
-        self._gathering.restore(state)
+        self._collector.restore(state)
 
 
-class OneDocument(EvaluationLines):
+class DocumentEncoder(EvaluationEncoder):
     """An encoder of a document with one evaluation. The first output of a second one is an error."""
 
     def __init__(self, uri: str, format: str, document: Callable[[Evaluation], bytes]) -> None:
@@ -150,9 +150,9 @@ class OneDocument(EvaluationLines):
         self._evaluation_key: tuple[int, str] | None = None
         self._full = False
 
-    def begin(self, begun: bool, terminal: bool) -> None:
-        super().begin(begun, terminal)
-        self._evaluation_key, self._full = None, begun
+    def begin(self, has_content: bool, is_terminal: bool) -> None:
+        super().begin(has_content, is_terminal)
+        self._evaluation_key, self._full = None, has_content
 
     def write(self, output: Output) -> bytes:
         if self._full or self._evaluation_key not in (None, (output.time, output.rule)):
@@ -190,7 +190,7 @@ def comment_line(output: Output, time: str = "") -> bytes:
     Raises:
         SinkError: The output is the answer of a query, or a quad.
     """
-    answer = answered(output)
+    answer = answer_of(output)
     if isinstance(answer, Evaluated):
         return b""
     if isinstance(answer, Solution | Boolean):

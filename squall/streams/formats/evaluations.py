@@ -18,7 +18,7 @@ Answer = Fact | Quad | Solution | Boolean
 Answered = Answer | Evaluated
 
 
-def answered(output: Output) -> Answered:
+def answer_of(output: Output) -> Answered:
     """Returns the fact, answer or mark that an output carries."""
     return output.fact
 
@@ -43,7 +43,7 @@ class Evaluation:
     boolean: bool | None = None
 
 
-class Gathering:
+class EvaluationCollector:
     """Gathers outputs, in the order of time, to evaluations.
 
     An evaluation is complete when there is an output of a later time, or an `Evaluated` of the query.
@@ -57,7 +57,7 @@ class Gathering:
         """Adds an output, and returns the evaluations that are complete then."""
         evaluations = self.end() if output.time != self._time else []
         self._time = output.time
-        answer = answered(output)
+        answer = answer_of(output)
         if isinstance(answer, Evaluated):
             answers = self._answers.pop(output.rule, ())
             evaluations.append(evaluation(output.time, output.rule, answers, answer.names))

@@ -1,7 +1,7 @@
-"""Events and outputs that JSON has held: what a checkpoint has of them, as they were.
+"""Events and outputs as JSON values, for checkpoints.
 
-As named tuples they are lists there. What is in an output does not tell by its length what it is, and so has the name
-of its kind in front.
+Named tuples are lists in JSON. The type of a fact does not follow from the length of its list, so that the name of the
+type precedes it in an output.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (Triple, Atom, Quad, S
 
 
 def event_of(record: Sequence[Any]) -> Event:
-    """The event of a list."""
+    """Returns the event of a list."""
     time, facts, stream, removals, graph = record
     return Event(time, tuple(map(fact_of, facts)), stream, tuple(map(fact_of, removals)), graph)
 
 
 def fact_of(record: Sequence[Any]) -> Fact:
-    """The fact of a list: an atom has a relation and arguments."""
-    return cast(Fact, _made(Atom if len(record) == 2 else Triple, record))
+    """Returns the fact of a list. That of an atom has a relation and arguments."""
+    return cast(Fact, _create(Atom if len(record) == 2 else Triple, record))
 
 
 def as_json(output: Output) -> list[Any]:
-    """An output as a list."""
+    """Returns an output as a list."""
     return [output.time, output.rule, type(output.fact).__name__, *output.fact]
 
 
 def output_of(record: Sequence[Any]) -> Output:
-    """The output of a list that `as_json` gave."""
+    """Returns the output of a list of `as_json`."""
     time, rule, kind, *parts = record
-    return Output(_made(_KINDS[kind], parts), time, rule)
+    return Output(_create(_KINDS[kind], parts), time, rule)
 
 
-def _made(kind: Any, parts: Iterable[Any]) -> Any:
+def _create(kind: Any, parts: Iterable[Any]) -> Any:
     return kind(*(tuple(part) if isinstance(part, list) else part for part in parts))

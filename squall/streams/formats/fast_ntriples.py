@@ -1,8 +1,8 @@
-"""Statements that are so plain that they need no parser: they are in canonical form, with one space after each cell.
+"""A fast reader of plain N-Triples: in canonical form, with one space after each cell.
 
-IRIs are of ASCII letters, digits and a little punctuation, literals have no escapes. That is most data. A block is
-taken apart all at once and looked at by column, each distinct term once; nothing is done line by line. What does not
-fit goes through the parser, and tests hold the two against each other.
+Plain IRIs have ASCII letters, digits and some punctuation, plain literals have no escapes. Most data are plain. A block
+is split at once and checked by column, each distinct term once; nothing is done line by line. Other blocks go through
+the parser. Tests compare the two.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _ARE_SUBJECTS = re.compile(rf"(?:(?:{_NODE}) )++").fullmatch
 _ARE_PREDICATES = re.compile(rf"(?:{_IRI} )++").fullmatch
 _ARE_OBJECTS = re.compile(rf"(?:(?:{_OBJECT}) )++").fullmatch
 _NOT_CANONICAL = f'"^^<{XSD_STRING}>'
-_MOST_DIGITS = 18  # of a time that fits into 64 bits, whatever they are
+_MAX_TIME_DIGITS = 18
+"""The number of digits of a time that certainly fits into 64 bits."""
 
 _new = cast(Callable[[type[Triple], Sequence[str]], Triple], tuple.__new__)  # faster than Triple._make
 
@@ -37,9 +38,16 @@ _new = cast(Callable[[type[Triple], Sequence[str]], Triple], tuple.__new__)  # f
 class Statements(NamedTuple):
     """Plain statements by column.
 
-    stamps: what says the time of each run of them that have the same (none if they are not timed); sizes: how many
-    statements are in each. Equal terms are one object, whose hash is known. kinds: the predicates there are, each once.
-    blank: whether there may be blank nodes.
+    Equal terms are one object, whose hash is cached.
+
+    Attributes:
+        stamps: The time, as text, of each run of statements with the same time; empty if they are untimed.
+        sizes: The number of statements of each run.
+        subjects: The subjects.
+        predicates: The predicates.
+        objects: The objects.
+        kinds: The distinct predicates.
+        blank: Whether there may be blank nodes.
     """
 
     stamps: Column
@@ -51,7 +59,7 @@ class Statements(NamedTuple):
     blank: bool
 
     def terms(self, own: str) -> tuple[list[Term], list[Term], list[Term]]:
-        """The columns of terms. The labels of blank nodes end in `own`."""
+        """Returns the columns of terms. The labels of blank nodes end in `own`."""
         columns: Sequence[Column] = (self.subjects, self.predicates, self.objects)
         if self.blank and (nodes := [node for node in {*self.subjects, *self.objects} if node[0] == "_"]):
             node_names = {node: node + own for node in nodes}.get
@@ -60,48 +68,52 @@ class Statements(NamedTuple):
         return subjects, predicates, objects
 
     def triples(self, own: str) -> Iterator[Triple]:
+        """Yields the statements as triples. The labels of blank nodes end in `own`."""
         return map(_new, repeat(Triple), zip(*self.terms(own), strict=True))
 
-    def of(self, choice: Choice) -> Statements:
-        """Those that are chosen."""
-        if choice.predicates.issuperset(self.kinds):
+    def of(self, predicate_filter: PredicateFilter) -> Statements:
+        """Returns the statements that a filter selects."""
+        if predicate_filter.predicates.issuperset(self.kinds):
             return self
-        selected = list(map(choice.predicates.__contains__, self.predicates))
+        selected = list(map(predicate_filter.predicates.__contains__, self.predicates))
         sizes = [sum(selected[first:end]) for first, end in pairwise(accumulate(self.sizes, initial=0))]
         columns = (self.subjects, self.predicates, self.objects)
         subjects, predicates, objects = (list(compress(column, selected)) for column in columns)
-        kinds = choice.predicates.intersection(self.kinds)
+        kinds = predicate_filter.predicates.intersection(self.kinds)
         return Statements(self.stamps, sizes, subjects, predicates, objects, kinds, self.blank)
 
 
-class Choice:
-    """Which triples are of use to whoever reads a source: those that have one of some predicates.
+class PredicateFilter:
+    """A filter by predicate that is pushed down to a source.
 
-    The others may be left out, as long as all comes in the order of time. (What is late goes to the ledger, whatever it
-    says.)
+    Other triples may be left out while events come in the order of time. Late ones are dead letters, whatever their
+    predicate, so none may be left out then.
+
+    Attributes:
+        predicates: The predicates of the triples that are used.
+        latest: The latest time (integer ms) that has been read.
     """
 
     def __init__(self, predicates: Collection[str], latest: int = ALWAYS) -> None:
         self.predicates = frozenset(predicates)
         self.latest = latest
-        """The latest time (integer ms) that has been read."""
 
-    def goes_on(self, first: int, last: int) -> bool:
-        """Takes note that times from `first` to `last` are read; whether none of them has passed already."""
-        on = self.latest <= first
+    def advance(self, first: int, last: int) -> bool:
+        """Notes that times from `first` to `last` are read, and returns whether they are in order with earlier ones."""
+        is_in_order = self.latest <= first
         self.latest = max(self.latest, last)
-        return on
+        return is_in_order
 
     def of(self, statements: Sequence[tuple[int, Triple | Quad]]) -> Sequence[tuple[int, Triple | Quad]]:
-        """The (time, statement) pairs that are of use, and the last one; all of them where they are out of order."""
+        """Returns the (time, statement) pairs that are used, and the last one; all if they are out of order."""
         times = [time for time, _ in statements]
-        if not self.goes_on(min(times), max(times)) or times != sorted(times):
+        if not self.advance(min(times), max(times)) or times != sorted(times):
             return statements
         return [pair for pair in statements[:-1] if pair[1].predicate in self.predicates] + [statements[-1]]
 
 
 def statements(block: bytes, timed: bool = False) -> Statements | None:
-    """The statements of lines, each after a stamp if they are timed. None unless all are plain."""
+    """Reads the statements of lines, each after a time if they are timed. Returns None unless all are plain."""
     text = block.decode("utf-8", "replace")
     cells, width = f".\n{text}".split(" "), 4 if timed else 3
     if len(cells) % width == 1 and cells.pop() == ".":
@@ -115,7 +127,7 @@ def statements(block: bytes, timed: bool = False) -> Statements | None:
 
 
 def _runs(column: Column) -> tuple[list[str], list[int]]:
-    """The cells of a column that differ from the one before, and how many equal ones there are of each."""
+    """Returns the first cell of each run of equal cells in a column, and the lengths of the runs."""
     places = [0, *compress(range(1, len(column)), map(ne, column, islice(column, 1, None))), len(column)]
     return list(map(column.__getitem__, places[:-1])), list(map(sub, places[1:], places))
 
@@ -123,8 +135,15 @@ def _runs(column: Column) -> tuple[list[str], list[int]]:
 def _of(
     firsts: Column, sizes: list[int], other_columns: Sequence[Column], blank: bool, checked: bool
 ) -> Statements | None:
-    """None unless all terms are plain, of which each is looked at once, if they have not been `checked`. firsts: the
-    first cell of each run of lines in which it is the same; sizes: how many lines are in each."""
+    """Returns the statements of columns, or None unless all terms are plain. Each distinct term is checked once.
+
+    Args:
+        firsts: The first cell of each run of lines in which it is equal.
+        sizes: The lengths of these runs.
+        other_columns: The other columns.
+        blank: Whether there may be blank nodes.
+        checked: Whether the terms have been checked already.
+    """
     if len(other_columns) == 2:
         other_columns = [list(chain.from_iterable(map(repeat, firsts, sizes))), *other_columns]
         firsts, sizes = [], []
@@ -143,23 +162,25 @@ def _of(
 
 
 def _are(kind: Callable[[str], object], terms: Collection[str]) -> bool:
-    """Whether all terms are plain ones of a kind. (There are no spaces in them.)"""
+    """Returns whether all terms, which have no spaces, are plain ones of a kind."""
     text = " ".join(terms) + " "
     return not terms or (_NOT_CANONICAL not in text and bool(kind(text)))
 
 
 def _matched(text: str, timed: bool) -> Sequence[Column]:
-    """Columns of plain lines with other spaces than those between their cells; nothing unless all lines are such."""
+    """Returns the columns of plain lines with spaces in literals; nothing unless all lines are plain."""
     cells, width = (_TIMED_LINES(text + "\n"), 6) if timed else (_LINES(text + "\n"), 5)
     columns = [cells[column::width] for column in range(1, width)]
     return () if any(columns.pop()) else columns
 
 
-def events(block: bytes, own: str, stream: str, choice: Choice | None = None) -> tuple[Columns, int] | None:
-    """The events of timed lines, one for each time, and how many statements there are.
+def events(
+    block: bytes, own: str, stream: str, predicate_filter: PredicateFilter | None = None
+) -> tuple[Columns, int] | None:
+    """Reads the events of timed lines, one for each time, and the number of statements.
 
-    With a choice, triples that are not chosen are left out, and so are events that bring none, but for the last one.
-    None unless all lines are plain, and their times whole numbers of the same length, and in order.
+    With a filter, other triples are left out, and events without any, except the last one. Returns None unless all
+    lines are plain, and their times are integers of the same length, in order.
     """
     parsed_statements = statements(block, timed=True)
     if (
@@ -169,14 +190,14 @@ def events(block: bytes, own: str, stream: str, choice: Choice | None = None) ->
     ):
         return None
     count, times = len(parsed_statements.subjects), list(map(int, parsed_statements.stamps))
-    if choice is not None:
-        if not choice.goes_on(times[0], times[-1]):
+    if predicate_filter is not None:
+        if not predicate_filter.advance(times[0], times[-1]):
             return None
-        parsed_statements = parsed_statements.of(choice)
+        parsed_statements = parsed_statements.of(predicate_filter)
     return Columns(times, parsed_statements.sizes, *parsed_statements.terms(own), stream), count
 
 
 def _are_numbers(stamps: Collection[str]) -> bool:
-    """Whether stamps are whole numbers of the same length: then they are in the order of the times."""
+    """Returns whether stamps are integers of the same length, so that their order is that of the times."""
     digits, lengths = "".join(stamps), set(map(len, stamps))
-    return digits.isdigit() and digits.isascii() and len(lengths) == 1 and max(lengths) <= _MOST_DIGITS
+    return digits.isdigit() and digits.isascii() and len(lengths) == 1 and max(lengths) <= _MAX_TIME_DIGITS

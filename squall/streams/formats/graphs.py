@@ -1,4 +1,4 @@
-"""Triples that are made over time as quads: a graph for each stream (timed N-Quads) or for each evaluation (TriG).
+"""Outputs as quads: a graph for each stream (timed N-Quads) or for each evaluation (TriG).
 
 Sources: the named graphs with ``prov:generatedAtTime`` of RDF Stream: Abstract Syntax and Semantics (W3C RDF Stream
 Processing Community Group); PROV-O.
@@ -12,20 +12,19 @@ from squall.contracts import Output
 from squall.functions.values import date_time
 from squall.rdf import ALWAYS, Evaluated, Quad, Term, Triple
 from squall.streams.formats.encoders import comment_line
-from squall.streams.formats.evaluations import answered, evaluation_iri, stream_iri, time_text
+from squall.streams.formats.evaluations import answer_of, evaluation_iri, stream_iri, time_text
 
 _GENERATED = "<http://www.w3.org/ns/prov#generatedAtTime>"
 
 
 def quad(output: Output) -> bytes:
-    """A line of N-Quads: a quad, or a triple of the default graph."""
+    """Returns a line of N-Quads: a quad, or a triple of the default graph."""
     fact = output.fact
     return f"{fact}\n".encode() if isinstance(fact, Triple | Quad) else comment_line(output)
 
 
 def timed_quad(output: Output) -> bytes:
-    """A line of timed N-Quads: the time, and a statement; the graph of what has none is the stream of what its rule
-    makes."""
+    """Returns a line of timed N-Quads: the time, and a statement. The graph of a triple is the stream of its rule."""
     fact = output.fact
     time = time_text(output.time)
     if isinstance(fact, Quad):
@@ -36,18 +35,21 @@ def timed_quad(output: Output) -> bytes:
     return f"{time} {subject} {predicate} {object} {stream_iri(output.rule)} .\n".encode()
 
 
-class TriG:
-    """A graph for each evaluation, named after it; quads have theirs. The default graph says when it was generated."""
+class TriGEncoder:
+    """An encoder with a graph for each evaluation; quads have their own.
+
+    The default graph has the time at which each graph was generated.
+    """
 
     def __init__(self) -> None:
         self._open: tuple[int, Term] | None = None
-        """The time and the name of the graph that the next triple goes to, if it is of the same."""
+        """The time and the name of the open graph, or None."""
 
-    def begin(self, begun: bool, terminal: bool) -> None:
+    def begin(self, has_content: bool, is_terminal: bool) -> None:
         self._open = None
 
     def write(self, output: Output) -> bytes:
-        fact = answered(output)
+        fact = answer_of(output)
         if isinstance(fact, Evaluated):
             return self._graph(output) + self.end()
         if isinstance(fact, Quad):
@@ -68,7 +70,7 @@ class TriG:
         self._open = state and tuple(state)
 
     def _graph(self, output: Output, graph: Term | None = None) -> bytes:
-        """What begins a graph, that of the output's evaluation unless it is given, if it has not begun."""
+        """Returns the begin of a graph, or of the graph of the output's evaluation; ``b""`` if it is open."""
         name = evaluation_iri(output.time, output.rule) if graph is None else graph
         key = output.time, name
         if self._open == key:
@@ -78,5 +80,5 @@ class TriG:
 
 
 def _generated(graph: Term, time: int) -> str:
-    """The statement of when; what always holds has no such time."""
+    """Returns the statement with the time of a graph; ``""`` for static data."""
     return "" if time == ALWAYS else f"{graph} {_GENERATED} {date_time(time)} .\n"

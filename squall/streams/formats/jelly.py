@@ -1,7 +1,7 @@
 """Jelly, RDF in binary frames (https://w3id.org/jelly/dev/specification/serialization), read and written with pyjelly.
 
-What is read is a sequence of frames, each behind its length, or one frame alone. A frame of what is written holds one
-output, so that it can be handed on at once; or, as a message, one evaluation, whose time is in its metadata.
+The input is a sequence of frames, each after its length, or a single frame. A frame of the output has one output, so
+that it can be written at once; or, as a message, one evaluation, whose time is in its metadata.
 """
 
 from __future__ import annotations
@@ -24,17 +24,27 @@ from pyjelly.serialize.ioutils import write_delimited
 from squall.contracts import Output
 from squall.errors import SinkError
 from squall.rdf import Evaluated, Quad, Term, Triple, iri_text, is_blank, is_iri, parts
-from squall.streams.formats import LONGEST, TRIPLE_TERMS, Malformed, Message, Statement, placed, relabel, suffix
-from squall.streams.formats.encoders import EvaluationLines
-from squall.streams.formats.evaluations import Evaluation, answered, statements_of, time_text
+from squall.streams.formats import (
+    MAX_UNIT_BYTES,
+    TRIPLE_TERMS,
+    Malformed,
+    Message,
+    Statement,
+    label_suffixer,
+    statements_of_quads,
+    suffix,
+)
+from squall.streams.formats.encoders import EvaluationEncoder
+from squall.streams.formats.evaluations import Evaluation, answer_of, statements_of, time_text
 from squall.streams.formats.timestamps import time_of
 
 TIME = "time"
-"""What has the time of a message in the metadata of its frame: text, as in front of a line of timed N-Triples."""
+"""The key of the time in the metadata of a frame. Its value is text, as in timed N-Triples."""
 
 _CHUNK = 1 << 17
-_HEAD = 3  # bytes that tell whether frames have their lengths in front
-_BROKEN = (
+_HEAD_BYTES = 3
+"""The number of bytes that show whether frames are delimited by their lengths."""
+_LIBRARY_ERRORS = (
     AssertionError,
     AttributeError,
     DecodeError,
@@ -45,30 +55,30 @@ _BROKEN = (
     TypeError,
     ValueError,
 )
-"""What the library raises where frames are not what they should be."""
+"""The errors of the library for malformed frames."""
 
 
 # Reading
 
 
 def statements(input: IO[bytes], own: str) -> Iterator[list[Statement]]:
-    """As `squall.streams.formats.parsing.parse_document`: a list for all that is at hand."""
-    reader, quads, rename = _Reader(), list[Any](), relabel(own)
+    """Yields the statements of a document, a list for each chunk of bytes (see `parsing.parse_document`)."""
+    reader, quads, rename = _Reader(), list[Any](), label_suffixer(own)
     try:
         for frame in _frames(input):
             if frame is not None:
                 quads += reader.quads(frame)
             else:
-                yield placed(quads, rename)
+                yield statements_of_quads(quads, rename)
                 quads = []
     except Malformed:
-        yield placed(quads, rename)
+        yield statements_of_quads(quads, rename)
         raise
-    yield placed(quads, rename)
+    yield statements_of_quads(quads, rename)
 
 
 def messages(input: IO[bytes], name: str) -> Iterator[Message | None]:
-    """As `squall.streams.formats.rdf_messages.messages`: each frame is one."""
+    """Yields the messages of a log, which are its frames (see `squall.streams.formats.rdf_messages.messages`)."""
     reader = _Reader()
     for number, frame in enumerate(_frames(input)):
         if frame is None:
@@ -76,19 +86,22 @@ def messages(input: IO[bytes], name: str) -> Iterator[Message | None]:
             continue
         own = suffix(f"{name} {number}")
         quads = reader.quads(frame, timed=True)
-        yield Message(placed(quads, relabel(own)), reader.time)
+        yield Message(statements_of_quads(quads, label_suffixer(own)), reader.time)
 
 
 class _Reader:
-    """Frames of one stream, in their order."""
+    """A reader of the frames of one stream, in order.
+
+    Attributes:
+        time: The time of the last frame in integer ms, or None.
+    """
 
     def __init__(self) -> None:
         self._decoder: Any = None
         self.time: int | None = None
-        """What the last frame says of its time (integer ms)."""
 
     def quads(self, data: bytes, timed: bool = False) -> list[Any]:
-        """What is in a frame; timed: and its time. Raises Malformed."""
+        """Returns the quads of a frame, and sets `time` if it is timed. Raises Malformed."""
         try:
             frame = jelly.RdfStreamFrame.FromString(data)
             if frame.rows and self._decoder is None:
@@ -96,13 +109,12 @@ class _Reader:
             if timed:
                 self.time = time_of(frame.metadata[TIME].decode()) if TIME in frame.metadata else None
             return [quad for quad in self._decoder.iter_rows(frame) if quad is not None] if frame.rows else []
-        except _BROKEN as error:
+        except _LIBRARY_ERRORS as error:
             raise Malformed(str(error) or "a frame breaks the rules of Jelly", None) from error
 
 
 class _Terms(Adapter):  # type: ignore[misc]
-    """Makes quads of what is in frames. Blank nodes are named after their labels, which may be any text: what goes on
-    for ever need not remember them."""
+    """An adapter that creates quads. Blank nodes are named by a hash of their labels, so that none is remembered."""
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
@@ -136,39 +148,39 @@ class _Terms(Adapter):  # type: ignore[misc]
         self._graph = None
 
     def namespace_declaration(self, name: str, iri: Any) -> None:
-        """Prefixes are of no use here."""
+        """Ignores prefixes."""
 
     def quoted_triple(self, terms: Iterable[Any]) -> Any:
         raise ValueError(TRIPLE_TERMS)
 
 
 def _frames(input: IO[bytes]) -> Iterator[bytes | None]:
-    """Frames, as soon as they are whole; None where nothing more is at hand. Raises Malformed."""
+    """Yields complete frames, and None when all available bytes have been used. Raises Malformed."""
     data, is_delimited = b"", None
     while chunk := input.read(_CHUNK):
         data += chunk
-        if is_delimited is None and len(data) >= _HEAD:
-            is_delimited = delimited_jelly_hint(data[:_HEAD])
+        if is_delimited is None and len(data) >= _HEAD_BYTES:
+            is_delimited = delimited_jelly_hint(data[:_HEAD_BYTES])
         first = 0
         while is_delimited and (frame := _next(data, first)):
             begin, first = frame
             yield data[begin:first]
         data = data[first:]
-        if len(data) > LONGEST:
+        if len(data) > MAX_UNIT_BYTES:
             raise _too_long()
         yield None
     if data and is_delimited:
-        raise Malformed("the last frame is not whole", None)
+        raise Malformed("the last frame is incomplete", None)
     if data:
         yield data
 
 
 def _next(data: bytes, first: int) -> tuple[int, int] | None:
-    """Where the frame begins and ends whose length (a varint) is at a place; None if it is not whole."""
+    """Returns the begin and end of the frame whose length (a varint) is at an index; None if it is incomplete."""
     size = shift = 0
     for place in range(first, len(data)):
         size |= (data[place] & 0x7F) << shift
-        if size > LONGEST:
+        if size > MAX_UNIT_BYTES:
             raise _too_long()
         if data[place] < 0x80:
             end = place + 1 + size
@@ -178,27 +190,28 @@ def _next(data: bytes, first: int) -> tuple[int, int] | None:
 
 
 def _too_long() -> Malformed:
-    return Malformed(f"a frame is longer than {LONGEST} bytes", None)
+    return Malformed(f"a frame is longer than {MAX_UNIT_BYTES} bytes", None)
 
 
 # Writing
 
 _TABLES = LookupPreset()
-_ANEW = -1  # what no index follows, so that the next one is said
+_NO_INDEX = -1
+"""An index that none follows, so that the next one is written explicitly."""
 
 
-class Frames:
-    """A frame for each output (`squall.streams.formats.encoders.Encoder`).
+class FrameEncoder:
+    """An encoder with a frame for each output (`squall.streams.formats.encoders.Encoder`).
 
-    Names that have been said before in a stream are numbers in its frames. alone: each frame can be read without the
-    others all the same, as one has to be that is on a connection made anew.
+    Frames refer to names in earlier ones by number, unless they are `alone`: then each can be read without the others,
+    as is needed after a reconnection.
     """
 
     def __init__(self, alone: bool = False) -> None:
         self._alone = alone
         self._stream = _Stream()
 
-    def begin(self, begun: bool, terminal: bool) -> None:
+    def begin(self, has_content: bool, is_terminal: bool) -> None:
         self._stream = _Stream()
 
     def write(self, output: Output) -> bytes:
@@ -210,22 +223,22 @@ class Frames:
         return b""
 
     def snapshot(self) -> None:
-        """Nothing: what comes next begins a stream of its own."""
+        """Returns None: the next output begins a new stream."""
 
     def restore(self, state: None) -> None:
         pass
 
 
-class MessageFrames(EvaluationLines):
-    """A frame for each evaluation; alone: as of `Frames`."""
+class MessageFrameEncoder(EvaluationEncoder):
+    """An encoder with a frame for each evaluation. `alone` is that of `FrameEncoder`."""
 
     def __init__(self, alone: bool) -> None:
         super().__init__(self._frame)
         self._alone = alone
         self._stream = _Stream(messages=True)
 
-    def begin(self, begun: bool, terminal: bool) -> None:
-        super().begin(begun, terminal)
+    def begin(self, has_content: bool, is_terminal: bool) -> None:
+        super().begin(has_content, is_terminal)
         self._stream = _Stream(messages=True)
 
     def _frame(self, evaluation: Evaluation) -> bytes:
@@ -235,18 +248,18 @@ class MessageFrames(EvaluationLines):
 
 
 def of_output(output: Output) -> bytes:
-    """A frame without its length, which is all there is to it; nothing for what has no fact."""
+    """Returns an output as a single frame without its length; ``b""`` if it has no fact."""
     return b"" if (statement := _statement(output)) is None else _single(_Stream().frame([statement]))
 
 
 def of_evaluation(evaluation: Evaluation) -> bytes:
-    """A frame without its length, as a message."""
+    """Returns an evaluation as a single frame without its length."""
     return _single(_Stream(messages=True).message(evaluation))
 
 
 def _statement(output: Output) -> Statement | None:
-    """Raises SinkError for what is neither a triple nor a quad."""
-    fact = answered(output)
+    """Returns the statement of an output. Raises SinkError if it is neither a triple nor a quad."""
+    fact = answer_of(output)
     if isinstance(fact, Evaluated):
         return None
     if not isinstance(fact, Triple | Quad):
@@ -255,7 +268,7 @@ def _statement(output: Output) -> Statement | None:
 
 
 def delimited(frame: bytes) -> bytes:
-    """A frame as one of a stream."""
+    """Returns a frame with its length, as in a stream."""
     return _delimited(jelly.RdfStreamFrame.FromString(frame))
 
 
@@ -270,15 +283,15 @@ def _single(frame: Any) -> bytes:
 
 
 class _Stream(TermEncoder):  # type: ignore[misc]
-    """A stream of frames, or what is appended to one: its first frame says all that there is to know."""
+    """A stream of frames. The first one has the options of the stream."""
 
     def __init__(self, messages: bool = False) -> None:
         super().__init__(_TABLES)
         for table in (self.names, self.prefixes, self.datatypes):
-            table.last_assigned_index = table.last_reused_index = _ANEW
+            table.last_assigned_index = table.last_reused_index = _NO_INDEX
         kind = jelly.LOGICAL_STREAM_TYPE_DATASETS if messages else jelly.LOGICAL_STREAM_TYPE_FLAT_QUADS
         types = StreamTypes(jelly.PHYSICAL_STREAM_TYPE_QUADS, kind)
-        # The library takes namespaces for what the second version is about, of which metadata are as well.
+        # The library derives the version from namespaces; metadata need the second version too.
         self._rows = [encode_options(_TABLES, types, StreamParameters(namespace_declarations=messages))]
         self._repeated: list[Any] = [None] * 4
 
@@ -290,7 +303,7 @@ class _Stream(TermEncoder):  # type: ignore[misc]
         return jelly.RdfStreamFrame(rows=rows, metadata=metadata)
 
     def message(self, evaluation: Evaluation) -> Any:
-        """Raises SinkError for what is not made of triples and quads."""
+        """Returns an evaluation as a frame. Raises SinkError if it has other things than triples and quads."""
         return self.frame(statements_of(evaluation), **{TIME: time_text(evaluation.time).encode()})
 
     def encode_spo(self, term: Any, slot: Any, statement: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The formats that outputs are written in, by name and by the endings of files."""
+"""The formats of outputs, by name and by file ending."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from squall.contracts import Output
 from squall.errors import UsageError
 from squall.rdf import ALWAYS, XSD_STRING, Boolean, Evaluated, Quad, Solution, Triple, iri_text, is_blank, is_iri, parts
 from squall.streams.formats import check_library, rdf_messages
-from squall.streams.formats.encoders import Encoder, EvaluationLines, Lines, OneDocument, Rows, comment_line
-from squall.streams.formats.evaluations import Evaluation, answered
-from squall.streams.formats.graphs import TriG, quad, timed_quad
+from squall.streams.formats.encoders import (
+    DocumentEncoder,
+    Encoder,
+    EvaluationEncoder,
+    LineEncoder,
+    TableEncoder,
+    comment_line,
+)
+from squall.streams.formats.evaluations import Evaluation, answer_of
+from squall.streams.formats.graphs import TriGEncoder, quad, timed_quad
 from squall.streams.formats.rdf_patch import transaction
 from squall.streams.formats.results import DOCUMENTS, json_line
 
 
 def _nt(output: Output) -> bytes:
-    fact = output[0]  # by number and at once: every line of every run is made here
+    fact = output[0]  # by index, for speed: it is called for each output
     if not isinstance(fact, Triple):
         return comment_line(output)
     subject, predicate, object = fact
@@ -35,7 +42,7 @@ def _ntt(output: Output) -> bytes:
 def _ndjson(output: Output) -> bytes:
     time = None if output.time == ALWAYS else output.time
     entry: dict[str, Any] = {"time": time, "rule": output.rule}
-    answer = answered(output)
+    answer = answer_of(output)
     match answer:
         case Evaluated():
             return b""
@@ -55,8 +62,7 @@ def _ndjson(output: Output) -> bytes:
 
 
 def _json_term(term: str) -> dict[str, str]:
-    """A term as SPARQL 1.1 Query Results JSON has it (section 3.2.2), but for the member ``language``, which is
-    ``xml:lang`` there."""
+    """Returns a term as in SPARQL 1.1 Query Results JSON (section 3.2.2), with ``language`` for ``xml:lang``."""
     if is_iri(term):
         return {"type": "uri", "value": iri_text(term)}
     if is_blank(term):
@@ -71,14 +77,14 @@ def _json_term(term: str) -> dict[str, str]:
 
 
 def _csv(cells: Iterable[str]) -> bytes:
-    """RFC 4180."""
+    """Returns a line of CSV (RFC 4180)."""
     row = io.StringIO()
     csv.writer(row).writerow(cells)
     return row.getvalue().encode()
 
 
 def _tsv(cells: Iterable[str]) -> bytes:
-    """Tabs inside of cells are escaped, as they may be in N-Triples."""
+    """Returns a line of TSV. Tabs in cells are escaped, as N-Triples allows."""
     return ("\t".join(cell.replace("\t", "\\t") for cell in cells) + "\n").encode()
 
 
@@ -90,23 +96,23 @@ LINES: dict[str, Callable[[Output], bytes]] = {
     "nqt": timed_quad,
     "ndjson": _ndjson,
 }
-"""What makes a line of each output."""
+"""Functions that encode an output as a line."""
 SOLUTIONS = frozenset((*_TABLES, *DOCUMENTS))
-"""The formats of a table: where there are solutions of a query, nothing else has its columns."""
+"""The formats of a table, which has the columns of the solutions of a query."""
 BINARY = frozenset(("jelly", "jelly-messages"))
-"""The formats that are no text."""
+"""The binary formats."""
 MESSAGES: dict[str, Callable[[Evaluation], bytes]] = {
     "nt-messages": rdf_messages.lines,
     "nq-messages": rdf_messages.lines,
     "trig-messages": rdf_messages.trig,
 }
-"""What makes the text of a message of each evaluation."""
+"""Functions that encode an evaluation as the text of a message."""
 NO_SOLUTIONS = frozenset((*LINES, "trig", "rdfp", *BINARY, *MESSAGES)) - {"ndjson"}
-"""The formats of triples and quads alone."""
+"""The formats that can only express triples and quads."""
 NO_GRAPHS = frozenset(("nt", "ntt", "nt-messages"))
-"""The formats of triples alone."""
+"""The formats that can only express triples."""
 EVALUATIONS = {"ndjson-evaluations": json_line, "rdfp": transaction}
-"""What makes of each evaluation a line, or several."""
+"""Functions that encode an evaluation as one or several lines."""
 NAMES = (*LINES, *_TABLES, "trig", *MESSAGES, *BINARY, *DOCUMENTS, *EVALUATIONS, "table")
 """The names of all formats of outputs."""
 
@@ -115,36 +121,46 @@ BY_ENDING = {f".{name}": name for name in _ENDINGS} | {".jsonl": "ndjson"}
 
 
 def of_ending(name: str) -> str | None:
-    """The format of a file by the ending of its name; None if that is not known."""
+    """Returns the format of a file by its ending; None if that is unknown."""
     return next((format for ending, format in BY_ENDING.items() if name.endswith(ending)), None)
 
 
 def check_format(name: str) -> None:
-    """Raises UsageError if there is no such format of sinks, PluginError where what it needs is not installed."""
+    """Checks the name of a format of sinks.
+
+    Raises:
+        UsageError: There is no such format.
+        PluginError: Its library is not installed.
+    """
     if name not in NAMES:
         raise UsageError(f"outputs cannot be written as `{name}`", hint=f"formats: {', '.join(NAMES)}")
     check_library(name)
 
 
 def encoder(format: str, uri: str, alone: bool = False) -> Encoder:
-    """What writes a format to the sink of an address. alone: what is written may have to be read without what was
-    before."""
+    """Returns the encoder of a format.
+
+    Args:
+        format: The name of the format.
+        uri: The address of the sink, for messages.
+        alone: Whether what is written must be readable without what was written before.
+    """
     if format in _TABLES:
-        return Rows(uri, _TABLES[format])
+        return TableEncoder(uri, _TABLES[format])
     if format in DOCUMENTS:
-        return OneDocument(uri, format, DOCUMENTS[format])
+        return DocumentEncoder(uri, format, DOCUMENTS[format])
     if format in EVALUATIONS:
-        return EvaluationLines(EVALUATIONS[format])
+        return EvaluationEncoder(EVALUATIONS[format])
     if format == "trig":
-        return TriG()
+        return TriGEncoder()
     if format in MESSAGES:
-        return rdf_messages.MessageLog(MESSAGES[format], alone)
+        return rdf_messages.MessageLogEncoder(MESSAGES[format], alone)
     if format in BINARY:
         from squall.streams.formats import jelly
 
-        return jelly.Frames(alone) if format == "jelly" else jelly.MessageFrames(alone)
+        return jelly.FrameEncoder(alone) if format == "jelly" else jelly.MessageFrameEncoder(alone)
     if format == "table":
-        from squall.streams.formats.tables import Tables  # on demand: it needs `rich` and `squall.explain`
+        from squall.streams.formats.tables import TextTableEncoder  # on demand: it needs `rich` and `squall.explain`
 
-        return Tables()
-    return Lines(LINES[format])
+        return TextTableEncoder()
+    return LineEncoder(LINES[format])

@@ -18,9 +18,9 @@ from squall.streams.formats import (
     Statement,
     bounded,
     in_graphs,
-    placed,
+    label_suffixer,
     reason_of,
-    relabel,
+    statements_of_quads,
 )
 
 STATEMENTS_PER_BLOCK = 10_000
@@ -110,7 +110,7 @@ def _complete(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str) -
 
 
 def _incremental(input: IO[bytes], syntax: RdfFormat, base: str | None, own: str, longest: int) -> Iterator[Block]:
-    rename = relabel(own)
+    rename = label_suffixer(own)
     open_bytes = 0  # since the last end of a statement
     parser = _Parser(syntax, base)
     try:
@@ -195,11 +195,11 @@ class _Closed(Exception):
 
 def _block(quads: list[pyoxigraph.Quad], rename: Callable[[str], Term]) -> Block:
     try:
-        return Block(placed(quads, rename), [])
+        return Block(statements_of_quads(quads, rename), [])
     except SyntaxError:
         unsupported = [quad for quad in quads if isinstance(quad.object, pyoxigraph.Triple)]
         usable = [quad for quad in quads if not isinstance(quad.object, pyoxigraph.Triple)]
-        return Block(placed(usable, rename), [(TRIPLE_TERMS, str(quad)) for quad in unsupported])
+        return Block(statements_of_quads(usable, rename), [(TRIPLE_TERMS, str(quad)) for quad in unsupported])
 
 
 def _malformed(error: SyntaxError) -> Malformed:

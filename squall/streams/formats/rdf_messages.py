@@ -1,9 +1,10 @@
-"""RDF Messages: logs in which statements are put together, each message a data set of its own.
+"""RDF Messages: logs whose statements are grouped to messages, each a dataset of its own.
 
-In N-Triples, N-Quads, Turtle and TriG the directive ``MESSAGE`` (or ``@message .``) ends a message; blank nodes are
-those of their message, prefixes go on. In Jelly a frame is a message.
+In N-Triples, N-Quads, Turtle and TriG the directive ``MESSAGE`` (or ``@message .``) ends a message. Blank nodes are
+local to their message, while prefixes stay in effect. In Jelly a frame is a message.
 
-Source: RDF Messages (W3C RDF Stream Processing Community Group, draft of 2026), https://w3c-cg.github.io/rsp/spec/messages
+Source: RDF Messages (W3C RDF Stream Processing Community Group, draft of 2026),
+https://w3c-cg.github.io/rsp/spec/messages
 """
 
 from __future__ import annotations
@@ -17,22 +18,23 @@ from pyoxigraph import RdfFormat
 
 from squall.contracts import Output
 from squall.streams.formats import (
-    LONGEST,
+    MAX_UNIT_BYTES,
     Format,
     Malformed,
     Message,
     bounded,
-    placed,
+    label_suffixer,
     reason_of,
-    relabel,
+    statements_of_quads,
     suffix,
 )
-from squall.streams.formats.encoders import EvaluationLines
+from squall.streams.formats.encoders import EvaluationEncoder
 from squall.streams.formats.evaluations import Evaluation, statements_of
-from squall.streams.formats.graphs import TriG
+from squall.streams.formats.graphs import TriGEncoder
 
 _CHUNK = 1 << 17
-_ENDS = rb"\s;,\[\](){}\"'<>#"  # what no word goes beyond
+_DELIMITERS = rb"\s;,\[\](){}\"'<>#"
+"""The characters that end a word."""
 _CONTENT = re.compile(
     rb"""(?>(?:
       [\s;,.\[\](){}]++
@@ -44,15 +46,19 @@ _CONTENT = re.compile(
     | (?!(?i:MESSAGE)(?=[ENDS]) | @message\b) (?>(?:[^ENDS\\]|\\[^\n])+) (?=[ENDS]|\\\n)
     | \\\n
     | (?!\"{3}|'{3}|@message\s*+(?:\.|\Z)) ["'<@][^\n]*+\n
-    )*)""".replace(b"ENDS", _ENDS),
+    )*)""".replace(b"ENDS", _DELIMITERS),
     re.DOTALL | re.VERBOSE,
 )
-"""All up to a delimiter, but for a last piece that may go on. (The last line: what is broken goes up to its end. Atomic
-groups, not possessive quantifiers: before Python 3.11.5 these go wrong where there are alternatives, gh-106052.)"""
-_DELIMITER = re.compile(rb"(?i:MESSAGE)(?=[" + _ENDS + rb"])|@message\s*+\.")
+"""The content up to a delimiter, without a last token that may continue.
+
+The last alternative is a malformed line, up to its end. There are atomic groups, not possessive quantifiers, since
+before Python 3.11.5 these are wrong with alternatives (gh-106052).
+"""
+_DELIMITER = re.compile(rb"(?i:MESSAGE)(?=[" + _DELIMITERS + rb"])|@message\s*+\.")
 _WORD = re.compile(rb"(?i:MESSAGE)")
-"""What every delimiter has in it."""
-_SPLIT = 6  # bytes of that which may be at the end of a chunk
+"""A part of each delimiter."""
+_MAX_SPLIT_BYTES = 6
+"""The number of bytes of that word that may be at the end of a chunk."""
 _VERSION = re.compile(rb"""^[ \t]*VERSION[ \t]*("[^"\n]*"|'[^'\n]*')[ \t]*(?=#|\r?$)""", re.MULTILINE)
 
 
@@ -60,10 +66,16 @@ _VERSION = re.compile(rb"""^[ \t]*VERSION[ \t]*("[^"\n]*"|'[^'\n]*')[ \t]*(?=#|\
 
 
 def messages(input: IO[bytes], format: Format, base: str | None, name: str) -> Iterator[Message | Malformed | None]:
-    """The messages of a log, those that are broken too; None where nothing more is at hand.
+    """Yields the messages of a log, errors for malformed ones, and None when all available bytes have been used.
 
-    base: the IRI against which relative ones are resolved. name: of the log, whose blank nodes are its own. Raises
-    Malformed where nothing of the rest can be read.
+    Args:
+        input: The bytes.
+        format: The format.
+        base: The IRI against which relative ones are resolved.
+        name: The name of the log, whose blank nodes are its own.
+
+    Raises:
+        Malformed: The rest of the log cannot be read.
     """
     if format.binary:
         from squall.streams.formats import jelly
@@ -76,7 +88,7 @@ def messages(input: IO[bytes], format: Format, base: str | None, name: str) -> I
 
 
 class _Log:
-    """What goes on from one message to the next."""
+    """The state of a log between its messages: the prefixes and the base."""
 
     def __init__(self, format: Format, base: str | None, name: str) -> None:
         self._format = format
@@ -86,7 +98,7 @@ class _Log:
         self._count = 0
 
     def message(self, first: int, text: bytes) -> Message | Malformed:
-        """first: the number of its first line."""
+        """Parses a message, whose first line has a number."""
         self._count += 1
         own = suffix(f"{self._name} {self._count}")
         if self._format.syntax in (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS):
@@ -95,7 +107,7 @@ class _Log:
         parser = pyoxigraph.parse(head + text, format=self._format.syntax, base_iri=self._base)
         try:
             with bounded():
-                quads = placed(list(parser), relabel(own))
+                quads = statements_of_quads(list(parser), label_suffixer(own))
         except SyntaxError as error:
             return Malformed(reason_of(error), first + (error.lineno or 1) - 1)
         self._prefixes, self._base = parser.prefixes, parser.base_iri
@@ -103,16 +115,20 @@ class _Log:
 
 
 def _texts(input: IO[bytes]) -> Iterator[tuple[int, bytes] | None]:
-    """The first line and the text of each message; None where nothing more is at hand. Raises Malformed where the last
-    one has no end since the input was cut off (see `squall.streams.formats.reading.decoded`)."""
+    """Yields the number of the first line and the text of each message, and None when all available bytes are used.
+
+    Raises:
+        Malformed: A message is too long, or the last one has no end since the input was cut off (see
+            `reading.decoded`).
+    """
     data, scanned, without, line, more = b"", 0, 0, 1, True
     while more:
         chunk = input.read(_CHUNK)
         more = bool(chunk)
-        data += chunk or b"\n"  # at the end, so that the last word has one
+        data += chunk or b"\n"  # ends the last word
         begin = 0
-        while _WORD.search(data, begin + without):  # what has none is not looked at piece by piece, again and again
-            content = _CONTENT.match(data, begin + scanned)  # what is known to be content is not looked at again
+        while _WORD.search(data, begin + without):  # otherwise the content need not be tokenized
+            content = _CONTENT.match(data, begin + scanned)  # content is scanned only once
             assert content is not None  # it may be empty
             delimiter = _DELIMITER.match(data, content.end())
             if delimiter is None:
@@ -122,14 +138,14 @@ def _texts(input: IO[bytes]) -> Iterator[tuple[int, bytes] | None]:
             line += data.count(b"\n", begin, delimiter.end())
             begin, scanned, without = delimiter.end(), 0, 0
         else:
-            without = max(0, len(data) - begin - _SPLIT)
+            without = max(0, len(data) - begin - _MAX_SPLIT_BYTES)
         data = data[begin:]
-        if len(data) > LONGEST:
-            raise Malformed(f"a message is longer than {LONGEST} bytes", line)
+        if len(data) > MAX_UNIT_BYTES:
+            raise Malformed(f"a message is longer than {MAX_UNIT_BYTES} bytes", line)
         yield None
     if data.strip():
         if getattr(input, "is_cut", False):
-            raise Malformed("the last message is not whole", line)
+            raise Malformed("the last message is incomplete", line)
         yield line, data
 
 
@@ -137,22 +153,24 @@ def _texts(input: IO[bytes]) -> Iterator[tuple[int, bytes] | None]:
 
 
 def lines(evaluation: Evaluation) -> bytes:
-    """An evaluation as N-Triples, or N-Quads where it has quads."""
+    """Returns an evaluation as N-Triples, or N-Quads if it has quads."""
     return "".join(f"{statement}\n" for statement in statements_of(evaluation)).encode()
 
 
 def trig(evaluation: Evaluation) -> bytes:
-    """An evaluation as TriG: a graph, of which is said when it was generated."""
-    encoder = TriG()
+    """Returns an evaluation as TriG: a graph with the time at which it was generated."""
+    encoder = TriGEncoder()
     chunks = [
         encoder.write(Output(statement, evaluation.time, evaluation.query)) for statement in statements_of(evaluation)
     ]
     return b"".join((*chunks, encoder.end()))
 
 
-class MessageLog(EvaluationLines):
-    """A message for each evaluation (`squall.streams.formats.encoders.Encoder`). alone: each of them says that it is
-    one, as it has to where what was before is not known."""
+class MessageLogEncoder(EvaluationEncoder):
+    """An encoder with a message for each evaluation (`squall.streams.formats.encoders.Encoder`).
+
+    The first message of a log has the version directive. If they are `alone`, each has it.
+    """
 
     def __init__(self, body: Callable[[Evaluation], bytes], alone: bool) -> None:
         super().__init__(self._message)
@@ -160,9 +178,9 @@ class MessageLog(EvaluationLines):
         self._alone = alone
         self._announced = False
 
-    def begin(self, begun: bool, terminal: bool) -> None:
-        super().begin(begun, terminal)
-        self._announced = begun
+    def begin(self, has_content: bool, is_terminal: bool) -> None:
+        super().begin(has_content, is_terminal)
+        self._announced = has_content
 
     def _message(self, evaluation: Evaluation) -> bytes:
         message = delimited(self._body(evaluation), announced=self._announced and not self._alone)
@@ -171,5 +189,5 @@ class MessageLog(EvaluationLines):
 
 
 def delimited(body: bytes, announced: bool = False) -> bytes:
-    """A message of which is said where it ends and, unless that is known already, what it is."""
+    """Returns a message with its end, and with the version directive unless that is already announced."""
     return (b"" if announced else b'VERSION "1.1-messages"\n') + body + b"MESSAGE\n"

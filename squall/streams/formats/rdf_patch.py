@@ -1,11 +1,11 @@
 """RDF Patch: additions and removals by transaction (https://jena.apache.org/documentation/rdf-patch).
 
-A transaction is one event, or one for each graph: it brings what is there at its end of what it adds, and removes all
-that it takes out.
-Rows outside of transactions are one as well, up to where one begins, a header, or the end. A header ``H time "..." .``
-says the time of the events that follow it. Prefixes belong to the dataset and not to the rows: they are passed over.
+A transaction is one event, or one for each graph. The event adds the statements that the transaction adds and does not
+delete afterwards, and retracts all that it deletes. Rows outside of transactions are one event as well, up to the next
+transaction or header, or the end. A header ``H time "..." .`` has the time of the events after it. Prefixes belong to
+the dataset and not to the rows, and are ignored.
 
-What is written is a transaction for each evaluation, behind the header that says its time.
+The output is a transaction for each evaluation, after a header with its time.
 """
 
 from __future__ import annotations
@@ -21,23 +21,29 @@ from squall.streams.formats import Statement, in_graphs, parse_block
 from squall.streams.formats.evaluations import Evaluation, statements_of, time_text
 from squall.streams.formats.timestamps import moment, time_of
 
-Lose = Callable[[int, str, str], None]
-"""Called with the number of a line, the reason and its text, for each row that cannot be used."""
+RecordMalformed = Callable[[int, str, str], None]
+"""A function that is called with the line number, the reason and the text of each malformed row."""
 
 _HEADER = re.compile(r"(\S+)\s+(\S.*?)\s*\.\s*")
 _BLANK_NODE = re.compile(rb'("(?:[^"\\]|\\.)*")|<(_:[^>]*)>')
 _END = re.compile(r"\.\s*(?:#.*)?")
 
 
-class Patch:
-    """A patch, or several behind each other, as its lines come.
+class PatchReader:
+    """An incremental reader of a patch, or of several in sequence.
 
-    stream, time: of the events; the time (integer ms) of those that no header gives one. own: what makes the labels of
-    its blank nodes its own (`squall.streams.formats.suffix`). longest: a transaction whose statements have more bytes
-    is lost as a whole; None: none is.
+    Attributes:
+        stream: The stream of the events.
+        time: The time of the next event in integer ms. At first, it is that of events without a header.
+        own: The suffix of the labels of blank nodes (`squall.streams.formats.suffix`).
+        lose: It is called for malformed rows.
+        longest: The most bytes of a transaction before all of its rows are malformed; None: no limit.
+        begun: Whether a transaction has begun.
+        length: The number of bytes of the statements of the transaction so far.
+        rows: (line number, ``A`` or ``D``, statement) for each row of the transaction so far.
     """
 
-    def __init__(self, stream: str, time: int, own: str, lose: Lose, longest: int | None = None) -> None:
+    def __init__(self, stream: str, time: int, own: str, lose: RecordMalformed, longest: int | None = None) -> None:
         self.stream = stream
         self.time = time
         self.own = own
@@ -45,17 +51,15 @@ class Patch:
         self.longest = longest
         self.begun = False
         self.length = 0
-        """Bytes of the statements of the transaction so far."""
         self.rows: list[tuple[int, str, Statement]] = []
-        """(line, ``A`` or ``D``, statement) of the transaction so far."""
 
     def read(self, first: int, block: bytes) -> list[Event]:
-        """The events that whole lines complete; `first` is the number of the first line."""
+        """Reads complete lines, and returns the events that they complete. `first` is the number of the first line."""
         lines = enumerate(block.split(b"\n"), first)
         return [event for number, line in lines for event in self._row(number, line)]
 
     def end(self) -> list[Event]:
-        """The event of what no transaction holds; what one holds that has not been committed is lost."""
+        """Returns the event of rows outside of transactions at the end. Uncommitted rows are malformed."""
         if not self.begun:
             return list(self._commit())
         for number, code, triple in self.rows:
@@ -96,7 +100,7 @@ class Patch:
             self.lose(number, reason, text)
 
     def _change(self, number: int, code: str, statement: bytes) -> None:
-        """An addition or a removal. A blank node may be written ``<_:label>``."""
+        """Reads an addition or a deletion. A blank node may be written ``<_:label>``."""
         plain = _BLANK_NODE.sub(rb"\1\2", statement) if b"<_:" in statement else statement
         statements, bad = parse_block(plain, RdfFormat.N_QUADS, self.own)
         if len(statements) == 1:
@@ -108,7 +112,7 @@ class Patch:
             self.lose(number, reason, f"{code} {statement.decode('utf-8', 'replace')}")
 
     def _bound(self) -> None:
-        """Loses the rows of a transaction that is too long."""
+        """Drops the rows of a transaction that is too long as malformed."""
         if self.longest is not None and self.length > self.longest:
             for number, code, statement in self.rows:
                 reason = f"its transaction is longer than {self.longest} bytes"
@@ -119,7 +123,7 @@ class Patch:
         self.rows, self.length = [], 0
 
     def _commit(self) -> Iterator[Event]:
-        """One event; one for each graph where there are several, those that remove first."""
+        """Yields one event; if there are several graphs, one for each, those that retract first."""
         added: dict[Statement, None] = {}
         deletions: dict[Statement, None] = {}
         for _, code, statement in self.rows:
@@ -139,7 +143,7 @@ class Patch:
         self._clear()
 
     def _header(self, text: str) -> str:
-        """What is wrong with a header; of those, ``time`` alone means something here."""
+        """Reads a header, of which only ``time`` has a meaning here, and returns what is wrong with it."""
         match = _HEADER.fullmatch(text)
         if match is None:
             return "not a header"
@@ -153,7 +157,12 @@ class Patch:
 
 
 def _time(text: str) -> int:
-    """The time that a literal says, a string also as in timed N-Triples. Raises SyntaxError or ValueError."""
+    """Returns the time of a literal; a string may have the syntax of timed N-Triples.
+
+    Raises:
+        SyntaxError: The literal is malformed.
+        ValueError: It is no time.
+    """
     value = term(text)
     time = moment(value)
     if time is None and value.startswith('"') and parts(value).datatype == XSD_STRING:
@@ -164,7 +173,10 @@ def _time(text: str) -> int:
 
 
 def transaction(evaluation: Evaluation) -> bytes:
-    """An evaluation as a transaction that adds it; nothing if there is nothing in it. Raises SinkError where it has
-    other things than triples and quads."""
+    """Returns an evaluation as a transaction that adds it; ``b""`` if it is empty.
+
+    Raises:
+        SinkError: The evaluation has other things than triples and quads.
+    """
     rows = "".join(f"A {statement}\n" for statement in statements_of(evaluation))
     return f'H time "{time_text(evaluation.time)}" .\nTX .\n{rows}TC .\n'.encode() if rows else b""

@@ -20,10 +20,10 @@ from squall.streams.formats import (
     parse_timed,
     suffix,
 )
-from squall.streams.formats.fast_ntriples import Choice, events
+from squall.streams.formats.fast_ntriples import PredicateFilter, events
 from squall.streams.formats.parsing import parse_document
 from squall.streams.formats.rdf_messages import messages
-from squall.streams.formats.rdf_patch import Patch
+from squall.streams.formats.rdf_patch import PatchReader
 from squall.streams.formats.timestamps import property_time
 
 _CHUNK = 1 << 17
@@ -96,7 +96,7 @@ def decoded(
     settings: Settings,
     ledger: DeadLetterLedger,
     reading: ReadProgress,
-    choice: Choice | None = None,
+    predicate_filter: PredicateFilter | None = None,
     base: str | None = None,
     place: DocumentPosition | None = None,
 ) -> Iterator[Sequence[Event]]:
@@ -115,14 +115,16 @@ def decoded(
         choice: The predicates of timed lines that are used, or None for all.
         base: The IRI against which relative ones in a document are resolved.
         place: The position at which reading begins, which is updated. The file must be there already if the format can
-            begin there (`begins_there`), and otherwise at its beginning.
+            begin there (`can_begin_anywhere`), and otherwise at its beginning.
     """
-    decoder = _Decoder(file, name, format, settings, ledger, reading, choice, base, place or DocumentPosition())
+    decoder = _Decoder(
+        file, name, format, settings, ledger, reading, predicate_filter, base, place or DocumentPosition()
+    )
     yield from decoder.batches()
     decoder.place.ended = True
 
 
-def begins_there(format: Format) -> bool:
+def can_begin_anywhere(format: Format) -> bool:
     """Returns whether a document of a format can be read from the middle, without what is before."""
     return format.lines and not format.removals
 
@@ -137,7 +139,7 @@ class _Decoder:
     settings: Settings
     ledger: DeadLetterLedger
     reading: ReadProgress
-    choice: Choice | None
+    predicate_filter: PredicateFilter | None
     base: str | None
     place: DocumentPosition
 
@@ -162,14 +164,14 @@ class _Decoder:
         own, stream = suffix(self.name), self.settings.stream
         batch: Sequence[Event]
         for block in self._blocks():
-            plain = events(block, own, stream, self.choice)
+            plain = events(block, own, stream, self.predicate_filter)
             if plain is not None:
                 batch, count = plain
                 self.place.advance(block, count)  # a statement is a line
             else:
                 timed, bad = parse_timed(block, self.format.syntax, own)
                 self._record(bad)
-                batch, count = _chosen(timed, stream, self.choice), len(timed)
+                batch, count = _chosen(timed, stream, self.predicate_filter), len(timed)
                 self.place.advance(block)
             self.reading.statements += count
             yield batch
@@ -185,7 +187,7 @@ class _Decoder:
                 self.ledger.record("malformed", self.name, line, reason, text)
 
         settings = self.settings
-        patch = Patch(settings.stream, settings.time, suffix(self.name), lose, settings.longest)
+        patch = PatchReader(settings.stream, settings.time, suffix(self.name), lose, settings.longest)
         for block in _divided(self._blocks(), start_offset):
             events, is_new = patch.read(place.line, block), place.offset >= start_offset
             place.advance(block)
@@ -307,8 +309,8 @@ class _Decoder:
         self.ledger.record("malformed", self.name, error.line, reason, "")
 
 
-def _chosen(timed: Sequence[Timed], stream: str, choice: Choice | None) -> list[Event]:
-    return grouped(timed if choice is None else choice.of(timed), stream) if timed else []
+def _chosen(timed: Sequence[Timed], stream: str, predicate_filter: PredicateFilter | None) -> list[Event]:
+    return grouped(timed if predicate_filter is None else predicate_filter.of(timed), stream) if timed else []
 
 
 def grouped(timed: Sequence[Timed], stream: str = "") -> list[Event]:

@@ -1,8 +1,8 @@
-"""Evaluations as documents: SPARQL 1.1 Query Results in JSON, XML, CSV and TSV, and as lines of JSON with their time.
+"""Evaluations as documents (SPARQL 1.1 Query Results in JSON, XML, CSV and TSV), and as lines of JSON with their time.
 
 Sources: SPARQL 1.1 Query Results JSON Format; SPARQL Query Results XML Format (Second Edition); SPARQL 1.1 Query
-Results CSV and TSV Formats. The first two name the evaluation, and so its time, as a link in their head; the others
-have no place for it.
+Results CSV and TSV Formats. The first two have the IRI of the evaluation, and so its time, as a link in their head. The
+others cannot express it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from squall.streams.formats.evaluations import Evaluation, evaluation_iri
 
 
 def json_line(evaluation: Evaluation) -> bytes:
-    """A document of the JSON format on one line, with the members ``time`` (integer ms; null for what always holds) and
-    ``query`` before its own."""
+    """Returns a document of the JSON format on one line, with the members ``time`` and ``query`` before its own.
+
+    The time is integer ms, or null for static data.
+    """
     time = None if evaluation.time == ALWAYS else evaluation.time
     return _dumped({"time": time, "query": evaluation.query} | _json(evaluation, {}))
 
 
 def srj(evaluation: Evaluation) -> bytes:
-    """The JSON format, on one line."""
+    """Returns a document of the JSON format, on one line."""
     return _dumped(_json(evaluation, {"link": [_link(evaluation)]}))
 
 
@@ -46,13 +48,13 @@ def _dumped(document: dict[str, Any]) -> bytes:
 
 
 def _json_term(term: Term) -> dict[str, str]:
-    """A term in the JSON format (section 3.2.2)."""
+    """Returns a term in the JSON format (section 3.2.2)."""
     kind, text, attributes = _described(term)
     return {"type": kind, "value": text} | attributes
 
 
 def _described(term: Term) -> tuple[str, str, dict[str, str]]:
-    """Of a term what both JSON and XML have: its kind, its text, and the datatype or language of a literal."""
+    """Returns the kind and text of a term, and the datatype or language of a literal, for JSON and XML."""
     if is_iri(term):
         return "uri", iri_text(term), {}
     if is_blank(term):
@@ -71,14 +73,14 @@ _ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def _legal(text: str) -> str:
-    """The text. Raises SinkError if XML 1.0 (section 2.2) has no way to write it."""
+    """Returns a text. Raises SinkError if XML 1.0 (section 2.2) cannot express it."""
     if match := _ILLEGAL.search(text):
         raise SinkError(f"XML cannot hold the character U+{ord(match[0]):04X}", hint="the format `srj` can")
     return text
 
 
 class _Writer(XMLGenerator):
-    """Writes elements."""
+    """A writer of XML elements."""
 
     @contextmanager
     def element(self, tag: str, /, **attributes: str) -> Iterator[None]:
@@ -87,8 +89,10 @@ class _Writer(XMLGenerator):
         self.endElement(tag)
 
     def text(self, text: str) -> None:
-        """Carriage returns as references, because parsers read bare ones as line feeds; blanks at the ends as well,
-        because some parsers cut them off."""
+        """Writes a text. Carriage returns are references, since parsers read them as line feeds otherwise.
+
+        So are blanks at the ends, which some parsers strip.
+        """
         core = _legal(text).strip(_BLANKS)
         before, after = text.split(core, 1) if core else (text, "")
         self.ignorableWhitespace(_references(before) + escape(core, {"\r": "&#13;"}) + _references(after))
@@ -102,7 +106,7 @@ def _references(text: str) -> str:
 
 
 def srx(evaluation: Evaluation) -> bytes:
-    """The XML format. Raises SinkError for a literal with a character that XML does not have."""
+    """Returns a document of the XML format. Raises SinkError for a literal with a character that XML does not have."""
     file = io.BytesIO()
     xml = _Writer(file, "utf-8", short_empty_elements=True)
     xml.startDocument()
@@ -141,7 +145,7 @@ def _xml_binding(xml: _Writer, name: str, term: Term) -> None:
 
 
 def srcsv(evaluation: Evaluation) -> bytes:
-    """The CSV format: values without their kind, datatype and language. Raises SinkError for a boolean."""
+    """Returns a document of the CSV format: plain values. Raises SinkError for a boolean."""
     _no_boolean(evaluation, "CSV")
     text = io.StringIO()
     table = csv.writer(text)
@@ -153,14 +157,14 @@ def srcsv(evaluation: Evaluation) -> bytes:
 
 
 def _value(term: Term) -> str:
-    """An IRI or a literal as it is, a blank node with its ``_:`` (section 3.2)."""
+    """Returns the text of an IRI or literal, or a blank node with its ``_:`` (section 3.2)."""
     if is_iri(term):
         return iri_text(term)
     return term if is_blank(term) else parts(term).lexical
 
 
 def srtsv(evaluation: Evaluation) -> bytes:
-    """The TSV format: terms as in N-Triples, tabs in them escaped. Raises SinkError for a boolean."""
+    """Returns a document of the TSV format: terms in N-Triples, with escaped tabs. Raises SinkError for a boolean."""
     _no_boolean(evaluation, "TSV")
     rows = ([row.get(name, "").replace("\t", "\\t") for name in evaluation.names] for row in evaluation.bindings)
     lines = ["\t".join(f"?{name}" for name in evaluation.names), *map("\t".join, rows)]
@@ -173,4 +177,4 @@ def _no_boolean(evaluation: Evaluation, format: str) -> None:
 
 
 DOCUMENTS: dict[str, Callable[[Evaluation], bytes]] = {"srj": srj, "srx": srx, "srcsv": srcsv, "srtsv": srtsv}
-"""The formats of which a document holds one evaluation, by name."""
+"""The formats with one evaluation per document, by name."""

@@ -1,4 +1,4 @@
-"""Tables for people: one for each evaluation, under its time, with names shortened and numbers bare."""
+"""Text tables for people: one for each evaluation, under its time, with prefixed names and plain numbers."""
 
 from __future__ import annotations
 
@@ -17,46 +17,47 @@ from squall.contracts import Output
 from squall.functions.values import date_time
 from squall.rdf import ALWAYS, parts
 from squall.rdf.prefixes import header, prefixes, shorten
-from squall.streams.formats.evaluations import Evaluation, Gathering
+from squall.streams.formats.evaluations import Evaluation, EvaluationCollector
 
-_WIDEST = 1_000_000  # characters: a line that nothing has to be folded for
+_MAX_WIDTH = 1_000_000
+"""A width in characters at which no cell is folded."""
 
 
-class Tables:
-    """Fits tables to the width of a terminal; elsewhere they are as wide as their rows, and without colours."""
+class TextTableEncoder:
+    """An encoder of tables. They fit the width of a terminal; elsewhere they are as wide as needed, without colours."""
 
     def __init__(self) -> None:
-        self._gathering = Gathering()
-        self._known: dict[str, str] = {}
-        """The prefixes that have been shown last."""
+        self._collector = EvaluationCollector()
+        self._shown_prefixes: dict[str, str] = {}
+        """The prefixes that were shown last."""
         self._terminal = False
 
-    def begin(self, begun: bool, terminal: bool) -> None:
-        self._gathering, self._known, self._terminal = Gathering(), {}, terminal
+    def begin(self, has_content: bool, is_terminal: bool) -> None:
+        self._collector, self._shown_prefixes, self._terminal = EvaluationCollector(), {}, is_terminal
 
     def write(self, output: Output) -> bytes:
-        return self._shown(self._gathering.add(output))
+        return self._encode(self._collector.add(output))
 
     def end(self) -> bytes:
-        return self._shown(self._gathering.end())
+        return self._encode(self._collector.end())
 
     def snapshot(self) -> Any:
-        return {"prefixes": self._known, "outputs": self._gathering.snapshot()}
+        return {"prefixes": self._shown_prefixes, "outputs": self._collector.snapshot()}
 
     def restore(self, state: Any) -> None:
-        self._known = state["prefixes"]
-        self._gathering.restore(state["outputs"])
+        self._shown_prefixes = state["prefixes"]
+        self._collector.restore(state["outputs"])
 
-    def _shown(self, evaluations: Sequence[Evaluation]) -> bytes:
-        alike = groupby(evaluations, key=lambda evaluation: (evaluation.time, evaluation.names))
-        return "".join(self._text(list(group)) for _, group in alike).encode()
+    def _encode(self, evaluations: Sequence[Evaluation]) -> bytes:
+        groups = groupby(evaluations, key=lambda evaluation: (evaluation.time, evaluation.names))
+        return "".join(self._text(list(group)) for _, group in groups).encode()
 
     def _text(self, evaluations: Sequence[Evaluation]) -> str:
-        """One table. Evaluations of one time with the same columns share it; a column says which is which."""
+        """Returns one table. Evaluations of one time with the same columns share it, with a column for their names."""
         terms = (_bare(term) for evaluation in evaluations for row in evaluation.bindings for term in row.values())
         namespaces = prefixes("\n".join(terms))
-        new_header = header(namespaces) if namespaces and namespaces != self._known else ""
-        self._known = namespaces or self._known
+        new_header = header(namespaces) if namespaces and namespaces != self._shown_prefixes else ""
+        self._shown_prefixes = namespaces or self._shown_prefixes
         title = "  ".join(
             (_time(evaluations[0].time), *(evaluation.query for evaluation in evaluations if len(evaluations) == 1))
         )
@@ -91,13 +92,13 @@ _BARE = re.compile(
 
 
 def _bare(term: str) -> str:
-    """A number or truth value without its datatype; any other term as it is."""
+    """Returns a number or truth value without its datatype, and any other term unchanged."""
     match = _BARE.fullmatch(term)
     return next(filter(None, match.groups())) if match else term
 
 
 def _visible(text: str) -> str:
-    """Without characters that a terminal would take as commands: they are shown as escapes."""
+    """Escapes characters that a terminal would take as commands."""
     return (
         text
         if text.isprintable()
@@ -105,8 +106,8 @@ def _visible(text: str) -> str:
     )
 
 
-def _rendered(table: Table, terminal: bool) -> str:
+def _rendered(table: Table, is_terminal: bool) -> str:
     file = io.StringIO()
-    width = None if terminal else _WIDEST
-    Console(file=file, width=width, force_terminal=terminal, force_jupyter=False, highlight=False).print(table)
+    width = None if is_terminal else _MAX_WIDTH
+    Console(file=file, width=width, force_terminal=is_terminal, force_jupyter=False, highlight=False).print(table)
     return "\n".join(line.rstrip() for line in file.getvalue().split("\n")).strip("\n") + "\n"

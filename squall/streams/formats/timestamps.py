@@ -1,4 +1,4 @@
-"""Times as data say them: stamps of lines, literals, and properties of what is said."""
+"""Times in data: time stamps of lines, literals, and properties of subjects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INTEGER = re.compile(r"-?[0-9]+")
 
 
 def time_of(stamp: str) -> int:
-    """The time (integer ms) that a stamp says; what is finer than a millisecond is cut off. Raises SyntaxError."""
+    """Parses a time stamp to integer ms, truncated. Raises SyntaxError if it is none."""
     if stamp == "-infinity":
         return ALWAYS
     try:
@@ -28,10 +28,10 @@ def time_of(stamp: str) -> int:
 
 
 def moment(term: Term) -> int | None:
-    """The time (integer ms since the epoch) that a literal denotes; None if it denotes none.
+    """Returns the time (integer ms since the epoch) that a literal denotes; None if it denotes none.
 
-    ``xsd:dateTime``, ``xsd:dateTimeStamp`` and ``xsd:date`` (its first instant), in UTC where they name no zone, finer
-    than a millisecond cut off; ``xsd:integer`` and what is derived from it (``xsd:long``): milliseconds.
+    ``xsd:dateTime``, ``xsd:dateTimeStamp`` and ``xsd:date`` (its first instant) are in UTC if they name no zone, and
+    truncated to milliseconds. ``xsd:integer`` and derived types (``xsd:long``) are milliseconds.
     """
     point = instant(term)
     if point is not None and point.family in ("dateTime", "date"):
@@ -49,8 +49,11 @@ def _of_iso(stamp: str) -> int:
 
 
 def property_time(facts: Iterable[Fact | Quad], property: Term) -> int:
-    """The time (integer ms) that a property of any subject of some facts says, the least of several. Raises ValueError,
-    which says what is wrong, if there is none."""
+    """Returns the time (integer ms) of a property of any subject of some facts, the earliest if there are several.
+
+    Raises:
+        ValueError: There is none. Its text says what is wrong.
+    """
     values = [fact[2] for fact in facts if isinstance(fact, Triple | Quad) and fact[1] == property]
     times = [time for time in map(moment, values) if time is not None]
     if not times:

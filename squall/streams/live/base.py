@@ -13,7 +13,7 @@ from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, Event
 from squall.streams.address import Address
-from squall.streams.formats import Format, named
+from squall.streams.formats import Format, format_named
 from squall.streams.formats.reading import ReadProgress, Settings
 from squall.streams.sources.files import COMMON_OPTIONS, LOSS_RISK
 
@@ -21,7 +21,8 @@ T = TypeVar("T")
 COMMON = ("format", "stream", "time", "idle", "retry", *COMMON_OPTIONS)
 """Options of all live sources."""
 
-_FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0  # seconds between two attempts to connect
+_FIRST_DELAY, _MAX_DELAY = 0.1, 5.0
+"""The seconds between two attempts to connect."""
 
 
 class ConnectionLost(Exception):
@@ -96,7 +97,7 @@ class LiveSource(ABC):
                 if self.stopped.is_set():
                     return
                 self._wait(pauses, error)
-                first = min(2 * first, _LONGEST_DELAY)
+                first = min(2 * first, _MAX_DELAY)
 
     def retry_while_lost(self, attempt: Callable[[], T]) -> T:
         """Repeats an attempt while it raises ConnectionLost, and returns its result.
@@ -124,7 +125,7 @@ def format_of(address: Address) -> Format:
     name = address.get("format")
     if not name:
         raise UsageError(f"`{address.text}` does not say its format", hint="name it: `?format=nt`")
-    format, compressed = named(name)
+    format, compressed = format_named(name)
     if compressed:
         raise UsageError(f"`{address.text}` cannot be compressed", hint=f"`format={format.name}`")
     return format
@@ -140,4 +141,4 @@ def delays(seconds: float, first: float = _FIRST_DELAY) -> Iterator[float]:
     delay, end = first, time.monotonic() + seconds
     while (remaining := end - time.monotonic()) > 0:
         yield min(delay * random.uniform(0.75, 1), remaining)
-        delay = min(2 * delay, _LONGEST_DELAY)
+        delay = min(2 * delay, _MAX_DELAY)

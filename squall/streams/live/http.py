@@ -20,7 +20,7 @@ from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.streams.address import Address
-from squall.streams.formats import LONGEST
+from squall.streams.formats import MAX_UNIT_BYTES
 from squall.streams.live.base import ConnectionLost
 from squall.streams.live.events import EventStream
 from squall.streams.live.messages import CONTENT_TYPES, Message, MessageSink, MessageSource
@@ -121,8 +121,8 @@ class HttpSource(MessageSource):
         stream = EventStream()
         while data := response.read1(_CHUNK):
             events = stream.read(data)
-            if stream.waiting > LONGEST:
-                raise SourceError(f"`{self.uri}` cannot be read: an event is longer than {LONGEST} bytes")
+            if stream.waiting > MAX_UNIT_BYTES:
+                raise SourceError(f"`{self.uri}` cannot be read: an event is longer than {MAX_UNIT_BYTES} bytes")
             messages = [self._message(text.encode()) for text in events]
             self.reached = stream.id or self.reached
             yield self.events(messages)
@@ -130,12 +130,12 @@ class HttpSource(MessageSource):
             raise ConnectionLost("the server has ended the stream")
 
     def _body(self, response: HTTPResponse) -> list[Event]:
-        data = response.read(LONGEST + 1)
-        if response.length and len(data) <= LONGEST:
+        data = response.read(MAX_UNIT_BYTES + 1)
+        if response.length and len(data) <= MAX_UNIT_BYTES:
             raise ConnectionLost(f"an answer ends {response.length} bytes too early")
         self._tag = response.headers.get("ETag", "")
-        if len(data) > LONGEST:
-            reason = f"an answer is longer than {LONGEST} bytes"
+        if len(data) > MAX_UNIT_BYTES:
+            reason = f"an answer is longer than {MAX_UNIT_BYTES} bytes"
             self.ledger.record("malformed", self.uri, None, reason, "")
             return []
         return self.events([self._message(data)])

@@ -15,7 +15,7 @@ from squall.rdf import Event
 from squall.streams.address import Address
 from squall.streams.dead_letters import MAX_TEXT_LENGTH, excerpt
 from squall.streams.formats import BY_NAME, Format, check_library
-from squall.streams.formats.evaluations import Evaluation, Gathering
+from squall.streams.formats.evaluations import Evaluation, EvaluationCollector
 from squall.streams.formats.output_formats import BINARY, EVALUATIONS, LINES, MESSAGES
 from squall.streams.formats.reading import ReadProgress, Settings, decoded
 from squall.streams.formats.results import DOCUMENTS
@@ -223,15 +223,15 @@ class _EvaluationMessages:
 
     def __init__(self, encode: Callable[[Evaluation], bytes]) -> None:
         self._encode = encode
-        self._gathering = Gathering()
-        self.snapshot = self._gathering.snapshot
-        self.restore = self._gathering.restore
+        self._collector = EvaluationCollector()
+        self.snapshot = self._collector.snapshot
+        self.restore = self._collector.restore
 
     def add(self, output: Output) -> list[bytes]:
-        return self._encoded(self._gathering.add(output))
+        return self._encoded(self._collector.add(output))
 
     def end(self) -> list[bytes]:
-        return self._encoded(self._gathering.end())
+        return self._encoded(self._collector.end())
 
     def _encoded(self, evaluations: Sequence[Evaluation]) -> list[bytes]:
         return [data for evaluation in evaluations if (data := self._encode(evaluation))]

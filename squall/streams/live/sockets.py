@@ -16,7 +16,7 @@ from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.streams.address import Address
-from squall.streams.formats import LONGEST
+from squall.streams.formats import MAX_UNIT_BYTES
 from squall.streams.formats.reading import decoded
 from squall.streams.live import tls
 from squall.streams.live.base import ConnectionLost, LiveSource
@@ -143,7 +143,7 @@ class SocketSource(LiveSource):
 
     def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
         super().__init__(address, ledger, time)
-        self.settings = replace(self.settings, longest=LONGEST)
+        self.settings = replace(self.settings, longest=MAX_UNIT_BYTES)
         self.listens = address.flag("listen")
         self.place = SocketAddress(address, self.listens)
         self.reconnects = address.flag("reconnect")

@@ -21,7 +21,7 @@ from squall.errors import SourceError
 from squall.rdf import Event
 from squall.streams.address import Address
 from squall.streams.dead_letters import DeadLetterFile
-from squall.streams.formats import LONGEST
+from squall.streams.formats import MAX_UNIT_BYTES
 from squall.streams.live.base import ConnectionLost
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 from squall.streams.live.serving import ServingSink
@@ -186,5 +186,5 @@ def _connected(scheme: str, target: Target) -> Any:
     """Returns a context with a connection."""
     uri = f"{scheme}://{target.host}{target.path}"
     return connect(
-        uri, additional_headers=target.headers, max_size=LONGEST, ping_timeout=60, proxy=None, ssl=target.tls
+        uri, additional_headers=target.headers, max_size=MAX_UNIT_BYTES, ping_timeout=60, proxy=None, ssl=target.tls
     )

@@ -1,4 +1,4 @@
-"""Sinks that are folders: a builder that runs elsewhere writes its batches there by itself, as files of a format."""
+"""Folders as sinks: a distributed builder itself writes its batches into them, as files of a format."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from squall.contracts import Output
 from squall.errors import SinkError
 
 COLUMNS = ("parquet", "json", "csv")
-"""The formats that have a column for each variable."""
+"""The formats with a column for each variable."""
 
 
 class FolderSink:
-    """See `squall.contracts.Folder`."""
+    """A folder as a sink (`squall.contracts.Folder`)."""
 
     def __init__(self, uri: str, path: Path, format: str, types: Mapping[str, str] | None = None) -> None:
         self.uri = uri
@@ -23,13 +23,13 @@ class FolderSink:
         self.written = 0
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
-        """Nothing is to be opened."""
+        """Does nothing."""
 
     def write(self, output: Output) -> None:
-        """Raises SinkError: what is handed on one by one is written to a file."""
+        """Raises SinkError: this builder does not write folders."""
         raise SinkError(
             f"`{self.uri}` is a folder, which this builder does not write", hint="name a file, or use `--builder spark`"
         )
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing."""

@@ -1,4 +1,4 @@
-"""Sinks that are a file for each evaluation: ``results-{time}.srj``."""
+"""Sinks with a file for each evaluation, such as ``results-{time}.srj``."""
 
 from __future__ import annotations
 
@@ -11,29 +11,31 @@ from urllib.parse import quote
 from squall.contracts import Output
 from squall.errors import SinkError
 from squall.rdf import ALWAYS, Evaluated
-from squall.streams.formats.evaluations import answered
+from squall.streams.formats.evaluations import answer_of
 from squall.streams.formats.event_json import as_json, output_of
 
 _TIME, _QUERY = "{time}", "{query}"
 
 
 def is_pattern(path: str) -> bool:
-    """Whether the path stands for a file for each evaluation."""
+    """Returns whether a path is a pattern, for a file for each evaluation."""
     return _TIME in path
 
 
 def expanded(path: str, time: int, query: str) -> Path:
-    """The path of one evaluation: its time (integer ms, or ``always``) and the name of its query or rule, in which
-    letters, digits and ``_.-~`` stay as they are and others are percent-encoded, in their places."""
+    """Returns the path of one evaluation: the pattern with its time (or ``always``) and the name of its query.
+
+    Characters of the name other than letters, digits and ``_.-~`` are percent-encoded.
+    """
     when = "always" if time == ALWAYS else str(time)
     return Path(path.replace(_TIME, when).replace(_QUERY, quote(query, safe="")))
 
 
 class PatternSink:
-    """Writes the outputs of an instant when time goes on: those for which the path is the same into one file.
+    """A sink that writes the outputs of an instant when there is a later one: those of one path into one file.
 
-    A file that is there is replaced. It comes complete: it is written under a name that ends in ``.tmp`` and renamed.
-    `write_file` writes outputs at a path; messages name what they are for.
+    It replaces existing files. A file appears when it is complete: it is written under a name that ends in ``.tmp``,
+    and renamed. The function `write_file` writes outputs to a path; its first argument is the final path, for messages.
     """
 
     def __init__(self, uri: str, path: str, write_file: Callable[[str, Path, Sequence[Output]], None]) -> None:
@@ -44,21 +46,27 @@ class PatternSink:
         self._outputs: dict[Path, list[Output]] = {}
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
-        """What earlier runs wrote stays, where this one does not write it anew."""
+        """Does nothing. Files of earlier runs stay until this one writes them anew."""
 
     def write(self, output: Output) -> None:
-        """Raises SinkError where the format cannot hold the outputs of an instant, or the system refuses them."""
+        """Buffers an output, and writes those of earlier instants.
+
+        Raises:
+            SinkError: The format cannot express them, or the system cannot write them.
+        """
         if output.time != self._time:
             self._finish()
             self._time = output.time
         path = expanded(self._path, output.time, output.rule)
         self._outputs.setdefault(path, []).append(output)
-        if isinstance(answered(output), Evaluated) and _QUERY in self._path:
+        if isinstance(answer_of(output), Evaluated) and _QUERY in self._path:
             self._write(path, self._outputs.pop(path))
 
     def snapshot(self, last: bool = False) -> Any:
-        """See `squall.contracts.CheckpointedSink`: what is to be written when time goes on. A file is written as a
-        whole, and by a run that goes on as it was."""
+        """Returns the buffered outputs as a JSON value (`squall.contracts.CheckpointedSink`).
+
+        A resumed run writes each file again, completely and equally.
+        """
         return [as_json(output) for outputs in self._outputs.values() for output in outputs]
 
     def restore(self, state: Any) -> None:
@@ -70,8 +78,8 @@ class PatternSink:
 
     def _finish(self) -> None:
         outputs, self._outputs = self._outputs, {}
-        for path, each in outputs.items():
-            self._write(path, each)
+        for path, outputs_of_path in outputs.items():
+            self._write(path, outputs_of_path)
 
     def _write(self, path: Path, outputs: Sequence[Output]) -> None:
         temporary = path.with_name(f"{path.name}.tmp")

@@ -12,8 +12,8 @@ from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError
 from squall.rdf import Event
 from squall.streams.formats import Format
-from squall.streams.formats.fast_ntriples import Choice
-from squall.streams.formats.reading import DocumentPosition, ReadProgress, Settings, begins_there, decoded
+from squall.streams.formats.fast_ntriples import PredicateFilter
+from squall.streams.formats.reading import DocumentPosition, ReadProgress, Settings, can_begin_anywhere, decoded
 from squall.streams.sources.byte_streams import Waiting, opened
 
 Batches = Iterator[Sequence[Event]]
@@ -34,7 +34,7 @@ class ReadTask:
     path: str
     settings: Settings
     reading: ReadProgress
-    choice: Choice | None
+    predicate_filter: PredicateFilter | None
     place: DocumentPosition
 
 
@@ -56,11 +56,13 @@ def read_file(
     path, place = task.path, task.place
     try:
         with opened(path, task.reading, compressed, waiting) as file:
-            if place.offset and begins_there(format) and not file.pass_over(place.offset):
+            if place.offset and can_begin_anywhere(format) and not file.pass_over(place.offset):
                 raise SourceError(f"`{path}` is not what it was when {place.offset} bytes of it had been read")
             base = None if path == "-" else Path(path).absolute().as_uri()
             stream = cast(IO[bytes], file)
-            yield from decoded(stream, path, format, task.settings, ledger, task.reading, task.choice, base, place)
+            yield from decoded(
+                stream, path, format, task.settings, ledger, task.reading, task.predicate_filter, base, place
+            )
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SourceError(f"`{path}` cannot be read: {reason}") from error

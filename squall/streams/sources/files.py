@@ -15,9 +15,9 @@ from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 from squall.rdf import ALWAYS, Event, Term
 from squall.streams.address import Address
-from squall.streams.formats import LONGEST, Format, infer_format, named
-from squall.streams.formats.fast_ntriples import Choice
-from squall.streams.formats.reading import DocumentPosition, ReadProgress, Settings, begins_there
+from squall.streams.formats import MAX_UNIT_BYTES, Format, format_named, infer_format
+from squall.streams.formats.fast_ntriples import PredicateFilter
+from squall.streams.formats.reading import DocumentPosition, ReadProgress, Settings, can_begin_anywhere
 from squall.streams.sources import reader_process
 from squall.streams.sources.byte_streams import Waiting
 from squall.streams.sources.file_reading import Batches, ReadTask, read_file
@@ -229,7 +229,7 @@ class FileSource:
             self.settings = replace(self.settings, whole_lines=True)
         self.live = is_pipe or follow
         if self.live:
-            self.settings = replace(self.settings, longest=LONGEST)
+            self.settings = replace(self.settings, longest=MAX_UNIT_BYTES)
         self.idle = address.integer("idle", 5000, least=0)
         self.timed = self.format.timed
         self.removals = self.format.removals
@@ -260,15 +260,15 @@ class FileSource:
         self._position = DocumentPosition(*current_offset or ())
 
     def batches(self) -> Iterator[Sequence[Event]]:
-        choice = _choice(self.wanted_predicates)
-        task = ReadTask(self.path, self.settings, self.reading, choice, self._position)
+        predicate_filter = _choice(self.wanted_predicates)
+        task = ReadTask(self.path, self.settings, self.reading, predicate_filter, self._position)
         return _batches(task, self.format, self.compressed, self.ledger, self._waiting)
 
     def _check_follow(self, is_pipe: bool) -> None:
         """Raises UsageError if the file cannot be followed."""
         if is_pipe:
             raise UsageError(f"`{self.uri}` is a pipe, which is followed anyway", hint="leave `follow` out")
-        if self.compressed or not begins_there(self.format):
+        if self.compressed or not can_begin_anywhere(self.format):
             what = "compressed" if self.compressed else f"of the format `{self.format.name}`"
             hint = "a folder that such files come to can be followed"
             raise UsageError(f"`{self.uri}` cannot be followed: it is {what}, and not of lines", hint=hint)
@@ -304,7 +304,7 @@ class FolderSource:
         self.size = None if self.follow else sum(os.path.getsize(path) for path in self.files())
         format_name = self.settings.format
         if format_name:
-            formats = [named(format_name)[0]]
+            formats = [format_named(format_name)[0]]
         self.timed = (self.follow and not format_name) or any(format.timed for format in formats)
         self.removals = any(format.removals for format in formats)
         self.messages = any(format.messages for format in formats)  # all or none, since names do not show it
@@ -325,9 +325,9 @@ class FolderSource:
         self.reading.bytes += sum(path.stat().st_size for path in finished if path.exists())
 
     def batches(self) -> Iterator[Sequence[Event]]:
-        choice = _choice(self.wanted_predicates)
+        predicate_filter = _choice(self.wanted_predicates)
         if self._names and not self._position.ended:
-            yield from self._file(str(Path(self.path, self._names[-1])), choice)
+            yield from self._file(str(Path(self.path, self._names[-1])), predicate_filter)
         names = set(self._names)
         while True:
             for path in self.files():
@@ -335,7 +335,7 @@ class FolderSource:
                     names.add(name)
                     self._names.append(name)
                     self._position = DocumentPosition()
-                    yield from self._file(path, choice)
+                    yield from self._file(path, predicate_filter)
                     self._position.ended = True
             if not self.follow or self._stopped.wait(self.poll / 1000):
                 return
@@ -344,7 +344,7 @@ class FolderSource:
         """Stops following the folder (see `Stoppable`). The current files are read to their end."""
         self._stopped.set()
 
-    def _file(self, path: str, choice: Choice | None) -> Iterator[Sequence[Event]]:
+    def _file(self, path: str, predicate_filter: PredicateFilter | None) -> Iterator[Sequence[Event]]:
         try:
             format, compressed = infer_format(path, self.settings.format)
         except UsageError as error:
@@ -353,7 +353,7 @@ class FolderSource:
         if format.removals and not self.removals:
             self.ledger.record("malformed", path, None, "removals were not announced by `format=rdfp`", "")
             return
-        task = ReadTask(path, self.settings, self.reading, choice, self._position)
+        task = ReadTask(path, self.settings, self.reading, predicate_filter, self._position)
         yield from _batches(task, format, compressed, self.ledger)
 
 
@@ -374,8 +374,8 @@ def open_standard_input(address: Address, ledger: DeadLetterLedger, time: int = 
     return FileSource(address, ledger, time)
 
 
-def _choice(predicates: Collection[Term] | None) -> Choice | None:
-    return None if predicates is None else Choice(predicates)
+def _choice(predicates: Collection[Term] | None) -> PredicateFilter | None:
+    return None if predicates is None else PredicateFilter(predicates)
 
 
 def _batches(

@@ -63,7 +63,7 @@ Part = tuple[str, list[Event], Origin | None]
 
 
 def assertions(parts: Sequence[Part]) -> list[Event]:
-    """The events of documents that make one ontology, without annotations.
+    """Returns the events of documents that make one ontology, without annotations.
 
     Raises SourceError where one has no header, or imports what is none of the others, and for what is not in the
     profile RL.
@@ -99,7 +99,7 @@ def _check_header(part: Part, headers: Sequence[Term]) -> None:
 
 
 def _annotations(triples: Sequence[Triple]) -> set[Triple]:
-    """The triples that say nothing about individuals: annotations, their declarations, and headers."""
+    """Returns the triples that say nothing about individuals: annotations, their declarations, and headers."""
     declared = {triple.subject for triple in triples if triple.predicate == TYPE and triple.object in _ANNOTATION_TYPES}
     about = {triple.subject for triple in triples if triple.predicate == TYPE and triple.object in _ABOUT}
     predicates = _ANNOTATIONS | declared
@@ -107,7 +107,7 @@ def _annotations(triples: Sequence[Triple]) -> set[Triple]:
 
 
 def _shown(term: Term) -> str:
-    """A term of the vocabulary by its usual prefix."""
+    """Returns a term of the vocabulary by its usual prefix."""
     for prefix, space in (("owl", OWL), ("rdfs", RDFS), ("rdf", RDF)):
         if term.startswith(f"<{space}"):
             return f"{prefix}:{term[len(space) + 1 : -1]}"
@@ -136,7 +136,7 @@ class _Ontology:
                     yield f"{wrong} in {_shown(triple.predicate)} of {subject}"
 
     def _placed(self, triple: Triple) -> Iterator[tuple[Term, _Place]]:
-        """The class expressions of a triple that is an axiom."""
+        """Yields the class expressions of a triple that is an axiom."""
         subject, predicate, object = triple
         if predicate == SUBCLASS:
             yield from ((subject, _SUB), (object, _SUPER))
@@ -175,7 +175,7 @@ class _Ontology:
             yield from ((form, value) for form in _FORMS for value in self.objects[(node, form)])
 
     def _parts(self, parent: tuple[Term, _Place], form: Term, value: Term) -> Iterator[tuple[Term, _Place]]:
-        """The expressions in one that may stand where it does, with their places."""
+        """Yields the expressions in one that may stand where it does, with their places."""
         node, place = parent
         if form == UNION:
             yield from ((member, _SUB) for member in self._list(value))

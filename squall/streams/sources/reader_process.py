@@ -23,7 +23,7 @@ from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError
 from squall.rdf import ALWAYS, Event
 from squall.streams.formats import Format, infer_format
-from squall.streams.formats.reading import DocumentPosition, ReadProgress, begins_there
+from squall.streams.formats.reading import DocumentPosition, ReadProgress, can_begin_anywhere
 from squall.streams.sources.file_reading import Batches, ReadTask, read_file
 
 MIN_BYTES_FOR_PROCESS = 1 << 26
@@ -52,7 +52,7 @@ class _Block(NamedTuple):
 
 def is_worthwhile(task: ReadTask, format: Format) -> bool:
     """Returns whether there is enough left to read for a process of its own, and a core to run it."""
-    if not (task.settings.ahead and format.timed and begins_there(format)) or os.name != "posix":
+    if not (task.settings.ahead and format.timed and can_begin_anywhere(format)) or os.name != "posix":
         return False
     with suppress(OSError):  # reading the file raises it again
         remaining_bytes = os.path.getsize(task.path) - task.place.offset
@@ -93,8 +93,8 @@ def _advance(task: ReadTask, block: _Block) -> None:
     """Sets the state of a task to that after a block."""
     vars(task.reading).update(vars(block.reading))
     vars(task.place).update(vars(block.place))
-    if task.choice is not None:
-        task.choice.latest = block.latest
+    if task.predicate_filter is not None:
+        task.predicate_filter.latest = block.latest
 
 
 class _ReaderProcess:
@@ -147,7 +147,7 @@ def main(number: int) -> None:
 def _blocks(task: ReadTask) -> Iterator[_Block]:
     ledger = _BufferingLedger()
     for batch in chain(read_file(task, *infer_format(task.path, task.settings.format), ledger), [()]):
-        latest = task.choice.latest if task.choice is not None else ALWAYS
+        latest = task.predicate_filter.latest if task.predicate_filter is not None else ALWAYS
         yield _Block(batch, ledger.drain(), task.reading, task.place, latest)
 
 

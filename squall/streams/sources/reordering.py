@@ -12,7 +12,7 @@ from squall.contracts import DeadLetterLedger
 from squall.model.windows import duration
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Event, Fact, Term, Triple, heartbeat
 from squall.streams.dead_letters import MAX_TEXT_LENGTH
-from squall.streams.formats import LONGEST
+from squall.streams.formats import MAX_UNIT_BYTES
 from squall.streams.formats.event_json import event_of, fact_of
 from squall.streams.formats.timestamps import moment, property_time
 from squall.streams.sources.files import Acknowledging, Replayable, Resumable, Source, Stoppable, risk_of
@@ -250,8 +250,8 @@ class TimedByProperty(_WrappingSource):
         self._run.append(fact)
         if self.live:
             self._length += sum(map(len, fact))
-        if self._length > LONGEST:
-            self._lose(self._run, f"what is said of its subject without a break is longer than {LONGEST} characters")
+        if self._length > MAX_UNIT_BYTES:
+            self._lose(self._run, f"consecutive statements of its subject are longer than {MAX_UNIT_BYTES} characters")
             self._run = []
 
     def _note(self, fact: Fact) -> None:
