@@ -35,7 +35,7 @@ from pyjelly.integrations.generic import parse
 from pyjelly.serialize.ioutils import write_delimited
 
 from squall.streams.formats import BY_NAME, jelly
-from squall.streams.formats.reading import ReadProgress, Settings, decoded
+from squall.streams.formats.reading import ReadProgress, Settings, decode
 
 E = "http://example.org/"
 TRIPLE = Triple(iri(E + "a"), iri(E + "p"), literal("x"))
@@ -79,7 +79,7 @@ def numbered(statements: Iterable[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["x.jelly", "x.jelly.gz"])
-def test_what_is_written_is_read_again(tmp_path: Path, name: str) -> None:
+def test_written_statements_are_read_again(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, *STATEMENTS)
     assert statements(read(path)) == expected(*STATEMENTS)
 
@@ -98,7 +98,7 @@ def test_more_names_than_a_table_holds_are_read_again(tmp_path: Path) -> None:
     assert statements(read(write(tmp_path / "x.jelly", *facts))) == expected(*facts)
 
 
-def test_what_is_appended_is_read_as_well(tmp_path: Path) -> None:
+def test_appended_statements_are_read(tmp_path: Path) -> None:
     """As to the file of a run that goes on: names of the first part need not be known."""
     write(tmp_path / "x.jelly", TRIPLE, QUAD, NUMBER)
     path = write(tmp_path / "x.jelly", NUMBER, QUAD, TRIPLE, resume=True)
@@ -106,7 +106,7 @@ def test_what_is_appended_is_read_as_well(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Dataset:DeprecationWarning")
-def test_others_read_what_is_written(tmp_path: Path) -> None:
+def test_other_libraries_read_the_output(tmp_path: Path) -> None:
     path = write(tmp_path / "x.jelly", TRIPLE, NUMBER, QUAD)
     result = rdflib.Dataset()
     result.parse(data=path.read_bytes(), format="jelly")
@@ -178,7 +178,7 @@ def delimited(*frames: bytes) -> bytes:
     return written.getvalue()
 
 
-def test_a_frame_that_is_not_whole_is_counted(tmp_path: Path) -> None:
+def test_an_incomplete_frame_is_counted(tmp_path: Path) -> None:
     data = write(tmp_path / "x.jelly", *STATEMENTS).read_bytes()
     for cut in (1, 5):
         (tmp_path / "x.jelly").write_bytes(data[:-cut])
@@ -187,7 +187,7 @@ def test_a_frame_that_is_not_whole_is_counted(tmp_path: Path) -> None:
         assert ledger.counts == {("malformed", f"{tmp_path}/x.jelly"): 1}
 
 
-def test_a_frame_that_is_too_long_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frame_that_is_too_long_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = write(tmp_path / "x.jelly", TRIPLE, Triple(TRIPLE.subject, TRIPLE.predicate, literal("x" * 2000)))
     monkeypatch.setattr(jelly, "MAX_UNIT_BYTES", 1000)
     for content in (data.read_bytes(), b"\xff" * 100, graphs({"name": {"value": "x" * 2000}})):
@@ -199,14 +199,14 @@ def test_a_frame_that_is_too_long_is_not_kept(tmp_path: Path, monkeypatch: pytes
 
 @settings(max_examples=examples_of(300), deadline=None)
 @given(st.data())
-def test_whatever_comes_is_read_or_counted(data: st.DataObject) -> None:
+def test_any_input_is_read_or_counted(data: st.DataObject) -> None:
     """A stream in which some bytes are others."""
     full_result = bytearray(b"".join(map(jelly.FrameEncoder().write, map(out, STATEMENTS))))
     for place in data.draw(st.lists(st.integers(0, len(full_result) - 1), max_size=3)):
         full_result[place] = data.draw(st.integers(0, 255))
     ledger, reading = DeadLetterFile(), ReadProgress()
     expectation = Settings("jelly", "", 0)
-    results = list(decoded(io.BytesIO(bytes(full_result)), "x", BY_NAME["jelly"], expectation, ledger, reading))
+    results = list(decode(io.BytesIO(bytes(full_result)), "x", BY_NAME["jelly"], expectation, ledger, reading))
     assert reading.statements == sum(len(event.facts) for batch in results for event in batch)
     assert ledger.counts.keys() <= {("malformed", "x")}
 
@@ -255,7 +255,7 @@ def test_a_reconnected_source_reads_on_from_its_position() -> None:
     assert numbered(map(" ".join, results[-2:])) == expected(TRIPLE, QUAD)
 
 
-def test_a_request_says_what_it_brings() -> None:
+def test_a_request_names_its_content_type() -> None:
     with live_http.serving(live_http.status(200)) as server, closing(open_sink(server.at("?format=jelly"))) as sink:
         sink.start()
         sink.write(out(TRIPLE))
@@ -290,7 +290,7 @@ def test_a_killed_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("fact", [Atom(iri(E + "r"), (TRIPLE.subject,)), Solution(("x",), (TRIPLE.subject,))])
-def test_what_is_no_statement_is_refused(tmp_path: Path, fact: Any) -> None:
+def test_invalid_statements_are_refused(tmp_path: Path, fact: Any) -> None:
     with pytest.raises(SinkError, match="triples and quads"):
         write(tmp_path / "x.jelly", fact)
 

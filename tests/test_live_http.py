@@ -152,7 +152,7 @@ def test_it_can_be_read_again_behind_an_event() -> None:
 
 
 @pytest.mark.parametrize("answer", ["stream", "poll"])
-def test_stopping_ends_a_server_that_says_nothing(answer: str) -> None:
+def test_stopping_disconnects_from_a_silent_server(answer: str) -> None:
     process = threading.Event()
 
     def hold(request: BaseHTTPRequestHandler) -> None:
@@ -165,7 +165,7 @@ def test_stopping_ends_a_server_that_says_nothing(answer: str) -> None:
         process.set()
 
 
-def test_what_is_polled_is_a_message_each_time() -> None:
+def test_each_polled_document_is_a_message() -> None:
     answers = [status(200, line(1), ETag='"a"'), status(304), status(204), status(500), status(200, line(2) + b"x\n")]
     ledger = DeadLetterFile()
     with serving(*answers, status(404)) as server:
@@ -209,7 +209,7 @@ def test_no_server_is_an_error_at_once() -> None:
         open_sink(address).start()
 
 
-def test_what_is_too_long_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_that_are_too_long_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "MAX_UNIT_BYTES", 100)
     with serving(stream(b"data: " + b"x" * 1000)) as server, pytest.raises(SourceError, match="longer than 100"):
         list(server.opened("?format=ntt").batches())
@@ -239,11 +239,11 @@ def test_however_a_stream_is_cut_it_has_the_same_events(cuts: list[int]) -> None
 
 
 @given(st.lists(st.binary(max_size=50)))
-def test_whatever_comes_is_an_event_stream(chunks: list[bytes]) -> None:
+def test_any_bytes_are_an_event_stream(chunks: list[bytes]) -> None:
     assert whole(chunks) == whole([b"".join(chunks)])
 
 
-def test_a_sink_posts_what_it_is_given_until_it_is_taken() -> None:
+def test_a_sink_posts_until_the_server_accepts() -> None:
     with serving(status(200), status(503), status(202)) as server:
         with closing(open_sink(server.at("in?format=ntt&header.X-Key=k"))) as sink:
             sink.start()
@@ -254,7 +254,7 @@ def test_a_sink_posts_what_it_is_given_until_it_is_taken() -> None:
         assert {headers["X-Key"] for _, headers, _ in server.asked} == {"k"}
 
 
-def test_a_request_says_which_one_it_is() -> None:
+def test_a_request_has_an_idempotency_key() -> None:
     with serving(status(200), status(503), status(200)) as server:
         with closing(open_sink(server.at("in?format=ntt"))) as sink:
             sink.start()

@@ -90,16 +90,16 @@ def test_a_range_of_positions_can_be_read_again(cluster: Cluster) -> None:
 
     def read(begin: str, end: str) -> list[list[int]]:
         results = []
-        for part in cluster.opened("t?format=ntt").parts(begin, end):
+        for part in cluster.opened("t?format=ntt").splits_of(begin, end):
             with closing(cluster.opened("t?format=ntt&buffer=2")) as one:
-                results.append([time for batch in one.part(part) for time in times(batch)])
+                results.append([time for batch in one.read_split(part) for time in times(batch)])
         return results
 
     assert read(begin, end) == read(begin, end) == [[1, 2, 3], [4]]
     with closing(cluster.opened("t?format=ntt")) as new:
         assert read(end, new.latest()) == [[5]]
         assert new.beginning() == new.latest()
-        assert new.parts(new.beginning(), new.latest()) == []
+        assert new.splits_of(new.beginning(), new.latest()) == []
 
 
 def test_where_reading_begins(cluster: Cluster) -> None:
@@ -156,7 +156,7 @@ def test_what_a_group_gives_again_is_passed_over_behind_a_position(cluster: Clus
     assert cluster.committed("g") == 6
 
 
-def test_what_is_new_is_known_before_anything_is_read(cluster: Cluster) -> None:
+def test_the_start_offset_is_fixed_before_the_first_read(cluster: Cluster) -> None:
     cluster.say(line(1))
     sources = Sources([cluster.opened("t?format=ntt")])
     sources.track_offsets((), 200)
@@ -170,7 +170,7 @@ def test_what_is_new_is_known_before_anything_is_read(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("transactional", ["yes", "no"])
-def test_a_message_says_which_one_it_is(cluster: Cluster, transactional: str) -> None:
+def test_a_message_has_a_deduplication_key(cluster: Cluster, transactional: str) -> None:
     for number in (7, 8):
         with closing(open_sink(cluster.at(f"t?format=ntt&transactional={transactional}"))) as sink:
             sink.start()
@@ -242,7 +242,7 @@ def test_no_broker_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         open_sink(address).start()
 
 
-def test_a_broker_that_stays_away_is_an_error_in_the_end() -> None:
+def test_an_unreachable_broker_is_an_error_in_the_end() -> None:
     cluster = Cluster()
     with Run(cluster.opened("t?format=ntt&retry=500")) as run:
         cluster.producer = None  # the cluster ends with it

@@ -150,7 +150,7 @@ def test_a_broker_that_is_killed_is_connected_to_again(broker: brokers.Broker) -
         assert run.seen[0] == 1
 
 
-def test_a_broker_that_stays_away_is_an_error_in_the_end(broker: brokers.Broker) -> None:
+def test_an_unreachable_broker_is_an_error_in_the_end(broker: brokers.Broker) -> None:
     with Run(opened(broker, "t/1?format=ntt&retry=200")) as run:
         broker.kill()
         with pytest.raises(SourceError, match="refused"):
@@ -207,7 +207,7 @@ def test_a_name_that_somebody_else_has_is_an_error() -> None:
         run.end()
 
 
-def test_no_more_are_on_their_way_than_there_is_room_for(broker: brokers.Broker) -> None:
+def test_messages_in_flight_are_bounded(broker: brokers.Broker) -> None:
     """A run that works on the first batch gets nothing more than fits in the buffer, and drops nothing of QoS 1."""
     ledger = DeadLetterFile()
     source = opened(broker, "t/1?format=ntt&buffer=5", ledger)
@@ -226,7 +226,7 @@ def test_no_more_are_on_their_way_than_there_is_room_for(broker: brokers.Broker)
     assert not ledger.counts
 
 
-def test_what_there_is_no_room_for_is_counted(broker: brokers.Broker) -> None:
+def test_dropped_messages_are_counted(broker: brokers.Broker) -> None:
     ledger = DeadLetterFile()
     source = opened(broker, "t/1?format=ntt&buffer=5&qos=0", ledger)
     with ThreadPoolExecutor(1) as pool:
@@ -256,7 +256,7 @@ def test_a_sink_publishes_what_a_source_reads(broker: brokers.Broker, qos: int) 
 _V5 = MQTTProtocolVersion.MQTTv5
 
 
-def test_a_message_says_which_one_it_is(broker: brokers.Broker) -> None:
+def test_a_message_has_a_deduplication_key(broker: brokers.Broker) -> None:
     with closing(open_sink(at(broker, "t/out?format=ntt&retain=yes"))) as sink:
         sink.start()
         cast(IdempotentSink, sink).begin_delivery("n", 7)

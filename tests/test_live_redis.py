@@ -54,23 +54,25 @@ def test_a_range_of_positions_can_be_read_again(broker: brokers.Broker, redis: A
     source = opened(broker, "k?format=ntt&from=first&buffer=2")
     end = source.latest()
     say(redis, line(4))
-    (part,) = source.parts(source.beginning(), end)
-    assert [times(batch) for batch in source.part(part)] == [[1, 2, 3]]
-    assert [times(batch) for batch in opened(broker, "k?format=ntt&buffer=1").part(part)] == [[1], [2, 3]]
-    assert [times(batch) for item in source.parts(end, source.latest()) for batch in source.part(item)] == [[4]]
+    (part,) = source.splits_of(source.beginning(), end)
+    assert [times(batch) for batch in source.read_split(part)] == [[1, 2, 3]]
+    assert [times(batch) for batch in opened(broker, "k?format=ntt&buffer=1").read_split(part)] == [[1], [2, 3]]
+    assert [times(batch) for item in source.splits_of(end, source.latest()) for batch in source.read_split(item)] == [
+        [4]
+    ]
     new = opened(broker, "k?format=ntt")
     assert new.beginning() == new.latest() == source.latest()
-    assert new.parts(new.beginning(), new.latest()) == []
+    assert new.splits_of(new.beginning(), new.latest()) == []
 
 
-def test_what_is_gone_of_a_part_is_lost(broker: brokers.Broker, redis: Any) -> None:
+def test_trimmed_entries_are_dead_letters(broker: brokers.Broker, redis: Any) -> None:
     first, second, third = say(redis, line(1), line(2), line(3))
     redis.xdel("k", second)
     ledger = DeadLetterFile()
     source = opened(broker, "k?format=ntt", ledger)
-    assert [times(batch) for part in source.parts(first, third) for batch in source.part(part)] == [[3]]
+    assert [times(batch) for part in source.splits_of(first, third) for batch in source.read_split(part)] == [[3]]
     assert ledger.counts == {("lost", at(broker, "k")): 1}
-    assert [times(batch) for part in source.parts(second, third) for batch in source.part(part)] == [[3]]
+    assert [times(batch) for part in source.splits_of(second, third) for batch in source.read_split(part)] == [[3]]
     assert ledger.total("lost") == 1
 
 
@@ -108,7 +110,7 @@ def test_it_can_be_read_again_from_a_position(broker: brokers.Broker, redis: Any
     assert times(list(next(again.batches()))) == [4, 5, 6, 7]
 
 
-def test_what_was_deleted_before_it_was_read_is_counted(broker: brokers.Broker, redis: Any) -> None:
+def test_entries_deleted_before_they_are_read_are_counted(broker: brokers.Broker, redis: Any) -> None:
     names, ledger = say(redis, *map(line, range(5))), DeadLetterFile()
     redis.xdel("k", names[2])
     source = opened(broker, "k?format=ntt", ledger)
@@ -161,7 +163,7 @@ def test_a_server_that_is_killed_is_connected_to_again(broker: brokers.Broker, r
         assert run.until(2) == [1, 2]
 
 
-def test_a_server_that_stays_away_is_an_error_in_the_end(broker: brokers.Broker) -> None:
+def test_an_unreachable_server_is_an_error_in_the_end(broker: brokers.Broker) -> None:
     with Run(opened(broker, "k?format=ntt&retry=200")) as run:
         broker.kill()
         with pytest.raises(SourceError, match="refused"):
@@ -169,7 +171,7 @@ def test_a_server_that_stays_away_is_an_error_in_the_end(broker: brokers.Broker)
         run.failed = True
 
 
-def test_what_is_no_stream_is_an_error(broker: brokers.Broker, redis: Any) -> None:
+def test_a_key_of_another_type_is_an_error(broker: brokers.Broker, redis: Any) -> None:
     redis.set("k", "text")
     with pytest.raises(SourceError, match="WRONGTYPE"):
         list(opened(broker, "k?format=nt&from=first").batches())
@@ -214,7 +216,7 @@ def test_what_a_group_gives_again_is_passed_over_behind_a_position(broker: broke
     assert redis.xpending("k", "g")["pending"] == 0
 
 
-def test_what_is_new_is_known_before_anything_is_read(broker: brokers.Broker, redis: Any) -> None:
+def test_the_start_offset_is_fixed_before_the_first_read(broker: brokers.Broker, redis: Any) -> None:
     say(redis, line(1))
     sources = Sources([opened(broker, "k?format=ntt")])
     sources.track_offsets((), 200)
@@ -229,7 +231,7 @@ def test_what_is_new_is_known_before_anything_is_read(broker: brokers.Broker, re
         Sources([opened(broker, "k?format=ntt")]).track_offsets((), 200)
 
 
-def test_a_delivery_that_comes_again_is_added_once(broker: brokers.Broker, redis: Any) -> None:
+def test_a_repeated_delivery_is_added_once(broker: brokers.Broker, redis: Any) -> None:
     """As far as it came."""
     for name, number, count in (("n", 1, 3), ("n", 1, 5), ("n", 1, 2), ("n", 2, 2), ("m", 2, 1)):
         with closing(open_sink(at(broker, "k?format=ntt"))) as sink:

@@ -63,7 +63,7 @@ def connected(sink: Any, count: int = 1) -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_all_who_are_connected_get_what_is_written(scheme: str, tmp_path: Path) -> None:
+def test_all_connections_receive_the_output(scheme: str, tmp_path: Path) -> None:
     with listening(address(scheme, tmp_path, format="ntt", connections=2)) as sink:
         with Run(reader(sink)) as first, Run(reader(sink)) as second:
             connected(sink, 2)
@@ -167,7 +167,7 @@ def test_a_run_that_is_faster_waits() -> None:
     assert not sink.ledger.counts  # type: ignore[attr-defined]
 
 
-def test_what_a_connection_has_not_taken_that_breaks_is_counted() -> None:
+def test_unsent_outputs_of_a_broken_connection_are_counted() -> None:
     ledger = DeadLetterFile()
     with listening("tcp://:0?listen=yes&format=ntt", ledger) as sink:
         connection = stalled(sink)
@@ -228,7 +228,7 @@ def test_an_invalid_address_is_reported(uri: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_a_place_that_is_taken_is_an_error() -> None:
+def test_an_address_in_use_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         for scheme in ("tcp", "http", "ws"):
             sink = open_sink(f"{scheme}://127.0.0.1:{server.getsockname()[1]}?listen=yes&format=nt")

@@ -78,7 +78,7 @@ def test_a_server_is_read_until_it_ends() -> None:
     assert source.reading.bytes == len(line(1)) * 2 + 9
 
 
-def test_nobody_who_listens_is_an_error_at_once() -> None:
+def test_a_refused_connection_is_an_error_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(SourceError, match="refused"):
@@ -137,7 +137,7 @@ def test_half_a_message_is_none(stops: bool) -> None:
     assert ledger.counts == {("malformed", f"{source.uri}#1"): 1}
 
 
-def test_a_server_that_stays_away_is_an_error_in_the_end() -> None:
+def test_an_unreachable_server_is_an_error_in_the_end() -> None:
     broken = Broken()
     with serving(broken) as port:
         batches = opened(f"tcp://127.0.0.1:{port}?format=ntt&retry=250", DeadLetterFile()).batches()
@@ -224,7 +224,7 @@ def connected(where: str | tuple[str, int]) -> socket.socket:
     return connection
 
 
-def test_stopping_hands_on_what_has_come(pool: ThreadPoolExecutor) -> None:
+def test_stopping_outputs_received_events(pool: ThreadPoolExecutor) -> None:
     source = opened("tcp://:0?listen=yes&format=ntt")
     batches = source.batches()
     first = pool.submit(next, batches)
@@ -236,9 +236,7 @@ def test_stopping_hands_on_what_has_come(pool: ThreadPoolExecutor) -> None:
         assert list(batches) == []
 
 
-def test_a_socket_that_was_left_behind_is_taken_over_and_one_in_use_is_not(
-    pool: ThreadPoolExecutor, tmp_path: Path
-) -> None:
+def test_a_stale_socket_is_replaced_and_one_in_use_is_not(pool: ThreadPoolExecutor, tmp_path: Path) -> None:
     path = str(tmp_path / "socket")
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(path)
@@ -346,7 +344,7 @@ def test_a_document_delivers_complete_statements_and_drops_endless_ones(
 
 
 @pytest.mark.parametrize("format", ["ttl", "trig"])
-def test_a_document_that_comes_in_pieces_is_what_it_is_as_a_whole(format: str) -> None:
+def test_a_document_may_arrive_in_pieces(format: str) -> None:
     text = b"@prefix : <urn:a:> .\n" + b"".join(b":s%d :p [ :q %d ] , 'caf\xc3\xa9' .\n" % (n, n) for n in range(300))
 
     def send(connection: socket.socket) -> None:
@@ -365,7 +363,7 @@ def test_a_document_that_comes_in_pieces_is_what_it_is_as_a_whole(format: str) -
     assert not {thread.name for thread in threading.enumerate()} & {"parses"}
 
 
-def test_a_transaction_that_is_too_long_is_lost_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transaction_that_is_too_long_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sockets, "MAX_UNIT_BYTES", 10_000)
     rows = [b"A " + line(n % 10)[2:] for n in range(1000)]
     text = b"TX .\n" + b"".join(rows) + b"TC .\nTX .\n" + rows[0] + b"TC .\n" + rows[1] + b"".join(rows)
@@ -391,7 +389,7 @@ def test_an_endless_description_of_one_subject_takes_no_memory(monkeypatch: pyte
     assert ledger.counts == {("malformed", source.uri): 1001}
 
 
-def test_what_cannot_be_used_is_counted_while_nothing_else_comes() -> None:
+def test_dead_letters_are_recorded_while_the_stream_is_idle() -> None:
     """Also where a ledger of the source's own waits for the run to come to it."""
     history, total = threading.Event(), DeadLetterFile()
 
@@ -412,7 +410,7 @@ def test_what_cannot_be_used_is_counted_while_nothing_else_comes() -> None:
 
 @settings(max_examples=examples_of(50), deadline=None)
 @given(st.lists(st.binary(max_size=200), max_size=5), st.sampled_from(["nt", "nqt", "rdfp", "ttl", "jsonld", "rdf"]))
-def test_whatever_comes_is_read_or_counted(pieces: list[bytes], format: str) -> None:
+def test_any_input_is_read_or_counted(pieces: list[bytes], format: str) -> None:
     def send(connection: socket.socket) -> None:
         with suppress(OSError):  # a document that is broken is not read any further
             for piece in pieces:
@@ -430,7 +428,7 @@ def outputs(*numbers: int) -> list[Output]:
 
 
 @pytest.mark.parametrize("prompt", [False, True])
-def test_a_sink_writes_to_whoever_listens(prompt: bool, pool: ThreadPoolExecutor) -> None:
+def test_a_sink_writes_to_a_listener(prompt: bool, pool: ThreadPoolExecutor) -> None:
     source = opened("tcp://:0?listen=yes&connections=1&format=ntt")
     events = reading(source, pool)
     with closing(open_sink(f"tcp://127.0.0.1:{source.port}?format=ntt")) as sink:
@@ -441,7 +439,7 @@ def test_a_sink_writes_to_whoever_listens(prompt: bool, pool: ThreadPoolExecutor
 
 
 @pytest.mark.parametrize("before", [0, 1])
-def test_a_sink_connects_again_and_writes_anew_what_was_refused(before: int) -> None:
+def test_a_sink_reconnects_and_repeats_failed_writes(before: int) -> None:
     """What was sent before may be lost, and is counted."""
     chunks: list[bytes] = []
     begun, removals = threading.Event(), threading.Event()
@@ -471,7 +469,7 @@ def test_a_sink_connects_again_and_writes_anew_what_was_refused(before: int) -> 
     assert ledger.counts == ({("lost", sink.uri): 1} if before or not chunks[0].startswith(line(1)) else {})
 
 
-def test_a_sink_to_nobody_is_an_error() -> None:
+def test_a_sink_without_a_listener_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(SinkError, match="refused"):

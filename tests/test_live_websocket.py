@@ -141,7 +141,7 @@ def test_a_sink_sends_what_a_server_takes_and_connects_again(takes_leave: bool) 
     assert ledger.counts == ({} if takes_leave else {("lost", sink.uri): 1})
 
 
-def test_what_is_no_text_is_sent_as_it_is() -> None:
+def test_binary_formats_are_sent_as_binary_messages() -> None:
     pytest.importorskip("pyjelly")
     batch_items: list[str | bytes] = []
 

@@ -54,7 +54,7 @@ def asked(address: str) -> Found:
 def running(folder: Path, job: Any, ledger: DeadLetterFile) -> Iterator[tuple[str, Sources, Tally]]:
     (folder / "a.ntt").write_text(LINES)
     sources, tally = Sources([open_source(f"{folder}/a.ntt", ledger)]), Tally()
-    with metrics.served(MetricsAddress("127.0.0.1", 0), job, sources, ledger, tally) as address:
+    with metrics.serve_metrics(MetricsAddress("127.0.0.1", 0), job, sources, ledger, tally) as address:
         yield address, sources, tally
 
 
@@ -123,7 +123,7 @@ def test_places(text: str, place: MetricsAddress) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "host", "host:", "1:99999", "-1"])
-def test_what_is_no_place(text: str) -> None:
+def test_invalid_addresses_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="neither PORT nor HOST:PORT"):
         metrics_address(text)
 
@@ -146,7 +146,7 @@ def test_a_port_in_use_is_reported_before_anything_starts(squall: Squall) -> Non
 
 
 @pytest.mark.usefixtures("_program")
-def test_without_the_library_it_says_what_to_install(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_error_names_the_extra(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "squall.observe.metrics")
     monkeypatch.delattr("squall.observe.metrics")
     monkeypatch.setitem(sys.modules, "prometheus_client", None)

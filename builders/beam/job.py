@@ -32,7 +32,7 @@ from squall.builders.distributed.io.parsing import DeadLetter, Document, lines_p
 from squall.builders.distributed.io.records import DEAD_LETTER, ROW, SOURCE_COUNT, Record, WorkerError
 from squall.builders.distributed.io.splits import Split, splits_of
 from squall.builders.distributed.plan.stages import stages_of
-from squall.builders.local.replay import Given
+from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.builders.runtime.serde import unpack_output
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
@@ -179,7 +179,7 @@ class _Run:
             and (predicates := predicates_to_read(self.program.plan)) is not None
         ):
             batches.push_down(predicates)
-        inputs = batches if isinstance(batches, Sources) else Given(batches)
+        inputs = batches if isinstance(batches, Sources) else ReplayedBatches(batches)
         steps = live_graph(self.program.plan)
 
         def lay(pipeline: Any) -> None:

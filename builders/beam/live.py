@@ -25,7 +25,7 @@ from squall.builders.beam.live_pipeline import (
 )
 from squall.builders.distributed.io.parsing import DeadLetter
 from squall.builders.distributed.io.prefetch import EndOfSources, PrefetchedBatch, Prefetcher, split_end
-from squall.builders.local.replay import Given
+from squall.builders.local.replay import ReplayedBatches
 from squall.contracts import Output
 from squall.errors import BuilderError
 from squall.rdf import Event
@@ -90,7 +90,7 @@ class Live:
         lose: receives dead letters.
     """
 
-    def __init__(self, folder: str, inputs: Sources | Given, lose: Callable[[DeadLetter], None]) -> None:
+    def __init__(self, folder: str, inputs: Sources | ReplayedBatches, lose: Callable[[DeadLetter], None]) -> None:
         self.folder = folder
         self.intake = Prefetcher(inputs)
         self.lose = lose

@@ -32,7 +32,7 @@ from squall.builders.distributed.io.records import (
     from_arrow,
     to_arrow,
 )
-from squall.builders.local.event_loop import Running
+from squall.builders.local.event_loop import EventLoop
 from squall.builders.runtime.serde import pack_output, unpack_output
 from squall.builders.runtime.state import StateChangelog
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
@@ -271,7 +271,7 @@ class RunningPlan:
         self.compaction_interval = tuning.compaction_interval
         self.folder = folder
         self.next = next
-        self.running = Running(program.plan, Options(max_update_steps=steps))
+        self.running = EventLoop(program.plan, Options(max_update_steps=steps))
         self.names = list(self.running.states)
         self.written = _Written()
         if next:

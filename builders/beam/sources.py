@@ -54,8 +54,8 @@ class ReadEvents(beam.PTransform):  # type: ignore[misc]
             bundle = bundle_of(begin.pipeline)
             return begin | "address" >> beam.Create([self.uri]) | "read" >> beam.ParDo(_Read(bundle))
         with closing(_opened(self.uri)) as source:
-            parts = source.parts(source.beginning(), source.latest())
-        rows = begin | "parts" >> beam.Create(parts) | "spread" >> beam.Reshuffle()
+            splits = source.splits_of(source.beginning(), source.latest())
+        rows = begin | "parts" >> beam.Create(splits) | "spread" >> beam.Reshuffle()
         return rows | "read" >> beam.FlatMap(_part, self.uri).with_output_types(Statement)
 
 
@@ -142,13 +142,13 @@ class _Read(beam.DoFn):  # type: ignore[misc]
         behind, _ = positions.current_restriction()
         while time.monotonic() < until:
             latest = source.latest(behind)
-            if not (parts := source.parts(behind, latest)):
+            if not (splits := source.splits_of(behind, latest)):
                 time.sleep(_POLL_SECONDS)
                 continue
             if not positions.try_claim(latest):
                 return
             behind = latest
-            for part in parts:
+            for part in splits:
                 for row in chain.from_iterable(read_split(source, part, losses)):
                     yield _placed(row)
                     if row.time is not None:

@@ -85,7 +85,7 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         with closing(_opened(self._uri)) as source:
-            return [InputPartition(part) for part in source.parts(source.beginning(), source.latest())]
+            return [InputPartition(part) for part in source.splits_of(source.beginning(), source.latest())]
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         return _batches(self._uri, partition.value)
@@ -112,7 +112,7 @@ class _StreamReader(DataSourceStreamReader):
         return offset
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
-        return [InputPartition(part) for part in self._source.parts(start[_OFFSET], end[_OFFSET])]
+        return [InputPartition(part) for part in self._source.splits_of(start[_OFFSET], end[_OFFSET])]
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         return _batches(self._uri, partition.value)
@@ -165,7 +165,7 @@ def _line_batches(uri: str, part: str) -> Iterator[pyarrow.RecordBatch]:
     """Yields the lines of a range, one record batch for each batch of the source."""
     losses = DeadLetterBuffer()
     with closing(cast(Splittable, open_source(uri, losses))) as source:
-        for events in chain(drop_late_events(source.part(part), losses.add), [()]):
+        for events in chain(drop_late_events(source.read_split(part), losses.add), [()]):
             lines = [*(line for event in events for line in spool_lines(event)), *map(dead_letter_line, losses.take())]
             if lines:
                 yield pyarrow.record_batch([["\n".join(lines)], [part], [0]], schema=SCHEMA)

@@ -150,7 +150,7 @@ def _may_bring_graphs(uris: Sequence[str]) -> bool:
 
     for place in map(address.source, uris):
         name = place.get("format")
-        format = formats.named(name) if name else formats.of_path(place.path)
+        format = formats.format_named(name) if name else formats.of_path(place.path)
         if format is None or format[0].syntax.supports_datasets:
             return True
     return False

@@ -92,7 +92,7 @@ def serving_metrics(
             raise
         hint = install_hint("squall[metrics]")
         raise UsageError("`--metrics` needs `prometheus_client`, which is not installed", hint=hint) from error
-    with metrics.served(metrics.metrics_address(place), job, sources, ledger, tally) as address:
+    with metrics.serve_metrics(metrics.metrics_address(place), job, sources, ledger, tally) as address:
         messages.note(f"metrics at {address}")
         yield
 
@@ -122,7 +122,7 @@ def run(
         tally: The counts of the run.
     """
     from squall.contracts import Folder
-    from squall.observe.progress import losses, shown, summary
+    from squall.observe.progress import dead_letter_lines, progress_bar, summary
     from squall.process.signals import stop_on_signal
     from squall.rdf import Evaluated
     from squall.streams.sinks import Flushable
@@ -130,7 +130,7 @@ def run(
     visible = bool(sources.size) and (sys.stderr.isatty() if progress is None else progress)
     code, begun = 0, False
     try:
-        with closing(sink), shown(sources, tally) if visible else nullcontext(), stop_on_signal(sources):
+        with closing(sink), progress_bar(sources, tally) if visible else nullcontext(), stop_on_signal(sources):
             sink.start(resume, prompt=sources.live)
             begun = True
             sources.flush_sink = sink.flush if isinstance(sink, Flushable) else None
@@ -152,6 +152,6 @@ def run(
     finally:
         ledger.close()
     messages.note(summary(sources, tally))
-    for line in losses(ledger):
+    for line in dead_letter_lines(ledger):
         messages.loss(line)
     return code or (FAILED if ledger.failed else 0)

@@ -252,7 +252,7 @@ def function(
 
     def add(body: Body) -> Body:
         checked = body if truth or not languages else _Checked(body)
-        function = _made(_iri(name), checked, truth, timed, pure)
+        function = _function_of_body(_iri(name), checked, truth, timed, pure)
         if vectorised:
             function = _vectorised(function, body)
         register(function, *(_spelled(function, language, where) for language in languages))
@@ -272,7 +272,7 @@ def mode(
     """
 
     def add(body: Body) -> Body:
-        function = _made(f"{_iri(name)}/{target}", _Checked(body), False, timed, pure)
+        function = _function_of_body(f"{_iri(name)}/{target}", _Checked(body), False, timed, pure)
         register(
             function,
             *(_with_mode(_own(name, language), Mode(target, function.iri), function) for language in languages),
@@ -286,7 +286,7 @@ def _iri(name: str) -> str:
     return name if ":" in name else OWN + name
 
 
-def _made(iri: str, body: Body, truth: bool, timed: bool, pure: bool) -> Function:
+def _function_of_body(iri: str, body: Body, truth: bool, timed: bool, pure: bool) -> Function:
     evaluated_body = body.body if isinstance(body, _Checked) else body
     doc = inspect.getdoc(evaluated_body) or ""
     return Function(iri, body, *_arity(evaluated_body, timed), truth=truth, timed=timed, pure=pure, doc=doc)

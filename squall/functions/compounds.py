@@ -106,18 +106,22 @@ def _violated(rule: Term, who: Term) -> bool:
     """Raises BuilderError, always."""
     hint = "everything follows from that: mend the data, or import them under a profile that says less"
     name = iri_text(rule).rpartition(":")[2]
-    raise BuilderError(f"the program is inconsistent: {_shown(who)} violates `{name}`", hint=hint)
+    raise BuilderError(f"the program is inconsistent: {_readable(who)} violates `{name}`", hint=hint)
 
 
 def _unknown(who: Term) -> bool:
     """Raises BuilderError, always."""
     hint = "say of which, since rules do not reason by cases; or import the ontology under RDFS, which has no unions"
-    raise BuilderError(f"{_shown(who)} is in a union of classes (owl:unionOf), and not known to be in one", hint=hint)
+    raise BuilderError(
+        f"{_readable(who)} is in a union of classes (owl:unionOf), and not known to be in one", hint=hint
+    )
 
 
 def _inconsistent(left: Term, right: Term) -> BuilderError:
     hint = "everything follows from that: mend the data, or the rules that conclude equations"
-    return BuilderError(f"the program is inconsistent: {_shown(left)} and {_shown(right)} come to be equal", hint=hint)
+    return BuilderError(
+        f"the program is inconsistent: {_readable(left)} and {_readable(right)} come to be equal", hint=hint
+    )
 
 
 def _limit(rule: Term, term: Maybe, most: Maybe = None) -> Maybe:
@@ -134,10 +138,10 @@ def _limit(rule: Term, term: Maybe, most: Maybe = None) -> Maybe:
 
 def _endless(rule: Term, does: str, term: Term) -> BuilderError:
     hint = "it may go on for ever; if it does not, allow more with `--max-depth`"
-    return BuilderError(f"the rule `{parts(rule).lexical}` {does}: {_shown(term)}", hint=hint)
+    return BuilderError(f"the rule `{parts(rule).lexical}` {does}: {_readable(term)}", hint=hint)
 
 
-def _shown(term: Term) -> str:
+def _readable(term: Term) -> str:
     return term if len(term) < 80 else f"{term[:77]}..."
 
 

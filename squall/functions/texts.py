@@ -26,7 +26,7 @@ _NO_COLON = "[^:]*"
 _NMTOKEN = f"[{NAME}]+"
 
 
-def kept(text: str) -> str:
+def preserve_white_space(text: str) -> str:
     """Normalizes white space as xsd:string: it stays."""
     return text
 
@@ -56,7 +56,7 @@ class Facets(NamedTuple):
 
 
 STRINGS = {
-    XSD_STRING: Facets(kept),
+    XSD_STRING: Facets(preserve_white_space),
     XSD + "normalizedString": Facets(blanks),
     XSD + "token": Facets(collapsed),
     XSD + "language": Facets(collapsed, (_LANGUAGE,)),

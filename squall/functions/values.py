@@ -441,16 +441,16 @@ def duration_literal(value: Duration, datatype: str) -> Term:
     months = abs(value.months)
     full_seconds, _, fraction = f"{value.seconds.copy_abs():f}".partition(".")
     minutes, second_part = divmod(int(full_seconds), 60)
-    year_month = _shown((months // 12, "Y"), (months % 12, "M"))
+    year_month = _fields_text((months // 12, "Y"), (months % 12, "M"))
     seconds = f"{second_part}.{fraction}".rstrip("0").rstrip(".") if fraction else str(second_part)
     exact = "" if seconds == "0" else f"{seconds}S"
-    time = _shown((minutes // 60 % 24, "H"), (minutes % 60, "M")) + exact
-    text = year_month + _shown((minutes // 1440, "D")) + (f"T{time}" if time else "")
+    time = _fields_text((minutes // 60 % 24, "H"), (minutes % 60, "M")) + exact
+    text = year_month + _fields_text((minutes // 1440, "D")) + (f"T{time}" if time else "")
     sign = "-" if value.months < 0 or value.seconds < 0 else ""
     return literal(f"{sign}P{text or ('0M' if datatype == YEAR_MONTH else 'T0S')}", datatype)
 
 
-def _shown(*fields: tuple[int, str]) -> str:
+def _fields_text(*fields: tuple[int, str]) -> str:
     return "".join(f"{value}{name}" for value, name in fields if value)
 
 

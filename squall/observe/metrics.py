@@ -38,7 +38,9 @@ def metrics_address(text: str) -> MetricsAddress:
 
 
 @contextmanager
-def served(place: MetricsAddress, job: Job, sources: Sources, ledger: DeadLetterFile, tally: Tally) -> Iterator[str]:
+def serve_metrics(
+    place: MetricsAddress, job: Job, sources: Sources, ledger: DeadLetterFile, tally: Tally
+) -> Iterator[str]:
     """Serves the metrics of a run within a context, whose value is their URL.
 
     Args:

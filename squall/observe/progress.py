@@ -42,7 +42,7 @@ def statements(sources: Sources) -> int:
 
 
 @contextmanager
-def shown(sources: Sources, tally: Tally) -> Iterator[None]:
+def progress_bar(sources: Sources, tally: Tally) -> Iterator[None]:
     """Shows a progress bar of the bytes read, with rates and counts, within a context.
 
     It appears after a second. The size of the sources must be known.
@@ -93,7 +93,7 @@ def summary(sources: Sources, tally: Tally) -> str:
     return "\n".join(lines)
 
 
-def losses(ledger: DeadLetterFile) -> list[str]:
+def dead_letter_lines(ledger: DeadLetterFile) -> list[str]:
     """Returns the lines that say which statements were dead letters, and where they are kept."""
     lines = [f"  {count:,} {cause} in {source}" for (cause, source), count in sorted(ledger.counts.items())]
     if ledger.counts:

@@ -59,7 +59,7 @@ def open_source(uri: str, ledger: DeadLetterLedger | None = None, lateness: int 
     if own_lateness := place.get("lateness"):
         lateness = milliseconds(own_lateness)
     property = _property(place)
-    source = _opened(place.without("time") if property else place, ledger)
+    source = _open(place.without("time") if property else place, ledger)
     if property:
         if source.removals:
             raise UsageError(f"`{uri}` has the times of its transactions itself", hint="leave `time` out")
@@ -108,7 +108,7 @@ def open_static(uri: str, ledger: DeadLetterLedger | None = None) -> Iterator[Ev
     place = address.source(uri)
     if any(place.get(option) for option in (*COMMON_OPTIONS, "time")):
         raise _not_static(uri)
-    source = _opened(place, RunLedger() if ledger is None else ledger, ALWAYS)
+    source = _open(place, RunLedger() if ledger is None else ledger, ALWAYS)
     if place.flag("follow") or (isinstance(source, FileSource | FolderSource) and source.timed):
         raise _not_static(uri)
     return (event for batch in source.batches() for event in batch)
@@ -118,7 +118,7 @@ def _not_static(uri: str) -> UsageError:
     return UsageError(f"`{uri}` is timed: it cannot be static", hint="give it with --source")
 
 
-def _opened(place: Address, ledger: DeadLetterLedger, *time: int) -> Source:
+def _open(place: Address, ledger: DeadLetterLedger, *time: int) -> Source:
     factory = plugins.load(plugins.SOURCES, place.scheme)
     with plugins.dependencies(plugins.SOURCES, place.scheme):
         opened: Source = factory(place, ledger, *time)

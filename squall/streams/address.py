@@ -119,7 +119,7 @@ def source(text: str) -> Address:
     if match is None:
         return parse(text, "stdin")
     address = parse(f"{match[2]}{mark}{query}", "stdin")
-    return replace(address, text=_shown(text), options=(("stream", match[1]), *address.options))
+    return replace(address, text=_without_secrets(text), options=(("stream", match[1]), *address.options))
 
 
 def parse(text: str, standard: str) -> Address:
@@ -132,12 +132,12 @@ def parse(text: str, standard: str) -> Address:
         return Address(text, "file", unquote(urlsplit(place).path), options)
     if _SCHEME.match(place):
         scheme, _, remainder = place.partition(":")
-        return Address(_shown(text), scheme.lower(), remainder, options)
+        return Address(_without_secrets(text), scheme.lower(), remainder, options)
     if not place:
         raise UsageError(f"`{text}` names no file")
     return Address(text, "file", place, options)
 
 
-def _shown(text: str) -> str:
+def _without_secrets(text: str) -> str:
     """Returns an address without its passwords and secret headers."""
     return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1***", text))

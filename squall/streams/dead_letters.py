@@ -45,7 +45,7 @@ class DeadLetterFile:
         self.path = path
         self._strict = strict
         self._lock = threading.Lock()
-        self._file = _opened(path, append) if path else None
+        self._file = _open_ledger(path, append) if path else None
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
         """Records a dead letter (see `squall.contracts.DeadLetterLedger`).
@@ -190,7 +190,7 @@ def excerpt(data: bytes) -> str:
     return data[:MAX_TEXT_LENGTH].decode("utf-8", "replace")
 
 
-def _opened(path: Path, append: bool) -> IO[str]:
+def _open_ledger(path: Path, append: bool) -> IO[str]:
     try:
         return path.open("a" if append else "w", encoding="utf-8")
     except OSError as error:

@@ -55,7 +55,7 @@ def open_splittable(
 
 def read_split(source: Splittable, part: str, losses: DeadLetterBuffer) -> Iterator[Iterator[Statement]]:
     """Yields the rows of a split of a source, batch by batch. losses: where the source records its dead letters."""
-    for events in chain(source.part(part), [()]):
+    for events in chain(source.read_split(part), [()]):
         yield _rows(events, losses.take())
 
 

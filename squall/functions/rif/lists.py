@@ -35,12 +35,12 @@ _POSITION = Domain("integer", _whole)
 _ANY = Domain("any", lambda term: term)
 
 
-def _made(items: Iterable[Term]) -> Term:
+def _list_of(items: Iterable[Term]) -> Term:
     return compound(LIST, tuple(items))
 
 
 def _make(*items: Term) -> Term:
-    return _made(items)
+    return _list_of(items)
 
 
 def _count(items: Items) -> Term:
@@ -82,53 +82,53 @@ def _get(items: Items, position: int) -> Maybe:
 
 
 def _sublist(items: Items, start: int, stop: int | None = None) -> Term:
-    return _made(items[start:stop])
+    return _list_of(items[start:stop])
 
 
 def _append(items: Items, *more: Term) -> Term:
-    return _made((*items, *more))
+    return _list_of((*items, *more))
 
 
 def _concatenate(*lists: Items) -> Term:
-    return _made(chain(*lists))
+    return _list_of(chain(*lists))
 
 
 def _insert_before(items: Items, position: int, item: Term) -> Maybe:
     """Returns a position that may also be the end, which is after the last item."""
     place = _place(items, position, len(items) + 1)
-    return None if place is None else _made((*items[:place], item, *items[place:]))
+    return None if place is None else _list_of((*items[:place], item, *items[place:]))
 
 
 def _remove(items: Items, position: int) -> Maybe:
     place = _place(items, position, len(items))
-    return None if place is None else _made((*items[:place], *items[place + 1 :]))
+    return None if place is None else _list_of((*items[:place], *items[place + 1 :]))
 
 
 def _reverse(items: Items) -> Term:
-    return _made(reversed(items))
+    return _list_of(reversed(items))
 
 
 def _index_of(items: Items, sought: Term) -> Term:
     key = identity(sought)
-    return _made(integer(place) for place, item in enumerate(items) if identity(item) == key)
+    return _list_of(integer(place) for place, item in enumerate(items) if identity(item) == key)
 
 
 def _union(*lists: Items) -> Term:
-    return _made(_distinct(chain(*lists)))
+    return _list_of(_distinct(chain(*lists)))
 
 
 def _distinct_values(items: Items) -> Term:
-    return _made(_distinct(items))
+    return _list_of(_distinct(items))
 
 
 def _intersect(items: Items, *other_lists: Items) -> Term:
     keys = [_keys(other) for other in other_lists]
-    return _made(item for item in items if all(identity(item) in key_set for key_set in keys))
+    return _list_of(item for item in items if all(identity(item) in key_set for key_set in keys))
 
 
 def _except(items: Items, excluded_items: Items) -> Term:
     excluded = _keys(excluded_items)
-    return _made(item for item in items if identity(item) not in excluded)
+    return _list_of(item for item in items if identity(item) not in excluded)
 
 
 def _keys(items: Sequence[Term]) -> set[object]:

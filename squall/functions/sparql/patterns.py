@@ -15,18 +15,18 @@ def _simple(terms: tuple[Maybe, ...]) -> list[str] | None:
     return simple_texts if len(simple_texts) == len(texts) else None
 
 
-def _found(subject: Maybe, pattern: Maybe, *flags: Maybe) -> bool | None:
+def _matches(subject: Maybe, pattern: Maybe, *flags: Maybe) -> bool | None:
     source, texts = string(subject), _simple((pattern, *flags))
     return None if source is None or texts is None else matches(source.lexical, *texts)
 
 
 def _regex(subject: Maybe, pattern: Maybe, *flags: Maybe) -> Maybe:
-    match = _found(subject, pattern, *flags)
+    match = _matches(subject, pattern, *flags)
     return None if match is None else TRUE if match else FALSE
 
 
 def _test_regex(subject: Maybe, pattern: Maybe, *flags: Maybe) -> bool:
-    return _found(subject, pattern, *flags) is True
+    return _matches(subject, pattern, *flags) is True
 
 
 def _replace(subject: Maybe, pattern: Maybe, replacement: Maybe, *flags: Maybe) -> Maybe:

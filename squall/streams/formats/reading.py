@@ -89,7 +89,7 @@ class Settings:
     ahead: bool = True
 
 
-def decoded(
+def decode(
     file: IO[bytes],
     name: str,
     format: Format,
@@ -131,7 +131,7 @@ def can_begin_anywhere(format: Format) -> bool:
 
 @dataclass(frozen=True)
 class _Decoder:
-    """The state of `decoded`, whose arguments its attributes are."""
+    """The state of `decode`, whose arguments its attributes are."""
 
     file: IO[bytes]
     name: str

@@ -25,7 +25,7 @@ from squall.streams.live.base import ConnectionLost
 from squall.streams.live.events import EventStream
 from squall.streams.live.messages import CONTENT_TYPES, Message, MessageSink, MessageSource
 from squall.streams.live.serving import ServingSink
-from squall.streams.live.web import Target, served, target
+from squall.streams.live.web import Target, listening_target, target
 from squall.streams.sinks import Sink
 
 _CONNECT_TIMEOUT_S = 10.0
@@ -200,7 +200,7 @@ class HttpServer(ServingSink):
         super().__init__(address)
         if self.binary:
             raise UsageError(f"`{self.uri}`: events of a server are text, not Jelly", hint="listen at `ws:`, or `tcp:`")
-        self.target = served(address)
+        self.target = listening_target(address)
         self.port = 0
         self._server: ThreadingHTTPServer | None = None
 

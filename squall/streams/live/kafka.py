@@ -132,15 +132,15 @@ class KafkaSource(MessageSource):
             {partition: begin_offsets.get(partition, 0) + ceil(size * rate) for partition, size in sizes.items()}
         )
 
-    def parts(self, begin: str, end: str) -> list[str]:
+    def splits_of(self, begin: str, end: str) -> list[str]:
         begin_offsets = json.loads(begin)
         ranges = (
             (int(partition), begin_offsets.get(partition, 0), behind) for partition, behind in json.loads(end).items()
         )
-        return [json.dumps(part) for part in ranges if part[1] < part[2]]
+        return [json.dumps(split) for split in ranges if split[1] < split[2]]
 
-    def part(self, part: str) -> Iterator[Sequence[Event]]:
-        partition, offset, end = json.loads(part)
+    def read_split(self, split: str) -> Iterator[Sequence[Event]]:
+        partition, offset, end = json.loads(split)
         consumer = self._connected({"auto.offset.reset": "earliest", "enable.partition.eof": True})
         self.retry_while_lost(partial(self._check_gone, partition, offset))
         consumer.assign(self._assignment({partition: offset}))

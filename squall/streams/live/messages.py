@@ -17,7 +17,7 @@ from squall.streams.dead_letters import MAX_TEXT_LENGTH, excerpt
 from squall.streams.formats import BY_NAME, Format, check_library
 from squall.streams.formats.evaluations import Evaluation, EvaluationCollector
 from squall.streams.formats.output_formats import BINARY, EVALUATIONS, LINES, MESSAGES
-from squall.streams.formats.reading import ReadProgress, Settings, decoded
+from squall.streams.formats.reading import ReadProgress, Settings, decode
 from squall.streams.formats.results import DOCUMENTS
 from squall.streams.live.base import LiveSource, delays
 
@@ -93,7 +93,7 @@ def read(
 ) -> Iterator[Sequence[Event]]:
     """Parses a message to batches of events."""
     name = f"{message.place} {message.which}"
-    return decoded(io.BytesIO(message.data), name, format, settings, _MessageLedger(ledger, message), reading)
+    return decode(io.BytesIO(message.data), name, format, settings, _MessageLedger(ledger, message), reading)
 
 
 class _MessageLedger:

@@ -108,11 +108,11 @@ class RedisSource(MessageSource):
             return entries[-1][0].decode() if entries else begin
         return max(begin or "0-0", self.retry_while_lost(self._newest), key=_order)
 
-    def parts(self, begin: str, end: str) -> list[str]:
+    def splits_of(self, begin: str, end: str) -> list[str]:
         return [json.dumps([begin, end])] if _order(begin) < _order(end) else []
 
-    def part(self, part: str) -> Iterator[Sequence[Event]]:
-        last, end = json.loads(part)
+    def read_split(self, split: str) -> Iterator[Sequence[Event]]:
+        last, end = json.loads(split)
         self.retry_while_lost(partial(self._check_gone, last))
         while _order(last) < _order(end) and (entries := self.retry_while_lost(partial(self._behind, last))):
             last = entries[-1][0].decode()

@@ -17,7 +17,7 @@ from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.streams.address import Address
 from squall.streams.formats import MAX_UNIT_BYTES
-from squall.streams.formats.reading import decoded
+from squall.streams.formats.reading import decode
 from squall.streams.live import tls
 from squall.streams.live.base import ConnectionLost, LiveSource
 from squall.streams.live.buffer import Buffer
@@ -243,7 +243,7 @@ class SocketSource(LiveSource):
 
     def _events(self, received: _Received) -> Iterator[Sequence[Event]]:
         file = cast(IO[bytes], received)
-        return decoded(file, received.name, self.format, self.settings, self.ledger, self.reading)
+        return decode(file, received.name, self.format, self.settings, self.ledger, self.reading)
 
     @contextmanager
     def _receiving(self, connection: socket.socket) -> Iterator[_Received]:

@@ -63,7 +63,7 @@ def target(address: Address) -> tuple[Target, Address]:
     return Target(endpoint, tls, path, headers), address.without(*names)
 
 
-def served(address: Address) -> Target:
+def listening_target(address: Address) -> Target:
     """Returns the target at which an address listens: the loopback if it has no host.
 
     Raises:

@@ -25,7 +25,7 @@ from squall.streams.formats import MAX_UNIT_BYTES
 from squall.streams.live.base import ConnectionLost
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 from squall.streams.live.serving import ServingSink
-from squall.streams.live.web import Target, served, target
+from squall.streams.live.web import Target, listening_target, target
 from squall.streams.sinks import Sink
 
 _POLL_S = 0.2
@@ -142,7 +142,7 @@ class WebSocketServer(ServingSink):
 
     def __init__(self, address: Address) -> None:
         super().__init__(address)
-        self.target = served(address)
+        self.target = listening_target(address)
         self.port = 0
         self._server: Any = None
 

@@ -284,7 +284,7 @@ def open_path(address: Address) -> Sink:
     check_format(plain)
     if not is_pattern(address.path):
         check_writable(Path(address.path))
-        return _opened(address.text, Path(address.path), plain, compressed)
+        return _file_sink(address.text, Path(address.path), plain, compressed)
     check_writable(expanded(address.path, 0, ""))
     return PatternSink(address.text, address.path, partial(_write_file, format=plain, compressed=compressed))
 
@@ -297,14 +297,14 @@ def _folder(address: Address) -> FolderSink:
     return FolderSink(address.text, Path(address.path), format)
 
 
-def _opened(uri: str, path: Path, format: str, compressed: bool) -> StreamSink:
+def _file_sink(uri: str, path: Path, format: str, compressed: bool) -> StreamSink:
     if compressed:
         return GzipSink(uri, format, lambda resume: cast(IO[bytes], gzip.open(path, _mode(resume))), path)
     return FileSink(uri, format, lambda resume: path.open(_mode(resume), _BUFFER_BYTES), path)
 
 
 def _write_file(uri: str, path: Path, outputs: Sequence[Output], format: str, compressed: bool) -> None:
-    with closing(_opened(uri, path, format, compressed)) as sink:
+    with closing(_file_sink(uri, path, format, compressed)) as sink:
         sink.start()
         for output in outputs:
             sink.write(output)

@@ -133,7 +133,7 @@ class Unzipped(io.RawIOBase):
         super().close()
 
 
-def opened(path: str, reading: ReadProgress, compressed: bool, waiting: Waiting | None) -> Reader | Unzipped:
+def open_file(path: str, reading: ReadProgress, compressed: bool, waiting: Waiting | None) -> Reader | Unzipped:
     """Opens a file, or standard input (``-``).
 
     Args:

@@ -40,7 +40,7 @@ def load(
     raise_all([_ontology_as_source(document) for document in documents(system)
                if document.ontology and document.iri in streams])  # fmt: skip
     missing = [document for document in documents(system) if document.iri not in streams]
-    opened = [(document, _allowed(document, _opened(document, places or {}, ledger))) for document in missing]
+    opened = [(document, _allowed(document, _open_document(document, places or {}, ledger))) for document in missing]
     data = [events for document, events in opened if not document.ontology]
     ontology = [(document, events) for document, events in opened if document.ontology]
     return chain(*data, _ontology(ontology))
@@ -55,7 +55,7 @@ def _ontology(parts: Sequence[tuple[Document, Iterable[Event]]]) -> Iterator[Eve
     yield from assertions([(document.iri, list(events), document.origin) for document, events in parts])
 
 
-def _opened(document: Document, places: Mapping[str, str], ledger: DeadLetterLedger | None) -> Iterable[Event]:
+def _open_document(document: Document, places: Mapping[str, str], ledger: DeadLetterLedger | None) -> Iterable[Event]:
     address = _address(document, places)
     try:
         return open_static(address, ledger)

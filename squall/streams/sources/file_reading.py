@@ -13,8 +13,8 @@ from squall.errors import SourceError
 from squall.rdf import Event
 from squall.streams.formats import Format
 from squall.streams.formats.fast_ntriples import PredicateFilter
-from squall.streams.formats.reading import DocumentPosition, ReadProgress, Settings, can_begin_anywhere, decoded
-from squall.streams.sources.byte_streams import Waiting, opened
+from squall.streams.formats.reading import DocumentPosition, ReadProgress, Settings, can_begin_anywhere, decode
+from squall.streams.sources.byte_streams import Waiting, open_file
 
 Batches = Iterator[Sequence[Event]]
 
@@ -55,12 +55,12 @@ def read_file(
     """
     path, place = task.path, task.place
     try:
-        with opened(path, task.reading, compressed, waiting) as file:
+        with open_file(path, task.reading, compressed, waiting) as file:
             if place.offset and can_begin_anywhere(format) and not file.pass_over(place.offset):
                 raise SourceError(f"`{path}` is not what it was when {place.offset} bytes of it had been read")
             base = None if path == "-" else Path(path).absolute().as_uri()
             stream = cast(IO[bytes], file)
-            yield from decoded(
+            yield from decode(
                 stream, path, format, task.settings, ledger, task.reading, task.predicate_filter, base, place
             )
     except (OSError, EOFError, zlib.error) as error:

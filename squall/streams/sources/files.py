@@ -173,11 +173,11 @@ class Splittable(Acknowledging, Protocol):
         """
         ...
 
-    def parts(self, begin: str, end: str) -> list[str]:
+    def splits_of(self, begin: str, end: str) -> list[str]:
         """Returns the splits between two positions; each is a text."""
         ...
 
-    def part(self, part: str) -> Iterator[Sequence[Event]]:
+    def read_split(self, split: str) -> Iterator[Sequence[Event]]:
         """Yields the events of a split, in order. Events that are gone are dead letters."""
         ...
 

@@ -106,7 +106,7 @@ def _annotations(triples: Sequence[Triple]) -> set[Triple]:
     return {triple for triple in triples if triple.predicate in predicates or triple.subject in about | declared}
 
 
-def _shown(term: Term) -> str:
+def _prefixed(term: Term) -> str:
     """Returns a term of the vocabulary by its usual prefix."""
     for prefix, space in (("owl", OWL), ("rdfs", RDFS), ("rdf", RDF)):
         if term.startswith(f"<{space}"):
@@ -130,10 +130,10 @@ class _Ontology:
             subject = "something without a name" if is_blank(triple.subject) else triple.subject
             for term in (triple.predicate, triple.object):
                 if term in _NOWHERE:
-                    yield f"{_shown(term)} of {subject}"
+                    yield f"{_prefixed(term)} of {subject}"
             for node, place in self._placed(triple):
                 for wrong in self._expression(node, place):
-                    yield f"{wrong} in {_shown(triple.predicate)} of {subject}"
+                    yield f"{wrong} in {_prefixed(triple.predicate)} of {subject}"
 
     def _placed(self, triple: Triple) -> Iterator[tuple[Term, _Place]]:
         """Yields the class expressions of a triple that is an axiom."""
@@ -162,10 +162,10 @@ class _Ontology:
                 continue
             self.seen.add(current)
             if current == (THING, _SUB) or current == (THING, _EQUIVALENT):
-                yield _shown(THING)
+                yield _prefixed(THING)
             for form, value in self._forms(*current):
                 if form not in current[1] or (form in (MOST, MOST_OF) and value not in _COUNTS):
-                    yield _shown(form)
+                    yield _prefixed(form)
                 else:
                     waiting += self._parts(current, form, value)
 
