@@ -112,12 +112,12 @@ def test_solutions_are_counted_whatever_their_values() -> None:
 
 
 @pytest.mark.parametrize("aggregate", [Aggregate("median", OF), Aggregate("count", distinct=True)])
-def test_what_is_no_aggregate_is_refused(aggregate: Aggregate) -> None:
+def test_an_unknown_aggregate_is_refused(aggregate: Aggregate) -> None:
     with pytest.raises(BuilderError, match=aggregate.kind):
         accumulator(aggregate)
 
 
-def test_the_type_is_that_of_what_is_left() -> None:
+def test_the_type_follows_the_remaining_values() -> None:
     result = filled("sum", ONE, DOUBLE, INF, TEXT)
     for removals, expected in ((TEXT, of("INF", "double")), (INF, of("1.1", "double")), (DOUBLE, ONE)):
         result.add(removals, -1)
@@ -187,7 +187,7 @@ shapes = st.builds(Aggregate, st.sampled_from(KINDS), st.just(OF), st.booleans()
 
 
 @given(shapes, pools, st.data())
-def test_it_is_what_the_definition_says_after_each_change(
+def test_each_change_agrees_with_the_definition(
     aggregate: Aggregate, pool: list[Term | None], data: st.DataObject
 ) -> None:
     result = accumulator(aggregate)
@@ -216,7 +216,7 @@ def test_changes_add_up_in_any_order(
 
 
 @pytest.mark.parametrize("kind", ["min", "max"])
-def test_a_heap_is_no_longer_than_what_is_there(kind: str) -> None:
+def test_a_heap_is_bounded_by_the_live_values(kind: str) -> None:
     result = accumulator(Aggregate(kind, OF))
     edge = of("0" if kind == "min" else "5000", "integer")
     result.add(edge, 1)

@@ -128,7 +128,7 @@ def test_a_second_optional_part_binds_what_the_first_left_unbound() -> None:
     assert answers(query(X, V, then=(RV, QV))) == once((A, C), (B, C), (C, D))
 
 
-def test_what_is_unbound_is_compatible_with_anything() -> None:
+def test_an_unbound_variable_is_compatible_with_any_value() -> None:
     values = Union((part(Pattern(X, Q, V)), part(Pattern(X, R, W))))
     result = answers(query(X, V, W, of=(values, Pattern(X, R, V))))
     assert result == once((C, D, None), (B, C, C), (C, D, D))
@@ -218,7 +218,7 @@ ASKED: dict[str, tuple[System, set[Term]]] = {
 
 
 @pytest.mark.parametrize(("asked", "expected"), ASKED.values(), ids=ASKED.keys())
-def test_whether_there_is_a_solution_for_a_solution(asked: System, expected: set[Term]) -> None:
+def test_exists_and_not_exists_for_each_solution(asked: System, expected: set[Term]) -> None:
     assert set(answers(query(X, then=(Exists(None, asked, True),)))) == {(item,) for item in expected}
     assert set(answers(query(X, then=(Exists(None, asked, False),)))) == {(item,) for item in {A, B, C} - expected}
     results = {(item, term(str(item in expected).lower())) for item in (A, B, C)}
@@ -252,7 +252,7 @@ def test_the_condition_of_an_optional_part_may_ask() -> None:
     assert result == once((A, C), (B, None), (C, None))
 
 
-def test_a_rule_may_ask_for_what_it_makes_but_not_for_its_absence() -> None:
+def test_a_rule_may_test_for_its_conclusions_but_not_for_their_absence() -> None:
     head, body = Pattern(X, R, Y), (Pattern(X, P, Y),)
     request = exists(Pattern(Y, R, Z))
 
@@ -283,7 +283,7 @@ def test_a_rule_may_ask_for_what_it_makes_but_not_for_its_absence() -> None:
     ],
 )
 @pytest.mark.parametrize("wanted", [True, False])
-def test_minus_inside_of_what_is_given_or_not(asked: System, wanted: bool) -> None:
+def test_minus_inside_of_exists(asked: System, wanted: bool) -> None:
     """What is given is no variable any more; what is not given counts if both sides bind it."""
     answers(query(X, V, then=(QV, Exists(None, asked, wanted))))
     pair = Optional(part(Pattern(X, R, W)))

@@ -109,7 +109,7 @@ def test_each_fact_reaches_the_matches_that_it_fits(
 
 @given(matches=MATCHES, facts=st.lists(triples | atoms, max_size=8))
 @settings(max_examples=examples_of(60), deadline=None)
-def test_facts_may_come_in_boxes(matches: list[tuple[Cell, ...]], facts: list[tuple[str, ...]]) -> None:
+def test_facts_may_be_wrapped(matches: list[tuple[Cell, ...]], facts: list[tuple[str, ...]]) -> None:
     """As `squall.builders.runtime.operators.scan.ScannedFacts` has them."""
     alpha = AlphaNetwork(plan(matches), "read")
     boxes: dict[Term, list[Delta]] = {}
@@ -159,7 +159,7 @@ def test_a_node_that_reads_another_twice_gets_its_deltas_twice() -> None:
     assert rows_by_match(AlphaNetwork(Plan(nodes), "read").rows([entry(A, A, B)])) == {"0": Counter({(A, B): 2})}
 
 
-def test_what_is_known_to_fit_is_not_looked_at_again() -> None:
+def test_cells_that_the_index_has_matched_are_not_compared_again() -> None:
     step = stateless.match_step((0, A, B), bound_columns=(1, 2))
     assert step([entry(A, C, C)]) == [(A, 3, FOREVER, 1)]
 

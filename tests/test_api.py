@@ -88,7 +88,7 @@ def test_a_generator_is_answered_event_by_event() -> None:
     assert numbers == [0]
 
 
-def test_columns_are_taken_as_a_whole() -> None:
+def test_columns_are_processed_as_one_batch() -> None:
     events = [Event(time, (fact(f"p{time}", "parent", f"p{time + 1}"),)) for time in range(3)]
     plan = squall.plan(squall.compile(FAMILY, lexer="jena"))
     batches: list[Sequence[Event]] = []

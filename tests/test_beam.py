@@ -273,12 +273,12 @@ def test_a_runner_elsewhere_knows_its_options_itself() -> None:
     squall.build(planned(PREFIX + LAST), "beam", Options(conf=conf))
 
 
-def test_there_is_no_checkpoint(tmp_path: Path) -> None:
+def test_a_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BuilderError, match="keeps no checkpoint"):
         squall.build(planned(PREFIX + LAST), "beam", Options(checkpoint=tmp_path))
 
 
-def test_without_beam_it_says_what_to_install() -> None:
+def test_without_beam_the_error_names_the_extra() -> None:
     code = "import sys; sys.modules['apache_beam'] = None\nfrom squall.__main__ import main\nmain()"
     command = [sys.executable, "-c", code, "build", "--builder", "beam", "--rules", "rdfs"]
     outputs = subprocess.run(command, env=IMPORTING, capture_output=True, text=True)

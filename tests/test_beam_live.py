@@ -144,7 +144,7 @@ def test_reads_are_put_off_where_a_runner_takes_note_of_that(name: str, monkeypa
         (RUNNERS["threads"], "several workers of a local runner lose"),
     ],
 )
-def test_runners_that_are_known_not_to_do_are_refused(conf: tuple[tuple[str, str], ...], message: str) -> None:
+def test_unsuitable_runners_are_refused(conf: tuple[tuple[str, str], ...], message: str) -> None:
     with pytest.raises(BuilderError, match=message):
         run(GRANDPARENTS, iter([chain(0)]), *conf)
 
@@ -220,7 +220,7 @@ def _in(folder: Path, **options: Any) -> Options:
     return Options(conf=(("temp_location", str(folder)),), **options)
 
 
-def test_what_is_done_again_begins_behind_what_has_been_done(tmp_path: Path) -> None:
+def test_a_repeated_read_begins_after_the_last_result(tmp_path: Path) -> None:
     """A pipeline that is lost, and another one that begins where that did."""
     from squall.builders.beam.graph import live_graph
     from squall.builders.beam.live_pipeline import (

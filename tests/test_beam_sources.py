@@ -69,7 +69,7 @@ def rows(*times: int) -> list[tuple[Any, ...]]:
     return [(time, *output(time).fact, None, None) for time in times]
 
 
-def test_what_is_there_now(broker: brokers.Broker, redis: Any) -> None:
+def test_a_bounded_read_reads_the_existing_entries(broker: brokers.Broker, redis: Any) -> None:
     say(redis, line(1) + line(2), b"nonsense\n", line(3))
     result = go(at(broker), None, now=True)
     assert [tuple(row) for row, _ in result if row.lost is None] == rows(1, 2, 3)
@@ -79,7 +79,9 @@ def test_what_is_there_now(broker: brokers.Broker, redis: Any) -> None:
     assert dead_letters.lost.startswith(f"malformed: {at(broker, '')}: entry ")
 
 
-def test_what_comes_is_read_as_it_comes(broker: brokers.Broker, redis: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unbounded_read_reads_entries_as_they_arrive(
+    broker: brokers.Broker, redis: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("squall.builders.beam.sources.bundle_of", lambda pipeline: 0.1)
     say(redis, line(1))
 
@@ -115,7 +117,7 @@ def test_topics_have_their_partitions_read_apart() -> None:
     assert sorted(tuple(row) for row, _ in go(uri, 4)) == rows(1, 2, 3, 4)
 
 
-def test_what_is_put_off_begins_behind_what_was_read() -> None:
+def test_a_deferred_remainder_begins_after_the_last_entry_read() -> None:
     from squall.builders.beam.sources import _Tracker
 
     tracker = _Tracker(("0-0", None))

@@ -95,7 +95,7 @@ def test_a_stream_in_memory_is_given_as_columns_or_as_events(name: str, tmp_path
 
 
 @pytest.mark.parametrize("form", ["columns", "events"])
-def test_the_form_of_a_run_says_what_it_is_given(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_form_of_a_run_names_its_input(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
     def noted(
@@ -140,7 +140,7 @@ KEEPING = [OURS, *(name for name, peer in peers.PEERS.items() if "join" in peer.
 @pytest.mark.parametrize(
     "run", [pytest.param(run, marks=[pytest.mark.slow] if "jena" in run else []) for run in KEEPING]
 )
-def test_what_has_left_the_window_is_not_joined(run: str, tmp_path: Path) -> None:
+def test_expired_facts_are_not_joined(run: str, tmp_path: Path) -> None:
     work = replace(over_sensors("q3", Q3, window=WINDOW), stream=delayed)
     if run in peers.PEERS:
         can(run, work)
@@ -221,7 +221,7 @@ def test_a_run_may_measure_itself(tmp_path: Path) -> None:
 
 
 @needs_proc
-def test_a_failing_run_says_why(tmp_path: Path) -> None:
+def test_a_failing_run_reports_its_error(tmp_path: Path) -> None:
     with pytest.raises(Failed, match="it is broken"):
         measure([sys.executable, "-c", "raise SystemExit('it is broken')"], tmp_path)
     with pytest.raises(Failed, match="exit code 0"):
@@ -311,7 +311,7 @@ def test_a_chapter_has_a_table_for_each_part() -> None:
     assert "Left out: bytewax, because: why." in lines
 
 
-def test_a_part_without_figures_says_why() -> None:
+def test_a_part_without_figures_gives_the_reason() -> None:
     part = {"title": report.PARTS[0].title, "rows": [], "left_out": {"squall": "Traceback\nit is broken"}}
     lines = list(report.section(part))
     assert lines == [f"### {report.PARTS[0].title}", "", "Left out: squall, because: it is broken.", ""]
@@ -401,7 +401,7 @@ def test_bars_far_apart_are_on_a_logarithmic_axis(tmp_path: Path) -> None:
     assert plots.OURS in (tmp_path / "near").read_text()
 
 
-def test_parts_name_what_there_is() -> None:
+def test_parts_name_existing_works() -> None:
     assert len({part.title for part in report.PARTS}) == len(report.PARTS)
     assert {part.work for part in report.PARTS} <= set(WORKS)
     for part in report.PARTS:

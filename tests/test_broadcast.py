@@ -69,7 +69,7 @@ STATIC = static(":s0 :in :r0\n:s0 :in :r1\n:s1 :in :r0\n:r0 :at :g\n:r1 :at :g\n
 @pytest.mark.parametrize("output", ["istream", "rstream"])
 @pytest.mark.parametrize("window", ["RANGE 20ms", "RANGE 12ms STEP 4ms", "LANDMARK"])
 @pytest.mark.parametrize("name", QUERIES)
-def test_each_answer_is_there_once(name: str, window: str, output: str, many: int) -> None:
+def test_each_output_is_emitted_exactly_once(name: str, window: str, output: str, many: int) -> None:
     """Whichever inputs are broadcast, and whatever streams add to them, with failures at any point."""
     query = system(name, window, output)
     plan = squall.plan(query)
@@ -263,7 +263,7 @@ def test_buffered_rows_of_a_skewed_key_are_output_once() -> None:
     assert {router.bucket(address, row) for row in rows} == {row_batch.bucket for row_batch in results}
 
 
-def test_what_is_hot() -> None:
+def test_which_keys_are_skewed() -> None:
     left, right = ("a", 0), ("a", 1)
     counts = {left: Counter(x=50, y=30, z=20), right: Counter(x=60, y=25, w=1000)}
     assert find_skewed_keys(counts, 0.25) == {left: ("y",), right: ("w", "x")}

@@ -179,7 +179,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_found_in_its_place(name: str) -> None:
+def test_a_fault_is_reported_with_its_place(name: str) -> None:
     code, severity, place, text, _ = FAULTS[name]
     finding = only(findings_of(text))
     assert (finding.code, finding.severity) == (code, severity)
@@ -270,7 +270,7 @@ def test_graphs_that_a_stream_of_the_program_has(graph: str, found: list[str], t
     assert codes(lint(first, second, streams=["http://example.org/s"], graphs=False)) == found
 
 
-def test_what_updates_insert_is_there() -> None:
+def test_inserted_facts_count_as_input() -> None:
     insert = "INSERT { GRAPH ?g { ?x :p ?y } } WHERE { ?x :in ?g ; :q ?y }"
     delete = "DELETE { ?x :q ?y } WHERE { GRAPH :g { ?x :p ?y } }"
     assert findings_of(f"{insert} ; {delete}", "sparql", streams=[""], graphs=False) == []
@@ -310,7 +310,7 @@ def test_which_parts_a_query_cannot_do_without(body: str, found: list[str]) -> N
     assert codes(findings_of(f"SELECT * {{ {body} }}", "sparql", streams=[], static=[""], graphs=False)) == found
 
 
-def test_paths_lead_to_what_is_written() -> None:
+def test_paths_count_as_reads_of_their_predicates() -> None:
     finding = only(findings_of("SELECT * { GRAPH :g { ?x :p+ ?y } }", "sparql", streams=[""], graphs=False))
     assert finding.origin is not None
     assert finding.message.startswith("`query` never fires, for want of `")
@@ -410,7 +410,7 @@ def test_windows_from_outside() -> None:
     assert findings_of(query, "sparql", window="TRIPLES 3 STEP 2") == []
 
 
-def test_hidden_facts_that_nobody_reads() -> None:
+def test_unread_hidden_facts_are_reported() -> None:
     x, p, q = Variable("x"), iri("urn:p"), iri("urn:q")
     hides = System(
         "hides", joinables=(Pattern(x, p, x),), consequences=(Construct((Pattern(x, q, x),), internal=True),)
@@ -466,7 +466,7 @@ def test_a_function_of_ones_own_may_make_new_terms() -> None:
     assert findings_of(rules.replace("(?a :n ?m)]", "(?a :m ?m)]")) == []
 
 
-def test_what_comes_back_only_if_data_wish_is_no_recursion() -> None:
+def test_recursion_that_depends_on_data_alone_is_not_reported() -> None:
     """Any fact may become one of the class by the second rule: nothing says that the new ones do."""
     kinds = "[s: (?a a ?c) (?c :under ?d) -> (?a a ?d)]"
     assert findings_of(f"[r: (?a a :P) makeTemp(?b) -> (?b a :Q)] {kinds}") == []

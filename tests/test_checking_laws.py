@@ -65,7 +65,7 @@ def test_what_never_fires_answers_nothing(many: int) -> None:
 
 
 @examples(40)
-def test_a_rule_in_other_words_is_a_duplicate_and_can_be_left_out(many: int) -> None:
+def test_an_equivalent_rule_is_a_duplicate_and_redundant(many: int) -> None:
     def law(system: System, events: list[Event], facts: list[Event], data: st.DataObject) -> None:
         rule = data.draw(st.sampled_from(system.subsystems))
         copy = replace(permuted(renamed(System(subsystems=(rule,))), data).subsystems[0], name="copy")
@@ -81,7 +81,7 @@ def test_a_rule_in_other_words_is_a_duplicate_and_can_be_left_out(many: int) -> 
 
 
 @examples(60)
-def test_what_is_contained_can_be_left_out(many: int) -> None:
+def test_contained_rules_are_redundant(many: int) -> None:
     features = frozenset({"axioms", "landmark", "windows", "streams", "alike"})
 
     def law(system: System, events: list[Event], facts: list[Event], data: st.DataObject) -> None:

@@ -36,7 +36,7 @@ def squall(squall: Squall) -> Squall:
     return partial(squall, "check")
 
 
-def test_nothing_is_found(squall: Squall) -> None:
+def test_no_findings(squall: Squall) -> None:
     assert squall("good.jena", "--strict") == (0, "", "nothing found\n")
 
 

@@ -72,7 +72,7 @@ def test_graphs_by_name_are_data_and_documents(squall: Squall) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.nq", "out.trig", "out.jsonld", "out.ttl", "out.nt", "out.trig.gz"])
-def test_what_is_written_is_read_again(squall: Squall, name: str) -> None:
+def test_written_data_can_be_read(squall: Squall, name: str) -> None:
     assert squall("turn.ru", "--data", "people.ttl", "--output", name)[:2] == (0, "")
     assert squall("nothing.ru", "--data", name)[:2] == (0, TURNED)
     assert (Path(name).read_bytes()[:2] == b"\x1f\x8b") == name.endswith(".gz")

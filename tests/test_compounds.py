@@ -45,7 +45,7 @@ def test_a_compound_has_the_parts_it_was_built_of(name: Term, arguments: list[Te
     assert depth(built) == 1 + max(map(depth, arguments), default=0)
 
 
-def test_what_is_nested_is_escaped_once() -> None:
+def test_nested_terms_are_escaped_once() -> None:
     inner = compound(F, [literal('a"b')])
     assert inner == '"<urn:f>(\\"a\\\\\\"b\\")"^^<urn:x-squall:compound>'
     twice = compound(G, [compound(G, [inner])])

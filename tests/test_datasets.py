@@ -56,7 +56,7 @@ graphs = st.frozensets(triples, max_size=3)
 
 
 @given(graphs, st.dictionaries(st.sampled_from([A, G]), graphs.filter(bool)), st.sampled_from(["nq", "trig", "jsonld"]))
-def test_what_is_written_is_what_was_there(
+def test_a_dataset_survives_a_round_trip(
     default: frozenset[Triple], named: dict[Term, frozenset[Triple]], format: str
 ) -> None:
     import tempfile
@@ -110,7 +110,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
         write(b"", str(tmp_path / "nowhere" / "x.nq"))
 
 
-def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
+def test_devices_can_be_written_to(tmp_path: Path) -> None:
     write(b"x", os.devnull)
     link = tmp_path / "link.nq"
     link.symlink_to(tmp_path / "x.nq")

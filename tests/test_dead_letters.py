@@ -44,7 +44,7 @@ def run(plan: Plan, builder: str, sources: Collection[Any], ledger: DeadLetterFi
 
 
 @pytest.mark.parametrize("builder", BUILDERS)
-def test_a_source_that_was_given_one_has_its_own(plan: Plan, tmp_path: Path, builder: str) -> None:
+def test_a_source_may_have_its_own_ledger(plan: Plan, tmp_path: Path, builder: str) -> None:
     own, other, all = DeadLetterFile(), DeadLetterFile(), DeadLetterFile()
     sources = [open_source(written(tmp_path, "a.ntt"), own), open_source(written(tmp_path, "b.ntt"), other)]
     sources += [open_source(written(tmp_path, "c.ntt"))]
@@ -61,7 +61,7 @@ def test_it_is_enough_that_the_sources_have_one(plan: Plan, tmp_path: Path, buil
 
 
 @pytest.mark.parametrize("builder", BUILDERS)
-def test_where_there_is_none_nothing_is_lost(plan: Plan, tmp_path: Path, builder: str) -> None:
+def test_without_a_ledger_dead_letters_are_errors(plan: Plan, tmp_path: Path, builder: str) -> None:
     with pytest.raises(SquallError, match=r"malformed: .*a\.ntt:2: `broken` is no time") as raised:
         run(plan, builder, [open_source(written(tmp_path, "a.ntt"))], None)
     assert raised.value.hint == "give a `ledger` that keeps dead letters"

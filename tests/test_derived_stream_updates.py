@@ -68,7 +68,7 @@ def events(draw: st.DrawFn) -> list[Event]:
     always=st.lists(FACTS, max_size=2),
     cuts=st.lists(st.integers(0, 12), max_size=3),
 )
-def test_updates_act_on_streams_that_the_program_makes(
+def test_updates_act_on_derived_streams(
     planner: str, system: System, came: list[Event], always: list[Triple], cuts: list[int]
 ) -> None:
     plan, static = squall.plan(system, planner), [Event(ALWAYS, tuple(always))]

@@ -90,7 +90,7 @@ def comings(draw: st.DrawFn) -> list[Event]:
 
 
 @examples(150)
-def test_what_several_queries_make_is_as_the_oracle_says(many: int) -> None:
+def test_streams_of_several_queries_agree_with_the_oracle(many: int) -> None:
     def law(system: System, events: list[Event], cuts: list[int], planner: str) -> None:
         result = outputs(squall.plan(system, planner), in_memory.cut(events, cuts), (), "iterator")
         assert_as_oracle(system, result, events)

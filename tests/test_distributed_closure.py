@@ -53,7 +53,7 @@ def by_hand(*columns: tuple[int, ...]) -> Plan:
 
 
 @pytest.mark.parametrize("window", [LANDMARK, SlidingWindow(20)], ids=["no window", "RANGE 20"])
-def test_each_path_is_found_by_one_task(window: Window) -> None:
+def test_each_path_is_derived_by_one_task(window: Window) -> None:
     plan = plan_of(window)
     node_metrics = NodeMetrics(plan)
     batches = [EVENTS[at : at + 16] for at in range(0, len(EVENTS), 16)]
@@ -76,7 +76,7 @@ def test_paths_are_partitioned_by_their_start(columns: tuple[tuple[int, ...], ..
     assert len(stages_of(plan, closure_inputs(plan))) == 3
 
 
-def test_what_is_joined_by_where_paths_begin_stays() -> None:
+def test_joins_on_the_start_of_paths_need_no_shuffle() -> None:
     plan = plan_of()
     assert len(stages_of(plan, closure_inputs(plan))) == len(stages_of(plan)) - 1
     ((closure, _),) = closure_inputs(plan)

@@ -124,9 +124,7 @@ def test_instants_come_in_order_once_as_time_advances(
 
 @given(sources=SOURCES, pauses=STREAMS)
 @settings(max_examples=examples_of(50), deadline=None)
-def test_how_events_are_cut_makes_no_difference(
-    sources: list[Source], pauses: list[tuple[int, str, int, bool]]
-) -> None:
+def test_instants_do_not_depend_on_batches(sources: list[Source], pauses: list[tuple[int, str, int, bool]]) -> None:
     events = events_of(pauses)
     full_result, parts = instants_of(sources), instants_of(sources)
     full_result.add(events)
@@ -185,7 +183,7 @@ def test_a_fine_grid_in_a_long_gap_is_not_gone_through() -> None:
 @pytest.mark.parametrize(
     "window", [LANDMARK, SlidingWindow(50), HoppingWindow(50, 5), HoppingWindow(1000, 500)], ids=repr
 )
-def test_what_has_passed_is_forgotten(report: Report, window: Window) -> None:
+def test_past_instants_are_deleted(report: Report, window: Window) -> None:
     result = instants_of([Source("", window)], report)
     for time in range(2000):
         result.add([Event(time, (FACT,))])

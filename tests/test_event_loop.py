@@ -85,7 +85,7 @@ def reachable(edges: set[tuple[str, str]], shut: set[tuple[str, str]], within: b
 @pytest.mark.parametrize("rules", [OPEN + REACHES, OPEN + NONLINEAR, WITHIN], ids=["linear", "nonlinear", "within"])
 @given(batches=st.lists(st.lists(CHANGES, min_size=1, max_size=5), max_size=6))
 @settings(max_examples=examples_of(25), deadline=None)
-def test_deletions_lead_to_what_would_be_computed_anew(planner: str, rules: str, batches: list[list[Change]]) -> None:
+def test_deletions_agree_with_recomputation(planner: str, rules: str, batches: list[list[Change]]) -> None:
     """A graph grows and is shut edge by edge; after each batch, what is valid is what follows from what is there."""
     query_plan = plan(rules, planner)
     machine = Dataflow(query_plan)
@@ -200,7 +200,7 @@ def test_outputs_are_in_the_order_of_time_however_the_stream_is_cut(
     assert sorted(outputs) == sorted(output_rows(job(rules).run([events])))
 
 
-def test_what_follows_from_static_data_alone_comes_first() -> None:
+def test_outputs_of_static_data_come_first() -> None:
     rules = "[axiom: -> (:a :edge :b)]" + CONTINUOUS
     outputs = output_rows(job(rules).run([stream("5 :c :edge :d")], static(":x :edge :y")))
     always = expected("always :a :edge :b\nalways :a :path :b\nalways :x :path :y")
@@ -267,7 +267,7 @@ def test_a_source_is_read_by_those_that_name_it_and_by_the_default() -> None:
 JOINING = "[r: (?x :edge ?y) (?y :edge ?z) -> (?x :path ?z)]"
 
 
-def test_what_is_meant_for_others_is_left_in_the_outbox() -> None:
+def test_rows_for_other_partitions_stay_in_the_outbox() -> None:
     query_plan = plan(JOINING)
     machine = Dataflow(query_plan, hosted=())
     machine.read([Event(0, (Triple(NODES[0], EDGE, NODES[1]), Triple(NODES[0], SHUT, NODES[1])))])
@@ -278,7 +278,7 @@ def test_what_is_meant_for_others_is_left_in_the_outbox() -> None:
     assert not any(is_stateful(query_plan.by_id[id].op) for id in machine.operators)
 
 
-def test_a_part_works_off_what_is_its_own() -> None:
+def test_a_partition_processes_its_own_rows() -> None:
     query_plan = plan(JOINING, "greedy")
     own = [node.id for node in query_plan.nodes if isinstance(node.op, Join)]
     machine = Dataflow(query_plan, hosted=own)
@@ -423,7 +423,7 @@ def test_memories_stay_small_however_long_the_stream_is(rules: str) -> None:
 
 @pytest.mark.parametrize("every", [3, 30])
 @pytest.mark.parametrize("rules", WINDOWED, ids=["continuous", "open", "reaches", "join", "join without"])
-def test_memories_stay_small_where_the_same_comes_again_and_again(rules: str, every: int) -> None:
+def test_state_stays_small_with_repeated_facts(rules: str, every: int) -> None:
     """With and without a gap: what is kept of each row is what is still to come, not how it was."""
     result = IteratorJob(windowed(rules, "dstream"), Options())
     facts = [Triple(iri(f"{E}a"), EDGE, iri(f"{E}b")), Triple(iri(f"{E}b"), EDGE, iri(f"{E}a"))]
@@ -449,7 +449,7 @@ def _held(memory: object) -> int:
 @pytest.mark.parametrize("rules", WINDOWED, ids=["continuous", "open", "reaches", "join", "join without"])
 @given(events=EVENTS)
 @settings(max_examples=examples_of(8), deadline=None)
-def test_forgetting_early_and_often_changes_nothing(rules: str, events: list[Event]) -> None:
+def test_early_expiry_does_not_change_outputs(rules: str, events: list[Event]) -> None:
     spread = [event._replace(time=5 * event.time) for event in events]
     eager = IteratorJob(windowed(rules, "dstream"), Options())
 
@@ -480,7 +480,7 @@ def test_what_a_rule_deletes_ends_at_the_next_instant() -> None:
     assert output_rows(squall.run(query_plan, events)) == expected("6 :a :path :b")
 
 
-def test_what_comes_again_is_deleted_again() -> None:
+def test_repeated_facts_are_deleted_again() -> None:
     query_plan = squall.plan(deleting(Pattern(X, EDGE, Y)))
     events = stream("1 :b :shut :b\n3 :a :edge :b\n6 :a :edge :b\n9 :x :edge :y")
     assert output_rows(squall.run(query_plan, iter(events))) == expected("4 :a :path :b\n7 :a :path :b")
@@ -495,9 +495,7 @@ def test_static_facts_are_deleted() -> None:
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
 @given(events=EVENTS, cuts=st.sets(st.integers(0, 8)))
 @settings(max_examples=examples_of(15), deadline=None)
-def test_deleting_is_as_the_oracle_says_however_the_stream_is_cut(
-    output: str, events: list[Event], cuts: set[int]
-) -> None:
+def test_deletions_agree_with_the_oracle_in_any_batches(output: str, events: list[Event], cuts: set[int]) -> None:
     system = deleting(Pattern(X, EDGE, Y), Pattern(Y, SHUT, X), output=output)
     result = IteratorJob(squall.plan(system), Options())
     bounds = [0, *sorted(cut for cut in cuts if cut < len(events)), len(events)]
@@ -505,7 +503,7 @@ def test_deleting_is_as_the_oracle_says_however_the_stream_is_cut(
     assert_as_oracle(system, outputs, events)
 
 
-def test_what_is_demanded_before_every_event_is_no_instant() -> None:
+def test_demands_before_the_first_event_are_no_instant() -> None:
     a, b, *_ = NODES
     axiom = System(name="axiom", consequences=(Delete((Pattern(a, EDGE, b),)), Construct((Pattern(a, SHUT, a),))))
     path = Construct((Pattern(X, PATH, Y),))

@@ -119,7 +119,7 @@ def test_an_aggregate_of_an_expression(course: list[Advance]) -> None:
     holds(_group(op), course, grouped(op, lambda row: (*row, FOLLOWING.get(row[1]))))
 
 
-def test_of_nothing_there_is_one_group_from_the_start_if_there_are_no_keys() -> None:
+def test_without_keys_there_is_one_group_from_the_start() -> None:
     count = Aggregate("count")
     none = literal("0", XSD + "integer")
     assert _group(ops.Group((), (count,))).advance(ALWAYS) == [(none, ALWAYS, FOREVER, 1)]
@@ -212,7 +212,7 @@ def _slice(op: ops.Slice, width: int = 2) -> SliceOperator:
     return job
 
 
-def test_a_row_goes_when_another_comes_before_it() -> None:
+def test_a_row_leaves_the_slice_when_another_precedes_it() -> None:
     op = _slice(ops.Slice(((Column(0), True),), limit=1), 1)
     op.apply(0, [(A, 1, 9, 1)])
     assert op.advance(2) == [(A, 1, FOREVER, 1)]
@@ -229,7 +229,7 @@ BOTH = (ops.Group((0,), (Aggregate("max", Column(1)),)), ops.Slice(limit=2), ops
 @pytest.mark.parametrize("op", BOTH, ids=["group", "slice", "all"])
 @given(course=courses(2, NUMBERS), data=st.data())
 @settings(max_examples=examples_of(15), deadline=None)
-def test_how_often_time_stops_makes_no_difference(
+def test_outputs_do_not_depend_on_the_steps_of_time(
     op: ops.Group | ops.Slice, course: list[Advance], data: st.DataObject
 ) -> None:
     every = [entry for step in course for entry in step.batch]
@@ -247,7 +247,7 @@ def test_how_often_time_stops_makes_no_difference(
 @pytest.mark.parametrize("op", BOTH[:2], ids=["group", "slice"])
 @given(course=courses(2, CELLS))
 @settings(max_examples=examples_of(15), deadline=None)
-def test_nothing_is_left_when_all_has_ended(op: ops.Group | ops.Slice, course: list[Advance]) -> None:
+def test_no_state_remains_when_all_rows_have_expired(op: ops.Group | ops.Slice, course: list[Advance]) -> None:
     job = ready(op, 2)
     assert isinstance(job, EventTimeOperator)
     for _, _, actual in driven(job, course):
@@ -316,7 +316,7 @@ def test_changes_add_up_to_the_bag_at_each_instant(course: list[Advance]) -> Non
         assert changes.next_time > step.now
 
 
-def test_what_was_over_before_time_came_to_it_changes_nothing() -> None:
+def test_rows_that_expire_before_they_are_evaluated_have_no_effect() -> None:
     changes = MultiplicityChanges()
     list(changes.pop_until(5))
     changes.add((A,), 1, 5, 1)

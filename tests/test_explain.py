@@ -355,7 +355,7 @@ def test_a_picture_has_every_node_and_every_edge(plan: Plan) -> None:
 
 @settings(max_examples=examples_of(30))
 @given(st.text())
-def test_whatever_a_plan_says_the_picture_is_xml(text: str) -> None:
+def test_the_picture_of_any_plan_is_well_formed_xml(text: str) -> None:
     root = picture(explain.svg(renamed(PLAN, text)).encode("utf-8").decode("utf-8"))
     assert len(of_class(root, "node")) == len(PLAN.nodes)
 
@@ -390,7 +390,7 @@ class Scripts(HTMLParser):
             self.texts[self.inside] = self.texts.get(self.inside, "") + data
 
 
-def test_a_page_holds_what_there_is_to_know_of_a_node() -> None:
+def test_a_page_has_the_details_of_each_node() -> None:
     data = json.loads(Scripts(explain.html(PLAN, FIGURES)).texts["application/json"])
     nodes = {node["id"]: node for node in data["nodes"]}
     assert list(nodes) == [node.id for node in PLAN.nodes]

@@ -110,7 +110,7 @@ def test_one_line_that_is_not_plain_is_seen(block: str, broken: str) -> None:
 
 @settings(deadline=None)
 @given(LINES | ORDERED | PLAIN, st.sampled_from([40, 200, 1 << 17]))
-def test_what_is_of_no_use_may_be_left_out_and_nothing_else(
+def test_only_unused_predicates_are_skipped(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], chunk: int
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "chosen.ntt"
@@ -126,7 +126,7 @@ def test_what_is_of_no_use_may_be_left_out_and_nothing_else(
     assert [event.time for event in every[-1:]] == [event.time for event in predicate_filter[-1:]]
 
 
-def test_what_is_of_no_use_is_checked_and_counted_and_gone(tmp_path: Path) -> None:
+def test_skipped_statements_are_checked_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "x.ntt"
     path.write_text(f"1 <{E}a> <{E}q> _:b .\n2 <{E}a> <{E}p> _:c .\n3 <{E}a> <{E}q> _:b .\n4 <{E}a> <{E}q> _:b .\n")
     events, ledger, statements = read(path, WANTED)
@@ -154,7 +154,7 @@ RULES = "@prefix e: <http://example.org/> .\n[r: (?x e:p ?y) (?y e:p ?z) -> (?x 
 @given(
     LINES | ORDERED, st.sampled_from([40, 1 << 17]), st.sampled_from(["LANDMARK", "RANGE 2ms", "RANGE 4ms STEP 2ms"])
 )
-def test_outputs_are_those_of_all_there_is(
+def test_outputs_do_not_depend_on_push_down(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], chunk: int, window: str
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "run.ntt"
@@ -173,7 +173,7 @@ def test_outputs_are_those_of_all_there_is(
 
 
 @pytest.mark.parametrize("times", [(10, 9), (5, 6, 5), (2, 1)])
-def test_what_is_late_is_there_though_of_no_use(times: tuple[int, ...], tmp_path: Path) -> None:
+def test_late_statements_are_recorded_although_unused(times: tuple[int, ...], tmp_path: Path) -> None:
     path = tmp_path / "x.ntt"
     path.write_text("".join(f"{time} <{E}a> <{E}q> _:b .\n" for time in times))
     events, _, _ = read(path, WANTED)
@@ -197,7 +197,7 @@ def count(sources: Sources) -> int:
     return sum(len(event.facts) for batch in sources for event in batch)
 
 
-def test_all_is_read_where_what_is_late_is_found_out_later(tmp_path: Path) -> None:
+def test_nothing_is_skipped_where_lateness_is_decided_later(tmp_path: Path) -> None:
     path = tmp_path / "x.ntt"
     assert count(Sources([source(path)])) == 0
     assert count(Sources([source(path), source(tmp_path / "y.ntt")])) == 0

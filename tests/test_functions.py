@@ -149,7 +149,7 @@ def test_instants_are_ordered(less: Term, more: Term) -> None:
     assert values.compare(more, less) == 1
 
 
-def test_what_is_no_instant_has_no_order() -> None:
+def test_invalid_instants_have_no_order() -> None:
     assert values.compare(of("1973", "date"), of("1974-01-01", "date")) is None
     assert values.compare(of("2000-01-01", "date"), of("2000-01-01T00:00:00Z", "dateTime")) is None
 
@@ -406,7 +406,7 @@ def test_a_vectorised_function_is_called_for_many_solutions_at_once() -> None:
     ],
 )
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_what_is_aggregated_or_joined_is_computed_for_many_solutions_at_once(query: str, planner: str) -> None:
+def test_aggregates_and_joins_use_batch_calls(query: str, planner: str) -> None:
     terms: list[list[Term | None]] = []
 
     @functions.function("http://example.org/f#length", vectorised=True)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 
-def test_what_is_passed_over_is_looked_through_every_sixteenth_time() -> None:
+def test_frozen_objects_are_scanned_every_sixteenth_time() -> None:
     """In a process of its own, as it is the whole process that it is about."""
     script = """
 import gc, weakref

@@ -49,7 +49,7 @@ def test_distances(one: str, other: str, unit: str, due: float) -> None:
     ["POINT(0)", "POINT EMPTY", "POINT Z(0 0 0)", "LINESTRING(0 0, 1 1)", "POINT(0 91)", "POINT(181 0)", "",
      "<http://www.opengis.net/def/crs/EPSG/0/3857> POINT(0 0)"],
 )  # fmt: skip
-def test_what_is_no_point_on_the_globe_is_an_error(wrong: str) -> None:
+def test_invalid_points_are_errors(wrong: str) -> None:
     assert far(wrong, ZURICH) is None
     assert far(ZURICH, wrong) is None
 

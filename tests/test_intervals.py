@@ -71,7 +71,7 @@ def test_only_the_past_is_dropped(weighted: list[tuple[Interval, int]], passed: 
 
 
 @given(WEIGHTED, st.integers(0, 14))
-def test_what_has_not_ended(weighted: list[tuple[Interval, int]], passed: int) -> None:
+def test_live_intervals(weighted: list[tuple[Interval, int]], passed: int) -> None:
     full_result = positive(steps_of(weighted))
     assert unended(full_result, passed) == tuple(item for item in full_result if item[1] >= passed)
 
@@ -89,7 +89,7 @@ def test_levels_are_the_counts(weighted: list[tuple[Interval, int]]) -> None:
 
 
 @given(WEIGHTED)
-def test_what_is_taken_back_leaves_nothing(weighted: list[tuple[Interval, int]]) -> None:
+def test_retracted_intervals_leave_nothing(weighted: list[tuple[Interval, int]]) -> None:
     assert steps_of([*weighted, *((span, -weight) for span, weight in weighted)]) == {}
 
 
@@ -134,7 +134,7 @@ def test_inside_and_outside_part_a_span(span: Interval, spans: list[Interval]) -
     assert instants(without) == instants([span]) - instants(covered)
 
 
-def test_what_holds_always_and_for_ever() -> None:
+def test_unbounded_intervals() -> None:
     always = union([(ALWAYS, FOREVER)])
     assert always == ((ALWAYS, FOREVER),)
     assert list(outside(5, FOREVER, always)) == []

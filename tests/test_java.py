@@ -50,7 +50,7 @@ def test_java_home_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("unfit", [OLD, BARE], ids=["old", "without the module"])
-def test_the_java_on_the_path_is_taken_where_java_home_does_not_fit(
+def test_java_on_the_path_replaces_an_unsuitable_java_home(
     unfit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(install(tmp_path / "unfit", unfit)))
@@ -70,7 +70,7 @@ def test_the_wheel_steps_in_where_no_java_fits(unfit: str, tmp_path: Path, monke
     assert java.fits(started)
 
 
-def test_without_any_java_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_java_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(BuilderError, match=r"version 17 or later") as caught:
         java.ensure()

@@ -137,7 +137,7 @@ def test_half_a_character_is_refused(text: str) -> None:
         squall.compile(text, lexer="jena")
 
 
-def test_of_a_long_line_what_is_around_a_place_is_shown() -> None:
+def test_messages_quote_an_excerpt_of_a_long_line() -> None:
     text = "\n" + "a" * 500 + "HERE" + "b" * 500 + "\r\n\u2028c"
     first, second = Origin("x", text, 2, 501, 4).excerpt.splitlines()
     assert first == "2 | ... " + "a" * 100 + "HERE" + "b" * 96 + " ..."

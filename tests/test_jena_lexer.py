@@ -160,7 +160,7 @@ def test_the_names_of_variables_do_not_matter_to_the_canonical_rule() -> None:
     assert left.canonical != other.canonical
 
 
-def test_errors_come_all_at_once_with_their_places() -> None:
+def test_all_errors_are_reported_with_their_places() -> None:
     with pytest.raises(Errors) as caught:
         lexer("[a: (?a b:c ?d) -> (?a <urn:p>)]\n[b: (?a <urn:p> ?b)]\n[c: -> (<urn:a> <urn:b> *)]", "test")
     places = [str(error.origin) for error in caught.value.errors]
@@ -178,7 +178,7 @@ def names(program: Program) -> list[str | None]:
     return [rule.name for rule in program.rules]
 
 
-def test_what_is_included_comes_first_and_keeps_its_prefixes(tmp_path: Path) -> None:
+def test_included_rules_come_first_with_their_own_prefixes(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "c.rules").write_text("c: -> (:a :b :c) .\n@prefix : <urn:c:>", encoding="utf-8")
     result = included(
@@ -247,7 +247,7 @@ def test_all_errors_of_all_files_are_reported(tmp_path: Path) -> None:
     assert caught.value.partial == Program(())
 
 
-def test_what_is_sound_beside_rules_that_are_not_is_read() -> None:
+def test_valid_rules_beside_invalid_ones_are_read() -> None:
     with pytest.raises(LexerError) as caught:
         lexer("[one: -> (eg:a eg:b eg:c)]\n[two: -> (eg:a eg:b eg:c)\n[three: -> (eg:a eg:b eg:c)]", "test")
     assert [rule.name for rule in caught.value.partial.rules] == ["one", "three"]

@@ -132,7 +132,7 @@ def test_origins_are_kept_and_not_compared() -> None:
         ("unbound(?c) notEqual(?c ?a)", [Filter(call("unbound", C)), Filter(call("notEqual", C, A))]),
     ],
 )  # fmt: skip
-def test_built_ins_test_what_is_bound_and_bind_what_is_not(text: str, predicates: list[Predicate]) -> None:
+def test_built_ins_filter_bound_and_bind_unbound_variables(text: str, predicates: list[Predicate]) -> None:
     assert list(body(text)) == predicates
 
 
@@ -218,7 +218,7 @@ def test_a_pattern_with_a_functor_is_a_part_of_its_own() -> None:
     assert pattern == Pattern(B, Q, C)
 
 
-def test_a_rule_that_removes_inserts_what_it_makes() -> None:
+def test_a_rule_that_removes_also_inserts() -> None:
     axiom, rule = translated(
         "[-> (<urn:p> <urn:p> 1)] [(?a <urn:p> 1) (?a <urn:q> ?b) -> drop(1) remove(0, 1) (?a <urn:p> ?b)]"
     )
@@ -233,7 +233,7 @@ def test_rules_over_lists_are_added_once_and_where_they_are_needed() -> None:
     assert [rule.name for rule in translated("[(?a <urn:p> ?b) -> (?a <urn:q> ?b)]")] == ["rule1"]
 
 
-def test_a_rule_that_inserts_cannot_make_what_is_hidden() -> None:
+def test_a_rule_that_inserts_cannot_derive_hidden_facts() -> None:
     text = "[-> hide(<urn:q>)] [x: (?a <urn:p> ?b) -> remove(0) (?a <urn:q> ?b)]"
     assert messages(text) == ["the rule `x` makes what `hide` hides"]
 
@@ -246,7 +246,7 @@ def test_a_temporary_node_is_the_same_in_the_rules_of_a_head() -> None:
     assert other.arguments[1] != inner.arguments[1]
 
 
-def test_a_count_of_what_a_rule_makes_is_refused_in_its_place() -> None:
+def test_a_count_of_a_rules_own_conclusions_is_refused_with_its_place() -> None:
     text = "[r: (?a <urn:p> ?b) countLiteralValues(?a <urn:q> ?n) -> (?a <urn:q> ?n)]"
     with pytest.raises(SquallError, match=r"<text>:1:21: .*rule `r` aggregates what depends on it: `r` -> `r`"):
         squall.compile(text, lexer="jena")

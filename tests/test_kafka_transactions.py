@@ -125,7 +125,7 @@ def outputs(counts: Sequence[int]) -> list[list[Output]]:
     faults=st.lists(st.sampled_from([*[Fault.NOTHING] * 6, *Fault]), max_size=60),
     format=FORMATS,
 )
-def test_whatever_goes_wrong_each_output_is_there_once(
+def test_output_is_exactly_once_with_any_failure(
     connect: Connect, counts: list[int], faults: list[Fault], format: str
 ) -> None:
     parts = outputs(counts)
@@ -222,7 +222,7 @@ N, LOST, GONE, ABORTED = Fault.NOTHING, Fault.ANSWER_LOST, Fault.REQUEST_LOST, F
         ([N, N, N, ABORTED, Fault.FATAL], "Fatal error"),
     ],
 )
-def test_what_is_tried_again(connect: Connect, faults: list[Fault], why: str) -> None:
+def test_retriable_errors_are_retried(connect: Connect, faults: list[Fault], why: str) -> None:
     """As often as anything is; and what is not, since it would be of no use. Two messages are a transaction."""
     cluster = connect(Cluster(faults))
     box = opened()

@@ -68,8 +68,9 @@ def forget_all(job: IteratorJob) -> None:
     """Memories are looked through when they have grown to a limit: here, once more, whatever they hold."""
     for keeper in (*job.machine.stateful.values(), *job.machine.readers.values()):
         for part in parts(keeper):
-            if hasattr(part, "sweep_rows"):
-                part.sweep_rows = part.full_sweep_rows = 0
+            for limit in ("sweep_rows", "full_sweep_rows"):
+                if hasattr(part, limit):
+                    setattr(part, limit, 0)
     job.machine.expire(squall.FOREVER - 1)
 
 
@@ -172,7 +173,7 @@ def _named_as_before(item: Answered) -> Answered:
 
 
 @examples(15)
-def test_an_event_that_comes_twice_does_not_matter(many: int) -> None:
+def test_duplicate_events_do_not_change_outputs(many: int) -> None:
     """Law 3, its second half."""
 
     def law(system: System, events: list[Event], number: int) -> None:
@@ -229,7 +230,7 @@ few = settings(max_examples=examples_of(40), deadline=None)
 
 @few
 @given(jena_texts(), event_streams(), static_data())
-def test_a_program_as_text_means_what_it_says(
+def test_a_program_as_text_agrees_with_the_oracle(
     program: tuple[str, System], events: list[Event], facts: list[Event]
 ) -> None:
     """Lexer and translator against the system that the text was made of."""
@@ -259,7 +260,7 @@ SEEN = ALL - {"reports", "output specs"}
 
 @few
 @given(systems(features=SEEN), event_streams(features=SEEN), static_data(features=SEEN))
-def test_what_comes_and_goes_adds_up_to_what_there_is(system: System, events: list[Event], facts: list[Event]) -> None:
+def test_istream_minus_dstream_is_rstream(system: System, events: list[Event], facts: list[Event]) -> None:
     """At each instant, the istream so far without the dstream so far is the rstream."""
     come, removals, existing_items = (
         _by_time(system, output, events, facts) for output in ("istream", "dstream", "rstream")
@@ -280,7 +281,7 @@ def _by_time(
 
 @few
 @given(systems("rstream", UNCOUNTED), event_streams(features=UNCOUNTED), st.data())
-def test_the_oracle_keeps_the_laws_itself(system: System, events: list[Event], data: st.DataObject) -> None:
+def test_the_oracle_satisfies_the_laws(system: System, events: list[Event], data: st.DataObject) -> None:
     changed = permuted(renamed(system), data)
     again = sorted(data.draw(st.permutations(events)), key=lambda event: event.time)
     results = [(time, _named_as_before(item)) for time, item, _ in oracle.outputs(changed, [*again, *again[-1:]])]
@@ -288,7 +289,7 @@ def test_the_oracle_keeps_the_laws_itself(system: System, events: list[Event], d
 
 
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
-def test_one_event_after_the_other_is_as_good_as_all_at_once(planner: str) -> None:
+def test_event_by_event_gives_the_same_outputs_as_one_batch(planner: str) -> None:
     """`squall.run` processes a list as a whole, and any other iterable event by event as it arrives (trap 31)."""
     system = squall.compile("[r: (?x <p> ?y) (?y <p> ?z) noValue(?z, <p>) -> (?x <q> ?z)]", lexer="jena")
     plan = squall.plan(system, planner)

@@ -166,7 +166,7 @@ class Kept(ReorderingSource):
 @pytest.mark.parametrize("clock", [EventClock, WallClock])
 @pytest.mark.parametrize("lateness", [0, 5])
 @pytest.mark.parametrize("count", [1, 2])
-def test_stopping_hands_on_what_was_received(clock: type[EventClock], lateness: int, count: int) -> None:
+def test_stopping_outputs_received_events(clock: type[EventClock], lateness: int, count: int) -> None:
     originals = [Acknowledged(timeline(*range(number, 20, count)), ends=False) for number in range(count)]
     sources = Sources(
         [ReorderingSource(original, DeadLetterFile(), lateness) if lateness else original for original in originals],
@@ -299,7 +299,7 @@ def test_the_first_signal_ends_live_sources_and_the_second_interrupts() -> None:
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_a_signal_interrupts_what_is_finite() -> None:
+def test_a_signal_interrupts_bounded_sources() -> None:
     with pytest.raises(KeyboardInterrupt), stop_on_signal(Sources([])):
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -370,7 +370,7 @@ FRAMES = st.one_of(
 
 @settings(deadline=None, max_examples=examples_of(300))
 @given(st.lists(FRAMES, max_size=4), st.sampled_from(sorted(name for name in BY_NAME if not BY_NAME[name].binary)))
-def test_whatever_messages_hold_is_read_or_counted(frames: list[bytes], format: str) -> None:
+def test_any_message_is_read_or_counted(frames: list[bytes], format: str) -> None:
     """And what is malformed in one is not the business of the others."""
     good = b"1 <urn:a:b> <urn:a:b> <urn:a:b> ." if format in ("ntt", "nqt") else b"<urn:a:b> <urn:a:b> <urn:a:b> ."
     ledger = DeadLetterFile()

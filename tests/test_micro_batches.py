@@ -56,7 +56,7 @@ def data(features: frozenset[str]) -> dict[str, Any]:
     ("max_single_task_rows", "max_single_task_bytes"), WAYS, ids=["distributed", "in one task", "straight"]
 )
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
-def test_any_program_in_any_batches_is_as_the_oracle_says(
+def test_any_program_in_any_batches_agrees_with_the_oracle(
     planner: str, max_single_task_rows: int, max_single_task_bytes: int, many: int
 ) -> None:
     def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compaction_interval: int) -> None:

@@ -135,13 +135,13 @@ FIRST = join("a", "p", "q", ((0, 0),), (0, 1, 3))
 SECOND = join("b", "a", "r", ((0, 0),), (1, 2, 4))
 
 
-def test_a_join_below_on_the_same_column_is_taken_in() -> None:
+def test_a_join_below_on_the_same_column_is_fused() -> None:
     query_plan = plan(FIRST, SECOND)
     assert legs(query_plan) == {"b": [(("a", 0), (0,)), (("a", 1), (0,)), (("b", 1), (0,))]}
     assert fuse_joins(query_plan)["b"].shape == JoinShape((2, 2, 2), ((0,), (0,), (0,)), (1, 3, 5))
 
 
-def test_joins_on_both_sides_are_taken_in() -> None:
+def test_joins_on_both_sides_are_fused() -> None:
     other = join("c", "r", "s", ((0, 0),), (1, 0, 3))
     query_plan = plan(FIRST, other, join("b", "a", "c", ((0, 1),), (0, 1, 2, 3, 5)))
     assert list(fuse_joins(query_plan)) == ["b"]
@@ -170,11 +170,11 @@ def test_columns_may_be_named_in_another_order() -> None:
     ],
     ids=["another", "more", "fewer", "none", "none below", "twice", "read elsewhere", "not at once"],
 )
-def test_other_joins_are_left_alone(nodes: tuple[Node, ...]) -> None:
+def test_other_joins_are_not_fused(nodes: tuple[Node, ...]) -> None:
     assert fuse_joins(plan(*nodes)) == {}
 
 
-def test_what_may_be_taken_back_is_left_alone() -> None:
+def test_retractable_inputs_are_not_fused() -> None:
     assert fuse_joins(plan(FIRST, SECOND, removals=True)) == {}
 
 

@@ -199,7 +199,7 @@ def test_a_window_has_graphs() -> None:
     assert answers(query.replace("?g {", ":two {"), STREAM, lexer="rspql") == [(4, "", "c"), (6, "", "c")]
 
 
-def test_times_of_what_comes_in_graphs() -> None:
+def test_event_times_of_named_graphs() -> None:
     query = f"SELECT ?t FROM STREAM <{E}s> {{ GRAPH %s {{ ?x :p ?y BIND (timestamp(?x, :p, ?y) AS ?t) }} }}"
     for graph in (":two", "?g"):
         assert {row[0] for row in answers(query % graph, STREAM, lexer="csparql")} <= {1, 3}
@@ -250,7 +250,7 @@ def test_documents_are_data_sets() -> None:
 # Changes
 
 
-def test_a_removal_ends_what_is_in_its_graph() -> None:
+def test_a_removal_acts_on_its_graph() -> None:
     events = [
         event(1, "a p b", graph="one"),
         event(1, "a p b", graph="two"),

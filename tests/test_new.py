@@ -18,7 +18,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_all_that_the_readme_says_works(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_of_the_readme_work(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = squall("new", "some/alarm")
     assert code == 0
     written = [str(path) for path in Path("some").rglob("*") if path.is_file()]
@@ -56,7 +56,7 @@ def test_an_empty_folder_will_do(squall: Squall) -> None:
     assert Path("alarm/rules.jena").is_file()
 
 
-def test_what_is_there_is_left_alone(squall: Squall) -> None:
+def test_existing_files_are_not_overwritten(squall: Squall) -> None:
     Path("alarm").mkdir()
     Path("alarm/rules.jena").write_text("mine")
     Path("file").touch()

@@ -21,7 +21,7 @@ AMOUNTS = st.none() | st.floats(0, allow_infinity=False)
 
 
 @given(st.dictionaries(st.sampled_from(["u", "end"]), st.builds(NodeMetric, AMOUNTS, COUNTS, COUNTS, AMOUNTS)))
-def test_what_is_saved_is_loaded(figures: PlanMetrics) -> None:
+def test_saved_metrics_are_loaded(figures: PlanMetrics) -> None:
     with tempfile.TemporaryDirectory() as folder:
         save(figures, Path(folder) / "figures.json", PLAN)
         assert load(Path(folder) / "figures.json", PLAN) == figures

@@ -41,7 +41,7 @@ GOOD = [
 
 
 @pytest.mark.parametrize("text", GOOD)
-def test_what_is_in_the_profile_is_read(text: str) -> None:
+def test_owl_2_rl_axioms_are_read(text: str) -> None:
     assert len(facts(text)) == sum(len(event.facts) for event in part(text)[1])
 
 
@@ -85,7 +85,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("text", "message"), BAD)
-def test_what_is_not_in_the_profile_is_refused(text: str, message: str) -> None:
+def test_axioms_outside_owl_2_rl_are_refused(text: str, message: str) -> None:
     with pytest.raises(SourceError) as caught:
         facts(text)
     assert f"is not in OWL 2 RL: {message}" in str(caught.value)
@@ -103,7 +103,7 @@ def test_an_ontology_says_that_it_is_one() -> None:
         assertions([part(":a a :C .")])
 
 
-def test_what_an_ontology_imports_is_at_hand() -> None:
+def test_imports_of_an_ontology_are_resolved() -> None:
     first = part("[] a owl:Ontology ; owl:imports <urn:second> .", "urn:first")
     with pytest.raises(SourceError, match="<urn:first> imports <urn:second>, which is not at hand"):
         assertions([first])

@@ -329,7 +329,7 @@ KEEPING = {name: case for name, case in CASES.items() if isinstance(case.make(),
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 @given(data=st.data())
 @settings(max_examples=examples_of(12), deadline=None)
-def test_what_comes_out_adds_up_at_every_instant(case: Case, data: st.DataObject) -> None:
+def test_outputs_agree_with_the_definition_at_every_instant(case: Case, data: st.DataObject) -> None:
     op = case.make()
     steps: list[Step] = []
     deltas: list[Delta] = []
@@ -374,7 +374,7 @@ def keep(op: Stateful, store: dict[int, list[Delta]]) -> None:
 @pytest.mark.parametrize("name", [name for name, case in KEEPING.items() if -1 in case.signs])
 @given(data=st.data())
 @settings(max_examples=examples_of(8), deadline=None)
-def test_nothing_is_remembered_of_what_was_taken_back(name: str, data: st.DataObject) -> None:
+def test_retracted_rows_leave_no_state(name: str, data: st.DataObject) -> None:
     case = KEEPING[name]
     op = case.make()
     assert isinstance(op, Stateful)
@@ -394,7 +394,7 @@ def test_nothing_is_remembered_of_what_was_taken_back(name: str, data: st.DataOb
 @pytest.mark.parametrize("case", KEEPING.values(), ids=KEEPING.keys())
 @given(data=st.data(), forever=st.booleans())
 @settings(max_examples=examples_of(15), deadline=None)
-def test_what_has_ended_is_forgotten_and_nobody_can_tell(case: Case, data: st.DataObject, forever: bool) -> None:
+def test_expiry_does_not_change_outputs(case: Case, data: st.DataObject, forever: bool) -> None:
     """Deltas arrive in the order of their start, and now and then the operator expires rows. In the end no state is
     left (semantics.md 6, law 6), except for rows that hold for ever."""
     op = case.make()
@@ -416,7 +416,7 @@ def _singly(steps: Iterable[Step]) -> Iterator[Step]:
     return ((port, [entry]) for port, batch in steps for entry in batch)
 
 
-def test_an_index_is_swept_when_as_much_again_has_come() -> None:
+def test_an_index_is_swept_when_it_has_doubled() -> None:
     """Not each time: that would cost the square of what is kept."""
     index = DeltaIndex()
     swept = []
@@ -545,7 +545,7 @@ def test_a_recursive_set_moves_between_deleting_and_rederiving(
 @pytest.mark.parametrize("made", [RetractableDistinct, DRedDistinct])
 @given(entries(2, (-1, 1, 1), most=8))
 @settings(max_examples=examples_of(25), deadline=None)
-def test_a_row_that_begins_comes_with_what_makes_it(made: type[RetractableDistinct], batch: list[Delta]) -> None:
+def test_a_row_begins_with_its_derivations(made: type[RetractableDistinct], batch: list[Delta]) -> None:
     """The second column is the maker: one that is there when the row begins."""
     for row, maker, start, _, weight in made(1).apply(0, batch):
         existing_items = at(batch, start)
@@ -605,7 +605,7 @@ def test_a_function_of_time_sees_since_when_a_row_holds(
 @pytest.mark.parametrize("op", [ops.Extend(NOW, timed=True), ops.Filter(EARLY, timed=True)], ids=["extend", "test"])
 @given(batch=entries(1, (-1, 1, 1), most=8), data=st.data())
 @settings(max_examples=examples_of(25), deadline=None)
-def test_a_function_of_time_forgets_what_has_ended_before(
+def test_a_time_function_deletes_expired_rows(
     op: ops.Extend | ops.Filter, batch: list[Delta], data: st.DataObject
 ) -> None:
     """What ends just now is known still: a row that goes on has held since it began."""
@@ -645,7 +645,7 @@ def test_a_fact_as_a_row_and_back(fact: Triple | Atom) -> None:
     assert type(row_fact(row[:-1])) is type(fact)
 
 
-def test_a_solution_comes_back_from_its_row() -> None:
+def test_a_solution_survives_a_round_trip() -> None:
     ((*row, rule, _, _, _),) = ready(ops.Select(("y", "x"), (1, 0), rules=("q",)), 2).apply(0, [(A, None, 1, 2, 1)])
     assert (row_fact(row), rule) == (Solution(("y", "x"), (None, A)), "q")
     ((*row, _, _, _, _),) = ready(ops.Select((), (), rules=("q",)), 0).apply(0, [(1, 2, 1)])
@@ -653,7 +653,7 @@ def test_a_solution_comes_back_from_its_row() -> None:
 
 
 @pytest.mark.parametrize("value", [True, False])
-def test_the_answer_of_ask_comes_back_from_its_row(value: bool) -> None:
+def test_the_answer_of_ask_survives_a_round_trip(value: bool) -> None:
     term = literal(str(value).lower(), XSD + "boolean")
     ((*row, rule, _, _, _),) = ready(ops.Select((), (0,), rules=("q",), ask=True), 1).apply(0, [(term, 1, 2, 1)])
     assert (row_fact(row), rule, is_rdf(row)) == (Boolean(value), "q", True)
@@ -666,7 +666,7 @@ def test_the_answer_of_ask_comes_back_from_its_row(value: bool) -> None:
         ((REL, ONE), True), ((REL,), True), (("?x", None), True), (("?",), True),
     ],
 )  # fmt: skip
-def test_what_is_no_rdf_stays_inside(row: Row, expected: bool) -> None:
+def test_generalized_triples_are_not_output(row: Row, expected: bool) -> None:
     assert is_rdf(row) is expected
 
 
@@ -710,7 +710,7 @@ def test_a_set_is_as_simple_as_its_place_allows() -> None:
 
 
 @pytest.mark.parametrize("grows", [True, False])
-def test_a_negation_counts_only_what_may_be_taken_back(grows: bool) -> None:
+def test_a_negation_counts_retractable_rows_only(grows: bool) -> None:
     op = ready(ops.AntiJoin(()), 1, 1, grows=grows)
     assert isinstance(op, AntiJoinOperator)
     assert op.growing is grows
@@ -726,7 +726,7 @@ def test_a_negation_counts_only_what_may_be_taken_back(grows: bool) -> None:
         (ops.Sink(report=Report("periodic", 5)), True, OutputOperator),
     ],
 )
-def test_the_end_of_a_plan_is_as_simple_as_what_comes_to_it(op: ops.Sink, grows: bool, expected: type) -> None:
+def test_the_output_operator_depends_on_its_inputs(op: ops.Sink, grows: bool, expected: type) -> None:
     plan = Plan(
         (
             Node("read", ops.Scan(Source(removals=not grows))),
@@ -774,7 +774,7 @@ WHOLE = (ops.Group((), ()), ops.Slice(), ops.Update(((None, 0, A, 0),)), ops.Sin
 
 
 @pytest.mark.parametrize("op", WHOLE, ids=lambda op: type(op).__name__)
-def test_what_looks_at_whole_instants_waits_for_time(op: ops.Operator) -> None:
+def test_event_time_operators_wait_for_the_watermark(op: ops.Operator) -> None:
     job = ready(op, 1)
     assert isinstance(job, EventTimeOperator)
     assert job.apply(0, [] if isinstance(job, OutputOperator) else [(A, 1, 2, 1)]) == []

@@ -111,7 +111,7 @@ X, Y, Z = names("x y z")
     ],
     ids=str,
 )
-def test_one_fact_comes_and_goes(window: Window, come: list[int], gone: list[int]) -> None:
+def test_a_fact_begins_and_expires(window: Window, come: list[int], gone: list[int]) -> None:
     """It arrives at 0, 7 and 10. A window is a set: where one stay ends as another begins, the fact stays."""
     events = "0 :a :p :b\n7 :a :p :b\n10 :a :p :b"
     assert lines(through(window), events) == [f"{time} :a :q :b" for time in come]
@@ -132,7 +132,7 @@ def test_the_whole_answer_at_every_evaluation_instant(window: Window, expected: 
     assert lines(through(window, output="rstream"), "1 :a :p :b\n4 :c :p :d") == expected
 
 
-def test_the_instants_of_a_stepped_window_are_those_at_which_it_has_content_or_has_just_lost_it() -> None:
+def test_the_instants_of_a_hopping_window() -> None:
     answers = oracle.answers(through(HoppingWindow(4, 2)), stream("1 :a :p :b\n12 :a :p :b"))
     assert list(answers) == [-(2**63), 2, 4, 6, 14, 16, 18]
 
@@ -143,7 +143,7 @@ def test_events_without_facts_are_instants_too() -> None:
     assert list(oracle.answers(through(SlidingWindow(5)), stream(events))) == [-(2**63), 1, 3, 6, 8]
 
 
-def test_what_no_pattern_reads_makes_no_instant() -> None:
+def test_unread_facts_make_no_instant() -> None:
     assert lines(part(**makes(":a :q :b"), output="rstream"), "1 :a :p :b") == ["always :a :q :b"]
     named = replace(COPY, sources=(Source(term(":s")[1:-1]),), output="rstream")
     assert lines(named, "1 @:s :a :p :b\n2 :c :p :d") == ["1 :a :q :b"]
@@ -168,7 +168,7 @@ def test_a_block_of_triples_that_is_not_complete_is_never_seen() -> None:
     assert lines(blocks, events, output="dstream") == ["3 :a :q :b", "3 :a :q :c"]
 
 
-def test_the_last_so_many_triples_whenever_so_many_further_have_come() -> None:
+def test_a_count_window_with_steps() -> None:
     events = "1 :a :p :b\n2 :a :p :c , :d\n3 :a :p :e\n4\n5 :a :p :f , :g , :h"
     window = through(CountWindow(3, 2))
     assert lines(window, events, output="rstream") == [
@@ -267,7 +267,7 @@ def test_a_removal_before_a_window_shows_the_fact() -> None:
     assert lines(removing(HoppingWindow(4, 4)), "1 :a :p :b\n5 - :a :p :b", output="dstream") == ["5 :a :q :b"]
 
 
-def test_what_is_removed_still_counts_among_the_last_so_many() -> None:
+def test_removed_triples_count_in_a_count_window() -> None:
     events = "1 :a :p :b\n2 :a :p :c\n3 - :a :p :c\n4 :a :p :d"
     assert lines(removing(CountWindow(2)), events, output="dstream") == ["3 :a :q :c", "4 :a :q :b"]
     assert lines(removing(CountWindow(2, 2)), "1 :a :p :b\n2 - :a :p :b\n3 :a :p :c") == ["3 :a :q :c"]
@@ -316,7 +316,7 @@ def test_a_pattern_finds_a_set() -> None:
 # Predicates
 
 
-def test_maybe_is_a_true_left_join() -> None:
+def test_optional_is_a_left_join() -> None:
     system = part("?x :p ?y", predicates=(Optional(part("?x :r ?z")),), **selects("x z"))
     events = "1 :a :p :b\n3 :a :r :c , :d\n5 - :a :r :c , :d"
     assert lines(system, events) == ["1 ?x=:a ?z=", "3 ?x=:a ?z=:c", "3 ?x=:a ?z=:d", "5 ?x=:a ?z="]
@@ -335,7 +335,7 @@ def test_maybe_without_shared_variables() -> None:
     assert lines(system, "1 :a :p :b\n2 :k :r :c") == ["1 ?x=:a ?z=", "2 ?x=:a ?z=:c"]
 
 
-def test_what_is_unbound_is_passed_on_as_unbound() -> None:
+def test_unbound_variables_stay_unbound() -> None:
     maybe = Optional(part("?x :r ?z"))
     system = part("?x :p ?y", predicates=(maybe, Condition(call("unbound", Z))), **selects("x"))
     assert lines(system, "1 :a :p :b\n2 :a :r :c\n3 :d :p :e") == ["1 ?x=:a", "3 ?x=:d"]
@@ -368,7 +368,7 @@ def _twice(value: Term | None) -> list[tuple[Term | None, Term]]:
     return [] if value == term(":none") else [(value, term(":one")), (value, term(":two"))]
 
 
-def test_a_table_function_makes_none_one_or_many() -> None:
+def test_a_table_function_returns_any_number_of_rows() -> None:
     table = TableFunction((Z, Variable("w")), "urn:x-squall:own:test-oracle-twice", (Y,))
     system = part("?x :p ?y", predicates=(table,), **selects("z w"))
     assert lines(system, "1 :a :p :b\n2 :a :p :none") == ["1 ?z=:b ?w=:one", "1 ?z=:b ?w=:two"]
@@ -447,7 +447,7 @@ def test_distinct_aggregates(kind: str, distinct: bool, expected: str) -> None:
     assert solution.values == (term(expected),)
 
 
-def test_without_keys_there_is_one_group_of_nothing_too() -> None:
+def test_without_keys_there_is_one_group_even_of_no_rows() -> None:
     many = Grouping((), (Aggregate(Y, "count"), Aggregate(Z, "min", X), Aggregate(Variable("s"), "avg", X)))
     system = with_windows(part("?x :p ?o", grouping=many, **selects("y z s")), SlidingWindow(5))
     zero, item = (f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' for number in (0, 1))
@@ -455,7 +455,7 @@ def test_without_keys_there_is_one_group_of_nothing_too() -> None:
     assert lines(system, "1 :a :p :b") == [f"always {nothing}", f"1 ?y={item} ?z=:a ?s=", f"6 {nothing}"]
 
 
-def test_with_keys_there_is_no_group_of_nothing() -> None:
+def test_with_keys_there_is_no_empty_group() -> None:
     counted = Grouping((X,), (Aggregate(Z, "count"),))
     system = with_windows(part("?x :p ?y", grouping=counted, **makes("?x :n ?z")), SlidingWindow(5))
     item = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
@@ -467,7 +467,7 @@ def test_with_keys_there_is_no_group_of_nothing() -> None:
     assert lines(system, "1 :a :p :b", output="dstream") == [f"6 :a :n {item}"]
 
 
-def test_what_is_unbound_is_a_key_like_others() -> None:
+def test_unbound_is_a_key_like_others() -> None:
     counted = Grouping((Z,), (Aggregate(Y, "count"),))
     system = part("?x :p :b", predicates=(Optional(part("?x :r ?z")),), grouping=counted, **selects("z y"))
     item, two = (f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' for number in (1, 2))
@@ -545,13 +545,13 @@ def test_delete_acts_when_its_solution_begins() -> None:
     assert lines(system, events, output="dstream") == ["11 :a :q :b"]
 
 
-def test_delete_takes_what_comes_at_the_same_instant_in_all_streams() -> None:
+def test_delete_removes_facts_of_the_same_instant_from_all_streams() -> None:
     process = part(":k :done ?y", consequences=(Delete(patterns(":a :p :b")),))
     events = "1 :k :done :c\n1 :a :p :b\n1 @:s :a :p :b"
     assert lines(System(subsystems=(COPY, process)), events, output="dstream") == ["2 :a :q :b"]
 
 
-def test_delete_takes_static_data_and_leaves_what_is_derived() -> None:
+def test_delete_removes_static_data_and_no_derived_facts() -> None:
     process = part(":k :done ?y", consequences=(Delete(patterns(":a :p :b. :c :q :d")),))
     system = System(subsystems=(COPY, process))
     assert lines(system, "1 :k :done :c", ":a :p :b. :c :p :d", output="dstream") == ["2 :a :q :b"]
@@ -614,7 +614,7 @@ def test_a_rule_may_insert_what_it_asks_not_to_be_there() -> None:
     assert lines(once, "1 :a :p :b\n5 :c :p :d") == ["2 :a :q :b"]
 
 
-def test_what_a_rule_without_a_body_inserts_is_there_from_the_start() -> None:
+def test_inserts_of_axioms_hold_from_the_start() -> None:
     start = System("start", consequences=(Insert(patterns(":a :q :b")),))
     absent = System(
         "absent", predicates=(NotExists(patterns(":a :q :b")),), consequences=(Insert(patterns(":c :q :d")),)
@@ -622,7 +622,7 @@ def test_what_a_rule_without_a_body_inserts_is_there_from_the_start() -> None:
     assert lines(System(subsystems=(absent, start)), "") == ["always :a :q :b"]
 
 
-def test_updates_over_static_data_come_to_an_end_before_all_else() -> None:
+def test_updates_over_static_data_terminate_before_the_first_event() -> None:
     """What is deleted again on the way is in no answer."""
     step = part(
         "?x :q ?y. ?y :p ?z", name="step", consequences=(Delete(patterns("?x :q ?y")), Insert(patterns("?x :q ?z")))
@@ -631,7 +631,7 @@ def test_updates_over_static_data_come_to_an_end_before_all_else() -> None:
     assert lines(system, "5 :c :p :d", ":z :at :a. :a :p :b. :b :p :c") == ["always :z :q :c", "6 :z :q :d"]
 
 
-def test_what_is_no_rdf_is_not_inserted() -> None:
+def test_generalized_triples_are_not_inserted() -> None:
     turned = inserting(consequences=(Insert(patterns("?y :q ?x")), Insert(patterns("?x :q ?x"), Y)))
     assert lines(turned, "1 :a :p 1\n3 :a :p :b") == ["4 :a :q :a", "4 :b :q :a"]
 
@@ -684,7 +684,7 @@ def test_periodic_reports(output: str, expected: list[str]) -> None:
     assert reporting("periodic", output, 3) == expected
 
 
-def test_what_comes_and_goes_within_a_period_is_not_seen() -> None:
+def test_facts_that_expire_within_a_period_are_not_output() -> None:
     assert reporting("periodic", "istream", 10) == ["20 :e :q :f"]
     assert reporting("periodic", "dstream", 10) == ["30 :e :q :f"]
 
@@ -707,13 +707,13 @@ def test_static_answers_are_output_at_once_and_again_with_each_period() -> None:
     ],
     ids=["maybe", "now", "grouping", "slice"],
 )
-def test_what_needs_a_whole_instant_cannot_depend_on_itself(cyclic: dict[str, Any]) -> None:
+def test_operators_on_complete_instants_cannot_be_recursive(cyclic: dict[str, Any]) -> None:
     body = "?x :p ?y" if "Maybe" in str(cyclic) else "?x :q ?y"
     with pytest.raises(PlannerError, match="depends on its own negation"):
         oracle.answers(part(body, **cyclic, **makes("?x :q ?y")), [])
 
 
-def test_aggregates_are_taken_of_all_that_rules_make() -> None:
+def test_aggregates_include_derived_facts() -> None:
     total = Grouping((), (Aggregate(Z, "count"),))
     count = part("?x :q ?y", grouping=total, **makes(":all :count ?z"))
     twice = part("?x :p ?y", **makes("?x :q ?y. ?y :q ?x"))

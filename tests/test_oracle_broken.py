@@ -96,7 +96,7 @@ def _with(plan: Plan, change: Callable[[Node], Node]) -> Plan:
 
 
 @pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
-def test_a_broken_operator_is_found_out(kind: type) -> None:
+def test_a_broken_operator_is_detected(kind: type) -> None:
     needed, change = BROKEN[kind]
     features = CORE | {"select"} | set(needed.split())
 
@@ -106,14 +106,14 @@ def test_a_broken_operator_is_found_out(kind: type) -> None:
     _is_found_out(spoilt, features)
 
 
-def test_a_union_without_its_last_branch_is_found_out() -> None:
+def test_a_union_without_its_last_branch_is_detected() -> None:
     def cut(node: Node) -> Node:
         return replace(node, inputs=node.inputs[:-1]) if isinstance(node.op, Union) else node
 
     _is_found_out(lambda plan: _with(plan, cut), CORE | {"select", "union"})
 
 
-def test_an_axiom_that_is_not_put_in_is_found_out() -> None:
+def test_a_missing_axiom_is_detected() -> None:
     def emptied(plan: Plan) -> Plan:
         units = [node.id for node in plan.nodes if isinstance(node.op, Unit)]
         reading = Scan(Source("urn:nothing"))
@@ -122,7 +122,7 @@ def test_an_axiom_that_is_not_put_in_is_found_out() -> None:
     _is_found_out(emptied, CORE)
 
 
-def test_a_closure_of_one_step_is_found_out() -> None:
+def test_a_closure_of_one_step_is_detected() -> None:
     """Only the rete planner makes one, of a rule that is transitive."""
     x, y, z = map(Variable, "xyz")
     p = term(":p")
@@ -131,7 +131,7 @@ def test_a_closure_of_one_step_is_found_out() -> None:
     _is_found_out_by_hand(system, events, TransitiveClosure, lambda op: Distinct(2))
 
 
-def test_a_stream_through_another_window_is_found_out() -> None:
+def test_a_wrong_window_of_a_derived_stream_is_detected() -> None:
     x, y, p, q = Variable("x"), Variable("y"), term(":p"), term(":q")
     program_system = System(
         "made", joinables=(Pattern(x, p, y),), consequences=(Construct((Pattern(x, q, y),)),), reentrant=False
@@ -143,7 +143,7 @@ def test_a_stream_through_another_window_is_found_out() -> None:
     _is_found_out_by_hand(system, events, DerivedStream, lambda op: replace(op, source=Source("urn:s")))
 
 
-def test_a_look_up_of_another_constant_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_constant_filter_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(share_constants, "MAX_SEPARATE_JOINS", 0)
     x, y, p = Variable("x"), Variable("y"), term(":p")
     rules = tuple(

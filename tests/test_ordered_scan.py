@@ -239,7 +239,7 @@ def test_events_of_one_fact_go_to_one_task() -> None:
     assert len(placed(plan, [Event(0, (_fact(7),)), *again])[""]) == 1
 
 
-def test_a_stream_that_is_read_by_triples_is_taken_by_one_task() -> None:
+def test_a_stream_with_a_count_window_is_scanned_by_one_task() -> None:
     plan = squall.plan(
         squall.compile(RULES, lexer="jena", windows={f"urn:{name}": CountWindow(3) for name in range(20)})
     )
@@ -362,7 +362,7 @@ PROGRAMS = {
 @pytest.mark.spark
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("rows", ["0", "50000"])
-def test_on_spark_it_is_as_in_process(name: str, rows: str, tmp_path: Path) -> None:
+def test_spark_agrees_with_the_iterator_builder(name: str, rows: str, tmp_path: Path) -> None:
     """File by file with a restart in between, and with compaction of the state."""
     pytest.importorskip("pyspark")
     from squall.builders.spark import MAX_SINGLE_TASK_ROWS, session
@@ -555,9 +555,7 @@ GONE = Event(5, (), "urn:s", (Triple(P, R, P),))
     ids=str,
 )
 @pytest.mark.parametrize("predicate", [R, S], ids=["read", "not read"])
-def test_what_may_come_in_a_stream_that_the_program_makes(
-    event: Event, source: Source, problem: str | None, predicate: Term
-) -> None:
+def test_fact_shapes_of_a_derived_stream(event: Event, source: Source, problem: str | None, predicate: Term) -> None:
     """What is made is counted whether patterns look for it or not."""
     reads = System("r", (source,), (Pattern(X, predicate, Y),), consequences=makes(X, Q, Y), reentrant=False)
     system = System(subsystems=(copied("istream"), reads))

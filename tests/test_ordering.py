@@ -167,7 +167,7 @@ def test_any_text_is_compared_by_code_points_and_begins_no_other(one: str, other
     assert (texts[0].encode() < texts[1].encode()) == (one < other)
 
 
-def test_what_is_long_stays_exact() -> None:
+def test_long_numbers_stay_exact() -> None:
     digits = "1" * 1990
     long = [of(f"{sign}{digits[:-1]}{last}", "integer") for sign, last in (("-", 2), ("-", 1), ("", 1), ("", 2))]
     assert sorted(long, key=sortable) == long

@@ -147,7 +147,7 @@ def test_another_instance_resumes_from_its_state(output: str, course: list[Advan
 @pytest.mark.parametrize("output", OUTPUTS)
 @given(course=COURSES)
 @settings(max_examples=examples_of(10), deadline=None)
-def test_what_has_ended_is_forgotten(output: str, course: list[Advance]) -> None:
+def test_expired_rows_are_deleted(output: str, course: list[Advance]) -> None:
     op = OutputOperator(ops.Sink(output))
     for step in course_of(course, "facts"):
         op.apply(0, step.batch)
@@ -174,7 +174,7 @@ def test_a_fact_that_holds_again_is_output_again_with_the_rule_that_derives_it()
     assert op.flush(9) == [Output(Triple(A, C, C), 1, "one"), Output(Triple(A, C, C), 5, "two")]
 
 
-def test_a_fact_that_is_back_after_a_while_names_the_rule_that_makes_it_still() -> None:
+def test_a_fact_that_returns_names_a_rule_that_still_derives_it() -> None:
     op = OutputOperator(ops.Sink())
     op.apply(0, [(*fact(A, "one"), 1, FOREVER, 1)])
     op.flush(2)
@@ -195,14 +195,14 @@ def test_a_retraction_names_a_rule_that_derived_the_fact() -> None:
     assert op.flush(9) == [Output(Triple(A, C, C), 7, "one")]
 
 
-def test_it_hands_on_what_holds_always() -> None:
+def test_static_facts_are_output() -> None:
     op = OutputOperator(ops.Sink())
     op.apply(0, [(REL, A, "axiom", ALWAYS, FOREVER, 1)])
     assert op.flush(ALWAYS) == [Output(Atom(C, (A,)), ALWAYS, "axiom")]
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-def test_what_is_no_rdf_stays_inside(output: str) -> None:
+def test_generalized_triples_are_not_output(output: str) -> None:
     op = OutputOperator(ops.Sink(output))
     op.apply(0, [(ONE, C, C, "r", 1, 3, 1), (A, "_:b", C, "r", 1, 3, 1)])
     assert op.flush(9, [1, 2, 3]) == []
@@ -294,7 +294,7 @@ def test_an_append_only_answer_resumes_from_its_state(spans: list[tuple[str, int
     )
 
 
-def test_it_forgets_where_nothing_comes_twice() -> None:
+def test_state_is_deleted_where_rows_are_unique() -> None:
     op = AppendOnlyOutput(ops.Sink(), remembers=False)
     op.apply(0, [(*fact(A), 1, FOREVER, 1), (*fact(A), 1, FOREVER, 1), (*fact(B), 5, FOREVER, 1)])
     assert op.next_time == 1

@@ -198,7 +198,7 @@ def test_rules_read_streams_that_queries_make_and_queries_what_rules_derive(plan
     ]
 
 
-def test_a_derived_stream_has_the_window_that_is_given_for_it(tmp_path: Path) -> None:
+def test_a_derived_stream_may_have_a_window_from_the_options(tmp_path: Path) -> None:
     (tmp_path / "hot.csparql").write_text(HOT)
     (tmp_path / "warn.jena").write_text(
         "[warn: (?r <http://example.org/hot> ?t) -> (?r <http://example.org/is> 'hot')]"
@@ -433,7 +433,7 @@ def test_a_stream_at_the_steps_of_a_stream(planner: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("builder", BUILDERS)
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_a_stream_that_only_what_nobody_reads_reads_says_when_answers_are_evaluated(planner: str, builder: str) -> None:
+def test_a_stream_of_an_unread_rule_has_evaluation_instants(planner: str, builder: str) -> None:
     """The second rule is no part of a plan, but its pattern is one of the query's."""
 
     def rule(name: str, source: Source, read: Term, term: Term, internal: bool = False) -> System:

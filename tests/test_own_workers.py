@@ -28,7 +28,7 @@ class Rdd:
 
 
 @pytest.mark.parametrize(("local", "pools"), [(True, ["0", "1"]), (False, ["0", "0"])])
-def test_the_environment_that_other_threads_may_be_reading_is_left_as_it_is(local: bool, pools: list[str]) -> None:
+def test_the_environment_of_the_process_is_not_changed(local: bool, pools: list[str]) -> None:
     names = dict.fromkeys(["PYTHONHASHSEED", "one", "two"], "0")
     context = SimpleNamespace(environment=names, seen=[], reading=iter(names))
     context.union = lambda result: result[0]

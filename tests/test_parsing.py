@@ -45,7 +45,7 @@ def parsed(given: pyarrow.RecordBatch, wanted: set[str] | None, passed: int = AL
     return list(parse([given], wanted, passed))  # type: ignore[arg-type]
 
 
-def test_plain_lines_are_read_by_column_and_what_nobody_reads_is_left_out() -> None:
+def test_fast_lines_are_read_by_column_without_unused_predicates() -> None:
     (tree,) = parsed(batch(("a.ntt", 0, [line(1, P), line(2, OTHER), line(3, OTHER)])), {P})
     assert isinstance(tree.events, Columns)
     assert [(event.time, len(event.facts)) for event in tree.events] == [(1, 1), (3, 0)]

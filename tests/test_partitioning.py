@@ -278,11 +278,11 @@ def cut(of: Plan) -> list[tuple[list[str], bool, bool]]:
     ]
 
 
-def test_without_memory_but_for_facts_there_is_one_level() -> None:
+def test_a_plan_without_operator_state_has_one_stage() -> None:
     assert cut(plan("[r: (?x :p ?y) -> (?x :q ?y)]")) == [(["Distinct"], False, False)]
 
 
-def test_what_looks_at_whole_instants_is_above_the_rounds_that_it_depends_on() -> None:
+def test_event_time_operators_run_in_a_stage_after_their_recursion() -> None:
     """Where its rows need not move on the way to it, too."""
     nodes = (
         Node("edges", Scan(Source())), Node("match", Match((0, P, 1)), (Input("edges"),)),

@@ -194,7 +194,7 @@ def test_however_it_is_written(body: str) -> None:
     assert plan(f"[t: {body} -> (?x :p ?z)]", introduce_closures) == plan(TRANSITIVE, introduce_closures)
 
 
-def test_a_step_that_was_given_is_derived_only_if_there_is_another_way() -> None:
+def test_a_given_step_is_derived_only_by_another_path() -> None:
     for passes in ((introduce_closures,), rete.PASSES):
         system = program(TRANSITIVE)
         events = [
@@ -230,7 +230,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["urn:one", "urn:t
 @settings(max_examples=examples_of(60), deadline=None)
 @given(steps=STEPS)
 @example(steps=[(0, "urn:one", "a", "b"), (0, "urn:one", "b", "c"), (0, "urn:two", "c", "d"), (1, "urn:one", "d", "e")])
-def test_what_a_transitive_rule_makes_is_a_step_for_another(
+def test_conclusions_of_a_transitive_rule_are_steps_of_another(
     windows: Sequence[Window], steps: list[tuple[int, str, str, str]]
 ) -> None:
     """Each of them sees a stream of its own."""
@@ -262,7 +262,7 @@ def test_what_a_transitive_rule_makes_is_a_step_for_another(
         "[t: (?x :p ?y) (?y :p ?z) -> (?x :p ?z)] [n: (?x :q ?y) noValue(?x :r ?y) -> (?x :p ?y)]",
     ],
 )
-def test_what_is_no_closure(text: str) -> None:
+def test_rules_that_are_no_closure(text: str) -> None:
     """Another rule, or pairs that may be withdrawn."""
     assert plan(text, introduce_closures) == plan(text)
 
@@ -335,7 +335,7 @@ def test_a_chain_is_joined_from_both_ends() -> None:
     assert sorted(map(len, joined(query_plan))) == [2, 2, 4]
 
 
-def test_what_has_nothing_in_common_is_joined_last() -> None:
+def test_cross_products_are_joined_last() -> None:
     query_plan = plan("[r: (?a :p ?b) (?c :q ?d) (?b :r ?e) -> (?a :s ?d)]", order_joins)
     assert joined(query_plan) == [{"p", "r"}, {"p", "q", "r"}]
 
@@ -378,12 +378,12 @@ def test_a_filter_on_join_columns_is_pushed_to_both_sides() -> None:
     } - {Join}
 
 
-def test_a_test_stays_above_what_is_shared() -> None:
+def test_a_filter_stays_above_shared_nodes() -> None:
     text = "[a: (?x :p ?y) (?x :q ?z) lessThan(?y, 5) -> (?x :s ?z)] [b: (?x :p ?y) (?x :q ?z) -> (?x :t ?z)]"
     assert plan(text, push_filters) == plan(text)
 
 
-def test_what_has_an_effect_stays_and_nothing_passes_it() -> None:
+def test_functions_with_effects_are_not_reordered() -> None:
     text = "[r: (?x :p ?y) (?x :q ?z) print(?y) lessThan(?y, 5) -> (?x :s ?z)]"
     assert plan(text, push_filters) == plan(text)
 
@@ -434,7 +434,7 @@ def test_a_count_sees_all_columns_of_a_set() -> None:
     assert found(query_plan, Distinct) == [Distinct(2)]
 
 
-def test_what_orders_columns_anew_is_not_needed() -> None:
+def test_projections_that_only_reorder_are_removed() -> None:
     text = "[r: (?z :r :k) (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]"
     assert found(plan(text, order_joins), Project) == [Project((2, 1, 0))]
     assert found(plan(text, order_joins, prune_columns), Project) == []
@@ -443,7 +443,7 @@ def test_what_orders_columns_anew_is_not_needed() -> None:
 # Duplicates
 
 
-def test_a_window_that_forgets_needs_no_check_before_a_join() -> None:
+def test_a_bounded_window_needs_no_distinct_before_a_join() -> None:
     text = "[r: (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]"
     assert kinds(plan(text, eliminate_distinct, window=SlidingWindow(10)))["Distinct"] == 0
     assert kinds(plan(text, eliminate_distinct))["Distinct"] == 2, (

@@ -42,7 +42,7 @@ def test_a_transaction_is_an_event(tmp_path: Path) -> None:
     assert not dead_letters
 
 
-def test_a_header_says_the_time_of_what_follows(tmp_path: Path) -> None:
+def test_a_header_sets_the_event_time(tmp_path: Path) -> None:
     stamp = '"1970-01-01T00:00:02Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
     rows = ["H id <uuid:1> .", "TX .", f"A {A}", "TC .", 'H time "1000" .', f"A {B}", f"H time {stamp} .", f"D {B}"]
     events, dead_letters = read(tmp_path, *rows)
@@ -55,11 +55,11 @@ def test_what_a_transaction_has_at_its_end_counts(tmp_path: Path) -> None:
     assert events == [Event(0, (B, C), "", (A, B))]
 
 
-def test_what_is_aborted_has_not_been(tmp_path: Path) -> None:
+def test_aborted_transactions_have_no_effect(tmp_path: Path) -> None:
     assert read(tmp_path, "TX .", f"A {A}", "TA .", f"A {B}") == ([Event(0, (B,))], [])
 
 
-def test_what_is_not_committed_is_lost(tmp_path: Path) -> None:
+def test_uncommitted_transactions_are_dead_letters(tmp_path: Path) -> None:
     events, dead_letters = read(tmp_path, f"A {A}", "TX .", f"D {B}", f"A {C}")
     assert events == [Event(0, (A,))]
     reason = "its transaction is not committed"
@@ -140,7 +140,7 @@ def test_cutting_into_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest
     assert events[1] == [(6, "not a row of an RDF Patch here", "bad")]
 
 
-def test_a_patch_says_that_it_has_removals(tmp_path: Path) -> None:
+def test_a_patch_source_has_removals(tmp_path: Path) -> None:
     (tmp_path / "x.rdfp").write_text(f"A {A}\nD {B}\n")
     (tmp_path / "y.nt").touch()
     source = open_source(f"{tmp_path}/x.rdfp")

@@ -220,7 +220,7 @@ def test_nodes_behind_groups_and_slices_are_retractable(op: Operator) -> None:
         (Source("urn:s", removals=True), True),
     ],
 )
-def test_what_is_read_may_be_retractable(source: Source, shrinks: bool) -> None:
+def test_scans_may_be_retractable(source: Source, shrinks: bool) -> None:
     read = Node("read", Scan(source))
     other = Node("other", Scan(Source("urn:other")))
     plan = Plan((read, other, node("match", Match((0, P, 1)), "read"), node("end", Sink(), "match")))
@@ -303,7 +303,7 @@ def test_rule_4_columns_exist(op: Operator, expected_problem: list[str]) -> None
     assert complaints(READ, match, node("it", op, *inputs), node("end", Sink(), "it")) == expected_problem
 
 
-def test_rule_4_what_is_updated_has_its_columns() -> None:
+def test_rule_4_updates_have_their_columns() -> None:
     update = node("it", Update(((None, 0, P, 3),), ((2, 0, P, 1),)), "match")
     plan = (READ, MATCH_ALONE, update, node("end", Sink()))
     assert complaints(*plan) == ["`it` updates with column 3 of 2", "`it` updates with column 2 of 2"]
@@ -314,7 +314,7 @@ def test_rule_4_grouping_columns_exist() -> None:
     assert complaints(READ, unique, END) == ["the edge from `read` to `unique` is partitioned by column 4 of 4"]
 
 
-def test_rule_4_what_is_united_is_equally_wide() -> None:
+def test_rule_4_inputs_of_a_union_are_equally_wide() -> None:
     plan = (READ, MATCH_ALONE, node("it", Union(), "match", "read"), node("end", Sink(), "it"))
     assert complaints(*plan) == ["`it` combines rows of 2 and 4 columns"]
 
@@ -324,7 +324,7 @@ def test_rule_4_a_closure_is_of_pairs() -> None:
     assert complaints(*plan) == ["`it` closes rows of 4 columns, not pairs"]
 
 
-def test_rule_5_there_is_a_deliver() -> None:
+def test_rule_5_there_is_a_sink() -> None:
     assert complaints(READ) == ["it has no Sink node"]
 
 
@@ -512,7 +512,7 @@ def test_rule_10_those_that_count_a_stream_count_the_same() -> None:
     assert problems == ["`one` and `two` count one stream, yet have different inputs"]
 
 
-def test_all_violations_are_given_at_once() -> None:
+def test_all_violations_are_reported_at_once() -> None:
     join = replace(JOIN, op=Join(((7, 0),), (0, 9)))
     emit = replace(EMIT, op=Construct((0, P, 1)))
     assert complaints(READ, MATCH, join, emit, UNIQUE) == [

@@ -122,7 +122,7 @@ def test_places_settle_where_they_are_wanted_if_they_can(wishes: list[tuple[floa
         assert settled == pytest.approx(expected)
 
 
-def test_a_simple_layout_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_simple_layout_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan((Node("n", Union()), Node("end", Sink(), (Input("n"),))))
     assert "The layout is simple" not in explain.svg(plan)
     monkeypatch.setattr(layout.lay_out, "__defaults__", (1,))

@@ -182,7 +182,7 @@ def test_greedy_shares_reading_alone() -> None:
     assert (counts["Scan"], counts["Match"], counts["Join"]) == (1, 4, 2)
 
 
-def test_a_product_comes_last_but_comes() -> None:
+def test_a_cross_product_comes_last() -> None:
     for planner in PLANNERS:
         joins = found(plan("[r: (?a :p ?b) (?c :q ?d) (?b :r ?e) -> (?a :s ?d)]", planner), Join)
         assert [isinstance(op, Join) and len(op.on) for op in joins] == [1, 0]
@@ -191,7 +191,7 @@ def test_a_product_comes_last_but_comes() -> None:
 # What Rete shares
 
 
-def test_matches_and_joins_are_shared_whatever_the_names_and_the_order() -> None:
+def test_nodes_are_shared_independently_of_names_and_order() -> None:
     counts = kinds(plan("[a: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)] [b: (?m :q ?k) (?n :p ?m) -> (?k :s ?n)]"))
     assert (counts["Match"], counts["Join"], counts["Construct"]) == (2, 1, 2)
 
@@ -205,7 +205,7 @@ def test_tests_extends_and_emits_are_shared() -> None:
     assert [op.rules for op in found(query_plan, ops.Construct) if isinstance(op, ops.Construct)] == [("a", "b")]
 
 
-def test_what_is_negated_is_shared() -> None:
+def test_negated_bodies_are_shared() -> None:
     counts = kinds(
         plan("[a: (?x :p ?y) noValue(?x :q ?y) -> (?x :r ?y)] [b: (?a :p ?b) noValue(?a :q ?b) -> (?b :r ?a)]")
     )
@@ -283,7 +283,7 @@ def test_a_chain_that_is_written_backwards_is_the_same_chain() -> None:
     assert (kinds(query_plan)["Join"], kinds(query_plan)["Construct"]) == (2, 1)
 
 
-def test_what_is_negated_has_ties_as_well() -> None:
+def test_negated_bodies_may_have_ties() -> None:
     own = Variable("own")
     rules = [
         System(
@@ -350,7 +350,7 @@ def test_greedy_sees_no_names(system: System) -> None:
 @pytest.mark.parametrize("planner", PLANNERS)
 @given(system=systems(), other=systems())
 @settings(max_examples=examples_of(40), deadline=None)
-def test_nothing_is_left_of_an_earlier_call(planner: str, system: System, other: System) -> None:
+def test_planners_are_stateless(planner: str, system: System, other: System) -> None:
     first = planned(system, planner)
     planned(other, planner)
     assert planned(system, planner) == first
@@ -367,7 +367,7 @@ def test_tests_change_places_and_a_print_does_not() -> None:
         assert {name.removeprefix(JENA) for name in called[: called.index(JENA + "print")]} == before
 
 
-def test_what_binds_comes_before_what_reads() -> None:
+def test_binding_functions_come_before_their_readers() -> None:
     query_plan = plan("[r: (?x :p ?y) sum(?y 1 ?a) sum(?a ?y ?b) lessThan(?b 5) -> (?x :q ?b)]")
     order = [type(node.op).__name__ for node in query_plan.nodes]
     assert [name for name in order if name in ("Extend", "Filter")] == ["Extend", "Extend", "Filter"]
@@ -438,7 +438,7 @@ def test_derived_facts_are_read_where_they_match(planner: str) -> None:
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_what_is_not_reentrant_is_not_read_again(planner: str) -> None:
+def test_conclusions_of_non_reentrant_rules_are_not_read(planner: str) -> None:
     rule = System("r", joinables=(Pattern(X, P, Y),), consequences=(Construct((Pattern(Y, P, X),)),), reentrant=False)
     assert again(planned(System(subsystems=(rule,)), planner)) == set()
 
@@ -710,14 +710,14 @@ def test_a_variable_is_given_one_value(planner: str, again: Predicate) -> None:
         ({"predicates": (Optional(System(), Call(JENA + "now", ())),)}, "the condition of an optional part"),
     ],
 )
-def test_the_time_is_taken_in_tests_and_binds_alone(planner: str, change: dict[str, Any], where: str) -> None:
+def test_time_functions_filter_and_bind(planner: str, change: dict[str, Any], where: str) -> None:
     rule = replace(System("r", joinables=(Pattern(X, P, Y),), consequences=(Select((X,)),)), **change)
     with pytest.raises(PlannerError, match=rf"rule `r` takes the time \(`now`\) in {where}"):
         made_of(rule, planner)
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_what_never_is_bound_makes_no_fact_and_an_unbound_answer(planner: str) -> None:
+def test_an_unbound_variable_makes_no_fact_and_an_unbound_answer(planner: str) -> None:
     inner = System(joinables=(Pattern(X, P, Y),), consequences=(Select((X, Z)),))
     heads = Construct((Pattern(X, Q, Z), Pattern(X, Q, X)))
     result = made_of(System("r", joinables=(inner,), consequences=(heads,)), planner)

@@ -20,13 +20,13 @@ from tests.conftest import Install
 ROOT = Path(__file__).parent.parent
 
 
-def test_ours_are_found_in_every_group_but_load_lazily() -> None:
+def test_built_in_stages_load_lazily() -> None:
     assert {"greedy", "rete"} <= set(plugins.names(plugins.PLANNERS))
     assert {"file", "stdin"} <= set(plugins.names(plugins.SOURCES))
     assert all(plugins.names(group) for group in plugins.GROUPS)
 
 
-def test_a_plugin_of_another_distribution_comes_in_by_the_same_door(install: Install) -> None:
+def test_a_plugin_of_another_distribution_is_found(install: Install) -> None:
     install("other", "other_planner", "def plan(system): return 'planned'", planners="mine = other_planner:plan")
     assert "mine" in plugins.names(plugins.PLANNERS)
     assert plugins.load(plugins.PLANNERS, "mine")(None) == "planned"
@@ -44,7 +44,7 @@ def test_unknown_with_near_misses() -> None:
         plugins.load(plugins.PLANNERS, "ret")
 
 
-def test_unknown_and_nothing_like_it_lists_what_there_is() -> None:
+def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(PluginError, match=r"hint: there are: `file`, `http`, .*`stdin`"):
         plugins.load(plugins.SOURCES, "quux")
 
@@ -64,7 +64,7 @@ def test_the_same_target_twice_is_one_plugin(install: Install) -> None:
     assert callable(plugins.load(plugins.PLANNERS, "rete"))
 
 
-def test_missing_dependency_says_what_to_install(install: Install) -> None:
+def test_a_missing_dependency_names_the_extra(install: Install) -> None:
     install("needy", "needy_builder", "import no_such_engine", builders="needy = needy_builder:build [engine]")
     with pytest.raises(PluginError) as caught:
         plugins.load(plugins.BUILDERS, "needy")
@@ -216,7 +216,7 @@ def test_descriptions_are_read_without_importing(install: Install) -> None:
     assert plugins.description(plugins.PLANNERS, "other") == "A module."
 
 
-def test_what_an_extra_needs_is_known_without_importing(install: Install) -> None:
+def test_requirements_of_an_extra_are_known_without_importing(install: Install) -> None:
     install("needy", "needy_builder", "", builders="needy = needy_builder:build [engine]")
     root = Path(plugins.importlib.metadata.distribution("needy")._path)  # type: ignore[attr-defined]
     with (root / "METADATA").open("a") as metadata:

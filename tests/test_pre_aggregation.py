@@ -87,7 +87,7 @@ SLICES = st.builds(
 
 
 @given(SLICES, ENTRIES, st.lists(st.integers(0, 20), max_size=3))
-def test_what_is_left_out_is_in_no_slice(op: SliceNode, entries: list[Delta], cuts: list[int]) -> None:
+def test_dropped_deltas_are_in_no_slice(op: SliceNode, entries: list[Delta], cuts: list[int]) -> None:
     """Wherever the entries are, and whenever they come."""
     least = partial_top_k(op)
     assert least is not None
@@ -101,7 +101,7 @@ def test_what_is_left_out_is_in_no_slice(op: SliceNode, entries: list[Delta], cu
     assert Counter(some.advance(FOREVER - 1)) == Counter(full_result.advance(FOREVER - 1))
 
 
-def test_of_entries_that_end_together_as_many_are_left_as_there_are_places() -> None:
+def test_partial_top_k_keeps_as_many_rows_as_the_limit() -> None:
     values = [(literal(str(number), f"{XSD}integer"), 0, 5, 1) for number in range(9)]
     least = partial_top_k(SliceNode(((Column(0), False),), 1, 2))
     assert least is not None

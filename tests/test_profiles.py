@@ -186,7 +186,7 @@ def as_jena(program: str, events: str, **more: Any) -> list[str]:
 OPEN = "[r: (?x :p ?y) noValue(?x :done) -> (?x :open ?y)]"
 
 
-def test_jena_looks_at_what_is_absent_when_a_rule_fires() -> None:
+def test_jena_evaluates_negation_when_a_rule_fires() -> None:
     events = "1 :a :p :b\n5 :a :done :yes\n6 :a :p :c\n7 :d :done :yes\n7 :d :p :e"
     assert as_jena(OPEN, events) == ["2 :a :open :b"]
     assert as_jena(OPEN, events, output="dstream") == []
@@ -232,7 +232,7 @@ def test_jena_agrees_with_the_oracle(system: System, arriving: list[Event], wind
         assert_as_oracle(changed, run(changed, arriving, planner=planner), arriving)
 
 
-def test_what_the_user_says_comes_before_the_profile() -> None:
+def test_explicit_options_override_the_profile() -> None:
     system = profiles.apply_profile(RULE, "cqels", report=Report("periodic", 5), output="dstream")
     assert (system.report, system.output) == (Report("periodic", 5), "dstream")
 

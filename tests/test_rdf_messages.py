@@ -133,13 +133,13 @@ PIECES = ['"', "'", '"""', "'''", "<", ">", "<a>", "#", "\n", "\\", "MESSAGE", "
 @settings(max_examples=examples_of(300), deadline=None)
 @given(st.lists(st.sampled_from(PIECES)), st.integers(1, 5))
 @example(['"', "\\", "#", "\\", "\n", "MESSAGE", "#", '"', '"', "<", " "], 1)
-def test_whatever_comes_is_read_or_counted(pieces: Sequence[str], size: int) -> None:
+def test_any_input_is_read_or_counted(pieces: Sequence[str], size: int) -> None:
     """And where pieces are cut makes no difference."""
     text = "".join(pieces)
     assert parsed(text, size=size) == parsed(text)
 
 
-def test_what_is_broken_is_counted_as_a_whole(tmp_path: Path) -> None:
+def test_a_malformed_message_is_one_dead_letter(tmp_path: Path) -> None:
     (tmp_path / "x").write_text(f"{A}\n\nMESSAGE\n{A}\n{A} x\nMESSAGE\n{B}")
     with closing(DeadLetterFile(tmp_path / "lost")) as ledger:
         events = read(f"{tmp_path}/x?format=ttl-messages", ledger)
@@ -149,7 +149,7 @@ def test_what_is_broken_is_counted_as_a_whole(tmp_path: Path) -> None:
     assert entry["reason"].startswith("message 2: ")
 
 
-def test_a_message_that_is_too_long_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_that_is_too_long_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("squall.streams.formats.rdf_messages.MAX_UNIT_BYTES", 100)
     monkeypatch.setattr("squall.streams.formats.rdf_messages._CHUNK", 50)
     (tmp_path / "x").write_text(f"{A}\nMESSAGE\n" + "x" * 1000)
@@ -243,14 +243,14 @@ def test_quads_are_read_again(tmp_path: Path, format: str) -> None:
 
 @pytest.mark.parametrize("format", ["nt-messages", "trig-messages", "rdfp", "jelly-messages"])
 @pytest.mark.parametrize("fact", [Solution(("x",), (P,)), Boolean(True)])
-def test_what_is_no_statement_is_refused(tmp_path: Path, format: str, fact: Any) -> None:
+def test_invalid_statements_are_refused(tmp_path: Path, format: str, fact: Any) -> None:
     if format.startswith("jelly"):
         pytest.importorskip("pyjelly")
     with pytest.raises(SinkError, match="triples and quads"):
         write(tmp_path / "x", format, Output(fact, 1, "q"))
 
 
-def test_what_always_holds_has_no_time(tmp_path: Path) -> None:
+def test_static_facts_have_no_time(tmp_path: Path) -> None:
     path = write(tmp_path / "x.rdfp", "rdfp", Output(t(1), ALWAYS, "a"))
     assert event_rows(path, "") == [(ALWAYS, [t(1)], [])]
 
@@ -307,7 +307,7 @@ def test_a_killed_run_resumes(tmp_path: Path, format: str, monkeypatch: pytest.M
     test_durable.Setting(tmp_path, [f"{tmp_path}/a?format={format}&time={E}at"]).holds("rdfp")
 
 
-def test_a_frame_says_its_time(tmp_path: Path) -> None:
+def test_a_frame_has_its_event_time(tmp_path: Path) -> None:
     pytest.importorskip("pyjelly")
     from pyjelly.integrations.generic.parse import parse_jelly_flat
 
@@ -338,7 +338,7 @@ def test_a_time_that_is_none_is_counted(tmp_path: Path) -> None:
     assert ledger.counts == {("malformed", str(path)): 1}
 
 
-def test_malformed_says_where() -> None:
+def test_a_malformed_message_has_its_place() -> None:
     (results,) = [
         message for message in messages(io.BytesIO(b"\n\nx"), BY_NAME["nt-messages"], None, "") if message is not None
     ]

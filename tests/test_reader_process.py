@@ -127,7 +127,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @pytest.mark.parametrize("kinds", [[0] * 6, [0, 1, 2, 3, 4] * 2, [0, 4, 4, 0, 3]])
 @pytest.mark.parametrize("wanted", [None, {iri(E + "q")}])
-def test_what_comes_is_the_same(kinds: list[int], wanted: Any, tmp_path: Path, here: list[Any]) -> None:
+def test_events_do_not_depend_on_the_process(kinds: list[int], wanted: Any, tmp_path: Path, here: list[Any]) -> None:
     path = tmp_path / "a.ntt"
     path.write_text(text(kinds))
     assert len(compare(path, wanted)) > 3
@@ -136,7 +136,7 @@ def test_what_comes_is_the_same(kinds: list[int], wanted: Any, tmp_path: Path, h
 
 @settings(max_examples=examples_of(6), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(range(len(LINES))), min_size=3), st.sampled_from(["p", "q"]), st.booleans())
-def test_whatever_is_in_it(tmp_path: Path, kinds: list[int], predicate: str, ends: bool) -> None:
+def test_files_of_any_content(tmp_path: Path, kinds: list[int], predicate: str, ends: bool) -> None:
     path = tmp_path / "a.ntt"
     path.write_text(text([0, *kinds]) + ("" if ends else LINES[0].format(time=9000, n=0)))
     compare(path, {iri(E + predicate)})
@@ -157,13 +157,13 @@ def test_files_of_a_folder(tmp_path: Path, others: list[Any]) -> None:
     assert len(others) == 3  # lines without times are parsed elsewhere anyway
 
 
-def test_what_is_compressed(tmp_path: Path) -> None:
+def test_compressed_files(tmp_path: Path) -> None:
     path = tmp_path / "a.ntt.gz"
     path.write_bytes(gzip.compress(text([0, 1, 3, 4, 0]).encode()))
     assert len(compare(path)) > 3
 
 
-def test_a_process_that_is_killed_makes_no_difference(tmp_path: Path, others: list[Any], here: list[Any]) -> None:
+def test_a_killed_process_does_not_change_the_events(tmp_path: Path, others: list[Any], here: list[Any]) -> None:
     path = tmp_path / "a.ntt"
     path.write_text(text([0, 1, 2, 3] + [4] * 100))
     expected, losses = {iri(E + "q")}, Losses()
@@ -219,7 +219,7 @@ def test_a_ledger_that_is_strict_ends_it(tmp_path: Path) -> None:
         list(open_source(str(path), DeadLetterFile(strict=True)).batches())
 
 
-def test_whoever_stops_leaves_no_process_behind(tmp_path: Path, others: list[Any]) -> None:
+def test_stopping_leaves_no_process_behind(tmp_path: Path, others: list[Any]) -> None:
     path = tmp_path / "a.ntt"
     path.write_text(text([0] * 100))
     batches = opened(path, "yes", Losses()).batches()
@@ -252,7 +252,7 @@ def test_when_no_process_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(others) == 1
 
 
-def test_what_is_no_answer(tmp_path: Path) -> None:
+def test_invalid_replies_of_the_process(tmp_path: Path) -> None:
     path = tmp_path / "a.ntt"
     path.write_text("")
     with pytest.raises(UsageError, match=r"`ahead=perhaps` in .* is neither yes nor no"):

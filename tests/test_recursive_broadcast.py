@@ -88,7 +88,7 @@ def random_static_data(draw: Random, count: int) -> list[Event]:
 @examples(12)
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("window", ["RANGE 9ms", "RANGE 12ms STEP 4ms", "LANDMARK"])
-def test_each_answer_is_there_once(window: str, output: str, many: int, tmp_path: Path) -> None:
+def test_each_output_is_emitted_exactly_once(window: str, output: str, many: int, tmp_path: Path) -> None:
     """Whatever vocabularies are in all tasks, and whoever adds to them; with all that may go wrong meanwhile."""
     tried = Counter[bool]()
     for seed in range(many):
@@ -174,7 +174,7 @@ def test_a_rule_over_any_fact_is_no_vocabulary() -> None:
     assert not vocabulary_inputs(squall.plan(squall.compile(PREFIX + any_two, lexer="jena")))
 
 
-def test_what_may_be_taken_back_is_not_copied() -> None:
+def test_retractable_rows_are_not_replicated() -> None:
     def found(body: str) -> frozenset[Address]:
         text = f"{PREFIX}{VOCABULARY['classes']} [{body} -> (?c :under ?d)]"
         return vocabulary_inputs(squall.plan(squall.compile(text, lexer="jena")))
@@ -183,7 +183,7 @@ def test_what_may_be_taken_back_is_not_copied() -> None:
     assert not found("(?c :same ?d) noValue(?c, :alone)")
 
 
-def test_what_every_task_makes_and_what_one_makes_do_not_meet() -> None:
+def test_replicated_and_partitioned_rows_are_not_merged() -> None:
     """`mixed` would get rows that every task makes of `static`, and such as one makes of `derived`."""
     read = Node("read", Scan(Source()))
     cells = {name: (0, iri(f"http://example.org/{name}"), 1) for name in ("static", "facts", "more")}

@@ -202,7 +202,7 @@ def test_what_xml_cannot_hold(character: str, tmp_path: Path) -> None:
         write(tmp_path / "out.srx", sol(a=literal(f"x{character}")))
 
 
-def test_what_always_holds_has_no_time() -> None:
+def test_static_facts_have_no_time() -> None:
     assert json.loads(json_line(evaluation(ALWAYS, "q", [])))["time"] is None
 
 
@@ -304,7 +304,7 @@ def test_answers_of_queries_are_no_quads(format: str, answer: Answered, tmp_path
         write(tmp_path / f"out.{format}", out(answer))
 
 
-def test_what_is_gathered_lasts_from_a_mark_on(tmp_path: Path) -> None:
+def test_a_mark_ends_the_evaluation_before(tmp_path: Path) -> None:
     path = tmp_path / "out.ndjson"
     sink = open_sink(f"{path}?format=ndjson-evaluations")
     assert isinstance(sink, FileSink)

@@ -332,7 +332,7 @@ def test_each_part_of_the_state_is_needed(
 @pytest.mark.parametrize("together", [None, 1], ids=["", "together"])
 @given(known=entries(2, (-1, 1, 1, 2), most=9), more=entries(2, (-1, 1)), passed=st.sampled_from(INSTANTS))
 @settings(max_examples=examples_of(150), deadline=None)
-def test_what_is_compacted_is_the_same_from_then_on(
+def test_compaction_preserves_the_state_from_the_watermark_on(
     together: int | None, known: list[Delta], more: list[Delta], passed: int
 ) -> None:
     """Also if more comes."""
@@ -347,7 +347,7 @@ def test_what_is_compacted_is_the_same_from_then_on(
 
 @given(known=entries(2, (1, 1, 2), most=9), passed=st.sampled_from(INSTANTS))
 @settings(max_examples=examples_of(100), deadline=None)
-def test_what_is_compacted_has_held_since_then(known: list[Delta], passed: int) -> None:
+def test_compaction_preserves_the_start_of_live_rows(known: list[Delta], passed: int) -> None:
     """Rows that agree in the first column: since any of them has held without a gap."""
     deltas = compact_deltas(known, passed, 1)
     assert _holding(deltas, passed) == {
@@ -358,7 +358,7 @@ def test_what_is_compacted_has_held_since_then(known: list[Delta], passed: int) 
 @pytest.mark.parametrize("together", [None, 1], ids=["", "together"])
 @given(known=entries(2, (1, 1, 2), most=9), more=entries(2, (1, 1, 2), most=9), passed=st.sampled_from(INSTANTS))
 @settings(max_examples=examples_of(300), deadline=None)
-def test_what_is_left_out_leaves_nothing(
+def test_rows_dropped_by_compaction_leave_nothing(
     together: int | None, known: list[Delta], more: list[Delta], passed: int
 ) -> None:
     """What comes later begins later."""
@@ -379,7 +379,7 @@ def _holding(known: Sequence[Delta], passed: int) -> set[tuple[str, int, int]]:
     return {(key, start, end) for key, parts in spans.items() for start, end in union(parts) if start <= passed <= end}
 
 
-def test_what_has_ended_is_forgotten() -> None:
+def test_expired_rows_are_deleted() -> None:
     row = ("<urn:a>",)
     assert compact_deltas([(*row, 0, 3, 1), (*row, 5, 9, 1), (*row, 0, FOREVER, 1), (*row, 4, FOREVER, -1)], 6) == [
         (*row, 5, 9, 1)

@@ -266,7 +266,7 @@ def test_substring_takes_the_places_from_start_to_start_and_length(characters: s
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=12))
-def test_what_is_encoded_for_a_uri_is_ascii(characters: str) -> None:
+def test_encode_for_uri_gives_ascii(characters: str) -> None:
     for name in ("encode-for-uri", "iri-to-uri", "escape-html-uri"):
         encoded = call(name, literal(characters))
         assert parts(encoded).lexical.isascii()

@@ -91,7 +91,7 @@ TAKES_TEXT |= {XSD + name for name in ("language", "Name", "NCName", "NMTOKEN")}
 
 
 @pytest.mark.parametrize("name", sorted(SPELLED))
-def test_what_is_in_no_domain_gives_no_value(name: str) -> None:
+def test_arguments_outside_the_domain_give_no_value(name: str) -> None:
     builtin = SPELLED[name]
     evaluate = functions.lookup(builtin.test or builtin.modes[0].function).evaluate
     nothing = False if builtin.test else None
@@ -162,7 +162,7 @@ def test_guards_are_about_values(term: Term, types: str) -> None:
         rdf('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "XMLLiteral"),
     ],
 )  # fmt: skip
-def test_what_is_no_literal_of_rif_passes_no_guard_and_no_negative_one(term: Term) -> None:
+def test_non_literals_pass_no_guard(term: Term) -> None:
     assert not [name for name in TYPES if call(f"is-literal-{name}", term)]
     assert not [name for name in TYPES if call(f"is-literal-not-{name}", term)]
 
@@ -208,7 +208,7 @@ def test_different_values(left: Term, right: Term) -> None:
     assert call("literal-not-identical", left, right) is ((left, right) in DIFFERENT)
 
 
-def test_nothing_equals_what_is_unbound() -> None:
+def test_unbound_terms_equal_nothing() -> None:
     assert functions.lookup(SAME).evaluate(None, A) is False
     assert functions.lookup(SAME).evaluate(None, None) is False
 
@@ -338,7 +338,7 @@ def test_a_value_passes_the_guard_or_the_negative_guard_of_each_type(term: Term)
 
 
 @given(LITERALS, st.sampled_from(TYPES))
-def test_what_was_cast_to_a_type_passes_its_guard(term: Term, name: str) -> None:
+def test_a_cast_value_passes_the_guard_of_its_type(term: Term, name: str) -> None:
     prefix = "rdf" if name in ("XMLLiteral", "PlainLiteral") else "xs"
     cast = call(f"{prefix}:{name}", term)
     assert cast is None or call(f"is-literal-{name}", cast)

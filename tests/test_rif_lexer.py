@@ -133,7 +133,7 @@ def test_meta_data_of_rules() -> None:
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(DOCUMENTS)
-def test_what_is_printed_is_the_same_tree_in_both_syntaxes(found: Document) -> None:
+def test_printed_trees_are_equal_in_both_syntaxes(found: Document) -> None:
     assert presentation.lexer(presentation.lexer.written(found), "printed") == found
     assert exchange.lexer(exchange.lexer.written(found), "printed") == found
 
@@ -242,7 +242,7 @@ def test_numbers_stand_apart() -> None:
             presentation.condition(f"<p>({text})", "text")
 
 
-def test_expected_tokens_are_given_in_words() -> None:
+def test_messages_name_expected_tokens_in_words() -> None:
     for text, hint in (
         ("Document(Group(<p>(<a> <b>[])))", "expected"),
         ("Document(Group(<p>() :- ))", "expected a formula"),

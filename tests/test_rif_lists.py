@@ -81,7 +81,7 @@ def test_laws_of_lists(one: Term, two: Term, three: Term) -> None:
 
 
 @given(LISTS, st.integers(-9, 9), st.sampled_from([X, of(7)]))
-def test_what_is_inserted_is_there_and_can_be_removed(items: Term, position: int, item: Term) -> None:
+def test_inserted_items_can_be_removed(items: Term, position: int, item: Term) -> None:
     more = call("insert-before", items, of(position), item)
     count = int(parts(call("count", items)).lexical)
     assert (more is None) == (not -count <= position <= count)

@@ -148,7 +148,7 @@ def test_constants() -> None:
 # Equality in conclusions
 
 
-def test_what_is_equal_is_the_same_everywhere() -> None:
+def test_equal_terms_are_replaced_everywhere() -> None:
     assert values("r", "ex:r(ex:a)", "ex:a = ex:b", "ex:b = ex:c") == {(A,), (B,), (C,)}
     assert derived("ex:a[ex:p -> ex:a]", "ex:a = ex:b") == {Triple(s, P, o) for s in (A, B) for o in (A, B)}
     assert values("r", "ex:s(ex:f(ex:a))", "ex:a = ex:b", "ex:r() :- ex:s(ex:f(ex:b))") == {()}
@@ -204,7 +204,7 @@ STRING = f'External(pred:iri-string({{}} "{E}a"))'
         ),
     ],
 )
-def test_what_is_equal_is_the_same_outside(sentences: tuple[str, ...], rows: set[tuple[Term, ...]]) -> None:
+def test_equal_terms_are_replaced_in_external_terms(sentences: tuple[str, ...], rows: set[tuple[Term, ...]]) -> None:
     assert values("r", *sentences) == rows
 
 
@@ -259,7 +259,7 @@ def test_equality_without_an_end_is_an_error() -> None:
         ("ex:r(1) :- And(" + "Or(ex:p(1) ex:p(2))" * 9 + ")", "this condition has more than 256 alternatives"),
     ],
 )
-def test_what_is_wrong_is_refused_with_its_place(sentence: str, message: str) -> None:
+def test_invalid_documents_are_refused_with_the_place(sentence: str, message: str) -> None:
     with pytest.raises(SquallError) as caught:
         squall.compile(text(sentence), lexer="rifps")
     first = caught.value.errors[0] if isinstance(caught.value, Errors) else caught.value
@@ -358,7 +358,7 @@ def test_under_owl_direct_an_ontology_and_rules_read_each_other(tmp_path: Path) 
     assert {fact for fact in result if isinstance(fact, Atom)} == {Atom(iri(E + "r"), (iri(E + x),)) for x in "xy"}
 
 
-def test_under_owl_direct_what_is_the_same_is_equal_in_relations(tmp_path: Path) -> None:
+def test_under_owl_direct_same_individuals_are_equal_in_relations(tmp_path: Path) -> None:
     inputs = f"{ONTOLOGY} ex:p a <{OWL}FunctionalProperty> . ex:x ex:p ex:a, ex:b ."
     result = data(tmp_path, "OWL-Direct", inputs, "ex:r(ex:f(ex:a))", "ex:s(ex:b) :- ex:r(ex:f(ex:b))")
     assert {A, B} <= {fact[1][0] for fact in result if fact[0] == iri(E + "s")}
@@ -388,7 +388,7 @@ UNION = f"{ONTOLOGY} ex:p <{RDFS}range> [ <{OWL}unionOf> (ex:b ex:c) ] . ex:x ex
 
 
 @pytest.mark.parametrize("known", ["ex:y a ex:b .", f"ex:q <{RDFS}range> ex:b . ex:z ex:q ex:y ."])
-def test_what_is_in_a_union_and_in_a_class_of_it_is_read_by_rules(tmp_path: Path, known: str) -> None:
+def test_members_of_a_union_are_read_by_rules(tmp_path: Path, known: str) -> None:
     result = data(tmp_path, "OWL-Direct", f"{UNION} {known}", OF_B)
     assert {fact for fact in result if isinstance(fact, Atom)} == {Atom(iri(E + "r"), (iri(E + "y"),))}
     assert data(tmp_path, "OWL-Direct", UNION, OF_B, "ex:y # ex:b") == {*result, Triple(iri(E + "y"), TYPE, B)}

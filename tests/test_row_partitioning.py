@@ -153,7 +153,7 @@ def by_hand(
     return Plan(tuple(assign_partitioning([*nodes, Node("end", end, ends)])), "by hand")
 
 
-def test_what_is_alike_goes_to_one_place_wherever_it_comes_from() -> None:
+def test_equal_rows_of_all_inputs_go_to_one_partition() -> None:
     assert sink_columns(by_hand([None, None])) == [(1, 2), (1, 2)]
     assert sink_columns(by_hand([0, 1])) == [(1, 2), (1, 2)], "the same order of the same values"
     assert sink_columns(by_hand([0, 0])) == [(), ()], "which values are equal decides where a row is output"
@@ -250,7 +250,7 @@ def test_all_tasks_tell(shown: str, output: str) -> None:
     ],
 )
 @pytest.mark.parametrize("report", [Report(), Report("change"), Report("nonempty"), Report("periodic", 7)])
-def test_what_has_an_order_all_tasks_tell_in_it(query: str, report: Report) -> None:
+def test_ordered_answers_are_output_in_order_by_all_tasks(query: str, report: Report) -> None:
     """One of them where nobody else could say whether it is in another order than before."""
     system = apply_profile(squall.compile(PREFIX + query, lexer="sparql"), output="rstream", report=report)
     plan = squall.plan(system)

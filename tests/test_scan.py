@@ -132,7 +132,7 @@ def holds(known: Sequence[Stay], came: Sequence[Delta]) -> None:
 @pytest.mark.parametrize("window", WINDOWS, ids=repr)
 @given(data=st.data(), bounds=st.sets(st.integers(0, 8)))
 @settings(max_examples=examples_of(12), deadline=None)
-def test_facts_are_valid_as_their_window_says(
+def test_facts_are_valid_within_their_window(
     removals: bool, window: Window, data: st.DataObject, bounds: set[int]
 ) -> None:
     """Also when the reader forgets, from batch to batch, what has ended."""
@@ -232,14 +232,14 @@ def test_what_leaves_a_window_of_triples_in_the_batch_in_which_it_came_is_one_en
     assert op.read([Event(4, (facts[4],))]).triples == [(*first[2], 4, FOREVER, -1), (*second[0], 4, FOREVER, 1)]
 
 
-def test_what_comes_at_the_instant_of_its_removal_stays() -> None:
+def test_a_fact_inserted_at_the_instant_of_its_removal_stays() -> None:
     fact = FACTS[0]
     events = [Event(1, (fact,)), Event(3, (fact,), removed=(fact,)), Event(5, ())]
     actual = reader(Source(removals=True)).read(events).triples
     assert [entry[-3:] for entry in actual] == [(1, FOREVER, 1), (3, FOREVER, -1), (3, FOREVER, 1)]
 
 
-def test_what_has_not_begun_when_it_is_removed_never_does() -> None:
+def test_a_fact_removed_before_its_start_never_begins() -> None:
     fact = FACTS[0]
     events = [Event(1, (fact,)), Event(4, (), removed=(fact,))]
     actual = reader(Source("", HoppingWindow(5, 5), removals=True)).read(events).triples
@@ -254,14 +254,14 @@ def test_a_removal_on_one_stream_leaves_the_others_alone() -> None:
     assert op.read([Event(4, (), S, (fact,))]).triples == []
 
 
-def test_what_is_static_cannot_be_removed() -> None:
+def test_static_facts_cannot_be_removed() -> None:
     op = reader(Source(removals=True))
     op.read([Event(ALWAYS, FACTS)])
     assert op.read([Event(3, (), removed=FACTS)]) == ScannedFacts()
 
 
 @pytest.mark.parametrize("window", [LANDMARK, CountWindow(2)], ids=repr)
-def test_a_removal_that_nobody_announced_is_an_error(window: Window) -> None:
+def test_an_unannounced_removal_is_an_error(window: Window) -> None:
     op = reader(Source("", window))
     with pytest.raises(SourceError, match="the stream `urn:s` carries a removal at 3") as caught:
         op.read([Event(3, (), S, (FACTS[0],))])
@@ -353,7 +353,7 @@ def test_memories_stay_small(window: Window) -> None:
 @pytest.mark.parametrize("window", [SlidingWindow(3), HoppingWindow(4, 2), HoppingWindow(4, 2, closed=True)], ids=repr)
 @given(events=streams())
 @settings(max_examples=examples_of(8), deadline=None)
-def test_nothing_is_left_when_all_has_ended(window: Window, events: list[Event]) -> None:
+def test_no_state_remains_when_all_facts_have_expired(window: Window, events: list[Event]) -> None:
     op = reader(Source("", window, removals=True))
     op.read(events)
     op.sweep_rows = 0
@@ -451,7 +451,7 @@ FACTS = (Triple(A, P, C),)
         ([Event(1, (Atom(P, (A, C)),), S)], r"it brings `<.*>\(.*\) \.`, which is no triple"),
     ],
 )
-def test_what_is_in_no_columns_is_refused(events: list[Event], reason: str) -> None:
+def test_facts_that_are_no_columns_are_refused(events: list[Event], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         Columns.of(events)
 

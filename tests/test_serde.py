@@ -29,7 +29,7 @@ CELLS = st.one_of(st.none(), st.text(), st.sampled_from(["", "\n", "\0", "\0[]",
 
 
 @given(st.lists(CELLS))
-def test_a_row_comes_back_as_it_was(cells: list[str | None]) -> None:
+def test_a_row_survives_a_round_trip(cells: list[str | None]) -> None:
     assert unpack(pack(cells)) == tuple(cells)
 
 
@@ -42,7 +42,7 @@ SPANS = st.tuples(st.integers(ALWAYS, FOREVER), st.integers(ALWAYS, FOREVER), st
 
 
 @given(st.lists(st.lists(CELLS, max_size=3), min_size=1), st.lists(SPANS, min_size=1))
-def test_entries_come_back_together_as_they_were(rows: list[list[str | None]], spans: list[tuple[int, ...]]) -> None:
+def test_deltas_survive_a_round_trip(rows: list[list[str | None]], spans: list[tuple[int, ...]]) -> None:
     """Those as wide as each other, as most are, and others."""
     for some in (rows, [row for row in rows if len(row) == len(rows[0])]):
         entries = [(*row, *span) for row, span in zip(some, cycle(spans), strict=False)]
@@ -78,7 +78,7 @@ assert "pandas" not in sys.modules
         Boolean(False),
     ],
 )
-def test_an_answer_comes_back_from_its_row(answer: Fact | Quad | Solution | Boolean) -> None:
+def test_an_answer_survives_a_round_trip(answer: Fact | Quad | Solution | Boolean) -> None:
     row: Row = unpack(pack(answer_row(answer)))
     back: Any = row_fact(row)
     assert (type(back), back) == (type(answer), answer)
@@ -106,7 +106,7 @@ OTHERS = st.one_of(
     ),
     st.integers(1, 3),
 )
-def test_outputs_come_back_together_as_they_were(outputs: list[Output], times: int) -> None:
+def test_outputs_survive_a_round_trip(outputs: list[Output], times: int) -> None:
     """And are packed together as each of them is."""
     outputs *= times
     texts = pack_outputs(outputs)

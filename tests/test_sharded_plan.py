@@ -284,7 +284,7 @@ def _id(text: str) -> str:
 # Shares
 
 
-def test_the_latest_share_says_what_is_late_and_the_first_to_have_something_to_do_when() -> None:
+def test_lateness_and_next_time_of_all_shards() -> None:
     message = {"passed": (3, 5), "earliest": (4, 6), "due": (9, FOREVER)}
     outputs = TaskReport(evaluations=tuple((name, 0, time) for name, times in message.items() for time in times))
     assert sharded_plan._progress_times(outputs) == {"passed": 5, "earliest": 6, "due": 9}

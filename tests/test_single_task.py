@@ -51,7 +51,7 @@ def test_other_plans_are_distributed() -> None:
 
 
 @pytest.mark.parametrize(("what", "system"), ORDERED.items(), ids=list(ORDERED))
-def test_what_needs_the_order_of_facts_has_one_task_where_none_is_there_for_it(what: str, system: System) -> None:
+def test_plans_that_need_the_order_of_facts_run_in_a_single_task(what: str, system: System) -> None:
     plan = squall.plan(system)
     reason = why_ordered(plan)
     assert reason is not None
@@ -59,7 +59,7 @@ def test_what_needs_the_order_of_facts_has_one_task_where_none_is_there_for_it(w
     assert why_single_task(plan) is None
 
 
-def test_updates_that_do_not_come_to_rest_are_an_error() -> None:
+def test_updates_that_do_not_terminate_are_an_error() -> None:
     """The same as in process, with what to do about it."""
     text = """
     DELETE { ?x <urn:p> ?y } INSERT { ?x <urn:q> ?y } WHERE { ?x <urn:p> ?y } ;
@@ -81,7 +81,7 @@ DELETE {{ ?room :is :full }} WHERE {{ ?room :has :nothing ; :is :full }}
 
 
 @pytest.mark.spark
-def test_one_task_does_on_spark_what_the_iterator_builder_does(tmp_path: Path) -> None:
+def test_a_single_task_on_spark_agrees_with_the_iterator_builder(tmp_path: Path) -> None:
     """File by file, and started again in between, the state written as a whole now and then."""
     pytest.importorskip("pyspark")
     plan = squall.plan(squall.compile(UPDATES, lexer="sparql"))

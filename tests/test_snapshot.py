@@ -121,7 +121,7 @@ def test_atoms_are_distinguished_by_relation_and_arity() -> None:
     assert [(out.fact, out.time, out.rule) for out in work.flush(3)] == [(Triple(b, Term("<urn:p>"), a), 3, "rule")]
 
 
-def test_rows_of_predicates_of_which_nothing_is_known_are_not_even_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_unconstrained_predicates_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     tested: list[Sequence[object]] = []
     test = row_operators.filter_step
 
@@ -169,7 +169,7 @@ def test_what_two_sets_derive_is_output_once() -> None:
     assert len(set(results)) == len(results)
 
 
-def test_rows_are_known_in_whatever_form_they_come() -> None:
+def test_rows_are_deduplicated_in_any_form() -> None:
     """One by one, with others of their subject, or with others of their object."""
     a, b, c = "<a>", "<b>", "<c>"
     forms: list[Rows] = [
@@ -221,7 +221,7 @@ def test_facts_that_come_twice_are_stored_once() -> None:
     )
 
 
-def test_what_has_an_effect_sees_each_fact_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_functions_with_effects_run_once_per_fact(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "squall.print")
     running = job(plan("[r: (?x :p ?y) print(?x) -> (?x :q ?y)]"))
     list(running.run([], static(":a :p :b . :a :p :b .")))
@@ -271,7 +271,7 @@ def test_small_instants_are_for_the_machine_and_large_ones_are_not() -> None:
     ],
     ids=["negation", "time", "a window"],
 )
-def test_what_ends_or_is_taken_back_is_for_the_machine(text: str, window: str) -> None:
+def test_expiry_and_retraction_need_the_incremental_dataflow(text: str, window: str) -> None:
     system = squall.compile(f"@prefix : <{E}> .\n{text}", lexer="jena", window=window)
     assert not fits(squall.plan(system))
 

@@ -605,7 +605,7 @@ def test_an_error_is_reported_once_and_without_stack_traces(tmp_path: Path) -> N
     assert "PythonException" not in process.stderr, "by this Java reports an error of a Python worker"
 
 
-def test_what_spark_cannot_read_is_spooled_and_static_data_hold_always(tmp_path: Path) -> None:
+def test_other_sources_are_spooled_and_static_data_hold_always(tmp_path: Path) -> None:
     (tmp_path / "family.ttl").write_text("@prefix : <http://example.org/> . :ann :parent :bob . :old :parent _:x .")
     (tmp_path / "known.ttl").write_text("@prefix : <http://example.org/> . :bob :parent :cat .")
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
@@ -628,7 +628,7 @@ def test_a_live_stream_ends_when_it_ends() -> None:
 
 
 @pytest.mark.usefixtures("one_file_per_batch")
-def test_one_batch_is_all_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounded_input_is_one_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from squall.builders.spark.run import Run
 
     facts = edges(30, seed=1)
@@ -661,7 +661,7 @@ def test_one_batch_ends_and_has_no_checkpoint(tmp_path: Path) -> None:
         (Options(checkpoint_interval=Interval(statements=5)), "decides itself when a checkpoint is saved"),
     ],
 )
-def test_what_is_for_another_builder_is_refused(option: Options, why: str) -> None:
+def test_options_of_another_builder_are_refused(option: Options, why: str) -> None:
     with pytest.raises(BuilderError, match=why):
         squall.build(squall.plan(squall.compile(GRANDPARENTS, lexer="jena")), "spark", option)
 
@@ -728,7 +728,7 @@ def test_an_error_of_the_stream_reaches_the_caller() -> None:
         list(squall.run(plan, events(), builder="spark"))
 
 
-def test_a_run_may_be_left_before_its_end() -> None:
+def test_a_run_may_be_closed_before_its_end() -> None:
     plan = squall.plan(squall.compile("@prefix : <http://example.org/>.\n(?a :p ?b) -> (?b :q ?a).", lexer="jena"))
     outputs = squall.run(plan, [Event(0, tuple(triple(f"s{n}", "p", "o") for n in range(500)))], builder="spark")
     assert next(outputs).time == 0
@@ -736,7 +736,7 @@ def test_a_run_may_be_left_before_its_end() -> None:
     assert list(squall.run(plan, [], builder="spark")) == []
 
 
-def test_what_nobody_took_is_not_counted_as_done(tmp_path: Path) -> None:
+def test_outputs_that_were_not_read_are_not_committed(tmp_path: Path) -> None:
     program = "@prefix : <http://example.org/>.\n(?a :p ?b) -> (?b :q ?a)."
     options = Options(checkpoint=tmp_path / "checkpoint")
     write(tmp_path / "in", [(1, triple(f"s{number}", "p", "o")) for number in range(500)], files=1)

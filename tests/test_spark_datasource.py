@@ -45,7 +45,7 @@ def rows(*times: int) -> list[tuple[Any, ...]]:
     return [(time, *output(time).fact, None, None) for time in times]
 
 
-def test_what_is_there_now(spark: Any, broker: brokers.Broker, redis: Any) -> None:
+def test_a_batch_query_reads_the_existing_entries(spark: Any, broker: brokers.Broker, redis: Any) -> None:
     say(redis, line(1) + line(2), b"nonsense\n", line(3))
     frame = spark.read.format("squall").load(at(broker))
     assert frame.dtypes[0] == ("time", "bigint")
@@ -118,7 +118,7 @@ def test_it_is_a_source_of_programs(spark: Any, broker: brokers.Broker, redis: A
         ("redis://localhost/k", "does not say its format"),
     ],
 )
-def test_what_is_no_data_source_is_refused(spark: Any, uri: str, message: str) -> None:
+def test_sources_without_offsets_are_refused(spark: Any, uri: str, message: str) -> None:
     with pytest.raises(AnalysisException, match=message):
         spark.readStream.format("squall").load(uri)
 

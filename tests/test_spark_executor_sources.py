@@ -131,7 +131,7 @@ def test_a_mistyped_address_is_reported_at_once(monkeypatch: pytest.MonkeyPatch)
         (["in.ntt"], False, False),
     ],
 )
-def test_what_is_left_to_the_driver(
+def test_sources_that_the_driver_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, addresses: list[str], wall: bool, is_direct: bool
 ) -> None:
     (tmp_path / "in.ntt").touch()

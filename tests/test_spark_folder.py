@@ -191,7 +191,7 @@ def test_outputs_of_a_single_task_are_not_shuffled_to_be_sorted(
     assert frame.count() == files
 
 
-def test_each_batch_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_batch_is_written_exactly_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch whose commit was lost is processed again, but not output again. Files of others are not changed."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.ntt").write_text('1 <urn:a> <http://example.org/age> "1" .\n')
@@ -286,7 +286,7 @@ def test_the_command_writes_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (["--sink", "out/?format=parquet", "--typed", "int"], "`--typed int` is not NAME=TYPE"),
     ],
 )
-def test_what_is_wrong_with_a_folder(
+def test_invalid_folders_are_refused(
     arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, squall: Squall
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -212,7 +212,7 @@ def test_the_current_micro_batch_is_completed_first(tmp_path: Path) -> None:
         assert result.result(100) == [1]
 
 
-def test_what_is_finite_is_not_ended(tmp_path: Path) -> None:
+def test_bounded_sources_are_not_stopped(tmp_path: Path) -> None:
     """Unless it goes on another time."""
     (tmp_path / "a.ntt").write_text(at(1))
     plan = squall.plan(squall.compile(SEEN, lexer="jena"))

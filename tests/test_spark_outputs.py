@@ -113,7 +113,7 @@ def test_stored_records_are_in_files_by_type_and_stage(tmp_path: Path) -> None:
     assert stored == {(ROW, 1): rows[:2], (ROW, 2): rows[2:], (STATE, 1): [state]}
 
 
-def test_what_nobody_has_named_does_not_count() -> None:
+def test_unlisted_files_are_ignored() -> None:
     store = MemoryFiles()
     task_output.write_file_list(store, ("runs", 0, "0000"), [(ROW, 1, "a"), (STATE, 1, "b"), (ROW, 2, "c")])
     store.write([], "runs", 0, "0000", ROW, "of an attempt that failed")

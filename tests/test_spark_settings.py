@@ -66,7 +66,7 @@ def test_a_share_is_between_0_and_1() -> None:
             settings([(SKEW_THRESHOLD, wrong)])
 
 
-def test_one_that_is_misspelt_is_an_error_that_says_what_is_meant() -> None:
+def test_a_misspelt_setting_is_an_error_with_a_suggestion() -> None:
     with pytest.raises(UsageError, match=r"squall has no setting `spark\.squall\.singleTaskRow`") as raised:
         settings([("spark.squall.singleTaskRow", "0")])
     assert f"`{MAX_SINGLE_TASK_ROWS}`" in str(raised.value.hint)

@@ -222,7 +222,7 @@ def ours_of_graphs(query: str, data: Sequence[tuple[str, Triple]], planner: str)
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 @settings(max_examples=examples_of(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(query=queries, graph=quads, name=st.sampled_from(("?g", "?g", "?x")), outside=st.booleans())
-def test_graphs_that_nobody_names_are_those_that_are_there(
+def test_an_unnamed_dataset_has_the_existing_graphs(
     planner: str, query: Query, graph: list[tuple[str, str, str, str]], name: str, outside: bool
 ) -> None:
     """Named one by one, their answers are those of the tests of the W3C."""

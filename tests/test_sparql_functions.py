@@ -324,7 +324,7 @@ def test_regular_expressions_of_xpath(pattern: str, flags: str, matched: list[st
         *("(" * 5000 + ")" * 5000, "[b-a]", "[a[b]]", "[a-[b]c]", r"[\q]", "[a-"),
     ],
 )
-def test_what_is_no_regular_expression_is_an_error(pattern: str) -> None:
+def test_an_invalid_regular_expression_is_an_error(pattern: str) -> None:
     assert call("REGEX", A, literal(pattern)) is None
     assert call("REPLACE", A, literal(pattern), A) is None
     for name in ("REGEX", "REPLACE"):
@@ -400,7 +400,7 @@ def scoped(name: str, key: str, *bindings: Term, label: Term | None = None) -> A
         ("RAND", '"0\\.[0-9]+"\\^\\^<.*double>'),
     ],
 )
-def test_what_is_new_depends_on_call_and_solution_alone(name: str, form: str) -> None:
+def test_fresh_terms_depend_on_call_and_solution_only(name: str, form: str) -> None:
     result = scoped(name, "call 1", X, A)
     assert re.fullmatch(form, result)
     assert result == scoped(name, "call 1", X, A)
@@ -687,7 +687,7 @@ def agree(ours: Term | None, theirs: Term | None) -> bool:
 
 @given(calls_drawn)
 @settings(max_examples=examples_of(600), deadline=None)
-def test_expressions_are_what_pyoxigraph_says(drawn: Drawn) -> None:
+def test_expressions_agree_with_pyoxigraph(drawn: Drawn) -> None:
     assume(all(is_comparable(name, values) for name, values in steps(drawn)))
     ours = run(composed(drawn))
     assume(ours is None or operand(ours).value == operand(ours).value)
@@ -704,7 +704,7 @@ _IN_RDFLIB = [
 
 @given(st.sampled_from(_IN_RDFLIB), st.data())
 @settings(max_examples=examples_of(150), deadline=None)
-def test_strings_are_what_rdflib_says(name: str, data: st.DataObject) -> None:
+def test_strings_agree_with_rdflib(name: str, data: st.DataObject) -> None:
     item = SPELLED[name]
     text = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=5).map(literal)
     arguments = (

@@ -558,7 +558,7 @@ def test_messages(program: Path) -> None:
         "ASK { WINDOW :w {} }",
     ],
 )
-def test_what_is_refused(text: str) -> None:
+def test_invalid_queries_are_refused(text: str) -> None:
     assert messages(text)
 
 
@@ -589,11 +589,11 @@ def test_what_is_refused(text: str) -> None:
         ("SELECT RSTREAM * {}", csparql.lexer),
     ],
 )
-def test_what_is_refused_of_streams(text: str, lexer: sparql.SparqlLexer) -> None:
+def test_invalid_stream_queries_are_refused(text: str, lexer: sparql.SparqlLexer) -> None:
     assert messages(text, lexer)
 
 
-def test_what_is_allowed_nevertheless() -> None:
+def test_lenient_syntax_is_accepted() -> None:
     for text in (
         "SELECT ?a (COUNT(?b) AS ?n) (?n + 1 AS ?m) { ?a :p ?b } GROUP BY ?a HAVING (?b > 1) ORDER BY SUM(?b)",
         "SELECT (1 AS ?a) { MINUS { ?a :p ?b } FILTER (?a) }",

@@ -276,7 +276,7 @@ def test_a_stream_may_be_a_variable() -> None:
     assert_as_oracle(system, outputs, events, static)
 
 
-def test_what_is_constructed_ends_with_its_window() -> None:
+def test_constructed_facts_expire_with_their_window() -> None:
     text = """REGISTER DSTREAM :o AS CONSTRUCT { ?x :q [ :of ?y ] }
     FROM NAMED WINDOW :w ON :s [ELEMENTS 1] { WINDOW :w { ?x :p ?y } }"""
     system = over(text, "rspql", "1 :a :p 1\n2 :b :p 2")
@@ -431,12 +431,12 @@ def in_graphs(query: str, lexer: str = "sparql", windows: dict[str, str] | None 
         ("{ SELECT DISTINCT ?p { ?s ?p ?o } }", "g p", [(1, "one", "p"), (3, "two", "p"), (4, "two", "q")]),
     ],
 )  # fmt: skip
-def test_graphs_that_are_there(group: str, names: str, expected: list[tuple[object, ...]]) -> None:
+def test_the_existing_graphs(group: str, names: str, expected: list[tuple[object, ...]]) -> None:
     text = " ".join(f"?{name}" for name in names.split())
     assert in_graphs(f"SELECT {text} {{ GRAPH ?g {{ {group} }} }}") == expected
 
 
-def test_a_graph_is_there_as_long_as_it_has_facts() -> None:
+def test_a_graph_exists_while_it_has_facts() -> None:
     short = {"http://example.org/one": "RANGE 1ms", "http://example.org/two": "TRIPLES 1"}
     query = "SELECT ?g ?s { GRAPH ?g { ?s ?p ?o } FILTER NOT EXISTS { GRAPH :two { ?x :p ?y } } }"
     assert in_graphs(query, windows=short) == [(1, "one", "a"), (2, "one", "b"), (4, "two", "a"), (6, "one", "one")]
@@ -510,7 +510,7 @@ def test_an_update_is_a_standing_rule() -> None:
 
 
 @pytest.mark.parametrize("place", ["{}", "GRAPH :g {{ {} }}"])
-def test_data_that_are_deleted_whenever_they_come(place: str) -> None:
+def test_delete_data_is_a_standing_rule(place: str) -> None:
     fact, read = place.format(":a :p 1"), place.format("?x :p ?y")
     system = compiled(f"DELETE DATA {{ {fact} }} ; SELECT ?y {{ {read} }}")
     events = stream("1 @:g :a :p 1\n3 @:g :a :p 2\n5 @:g :a :p 1")

@@ -101,7 +101,7 @@ def test_operations_see_what_those_before_them_did() -> None:
     )
 
 
-def test_the_data_set_that_is_given_stays_as_it_is() -> None:
+def test_the_input_dataset_is_not_changed() -> None:
     before = dataset(":a :p :b; :g|:a :q :b")
     apply_update(before, "DROP ALL")
     assert before == dataset(":a :p :b; :g|:a :q :b")
@@ -129,7 +129,7 @@ def made(template: str, pattern: str) -> set[Quad]:
         ("'text' :r :b", ""),
     ],
 )
-def test_what_is_no_triple_is_left_out(template: str, pattern: str) -> None:
+def test_invalid_triples_are_skipped(template: str, pattern: str) -> None:
     assert not made(template, pattern)
     assert len(made(f"{template} . :whole :r :b", pattern)) == 1
 
@@ -146,7 +146,7 @@ def test_equal_solutions_make_blank_nodes_each() -> None:
     assert len(result) == 2
 
 
-def test_what_is_new_is_new_in_each_operation_and_each_request() -> None:
+def test_fresh_terms_differ_by_operation_and_request() -> None:
     request = PREFIX + "INSERT { :x :r ?node, ?id, _:n } WHERE { BIND (BNODE() AS ?node) BIND (UUID() AS ?id) }"
     once = apply_update(Dataset(), f"{request} ; {request}")
     assert len(once.default) == 6

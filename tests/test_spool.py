@@ -134,7 +134,7 @@ def test_sources_get_acknowledgements_of_processed_files(
     assert source.closed
 
 
-def test_what_was_spooled_by_another_run_is_acknowledged_as_well(tmp_path: Path) -> None:
+def test_events_spooled_by_an_earlier_run_are_acknowledged(tmp_path: Path) -> None:
     go(tmp_path)
     source, spool, _ = go(tmp_path)
     assert source.handed == 0

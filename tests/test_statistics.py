@@ -97,7 +97,7 @@ def test_atoms_are_counted_by_relation() -> None:
 
 @settings(max_examples=examples_of(25), deadline=None)
 @given(event_streams(features=ALL))
-def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, events: list[Event]) -> None:
+def test_saved_statistics_are_loaded(tmp_path_factory: pytest.TempPathFactory, events: list[Event]) -> None:
     path = tmp_path_factory.mktemp("statistics") / "counts.json"
     result = Statistics.of(events)
     result.save(path)

@@ -177,7 +177,7 @@ PAIRS = rule("it", [Pattern(X, P, Y)], Pattern(X, Q, Y))
         (replace(PAIRS, joinables=(Pattern(X, P, Y), Union((OWN, OWN)))), None),
     ],
 )  # fmt: skip
-def test_what_has_to_know_all_that_it_reads(alone: System, verb: str | None) -> None:
+def test_operators_that_need_a_lower_stratum(alone: System, verb: str | None) -> None:
     if verb is None:
         stratify(program(alone))
     else:
@@ -198,7 +198,7 @@ def test_a_cycle_names_the_rules_on_it() -> None:
     ]
 
 
-def test_what_is_deleted_is_not_derived() -> None:
+def test_deletions_derive_nothing() -> None:
     alone = replace(PAIRS, predicates=(without(Pattern(X, Q, Y)),), consequences=(Delete((Pattern(X, Q, Y),)),))
     stratify(program(alone))
 
@@ -294,7 +294,7 @@ def test_patterns_of_rdf_type_are_distinguished_by_the_class() -> None:
     assert len(refusals(program(*steps, closing))) == 2
 
 
-def test_what_is_not_read_again_feeds_nothing() -> None:
+def test_non_reentrant_conclusions_feed_nothing() -> None:
     alone = rule("it", [Pattern(X, P, Y)], Pattern(X, Q, Y), without(Pattern(X, Q, Y)))
     stratify(replace(alone, reentrant=False))
 

@@ -213,7 +213,7 @@ def test_a_malformed_line_costs_itself_only() -> None:
 
 
 @pytest.mark.parametrize("format", ["nt", "ntt", "nq", "rdfp", "ttl", "trig", "jsonld", "nt-messages"])
-def test_what_is_longer_than_the_library_takes_is_malformed(tmp_path: Path, format: str) -> None:
+def test_terms_beyond_the_limit_of_the_parser_are_malformed(tmp_path: Path, format: str) -> None:
     """It raises a MemoryError, of which nobody is to hear."""
     begin = {"ntt": "5 ", "rdfp": "A "}.get(format, "")
     first = f"{begin}<urn:a> <urn:b> <urn:c> .\n"
@@ -241,7 +241,7 @@ def test_bytes_that_are_no_utf8() -> None:
     assert "\ufffd" in bad[0][2]
 
 
-def test_triple_terms_are_refused_and_not_taken_for_iris() -> None:
+def test_triple_terms_are_refused() -> None:
     result, bad = parse_lines([f"<{E}s> <{E}p> <<( <{E}s> <{E}p> <{E}o> )>> .", str(t("a"))], "d")
     assert result == [(0, t("a"))]
     assert "triple terms" in bad[0][1]
@@ -270,7 +270,7 @@ LINES = st.builds("{} {} {} {}".format, IRIS | st.just("_:b1"), IRIS, IRIS | LIT
 
 
 @given(st.lists(LINES, max_size=4))
-def test_the_short_cut_says_what_the_parser_says(text: list[str]) -> None:
+def test_the_fast_path_agrees_with_the_parser(text: list[str]) -> None:
     own = formats.suffix("d")
     expected = []
     for line in text:
@@ -302,7 +302,7 @@ PLAIN = st.builds("{} {} {} .".format, IRIS | st.just("_:b1"), IRIS, IRIS | st.s
 @example(["<urn:a:a> <urn:a:b>", "<urn:a:c> <urn:a:d> <urn:a:e> <urn:a:f> ."])
 @example([f"<{E}a> <{E}b>", f"<{E}c> .", f"<{E}a> <{E}b> <{E}c> ."])
 @example([f'"x" <{E}b> <{E}c> .', f"<{E}a> _:b <{E}c> .", f'<{E}a> <{E}b> "a . b" .'])
-def test_a_block_says_what_its_lines_say(text: list[str]) -> None:
+def test_a_block_agrees_with_its_lines(text: list[str]) -> None:
     for timed in (False, True):
         stamped = [f"{index // 2} {line}" if timed else line for index, line in enumerate(text)]
         each = [parse_lines([line], "d", timed) for line in stamped]
@@ -378,7 +378,7 @@ def test_line_numbers_count_over_blocks_of_timed_lines(kept: Kept, tmp_path: Pat
         assert [(entry["line"], entry["text"]) for entry in entries()][-2:] == [(5, "bad"), (8, "worse")]
 
 
-def test_what_came_before_an_error_in_a_document_is_kept(kept: Kept, tmp_path: Path) -> None:
+def test_statements_before_an_error_are_read(kept: Kept, tmp_path: Path) -> None:
     path = tmp_path / "x.ttl"
     path.write_text(f"<{E}a> <{E}p> <{E}o> .\n<{E}b> <{E}p> .\n<{E}c> <{E}p> <{E}o> .\n")
     ledger, entries = kept
@@ -427,7 +427,7 @@ def test_a_broken_archive_fails_and_names_itself(tmp_path: Path) -> None:
         facts(path)
 
 
-def test_a_pipe_hands_on_what_is_there(tmp_path: Path) -> None:
+def test_a_pipe_outputs_available_events(tmp_path: Path) -> None:
     path = tmp_path / "pipe.nt"
     os.mkfifo(path)
     step = threading.Event()
@@ -604,7 +604,7 @@ def test_no_source_is_no_event() -> None:
     assert list(Sources([])) == []
 
 
-def test_what_has_been_read_is_counted(tmp_path: Path) -> None:
+def test_read_statements_are_counted(tmp_path: Path) -> None:
     sources = Sources([open_source(timed_file(tmp_path / f"{n}.ntt", *range(n))) for n in (2, 3)])
     assert sources.size == sum(path.stat().st_size for path in tmp_path.iterdir())
     list(sources)
@@ -698,7 +698,7 @@ def test_what_sinks_write(format: str, compressed: bool, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("format", ["nt", "ntt"])
-def test_what_is_written_can_be_read(format: str, tmp_path: Path) -> None:
+def test_written_events_can_be_read(format: str, tmp_path: Path) -> None:
     write(tmp_path / f"out.{format}", *OUTPUTS)
     ledger = DeadLetterFile()
     assert len(facts(tmp_path / f"out.{format}", ledger)) == 2

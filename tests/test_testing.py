@@ -42,7 +42,7 @@ def test_a_stream() -> None:
     ]
 
 
-def test_a_stream_says_where_its_events_come_what_goes_and_that_nothing_does() -> None:
+def test_a_stream_notation_has_streams_removals_and_heartbeats() -> None:
     (fact,) = stream("1 :a :p :b")[0].facts
     events = stream("1 @:s :a :p :b\n2 - :a :p :b\n3 @<urn:s> - :a :p :b\n4\n5 @:s")
     assert events == [
@@ -228,7 +228,7 @@ def test_oracle_recursion_and_names_of_rules() -> None:
     ]
 
 
-def test_the_oracle_reads_conclusions_again_only_if_the_rule_says_so() -> None:
+def test_the_oracle_reads_conclusions_of_reentrant_rules_only() -> None:
     rule = replace(_rule("r", "?x :p ?y", "?y :p ?x"), reentrant=False)
     assert _oracle(rule, "1 :a :p :b") == ["1 :b :p :a r"]
 

@@ -128,7 +128,7 @@ def test_disorder_is_repaired_as_far_as_it_is_bounded() -> None:
     assert ledger.counts == {("late", "the default stream"): 1}
 
 
-def test_what_is_late_says_how_late_it_is(tmp_path: Path) -> None:
+def test_a_late_record_reports_its_lateness(tmp_path: Path) -> None:
     ledger = DeadLetterFile(tmp_path / "lost")
     event = Event(1, (t("a"), t("b")), "s", (t("c"),))
     list(ReorderingSource(Fixed([Event(9, (t("a"),)), event]), ledger, 5).batches())
@@ -244,7 +244,7 @@ def test_the_property_by_address(name: str, tmp_path: Path) -> None:
     assert f"it has no {E}at" in (tmp_path / "lost").read_text()
 
 
-def test_a_patch_says_its_times_itself(tmp_path: Path) -> None:
+def test_a_patch_has_its_own_event_times(tmp_path: Path) -> None:
     (tmp_path / "x.rdfp").touch()
     with pytest.raises(UsageError, match="has the times of its transactions itself"):
         open_source(f"{tmp_path}/x.rdfp?time=urn:at")
@@ -276,7 +276,7 @@ def test_an_idle_source_does_not_hold_back_the_others_for_ever() -> None:
     assert batch_items.next() is None
 
 
-def test_a_source_that_says_how_far_it_is_holds_nothing_back_before_that() -> None:
+def test_a_watermark_releases_buffered_events() -> None:
     live = Scripted()
     batch_items = Taken(Sources([fixed(1, 5, 9), live], VirtualClock()))
     live.beat(5)
@@ -310,7 +310,7 @@ def test_what_sources_say_of_themselves() -> None:
 # Heartbeats
 
 
-def test_an_idle_stream_says_how_far_it_is() -> None:
+def test_an_idle_stream_reports_its_watermark() -> None:
     live, clock = Scripted(), VirtualClock()
     batch_items = Taken(Sources([ReorderingSource(live, DeadLetterFile(), 5)], clock, heartbeat=100))
     live.say(3, 20)
@@ -507,7 +507,7 @@ def asked(batches: object, now: int | None = None) -> str:
     return str(first.fact.values[0])[1:].partition("Z")[0]
 
 
-def test_what_always_holds_begins_when_there_is_nothing_else_with_the_run() -> None:
+def test_static_data_alone_begin_with_the_run() -> None:
     before = WallClock().now()
     assert before <= beginning(()) <= WallClock().now()
     nothing: list[object] = [[], [[]], Sources([])]
@@ -517,13 +517,13 @@ def test_what_always_holds_begins_when_there_is_nothing_else_with_the_run() -> N
         assert before <= result <= WallClock().now()
 
 
-def test_what_always_holds_begins_before_all_that_events_say() -> None:
+def test_static_data_begin_before_all_event_times() -> None:
     assert asked([[Event(5, (t("a"),))]]) == "1970-01-01T00:00:00"
     assert asked(iter([[Event(5, (t("a"),))]])) == "1970-01-01T00:00:00"
     assert asked(Sources([Fixed([Event(5, (t("a"),))])])) == "1970-01-01T00:00:00"
 
 
-def test_what_always_holds_begins_when_the_clock_or_the_options_say() -> None:
+def test_static_data_begin_at_the_time_of_clock_or_options() -> None:
     sources = Sources([Fixed([Event(5, (t("a"),))])], VirtualClock(now=86_400_000, stamps=True))
     assert asked(sources) == "1970-01-02T00:00:00"
     assert asked([], now=1000) == "1970-01-01T00:00:01"

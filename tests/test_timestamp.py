@@ -88,7 +88,7 @@ def test_the_latest_arrival_of_a_triple(query: str, expected: list[tuple[str, ..
     assert last(query) == expected
 
 
-def test_an_arrival_that_its_window_does_not_hold_any_more_is_forgotten() -> None:
+def test_expired_arrivals_are_deleted() -> None:
     query = "SELECT ?x (timestamp(?x, :p, ?y) AS ?t) FROM STREAM :s [RANGE TRIPLES 1] FROM STREAM :t { ?x :p ?y }"
     assert last(query, data=f"{DATA} . 8 :x :p :y :s") == [("a", "3"), ("x", "8"), ("z", "")]
     system = squall.compile(f"{PREFIX}SELECT (timestamp(?x, :p, ?y) AS ?t) {{ ?x :p ?y }}", lexer="csparql")
@@ -256,7 +256,7 @@ def test_both_sides_of_an_optional_inside_exists_by_counting(made: Made) -> None
 
 
 @given(MADE)
-def test_what_is_absent_from_both_sides_of_an_optional_by_counting(made: Made) -> None:
+def test_timestamps_absent_from_both_sides_of_an_optional(made: Made) -> None:
     def expected(arrived: Arrived) -> Iterator[tuple[str, ...]]:
         for x, y in arrived.of("p"):
             ys = [u for s, u in arrived.of("r") if s == y] or [""]

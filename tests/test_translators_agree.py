@@ -146,6 +146,6 @@ def test_the_same_in_other_words_is_the_same_system(name: str) -> None:
         assert sorted(identities(system)) == sorted(identities(as_jena(message)))
 
 
-def test_what_is_not_the_same_is_not() -> None:
+def test_different_programs_differ() -> None:
     results = [tuple(sorted(identities(as_jena(message)))) for message in PROGRAMS.values()]
     assert len(set(results)) == len(results)

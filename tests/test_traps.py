@@ -105,7 +105,7 @@ def test_trap_8_tests_binds_and_conclusions_are_shared() -> None:
 
 
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
-def test_trap_11_what_is_read_again_passes_a_distinct_first(planner: str) -> None:
+def test_trap_11_recursive_facts_pass_a_distinct_first(planner: str) -> None:
     plan = _plan("[r: (?x :p ?y) -> (?y :p ?x)]", planner=planner)
     fed_back = [plan.by_id[edge.node].op for node in plan.nodes for edge in node.inputs if edge.feedback]
     assert fed_back

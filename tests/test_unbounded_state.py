@@ -77,7 +77,7 @@ def test_queries_with_unbounded_state_have_a_warning(query: str, pattern: str, w
         "SELECT * { ?x :p ?y . ?y :q ?z }",
     ],
 )
-def test_what_is_bounded(query: str) -> None:
+def test_bounded_queries_have_no_warning(query: str) -> None:
     assert warnings_of(query) == []
 
 

@@ -97,9 +97,7 @@ def test_the_steps_of_time_make_no_difference(batch: list[Delta]) -> None:
         ((None, A, 2, C), None),
     ],
 )
-def test_what_is_demanded_is_rdf_in_a_graph_that_is_an_iri(
-    quad: ops.Quad, expected: tuple[str | None, Triple] | None
-) -> None:
+def test_updates_apply_to_rdf_in_named_graphs_only(quad: ops.Quad, expected: tuple[str | None, Triple] | None) -> None:
     op = UpdateOperator(ops.Update((quad,), (quad,)))
     op.apply(0, [(C, A, ONE, None, 3, FOREVER, 1)])
     results = [(time, *demand) for time, demand in op.pop_graph_updates(5)]
@@ -110,7 +108,7 @@ def test_what_is_demanded_is_rdf_in_a_graph_that_is_an_iri(
         assert results == [(3, False, stream, fact), (3, True, stream or WORKING, fact)]
 
 
-def test_what_is_there_from_the_start_is_not_demanded() -> None:
+def test_existing_facts_are_not_inserted_again() -> None:
     op = UpdateOperator(ops.Update(((None, B, B, B),), ((None, A, B, C),), initial=True))
     op.apply(0, [(ALWAYS, FOREVER, 1)])
     assert op.initial == [GraphUpdate(True, WORKING, Triple(A, B, C))]
@@ -222,7 +220,7 @@ GROWS = "INSERT { ?s :n ?m } WHERE { ?s :n ?k BIND (?k + 1 AS ?m) }"
     ("events", "facts"),
     [("", ":a :n 1"), ("5 :a :n 1", ""), ("5 :a :n 1\n1000000 :b :p :c", ""), ("5 :a :n 1\n9 :b :p :c\n", "")],
 )
-def test_a_program_that_does_not_come_to_rest_is_an_error(planner: str, events: str, facts: str) -> None:
+def test_a_program_that_does_not_terminate_is_an_error(planner: str, events: str, facts: str) -> None:
     """Over static data, at the end of the input, and between two events."""
     plan = squall.plan(squall.compile(PREFIX + GROWS, lexer="sparql"), planner)
     job = squall.build(plan, "iterator", Options(max_update_steps=30))
@@ -288,7 +286,7 @@ FEATURES = frozenset({"landmark", "axioms"})
 
 @given(_programs(), event_streams(features=FEATURES), st.sampled_from(PLANNERS), st.sets(st.integers(0, 8)))
 @settings(max_examples=examples_of(60), deadline=None, suppress_health_check=list(HealthCheck))
-def test_updates_are_as_the_oracle_says(system: System, events: list[Event], planner: str, cuts: set[int]) -> None:
+def test_updates_agree_with_the_oracle(system: System, events: list[Event], planner: str, cuts: set[int]) -> None:
     """What comes to rest does so with the same answers, and what does not is an error for both."""
     bounds = [0, *sorted(cut for cut in cuts if cut < len(events)), len(events)]
     batches = [events[start:end] for start, end in pairwise(bounds)]

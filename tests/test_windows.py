@@ -118,7 +118,7 @@ def test_a_window_prints_as_the_text_that_names_it(window: Window) -> None:
         "ROWS 5",
     ],
 )
-def test_what_is_no_window_is_refused(text: str) -> None:
+def test_an_invalid_window_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a window") as caught:
         parse_window(text)
     assert "RANGE 10s STEP 5s" in (caught.value.hint or "")
@@ -145,6 +145,6 @@ def test_a_length_of_time_is_written_in_the_largest_unit_that_is_exact(length: i
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "5 weeks", "-5s"])
-def test_what_is_no_length_of_time_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a length of time"):
         milliseconds(text)
