@@ -99,12 +99,12 @@ def test_annotations_and_headers_are_not_read() -> None:
 
 
 def test_an_ontology_says_that_it_is_one() -> None:
-    with pytest.raises(SourceError, match="is not OWL DL: it does not say that it is an owl:Ontology"):
+    with pytest.raises(SourceError, match="is not OWL DL: it does not declare an owl:Ontology"):
         assertions([part(":a a :C .")])
 
 
 def test_imports_of_an_ontology_are_resolved() -> None:
     first = part("[] a owl:Ontology ; owl:imports <urn:second> .", "urn:first")
-    with pytest.raises(SourceError, match="<urn:first> imports <urn:second>, which is not at hand"):
+    with pytest.raises(SourceError, match="<urn:first> imports <urn:second>, which is not given"):
         assertions([first])
     assert [event.facts for event in assertions([first, part(HEADER, "urn:second")])] == [(), ()]

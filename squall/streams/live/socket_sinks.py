@@ -52,7 +52,7 @@ class SocketSink(StreamSink):
         place, name = SocketAddress(address), address.get("format", "nt")
         check_format(name)
         retry = address.integer("retry", 60_000, least=0)
-        sending = partial(_Sending, place, retry, self._lose)
+        sending = partial(_SocketWriter, place, retry, self._lose)
         super().__init__(address.text, name, lambda _: io.BufferedWriter(sending(), _BUFFER_BYTES), alone=True)
 
     def _lose(self, why: str) -> None:
@@ -109,7 +109,7 @@ class SocketServer(ServingSink):
                 _end(connection)
 
 
-class _Sending(io.RawIOBase):
+class _SocketWriter(io.RawIOBase):
     """A file whose bytes go to a socket. Its methods raise OSError if no connection can be made in time."""
 
     def __init__(self, place: SocketAddress, retry: int, lose: Callable[[str], None]) -> None:

@@ -241,17 +241,17 @@ class SocketSource(LiveSource):
         except BaseException as error:  # the thread of the run raises it
             buffer.put(error)
 
-    def _events(self, received: _Received) -> Iterator[Sequence[Event]]:
+    def _events(self, received: _ConnectionReader) -> Iterator[Sequence[Event]]:
         file = cast(IO[bytes], received)
         return decode(file, received.name, self.format, self.settings, self.ledger, self.reading)
 
     @contextmanager
-    def _receiving(self, connection: socket.socket) -> Iterator[_Received]:
+    def _receiving(self, connection: socket.socket) -> Iterator[_ConnectionReader]:
         """Provides the bytes of a connection, and closes it."""
         with self._lock:
             self._open.add(connection)
             self._count += 1
-            received = _Received(connection, self, f"{self.uri}#{self._count}")
+            received = _ConnectionReader(connection, self, f"{self.uri}#{self._count}")
         if self.stopped.is_set():
             _stop_reading(connection)
         try:
@@ -262,7 +262,7 @@ class SocketSource(LiveSource):
             connection.close()
 
 
-class _Received(io.RawIOBase):
+class _ConnectionReader(io.RawIOBase):
     """A file with the bytes of a connection. An error of the connection ends it.
 
     Attributes:

@@ -18,7 +18,7 @@ _STOP_POLL_S = 0.2
 """The seconds between two checks whether reading a pipe was stopped."""
 
 
-class Waiting(NamedTuple):
+class WaitPolicy(NamedTuple):
     """How the reader of a live file waits for more bytes.
 
     Attributes:
@@ -30,7 +30,7 @@ class Waiting(NamedTuple):
     poll: float | None = None
 
 
-class Reader(io.RawIOBase):
+class StoredFile(io.RawIOBase):
     """A file that is read to its end. It counts the bytes as they are stored.
 
     Attributes:
@@ -48,19 +48,19 @@ class Reader(io.RawIOBase):
         self._reading.bytes += len(data)
         return data
 
-    def pass_over(self, size: int) -> bool:
+    def skip(self, size: int) -> bool:
         """Skips bytes, and returns whether a line ends there, or the file, whose last line may have no end."""
         if os.fstat(self._raw.fileno()).st_size < size - 1:
             return False
         self._reading.bytes += self._raw.seek(size - 1)
-        return Reader.read(self, 1) in (b"\n", b"")
+        return StoredFile.read(self, 1) in (b"\n", b"")
 
     def close(self) -> None:
         self._raw.close()
         super().close()
 
 
-class Pipe(Reader):
+class PipeFile(StoredFile):
     """A pipe. Reading waits for bytes, unless it is stopped."""
 
     def __init__(self, raw: io.FileIO, reading: ReadProgress, stop: threading.Event) -> None:
@@ -75,7 +75,7 @@ class Pipe(Reader):
         return super().read(size)
 
 
-class Growing(Reader):
+class FollowedFile(StoredFile):
     """A file that grows. Reading waits at its end, unless it is stopped.
 
     It raises SourceError if the file becomes shorter, or another file takes its place.
@@ -100,10 +100,10 @@ class Growing(Reader):
             raise SourceError(f"`{path}` is not the file that has been read so far, or is shorter now", hint=hint)
 
 
-class Unzipped(io.RawIOBase):
+class GzipFile(io.RawIOBase):
     """A file that is decompressed as it is read."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: StoredFile) -> None:
         self._stored = reader
         self._file = gzip.GzipFile(fileobj=reader, mode="rb")
 
@@ -120,7 +120,7 @@ class Unzipped(io.RawIOBase):
                 return b""
             raise
 
-    def pass_over(self, size: int) -> bool:
+    def skip(self, size: int) -> bool:
         """Skips decompressed bytes, and returns whether a line, or the file, ends there."""
         last = b""
         while size and (data := self.read(min(size, _SKIP_BYTES))):
@@ -133,7 +133,7 @@ class Unzipped(io.RawIOBase):
         super().close()
 
 
-def open_file(path: str, reading: ReadProgress, compressed: bool, waiting: Waiting | None) -> Reader | Unzipped:
+def open_file(path: str, reading: ReadProgress, compressed: bool, waiting: WaitPolicy | None) -> StoredFile | GzipFile:
     """Opens a file, or standard input (``-``).
 
     Args:
@@ -147,11 +147,11 @@ def open_file(path: str, reading: ReadProgress, compressed: bool, waiting: Waiti
     """
     raw = io.FileIO(0, closefd=False) if path == "-" else io.FileIO(path)
     reader = _stored(raw, reading, waiting)
-    return Unzipped(reader) if compressed else reader
+    return GzipFile(reader) if compressed else reader
 
 
-def _stored(raw: io.FileIO, reading: ReadProgress, waiting: Waiting | None) -> Reader:
+def _stored(raw: io.FileIO, reading: ReadProgress, waiting: WaitPolicy | None) -> StoredFile:
     if waiting is None:
-        return Reader(raw, reading)
+        return StoredFile(raw, reading)
     stop, poll = waiting
-    return Pipe(raw, reading, stop) if poll is None else Growing(raw, reading, stop, poll)
+    return PipeFile(raw, reading, stop) if poll is None else FollowedFile(raw, reading, stop, poll)

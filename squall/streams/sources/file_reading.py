@@ -14,7 +14,7 @@ from squall.rdf import Event
 from squall.streams.formats import Format
 from squall.streams.formats.fast_ntriples import PredicateFilter
 from squall.streams.formats.reading import DocumentPosition, ReadProgress, Settings, can_begin_anywhere, decode
-from squall.streams.sources.byte_streams import Waiting, open_file
+from squall.streams.sources.byte_streams import WaitPolicy, open_file
 
 Batches = Iterator[Sequence[Event]]
 
@@ -39,7 +39,7 @@ class ReadTask:
 
 
 def read_file(
-    task: ReadTask, format: Format, compressed: bool, ledger: DeadLetterLedger, waiting: Waiting | None = None
+    task: ReadTask, format: Format, compressed: bool, ledger: DeadLetterLedger, waiting: WaitPolicy | None = None
 ) -> Batches:
     """Yields the events of one file in this process, one batch for each block that is available.
 
@@ -56,7 +56,7 @@ def read_file(
     path, place = task.path, task.place
     try:
         with open_file(path, task.reading, compressed, waiting) as file:
-            if place.offset and can_begin_anywhere(format) and not file.pass_over(place.offset):
+            if place.offset and can_begin_anywhere(format) and not file.skip(place.offset):
                 raise SourceError(f"`{path}` is not what it was when {place.offset} bytes of it had been read")
             base = None if path == "-" else Path(path).absolute().as_uri()
             stream = cast(IO[bytes], file)

@@ -19,7 +19,7 @@ from squall.streams.formats import MAX_UNIT_BYTES, Format, format_named, infer_f
 from squall.streams.formats.fast_ntriples import PredicateFilter
 from squall.streams.formats.reading import DocumentPosition, ReadProgress, Settings, can_begin_anywhere
 from squall.streams.sources import reader_process
-from squall.streams.sources.byte_streams import Waiting
+from squall.streams.sources.byte_streams import WaitPolicy
 from squall.streams.sources.file_reading import Batches, ReadTask, read_file
 
 COMMON_OPTIONS = ("window", "lateness")
@@ -241,7 +241,7 @@ class FileSource:
         self._position = DocumentPosition()
         self.ledger = ledger
         poll = address.integer("poll", 500, least=0) / 1000 if follow else None
-        self._waiting = Waiting(threading.Event(), poll) if self.live else None
+        self._waiting = WaitPolicy(threading.Event(), poll) if self.live else None
 
     def files(self) -> tuple[str, ...]:
         """Returns the paths, for builders that read them on their workers."""
@@ -379,7 +379,7 @@ def _choice(predicates: Collection[Term] | None) -> PredicateFilter | None:
 
 
 def _batches(
-    task: ReadTask, format: Format, compressed: bool, ledger: DeadLetterLedger, waiting: Waiting | None = None
+    task: ReadTask, format: Format, compressed: bool, ledger: DeadLetterLedger, waiting: WaitPolicy | None = None
 ) -> Batches:
     """Reads a file, in a process of its own if that is worthwhile. The arguments are those of `read_file`."""
     read_here = partial(read_file, task, format, compressed, ledger, waiting)

@@ -1,10 +1,10 @@
-"""Ontologies of OWL 2 as static data: refused if they are not in the profile RL, and read without annotations.
+"""Checks that OWL 2 ontologies are in the profile RL, and reads them as static data without annotations.
 
-What is looked at is what rules could not do justice to: expressions in places where the profile does not have them. It
-is not looked at whether all classes and properties are declared, nor at the other restrictions of OWL 2 DL.
+The check covers what rules cannot express: class expressions in positions where the profile does not allow them. It
+does not cover whether all classes and properties are declared, nor the other restrictions of OWL 2 DL.
 
 Sources: OWL 2 Profiles (second edition), section 4.2; OWL 2 Mapping to RDF Graphs, section 3; OWL 2 Direct Semantics,
-section 2 (annotations say nothing).
+section 2 (annotations have no meaning).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ COMPLEMENT, SOME, ALL, VALUE = (
 MOST, MOST_OF = iri(OWL + "maxCardinality"), iri(OWL + "maxQualifiedCardinality")
 MEMBERS, KEY, ALL_CLASSES = iri(OWL + "members"), iri(OWL + "hasKey"), iri(OWL + "AllDisjointClasses")
 
-_NOWHERE = _owl(
+_UNSUPPORTED = _owl(
     "disjointUnionOf", "hasSelf", "minCardinality", "cardinality", "minQualifiedCardinality", "qualifiedCardinality",
     "onProperties", "onDatatype", "withRestrictions", "datatypeComplementOf", "onDataRange", "ReflexiveProperty",
     "topObjectProperty", "bottomObjectProperty", "topDataProperty", "bottomDataProperty", "DataRange",
 )  # fmt: skip
-"""What no ontology of the profile has, as a predicate or as an object."""
+"""Terms that no ontology of the profile has as a predicate or object."""
 _FORMS = (UNION, INTERSECTION, ONE_OF, COMPLEMENT, SOME, ALL, VALUE, MOST, MOST_OF)
 _COUNTS = frozenset(literal(count, XSD + "nonNegativeInteger") for count in "01")
 
@@ -46,16 +46,16 @@ _ANNOTATIONS = frozenset(
 )
 _ANNOTATION_TYPES = _owl("AnnotationProperty", "OntologyProperty")
 _ABOUT = _owl("Axiom", "Annotation", "Ontology")
-"""The types of nodes of which all triples are annotations, or a header."""
+"""The types of nodes whose triples are all annotations, or a header."""
 
 
-_Place = tuple[Term, ...]
-"""A place of class expressions: the forms that the profile has there."""
-_SUB: _Place = (UNION, INTERSECTION, ONE_OF, SOME, VALUE)
-_SUPER: _Place = (INTERSECTION, COMPLEMENT, ALL, VALUE, MOST, MOST_OF, UNION)
-_EQUIVALENT: _Place = (INTERSECTION, VALUE, UNION)
-"""The profile has no unions in the last two. With them all that rules conclude follows; and nothing else does where
-what is in a union is in one of its classes."""
+_Position = tuple[Term, ...]
+"""A position of class expressions: the forms that the profile allows there."""
+_SUB: _Position = (UNION, INTERSECTION, ONE_OF, SOME, VALUE)
+_SUPER: _Position = (INTERSECTION, COMPLEMENT, ALL, VALUE, MOST, MOST_OF, UNION)
+_EQUIVALENT: _Position = (INTERSECTION, VALUE, UNION)
+"""The profile has no unions in the last two. With unions, all conclusions of the rules still follow, and
+they are complete if each member of a union is in one of its classes."""
 
 
 Part = tuple[str, list[Event], Origin | None]
@@ -63,19 +63,19 @@ Part = tuple[str, list[Event], Origin | None]
 
 
 def assertions(parts: Sequence[Part]) -> list[Event]:
-    """Returns the events of documents that make one ontology, without annotations.
+    """Returns the events of the documents of one ontology, without annotations.
 
-    Raises SourceError where one has no header, or imports what is none of the others, and for what is not in the
-    profile RL.
+    Raises:
+        SourceError: A document has no header, or imports another document, or the ontology is not in the profile RL.
     """
     for part in parts:
         _check_header(part, [iri(name) for name, _, _ in parts])
     static_events = [event for _, events, _ in parts for event in events]
     triples = _triples(static_events)
-    for wrong in _Ontology(triples).wrong():
+    for violation in _Ontology(triples).violations():
         names = ">, <".join(name for name, _, _ in parts)
-        hint = "only what follows from ontologies in OWL 2 RL can be had by rules: mend it, or import it under RDFS"
-        raise SourceError(f"the ontology <{names}> is not in OWL 2 RL: {wrong}", parts[0][2], hint)
+        hint = "rules can only derive what follows from ontologies in OWL 2 RL: correct it, or import it under RDFS"
+        raise SourceError(f"the ontology <{names}> is not in OWL 2 RL: {violation}", parts[0][2], hint)
     annotations = _annotations(triples)
     return [
         event._replace(facts=tuple(fact for fact in event.facts if fact not in annotations)) for event in static_events
@@ -90,16 +90,16 @@ def _check_header(part: Part, headers: Sequence[Term]) -> None:
     name, events, origin = part
     triples = _triples(events)
     if not any(triple.predicate == TYPE and triple.object == ONTOLOGY for triple in triples):
-        hint = "say so in it: `<> a owl:Ontology .`"
-        raise SourceError(f"<{name}> is not OWL DL: it does not say that it is an owl:Ontology", origin, hint)
+        hint = "declare it: `<> a owl:Ontology .`"
+        raise SourceError(f"<{name}> is not OWL DL: it does not declare an owl:Ontology", origin, hint)
     for triple in triples:
         if triple.predicate == IMPORTS and triple.object not in headers:
             hint = f"import it by the RIF document as well: `Import({triple.object} ...)`"
-            raise SourceError(f"<{name}> imports {triple.object}, which is not at hand", origin, hint)
+            raise SourceError(f"<{name}> imports {triple.object}, which is not given", origin, hint)
 
 
 def _annotations(triples: Sequence[Triple]) -> set[Triple]:
-    """Returns the triples that say nothing about individuals: annotations, their declarations, and headers."""
+    """Returns the triples without a meaning for individuals: annotations, their declarations, and headers."""
     declared = {triple.subject for triple in triples if triple.predicate == TYPE and triple.object in _ANNOTATION_TYPES}
     about = {triple.subject for triple in triples if triple.predicate == TYPE and triple.object in _ABOUT}
     predicates = _ANNOTATIONS | declared
@@ -107,7 +107,7 @@ def _annotations(triples: Sequence[Triple]) -> set[Triple]:
 
 
 def _prefixed(term: Term) -> str:
-    """Returns a term of the vocabulary by its usual prefix."""
+    """Returns a term of the vocabulary with its usual prefix."""
     for prefix, space in (("owl", OWL), ("rdfs", RDFS), ("rdf", RDF)):
         if term.startswith(f"<{space}"):
             return f"{prefix}:{term[len(space) + 1 : -1]}"
@@ -122,21 +122,21 @@ class _Ontology:
         self.objects: dict[tuple[Term, Term], list[Term]] = defaultdict(list)
         for triple in triples:
             self.objects[(triple.subject, triple.predicate)].append(triple.object)
-        self.seen: set[tuple[Term, _Place]] = set()
+        self.seen: set[tuple[Term, _Position]] = set()
 
-    def wrong(self) -> Iterator[str]:
-        """What is not in the profile, and where."""
+    def violations(self) -> Iterator[str]:
+        """Yields texts that say what is not in the profile, and where."""
         for triple in self.triples:
             subject = "something without a name" if is_blank(triple.subject) else triple.subject
             for term in (triple.predicate, triple.object):
-                if term in _NOWHERE:
+                if term in _UNSUPPORTED:
                     yield f"{_prefixed(term)} of {subject}"
-            for node, place in self._placed(triple):
-                for wrong in self._expression(node, place):
-                    yield f"{wrong} in {_prefixed(triple.predicate)} of {subject}"
+            for node, position in self._axiom_expressions(triple):
+                for violation in self._expression_violations(node, position):
+                    yield f"{violation} in {_prefixed(triple.predicate)} of {subject}"
 
-    def _placed(self, triple: Triple) -> Iterator[tuple[Term, _Place]]:
-        """Yields the class expressions of a triple that is an axiom."""
+    def _axiom_expressions(self, triple: Triple) -> Iterator[tuple[Term, _Position]]:
+        """Yields the class expressions of a triple that is an axiom, with their positions."""
         subject, predicate, object = triple
         if predicate == SUBCLASS:
             yield from ((subject, _SUB), (object, _SUPER))
@@ -150,12 +150,12 @@ class _Ontology:
             yield (subject, _SUB)
         elif predicate == MEMBERS and ALL_CLASSES in self.objects[(subject, TYPE)]:
             yield from ((member, _SUB) for member in self._list(object))
-        elif predicate in _FORMS and subject.startswith("<"):  # a class that is named is equivalent to its expression
+        elif predicate in _FORMS and subject.startswith("<"):  # a named class is equivalent to its expression
             yield (subject, _EQUIVALENT)
 
-    def _expression(self, node: Term, place: _Place) -> Iterator[str]:
-        """What an expression, and those in it, have that is not in the profile where they stand."""
-        waiting = [(node, place)]
+    def _expression_violations(self, node: Term, position: _Position) -> Iterator[str]:
+        """Yields the forms that an expression has, also in its parts, and that the profile does not allow there."""
+        waiting = [(node, position)]
         while waiting:
             current = waiting.pop()
             if current in self.seen:
@@ -169,22 +169,22 @@ class _Ontology:
                 else:
                     waiting += self._parts(current, form, value)
 
-    def _forms(self, node: Term, place: _Place) -> Iterator[tuple[Term, Term]]:
-        """What makes an expression of a node. One that is named is equivalent to its own, which is an axiom."""
-        if is_blank(node) or place == _EQUIVALENT:
+    def _forms(self, node: Term, position: _Position) -> Iterator[tuple[Term, Term]]:
+        """Yields the forms of an expression. A named class is equivalent to its own, which is an axiom."""
+        if is_blank(node) or position == _EQUIVALENT:
             yield from ((form, value) for form in _FORMS for value in self.objects[(node, form)])
 
-    def _parts(self, parent: tuple[Term, _Place], form: Term, value: Term) -> Iterator[tuple[Term, _Place]]:
-        """Yields the expressions in one that may stand where it does, with their places."""
-        node, place = parent
+    def _parts(self, parent: tuple[Term, _Position], form: Term, value: Term) -> Iterator[tuple[Term, _Position]]:
+        """Yields the parts of an allowed expression, with their positions."""
+        node, position = parent
         if form == UNION:
             yield from ((member, _SUB) for member in self._list(value))
         elif form == INTERSECTION:
-            yield from ((member, place) for member in self._list(value))
+            yield from ((member, position) for member in self._list(value))
         elif form == COMPLEMENT:
             yield (value, _SUB)
         elif form == ALL or (form == SOME and value != THING):
-            yield (value, place)
+            yield (value, position)
         elif form == MOST_OF:
             yield from ((class_node, _SUB) for class_node in self.objects[(node, ON_CLASS)] if class_node != THING)
 
