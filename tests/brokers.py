@@ -1,4 +1,4 @@
-"""Real brokers for tests, each on a loopback port of its own: mosquitto and redis-server, if they are there.
+"""Real brokers for tests, each on its own loopback port: mosquitto and redis-server, where they are installed.
 
 They are looked for on the path, and in the folder that ``make brokers`` fills (or in SQUALL_BROKERS).
 """

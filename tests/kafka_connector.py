@@ -1,4 +1,4 @@
-"""A stand-in for Spark's connector for Kafka, as a Python data source: its options, its columns.
+"""A test double of Spark's Kafka connector, as a Python data source with the same options and columns.
 
 It reads with librdkafka what the connector reads with Kafka's own client. An option that it does not know is an
 error.

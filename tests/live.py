@@ -1,4 +1,4 @@
-"""What tests of live sources share: a run in a thread, and statements that tell their times."""
+"""Helpers for tests of live sources: a run in a thread, and statements that contain their event times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any grouping columns that `squall.plan.validation.check` allows, as a planner of one's own may choose them."""
+"""Draws any partitioning columns that `squall.plan.validation.check` allows, as other planners may choose them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of RIF's built-ins, and the terms that they take."""
+"""Helpers that call RIF's built-ins, and terms as their arguments."""
 
 from __future__ import annotations
 

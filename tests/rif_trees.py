@@ -1,4 +1,4 @@
-"""Trees of RIF for properties: any document that either syntax can say."""
+"""Strategies for RIF syntax trees: any document that either syntax can express."""
 
 from __future__ import annotations
 

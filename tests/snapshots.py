@@ -1,4 +1,4 @@
-"""What operators are held against: bags of rows at each instant (snapshot reducibility, semantics.md 3)."""
+"""Reference results for operators: bags of rows at each instant (snapshot reducibility, semantics.md 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aggregates kept up to date against their definition over the list of what is there."""
+"""Incremental aggregates agree with their definition over the list of current values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SPARQL's algebra asks of a system beyond rules: small programs with their answers, on both planners."""
+"""SPARQL algebra beyond rules: small programs with their answers, on both planners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which facts reach which matches, and as what rows: as if each match looked at each fact."""
+"""The alpha network gives each match the rows that it would get by comparing itself with each fact."""
 
 from __future__ import annotations
 

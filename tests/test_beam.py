@@ -1,4 +1,4 @@
-"""The Beam builder: runners, work that is done again, files in parts, losses, options, what it shows."""
+"""The Beam builder: runners, retried work, splits of files, dead letters, options, descriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redis Streams in pipelines of Beam that are not squall's alone (`squall.builders.beam.ReadEvents`)."""
+"""Redis Streams as sources of users' own Beam pipelines (`squall.builders.beam.ReadEvents`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark's parts: data that never change, engines that agree, and a harness that measures what it says."""
+"""The benchmark: reproducible data, engines that agree, and a harness that measures correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A deliberately broken operator of each kind is noticed: a small program then differs from the oracle."""
+"""Mutation tests: with a broken operator of any kind, a small program differs from the oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs every case in every language x planner x builder, and holds languages that say the same against each other."""
+"""Runs every case in every language x planner x builder, and compares the languages that a case has."""
 
 from __future__ import annotations
 

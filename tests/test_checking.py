@@ -310,7 +310,7 @@ def test_which_parts_a_query_cannot_do_without(body: str, found: list[str]) -> N
     assert codes(findings_of(f"SELECT * {{ {body} }}", "sparql", streams=[], static=[""], graphs=False)) == found
 
 
-def test_paths_count_as_reads_of_their_predicates() -> None:
+def test_findings_about_paths_name_what_is_written() -> None:
     finding = only(findings_of("SELECT * { GRAPH :g { ?x :p+ ?y } }", "sparql", streams=[""], graphs=False))
     assert finding.origin is not None
     assert finding.message.startswith("`query` never fires, for want of `")

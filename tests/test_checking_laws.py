@@ -1,4 +1,4 @@
-"""What checks are sure of, held against the oracle, on programs and streams that hypothesis makes up."""
+"""Certain findings of the checks agree with the oracle, on generated programs and streams."""
 
 from __future__ import annotations
 

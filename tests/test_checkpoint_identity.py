@@ -1,4 +1,4 @@
-"""What is said of a checkpoint that is not that of a run: what has changed, by its name."""
+"""The message about a checkpoint of another run names what has changed."""
 
 from __future__ import annotations
 

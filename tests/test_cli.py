@@ -1,4 +1,4 @@
-"""The command line: what it prints where, its exit codes, and that nothing is started before all is checked."""
+"""The command line: what it prints where, its exit codes, and that it checks everything before it starts."""
 
 from __future__ import annotations
 

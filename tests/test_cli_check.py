@@ -1,4 +1,4 @@
-"""The command `squall check`: what it says in which format, and its exit codes."""
+"""The command `squall check`: its output formats and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much the command line says, in which colour, how it counts, and how shells complete it."""
+"""Messages of the command line: verbosity, colour, progress, and completion by shells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `squall update`: what it reads and writes, what it says, and that it does all or nothing."""
+"""The command `squall update`: its input and output, its messages, and its atomicity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transitive closure against Floyd and Warshall's at every instant."""
+"""The incremental transitive closure agrees with the Floyd-Warshall algorithm at every instant."""
 
 from __future__ import annotations
 

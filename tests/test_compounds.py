@@ -1,4 +1,4 @@
-"""Terms that are built of terms: their text, their functions, how translators use them, the limit to their depth."""
+"""Compound terms: their text, their functions, how translators use them, and the limit of their depth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the conformance suites that are at hand, and shows that the runner tells apart what may become of a case."""
+"""Runs the available conformance suites, and checks that the runner distinguishes the outcomes of a case."""
 
 from __future__ import annotations
 

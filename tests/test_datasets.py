@@ -110,7 +110,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
         write(b"", str(tmp_path / "nowhere" / "x.nq"))
 
 
-def test_devices_can_be_written_to(tmp_path: Path) -> None:
+def test_devices_and_links_can_be_written_to(tmp_path: Path) -> None:
     write(b"x", os.devnull)
     link = tmp_path / "link.nq"
     link.symlink_to(tmp_path / "x.nq")

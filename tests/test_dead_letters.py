@@ -1,4 +1,4 @@
-"""Where what is lost goes: to the ledger of its source, or else to that of the run, on every builder alike."""
+"""Dead letters go to the ledger of their source, or else to that of the run, with every builder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams that several queries of a program make, and that others read: on each planner, in process and distributed."""
+"""Streams that several queries derive and others read: on each planner, in process and distributed."""
 
 from __future__ import annotations
 

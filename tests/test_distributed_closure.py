@@ -1,4 +1,4 @@
-"""Closures of which every task has all steps, and the paths that begin at nodes of its own."""
+"""Distributed transitive closure: the steps are broadcast, and each task derives the paths of its start nodes."""
 
 from __future__ import annotations
 

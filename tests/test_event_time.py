@@ -1,4 +1,4 @@
-"""Grouping and slicing at every instant that time has passed, against the bags that are valid then."""
+"""Groups and slices at every complete instant agree with the bags that are valid then."""
 
 from __future__ import annotations
 

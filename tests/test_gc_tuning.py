@@ -1,4 +1,4 @@
-"""The garbage collector, out of the way and still at work."""
+"""Tuning of the garbage collector: it runs less often and still collects cycles."""
 
 from __future__ import annotations
 

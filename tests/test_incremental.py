@@ -1,4 +1,4 @@
-"""Continuous queries do work for what changes, not for what the window holds; what they keep is bounded by the window.
+"""The work of continuous queries depends on changes, not on window sizes, and their state is bounded by the window.
 
 Work is counted, in bytecode instructions, so that neither the machine nor its load matters.
 """

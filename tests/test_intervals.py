@@ -1,4 +1,4 @@
-"""Intervals are held against sets of integers."""
+"""Operations on intervals agree with those on sets of integers."""
 
 from __future__ import annotations
 

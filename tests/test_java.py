@@ -1,4 +1,4 @@
-"""Which Java Spark is given: the machine's own, the wheel's, or a message that says what to install."""
+"""The choice of Java for Spark: the machine's own, that of the package, or an error that names the package."""
 
 from __future__ import annotations
 

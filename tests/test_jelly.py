@@ -1,4 +1,4 @@
-"""Jelly as a format of sources and sinks: what others write is read, and what is written others read."""
+"""Jelly as a format of sources and sinks, in exchange with other libraries."""
 
 from __future__ import annotations
 

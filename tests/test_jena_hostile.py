@@ -1,4 +1,4 @@
-"""Jena rules that are hostile or broken: nothing but the stage's own errors, and no more time than the text is long."""
+"""Hostile or malformed Jena rules give only errors of the stage, in time linear in the text."""
 
 from __future__ import annotations
 

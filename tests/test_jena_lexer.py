@@ -1,4 +1,4 @@
-"""The Jena lexer: text to tree, the tree as text, and what Jena reads in ways of its own."""
+"""The Jena lexer: text to tree, tree to text, and peculiarities of Jena's own parser."""
 
 from __future__ import annotations
 

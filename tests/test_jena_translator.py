@@ -1,4 +1,4 @@
-"""The Jena translator: what rules mean, in names; what is refused, all at once; the messages, word by word."""
+"""The Jena translator: the systems of rules, refused constructs, and the exact messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that are killed at random moments and started again write what one that is not killed does.
+"""Processes that are killed at random moments and restarted write the same as one that is not killed.
 
 Runs on Spark over files that it reads by itself are in tests/test_spark.py.
 """

@@ -1,4 +1,4 @@
-"""Laws of the semantics that concern more than one stage, on programs and streams that hypothesis makes up.
+"""Laws of the semantics that concern more than one stage, on generated programs and streams.
 
 The six of docs/semantics.md, section 6, on programs with every feature (`squall.testing.strategies.FEATURES`): some 250
 examples in all as a rule, and twelve times as many among the slow tests.

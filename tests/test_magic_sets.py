@@ -1,4 +1,4 @@
-"""Rules of RIF that cannot run forward: what is asked of them follows, and all that is concluded does."""
+"""RIF rules that cannot run forward: the demand transformation (magic sets) derives what is demanded, correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of runs, asked for while they go on."""
+"""Metrics of runs, read while they are running."""
 
 from __future__ import annotations
 

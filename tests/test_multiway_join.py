@@ -1,4 +1,4 @@
-"""Joins done as one: which of a plan's joins are, and that nobody can tell."""
+"""Multiway joins: which joins of a plan are fused, and that outputs stay the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named graphs in what sources bring: who reads them, in streams, static data, documents and streams of programs."""
+"""Named graphs: how patterns read them in streams, static data, documents and derived streams."""
 
 from __future__ import annotations
 

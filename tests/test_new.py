@@ -1,4 +1,4 @@
-"""``squall new``: the project that it writes works."""
+"""The command `squall new` writes a working project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ontologies as data: what is in OWL 2 RL is read without annotations, all else is refused by construct and place."""
+"""Ontologies as data: OWL 2 RL is read without annotations; other constructs are refused with their place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle against answers worked out by hand: windows at their two ends, every operator, every report policy."""
+"""The oracle agrees with results computed by hand: both ends of windows, every operator, every report policy."""
 
 from __future__ import annotations
 
@@ -708,7 +708,7 @@ def test_static_answers_are_output_at_once_and_again_with_each_period() -> None:
     ids=["maybe", "now", "grouping", "slice"],
 )
 def test_operators_on_complete_instants_cannot_be_recursive(cyclic: dict[str, Any]) -> None:
-    body = "?x :p ?y" if "Maybe" in str(cyclic) else "?x :q ?y"
+    body = "?x :p ?y" if "Optional" in str(cyclic) else "?x :q ?y"
     with pytest.raises(PlannerError, match="depends on its own negation"):
         oracle.answers(part(body, **cyclic, **makes("?x :q ?y")), [])
 

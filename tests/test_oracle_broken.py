@@ -1,4 +1,4 @@
-"""The oracle finds out operators that are broken on purpose, one of each kind, on programs that hypothesis makes up."""
+"""Mutation tests: the oracle detects a broken operator of each kind on generated programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks that have pools of Python workers of their own (`squall.builders.spark.workers.by_own_workers`)."""
+"""Tasks with their own pools of Python workers (`squall.builders.spark.workers.by_own_workers`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package as users get it: complete, nothing twice, and it works in an empty environment outside the checkout."""
+"""The distributed package: complete, without duplicates, and usable in an empty environment outside the checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a distributed builder's workers make of lines, without an engine."""
+"""Parsing of lines by the workers of a distributed builder, without an engine."""
 
 from __future__ import annotations
 

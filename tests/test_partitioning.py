@@ -1,4 +1,4 @@
-"""Grouping columns on the edges of plans, and the levels and stages into which they cut a plan."""
+"""Partitioning columns on the edges of plans, and the stages into which they divide a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The layout of a plan's picture: nothing overlaps, edges lead to the right, few of them cross."""
+"""The layout of a plan's diagram: nothing overlaps, edges lead to the right, and few of them cross."""
 
 from __future__ import annotations
 

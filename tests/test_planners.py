@@ -1,4 +1,4 @@
-"""Greedy and Rete: columns for names, what is shared and what must not be, and plans that do not depend on the text."""
+"""The planners Greedy and Rete: columns for variables, node sharing, and plans that do not depend on the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plug-ins are found by name, wherever they come from, and what is wrong with one is said in its own words."""
+"""Plug-ins of any distribution are found by name, and errors in one name the plug-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries that make no difference to a group or a slice are added up, or left out, before they move."""
+"""Pre-aggregation (combiner): deltas of a group or a slice are added up, or dropped, before the shuffle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RDF Messages and RDF Patch: what is put together comes together, and is written so that it can be read again."""
+"""RDF Messages and RDF Patch: grouped statements stay together, and survive a round trip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long files are read by a process of their own: what comes of them is the same."""
+"""Long files are read by a separate process, with the same events."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def test_when_no_process_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(others) == 1
 
 
-def test_invalid_replies_of_the_process(tmp_path: Path) -> None:
+def test_an_invalid_ahead_option_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.ntt"
     path.write_text("")
     with pytest.raises(UsageError, match=r"`ahead=perhaps` in .* is neither yes nor no"):

@@ -1,4 +1,4 @@
-"""Vocabularies that grow by what rules derive, in all tasks: which they are, and that answers are the same."""
+"""Broadcast of vocabularies that rules extend: how they are chosen, and that outputs stay the same."""
 
 from __future__ import annotations
 

@@ -304,7 +304,7 @@ def test_answers_of_queries_are_no_quads(format: str, answer: Answered, tmp_path
         write(tmp_path / f"out.{format}", out(answer))
 
 
-def test_a_mark_ends_the_evaluation_before(tmp_path: Path) -> None:
+def test_a_sink_is_truncated_to_a_mark(tmp_path: Path) -> None:
     path = tmp_path / "out.ndjson"
     sink = open_sink(f"{path}?format=ndjson-evaluations")
     assert isinstance(sink, FileSink)

@@ -1,4 +1,4 @@
-"""What RIF's built-ins compute, family by family: by example, and by law."""
+"""Results of RIF's built-ins, family by family: by example and by law."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both syntaxes of RIF: what is read, where errors are, that trees print as they were, that XML is read safely."""
+"""Both syntaxes of RIF: accepted documents, places of errors, round trips of trees, and safe reading of XML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RIF documents as systems: what follows from them, by all planners and the oracle, and what is refused."""
+"""RIF documents as systems: their conclusions with all planners and the oracle, and refused documents."""
 
 from __future__ import annotations
 

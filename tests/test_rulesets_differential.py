@@ -1,4 +1,4 @@
-"""The rule sets beside another reasoner, owlrl, on small ontologies that hypothesis makes up.
+"""The rule sets agree with another reasoner, owlrl, on small generated ontologies.
 
 What is left out of the comparison differs on purpose; docs/rulesets.md says why.
 """

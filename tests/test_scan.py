@@ -1,4 +1,4 @@
-"""Reading through windows: which facts are valid when, against the definition (docs/semantics.md, section 1)."""
+"""Scans through windows: the validity of facts agrees with the definition (docs/semantics.md, section 1)."""
 
 from __future__ import annotations
 

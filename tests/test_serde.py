@@ -1,4 +1,4 @@
-"""Rows as strings and back."""
+"""Serialization of rows, deltas and outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A signal reaches a run whatever it waits for, also one that is delivered to a thread which is not the main one."""
+"""A signal reaches a run whatever it waits for, also when another thread than the main one receives it."""
 
 from __future__ import annotations
 

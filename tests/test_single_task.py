@@ -1,4 +1,4 @@
-"""Plans that are run as a whole on Spark, since each instant decides the next: which, and that they are."""
+"""Plans that run in a single task on Spark because each instant decides the next one."""
 
 from __future__ import annotations
 

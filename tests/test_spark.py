@@ -628,7 +628,7 @@ def test_a_live_stream_ends_when_it_ends() -> None:
 
 
 @pytest.mark.usefixtures("one_file_per_batch")
-def test_bounded_input_is_one_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_as_one_batch_starts_no_streaming_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from squall.builders.spark.run import Run
 
     facts = edges(30, seed=1)

@@ -1,4 +1,4 @@
-"""The Spark builder with its workers in other processes than the driver, and rows that travel between them."""
+"""The Spark builder with workers in other processes than the driver, and shuffles between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DataFrames as sources of the Spark builder, and as what it answers with: batch and streaming."""
+"""DataFrames as sources and as outputs of the Spark builder: batch and streaming."""
 
 from __future__ import annotations
 

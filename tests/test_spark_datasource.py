@@ -1,4 +1,4 @@
-"""Redis Streams and Kafka as a data source of Spark's own (`squall.builders.spark.datasource`)."""
+"""Redis Streams and Kafka as Python data sources of Spark (`squall.builders.spark.datasource`)."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_it_is_a_source_of_programs(spark: Any, broker: brokers.Broker, redis: A
         ("redis://localhost/k", "does not say its format"),
     ],
 )
-def test_sources_without_offsets_are_refused(spark: Any, uri: str, message: str) -> None:
+def test_unsuitable_sources_are_refused(spark: Any, uri: str, message: str) -> None:
     with pytest.raises(AnalysisException, match=message):
         spark.readStream.format("squall").load(uri)
 

@@ -1,4 +1,4 @@
-"""Folders as sinks of the Spark builder: their formats, and each batch in them once."""
+"""Folders as sinks of the Spark builder: their formats, and exactly-once batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tasks on Spark answer, by files, to the driver."""
+"""The outputs of tasks on Spark, which the driver reads from files."""
 
 from __future__ import annotations
 

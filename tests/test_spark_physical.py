@@ -1,4 +1,4 @@
-"""Spark's own physical plans of what a plan becomes, as `squall explain --stage physical` shows them."""
+"""Spark's physical plans of a job, as `squall explain --stage physical` shows them."""
 
 from __future__ import annotations
 

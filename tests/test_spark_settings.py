@@ -1,4 +1,4 @@
-"""squall's own settings of Spark: read as they are meant, and refused where they are misspelt."""
+"""squall's settings of Spark: their values, and errors for misspelt names."""
 
 from __future__ import annotations
 

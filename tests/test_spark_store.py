@@ -1,4 +1,4 @@
-"""The store of a job on Spark: small files are there and whole at any moment."""
+"""The store of a job on Spark replaces small files atomically."""
 
 from __future__ import annotations
 

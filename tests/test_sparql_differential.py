@@ -1,4 +1,4 @@
-"""Made-up SPARQL queries over small graphs, and over windows of streams: both planners answer as pyoxigraph does."""
+"""Generated SPARQL queries over small graphs and windows of streams: both planners agree with pyoxigraph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of SPARQL: against the specification by example, and against pyoxigraph and rdflib by chance.
+"""The functions of SPARQL agree with the specification by example, and with pyoxigraph and rdflib on random terms.
 
 Where pyoxigraph differs from the specification it is left out of the comparison: see `KNOWN`.
 """

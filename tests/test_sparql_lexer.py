@@ -1,4 +1,4 @@
-"""The lexers of SPARQL, C-SPARQL and RSP-QL: text to tree, the tree as text, and what is refused in which words."""
+"""The lexers of SPARQL, C-SPARQL and RSP-QL: text to tree, tree to text, and the messages of refused texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The translators of SPARQL and the languages of streams: what queries mean, what they answer, what is refused."""
+"""The translators of SPARQL and the stream languages: systems of queries, their answers, and refused queries."""
 
 from __future__ import annotations
 
@@ -510,7 +510,7 @@ def test_an_update_is_a_standing_rule() -> None:
 
 
 @pytest.mark.parametrize("place", ["{}", "GRAPH :g {{ {} }}"])
-def test_delete_data_is_a_standing_rule(place: str) -> None:
+def test_deleted_data_are_removed_whenever_they_arrive(place: str) -> None:
     fact, read = place.format(":a :p 1"), place.format("?x :p ?y")
     system = compiled(f"DELETE DATA {{ {fact} }} ; SELECT ?y {{ {read} }}")
     events = stream("1 @:g :a :p 1\n3 @:g :a :p 2\n5 @:g :a :p 1")

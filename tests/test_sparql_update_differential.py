@@ -1,4 +1,4 @@
-"""Made-up requests of SPARQL Update over small data sets: both planners leave what pyoxigraph's store has then."""
+"""Generated SPARQL Update requests over small datasets: both planners agree with pyoxigraph's store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that workers read by themselves, part by part, as they are read as a whole."""
+"""Files that workers read split by split give the same events as when they are read as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources, sinks, the merge of several sources, and the ledger of what could not be used."""
+"""Sources, sinks, the merge of several sources, and the dead-letter ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs our stages through the suites that ship with us, and shows that the suites fail on broken ones."""
+"""Runs the built-in stages through the test suites of the package, and checks that the suites reject broken ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The testing kit itself: hand-written streams, differences, cases, and the oracle on examples worked out by hand."""
+"""The testing kit: the stream notation, differences, cases, and the oracle on examples computed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time at the sources: disorder and lateness, times that data say, several sources, clocks and heartbeats."""
+"""Event time at the sources: disorder and lateness, times in the data, several sources, clocks and heartbeats."""
 
 from __future__ import annotations
 

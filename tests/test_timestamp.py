@@ -1,4 +1,4 @@
-"""C-SPARQL's ``timestamp``: when what a query finds came (docs/languages/sparql.md)."""
+"""C-SPARQL's function `timestamp`: the arrival times of the matched facts (docs/languages/sparql.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that say the same as Jena rules, in RIF and as queries of C-SPARQL mean the same systems."""
+"""Equivalent programs as Jena rules, in RIF and in C-SPARQL give the same systems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings about queries with unbounded state, and about streams that are not given."""
+"""Warnings about queries with unbounded state, and about streams without a source."""
 
 from __future__ import annotations
 

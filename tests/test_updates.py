@@ -1,4 +1,4 @@
-"""Updates as standing rules: when they act, on what, in which order, and that they terminate."""
+"""Updates as standing rules: when they act, on which facts, in which order, and that they terminate."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_the_steps_of_time_make_no_difference(batch: list[Delta]) -> None:
         ((None, A, 2, C), None),
     ],
 )
-def test_updates_apply_to_rdf_in_named_graphs_only(quad: ops.Quad, expected: tuple[str | None, Triple] | None) -> None:
+def test_updates_need_rdf_terms_and_an_iri_as_graph(quad: ops.Quad, expected: tuple[str | None, Triple] | None) -> None:
     op = UpdateOperator(ops.Update((quad,), (quad,)))
     op.apply(0, [(C, A, ONE, None, 3, FOREVER, 1)])
     results = [(time, *demand) for time, demand in op.pop_graph_updates(5)]
@@ -108,7 +108,7 @@ def test_updates_apply_to_rdf_in_named_graphs_only(quad: ops.Quad, expected: tup
         assert results == [(3, False, stream, fact), (3, True, stream or WORKING, fact)]
 
 
-def test_existing_facts_are_not_inserted_again() -> None:
+def test_inserts_of_axioms_are_initial_and_not_demanded() -> None:
     op = UpdateOperator(ops.Update(((None, B, B, B),), ((None, A, B, C),), initial=True))
     op.apply(0, [(ALWAYS, FOREVER, 1)])
     assert op.initial == [GraphUpdate(True, WORKING, Triple(A, B, C))]
