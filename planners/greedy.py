@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from squall.model import AtomPattern, Joinable, Pattern, System, Variable, variables
 from squall.plan import Plan
+from squall.plan.fingerprint import ID_PREFIXES
 from squall.plan.operators import Operator, Scan
 from squall.planners.lowering.rule_plans import Draft, Identity, Rows, finish, join, plan_in_written_order
 
@@ -59,7 +60,7 @@ def _numbering() -> Identity:
 
     def identity(op: Operator, inputs: tuple[str, ...]) -> str:
         if isinstance(op, Scan):
-            return scans.setdefault(op, f"scan{len(scans) + 1}")
-        return f"{type(op).__name__.lower()}{next(counter)}"
+            return scans.setdefault(op, f"{ID_PREFIXES[Scan]}{len(scans) + 1}")
+        return f"{ID_PREFIXES[type(op)]}{next(counter)}"
 
     return identity

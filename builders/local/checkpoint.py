@@ -1,8 +1,8 @@
-"""The file in which a run in this process is kept (docs/durable.md): a log of its state, and how far it has come.
+"""The checkpoint file of a run in this process: a log of its operator state, with its progress (docs/durable.md).
 
-Lines of JSON. The first says what the file belongs to. A *checkpoint* is the entries that went into memories, a line
-for each, then an object with all else, then a line with the checksum (CRC-32) of these lines: without that, nothing of
-it counts. A file that has become long is written anew, with one checkpoint, and takes the old one's place.
+The file has lines of JSON. The first one says to what the file belongs. A *checkpoint* is a line for each delta of
+operator state, an object with everything else, and the CRC-32 of these lines. Lines without a valid checksum do not
+count. A long file is compacted: it is rewritten with one checkpoint, and replaces the old file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from squall.builders.local.identity import LESS, differences
+from squall.builders.local import format_5
+from squall.builders.local.identity import WITHOUT_RULES, differences
 from squall.builders.runtime import serde
 from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.state import Slot, StateChangelog, live_deltas
@@ -27,202 +28,246 @@ from squall.errors import BuilderError
 Migrate = Callable[
     [Mapping[Slot, Sequence[Delta]], Mapping[str, str], Mapping[str, str], Collection[str]], dict[Slot, list[Delta]]
 ]
-Kept = tuple[str, int, Sequence[Delta]]
-"""A memory, one of its slots, and entries that went into it."""
-FORMAT = 5
-"""How memories are kept; 2 had another mark in front of solutions, 3 another memory of streams that a program makes, 4
-other places of solutions that are told in an order."""
-NAME = "checkpoint.jsonl"
+"""Removes the state of removed rules (`squall.builders.local.migration.without_removed_rules`)."""
+SlotDeltas = tuple[str, int, Sequence[Delta]]
+"""The key of an operator's state, one of its slots, and deltas of it."""
+FORMAT = 6
+"""The version of the file. Version 5 is converted when it is read (`squall.builders.local.format_5`)."""
+CHECKPOINT_FILE = "checkpoint.jsonl"
+_DRAFT_FILE = f"{CHECKPOINT_FILE}.tmp"
 
 
-class Head(NamedTuple):
-    """What a checkpoint belongs to, as what JSON can hold: names by kind, with a digest of each; and what its memories
-    are, by their names (`squall.builders.local.migration.kinds`)."""
+class Owner(NamedTuple):
+    """What a checkpoint belongs to, as JSON values.
 
-    belongs: Mapping[str, Mapping[str, str]]
-    memories: Mapping[str, str]
-
-
-class Step(NamedTuple):
-    """Where a run is, apart from what its memories have. All times are integer ms.
-
-    passed: the time that has been worked off. begin: what functions of time take for that of what always holds.
-    begun: static data have been worked off. sources: where they stand (`squall.streams.Sources.current_offsets`). sink,
-    ledger: what these have saved (`squall.contracts.CheckpointedSink`); None: they are not recovered.
+    Attributes:
+        identity: Digests by kind and name: rules, options, sources and sinks.
+        state_kinds: The kind of each operator state, by its key (`squall.builders.local.migration.state_kinds`).
     """
 
-    passed: int
+    identity: Mapping[str, Mapping[str, str]]
+    state_kinds: Mapping[str, str]
+
+
+class Progress(NamedTuple):
+    """The progress of a run: everything but its operator state. Times are integer ms.
+
+    Attributes:
+        watermark: The time up to which the run has processed its input.
+        begin: The value of functions of time for what always holds.
+        started: Whether static data have been processed.
+        offsets: The offsets of the sources (`squall.streams.Sources.current_offsets`).
+        sink: The saved state of the sink (`squall.contracts.CheckpointedSink`), or None.
+        dead_letters: The saved state of the dead-letter ledger, or None.
+    """
+
+    watermark: int
     begin: int
-    begun: bool
-    sources: Sequence[Any]
+    started: bool
+    offsets: Sequence[Any]
     sink: Any
-    ledger: Any
+    dead_letters: Any
 
 
 class Checkpoint:
-    """The file of one run, which is its own as long as this is open.
+    """The checkpoint file of one run, which owns the folder while this is open.
 
-    head: what it belongs to. migrate: makes of the entries of a program that had other rules as well those of this one
-    (`squall.builders.local.migration.carried`).
-    Raises BuilderError where the file is that of something else.
+    Args:
+        folder: The folder of the file.
+        owner: What the file has to belong to.
+        migrate: Removes the state of removed rules. None: a file of a program with more rules is refused.
+        min_growth: The number of bytes by which the file has to grow before it is compacted.
+
+    Raises:
+        BuilderError: The folder cannot be used, or another run uses it.
     """
 
     def __init__(
         self,
         folder: Path,
-        head: Head,
+        owner: Owner,
         migrate: Migrate | None = None,
         min_growth: int = DEFAULT_TUNING.min_log_growth,
     ) -> None:
         self.folder = folder
         self._min_growth = min_growth
-        self.path = folder / NAME
-        self.head = head
+        self.path = folder / CHECKPOINT_FILE
+        self.owner = owner
         self._migrate = migrate
-        self._before: Mapping[str, str] | None = None
-        """The memories of the program that had other rules as well, if the file is that of one."""
-        self._carried: dict[Slot, list[Delta]] = {}
-        """What is left of it, until that is in a file."""
-        self.last: Step | None = None
-        """The last checkpoint that there is."""
+        self._is_format_5 = False
+        """Whether the file has the previous format."""
+        self._previous_kinds: Mapping[str, str] | None = None
+        """The state kinds of the program that had more rules, if the file is of one."""
+        self._migrated: dict[Slot, list[Delta]] = {}
+        """The migrated state, until it is in a file."""
+        self.last: Progress | None = None
+        """The progress at the last checkpoint."""
         self._file: IO[bytes] | None = None
-        self._base = self._size = 0
-        """The length of the file when it was last written anew, and now."""
+        self._base_bytes = self._bytes = 0
+        """The length of the file after its last compaction, and now."""
         self._lock = _locked(folder)
 
     def load(self) -> dict[Slot, list[Delta]]:
-        """The entries of all memories at the last checkpoint. To be called first, once."""
-        state = StateChangelog()
-        if self.path.exists():
-            self._size = self._base = self._read(state)
-            if self._migrate is not None and self._before is not None:
-                rules = self.head.belongs["rules"]
-                self._carried = self._migrate(state.entries, self._before, self.head.memories, rules)
-                return dict(self._carried)
-            self._file = self.path.open("r+b")
-            self._file.truncate(self._size)
-            self._file.seek(self._size)
-        return state.entries
+        """Returns the operator state at the last checkpoint. Call it first, and once.
 
-    def save(self, step: Step, changelog: Iterable[Kept], memories: Mapping[str, Stateful]) -> None:
-        """A checkpoint: what went into memories since the last one, and where the run is. It is on disk when this comes
-        back. Raises BuilderError where it cannot be: the one before it counts."""
+        Raises:
+            BuilderError: The file belongs to another run, is damaged, or has an unknown format.
+        """
+        state = StateChangelog()
+        if not self.path.exists():
+            return state.entries
+        self._bytes = self._base_bytes = self._read(state)
+        deltas = state.entries
+        if self._previous_kinds is not None and self._migrate is not None:
+            rules = self.owner.identity["rules"]
+            deltas = self._migrate(deltas, self._previous_kinds, self.owner.state_kinds, rules)
+        elif not self._is_format_5:
+            self._file = self.path.open("r+b")
+            self._file.truncate(self._bytes)
+            self._file.seek(self._bytes)
+            return deltas
+        self._migrated = deltas  # the old file stays until the next checkpoint replaces it
+        return dict(deltas)
+
+    def save(self, progress: Progress, changelog: Iterable[SlotDeltas], states: Mapping[str, Stateful]) -> None:
+        """Writes a checkpoint, and returns when it is on disk.
+
+        Args:
+            progress: The progress of the run.
+            changelog: The deltas of operator state since the last checkpoint.
+            states: The operator states by key.
+
+        Raises:
+            BuilderError: The checkpoint cannot be written. The one before it counts.
+        """
         try:
-            self._save(step, changelog, memories)
+            self._save(progress, changelog, states)
         except OSError as error:
             file, self._file = self._file, None
-            with suppress(OSError):  # what is left to be written cannot be either
+            with suppress(OSError):  # the buffered rest cannot be written either
                 if file is not None:
                     file.close()
             raise BuilderError(f"the checkpoint `{self.folder}` cannot be saved: {error.strerror}") from error
-        self.last = step
+        self.last = progress
 
-    def _save(self, step: Step, changelog: Iterable[Kept], memories: Mapping[str, Stateful]) -> None:
+    def _save(self, progress: Progress, changelog: Iterable[SlotDeltas], states: Mapping[str, Stateful]) -> None:
         changelog = (
-            (id, slot, live_deltas(entries, step.passed, memories[id].key_width(slot))) for id, slot, entries in changelog
+            (key, slot, live_deltas(deltas, progress.watermark, states[key].key_width(slot)))
+            for key, slot, deltas in changelog
         )
-        if self._file is None or self._size > 2 * self._base + self._min_growth:
-            self._write_anew(step, changelog, memories)
+        if self._file is None or self._bytes > 2 * self._base_bytes + self._min_growth:
+            self._compact(progress, changelog, states)
         else:
-            self._append(self._file, step, changelog)
+            self._append(self._file, progress, changelog)
 
     def close(self) -> None:
+        """Closes the file, and releases the folder."""
         if self._file is not None:
             self._file.close()
         os.close(self._lock)
 
     # The file
 
-    def _append(self, file: IO[bytes], step: Step, changelog: Iterable[Kept]) -> None:
-        sum_ = 0
-        for line in (*_lines(changelog), _line(step._asdict())):
-            sum_ = zlib.crc32(line, sum_)
-            self._size += file.write(line)
-        self._size += file.write(_line(sum_))
+    def _append(self, file: IO[bytes], progress: Progress, changelog: Iterable[SlotDeltas]) -> None:
+        checksum = 0
+        for line in (*_delta_lines(changelog), _line(progress._asdict())):
+            checksum = zlib.crc32(line, checksum)
+            self._bytes += file.write(line)
+        self._bytes += file.write(_line(checksum))
         file.flush()
         os.fsync(file.fileno())
 
-    def _write_anew(self, step: Step, changelog: Iterable[Kept], memories: Mapping[str, Stateful]) -> None:
+    def _compact(self, progress: Progress, changelog: Iterable[SlotDeltas], states: Mapping[str, Stateful]) -> None:
+        """Rewrites the file with one checkpoint."""
         state = StateChangelog()
         if self._file is not None:
             self._read(state)
             self._file.close()
-        state.add((id, slot, entries) for (id, slot), entries in self._carried.items())
-        self._carried = {}
+        state.add((key, slot, deltas) for (key, slot), deltas in self._migrated.items())
+        self._migrated = {}
         state.add(changelog)
-        state.compact(memories, step.passed)
-        draft = self.path.with_name(f"{NAME}.tmp")
+        state.compact(states, progress.watermark)
+        draft = self.path.with_name(_DRAFT_FILE)
         self._file = draft.open("wb")
-        self._size = self._file.write(_line({"format": FORMAT, **self.head._asdict()}))
-        self._append(self._file, step, ((id, slot, entries) for (id, slot), entries in state.entries.items()))
+        self._bytes = self._file.write(_line({"format": FORMAT, **self.owner._asdict()}))
+        self._append(self._file, progress, ((key, slot, deltas) for (key, slot), deltas in state.entries.items()))
         draft.replace(self.path)
         os.fsync(self._lock)
-        self._base = self._size
+        self._base_bytes = self._bytes
 
     def _read(self, state: StateChangelog) -> int:
-        """Puts into a state what whole checkpoints have; how long the file is up to their end."""
+        """Adds the deltas of the complete checkpoints to a state. Returns the length of the file up to their end."""
         with self.path.open("rb") as file:
-            size = len(head := file.readline())
-            self._check(head)
-            for length, entries, step in self._checkpoints(file):
+            size = len(header := file.readline())
+            self._check(header)
+            for length, changelog, progress in self._checkpoints(file):
                 size += length
-                state.add(entries)
-                self.last = step
+                state.add(map(format_5.converted_deltas, changelog) if self._is_format_5 else changelog)
+                self.last = Progress(**(format_5.converted_progress(progress) if self._is_format_5 else progress))
         if self.last is None:
             raise self._damaged()
         return size
 
-    def _checkpoints(self, file: IO[bytes]) -> Iterator[tuple[int, list[Kept], Step]]:
-        """The length, entries and step of each checkpoint, up to one that is not whole."""
-        entries: list[Kept] = []
-        sum_, length = 0, 0
-        step: dict[str, Any] | None = None
+    def _checkpoints(self, file: IO[bytes]) -> Iterator[tuple[int, list[SlotDeltas], dict[str, Any]]]:
+        """Yields the length, the deltas and the progress of each checkpoint, up to an incomplete one."""
+        changelog: list[SlotDeltas] = []
+        checksum, length = 0, 0
+        progress: dict[str, Any] | None = None
         for line in file:
             length += len(line)
             match _value(line):
-                case [str(id), int(slot), str(text), *valid]:
-                    entries.append((id, slot, [(*serde.unpack(text), *valid)]))
+                case [str(key), int(slot), str(text), *valid]:
+                    changelog.append((key, slot, [(*serde.unpack(text), *valid)]))
                 case dict(values):
-                    step = values
-                case int(known) if known == sum_ and step is not None:
-                    yield length, entries, Step(**step)
-                    entries, sum_, length, step = [], 0, 0, None
+                    progress = values
+                case int(expected) if expected == checksum and progress is not None:
+                    yield length, changelog, progress
+                    changelog, checksum, length, progress = [], 0, 0, None
                     continue
                 case _:
                     return
-            sum_ = zlib.crc32(line, sum_)
+            checksum = zlib.crc32(line, checksum)
 
-    def _check(self, head: bytes) -> None:
-        """Raises BuilderError where the file is not ours, or that of another program."""
-        stored = _value(head)
+    def _check(self, header: bytes) -> None:
+        """Raises BuilderError if the file is no checkpoint, has an unknown format, or belongs to another program."""
+        stored = _value(header)
         if not isinstance(stored, dict) or "format" not in stored:
             raise self._damaged()
-        if stored["format"] != FORMAT:
-            raise BuilderError(
-                f"the checkpoint `{self.folder}` has the format {stored['format']}, and this squall writes {FORMAT}",
-                hint=f"go on with the version that wrote it, or {_OTHER}",
-            )
-        changes = list(differences(stored["belongs"], self.head.belongs))
+        self._is_format_5 = stored["format"] == format_5.FORMAT
+        if self._is_format_5:
+            stored = format_5.converted_header(stored)
+        elif stored["format"] != FORMAT:
+            raise self._unknown_format(stored["format"])
+        changes = list(differences(stored["identity"], self.owner.identity))
         if not changes:
-            if stored["memories"] == self.head.memories:
+            if stored["state_kinds"] == self.owner.state_kinds:
                 return
-            changes = ["what its nodes keep"]
-        has_less = all(change.startswith(LESS) for change in changes)
-        if not has_less or self._migrate is None:
+            changes = ["the state of its nodes"]
+        only_removed_rules = all(change.startswith(WITHOUT_RULES) for change in changes)
+        if not only_removed_rules or self._migrate is None:
             difference_text = "; ".join(changes)
-            hint = f"`--allow-removed-rules` goes on without them; or {_OTHER}" if has_less else _OTHER
+            hint = f"`--allow-removed-rules` resumes without them; or {_OTHER}" if only_removed_rules else _OTHER
             raise BuilderError(f"the checkpoint `{self.folder}` is that of another run: {difference_text}", hint=hint)
-        self._before = stored["memories"]
+        self._previous_kinds = stored["state_kinds"]
+
+    def _unknown_format(self, number: object) -> BuilderError:
+        newer = isinstance(number, int) and number > FORMAT
+        reason = "a newer version of squall wrote it" if newer else "an older version of squall wrote it"
+        readable = f"this version reads {format_5.FORMAT} and {FORMAT}"
+        return BuilderError(
+            f"the checkpoint `{self.folder}` has the format {number}: {reason} ({readable})",
+            hint=f"resume with the version that wrote it, or {_OTHER}",
+        )
 
     def _damaged(self) -> BuilderError:
-        return BuilderError(f"`{self.path}` holds no whole checkpoint", hint=_OTHER)
+        return BuilderError(f"`{self.path}` holds no complete checkpoint", hint=_OTHER)
 
 
-_OTHER = "a run that has changed starts from a new checkpoint: name another folder, or remove this one"
+_OTHER = "start from a new checkpoint: name another folder, or remove this one"
 
 
 def _locked(folder: Path) -> int:
-    """The descriptor of the folder, which nobody else has open like this. Raises BuilderError."""
+    """Returns the descriptor of the folder, which is locked for this process. Raises BuilderError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY)
@@ -232,8 +277,8 @@ def _locked(folder: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise BuilderError(f"the checkpoint `{folder}` is that of a run which is going on") from None
-    other_names = {entry.name for entry in folder.iterdir()} - {NAME, f"{NAME}.tmp"}
+        raise BuilderError(f"the checkpoint `{folder}` is in use by another run") from None
+    other_names = {entry.name for entry in folder.iterdir()} - {CHECKPOINT_FILE, _DRAFT_FILE}
     if other_names:
         os.close(descriptor)
         raise BuilderError(
@@ -242,10 +287,10 @@ def _locked(folder: Path) -> int:
     return descriptor
 
 
-def _lines(changelog: Iterable[Kept]) -> Iterator[bytes]:
-    for id, slot, entries in changelog:
-        for *row, start, end, weight in entries:
-            yield _line([id, slot, serde.pack(row), start, end, weight])
+def _delta_lines(changelog: Iterable[SlotDeltas]) -> Iterator[bytes]:
+    for key, slot, deltas in changelog:
+        for *row, start, end, weight in deltas:
+            yield _line([key, slot, serde.pack(row), start, end, weight])
 
 
 def _line(value: Any) -> bytes:
@@ -253,7 +298,7 @@ def _line(value: Any) -> bytes:
 
 
 def _value(line: bytes) -> Any:
-    """What a line holds; None if it is not whole."""
+    """Returns the value of a line, or None if the line is incomplete."""
     try:
         return json.loads(line) if line.endswith(b"\n") else None
     except ValueError:

@@ -1,9 +1,10 @@
-"""A run in this process that outlives it: between batches it is saved, and another one goes on from there.
+"""A run in this process with checkpoints: another process resumes it from the last one.
 
-At a checkpoint what rules keep, where sources stand, and what the sink and the ledger have got are of one moment. So a
-run that is killed goes on as if it had never come further than its last checkpoint: files are cut back to there, sinks
-that cannot be are given nothing before (`squall.streams.sinks.outbox.Outbox`), and sources are told what need not come
-again when the checkpoint is on disk."""
+A checkpoint is taken between batches. Operator state, source offsets, and the positions of sink and dead-letter ledger
+are of one moment. A run that is killed resumes as if it had never come further than its last checkpoint. Files are
+truncated to their length then. Sinks that cannot be truncated receive outputs only after the checkpoint
+(`squall.streams.sinks.outbox.Outbox`). Sources are acknowledged when the checkpoint is on disk.
+"""
 
 from __future__ import annotations
 
@@ -13,126 +14,147 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from squall.builders.local.checkpoint import Checkpoint, Head, Step
-from squall.builders.local.event_loop import Outputs, Running
-from squall.builders.local.identity import rules
-from squall.builders.local.migration import carried, kinds
-from squall.builders.local.replay import Given
+from squall.builders.local.checkpoint import Checkpoint, Owner, Progress
+from squall.builders.local.event_loop import EventLoop, Outputs
+from squall.builders.local.identity import rule_digests
+from squall.builders.local.migration import state_kinds, without_removed_rules
+from squall.builders.local.replay import ReplayedBatches
 from squall.contracts import CheckpointedSink, Interval, Output, TwoPhaseCommitSink
 from squall.rdf import Columns, Event
 from squall.streams import Sources
+from squall.streams.clock import EventClock, WallClock
 
-PULSE = 200
-"""For how long (ms) nothing may come before it is looked whether it is time for a checkpoint."""
+MAX_WAIT_MS = 200
+"""The time in ms without input after which it is checked whether a checkpoint is due."""
+CLOCKS: dict[type, str] = {EventClock: "event-time", WallClock: "processing-time"}
+"""The names of clocks in checkpoints."""
 
 
-class Durable:
-    """A run of a plan that is saved in a folder. Raises BuilderError where that is not its own."""
+class DurableRun:
+    """A run of a plan with checkpoints in a folder.
 
-    def __init__(self, running: Running, folder: Path, batches: Iterable[Sequence[Event]]) -> None:
-        self.running = running
-        self.inputs = batches if isinstance(batches, Sources) else Given(batches)
-        self.sink = running.options.sink
-        self.ledger = running.options.ledger
-        self.every = running.options.checkpoint_interval
+    Args:
+        event_loop: The run.
+        folder: The folder of the checkpoint file.
+        batches: The input.
+
+    Raises:
+        BuilderError: The folder cannot be used.
+    """
+
+    def __init__(self, event_loop: EventLoop, folder: Path, batches: Iterable[Sequence[Event]]) -> None:
+        self.event_loop = event_loop
+        self.inputs = batches if isinstance(batches, Sources) else ReplayedBatches(batches)
+        self.sink = event_loop.options.sink
+        self.ledger = event_loop.options.ledger
+        self.interval = event_loop.options.checkpoint_interval
         self.begin = 0
-        migrate = carried if running.options.allow_removed_rules else None
-        head = Head(_belongs(running, batches), kinds(running))
-        self.checkpoint = Checkpoint(folder, head, migrate, running.tuning.min_log_growth)
-        self._saved = time.monotonic()
-        self._statements = 0
-        """How many have been worked off since then."""
+        migrate = without_removed_rules if event_loop.options.allow_removed_rules else None
+        owner = Owner(_identity(event_loop, batches), state_kinds(event_loop))
+        self.checkpoint = Checkpoint(folder, owner, migrate, event_loop.tuning.min_log_growth)
+        self._saved_at = time.monotonic()
+        self._statement_count = 0
+        """The number of statements processed since the last checkpoint."""
         self._is_saved = True
-        """Whether nothing has happened since then."""
+        """Whether nothing has happened since the last checkpoint."""
 
     def outputs(self, static: Iterable[Event], begin: int) -> Iterator[Output]:
-        """The outputs of the run, from where it was. static, begin: see `Running.start`; of no use to one that has
-        begun."""
+        """Yields the outputs of the run since the last checkpoint.
+
+        Args:
+            static: The static data (`EventLoop.start`). A run that resumes does not need them.
+            begin: The value of functions of time for what always holds (integer ms), if the run is new.
+        """
         with closing(self.checkpoint), closing(self.inputs):
-            if not self._resumed(begin):
-                yield from self._taken(self.running.start(list(static), self.begin))
+            if not self._resume(begin):
+                yield from self._unsaved(self.event_loop.start(list(static), self.begin))
                 self._save()
             for batch in self.inputs:
-                yield from self._taken(self.running.take(batch))
+                yield from self._unsaved(self.event_loop.take(batch))
                 self._count(batch)
             if not self.inputs.stopped:
-                yield from self._taken(self.running.drain())
+                yield from self._unsaved(self.event_loop.drain())
             self._save(last=not self.inputs.stopped)
             if not self._is_saved:
                 self._save(last=not self.inputs.stopped)
 
-    def _resumed(self, begin: int) -> bool:
-        """Whether the run has worked off static data before."""
-        state, running = self.checkpoint.load(), self.running
-        last_step = self.checkpoint.last
-        self.begin = last_step.begin if last_step is not None else begin
-        if last_step is not None and last_step.begun:
-            running.restore(last_step.passed, last_step.begin, state)
-        self.inputs.track_offsets(last_step.sources if last_step is not None else (), PULSE)
-        for part, saved_state in (
-            (self.ledger, last_step and last_step.ledger),
-            (self.sink, last_step and last_step.sink),
+    def _resume(self, begin: int) -> bool:
+        """Restores the last checkpoint, if there is one. Returns whether static data have been processed before."""
+        state, event_loop = self.checkpoint.load(), self.event_loop
+        progress = self.checkpoint.last
+        self.begin = progress.begin if progress is not None else begin
+        if progress is not None and progress.started:
+            event_loop.restore(progress.watermark, progress.begin, state)
+        self.inputs.track_offsets(progress.offsets if progress is not None else (), MAX_WAIT_MS)
+        for sink, saved_state in (
+            (self.ledger, progress and progress.dead_letters),
+            (self.sink, progress and progress.sink),
         ):
-            if isinstance(part, CheckpointedSink) and saved_state is not None:
-                part.restore(saved_state)
-        running.enable_changelog()
-        if last_step is None:
-            self._save(begun=False)
-        return last_step is not None and last_step.begun
+            if isinstance(sink, CheckpointedSink) and saved_state is not None:
+                sink.restore(saved_state)
+        event_loop.enable_changelog()
+        if progress is None:
+            self._save(started=False)
+        return progress is not None and progress.started
 
-    def _taken(self, parts: Iterable[Outputs]) -> Iterator[Output]:
-        for outputs in parts:
+    def _unsaved(self, outputs_by_time: Iterable[Outputs]) -> Iterator[Output]:
+        for outputs in outputs_by_time:
             self._is_saved = False
             yield from outputs
 
     def _count(self, batch: Sequence[Event]) -> None:
-        """Saves the run if it is time for that."""
-        self._statements += _statements(batch)
+        """Counts the statements of a batch, and takes a checkpoint if one is due."""
+        self._statement_count += _statement_count(batch)
         self._is_saved = self._is_saved and not batch
-        if not self._is_saved and self._is_due(self.every):
+        if not self._is_saved and self._is_due(self.interval):
             self._save()
 
-    def _is_due(self, every: Interval) -> bool:
-        elapsed_ms = (time.monotonic() - self._saved) * 1000
-        return (every.statements is not None and self._statements >= every.statements) or (
-            every.milliseconds is not None and elapsed_ms >= every.milliseconds
+    def _is_due(self, interval: Interval) -> bool:
+        elapsed_ms = (time.monotonic() - self._saved_at) * 1000
+        return (interval.statements is not None and self._statement_count >= interval.statements) or (
+            interval.milliseconds is not None and elapsed_ms >= interval.milliseconds
         )
 
-    def _save(self, begun: bool = True, last: bool = False) -> None:
-        """What was handed on before this is asked for has been taken."""
-        running = self.running
-        sink, ledger = (
+    def _save(self, started: bool = True, last: bool = False) -> None:
+        """Takes a checkpoint. The sink has received all outputs that were yielded before.
+
+        Args:
+            started: Whether static data have been processed.
+            last: Whether the input has ended.
+        """
+        event_loop = self.event_loop
+        sink, dead_letters = (
             part.snapshot(last) if isinstance(part, CheckpointedSink) else None for part in (self.sink, self.ledger)
         )
-        step = Step(running.passed, self.begin, begun, self.inputs.current_offsets(), sink, ledger)
-        self.checkpoint.save(step, running.drain_changelog(), running.states)
-        delivered = isinstance(self.sink, TwoPhaseCommitSink) and self.sink.commit()
+        offsets = self.inputs.current_offsets()
+        progress = Progress(event_loop.passed, self.begin, started, offsets, sink, dead_letters)
+        self.checkpoint.save(progress, event_loop.drain_changelog(), event_loop.states)
+        committed = isinstance(self.sink, TwoPhaseCommitSink) and self.sink.commit()
         self.inputs.acknowledge()
-        self._saved, self._statements = time.monotonic(), 0
-        self._is_saved = not delivered  # that it was is not known there
+        self._saved_at, self._statement_count = time.monotonic(), 0
+        self._is_saved = not committed  # the file does not say yet that the outputs are committed
 
 
-def _statements(batch: Sequence[Event]) -> int:
+def _statement_count(batch: Sequence[Event]) -> int:
     if isinstance(batch, Columns):
         return len(batch.subjects)
     return sum(len(event.facts) + len(event.removed) for event in batch)
 
 
-def _belongs(running: Running, batches: Iterable[Sequence[Event]]) -> dict[str, dict[str, str]]:
-    """What a checkpoint belongs to (`Head`)."""
-    identity = {"rules": rules(running.plan), "options": {"measure": str(running.options.measure)}}
+def _identity(event_loop: EventLoop, batches: Iterable[Sequence[Event]]) -> dict[str, dict[str, str]]:
+    """Returns the identity of a run (`squall.builders.local.checkpoint.Owner`)."""
+    options = {"measure": str(event_loop.options.measure)}
+    identity = {"rules": rule_digests(event_loop.plan), "options": options}
     if isinstance(batches, Sources):
-        identity["options"]["clock"] = type(batches.clock).__name__
-        identity["sources"] = _numbered((source.uri, type(source).__name__) for source in batches.sources)
-    uri = getattr(running.options.sink, "uri", "")
-    return identity | {"sinks": {uri: type(running.options.sink).__name__}}
+        clock = type(batches.clock)
+        options["clock"] = CLOCKS.get(clock, clock.__name__)
+        identity["sources"] = dict.fromkeys(_numbered(source.uri for source in batches.sources), "")
+    return identity | {"sinks": {getattr(event_loop.options.sink, "uri", ""): ""}}
 
 
-def _numbered(kinds: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The kinds of sources by their addresses, in their order; an address that is there again has a number."""
-    numbered: dict[str, str] = {}
+def _numbered(uris: Iterable[str]) -> Iterator[str]:
+    """Yields the addresses of sources in their order. Repeated ones have a number."""
     counts: Counter[str] = Counter()
-    for uri, kind in kinds:
+    for uri in uris:
         counts[uri] += 1
-        numbered[uri if counts[uri] == 1 else f"{uri} #{counts[uri]}"] = kind
-    return numbered
+        yield uri if counts[uri] == 1 else f"{uri} #{counts[uri]}"

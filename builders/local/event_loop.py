@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import cast
 
-from squall.builders.local.updates import Updating
+from squall.builders.local.updates import UpdateSteps
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.multiway_join import fuse_joins
 from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
@@ -30,11 +30,11 @@ from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event, Fact
 Outputs = list[Output]
 """Those of some instants, in the order of time."""
 _TIME = attrgetter("time")
-HELD, UPDATES = "/held", "/updates"
+BUFFERED_EVENTS, PENDING_UPDATES = "/buffered", "/updates"
 """The memories of events whose instant may not be complete yet, and of what updates are still to do."""
 
 
-class Running:
+class EventLoop:
     """A plan at work. bulk: what works while instants are large, if anything does. To be used: `start`, or `restore`;
     `take` for each batch of events; `end`."""
 
@@ -70,9 +70,11 @@ class Running:
         return machine
 
     @cached_property
-    def updating(self) -> Updating | None:
+    def updating(self) -> UpdateSteps | None:
         """What does what updates demand; None: the plan has none."""
-        return Updating(self.machine, self.options.max_update_steps) if not self.bulk and self.machine.updates else None
+        return (
+            UpdateSteps(self.machine, self.options.max_update_steps) if not self.bulk and self.machine.updates else None
+        )
 
     @cached_property
     def delivers(self) -> Sequence[OutputOperator | AppendOnlyOutput]:
@@ -227,7 +229,7 @@ class Running:
 
     # Updates: what they do at an instant is seen at the next one
 
-    def _instant_by_instant(self, updating: Updating, events: Sequence[Event]) -> Iterator[Outputs]:
+    def _instant_by_instant(self, updating: UpdateSteps, events: Sequence[Event]) -> Iterator[Outputs]:
         place = 0
         while place < len(events):
             time = events[place].time
@@ -238,14 +240,14 @@ class Running:
             yield from self._one_instant(updating, time)
             place = after
 
-    def _step_by_step(self, updating: Updating, now: int) -> Iterator[Outputs]:
+    def _step_by_step(self, updating: UpdateSteps, now: int) -> Iterator[Outputs]:
         """Lets time go on to `now`, stopping wherever something begins or ends."""
         while (next_time := min(self.machine.next_time(), updating.due)) <= now:
             yield from self._one_instant(updating, next_time)
         if now > self.passed:
             yield from self._one_instant(updating, now)
 
-    def _one_instant(self, updating: Updating, time: int) -> Iterator[Outputs]:
+    def _one_instant(self, updating: UpdateSteps, time: int) -> Iterator[Outputs]:
         updating.apply(time)
         yield from self._pass(time)
         updating.collect(time)
@@ -255,8 +257,8 @@ class Running:
     @cached_property
     def states(self) -> Mapping[str, Stateful]:
         """All that has to be known to go on elsewhere, apart from the time that has passed."""
-        memories = {**self.machine.states, HELD: DiffedState(_Held(self))}
-        return memories | {UPDATES: DiffedState(self.updating)} if self.updating else memories
+        memories = {**self.machine.states, BUFFERED_EVENTS: DiffedState(_BufferedEvents(self))}
+        return memories | {PENDING_UPDATES: DiffedState(self.updating)} if self.updating else memories
 
     def enable_changelog(self) -> None:
         """From now on, `drain_changelog` tells what goes into memories. Of one without `bulk`."""
@@ -280,10 +282,10 @@ class Running:
         self.passed = watermark
 
 
-class _Held:
+class _BufferedEvents:
     """The events that are held back, as rows of text (`squall.builders.runtime.operators.state.RowSerializable`)."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: EventLoop) -> None:
         self.running = running
 
     def rows(self) -> Iterator[Row]:

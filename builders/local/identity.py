@@ -1,32 +1,50 @@
-"""What a checkpoint belongs to, by names, and how a run differs that is to go on from it."""
+"""The identity of a run: what a checkpoint belongs to, and how another run differs from it."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from squall.builders.local.migration import described
-from squall.plan import Plan
+from squall.plan import Node, Plan
+from squall.plan.fingerprint import fingerprint, node_fingerprint
 from squall.plan.node_rules import rules_by_node
+from squall.plan.operators import Sink
 
 Names = Mapping[str, Mapping[str, str]]
-"""Names by kind, with a digest of each."""
-LESS = "without rules "
-"""How a change begins where rules are there no more."""
+"""Digests by kind and name."""
+WITHOUT_RULES = "without rules "
+"""The beginning of the difference that some rules have been removed."""
 
 
-def rules(plan: Plan) -> dict[str, str]:
-    """A digest of the nodes that work for each rule."""
-    names_by_node: dict[str, list[str]] = {}
+def rule_digests(plan: Plan) -> dict[str, str]:
+    """Returns for each rule a digest of the nodes that serve it.
+
+    Digests do not depend on the names of classes (`squall.plan.fingerprint`).
+    """
+    nodes_by_rule: dict[str, list[str]] = {}
     by_node = rules_by_node(plan)
     for node in plan.nodes:
         for rule in by_node[node.id] or ("",):
-            names_by_node.setdefault(rule, []).append(described(node))
-    return {rule: hashlib.sha256("\n".join(nodes).encode()).hexdigest() for rule, nodes in names_by_node.items()}
+            nodes_by_rule.setdefault(rule, []).append(_node_identity(node))
+    return {rule: hashlib.sha256("\n".join(nodes).encode()).hexdigest() for rule, nodes in nodes_by_rule.items()}
+
+
+def _node_identity(node: Node) -> str:
+    """Returns the fingerprint of a node with its inputs; of a sink without them, since all rules feed it."""
+    return sink_identity(node.op) if isinstance(node.op, Sink) else node_fingerprint(node)
+
+
+def sink_identity(op: Sink) -> str:
+    """Returns the fingerprint of a sink, whatever feeds it."""
+    return fingerprint(replace(op, distinct=True, queries=()))
 
 
 def differences(before: Names, now: Names) -> Iterator[str]:
-    """What is there no more, new, or another; and sources in another order, by which it is known where each stands."""
+    """Yields what has been removed, added or changed; and whether sources are in another order.
+
+    Offsets are saved in the order of the sources.
+    """
     for kind in now.keys() | before.keys():
         old, new = before.get(kind, {}), now.get(kind, {})
         for word, names in (

@@ -1,105 +1,140 @@
-"""A checkpoint of a program that has lost rules since: what of it is that of the program which is left.
+"""Resumes from the checkpoint of a program from which rules have been removed since: drops the state of these rules.
 
-Nodes are named by what they do and on what inputs, so that one that is in both plans has kept the same in both, if all
-in front of it is in both as well. That holds for all nodes that work for a rule which has not changed, but for the end
-of the plan: there facts are kept with the rules that made them, and those of the others are taken out. See
+A node is named by its operator and its inputs. So a node of both plans has the same state in both, if all nodes in
+front of it are in both as well. That is true of all nodes that serve an unchanged rule, except for sinks. The state of
+a sink holds facts with the rules that derived them, and those of removed rules are dropped. See
 docs/decisions/0036-migration.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
-from squall.builders.local.event_loop import HELD, UPDATES, Running
+from squall.builders.local.event_loop import BUFFERED_EVENTS, PENDING_UPDATES, EventLoop
+from squall.builders.local.identity import sink_identity
 from squall.builders.runtime.dataflow import INSERTED_FACTS, REPORT_TIMES_SUFFIX
+from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
+from squall.builders.runtime.operators.distinct import (
+    AppendOnlyDistinct,
+    DRedDistinct,
+    RetractableDistinct,
+    TimeDependentOperator,
+    TransitiveClosureOperator,
+)
+from squall.builders.runtime.operators.event_time import GroupOperator, SliceOperator
+from squall.builders.runtime.operators.join import AntiJoinOperator, JoinOperator, LeftJoinOperator
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
-from squall.builders.runtime.operators.output import AppendOnlyOutput
+from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
+from squall.builders.runtime.operators.scan import ScanOperator
+from squall.builders.runtime.operators.state import DiffedState, Stateful
+from squall.builders.runtime.operators.update import InsertedFacts, UpdateOperator
 from squall.builders.runtime.state import Slot
 from squall.builders.runtime.zset import Delta
 from squall.errors import BuilderError
-from squall.plan import Node
-from squall.plan.operators import Sink
 
-Kinds = Mapping[str, str]
-"""What the memories of a run are: those of one name and kind keep the same."""
-_END = "end "
-_GROWING = f"{_END}{AppendOnlyOutput.__name__}"
-_FORGETS = " forgets"  # behind the kind of an end that need not know what it has told
-
-
-def kinds(running: Running) -> dict[str, str]:
-    """Those of a run."""
-    nodes = running.plan.by_id
-    class_names = {id: type(memory).__name__ for id, memory in running.states.items()}
-    class_names |= {
-        id: f"Star {memory.shape}"
-        for id, memory in running.states.items()
-        if isinstance(memory, MultiwayJoinOperator)
-    }
-    class_names[HELD] = "whole instants" if running.whole_instants else ""
-    for node, op in running.plan.sinks:
-        memory = running.states[node.id]
-        forgets = _FORGETS if isinstance(memory, AppendOnlyOutput) and not memory.remembers else ""
-        class_names[node.id] = f"{_END}{type(memory).__name__} {end(op)}{forgets}"
-        if f"{node.id}{REPORT_TIMES_SUFFIX}" in class_names:
-            class_names[f"{node.id}{REPORT_TIMES_SUFFIX}"] += f" of {end(op)}"
-    return {id: kind for id, kind in class_names.items() if id in nodes or kind}
-
-
-def end(op: Sink) -> str:
-    """What an end of a plan is, whatever leads to it."""
-    return repr(replace(op, distinct=True, queries=()))
+StateKinds = Mapping[str, str]
+"""The kind of each operator state, by its key. States with one key and kind hold the same."""
+KINDS: dict[type[Stateful], str] = {
+    ScanOperator: "scan",
+    JoinOperator: "join",
+    AntiJoinOperator: "anti-join",
+    LeftJoinOperator: "left-join",
+    MultiwayJoinOperator: "multiway-join",
+    AppendOnlyDistinct: "append-only-distinct",
+    RetractableDistinct: "retractable-distinct",
+    DRedDistinct: "dred-distinct",
+    TimeDependentOperator: "time-dependent",
+    TransitiveClosureOperator: "transitive-closure",
+    GroupOperator: "group",
+    SliceOperator: "slice",
+    UpdateOperator: "update",
+    InsertedFacts: "inserted-facts",
+    DerivedStreamOperator: "derived-stream",
+    OutputOperator: "output",
+    AppendOnlyOutput: "append-only-output",
+    DiffedState: "snapshot",
+}
+"""The kinds of operator states in checkpoints, which stay the same when a class is renamed. An operator whose state
+holds something else from now on gets another kind.
+"""
+_SINK = "sink "
+_APPEND_ONLY_SINK = f"{_SINK}{KINDS[AppendOnlyOutput]}"
+_STATELESS = " without state"
+"""The end of the kind of a sink that need not remember what it has output."""
 
 
-def carried(
-    entries: Mapping[Slot, Sequence[Delta]], before: Kinds, now: Kinds, rules: Collection[str]
+def state_kinds(event_loop: EventLoop) -> dict[str, str]:
+    """Returns the kinds of the operator states of a run."""
+    kinds = {key: KINDS[type(state)] for key, state in event_loop.states.items()}
+    for key, state in event_loop.states.items():
+        if isinstance(state, MultiwayJoinOperator):
+            kinds[key] += f" {tuple(state.shape)}"
+    kinds[BUFFERED_EVENTS] = "complete instants" if event_loop.whole_instants else ""
+    for node, op in event_loop.plan.sinks:
+        state = event_loop.states[node.id]
+        stateless = _STATELESS if isinstance(state, AppendOnlyOutput) and not state.remembers else ""
+        kinds[node.id] = f"{_SINK}{kinds[node.id]} {sink_identity(op)}{stateless}"
+        report_times = f"{node.id}{REPORT_TIMES_SUFFIX}"
+        if report_times in kinds:
+            kinds[report_times] += f" of {sink_identity(op)}"
+    nodes = event_loop.plan.by_id
+    return {key: kind for key, kind in kinds.items() if key in nodes or kind}
+
+
+def without_removed_rules(
+    state: Mapping[Slot, Sequence[Delta]], before: StateKinds, now: StateKinds, rules: Collection[str]
 ) -> dict[Slot, list[Delta]]:
-    """What is left of the entries of a run when rules are taken away. before, now: its memories, and those of the plan
-    that is left; rules: the names of those that are.
+    """Returns the operator state of a run without that of removed rules.
 
-    Raises BuilderError where what that plan has to know is not in them.
+    Args:
+        state: The state of the program that had more rules.
+        before: Its state kinds.
+        now: The state kinds of the present plan.
+        rules: The names of the present rules.
+
+    Raises:
+        BuilderError: The state does not hold what the present plan needs.
     """
-    if any(entries.get((id, slot)) for id, slot in entries if id in (INSERTED_FACTS, UPDATES)):
+    if any(deltas for (key, _), deltas in state.items() if key in (INSERTED_FACTS, PENDING_UPDATES)):
         raise _refused("updates have changed its data, and it is not known which rules did")
-    names = _names(before, now)
-    for id, kind in now.items():
-        old_name = names.get(id)
-        if old_name is None or before[old_name] not in (kind, kind.removesuffix(_FORGETS)):
-            raise _refused(f"what `{id}` has to know is not in it")
-    deltas: dict[Slot, list[Delta]] = {}
-    for id, old_name in names.items():
-        for slot in (slot for name, slot in entries if name == old_name):
-            deltas[id, slot] = _left(entries[old_name, slot], id, slot, now[id], rules)
-    return deltas
+    previous_keys = _previous_keys(before, now)
+    for key, kind in now.items():
+        previous_key = previous_keys.get(key)
+        if previous_key is None or before[previous_key] not in (kind, kind.removesuffix(_STATELESS)):
+            raise _refused(f"it does not hold the state of `{key}`")
+    migrated: dict[Slot, list[Delta]] = {}
+    for key, previous_key in previous_keys.items():
+        for slot in (slot for state_key, slot in state if state_key == previous_key):
+            migrated[key, slot] = _deltas_of_rules(state[previous_key, slot], slot, now[key], rules)
+    return migrated
 
 
-def _names(before: Kinds, now: Kinds) -> dict[str, str]:
-    """For each memory that is left the name it had: the ends of plans have others when rules are taken away."""
-    names = {id: id for id in now if id in before}
-    for id, kind in now.items():
-        same = [name for name, of in before.items() if of.removesuffix(_FORGETS) == kind.removesuffix(_FORGETS)]
-        if id not in before and len(same) == 1 and (kind.startswith(_END) or id.endswith(REPORT_TIMES_SUFFIX)):
-            names[id] = same[0]
-    return names
+def _previous_keys(before: StateKinds, now: StateKinds) -> dict[str, str]:
+    """Returns the previous key of each state. Sinks have other ids when rules are removed."""
+    previous_keys = {key: key for key in now if key in before}
+    for key, kind in now.items():
+        same_kind = [
+            previous_key
+            for previous_key, previous_kind in before.items()
+            if previous_kind.removesuffix(_STATELESS) == kind.removesuffix(_STATELESS)
+        ]
+        of_sink = kind.startswith(_SINK) or key.endswith(REPORT_TIMES_SUFFIX)
+        if key not in before and len(same_kind) == 1 and of_sink:
+            previous_keys[key] = same_kind[0]
+    return previous_keys
 
 
-def _left(entries: Sequence[Delta], id: str, slot: int, kind: str, rules: Collection[str]) -> list[Delta]:
-    """The entries of a slot that are those of the rules which are left."""
-    if not kind.startswith(_END):
-        return list(entries)
-    if slot == 1 and not kind.startswith(_GROWING):
-        raise _refused("what was reported last is not kept by rule")
-    if slot == 0 and kind.endswith(_FORGETS):
+def _deltas_of_rules(deltas: Sequence[Delta], slot: int, kind: str, rules: Collection[str]) -> list[Delta]:
+    """Returns the deltas of a slot that belong to the present rules."""
+    if not kind.startswith(_SINK):
+        return list(deltas)
+    if slot == 1 and not kind.startswith(_APPEND_ONLY_SINK):
+        raise _refused("it does not say which rules derived the answer that was reported last")
+    if slot == 0 and kind.endswith(_STATELESS):
         return []
-    return [entry for entry in entries if entry[-4] in rules]
+    return [delta for delta in deltas if delta[-4] in rules]
 
 
 def _refused(why: str) -> BuilderError:
     hint = "start from a new checkpoint: name another folder, or remove this one"
-    return BuilderError(f"the checkpoint cannot be gone on with without these rules: {why}", hint=hint)
-
-
-def described(node: Node) -> str:
-    """What a node is, and what is in front of it; of the end of a plan not that, which is that of all rules."""
-    return end(node.op) if isinstance(node.op, Sink) else repr(node)
+    return BuilderError(f"the run cannot resume from the checkpoint without these rules: {why}", hint=hint)

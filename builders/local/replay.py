@@ -1,4 +1,4 @@
-"""Batches from Python as what a run reads that is saved: whoever starts it again gives them again."""
+"""Batches from Python as the input of a run with checkpoints: the caller replays them when the run resumes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Any
 from squall.rdf import Event
 
 
-class Given:
-    """Batches from Python: who starts a run again gives them again, and what has been worked off is passed over. All
-    methods are as those of `squall.streams.Sources`."""
+class ReplayedBatches:
+    """Batches from Python. The caller replays them when the run resumes, and events processed before are skipped.
+
+    The methods are those of `squall.streams.Sources`.
+    """
 
     stopped = False
 
     def __init__(self, batches: Iterable[Sequence[Event]]) -> None:
         self._batches = batches
         self._count = 0
-        """How many events have been handed on."""
+        """The number of events yielded so far."""
 
     def track_offsets(self, states: Sequence[Any], max_wait_ms: int) -> None:
         self._count = sum(states)

@@ -15,11 +15,11 @@ from squall.builders.runtime.zset import Row, triple
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS, FOREVER
 
-Demands = dict[GraphUpdate, list[str]]
+GraphUpdates = dict[GraphUpdate, list[str]]
 """What is to be done at a time, with the nodes of the updates that demand it."""
 
 
-class Updating:
+class UpdateSteps:
     """The updates of a machine. limit: how many steps they may take without an event in between."""
 
     def __init__(self, machine: Dataflow, limit: int) -> None:
@@ -28,7 +28,7 @@ class Updating:
         self.steps = 0
         self.coming: deque[int] = deque()
         """When events come of which nothing is read here, in order (integer ms)."""
-        self.demands: dict[int, Demands] = {}
+        self.demands: dict[int, GraphUpdates] = {}
         """What is to be done, by the time at which it is."""
 
     @property
@@ -78,7 +78,7 @@ class Updating:
             raise self._endless(ready)
         self._do(ready, time)
 
-    def _do(self, demands: Demands, time: int) -> None:
+    def _do(self, demands: GraphUpdates, time: int) -> None:
         for demand in sorted(demands, key=_insertions_last):
             if demand.inserts:
                 assert demand.stream is not None
@@ -109,7 +109,7 @@ class Updating:
             demand = GraphUpdate(what == "insert", row[4], triple(row[5:]))
             _note(self.demands.setdefault(int(time), {}), id, demand)
 
-    def _endless(self, ready: Demands) -> BuilderError:
+    def _endless(self, ready: GraphUpdates) -> BuilderError:
         names = dict.fromkeys(self.machine.updates[id].rule for ids in ready.values() for id in ids)
         rule_names = ", ".join(f"`{name}`" for name in names)
         return BuilderError(
@@ -119,15 +119,15 @@ class Updating:
         )
 
 
-def _together(demanded: Iterable[tuple[str, GraphUpdate]]) -> Demands:
+def _together(demanded: Iterable[tuple[str, GraphUpdate]]) -> GraphUpdates:
     """What is demanded, with all that demand it."""
-    demands: Demands = {}
+    demands: GraphUpdates = {}
     for id, demand in demanded:
         _note(demands, id, demand)
     return demands
 
 
-def _note(demands: Demands, id: str, demand: GraphUpdate) -> None:
+def _note(demands: GraphUpdates, id: str, demand: GraphUpdate) -> None:
     """An update demands something."""
     ids = demands.setdefault(demand, [])
     if id not in ids:

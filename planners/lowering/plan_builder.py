@@ -9,7 +9,7 @@ from hashlib import sha256
 from squall.errors import Origin, PlannerError
 from squall.model import Variable
 from squall.plan import Input, Node
-from squall.plan.fingerprint import fingerprint, stable_id
+from squall.plan.fingerprint import ID_PREFIXES, fingerprint, stable_id
 from squall.plan.operators import Construct, Operator, Update
 
 Identity = Callable[[Operator, tuple[str, ...]], str]
@@ -23,7 +23,7 @@ def digest(op: Operator, inputs: tuple[str, ...]) -> str:
     do not count either, nor do the names of classes (`squall.plan.fingerprint`).
     """
     text = "\n".join((fingerprint(op, with_rules=False), *map(stable_id, inputs)))
-    return f"{type(op).__name__.lower()}-{sha256(text.encode()).hexdigest()[:10]}"
+    return f"{ID_PREFIXES[type(op)]}-{sha256(text.encode()).hexdigest()[:10]}"
 
 
 class Draft:

@@ -30,14 +30,37 @@ STABLE_NAMES: dict[type, str] = {
 """The names of operators in fingerprints, where they differ from those in the code. An entry is never changed. An
 operator that is renamed gets an entry with its name before.
 """
+ID_PREFIXES: dict[type, str] = {
+    ops.Scan: "scan",
+    ops.Match: "match",
+    ops.Join: "join",
+    ops.LeftJoin: "leftjoin",
+    ops.AntiJoin: "antijoin",
+    ops.Union: "union",
+    ops.Project: "project",
+    ops.ConstantFilter: "constantfilter",
+    ops.Filter: "filter",
+    ops.Extend: "extend",
+    ops.TableFunction: "tablefunction",
+    ops.Unit: "unit",
+    ops.Distinct: "distinct",
+    ops.Group: "group",
+    ops.Slice: "slice",
+    ops.TransitiveClosure: "transitiveclosure",
+    ops.Construct: "construct",
+    ops.Select: "select",
+    ops.Update: "update",
+    ops.Sink: "sink",
+    ops.DerivedStream: "derivedstream",
+}
+"""The beginnings of node ids. Checkpoints hold node ids, so they are not changed either."""
 STABLE_FIELDS = {"keep_unbound": "keeps", "ask": "asks"}
 """The same for fields."""
-_STABLE_PREFIXES = {kind.__name__.lower(): name.lower() for kind, name in STABLE_NAMES.items()}
-"""The same for the beginnings of node ids."""
+_STABLE_PREFIXES = {ID_PREFIXES[kind]: name.lower() for kind, name in STABLE_NAMES.items()}
 
 
 def stable_id(node: str) -> str:
-    """Returns the id of a node with the stable name of its operator in front, instead of the name in the code."""
+    """Returns the id of a node with the stable name of its operator in front. Sorted by these, nodes are in a stable order."""
     kind = node.partition("-")[0].rstrip("0123456789")
     return f"{_STABLE_PREFIXES.get(kind, kind)}{node[len(kind) :]}"
 

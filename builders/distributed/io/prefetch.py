@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from squall.builders.distributed.io.ingest import drop_late_events
 from squall.builders.distributed.io.parsing import DeadLetter
-from squall.builders.local.replay import Given
+from squall.builders.local.replay import ReplayedBatches
 from squall.rdf import ALWAYS, Event
 from squall.streams import Sources
 
@@ -59,7 +59,7 @@ class Prefetcher:
         latest: the time of what has come before (integer ms).
     """
 
-    def __init__(self, inputs: Sources | Given, keeps: bool = False, latest: int = ALWAYS) -> None:
+    def __init__(self, inputs: Sources | ReplayedBatches, keeps: bool = False, latest: int = ALWAYS) -> None:
         self.inputs = inputs
         self.lost: list[DeadLetter] = []
         """The dead letters since the last batch."""
