@@ -58,7 +58,7 @@ class Partition:
 
 @dataclass
 class Producing:
-    """What is known by a transactional id."""
+    """The state of a transactional id."""
 
     id: int
     epoch: int = -1
@@ -177,7 +177,7 @@ class KafkaBroker:
         write.add("ih", 0, 0).text(None).add("i", 1).text("127.0.0.1").add("i", self.port)
 
     def init_producer_id(self, read: Reader, write: Writer) -> None:
-        """Ends what others have begun by that name, and fences them off."""
+        """Ends the transactions of earlier producers with that name, and fences them off."""
         name = read.text() or f"{len(self.producers)}"
         producer = self.producers.setdefault(name, Producing(1000 + len(self.producers)))
         self._end(producer, _ABORT)
@@ -238,7 +238,7 @@ class KafkaBroker:
         producer.offsets = {}
 
     def _by_partition(self, read: Reader, write: Writer, one: Callable[[str], object]) -> None:
-        """Answers to what is asked of each partition of each topic."""
+        """Answers a request for each partition of each topic."""
 
         def topic(name: str) -> None:
             write.text(name)
@@ -299,7 +299,7 @@ class Writer:
 
 
 def _mark(producer: int, epoch: int, how: int) -> bytes:
-    """The batch of one record that says how a transaction ended."""
+    """Returns the batch of one record that says how a transaction ended."""
     key, value = struct.pack(">hh", 0, how), struct.pack(">hi", 0, 0)
     record = b"\0\0\0" + _small(len(key)) + key + _small(len(value)) + value + b"\0"
     remainder = (

@@ -71,9 +71,9 @@ def example(
     program: str = "hot.jena",
     **replaced: str,
 ) -> None:
-    """Runs a script of a page of docs/ with the page's program, and holds what it prints against what the page says.
+    """Runs a script of a page of docs/ with the page's program, and compares its output with the page.
 
-    replaced: what stands for servers at their usual places, by what it stands for.
+    replaced: the addresses of the test's servers, by the usual address that each replaces.
     """
     results = list(blocks((ROOT / "docs" / page).read_text()))
     (text,) = (block.text for block in results if block.rest == program)

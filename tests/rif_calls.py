@@ -50,7 +50,7 @@ def check(name: str, given: tuple[Term, ...], result: Result) -> None:
 
 
 def assert_total_order(kind: str, one: Term, two: Term, equalities: str | None = None) -> None:
-    """Of less, equal and greater one holds, and the other predicates say the same."""
+    """Asserts that exactly one of less, equal and greater holds, and that the other predicates agree."""
     less, more = call(f"{kind}-less-than", one, two), call(f"{kind}-greater-than", one, two)
     equal = call(f"{equalities or kind}-equal", one, two)
     assert [less, equal, more].count(True) == 1

@@ -37,7 +37,7 @@ _METAS = st.one_of(
 
 
 def _short(made: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """The same, with a short text of its own: what it is made of would fill pages."""
+    """Returns the same strategy with a short repr: the full one would fill pages."""
 
     @st.composite
     def drawn(draw: st.DrawFn) -> Any:

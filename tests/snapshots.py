@@ -54,8 +54,8 @@ def is_proper(bag: Bag) -> bool:
 
 
 def ready(op: ops.Operator, *widths: int, grows: bool = False) -> Operator:
-    """An operator in a plan, made ready to work. widths: the columns of its inputs' rows; grows: nothing is taken
-    back on its inputs."""
+    """Returns an operator of a plan, ready to run. widths: the columns of its inputs' rows; grows: its inputs are
+    append-only."""
     read = Node("read", ops.Scan(Source(removals=not grows)))
     inputs = [Node(f"in{port}", ops.Match(tuple(range(width))), (Input("read"),)) for port, width in enumerate(widths)]
     node = Node("op", op, tuple(Input(input.id) for input in inputs))
@@ -63,7 +63,7 @@ def ready(op: ops.Operator, *widths: int, grows: bool = False) -> Operator:
 
 
 def forget(op: Stateful, now: int) -> None:
-    """Makes an operator forget all that has ended, however little it is."""
+    """Makes an operator expire all rows that have ended, however few they are."""
     _be_eager(op)
     op.expire(now)
 
@@ -121,7 +121,7 @@ class Case:
         return st.lists(st.one_of(ports), max_size=6)
 
     def holds(self, taken: Sequence[Step], came: Sequence[Delta], instants: Iterable[int] = INSTANTS) -> None:
-        """What came adds up, at each instant, to what should."""
+        """Asserts that the deltas add up, at each instant, to the expected rows."""
         assert all(start < end and weight for *_, start, end, weight in came)
         sides = [[entry for at_port, batch in taken if at_port == port for entry in batch] for port in (0, 1)]
         text = [(*item[:-3][: self.columns], *item[-3:]) for item in came]

@@ -141,7 +141,7 @@ def test_a_bag_stays_a_bag() -> None:
 
 @pytest.mark.parametrize("many", [2, 3, 4, 5])
 def test_any_number_of_variables_may_be_unbound(many: int) -> None:
-    """Beyond some, all pairs are made and tested."""
+    """Beyond a certain number, all pairs are joined and filtered."""
     names = [Variable(f"v{number}") for number in range(many)]
     sides = [
         Union(tuple(part(Pattern(A, predicate, name)) for name in names for predicate in choice))
@@ -284,7 +284,7 @@ def test_a_rule_may_test_for_its_conclusions_but_not_for_their_absence() -> None
 )
 @pytest.mark.parametrize("wanted", [True, False])
 def test_minus_inside_of_exists(asked: System, wanted: bool) -> None:
-    """What is given is no variable any more; what is not given counts if both sides bind it."""
+    """A correlated variable is no variable any more; another one counts if both sides bind it."""
     answers(query(X, V, then=(QV, Exists(None, asked, wanted))))
     pair = Optional(part(Pattern(X, R, W)))
     answers(query(X, V, W, then=(QV, pair, Exists(None, asked, wanted))))
@@ -331,7 +331,7 @@ def test_a_relation_is_closed_as_a_predicate_is() -> None:
 
 
 def test_other_atoms_are_no_relation() -> None:
-    """Three arguments, and a triple that says it the other way round."""
+    """The atoms are one with three arguments, and a triple in the other direction."""
     for head, item, two in (
         (AtomPattern(P, (X, A, Z)), AtomPattern(P, (X, A, Y)), AtomPattern(P, (Y, A, Z))),
         (Pattern(X, Z, P), Pattern(X, Y, P), Pattern(Y, Z, P)),

@@ -39,7 +39,7 @@ def fits(cell: Cell, term: str, bound: dict[int, str]) -> bool:
 
 
 def row_of(cells: Sequence[Cell], fact: Sequence[str]) -> Row | None:
-    """What a fact is to a match; None if it does not fit."""
+    """Returns the row of a fact for a match; None if it does not match."""
     mark = cells[0] if isinstance(cells[0], str) and cells[0][0] == "@" else None
     if len(fact) != len(cells) or (fact[0] if fact[0][0] == "@" else None) != mark:
         return None

@@ -85,7 +85,7 @@ def test_every_runner_gives_the_same(program: str, name: str) -> None:
 
 
 def test_a_repeated_bundle_outputs_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker is lost just before what it has written gets its name, then just after; its bundle is done again."""
+    """The worker fails just before its output gets its final name, then just after; its bundle is retried."""
     from squall.builders.beam import files
 
     rename, dead_letters = files._FILES.rename, list[list[str]]()
@@ -326,7 +326,7 @@ def test_the_steps_of_the_pipeline_have_the_names_that_are_shown() -> None:
 
 
 def _groupings(pipeline: Any) -> list[Any]:
-    """What the GroupByKey of a pipeline take."""
+    """Returns the inputs of the GroupByKey steps of a pipeline."""
     from apache_beam import GroupByKey
     from apache_beam.pipeline import PipelineVisitor
 

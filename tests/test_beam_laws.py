@@ -31,7 +31,7 @@ Run = Callable[[Plan, list[Event], list[Event], list[int]], list[Output]]
 
 
 def from_files(plan: Plan, events: list[Event], facts: list[Event], cuts: list[int]) -> list[Output]:
-    """What comes of the events as files of a folder, which workers read."""
+    """Returns the outputs for events in files of a folder, which workers read."""
     with tempfile.TemporaryDirectory() as folder:
         for number, part in enumerate(cut(events, cuts)):
             lines = (f"{event.time} {fact}\n" for event in part for fact in event.facts)

@@ -37,7 +37,8 @@ SELECT ?a (COUNT(?b) AS ?children) WHERE { ?a :parent ?b } GROUP BY ?a
 
 
 def chain(at: int) -> list[Event]:
-    """The batch of a stream in which each one is the parent of the next: an output comes of each but the first."""
+    """Returns the batch of a stream in which each node is the parent of the next: each event but the first has an
+    output."""
     return [Event(at, (triple(f"p{at}", "parent", f"p{at + 1}"),))]
 
 
@@ -221,7 +222,7 @@ def _in(folder: Path, **options: Any) -> Options:
 
 
 def test_a_repeated_read_begins_after_the_last_result(tmp_path: Path) -> None:
-    """A pipeline that is lost, and another one that begins where that did."""
+    """One pipeline fails, and another one begins where it ended."""
     from squall.builders.beam.graph import live_graph
     from squall.builders.beam.live_pipeline import (
         add_live_steps,

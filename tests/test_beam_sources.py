@@ -32,7 +32,7 @@ class Enough(Exception):
 
 
 class Found:
-    """What a pipeline in this process finds: rows with their event times."""
+    """Collects the results of a pipeline in this process: rows with their event times."""
 
     rows: ClassVar[list[tuple[Any, float]]] = []
 

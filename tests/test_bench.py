@@ -256,7 +256,7 @@ def test_a_peer_that_fails_is_left_out(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_peer_that_takes_long_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And we are run as often as was asked, however long that takes."""
+    """squall is run as often as requested, however long that takes."""
 
     def measured(command: list[str], *_: object) -> Measured:
         return Measured(1, 1, {"clingo": 1}.get(command[4], bench.LONG), 1, {"digest": "", "outputs": 0})

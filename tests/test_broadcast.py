@@ -1,5 +1,4 @@
-"""Rows that go to all tasks, and keys that many rows have: which they are, and that answers are the same, each of them
-once."""
+"""Broadcast joins and skewed keys: how they are chosen, and that outputs stay the same, each exactly once."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ def system(name: str, window: str, output: str) -> squall.System:
 
 
 def said(draw: Random, count: int) -> str:
-    """What streams bring, now and then of what static data bring mostly."""
+    """Draws facts of the streams, some of them about the subjects of static data."""
     return "".join(
         draw.choice(
             [f"{time} :o{time} :by :s{draw.randrange(4)}\n"] * 3
@@ -223,7 +222,7 @@ def test_no_task_has_all_rows_of_a_hot_key(name: str) -> None:
 
 
 def most_in_one_task(plan: Plan, events: list[Event], skewed_keys: SkewedKeys) -> float:
-    """Which share of what sensors say one of eight tasks gets."""
+    """Returns the largest share of the sensors' rows that one of eight tasks gets."""
     program = PhysicalPlan(plan, stages_of(plan, skewed_keys=skewed_keys), skewed_keys=skewed_keys)
     rows = Counter[int]()
     for message in source_records(program, 0, [Parsed(0, events, [], len(events))]):

@@ -138,7 +138,7 @@ SHUT = "1 :a :p :b\n1 :b :p :c\n1 :c :p :b\n2 :a :q :b\n4 :a :p :d\n5 :b :q :c"
 
 
 def answering(change: Callable[[list[Delta]], list[Delta]]) -> Damage:
-    """What it answers is changed."""
+    """Changes the output of an operator."""
 
     def damage(op: Any) -> None:
         name = "step" if isinstance(op, StatelessOperator) else "apply"
@@ -186,7 +186,7 @@ def unlike(entries: Sequence[Delta]) -> list[Delta]:
 
 
 def works_as(kind: type[Operator]) -> Damage:
-    """It does what an operator of another class does, if it is of the class that this one is made of."""
+    """Makes an operator behave as one of another class, if it is an instance of that class."""
 
     def damage(op: Any) -> None:
         if type(op) in kind.__bases__:
@@ -496,12 +496,12 @@ PATCHES: dict[str, tuple[type, Callable[[pytest.MonkeyPatch], None], System, str
 
 @pytest.fixture(autouse=True)
 def _no_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What works on large instants has operators of its own (tests/test_snapshot.py)."""
+    """Turns off the snapshot dataflow, which has its own operators (tests/test_snapshot.py)."""
     monkeypatch.setattr(job, "fits", lambda plan: False)
 
 
 def run(plan: Plan, system: System, events: Sequence[Event]) -> None:
-    """Event by event, so that much is kept in between."""
+    """Runs the program event by event, so that operators store state in between."""
     assert_as_oracle(system, list(squall.build(plan).run([event] for event in events)), events)
 
 

@@ -467,7 +467,7 @@ def test_a_function_of_ones_own_may_make_new_terms() -> None:
 
 
 def test_recursion_that_depends_on_data_alone_is_not_reported() -> None:
-    """Any fact may become one of the class by the second rule: nothing says that the new ones do."""
+    """Any fact may become one of the class by the second rule: it is not certain that the new ones do."""
     kinds = "[s: (?a a ?c) (?c :under ?d) -> (?a a ?d)]"
     assert findings_of(f"[r: (?a a :P) makeTemp(?b) -> (?b a :Q)] {kinds}") == []
 
@@ -700,7 +700,7 @@ def test_the_demo_has_no_findings() -> None:
 
 @pytest.mark.parametrize("program", sorted(GOLDEN.glob("*.*[!t]")), ids=lambda path: path.stem)
 def test_golden(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To write a text anew: delete it, and run this test twice."""
+    """To update a text, delete it and run this test twice."""
     monkeypatch.chdir(GOLDEN)
     path = program.with_suffix(".txt")
     printed = "\n\n".join(map(str, lint(program.name))) + "\n"

@@ -100,7 +100,7 @@ def test_contained_rules_are_redundant(many: int) -> None:
 
 @examples(60)
 def test_nothing_is_without_end_where_all_ends(many: int) -> None:
-    """Programs that are made up end: their recursion makes no new terms."""
+    """Generated programs terminate: their recursion makes no new terms."""
 
     def law(system: System) -> None:
         assert found("endless-recursion", Program(system)) == []

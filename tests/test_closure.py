@@ -123,7 +123,7 @@ def test_steps_of_all_kinds(made: Make, batches: list[list[Pair]]) -> None:
 
 @given(st.lists(st.tuples(nodes, nodes, st.integers(0, 3), st.integers(1, 5)), max_size=25), st.integers(1, 3))
 def test_expired_steps_are_deleted(made: Make, steps: list[tuple[str, str, int, int]], size: int) -> None:
-    """In windows: no step begins before the time up to which others have been forgotten."""
+    """With windows, no step begins before the time up to which others have been deleted."""
     now = 0
     result = made()
     pairs: list[Pair] = []

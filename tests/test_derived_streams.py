@@ -120,8 +120,8 @@ def _made_up() -> dict[str, Any]:
 def test_two_outputs_of_one_query_both_have_evaluations(
     planner: str, max_single_task_bytes: int | None, read: bool
 ) -> None:
-    """Two queries make the same into one stream, one when it comes and one every three milliseconds; what a rule
-    concludes of that may be nothing that anybody asks for."""
+    """Two queries derive the same facts in one stream, one on arrival and one every three milliseconds; the conclusions
+    that read the stream may be unread."""
 
     def maker(name: str, output: str, report: Report | None) -> System:
         return System(subsystems=(_rule(name, ONE, P, R),), stream=FIRST, output=output, report=report)
@@ -144,6 +144,6 @@ def test_two_outputs_of_one_query_both_have_evaluations(
 
 
 def _rule(name: str, stream: str, reads: Term, makes: Term, internal: bool = False) -> System:
-    """What comes in a stream, the other way round."""
+    """Returns a rule that swaps the arguments of the facts of a stream."""
     head = (Construct((Pattern(Y, makes, X),), internal),)
     return System(name, (Source(stream),), (Pattern(X, reads, Y),), consequences=head, reentrant=False)

@@ -171,7 +171,7 @@ def test_an_instant_of_its_own() -> None:
 
 
 def test_a_fine_grid_in_a_long_gap_is_not_gone_through() -> None:
-    """What nothing is valid at has no instants, however far apart two events are."""
+    """Times at which nothing is valid are no instants, however far apart two events are."""
     result = instants_of([Source("", HoppingWindow(10, 1))])
     result.add([Event(0, (FACT,))])
     assert len(result.pop_until(10**15)) == 12

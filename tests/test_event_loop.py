@@ -71,7 +71,7 @@ CHANGES = st.tuples(st.booleans(), st.sampled_from(NODES), st.sampled_from(NODES
 
 
 def reachable(edges: set[tuple[str, str]], shut: set[tuple[str, str]], within: bool) -> set[tuple[str, str]]:
-    """What the programs mean, computed anew."""
+    """Computes the expected result of the programs from scratch."""
     steps = edges if within else edges - shut
     results = set(steps)
     while True:
@@ -86,7 +86,7 @@ def reachable(edges: set[tuple[str, str]], shut: set[tuple[str, str]], within: b
 @given(batches=st.lists(st.lists(CHANGES, min_size=1, max_size=5), max_size=6))
 @settings(max_examples=examples_of(25), deadline=None)
 def test_deletions_agree_with_recomputation(planner: str, rules: str, batches: list[list[Change]]) -> None:
-    """A graph grows and is shut edge by edge; after each batch, what is valid is what follows from what is there."""
+    """A graph grows and loses edge by edge; after each batch, the valid facts follow from the current edges."""
     query_plan = plan(rules, planner)
     machine = Dataflow(query_plan)
     deliver = machine.operators[query_plan.sink[0].id]

@@ -322,7 +322,7 @@ def test_no_built_in_fails_whatever_the_terms(function: Function, data: st.DataO
 
 @pytest.fixture
 def clean() -> Iterator[None]:
-    """A registry that forgets what the test registers, and knows afterwards what other tests have registered."""
+    """A registry that drops the functions of a test, and restores those of other tests."""
     other_items = functions.own()
     functions._registry.cache_clear()
     yield

@@ -200,7 +200,7 @@ def test_a_frame_that_is_too_long_is_skipped(tmp_path: Path, monkeypatch: pytest
 @settings(max_examples=examples_of(300), deadline=None)
 @given(st.data())
 def test_any_input_is_read_or_counted(data: st.DataObject) -> None:
-    """A stream in which some bytes are others."""
+    """Some bytes of a valid stream are changed."""
     full_result = bytearray(b"".join(map(jelly.FrameEncoder().write, map(out, STATEMENTS))))
     for place in data.draw(st.lists(st.integers(0, len(full_result) - 1), max_size=3)):
         full_result[place] = data.draw(st.integers(0, 255))
@@ -220,7 +220,7 @@ def test_times_are_those_of_the_address_or_of_a_property(tmp_path: Path) -> None
 
 
 def test_a_frame_that_is_alone_is_read_alone() -> None:
-    """As one on a connection that was made again, and a message of a broker."""
+    """Such a frame is the first of a new connection, or a message of a broker."""
     frames = jelly.FrameEncoder(alone=True)
     for fact in STATEMENTS:
         for data in (frames.write(out(fact)), jelly.of_output(out(fact))):

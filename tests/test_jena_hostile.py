@@ -37,7 +37,7 @@ PIECES = (
 
 @st.composite
 def slips(draw: st.DrawFn) -> str:
-    """A program with some of it cut out, said twice, or replaced by something else."""
+    """Draws a program with parts cut out, repeated, or replaced."""
     text = draw(st.sampled_from(PROGRAMS))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(text)))

@@ -168,7 +168,7 @@ def test_all_errors_are_reported_with_their_places() -> None:
 
 
 def included(folder: Path, text: str, **files: str) -> Program:
-    """The tree of a text in a file, with others beside it."""
+    """Returns the tree of a text in a file, with other files beside it."""
     for name, content in {"main": text, **files}.items():
         (folder / f"{name}.rules").write_text(content, encoding="utf-8")
     return lexer(text, str(folder / "main.rules"))
@@ -320,7 +320,7 @@ _BLANK_LINES = st.text("a \n\r\t\\#/\x0b", max_size=10)
 
 @given(_BLANK_LINES)
 def test_a_text_of_many_lines_is_trimmed_line_by_line(text: str) -> None:
-    """By regular expressions, which say it in short, but take long where there are many blanks."""
+    """Regular expressions would be shorter, but are slow where there are many blanks."""
     state = [line for line in lines(text) if not line.lstrip(" \t\x0b").startswith("//")]
     ended = "".join(re.sub(r"[\x00-\x20]*(\r\n|\r|\n)$", "\n", line) for line in state)
     expected = re.sub(r"\\([\s\S])", r"\1", re.sub(r"(?<=\n)[\x00-\x20]+", "", ended))

@@ -90,7 +90,7 @@ def live(disk: Disk, parts: Sequence[Sequence[Output]], format: str) -> None:
 
 
 def lives(cluster: Cluster, parts: Sequence[Sequence[Output]], format: str) -> list[bytes]:
-    """What is there when one process after the other has died, or given up, until one comes to the end."""
+    """Returns the committed outputs after processes have failed one after the other, until one finishes."""
     disk = Disk()
     for _ in range(1000):
         try:
@@ -111,7 +111,8 @@ def check(cluster: Cluster) -> None:
 
 
 def outputs(counts: Sequence[int]) -> list[list[Output]]:
-    """So many outputs in each part, each another one; some evaluations end within a part, others go on in the next."""
+    """Returns as many outputs for each part, all of them different; some evaluations end within a part, others continue
+    in the next."""
     numbers = iter(range(1000))
     results = [[output(next(numbers)) for _ in range(count)] for count in counts]
     for part in results[::2]:
@@ -150,7 +151,7 @@ def test_a_run_that_dies_at_any_call(connect: Connect, tmp_path: Path, death: Fa
 
 
 def runs(folder: Path, cluster: Cluster) -> list[bytes]:
-    """What is there when a run that may die has gone on."""
+    """Returns the committed outputs after a run that may fail has been resumed."""
     for _ in range(2):
         box = opened()
         with suppress(Died):
@@ -239,7 +240,7 @@ def test_retriable_errors_are_retried(connect: Connect, faults: list[Fault], why
 
 
 def test_who_has_been_replaced_writes_nothing_over_the_wire() -> None:
-    """With the real client; what a killed process has left open is seen by nobody."""
+    """The test uses the real client; nobody sees the open transaction of a killed process."""
     with KafkaBroker().running() as cluster:
         uri = f"kafka://127.0.0.1:{cluster.port}/t?format=ntt"
 

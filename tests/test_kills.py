@@ -40,9 +40,9 @@ PARTS = 4
 
 
 class Killed:
-    """A run that is killed again and again while more and more comes.
+    """A run that is killed repeatedly while more input arrives.
 
-    say: adds a part of the input. written: what there is of the output.
+    say: adds a part of the input. written: returns the output so far.
     """
 
     options: Sequence[str] = ("--checkpoint-interval", "20")
@@ -57,7 +57,7 @@ class Killed:
         self.command = [sys.executable, "-m", "squall", "build", "program.jena", *arguments, *state]
 
     def holds(self, kills: int) -> None:
-        """Its output is that of a run over all of the input which nobody kills."""
+        """Asserts that the output is that of an undisturbed run over all of the input."""
         draw = random.Random(kills)
         texts = [timed_lines(30, number, first=300 * number) for number in range(PARTS * (kills + 1))]
         parts = enumerate((*texts, LAST))
@@ -108,7 +108,7 @@ class Killed:
             time.sleep(0.01)
 
     def _saved(self) -> Any:
-        """What changes when the run is saved."""
+        """Returns a value that changes with each checkpoint of the run."""
         path = self.checkpoint / "checkpoint.jsonl"
         result = path.stat() if path.exists() else None
         return result and (result.st_ino, result.st_size)
@@ -140,7 +140,7 @@ def undisturbed(folder: Path) -> list[str]:
 
 
 def appearing(folder: Path) -> Callable[[int, str], None]:
-    """What adds files to the folder that is read."""
+    """Returns a function that adds files to the folder of the source."""
     (folder / "in").mkdir()
 
     def say(number: int, text: str) -> None:
@@ -165,7 +165,7 @@ def entries(client: Any, key: str) -> str:
 
 
 def entering(client: Any) -> Callable[[int, str], None]:
-    """What adds lines to the stream that is read, an entry each."""
+    """Returns a function that adds lines to the Redis stream of the source, an entry each."""
 
     def say(number: int, text: str) -> None:
         for line in text.splitlines():
@@ -186,7 +186,7 @@ def test_from_redis_to_redis(tmp_path: Path, broker: brokers.Broker, kills: int,
 
 @contextmanager
 def kafka_sink() -> Iterator[tuple[str, Callable[[], str]]]:
-    """The address of a topic of Kafka, and what those read of it who read what is committed, a line each."""
+    """Returns the address of a Kafka topic, and a function that reads its committed messages as lines."""
     confluent = pytest.importorskip("confluent_kafka")
     with KafkaBroker().running() as cluster, closing(confluent.Consumer(cluster.settings("reader"))) as consumer:
         consumer.assign([confluent.TopicPartition("out", number, 0) for number in range(PARTITIONS)])
@@ -218,7 +218,7 @@ def test_from_a_file_that_grows_into_a_compressed_one(tmp_path: Path, kills: int
                 file.write(text[begin : begin + 1000])
 
     def written() -> str:
-        """What is in the parts of the file that are complete."""
+        """Returns the complete parts of the file."""
         data, text = (tmp_path / "out.ntt.gz").read_bytes(), b""
         while data:
             part = zlib.decompressobj(wbits=31)

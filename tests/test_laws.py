@@ -65,7 +65,7 @@ def forget_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forget_all(job: IteratorJob) -> None:
-    """Memories are looked through when they have grown to a limit: here, once more, whatever they hold."""
+    """Sweeps all state once, whatever its size."""
     for keeper in (*job.machine.stateful.values(), *job.machine.readers.values()):
         for part in parts(keeper):
             for limit in ("sweep_rows", "full_sweep_rows"):
@@ -75,7 +75,7 @@ def forget_all(job: IteratorJob) -> None:
 
 
 def parts(keeper: object) -> Iterator[Any]:
-    """An operator and what it is made of."""
+    """Yields an operator and its parts."""
     yield keeper
     for value in vars(keeper).values():
         for inner in value if isinstance(value, tuple) else (value,):
@@ -208,7 +208,7 @@ def test_a_shift_in_time_shifts_the_answer(many: int) -> None:
 def test_after_the_last_window_has_closed_there_is_no_state(
     planner: str, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Law 6, where nothing is asked to be kept for ever: landmarks, axioms, counts, what is said of nothing."""
+    """This is law 6, without features that keep state for ever: landmarks, axioms, counts, groups without keys."""
     features = ALL - {"landmark", "axioms", "count", "totals", "ask", "insert"}
     forget_at_once(monkeypatch)
 
@@ -233,7 +233,7 @@ few = settings(max_examples=examples_of(40), deadline=None)
 def test_a_program_as_text_agrees_with_the_oracle(
     program: tuple[str, System], events: list[Event], facts: list[Event]
 ) -> None:
-    """Lexer and translator against the system that the text was made of."""
+    """The lexer and the translator are compared with the system from which the text was generated."""
     text, system = program
     compiled = squall.compile(text, lexer="jena")
     assert_as_oracle(system, list(squall.run(squall.plan(compiled), events, static=facts)), events, facts)

@@ -242,7 +242,7 @@ def test_a_buffer_has_room_for_so_many() -> None:
 
 
 class Dropping(LiveSource):
-    """Every connection is lost at once; the ninth one brings something before."""
+    """A source whose connections all fail at once; the ninth one delivers an event before."""
 
     def __init__(self) -> None:
         super().__init__(parse("x://y/z?format=nt", "-"), DeadLetterFile())
@@ -371,7 +371,7 @@ FRAMES = st.one_of(
 @settings(deadline=None, max_examples=examples_of(300))
 @given(st.lists(FRAMES, max_size=4), st.sampled_from(sorted(name for name in BY_NAME if not BY_NAME[name].binary)))
 def test_any_message_is_read_or_counted(frames: list[bytes], format: str) -> None:
-    """And what is malformed in one is not the business of the others."""
+    """A malformed message does not affect the others."""
     good = b"1 <urn:a:b> <urn:a:b> <urn:a:b> ." if format in ("ntt", "nqt") else b"<urn:a:b> <urn:a:b> <urn:a:b> ."
     ledger = DeadLetterFile()
     source = Messages(parse(f"test:?format={format}", "stdin"), ledger)

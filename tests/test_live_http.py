@@ -29,7 +29,7 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class Server:
-    """What the server answers, request by request: the last answer is for all that follow. asked: the headers and the
+    """A server with prepared answers, request by request: the last answer is repeated. asked: the headers and the
     bodies so far."""
 
     def __init__(self, *answers: Answer) -> None:

@@ -101,7 +101,7 @@ def test_a_named_client_receives_unprocessed_messages_again(broker: brokers.Brok
 
 
 def test_processed_messages_are_acknowledged_while_others_are_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broker that sends more than the run reads, and reads what the run says at its end when the run is gone."""
+    """The broker sends more than the run reads, and reads the acknowledgements after the run has ended."""
     monkeypatch.setattr("squall.streams.live.mqtt._CLOSE_TIMEOUT_S", PATIENCE)
     accepted, more = b"\x20\x03\0\0\0", _published(b"\x30", b"", line(2)) * 20_000
 
@@ -165,7 +165,7 @@ def test_no_broker_is_an_error_at_once() -> None:
 
 @contextmanager
 def pretending(*answers: bytes) -> Iterator[int]:
-    """The port of something that says no more than this to one who connects, each time that he says something."""
+    """Returns the port of a server that sends no more than this to each client, whenever the client sends something."""
 
     def answer() -> None:
         with server.accept()[0] as connection:

@@ -109,7 +109,7 @@ def test_messages_are_separated(scheme: str, format: str, tmp_path: Path) -> Non
 
 
 def stalled(sink: Any) -> socket.socket:
-    """Somebody who connects, and takes nothing."""
+    """Returns a client that connects, and reads nothing."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
     connection.connect(("127.0.0.1", sink.port))

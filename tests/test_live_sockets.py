@@ -196,7 +196,8 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 def reading(source: SocketSource, pool: ThreadPoolExecutor) -> Callable[[], list[Event]]:
-    """Lets a source listen in a thread. What to call to wait for its end, and for its events."""
+    """Lets a source listen in a thread, and returns functions that wait for its end and for its events. What to call to
+    wait for its end, and for its events."""
     process = pool.submit(all_of, source)
     assert source.bound.wait(20)
     return lambda: process.result(20)
@@ -440,7 +441,7 @@ def test_a_sink_writes_to_a_listener(prompt: bool, pool: ThreadPoolExecutor) -> 
 
 @pytest.mark.parametrize("before", [0, 1])
 def test_a_sink_reconnects_and_repeats_failed_writes(before: int) -> None:
-    """What was sent before may be lost, and is counted."""
+    """Earlier output may be lost, and is counted."""
     chunks: list[bytes] = []
     begun, removals = threading.Event(), threading.Event()
 

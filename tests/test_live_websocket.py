@@ -116,7 +116,7 @@ def test_no_server_is_an_error_at_once() -> None:
 
 @pytest.mark.parametrize("takes_leave", [True, False])
 def test_a_sink_sends_what_a_server_takes_and_connects_again(takes_leave: bool) -> None:
-    """What may not have arrived, since the server was gone without a word, is counted."""
+    """Messages that may not have arrived, since the server vanished without a reply, are counted."""
     batch_items: list[str | bytes] = []
     closed = threading.Event()
 

@@ -45,7 +45,7 @@ PORTS = max(len(shape.widths) for shape in SHAPES.values())
 
 
 def joined(shape: JoinShape, sides: Sequence[Bag]) -> Bag:
-    """What the star means at an instant: rows that agree, each as often as those that it is made of."""
+    """Computes the join at an instant: matching rows with the product of their multiplicities."""
     bag: Bag = Counter()
     for rows in product(*sides):
         keys = {tuple(row[column] for column in on) for row, on in zip(rows, shape.on, strict=True)}
@@ -63,7 +63,8 @@ def joined(shape: JoinShape, sides: Sequence[Bag]) -> Bag:
 @given(data=st.data())
 @settings(max_examples=examples_of(60), deadline=None)
 def test_a_star_joins_all_its_inputs(shape: JoinShape, forgets: bool, data: st.DataObject) -> None:
-    """In any order and any batches. forgets: what had ended before time went on is not needed any more."""
+    """The inputs come in any order and any batches. forgets: whether expired rows are deleted when time
+    advances."""
     ports = range(len(shape.widths))
     star, actual = MultiwayJoinOperator(shape), list[Delta]()
     deltas: list[list[Delta]] = [[] for _ in ports]

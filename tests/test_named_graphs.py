@@ -45,7 +45,7 @@ def event(time: int, text: str, stream: str = "", graph: str = "") -> Event:
 def answers(
     text: str, events: Sequence[Event], static: Sequence[Event] = (), lexer: str = "sparql", **windows: str
 ) -> list[tuple[object, ...]]:
-    """What a query answers, as both planners and the oracle find it: the time, and the names of its values."""
+    """Returns the answers of a query, equal for both planners and the oracle: the time, and the names of the values."""
     system = squall.compile(PREFIX + text, lexer=lexer, windows={E + name: item for name, item in windows.items()})
     return found_by(system, events, static)
 

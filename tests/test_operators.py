@@ -146,7 +146,7 @@ def closed(left: Bag, _: Bag) -> Bag:
 
 
 def match_of(*cells: ops.Cell) -> Callable[[Row], Row | None]:
-    """What a fact, with the name of a rule behind it, is to a match of as many cells."""
+    """Returns the row of a fact, followed by the name of a rule, for a match of as many cells."""
 
     def match(row: Row) -> Row | None:
         bound: dict[int, str | None] = {}
@@ -417,7 +417,7 @@ def _singly(steps: Iterable[Step]) -> Iterator[Step]:
 
 
 def test_an_index_is_swept_when_it_has_doubled() -> None:
-    """Not each time: that would cost the square of what is kept."""
+    """Sweeping each time would cost the square of the stored rows."""
     index = DeltaIndex()
     swept = []
     for time in range(5000):
@@ -441,7 +441,7 @@ def test_an_index_from_which_all_has_gone_can_be_swept() -> None:
 
 @pytest.mark.parametrize("grows", [True, False])
 def test_memories_of_what_ends_stay_small(grows: bool) -> None:
-    """However long a stream of ever new rows is, what is kept is a few times what is valid."""
+    """However long a stream of new rows is, the state is at most a few times the valid rows."""
     job = [
         ready(ops.Join(((0, 0),), (0,)), 1, 1, grows=grows), ready(ops.AntiJoin(((0, 0),)), 1, 1, grows=grows),
         ready(ops.LeftJoin(((0, 0),), (0,)), 1, 1, grows=grows), ready(ops.Distinct(1), 1, 1, grows=grows),
@@ -457,7 +457,7 @@ def test_memories_of_what_ends_stay_small(grows: bool) -> None:
 
 
 def test_rows_of_one_side_wait_until_the_other_brings_some() -> None:
-    """They are in no index; what ends is forgotten, also where some rows of each lot last for ever."""
+    """They are in no index; expired rows are deleted, also where some rows of each batch never expire."""
     op = ready(ops.Join(((0, 0),), (0, 1, 3)), 2, 2, grows=True)
     assert isinstance(op, JoinOperator)
     op.apply(1, [(A, B, 0, FOREVER, 1)])
@@ -481,7 +481,8 @@ def test_rows_of_one_side_wait_until_the_other_brings_some() -> None:
 @given(entries_of=st.lists(st.tuples(st.booleans(), entries(1, (-1, 1, 1))), max_size=6))
 @settings(max_examples=examples_of(25), deadline=None)
 def test_a_recursive_set_deletes_first_and_rederives(entries_of: list[tuple[bool, list[Delta]]]) -> None:
-    """While deleting, it says at once what may be gone, and adds nothing; when it has rederived, all is as counted."""
+    """While deleting, it outputs all possible deletions and no insertion; after rederivation, the result agrees with
+    counting."""
     op = DRedDistinct(1)
     deltas: list[Delta] = []
     actual: list[Delta] = []
@@ -514,7 +515,7 @@ def test_while_deleting_a_row_goes_though_it_has_another_reason() -> None:
 def test_a_recursive_set_moves_between_deleting_and_rederiving(
     before: list[list[Delta]], after: list[list[Delta]], settled: bool
 ) -> None:
-    """The phases of a distributed recursion are rounds: each starts from what the last one kept."""
+    """The phases of a distributed recursion are iterations: each starts from the state of the last one."""
     store: dict[int, list[Delta]] = {}
     deltas: list[Delta] = []
 
@@ -567,7 +568,7 @@ def since(taken: Sequence[Delta], row: Row, instant: int) -> int:
 
 
 def timed_rows(op: ops.Extend | ops.Filter, taken: Sequence[Delta], instant: int) -> Bag:
-    """What the operator comes to at an instant."""
+    """Returns the expected result of the operator at an instant."""
     now = functions.lookup(function_iri("now"))
     bag: Bag = Counter()
     for row, count in at(taken, instant).items():
@@ -608,7 +609,7 @@ def test_a_function_of_time_sees_since_when_a_row_holds(
 def test_a_time_function_deletes_expired_rows(
     op: ops.Extend | ops.Filter, batch: list[Delta], data: st.DataObject
 ) -> None:
-    """What ends just now is known still: a row that goes on has held since it began."""
+    """Rows that end just now are still stored: a row that continues has held since it began."""
     timed = ready(op, 1)
     assert isinstance(timed, TimeDependentOperator)
     deltas: list[Delta] = []
@@ -785,7 +786,7 @@ def test_event_time_operators_wait_for_the_watermark(op: ops.Operator) -> None:
 
 
 def _unbound(op: ops.Operator, *inputs: ops.Operator, width: int = 2) -> set[int]:
-    """The columns that may be unbound behind an operator whose inputs are made of a match by these."""
+    """Returns the columns that may be unbound after an operator whose inputs are matches with these."""
     nodes = [Node("read", ops.Scan(Source())), Node("match", ops.Match(tuple(range(width))), (Input("read"),))]
     nodes += [Node(f"in{port}", item, (Input("match"),)) for port, item in enumerate(inputs)]
     node = Node("op", op, tuple(Input(f"in{port}") for port in range(len(inputs))))

@@ -76,7 +76,7 @@ def call(name: str, *arguments: Expression) -> Call:
 
 
 def lines(system: System, events: str, facts: str = "", output: str | None = None) -> list[str]:
-    """What comes out, line by line."""
+    """Returns the outputs line by line."""
     outputs = replace(system, output=output) if output else system
     return [show(time, item) for time, item, _ in oracle.outputs(outputs, stream(events), static(facts))]
 
@@ -201,7 +201,7 @@ def test_two_sources_of_a_rule_are_one_set() -> None:
 
 
 def test_the_same_stream_through_two_windows() -> None:
-    """What came within 2 ms of a fact that is still within the last 9 ms."""
+    """The query asks for facts within 2 ms of a fact that is within the last 9 ms."""
     inner = part("?x :p ?y", sources=(Source("", SlidingWindow(2)),), **selects("x"))
     system = part("?x :r ?z", inner, sources=(Source("", SlidingWindow(9)),), **makes("?x :q ?z"))
     events = "1 :a :r :c\n5 :a :p :b"
@@ -438,7 +438,7 @@ def test_aggregates(system: System, facts: str, expected: str) -> None:
     ],
 )
 def test_distinct_aggregates(kind: str, distinct: bool, expected: str) -> None:
-    """Both :a and :b say 1; how often a solution is in the bag is how often it counts."""
+    """Both :a and :b have the value 1; the multiplicity of a solution in the bag is how often it counts."""
     grouping = Grouping((), (Aggregate(Z, kind, Y, distinct),))
     ((_, solution, _),) = oracle.outputs(
         part("?x :p ?y", grouping=grouping, **selects("z")), stream("0 :a :p 1 , 2 .\n0 :b :p 1")
@@ -537,7 +537,7 @@ def test_delete_ends_a_fact_at_the_next_instant() -> None:
 
 
 def test_delete_acts_when_its_solution_begins() -> None:
-    """What comes while the fact is asked away anyhow stays; asked away anew, it goes."""
+    """A fact that arrives while the solution holds stays; when the solution begins again, it is deleted."""
     process = with_windows(part(":k :done ?y", consequences=(Delete(patterns(":a :p :b")),)), SlidingWindow(4))
     system = System(subsystems=(COPY, process))
     events = "1 :k :done :c\n3 :a :p :b\n10 :k :done :c"
@@ -598,7 +598,7 @@ def test_insert_is_read_whatever_the_windows_and_in_its_graph_alone() -> None:
 
 
 def test_all_is_deleted_before_anything_is_inserted() -> None:
-    """What changes places needs no third; and what is deleted and inserted at once stays."""
+    """Two facts can be swapped without a third; and a fact that is deleted and inserted at once stays."""
     was, now = patterns(":k :swap ?z. :a :p ?x. :b :p ?y"), patterns(":a :p ?y. :b :p ?x")
     swap = part(*was, consequences=(Insert(now), Delete(was)))
     assert lines(swap, "1 :a :p :c\n1 :b :p :d\n5 :k :swap :k") == ["6 :a :p :d", "6 :b :p :c"]
@@ -623,7 +623,7 @@ def test_inserts_of_axioms_hold_from_the_start() -> None:
 
 
 def test_updates_over_static_data_terminate_before_the_first_event() -> None:
-    """What is deleted again on the way is in no answer."""
+    """Facts that are deleted on the way are in no answer."""
     step = part(
         "?x :q ?y. ?y :p ?z", name="step", consequences=(Delete(patterns("?x :q ?y")), Insert(patterns("?x :q ?z")))
     )
@@ -645,7 +645,7 @@ def test_updates_without_end_are_an_error() -> None:
 
 
 def test_deletions_lead_to_deletions() -> None:
-    """Each takes away what made it, and then the next holds."""
+    """Each deletes its own premise, and then the next holds."""
     rules = (
         part(":a :p :b", consequences=(Delete(patterns(":a :p :b")),)),
         part(":c :p :d", predicates=(NotExists(patterns(":a :p :b")),), consequences=(Delete(patterns(":c :p :d")),)),

@@ -49,7 +49,7 @@ Change = Callable[[Any], Operator]
 
 
 def _loose(match: Match) -> Match:
-    """Fits whatever its last cell is, if that is no variable."""
+    """Ignores the last cell of the pattern, if that is no variable."""
     last = match.cells[-1]
     return match if isinstance(last, int) else replace(match, cells=(*match.cells[:-1], None))
 

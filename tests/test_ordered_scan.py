@@ -56,7 +56,7 @@ def made(output: str, report: Report | None = None, window: Any = LANDMARK) -> S
 
 
 def copied(output: str, name: str = "m", into: str = "urn:s") -> System:
-    """What came in the last three milliseconds as a stream."""
+    """Returns a query that copies the last three milliseconds into a stream."""
     copy = System(
         name, (Source(window=SlidingWindow(3)),), (Pattern(X, P, Y),), consequences=makes(X, R, Y), reentrant=False
     )
@@ -337,7 +337,7 @@ def read_later(window: SlidingWindow | HoppingWindow, what: Term = P) -> System:
 def test_a_derived_fact_that_begins_later_is_output_then(
     window: SlidingWindow | HoppingWindow, max_single_task_bytes: int
 ) -> None:
-    """Not in the batch that makes it, and whoever works on the later one."""
+    """It is not output in the batch that derives it, whichever task processes the later one."""
     system = read_later(window)
     events = stream("".join(f"{time} :n{time % 3} :p :n{time // 3 % 3}\n" for time in (0, 1, 2, 5, 6, 8, 10, 11)))
     for cuts in ([1], [3], [5], [2, 4], [*range(8)]):
@@ -397,7 +397,7 @@ def test_removals_are_spooled_for_spark(tmp_path: Path) -> None:
 def test_a_snapshot_is_output_when_a_window_of_triples_moves(
     output: str, answer: str, read: bool, cuts: list[int]
 ) -> None:
-    """A stream that the program makes, and an answer beside it, whose source does not read what is made."""
+    """The program derives a stream, and has an answer whose source does not read that stream."""
     blocks = (Source(window=CountWindow(3, 3), removals=True),)
     body = (Pattern(X, P, Y),)
     maker = System("m", blocks, body, consequences=makes(X, Q, X), reentrant=False)
@@ -422,8 +422,8 @@ def test_a_snapshot_is_output_when_a_window_of_triples_moves(
 @pytest.mark.parametrize("predicate", "pz")
 @pytest.mark.parametrize("snapshot_kind", ["an answer", "a stream"])
 def test_an_unread_window_of_triples_triggers_snapshots(snapshot_kind: str, predicate: str, removals: bool) -> None:
-    """What the rule concludes nobody asks for, and so patterns do not read its source: it is counted all the same.
-    Triples that nobody reads count, too."""
+    """The conclusions of the rule are unread, so no pattern reads its source: it counts all the same. Triples that
+    nobody reads count, too."""
     blocks = (Source(window=CountWindow(3, 2), removals=True),)
     unread = System("r", blocks, (Pattern(X, P, Y),), consequences=(replace(makes(X, R, X)[0], internal=True),))
     other = System("o", (Source("urn:one", removals=removals),), (Pattern(X, P, Y),), consequences=makes(X, Q, Y))
@@ -473,7 +473,7 @@ def test_a_derived_stream_moves_its_windows_of_triples(
 def test_an_unread_derived_stream_triggers_evaluations(
     window: CountWindow | SlidingWindow, snapshot_kind: str, read: bool
 ) -> None:
-    """What the rule concludes that reads it so nobody asks for; others may read it through another window."""
+    """The conclusions of the rule that reads it so are unread; others may read it through another window."""
     nobody = (replace(makes(X, R, X)[0], internal=True),)
     unread = System("u", (Source("urn:s", window),), (Pattern(X, R, Y),), consequences=nobody)
     other = System("o", (Source("urn:one"),), (Pattern(X, P, Y),), consequences=makes(X, Q, Y), reentrant=False)
@@ -522,7 +522,7 @@ def test_a_stream_with_events_of_its_own_is_no_snapshot() -> None:
 def test_two_streams_derived_from_the_same_both_trigger_evaluations(
     read: bool, window: CountWindow | SlidingWindow, planner: str
 ) -> None:
-    """They share the nodes of which they are made. read: the second one; or else nobody asks for what it leads to."""
+    """They share the nodes that derive them. read: whether the conclusions of the second one are read."""
     body = (Pattern(X, R, Y),)
     first = System("f", (Source("urn:s", SlidingWindow(5)),), body, consequences=makes(X, Q, Y), reentrant=False)
     head = makes(X, S, Y) if read else (replace(makes(X, S, Y)[0], internal=True),)
@@ -556,7 +556,7 @@ GONE = Event(5, (), "urn:s", (Triple(P, R, P),))
 )
 @pytest.mark.parametrize("predicate", [R, S], ids=["read", "not read"])
 def test_fact_shapes_of_a_derived_stream(event: Event, source: Source, problem: str | None, predicate: Term) -> None:
-    """What is made is counted whether patterns look for it or not."""
+    """Derived facts count whether patterns read them or not."""
     reads = System("r", (source,), (Pattern(X, predicate, Y),), consequences=makes(X, Q, Y), reentrant=False)
     system = System(subsystems=(copied("istream"), reads))
     events = [*stream("1 :a :p :b\n3 :b :p :c"), event, *stream("6 :c :p :d")]

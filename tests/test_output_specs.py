@@ -71,7 +71,7 @@ def output_rows(system: System, planner: str = "rete", events: list[Event] = REA
 
 
 def run(plan: Plan, batches: list[list[Event]], builder: str) -> list[Output]:
-    """What a builder's job tells. "in memory": as Spark's workers do it."""
+    """Returns the outputs of a builder's job. "in memory": as Spark's workers do it."""
     if builder == "in memory":
         return in_memory.run(plan, batches)
     return list(squall.build(plan, builder).run(batches))
@@ -299,7 +299,7 @@ def test_a_stream_cannot_be_derived_from_itself(tmp_path: Path) -> None:
 
 
 def test_a_stream_of_two_queries_cannot_be_derived_from_itself(tmp_path: Path) -> None:
-    """What one of them makes of what the other makes would be an event for itself, again and again."""
+    """The facts that one query derives from those of the other would be events for itself, without end."""
     again = HOT.replace("http://example.org/in", "http://example.org/hot").replace("ex:t ", "ex:hot ")
     again = again.replace("{ ?r ex:hot", "{ ?r ex:again", 1)
     with pytest.raises(SquallError, match=r"reads the stream <.*hot> that is derived from what depends on it"):
@@ -491,7 +491,7 @@ def test_the_same_solutions_in_another_order_are_another_answer(planner: str, bu
 def test_facts_that_two_updates_insert_at_once_are_in_the_answer_of_each(
     planner: str, builder: str, cuts: tuple[int, ...]
 ) -> None:
-    """What is there already the second one does not insert."""
+    """The second update does not insert existing facts."""
 
     def update(name: str, predicate: Term, output: str) -> System:
         body = (Pattern(X, predicate, Y),)
@@ -523,7 +523,7 @@ def test_each_query_has_an_end_marker_of_its_own_unless_its_answer_is_empty(plan
 @pytest.mark.parametrize("says", ["event", "heartbeat"])
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_periodic_output_is_in_order_with_other_output(planner: str, says: str) -> None:
-    """Other streams tell that time passes, too, and so do heartbeats: others tell then what has ended."""
+    """Other streams and heartbeats advance time, too; others then output what has expired."""
 
     def query_with_output(source: Source, term: Term, output: str, report: Report | None) -> System:
         rule = System("r", (source,), (Pattern(X, P, Y),), consequences=(Construct((Pattern(X, term, Y),)),))
@@ -575,7 +575,7 @@ def test_periodic_output_continues_in_all_builders(builder: str, last: Event, cu
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_with_a_period_a_fact_lasts_from_one_multiple_to_the_next(builder: str, output: str) -> None:
-    """That it was not there in between, and comes of another rule now, is not looked at."""
+    """It does not matter that it did not hold in between, and is derived by another rule now."""
     x, source = iri(EX + "x"), Source("", SlidingWindow(1))
     first = rule((Pattern(X, P, Y),), Pattern(X, S, Y), name="first", source=source)
     second = rule((Pattern(X, Q, Y),), Pattern(X, S, Y), name="second", source=source)

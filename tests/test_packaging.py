@@ -108,7 +108,7 @@ def test_the_checkout_links_its_stages(stage: str) -> None:
 
 
 def absent(entry: EntryPoint) -> str:
-    """What an entry point needs of others, and is not installed."""
+    """Returns the requirements of an entry point that are not installed."""
     try:
         entry.load()
     except ModuleNotFoundError as error:
@@ -131,7 +131,7 @@ def test_every_entry_point_loads() -> None:
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with an sdist of the checkout, and with a wheel made from that sdist."""
+    """The folder with an sdist of the checkout, and with a wheel built from that sdist."""
     copy = tmp_path_factory.mktemp("checkout") / "squall"
     # Of a copy, because building leaves folders behind, and takes what it finds in them the next time.
     ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "tests", "docs")
@@ -214,7 +214,7 @@ def archive(wheel: Path, tmp_path: Path) -> Path:
 
 
 def test_the_builder_is_found_in_a_zip_file_by_a_relative_path(archive: Path) -> None:
-    """As workers have it of which Spark says ``./squall.zip``."""
+    """Spark's workers have it as ``./squall.zip``."""
     code = "import sys; sys.path.insert(0, './squall.zip'); import squall.builders.spark as at; print(at.__file__)"
     assert run(sys.executable, "-c", code, cwd=archive.parent).startswith("./squall.zip/")
 

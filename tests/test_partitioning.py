@@ -103,7 +103,7 @@ def test_all_columns_are_the_key_if_no_input_is_partitioned_by_some() -> None:
 
 
 def test_scanned_rows_are_partitioned_for_the_first_join() -> None:
-    """What a second join wants of them is grouped anew."""
+    """A second join needs another partitioning of them."""
     query_plan = plan("[a: (?x :p ?y) (?y :q ?z) -> (?x :s ?z)] [b: (?x :p ?y) (?x :r ?z) -> (?y :t ?z)]", "rete")
     moved = [
         hop for hop in exchanges_of(query_plan) if isinstance(query_plan.by_id[hop.consumer].op, Join) and hop.shuffles
@@ -155,7 +155,7 @@ def test_operators_without_memory_are_not_grouped() -> None:
 @given(system=systems())
 @settings(max_examples=examples_of(40), deadline=None)
 def test_rows_that_have_to_meet_are_grouped_alike(planner: str, system: squall.System) -> None:
-    """What a distributed builder relies on, for every operator that keeps rows."""
+    """A distributed builder relies on that for every operator with state."""
     query_plan = squall.plan(system, planner)
     for node in query_plan.nodes:
         columns = [edge.columns for edge in node.inputs]

@@ -1,5 +1,4 @@
-"""Each pass of the Rete planner: what it makes of a plan, as golden texts, and that no answer changes with it or
-without it."""
+"""Each pass of the Rete planner: the resulting plans as golden texts, and that outputs stay the same."""
 
 from __future__ import annotations
 
@@ -161,7 +160,7 @@ def numbered(text: str) -> str:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_golden(name: str) -> None:
-    """To write the texts anew: delete them, and run this test twice."""
+    """To update the texts, delete them and run this test twice."""
     passes, text, window = PROGRAMS[name]
     for when, choice in (("before", ()), ("after", passes)):
         path = GOLDEN / f"{name}.{when}.txt"

@@ -25,7 +25,7 @@ A, B, C = t("a"), t("b"), t("c")
 
 
 def read(tmp_path: Path, *rows: str, options: str = "") -> tuple[list[Event], list[tuple[int, str, str]]]:
-    """The events of a patch, and (line, reason, text) for each row that is lost."""
+    """Returns the events of a patch, and (line, reason, text) for each dead letter."""
     path = tmp_path / "x.rdfp"
     path.write_text("".join(f"{row}\n" for row in rows))
     ledger = DeadLetterFile(tmp_path / "lost")

@@ -85,7 +85,7 @@ def negating(*, feedback: bool) -> Plan:
 
 
 def complaints(*nodes: Node) -> list[str]:
-    """What `check` says of a plan of these nodes, line by line."""
+    """Returns the messages of `check` about a plan of these nodes, line by line."""
     with pytest.raises(PlannerError) as caught:
         check(Plan(nodes))
     first, *lines = str(caught.value).splitlines()
@@ -334,7 +334,7 @@ def test_there_may_be_a_sink_for_each_output_specification() -> None:
 
 
 def test_rule_6_a_feed_is_not_fed_by_itself() -> None:
-    """A stream that is made of itself."""
+    """A stream is derived from itself."""
     emit = Node("emit", Construct((0, P, 1)), (Input("match"),))
     feed = node("feed", DerivedStream(Source("urn:s")), "unique")
     match = replace(MATCH, inputs=(*MATCH.inputs, Input("feed", feedback=True)))

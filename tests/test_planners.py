@@ -228,7 +228,7 @@ def test_rules_of_one_meaning_are_one_chain() -> None:
 
 
 def test_a_hundred_rules_with_a_shared_prefix() -> None:
-    """The two patterns that all rules have are joined once, whatever the place they have in the body."""
+    """The two patterns that all rules have are joined once, wherever they are in the body."""
     bodies = (
         "(?x :p ?y) (?y :q ?z) (?z :own{n} ?w)",
         "(?z :own{n} ?w) (?y :q ?z) (?x :p ?y)",
@@ -417,7 +417,7 @@ def test_overlapping_facts_are_distinct_at_the_end(planner: str) -> None:
 
 
 def again(made: Plan) -> set[tuple[str, str]]:
-    """The feedback of a plan: the predicate that is made, the predicate that is matched."""
+    """Returns the feedback edges of a plan: the derived predicate and the matched predicate."""
     pairs = set()
     for node in made.nodes:
         for edge in node.inputs:
@@ -744,7 +744,8 @@ def test_queries_that_look_alike_give_every_answer_twice() -> None:
 
 
 def test_parts_are_shared_by_rules_and_queries() -> None:
-    """A union, what is optional, a group: whatever the names, the order of branches and of keys."""
+    """A union, an optional part and a group are shared, independently of names and of the order of branches and
+    keys."""
 
     def rule(name: str, a: Variable, b: Variable, c: Variable, consequence: Consequence, turned: bool) -> System:
         branches = [System(joinables=(Pattern(a, Q, b),)), System(joinables=(Pattern(b, R, a), Pattern(b, S, b)))]

@@ -134,7 +134,7 @@ WINDOWS: list[Window] = [LANDMARK, SlidingWindow(7), HoppingWindow(8, 4), CountW
 
 
 def events(draw: Random, many: int) -> list[Event]:
-    """People with values, some of which say the same again later."""
+    """Draws people with values, some of which are repeated later."""
     lines = []
     for time in range(many):
         who = draw.randrange(8)

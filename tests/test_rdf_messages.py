@@ -318,7 +318,7 @@ def test_a_frame_has_its_event_time(tmp_path: Path) -> None:
 
 
 def test_blank_nodes_of_frames(tmp_path: Path) -> None:
-    """Also one that is not said again, since it is the subject of the frame before."""
+    """A blank node is also kept if a frame omits it as the subject of the frame before."""
     pytest.importorskip("pyjelly")
     node = Term("_:b1")
     outputs = [Output(Triple(node, P, Term(f"_:b{time}")), time, "a") for time in (1, 2, 3)]

@@ -48,7 +48,7 @@ def text(kinds: Sequence[int]) -> str:
 
 @pytest.fixture(autouse=True)
 def others(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The processes that are made. Every file is long, has many blocks, and what reads it is waited for."""
+    """The processes that are started. Every file is long, has many blocks, and what reads it is waited for."""
     anys: list[Any] = []
 
     def noted(arguments: list[str], **options: Any) -> Any:
@@ -90,7 +90,7 @@ def of_use(batch: Sequence[Event], wanted: Any) -> list[Any]:
 
 
 def said(source: FileSource | FolderSource, losses: Losses) -> tuple[list[Any], list[Any]]:
-    """All that a source says, and what it has lost and read in the end; and how far it was after each batch."""
+    """Returns all events of a source, its dead letters and counts at the end, and its offset after each batch."""
     facts, places = list[Any](), list[Any]()
     for batch in source.batches():
         facts += of_use(batch, source.wanted_predicates)
@@ -99,7 +99,8 @@ def said(source: FileSource | FolderSource, losses: Losses) -> tuple[list[Any], 
 
 
 def compare(path: Path, wanted: Any = None, current_offset: Any = None) -> list[Any]:
-    """How far a source is after each batch. All that it says is the same whoever reads it."""
+    """Compares both ways of reading, and returns the offset of the source after each batch. All that it says is the
+    same whoever reads it."""
     results = []
     for mode in ("no", "yes"):
         losses = Losses()
@@ -114,7 +115,7 @@ def compare(path: Path, wanted: Any = None, current_offset: Any = None) -> list[
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is read in this process, in whole or in part."""
+    """Reads in this process, in whole or in part."""
     anys: list[Any] = []
 
     def noted(task: ReadTask, *other_items: Any) -> Any:

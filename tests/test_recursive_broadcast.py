@@ -67,7 +67,7 @@ def program(draw: Random, folder: Path, window: str) -> squall.System:
 
 
 def said(draw: Random, count: int, about: float) -> str:
-    """What is said of few things, and, of so large a share, of predicates and classes."""
+    """Draws facts about few subjects, many of them about predicates and classes."""
     terms = ["to", "at", "implies", "p0", "p1"]
     lines = []
     for time in range(count):
@@ -89,7 +89,7 @@ def random_static_data(draw: Random, count: int) -> list[Event]:
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("window", ["RANGE 9ms", "RANGE 12ms STEP 4ms", "LANDMARK"])
 def test_each_output_is_emitted_exactly_once(window: str, output: str, many: int, tmp_path: Path) -> None:
-    """Whatever vocabularies are in all tasks, and whoever adds to them; with all that may go wrong meanwhile."""
+    """Any vocabularies are broadcast, and any task adds to them, with failures at any point."""
     tried = Counter[bool]()
     for seed in range(many):
         draw = Random(f"{seed} {window} {output}")
@@ -131,7 +131,7 @@ def assert_consistent_replication(plan: Plan, broadcast_inputs: frozenset[Addres
 
 
 def is_copied(plan: Plan, address: Address, broadcast_inputs: frozenset[Address]) -> bool:
-    """Whether in front of an input is a set in every task to which others bring rows."""
+    """Returns whether the input follows a replicated set to which other tasks add rows."""
     id, port = address
     return any(
         isinstance(plan.by_id[hop.producer].op, Distinct)
@@ -148,7 +148,7 @@ def into(plan: Plan, id: str, broadcast_inputs: frozenset[Address]) -> list[Exch
 
 
 def test_what_facts_say_of_anything_stays_where_it_is() -> None:
-    """Of RDFS only what is said of objects moves."""
+    """Of RDFS, only facts about objects are shuffled."""
     text = "\n".join(VOCABULARY[name] for name in ("domains", "ranges", "classes", "properties"))
     plan = squall.plan(squall.compile(PREFIX + text, lexer="jena"))
     rows = dict.fromkeys(frozenset().union(*broadcast_candidates(plan).values()), 3)

@@ -86,8 +86,8 @@ from tests.test_broken_operators import (
 
 
 class Moving:
-    """A run that goes on elsewhere before each batch. compacts: what it kept is compacted on the way. begin: what
-    functions of time take for the time of what always holds."""
+    """A run that moves to another process before each batch. compacts: whether its state is compacted on the way.
+    begin: the time that functions of time use for static data."""
 
     def __init__(self, plan: Plan, compacts: bool, begin: int = 0) -> None:
         self.plan = plan
@@ -361,7 +361,7 @@ def test_compaction_preserves_the_start_of_live_rows(known: list[Delta], passed:
 def test_rows_dropped_by_compaction_leave_nothing(
     together: int | None, known: list[Delta], more: list[Delta], passed: int
 ) -> None:
-    """What comes later begins later."""
+    """Later deltas begin later."""
     since = max((entry[-3] for entry in known), default=ALWAYS)
     later = [entry for entry in more if entry[-3] >= since]
     left = live_deltas(later, passed, together)

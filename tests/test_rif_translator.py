@@ -32,7 +32,7 @@ def text(*sentences: str, before: str = "") -> str:
 
 
 def derived(*sentences: str, facts: tuple[Fact, ...] = ()) -> set[Fact]:
-    """What follows, the same by both planners, by the oracle, and where the rules are written as XML."""
+    """Returns the conclusions, equal for both planners, for the oracle, and for the rules as XML."""
     program = text(*sentences)
     system = squall.compile(program, lexer="rifps")
     assert squall.compile(exchange.lexer.written(presentation.lexer(program, "t")), lexer="rif") == system

@@ -140,7 +140,8 @@ def by_hand(
     queries: tuple[str, ...] = ("q", "q"),
     report: Report = CHANGE,
 ) -> Plan:
-    """What two nodes answer, of one query or of two. orders: the columns that they are put in order by."""
+    """Returns a plan in which two nodes answer, for one query or for two. orders: the columns by which they are
+    ordered."""
     cells = ((0, P, 1), (1, P, 0))
     nodes = [Node("r", Scan(Source()))]
     for number, column in enumerate(orders):
@@ -251,7 +252,7 @@ def test_all_tasks_tell(shown: str, output: str) -> None:
 )
 @pytest.mark.parametrize("report", [Report(), Report("change"), Report("nonempty"), Report("periodic", 7)])
 def test_ordered_answers_are_output_in_order_by_all_tasks(query: str, report: Report) -> None:
-    """One of them where nobody else could say whether it is in another order than before."""
+    """A single task outputs them where otherwise nobody could decide whether the order has changed."""
     system = apply_profile(squall.compile(PREFIX + query, lexer="sparql"), output="rstream", report=report)
     plan = squall.plan(system)
     events = stream(PEOPLE)
@@ -301,7 +302,7 @@ def test_outputs_of_a_skewed_key_come_from_all_tasks(query: str) -> None:
 
 
 def test_one_sink_outputs_several_kinds_of_rows() -> None:
-    """Solutions of two queries, an answer to a question, atoms, quads and triples, as the oracle says."""
+    """The rows are solutions of two queries, an answer of ASK, atoms, quads and triples; they agree with the oracle."""
     template = (AtomPattern(QUAD, (Y, X, R, Z)), AtomPattern(iri("urn:rel"), (Z, X)), Pattern(X, S, Z))
     body = (Pattern(X, P, Y), Pattern(Y, Q, Z))
     makes = System("m", (Source(),), body, consequences=(Construct(template),))
@@ -327,7 +328,7 @@ def test_kinds_with_different_partitioning_are_output_where_they_are() -> None:
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("key", [None, "one"])
 def test_one_relation_may_have_several_numbers_of_arguments(swapped: bool, key: str | None) -> None:
-    """What has no argument can only lie by its relation, not by the rule that makes it."""
+    """An atom without arguments can be partitioned by its relation only, not by the rule that derives it."""
     rel, body = iri("urn:rel"), (Pattern(X, P, Y), Pattern(Y, Q, Z))
     results = [AtomPattern(rel, ()), AtomPattern(rel, (Y,)), AtomPattern(rel, ()), AtomPattern(rel, (X, Y))]
     rules = [
@@ -346,7 +347,8 @@ def test_one_relation_may_have_several_numbers_of_arguments(swapped: bool, key: 
 
 
 def of_quads(source: Source, reads: Pattern | AtomPattern, window: SlidingWindow) -> System:
-    """A rule that makes a stream of quads of what is said of many, and one that joins these with that again."""
+    """Returns a rule that derives a stream of quads about many subjects, and one that joins these with their
+    premises."""
     quads = (Construct((AtomPattern(QUAD, (X, Y, S, X)),)),)
     maker = System("m", joinables=(Pattern(X, P, Y),), consequences=quads, reentrant=False)
     body = (System("", (source,), (reads,), consequences=()), Pattern(Y, Q, Z))

@@ -24,7 +24,7 @@ def planned(*sets: str) -> Plan:
 
 
 def closure(plan: Plan, text: str) -> set[str]:
-    """What rules derive from static data, as lines, and the data."""
+    """Returns the conclusions of rules from static data, as lines, and the data."""
     inputs = static(text)
     result = [out.fact for out in squall.run(plan, [], static=inputs)]
     return {show_fact(fact) for fact in [*result, *(fact for event in inputs for fact in event.facts)]}

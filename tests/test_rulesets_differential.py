@@ -144,7 +144,7 @@ DATATYPES = {iri(XSD + "string"), iri(RDF + "langString"), iri(RDF + "XMLLiteral
 
 
 def _rdf_1_1(triple: Triple) -> bool:
-    """The datatypes that every interpretation recognises are others in RDF 1.1. owlrl makes axioms for rdf:_2, too."""
+    """Adapts owlrl to RDF 1.1, whose recognised datatypes are others. owlrl makes axioms for rdf:_2, too."""
     return triple.subject in DATATYPES or triple.subject == iri(RDF + "_2")
 
 

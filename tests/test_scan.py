@@ -45,7 +45,7 @@ class Stay:
 
 
 def stays(source: Source, events: Sequence[Event]) -> list[Stay]:
-    """What a source makes of events in the order in which they come."""
+    """Returns the facts of a source with their validity, for events in the order of arrival."""
     results: list[Stay] = []
     for stream in dict.fromkeys(event.stream for event in events):
         if source.iri in ("", stream):
@@ -135,7 +135,7 @@ def holds(known: Sequence[Stay], came: Sequence[Delta]) -> None:
 def test_facts_are_valid_within_their_window(
     removals: bool, window: Window, data: st.DataObject, bounds: set[int]
 ) -> None:
-    """Also when the reader forgets, from batch to batch, what has ended."""
+    """This also holds when the reader expires facts between batches."""
     source = Source("", SlidingWindow(4), ((S, window),), removals)
     events = data.draw(streams(removals))
     op = reader(source)
@@ -457,5 +457,5 @@ def test_facts_that_are_no_columns_are_refused(events: list[Event], reason: str)
 
 
 def in_order(facts: ScannedFacts) -> ScannedFacts:
-    """The same, whatever the order in which they were found."""
+    """Sorts the facts, whatever their order of arrival."""
     return replace(facts, boxes={predicate: sorted(box) for predicate, box in facts.boxes.items()})

@@ -247,7 +247,7 @@ def test_the_rule_that_prevents_sharding_is_named(
 
 
 def test_deletions_of_a_derived_stream_reach_the_shard_that_derived_it() -> None:
-    """The stream's facts have another subject than what they are made of, by which updates look for them."""
+    """The stream's facts have another subject than their premises, by which updates look for them."""
     nodes = (
         Node("read", ops.Scan(Source("urn:s"))),
         Node("match", ops.Match((0, NAMES[0], 1)), (Input("read"),)),
@@ -386,7 +386,7 @@ def test_an_event_is_one_for_all_shares(text: str, shared: bool, max_single_task
 
 @given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 12), st.booleans())
 def test_only_relevant_event_times_are_stored(times: list[int], steps: int, in_order: bool) -> None:
-    """No more steps than are allowed lie between two that are kept, or else nothing else does."""
+    """Between two stored times there are at most as many steps as allowed, or else no others are stored."""
     actual = _EventTimes(steps)
     for time in sorted(times) if in_order else times:
         actual.add(time)

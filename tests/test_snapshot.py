@@ -61,7 +61,7 @@ def job(plan: Plan, max_small_instants: int | None = None) -> IteratorJob:
 
 @pytest.fixture(params=["few rows one by one", "all in one"])
 def together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether rows that differ in one cell only are kept so when they are few, too."""
+    """Whether even few rows that differ in one cell only are stored as factored rows."""
     if request.param == "all in one":
         monkeypatch.setattr(groups, "MIN_ROWS_PER_OBJECT", 1)
         for module in (groups, stateless, joins):
@@ -96,7 +96,7 @@ EVENTS = st.lists(st.tuples(st.integers(0, 2), st.lists(TRIPLES, min_size=1, max
 @given(events=EVENTS, facts=st.lists(TRIPLES, max_size=4), instants=st.integers(0, 4))
 @settings(max_examples=examples_of(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rules_about_predicates(planner: str, events: list[Event], facts: list[Triple], instants: int) -> None:
-    """What is known of a predicate may come before its facts, with them, or after them."""
+    """Facts about a predicate may come before its own facts, with them, or after them."""
     system = squall.compile(f"@prefix : <{E}> .\n{SCHEMA}", lexer="jena")
     query_plan = squall.plan(system, planner)
     given_facts = [Event(ALWAYS, tuple(facts))]
@@ -161,7 +161,7 @@ def test_a_test_waits_for_a_projection_that_leaves_few_rows(monkeypatch: pytest.
 
 
 def test_what_two_sets_derive_is_output_once() -> None:
-    """They are asked for what they have both made only when both have made something of that predicate."""
+    """Duplicates are looked for only when both have derived facts of that predicate."""
     results = [str(out.fact) for out in job(plan(SCHEMA)).run([], static(
         ":a :p :b . :p :below :type . :a :type :c . :c :under :b ."
     ))]  # fmt: skip
@@ -170,7 +170,7 @@ def test_what_two_sets_derive_is_output_once() -> None:
 
 
 def test_rows_are_deduplicated_in_any_form() -> None:
-    """One by one, with others of their subject, or with others of their object."""
+    """Rows are single, or factored by their subject or by their object."""
     a, b, c = "<a>", "<b>", "<c>"
     forms: list[Rows] = [
         [(a, b, c)],
@@ -189,7 +189,7 @@ def test_rows_are_deduplicated_in_any_form() -> None:
 
 
 def test_rows_of_which_a_test_leaves_none_make_nothing() -> None:
-    """Not even where the only cell in which they differ is not kept."""
+    """This also holds where the only cell in which they differ is not stored."""
     rows = FactoredRows((None, "<b>"), 0, dict.fromkeys(["<a>", "<c>"]))
     assert rows.shaped((Term("<d>"), 1)) == [("<d>", "<b>")]
     assert rows.shaped((0, 1, 0)) == [("<a>", "<b>", "<a>"), ("<c>", "<b>", "<c>")]

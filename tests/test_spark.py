@@ -227,7 +227,7 @@ def test_a_restart_resumes_from_the_checkpoint(tmp_path: Path) -> None:
     "content", [b"", b"no archive", gzip.compress(b"1 <urn:a> <urn:b> <urn:c> .", mtime=0)[:15] + b"nonsense" * 9]
 )
 def test_of_a_file_that_cannot_be_read_nothing_is_seen(tmp_path: Path, content: bytes) -> None:
-    """That it cannot is said where the run reads it."""
+    """The error is reported where the run reads it."""
     from squall.builders.spark.executor_sources import ExecutorSource
     from squall.builders.spark.inputs import Inputs, document_of, heads
 
@@ -842,7 +842,7 @@ def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
 
 
 def prepared(folder: Path, files: int, program: str = REACH) -> list[tuple[int, Triple]]:
-    """What is killed: a program and its source, each file of which has a line that is broken. The facts."""
+    """Prepares the run that is killed: a program and its source, each file of which has a malformed line. The facts."""
     facts = edges(max(45, 3 * files), seed=files)
     write(folder / "in", facts, files)
     for number, path in enumerate(sorted((folder / "in").iterdir())):
@@ -887,7 +887,7 @@ def killed_again_and_again(tmp_path: Path, kills: int, few: str, program: str, f
 @WAYS
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_workers_are_not_missed(tmp_path: Path, kills: int, few: str) -> None:
-    """What they held in memory was a cache."""
+    """Their memory held only a cache."""
     facts = prepared(tmp_path, files=kills + 4)
     process = start(tmp_path, "killed.ntt", "checkpoint", few, master="local[2,100]")
     draw = random.Random(kills)

@@ -103,7 +103,7 @@ def test_a_row_that_is_no_triple_goes_to_the_ledger(plan: Any, spark: Any, tmp_p
 
 
 def test_a_row_is_one_statement_or_none(plan: Any, spark: Any) -> None:
-    """Whatever its cells hold; and what another column says of a good one is passed over."""
+    """This holds for any cells; extra columns of a valid row are ignored."""
     from squall.builders.spark import FrameSource, to_dataframe
 
     two = "<http://example.org/y> .\n5 <http://example.org/x> <http://example.org/to> <http://example.org/z>"

@@ -47,7 +47,7 @@ def ended(builder: str, program: str, address: str, count: int, options: Options
 
 
 def offsets(kept: Path) -> list[str]:
-    """What Spark's checkpoint has of the source, batch by batch."""
+    """Returns the offsets of the source in Spark's checkpoint, batch by batch."""
     results = sorted((kept / "spark" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
     return [json.loads(path.read_text().splitlines()[-1])["position"] for path in results]
 

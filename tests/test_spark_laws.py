@@ -69,7 +69,7 @@ def test_any_program_in_any_micro_batches(conf: Any, rows: str, size: str, many:
 
 
 def from_files(system: System, events: list[Event], facts: list[Event], cuts: list[int], folder: Path) -> list[Output]:
-    """What comes of the events in files of a folder, each a micro-batch of its own."""
+    """Returns the outputs for events in files of a folder, each a micro-batch."""
     places = [0, *sorted({min(cut, len(events)) for cut in cuts}), len(events)]
     (folder / "in").mkdir()
     for number, (begin, end) in enumerate(pairwise(places)):

@@ -61,7 +61,7 @@ class Steps(Acknowledged):
 
 
 def test_sources_get_acknowledgements_of_committed_batches(tmp_path: Path) -> None:
-    """Its outputs are made to last before."""
+    """The outputs of a batch are durable before."""
     source = Steps(timeline(1, 2, 3), tmp_path / "kept" / "commits")
     sources = Sources([source])
     sources.flush_sink = lambda: source.note("settled")
@@ -117,7 +117,7 @@ class Named:
 
 
 def test_what_cannot_be_cut_back_gets_what_counts(tmp_path: Path) -> None:
-    """And gets it again by the same name, where nobody knows whether it did."""
+    """It gets the output again with the same identity, where it is unknown whether it arrived."""
     plan = squall.plan(squall.compile(SEEN, lexer="jena"))
     sinks = [Named(tmp_path / "kept" / "commits", fails) for fails in (1, 9, 9)]
 

@@ -88,7 +88,7 @@ def conditions(draw: st.DrawFn, depth: int) -> str:
 
 
 def patterns(depth: int) -> st.SearchStrategy[str]:
-    """A group of triples, which pyoxigraph evaluates in EXISTS as the specification says."""
+    """Draws a group of triples, which pyoxigraph evaluates in EXISTS as the specification says."""
     return st.lists(triples(), min_size=1, max_size=2).map(lambda result: f"{{ {' '.join(result)} }}")
 
 
@@ -126,7 +126,7 @@ def tables(draw: st.DrawFn) -> str:
 
 
 class Query(NamedTuple):
-    """What is before a query's pattern, the pattern, and what is after it."""
+    """The text before a query's pattern, the pattern, and the text after it."""
 
     head: str
     group: str

@@ -44,7 +44,7 @@ def en(text: str) -> Term:
 
 
 def run(expression: Expression | None, bindings: dict[Variable, Term] | None = None, time: int = 0) -> Any:
-    """What an expression comes to, as the runtime computes it: arguments first."""
+    """Evaluates an expression as the runtime does: arguments first."""
     match expression:
         case Call(function=name, arguments=arguments):
             function = functions.lookup(name)

@@ -78,7 +78,7 @@ def _short(value: str | None) -> str:
 
 
 def over(text: str, lexer: str, data: str, name: str = "http://example.org/s") -> list[Output]:
-    """What a query says of one stream."""
+    """Returns the answers of a query over one stream."""
     events = [Event(event.time, event.facts, name) for event in stream(data)]
     return list(squall.run(squall.plan(compiled(text, lexer)), events))
 
@@ -381,7 +381,7 @@ GRAPHS = """1 :a :p :b :one . 2 :b :p :c :one . 3 :c :p :d :two . 4 :a :q :b :tw
 
 
 def in_graphs(query: str, lexer: str = "sparql", windows: dict[str, str] | None = None) -> list[tuple[object, ...]]:
-    """What a query says of `GRAPHS` by the time: names without their namespace."""
+    """Returns the answers of a query over `GRAPHS` by time, with names without their namespace."""
     events = []
     for line in GRAPHS.split(" . "):
         time, *nodes = line.split()
@@ -519,7 +519,7 @@ def test_deleted_data_are_removed_whenever_they_arrive(place: str) -> None:
 
 
 def test_data_sets_of_updates() -> None:
-    """What is in no graph belongs to that of WITH; the pattern reads that of USING instead. These name streams."""
+    """Facts in no graph belong to that of WITH; the pattern reads that of USING instead. These name streams."""
     update = """WITH :g INSERT { ?x :q ?y } WHERE { ?x :p ?y } ;
     WITH :g INSERT { ?x :r ?y } USING :h USING NAMED :i WHERE { ?x :p ?y GRAPH ?g { ?y :p ?z } } ;
     SELECT ?x ?p { GRAPH :g { ?x ?p ?y } FILTER(?p != :p) }"""

@@ -111,7 +111,7 @@ def test_the_input_dataset_is_not_changed() -> None:
 
 
 def made(template: str, pattern: str) -> set[Quad]:
-    """What an INSERT adds."""
+    """Returns the facts that an INSERT adds."""
     result = apply_update(DATA, f"{PREFIX} INSERT {{ {template} }} WHERE {{ {pattern} }}")
     return {*result.quads()} - {*DATA.quads()}
 

@@ -115,8 +115,8 @@ TRANSFER = re.compile(r"((?:ADD|COPY|MOVE) [^;]* TO (GRAPH :\w))")
 
 
 def oracle(store: pyoxigraph.Store, request: str) -> Dataset | None:
-    """What pyoxigraph leaves; None if it refuses the request. Where nothing is transferred, it makes no graph of it,
-    against the specification."""
+    """Returns the dataset that pyoxigraph leaves; None if it refuses the request. Where nothing is transferred, it
+    makes no graph of it, against the specification."""
     try:
         store.update(TRANSFER.sub(r"\1 ; CREATE SILENT \2", request))
     except RuntimeError:

@@ -59,7 +59,7 @@ class Log(Acknowledged):
 
 
 def spooled(folder: Path) -> list[Any]:
-    """What is in the spool, but for where it came from."""
+    """Returns the events of the spool, without their origins."""
     files = sorted((folder / "spool" / "events").glob("[!_]*"))
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
@@ -210,7 +210,7 @@ def test_spark_reads_the_spool_file_by_file(tmp_path: Path) -> None:
         publish(draft)
 
     def read(begin: int, end: int) -> list[list[tuple[str, int]]]:
-        """What each task reads: the names of files, and how many lines."""
+        """Returns what each task reads: the names of files, and the number of lines."""
         parts = first.partitions({"file": begin}, {"file": end})
         rows = [[row for batch in first.read(part) for row in batch.to_pylist()] for part in parts]
         return [[(Path(row["file"]).name, row["value"].count("\n") + 1) for row in result] for result in rows]

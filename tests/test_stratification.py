@@ -204,7 +204,7 @@ def test_deletions_derive_nothing() -> None:
 
 
 def test_ten_thousand_rules_about_classes() -> None:
-    """What feeds what is looked up, not compared one with the other: rules x rules would take minutes."""
+    """Dependencies are found by an index, not by comparing all pairs: rules x rules would take minutes."""
     classes = [iri(f"urn:class{number}") for number in range(5_001)]
     steps = [rule("r", [Pattern(X, TYPE, below)], Pattern(X, TYPE, above)) for below, above in pairwise(classes)]
     begun = time.process_time()
@@ -244,7 +244,7 @@ def reading(*sources: Source) -> System:
     ids=["by itself", "with others", "by its own window", "a graph of it"],
 )
 def test_a_window_of_triples_is_not_of_what_two_queries_make(source: Source, template: Pattern) -> None:
-    """What is not read is counted as well."""
+    """Unread facts count as well."""
     assert refusals(program(made("m", Pattern(X, Q, Y)), made("n", template), reading(source))) == [
         "rule `r` reads <urn:s> through the window TRIPLES 3, and several queries make that stream: `m`, `n`"
     ]

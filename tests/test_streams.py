@@ -214,7 +214,7 @@ def test_a_malformed_line_costs_itself_only() -> None:
 
 @pytest.mark.parametrize("format", ["nt", "ntt", "nq", "rdfp", "ttl", "trig", "jsonld", "nt-messages"])
 def test_terms_beyond_the_limit_of_the_parser_are_malformed(tmp_path: Path, format: str) -> None:
-    """It raises a MemoryError, of which nobody is to hear."""
+    """The parser raises a MemoryError, which must not reach the user."""
     begin = {"ntt": "5 ", "rdfp": "A "}.get(format, "")
     first = f"{begin}<urn:a> <urn:b> <urn:c> .\n"
     text = first + f'{begin}<urn:a> <urn:b> "' + "x" * ((1 << 24) - 1000 * (format == "nt-messages")) + "\n"

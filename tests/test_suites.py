@@ -71,14 +71,14 @@ Law = Callable[..., None]
 
 
 class _Quick:
-    """Enough examples to meet every defect below, none of them made small."""
+    """Enough examples to find every defect below, without shrinking."""
 
     max_examples: ClassVar[int] = 500
     shrink: ClassVar[bool] = False
 
 
 def _deaf_to_the_last_rule(system: System) -> Plan:
-    """Leaves out a program's last rule if there are others."""
+    """Omits a program's last rule if there are others."""
     return squall.plan(replace(system, subsystems=system.subsystems[:-1] or system.subsystems))
 
 

@@ -358,7 +358,7 @@ class Losing(Scripted):
 
 
 def test_dead_letters_are_before_the_offset_of_a_source() -> None:
-    """Or else it would be lost once more by a run that goes on from there."""
+    """Otherwise a resumed run would record it again."""
     total = DeadLetterFile()
     own = DeferredLedger(total)
     sources = Sources([Losing(own), Losing(DeferredLedger(DeadLetterFile()))], ledgers=[own])
@@ -533,7 +533,7 @@ def test_static_data_begin_at_the_time_of_clock_or_options() -> None:
     "builder", [pytest.param("spark", marks=pytest.mark.spark), pytest.param("beam", marks=pytest.mark.beam)]
 )
 def test_when_a_file_arrives_is_not_known_where_workers_read_it(tmp_path: Path, builder: str) -> None:
-    """What the driver reads gets the time at which it does."""
+    """Files that the driver reads get the time at which it reads them."""
     text = "<http://example.org/a> <http://example.org/p> <http://example.org/b> ."
     for name in ("a.nt", "a.ttl"):
         (tmp_path / name).write_text(text)

@@ -228,7 +228,7 @@ class Arrived(dict[tuple[str, str, str], int]):
         return 0
 
     def of(self, predicate: str) -> list[tuple[str, str]]:
-        """The subjects and objects of a predicate. What is there from the beginning is one of them."""
+        """Returns the subjects and objects of a predicate. What is there from the beginning is one of them."""
         return [(s, o) for s, p, o in self if p == predicate] + [("z", "z")] * (predicate == "p")
 
 

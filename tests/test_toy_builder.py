@@ -86,7 +86,7 @@ def test_a_run_with_a_checkpoint_resumes(install: Install, squall: Squall) -> No
 
 
 def test_it_saves_the_state_of_a_sink_that_cannot_retract(install: Install, squall: Squall) -> None:
-    """Such a sink gets outputs only when a checkpoint has them, if the builder keeps the sink's state."""
+    """Such a sink gets outputs only when they are in a checkpoint, if the builder saves the sink's state."""
     for declared, kind in ((ALL, "Outbox"), ("checkpoints=True", "NoneType")):
         install_toy(install, declared)
         folder = f"state-{kind}"

@@ -18,8 +18,8 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
 class Said(NamedTuple):
-    """A program in three languages: of a document in RIF what is in its group, and the queries without their names.
-    None: there is no way to say it."""
+    """A program in three languages: the group of a RIF document, and the queries without their names. None: there is no
+    way to say it."""
 
     jena: str
     rif: str | None
@@ -117,8 +117,8 @@ def as_rif(said: Said) -> System | None:
 
 
 def as_csparql(said: Said) -> System | None:
-    """The queries as rules, which they are but for three things: what they make is not read by others of the kind, they
-    read the default graph only, and literals in their patterns match as terms."""
+    """Adapts the queries to rules, from which they differ in three points: their conclusions are not read by others of
+    the kind, they read the default graph only, and literals in their patterns match as terms."""
     prefixes = f"PREFIX ex: <{EX}> PREFIX rdfs: <{RDFS}>"
     system = [squall.compile(f"{prefixes} {query}", lexer="csparql") for query in said.csparql or ()]
     return System(subsystems=tuple(map(as_rules, system))) if system else None

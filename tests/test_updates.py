@@ -121,7 +121,7 @@ PREFIX = "PREFIX : <http://example.org/>\n"
 
 
 def outputs(text: str, events: str, facts: str = "", *, steps: int = 10_000) -> list[str]:
-    """What comes out line by line, the same by both planners, however the events are cut, and by the oracle."""
+    """Returns the outputs line by line, equal for both planners, for any batches, and for the oracle."""
     system = squall.compile(PREFIX + text, lexer="sparql")
     given_events, given_facts = stream(events), static(facts)
     for planner in PLANNERS:
@@ -184,7 +184,7 @@ def test_one_event_an_hour() -> None:
 
 
 def test_a_missing_event() -> None:
-    """What has been sent and is not delivered when it is due is missing, once and for all."""
+    """An event that is sent and not delivered by its deadline is reported as missing, once."""
     expected = """
     INSERT { ?parcel :state :sent } WHERE { ?parcel :sentBy ?who } ;
     DELETE { ?parcel :state :sent } INSERT { ?parcel :state :delivered }
@@ -287,7 +287,7 @@ FEATURES = frozenset({"landmark", "axioms"})
 @given(_programs(), event_streams(features=FEATURES), st.sampled_from(PLANNERS), st.sets(st.integers(0, 8)))
 @settings(max_examples=examples_of(60), deadline=None, suppress_health_check=list(HealthCheck))
 def test_updates_agree_with_the_oracle(system: System, events: list[Event], planner: str, cuts: set[int]) -> None:
-    """What comes to rest does so with the same answers, and what does not is an error for both."""
+    """Programs that terminate do so with the same answers, and the others are an error for both."""
     bounds = [0, *sorted(cut for cut in cuts if cut < len(events)), len(events)]
     batches = [events[start:end] for start, end in pairwise(bounds)]
     job = squall.build(squall.plan(system, planner), "iterator", Options(max_update_steps=oracle.STEPS))

@@ -20,7 +20,7 @@ class Died(BaseException):
 
 
 class Fault(Enum):
-    """What happens at a call."""
+    """What happens at a call of the client."""
 
     NOTHING = "all goes well"
     DIES_BEFORE = "the process dies, and the cluster has not heard of it"
@@ -43,7 +43,7 @@ class State(Enum):
 
 
 class Transaction:
-    """What has been written together."""
+    """The messages of a transaction."""
 
     def __init__(self) -> None:
         self.state = State.OPEN
@@ -67,7 +67,7 @@ class Cluster:
         return next(self.faults, Fault.NOTHING)
 
     def committed(self) -> list[tuple[bytes, dict[str, str]]]:
-        """What a reader gets with ``isolation.level=read_committed``: nothing behind a transaction that is open."""
+        """Returns what a consumer with ``isolation.level=read_committed`` gets: nothing behind an open transaction."""
         results = []
         for transaction, data, headers in self.log:
             if transaction.state in (State.OPEN, State.DECIDED):

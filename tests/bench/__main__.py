@@ -63,7 +63,7 @@ def left_out(peer: str, reason: str) -> None:
 
 
 def able(asked: Sequence[str], name: str, tell: Tell = left_out) -> list[str]:
-    """The peers that can run a workload here. Prints why the others cannot."""
+    """Returns the peers that can run a workload here. Prints why the others cannot."""
     reasons = {peer: peers.reason(peer, WORKS[name]) for peer in asked}
     for peer, reason in reasons.items():
         if reason:

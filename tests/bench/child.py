@@ -22,7 +22,7 @@ from tests.bench.works import WORKS, Answer, Evaluate, Task
 
 
 def prepare(run: str, task: Task) -> Evaluate:
-    """A run made ready: ``planner:builder``, with ``:events`` behind it or not, or the name of a peer."""
+    """Prepares a run: ``planner:builder``, optionally with ``:events``, or the name of a peer."""
     if run in peers.PEERS:
         return peers.prepare(run, task)
     return ours.prepare(task, *run.split(":"))

@@ -103,7 +103,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def _elsewhere(given: Sequence[str]) -> float:
-    """What this module prints in a process of its own."""
+    """Returns what this module prints in a separate process."""
     command = [sys.executable, "-m", "tests.bench.executors", *given]
     outputs = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
     return float(outputs.stdout)

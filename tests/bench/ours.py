@@ -56,7 +56,7 @@ def triple(statement: Statement) -> Triple:
 
 
 def timed(path: Path) -> Iterator[Event]:
-    """The events of a timed stream: all that is said at one time."""
+    """Returns the events of a timed stream: all facts of one time are one event."""
     lines = (line.split(" ", 1) for line in path.read_text().splitlines())
     for time_, group in groupby(lines, key=lambda line: line[0]):
         yield Event(int(time_), tuple(triple(statement(remainder)) for _, remainder in group))

@@ -226,7 +226,7 @@ def times(ratio: float) -> str:
 
 
 def published(part: Part, rows: Sequence[Row], width: int) -> Iterator[list[str]]:
-    """Rows of engines that were not run, by what they made of Jena's rate when they were."""
+    """Returns rows of engines that were not run, by their published rates as parts of Jena's rate."""
     jena = next((row for row in rows if row["run"] == "jena"), None)
     if jena is None:
         return
@@ -237,7 +237,7 @@ def published(part: Part, rows: Sequence[Row], width: int) -> Iterator[list[str]
 
 
 def machine(scale: float) -> str:
-    """A line about where and with what the figures were made; a warning where that was only a quick look."""
+    """Returns a line about the machine and the versions of the figures, and a warning if it was only a quick look."""
     model = "unknown processor"
     for text in Path("/proc/cpuinfo").read_text().splitlines():
         if text.startswith("model name"):

@@ -80,7 +80,7 @@ class Failed(Exception):
 
 
 def measure(command: list[str], cwd: Path, limit: float = 3600) -> Measured:
-    """Runs a command that says on standard output when its work begins and ends, and what it found.
+    """Runs a command that prints when its work begins and ends, and its result.
 
     limit: seconds after which it is ended. Raises Failed.
     """

@@ -169,7 +169,7 @@ def statements(path: Path) -> list[Statement]:
 
 
 def written(path: Path) -> Lines:
-    """The lines of a file, which is read when they are asked for."""
+    """Yields the lines of a file, which is read on demand."""
     yield from path.read_text().splitlines()
 
 
@@ -180,7 +180,7 @@ def statement(line: str) -> Statement:
 
 @dataclass(frozen=True)
 class Answer:
-    """What an engine has found.
+    """The result of an engine.
 
     facts: N-Triples lines, made when they are asked for. wall, cpu: seconds, where the engine is a process of its own
     and has measured itself. latencies: seconds from an event to its output, for each event that had one.

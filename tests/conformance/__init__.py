@@ -49,7 +49,7 @@ session, and with it all other cases; a pipeline of Beam's may take 20 s of a co
 
 @dataclass(frozen=True)
 class Stages:
-    """What the cases are run with."""
+    """The stages with which the cases are run."""
 
     planner: str = "rete"
     builder: str = "iterator"
@@ -69,12 +69,12 @@ class LeftOut(Exception):
 
 
 class KnownBad(Exception):
-    """What is known to be wrong or missing in a case. What should be expected has been held against our answer."""
+    """Says what is known to be wrong or missing in a case. What should be expected has been held against our answer."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case. status: one of `STATUSES`; reason: why it is not passed."""
+    """The outcome of a case. status: one of `STATUSES`; reason: why it is not passed."""
 
     suite: str
     case: str

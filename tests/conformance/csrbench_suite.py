@@ -52,8 +52,8 @@ ELSEWHERE = Path("..", "rsp-query-sets", "yasper", "queries", "csrbench")
 
 
 class Expected(NamedTuple):
-    """What the oracle answers to a query through a window of this size and slide, in ms, by t0. names: of its
-    variables; some texts select more."""
+    """The oracle's answers to a query through a window of this size and slide, in ms, by t0. names: its variables;
+    some texts select more."""
 
     number: int
     size: int
@@ -147,7 +147,7 @@ def _term(cell: dict[str, str]) -> Term:
 
 
 def _due(folder: Path, number: int, window: HoppingWindow) -> Expected | None:
-    """What is expected of a query through a window; None if nobody says it."""
+    """Returns the expected result of a query through a window; None if the case has none."""
     for path in sorted((folder / "oracle-expected").glob("*.json")):
         expected = _expected(path)
         if (expected.number, expected.size, expected.slide) == (number, window.size, window.step):
@@ -243,8 +243,9 @@ def _run_window_close(entry: dict[str, Any], stages: Stages) -> None:
 
 
 def _run_content_change(entry: dict[str, Any], stages: Stages) -> None:
-    """A continuous window over the instants of the data: what came in (t - size, t], which on a grid of time units is
-    [t + unit - size, t + unit). What began before t0 is not seen; ours are also evaluated when a fact expires."""
+    """Runs a continuous window over the instants of the data: the facts that arrive in (t - size, t], which on a grid
+    of time units is [t + unit - size, t + unit). What began before t0 is not seen; ours are also evaluated when a fact
+    expires."""
     scopes = [scope for scope in entry["expected_scopes"] if scope is not None]
     times = [time for time in entry["data_timestamps_ms"] if time >= entry["t0_ms"]]
     events = as_events(_facts(times))

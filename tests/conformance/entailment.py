@@ -37,7 +37,7 @@ def check(
     beyond: str = "",
     exact: bool = False,
 ) -> None:
-    """Raises AssertionError where a test does not come out as it should. Of premises that contradict each other
+    """Raises AssertionError if a test has another result than expected. Of premises that contradict each other
     everything follows.
 
     kind: what the manifests of the W3C call it; conclusion: of a test of entailment. beyond: why the rules do not have
@@ -66,7 +66,8 @@ def document(path: Path, base: str) -> tuple[Triple, ...]:
 def found(
     premises: Iterable[Triple], conclusion: Sequence[Triple], sets: Sequence[str], stages: Stages, exact: bool = False
 ) -> Found:
-    """What follows from the premises by rule sets. exact: literals of the conclusion have to be there term by term."""
+    """Derives what follows from the premises by rule sets. exact: literals of the conclusion are compared as
+    terms."""
     rule, who = Variable("rule"), Variable("who")
     ask = System(joinables=_patterns(conclusion, exact), consequences=(Ask(),))
     violations = Pattern(rule, rulesets.VIOLATED_BY, who)

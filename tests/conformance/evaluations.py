@@ -60,7 +60,7 @@ def query(
     output: str | None = None,
     report: Report | None = None,
 ) -> System:
-    """The system of a query as it is to be run. Raises LeftOut where it asks for too much."""
+    """Compiles a query for the run. Raises LeftOut where it asks for too much."""
     return profiles.apply_profile(compiled(text, language), profile, window, report=report, output=output)
 
 
@@ -85,9 +85,9 @@ def answers(
     until: int | None = None,
     names: Sequence[str] | None = None,
 ) -> Answers:
-    """What a program answers at each instant at which it answers or says that it has been evaluated.
+    """Returns the answers of a program at each instant at which it answers or is evaluated.
 
-    until: the time in ms after which nothing is asked for any more. names: of the variables that are; None: all.
+    until: the last time of interest, in ms. names: the variables of interest; None: all.
     """
     plan = squall.plan(system, stages.planner)
     result: Answers = defaultdict(list)
@@ -124,7 +124,7 @@ def with_content(found: Answers, events: Sequence[Event], content: Callable[[int
 
 
 def peer(text: str, facts: Iterable[Fact]) -> list[Row]:
-    """What another engine, pyoxigraph, answers to a query in SPARQL over these triples."""
+    """Returns the answers of another engine, pyoxigraph, to a SPARQL query over these triples."""
     store = pyoxigraph.Store()
     lines = "\n".join(str(fact) for fact in facts)
     store.extend(pyoxigraph.parse(lines, format=pyoxigraph.RdfFormat.N_TRIPLES))

@@ -113,7 +113,7 @@ def _is_consistent(folder: Path, entry: dict[str, Any], rules: str, stages: Stag
 
 
 def _held(folder: Path, rules: str, paths: list[Path], stages: Stages, more: str = "") -> set[Triple]:
-    """What is given and what follows, all of it static."""
+    """Returns the given and the derived facts, all of them static."""
     facts = {fact for path in paths for fact in graph_of(path)}
     job = squall.build(_plan(folder, rules, more, stages), stages.builder, Options())
     derived = {out.fact for out in job.run([], [Event(ALWAYS, (fact,)) for fact in facts])}

@@ -91,7 +91,7 @@ def _run(files: dict[str, list[Path]], folder: Path, rules: str, stages: Stages)
 
 @cache
 def graph_of(path: Path, base: str = "http://example.org/") -> frozenset[Triple]:
-    """The triples of a document. Its entities may be in single quotes, and its encoding said wrongly."""
+    """Parses the triples of a document. Its entities may be in single quotes, and its encoding said wrongly."""
     text = re.sub(r"(<!ENTITY \S+\s+)'([^']*)'", r'\1"\2"', path.read_text(encoding="utf-8"))
     text = re.sub(r"^<\?xml [^>]*\?>", "", text)
     format = RdfFormat.from_extension(path.suffix[1:]) or RdfFormat.RDF_XML

@@ -98,7 +98,7 @@ def _check_heads(entry: Entry, is_right: bool) -> None:
 
 
 def _check_goals(entry: Entry, wanted: Pattern) -> None:
-    """Leaves a case out that asks whether the query has bound a variable, before a pattern binds it: with all rules run
+    """Skips a case that tests whether the query has bound a variable, before a pattern binds it: with all rules run
     forward, every solution of the patterns binds it."""
     for rule in lexer(entry["rules"], entry["id"]).rules:
         if rule.backward and any(_asks_goal(rule, place, wanted) for place in range(len(rule.body))):
@@ -106,7 +106,8 @@ def _check_goals(entry: Entry, wanted: Pattern) -> None:
 
 
 def _asks_goal(rule: Rule, place: int, wanted: Pattern) -> bool:
-    """Whether the clause asks if a variable is bound that the query leaves open and only later patterns bind."""
+    """Returns whether the clause tests if a variable is bound that the query leaves open and only later patterns
+    bind."""
     call = rule.body[place]
     if not isinstance(call, Call) or call.name not in ("bound", "unbound"):
         return False
@@ -151,12 +152,12 @@ def _script(entry: Entry, stages: Stages) -> None:
 
 
 def _compiled(entry: Entry) -> System:
-    """The rules of a case. What its prefix `eg:` stands for is not what Jena has for it."""
+    """Compiles the rules of a case. What its prefix `eg:` stands for is not what Jena has for it."""
     return compiled(f"@prefix eg: <urn:example:test:>\n{entry['rules']}", "jena")
 
 
 def _matching(entry: Entry, wanted: Pattern, stages: Stages) -> list[Triple]:
-    """What holds in the end (data, schema and what follows) and fits a pattern."""
+    """Returns the facts (data, schema and derived ones) that hold in the end and match a pattern."""
     data = tuple(_triple(triple) for triple in entry["data"])
     schema = [_triple(triple) for triple in entry.get("schema") or ()]
     return _fitting(model(_compiled(entry), [Event(0, data)], stages, schema).held, wanted)
@@ -167,7 +168,7 @@ def _fitting(held: Iterable[Triple], wanted: Pattern) -> list[Triple]:
 
 
 def _incremental(entry: Entry, stages: Stages) -> None:
-    """What holds after each step of additions and removals."""
+    """Yields what holds after each step of additions and removals."""
     system, events = _compiled(entry), list[Event]()
     if "transitive closure" in entry.get("note", ""):
         raise LeftOut("the reasoner has rules of its own")

@@ -68,7 +68,7 @@ def _run(folder: Path, query: Path, form: str, stages: Stages) -> None:
 
 @cache
 def _answers(folder: Path, form: str, stages: Stages) -> Rows:
-    """What all queries answer in the end."""
+    """Returns the final answers of all queries."""
     job = squall.build(squall.plan(_program(folder), stages.planner), stages.builder, Options())
     ontology = Event(ALWAYS, triples(folder / ONTOLOGY))
     if form == "static":
@@ -93,7 +93,7 @@ def _program(folder: Path) -> System:
 
 
 def _internal(rule: System) -> Iterator[Consequence]:
-    """What a rule makes, for the queries only."""
+    """Returns a hidden conclusion of a rule, which only queries read."""
     for consequence in rule.consequences:
         assert isinstance(consequence, Construct)
         yield replace(consequence, internal=True)

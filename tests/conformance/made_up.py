@@ -29,8 +29,8 @@ class Read(NamedTuple):
 
 
 def events(system: System) -> tuple[list[Event], list[Event]]:
-    """What arrives on the streams that a program reads, a second between one copy and the next, and what always holds:
-    that of the documents that it names, and, where it reads nothing else, that of no stream."""
+    """Generates the streams that a program reads, a second between one copy and the next, and its static data: those of
+    the documents that it names, and, where it reads nothing else, those of no stream."""
     reads = [read for rule in rules(system) for read in _reads(rule, (), False)]
     nodes = {slot for read in reads for slot in read.pattern.slots[:2]}
     names = {document.iri for document in documents(system)}

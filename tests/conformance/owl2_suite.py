@@ -40,7 +40,7 @@ KINDS = ("PositiveEntailmentTest", "NegativeEntailmentTest", "ConsistencyTest", 
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The cases of the manifest, in its order; one for each thing that is asked."""
+    """Returns the cases of the manifest in its order, one for each check."""
     for entry in json.loads((folder / "cases" / "manifest.json").read_text(encoding="utf-8")):
         for kind in entry["types"]:
             if kind in KINDS:

@@ -22,7 +22,7 @@ UNSUPPORTED = ("is not supported", "is not bound where", "what depends on it")
 
 
 def compiled(text: str, language: str, profile: str = "default") -> System:
-    """The system of a program; raises LeftOut, in the words of the stage that refuses it, if it asks for too much."""
+    """Compiles a program; raises LeftOut, in the words of the stage that refuses it, if it is not supported."""
     if language not in plugins.names(plugins.LEXERS):
         raise LeftOut(f"there is no lexer for `{language}` yet")
     return _supported(lambda: squall.compile(text, lexer=language, profile=profile))
@@ -66,15 +66,15 @@ _PROBE = System(
 
 
 class Model(NamedTuple):
-    """What holds in the end. held: all triples; derived: those that rules make."""
+    """The facts that hold in the end. held: all triples; derived: those that rules make."""
 
     held: set[Triple]
     derived: set[Triple]
 
 
 def model(system: System, events: Sequence[Event], stages: Stages, static: Iterable[Fact] = ()) -> Model:
-    """What holds after the last event, when all updates are done. Triples with a literal as subject do not count, nor
-    do those with a term built of terms."""
+    """Returns what holds after the last event, when all updates have been applied. Triples with a literal as subject do
+    not count, nor do those with a term built of terms."""
     probed = with_windows(System(subsystems=(system, _PROBE), output="rstream"), removals=True)
     job = squall.build(squall.plan(probed, stages.planner), stages.builder, Options())
     outputs = list(job.run([events], [Event(ALWAYS, (fact,)) for fact in static]))

@@ -62,7 +62,7 @@ def _run(folder: Path, entry: Entry, syntax: str, stages: Stages) -> None:
 
 
 def _read(path: Path, stages: Stages) -> None:
-    """A document is read, and translated unless it asks for what is refused."""
+    """Reads a document, and translates it unless it uses an unsupported construct."""
     if path.name in PARTS:
         raise LeftOut("a condition by itself is no document")
     _written_and_read_again(path)
@@ -281,7 +281,7 @@ def places(folder: Path, name: str) -> dict[str, str]:
 
 
 def compiled(path: Path, given: dict[str, str]) -> squall.System:
-    """The system of a document. What is refused on purpose leaves the case out, by the construct."""
+    """Compiles a document. What is refused on purpose leaves the case out, by the construct."""
     try:
         return squall.compile(path, documents=given)
     except SquallError as error:

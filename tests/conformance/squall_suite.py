@@ -62,7 +62,7 @@ def _triples(facts: Iterable[Fact]) -> list[Triple]:
 
 
 def _facts(paths: Iterable[Path]) -> Iterator[Fact]:
-    """The facts of N-Triples files, whatever their names end in."""
+    """Returns the facts of N-Triples files, whatever their extension."""
     for path in paths:
         for quad in pyoxigraph.parse(path.read_bytes(), format=pyoxigraph.RdfFormat.N_TRIPLES):
             yield rdf.triple(quad.subject, quad.predicate, quad.object)

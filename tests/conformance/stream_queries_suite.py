@@ -79,7 +79,7 @@ def _run(name: str, text: str, lexer: SparqlLexer, stages: Stages) -> None:
 
 
 def run_made_up(system: System, stages: Stages) -> None:
-    """Runs a program over streams that are made up for it, and holds what it answers against the oracle."""
+    """Runs a program over generated streams, and compares its answers with the oracle."""
     arriving, static = made_up.events(system)
     outputs = list(squall.build(squall.plan(system, stages.planner), stages.builder).run([arriving], static))
     assert_as_oracle(system, outputs, arriving, static)

@@ -106,7 +106,7 @@ def _run(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
 
 
 def _rules(folder: Path, default: Iterable[Term], regimes: set[str]) -> tuple[Sequence[System], Sequence[Event]]:
-    """What derives what regimes of entailment ask for, and facts that come with it."""
+    """Returns the rules and facts that the entailment regimes need."""
     if REGIMES + "RIF" in regimes:
         data = [triple for graph in default for triple in triples(path_of(NamedNode(graph[1:-1])))]
         return w3c_rif.rules(folder.parent / "rif-w3c", data)
@@ -140,8 +140,8 @@ def answers(
     rules: Sequence[System] = (),
     facts: Sequence[Event] = (),
 ) -> list[Output]:
-    """What a query answers of graphs and facts, and what rules derive of them; graphs that it names itself come
-    first."""
+    """Returns the answers of a query over graphs and facts, with the conclusions of rules; graphs that the query names
+    itself come first."""
     program = SparqlLexer(base=query.as_uri())(query.read_bytes().decode("utf-8"), query.name)
     (statement,) = program.statements
     body = statement.body

@@ -32,7 +32,7 @@ class Solutions:
 
 
 class Graph:
-    """An RDF document that can be asked. A store of pyoxigraph would not keep numbers as they are written."""
+    """An RDF document that can be queried. A store of pyoxigraph would not keep numbers as they are written."""
 
     def __init__(self, path: Path) -> None:
         self.quads = [*pyoxigraph.parse(path=str(path), format=_format(path), base_iri=path.as_uri())]

@@ -66,8 +66,8 @@ def _run_windows(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
 
 
 def _run_calls(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
-    """What is in the window when its content changes. Both ends of these scopes count; a continuous window holds what
-    came in (t - size, t], which is the same at the times of the case."""
+    """Runs a case that expects the content of the window whenever it changes. Both ends of these scopes count; a
+    continuous window holds what came in (t - size, t], which is the same at the times of the case."""
     times = [time for time, _ in entry["calls"]]
     events = [Event(time, (Triple(iri(f"urn:at:{time}"), iri("urn:p"), iri("urn:o")),)) for time in times]
     system = query(ALL, "sparql", window=SlidingWindow(entry["size"]), output="rstream", report=Report("change"))

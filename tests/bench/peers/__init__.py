@@ -79,7 +79,7 @@ def reason(name: str, work: Work) -> str:
 
 
 def prepare(name: str, task: Task) -> Evaluate:
-    """A peer made ready for a task."""
+    """Prepares a peer for a task."""
     if name.endswith(TUMBLING):
         task = replace(task, slide=task.work.window)
     make = cast(Callable[[Task], Evaluate], import_module(f"tests.bench.peers.{PEERS[name].module}").prepare)

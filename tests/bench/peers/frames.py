@@ -53,7 +53,7 @@ def parsed(lines: DataFrame, timed: bool) -> DataFrame:
 
 
 def selected(pattern: Statement, triples: DataFrame, *text: str) -> DataFrame:
-    """The triples that match a pattern: a column for each variable, and the `others`."""
+    """Selects the triples that match a pattern: a column for each variable, and the `others`."""
     slots = list(zip(COLUMNS, pattern, strict=True))
     for name, slot in slots:
         if slot[0] != "?":
@@ -62,8 +62,8 @@ def selected(pattern: Statement, triples: DataFrame, *text: str) -> DataFrame:
 
 
 def joined(rule: Rule, stream: DataFrame, static: DataFrame, *text: str) -> DataFrame:
-    """The patterns joined from the left. Those that only static data match are broadcast. others: columns of the
-    stream on which patterns are joined besides."""
+    """Joins the patterns from the left. Those that only static data match are broadcast. others: columns of the stream
+    on which patterns are joined besides."""
     first, *remainder = rule.body
     existing = {row.p for row in static.select("p").distinct().collect()}
     result = selected(first, stream, *text)
@@ -75,7 +75,7 @@ def joined(rule: Rule, stream: DataFrame, static: DataFrame, *text: str) -> Data
 
 
 def lines(rule: Rule, rows: DataFrame) -> DataFrame:
-    """What a rule says of rows, as lines."""
+    """Returns the conclusions of a rule for rows, as lines."""
     facts = [f.concat_ws(" ", *map(_cell, head), f.lit(".")) for head in rule.head]
     return rows.select(f.explode(f.array(*facts)).alias("value"))
 

@@ -23,8 +23,8 @@ def prepare(task: Task) -> Evaluate:
 
 
 def selective(rule: Rule) -> Rule:
-    """The rule with the pattern first in which it differs from the others: Jena joins in the order as written, and
-    takes many times as long with the pattern at the end."""
+    """Returns the rule with its distinctive pattern first: Jena joins in the order as written, and takes many times as
+    long with the pattern at the end."""
     return replace(rule, body=(rule.body[-1], *rule.body[:-1]))
 
 

@@ -73,7 +73,7 @@ def matched(pattern: Statement, window: DataFrame, dictionary: Dictionary) -> Da
 
 
 def closure(triples: DataFrame, predicate: int) -> DataFrame:
-    """What follows from a property being transitive."""
+    """Derives the closure of a transitive property."""
     steps = triples.filter(col("p") == predicate).select(b="s", c="o")
     new = steps.select(a="b", b="c")
     existing = new
