@@ -1,7 +1,7 @@
 """The registry of functions, by IRI, and of the names by which each language calls them.
 
-Libraries come in by the entry-point group ``squall.functions``: an entry point names a tuple of `Function` and
-`Builtin`. A function of one's own needs no entry point: decorate it with `function`.
+Libraries are entry points of the group ``squall.functions``, each of which names a tuple of `Function` and `Builtin`. A
+user's function needs no entry point: decorate it with `function`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,20 @@ Body = Callable[..., Any]
 class Function:
     """A function over terms.
 
-    body: takes terms, or None for what is unbound; gives a bool (a truth function), or a term or None (no value).
-    least, most: the number of arguments (most None: any number). The time of a timed function is not counted.
-    timed: takes the time of the solution first (integer ms; `squall.rdf.ALWAYS` for what holds always).
-    pure: equal arguments give equal results, and nothing else happens; a function that logs is not pure.
-    nests: makes new terms of its arguments, so that a rule that reads its own conclusions may go on for ever: there is
-    a limit to how deep (`squall.rdf.compounds.depth`).
-    check: says what is wrong with the constants among the arguments of a call (others are None), before anything runs.
-    vector: the same for many calls at once: it takes a list for each argument, and gives a list of as many results.
+    Attributes:
+        iri: Its IRI.
+        body: The Python function. It takes terms, or None for unbound arguments, and returns a bool (of a truth
+            function), or a term or None (no value).
+        least: The least number of arguments, without the time of a timed function.
+        most: The greatest number of arguments; None: any number.
+        truth: Whether it is a truth function, that is, a test.
+        timed: Whether its first argument is the time of the solution (integer ms; `squall.rdf.ALWAYS` for static data).
+        pure: Whether equal arguments give equal results, without side effects. A function that logs is not pure.
+        nests: Whether it creates terms of its arguments. Since a rule that reads its own conclusions might not
+            terminate then, their depth is limited (`squall.rdf.compounds.depth`).
+        check: Returns what is wrong with the constant arguments of a call (others are None) before a run, or None.
+        vector: The function for many calls at once. It takes a list for each argument, and returns a list of results.
+        doc: A description for people.
     """
 
     iri: str
@@ -79,13 +85,16 @@ class Function:
 class Mode:
     """One way to compute an argument of a relation-like built-in from the others.
 
-    target: the computed argument, counted from 0, or from the end if negative.
-    repeats: every argument from `target` on is computed, each by itself; the function gets its place from 1 first.
-    function: the IRI of the function; inputs: the arguments that it takes (None: all that are not computed).
-    scoped: the function gets also, before the inputs, a text that tells this call from all others of all rules, and
-    every variable bound so far.
-    table: the function is a table function, each of its rows one value of the argument. Where that has a value already
-    the built-in's test says whether it is one of them.
+    Attributes:
+        target: The computed argument, counted from 0, or from the end if negative.
+        function: The IRI of the function.
+        inputs: The arguments that the function takes; None: all that are not computed.
+        repeats: Whether every argument from `target` on is computed, each by itself. Then the first argument of the
+            function is the position, from 1.
+        scoped: Whether the function also gets, before the inputs, a text that is unique for this call in all rules, and
+            all variables that are bound so far.
+        table: Whether it is a table function, whose rows are the values of the argument. If the argument has a value
+            already, the built-in's test decides whether it is one of them.
     """
 
     target: int
@@ -112,12 +121,20 @@ class Mode:
 class Builtin:
     """The spelling of a function or a relation in a language.
 
-    test: the truth function that a call without a computed argument stands for; modes: how arguments are computed, the
-    first mode that can be used is. Neither: the language's translator gives the call its meaning (``noValue``).
-    same: the truth function that compares a computed argument with the value it has already.
-    In a language with expressions a call is its own value: `modes` name the function (of several, by the number of
-    arguments), and `test` the truth function that stands for it where only its truth matters.
-    where: ``body``, ``head`` or ``both``.
+    With neither `test` nor `modes`, the language's translator knows the meaning of a call (``noValue``). In a language
+    with expressions a call is a value: `modes` name the function (of several, by the number of arguments), and `test`
+        is
+    the truth function for conditions.
+
+    Attributes:
+        name: The name in the language.
+        language: The language.
+        least: The least number of arguments.
+        most: The greatest number of arguments; None: any number.
+        test: The truth function of a call without a computed argument.
+        modes: The ways to compute arguments. The first one that is applicable is used.
+        same: The truth function that compares a computed argument with the value that it has already.
+        where: Where rules may call it: ``body``, ``head`` or ``both``.
     """
 
     name: str
@@ -240,14 +257,23 @@ def function(
 ) -> Callable[[Body], Body]:
     """Registers the decorated Python function under an IRI, or under a name.
 
-    It takes terms (`squall.rdf.Term`, None if unbound) and gives a term or None, or a bool if `truth`. In the rules of
-    `languages` it is called by the name, or by what follows the last ``/``, ``#`` or ``:`` of the IRI; the value of a
-    function that is no test is one more argument, the last. `mode` lets other arguments be computed.
+    It takes terms (`squall.rdf.Term`, None if unbound) and returns a term or None, or a bool if `truth`. The rules of
+    `languages` call it by the name, or by what follows the last ``/``, ``#`` or ``:`` of the IRI. The value of a
+    function that is no test is an additional, last argument. `mode` adds ways to compute other arguments. A function
+    without languages may return rows of terms: a table function.
 
-    where: where rules may call it: ``body``, ``head`` (what happens when a rule holds: it is not pure) or ``both``.
-    One that no language calls by a name may give rows of terms: a table function.
-    vectorised: it takes a list of terms for each argument and gives a list of as many results, and is called for many
-    solutions at once, with the same arguments once. Raises PluginError where it has no argument, is timed or not pure.
+    Args:
+        name: The IRI or the name.
+        truth: Whether it is a test.
+        timed: Whether its first argument is the time of the solution.
+        pure: Whether equal arguments give equal results, without side effects.
+        where: Where rules may call it: ``body``, ``head`` (as an action, which is not pure) or ``both``.
+        languages: The languages whose rules may call it.
+        vectorised: Whether it takes a list of terms for each argument and returns a list of results. It is called for
+            many solutions at once, with distinct arguments.
+
+    Raises:
+        PluginError: A vectorised function has no argument, is timed, or is not pure.
     """
 
     def add(body: Body) -> Body:
@@ -264,11 +290,13 @@ def function(
 def mode(
     name: str, target: int, *, timed: bool = False, pure: bool = True, languages: Sequence[str] = ("jena",)
 ) -> Callable[[Body], Body]:
-    """Registers the decorated Python function as one more way to call the `function` of this name or IRI.
+    """Registers the decorated Python function as another mode of the `function` of this name or IRI.
 
-    It computes the argument at the place `target` (from 0, or from the end if negative) of the others, in their order.
-    Which way is taken is settled when a rule is translated: the first, in the order of their declaration, for which all
-    that it needs is bound. Raises PluginError if there is no such function, or if the numbers of arguments differ.
+    It computes the argument at the index `target` (from 0, or from the end if negative) from the others, in their
+    order. The translator of a rule selects the mode: the first declared one whose inputs are bound.
+
+    Raises:
+        PluginError: There is no such function, or the numbers of arguments differ.
     """
 
     def add(body: Body) -> Body:

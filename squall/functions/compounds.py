@@ -1,4 +1,4 @@
-"""The functions over terms that are built of terms (`squall.rdf.compounds`), for the rules of any language."""
+"""Functions over compound terms (`squall.rdf.compounds`), for the rules of any language."""
 
 from __future__ import annotations
 

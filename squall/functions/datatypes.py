@@ -1,4 +1,4 @@
-"""What literals denote, for the rule sets: whether a value is one of a datatype, and which literals are one value.
+"""Values of literals, for the rule sets: membership in datatypes, and literals with equal values.
 
 Sources: RDF 1.1 Semantics, section 7; OWL 2 Profiles, table 8. The values are those of `squall.functions.rif.spaces`.
 """

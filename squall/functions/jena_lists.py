@@ -1,4 +1,4 @@
-"""The built-ins of the Jena rule language over lists, and over what is built of terms or counted.
+"""The built-ins of the Jena rule language over lists and compounds, and those that count.
 
 A list of RDF reaches them as the term of its members (`squall.rdf.compounds`), which rules derive
 (`squall.translators.jena.lists`). Semantics: as for `squall.functions.jena`.

@@ -1,4 +1,4 @@
-"""What functions may use of time: patterns in programs from strangers may take exponential time."""
+"""Time limits of functions, since patterns in untrusted programs may take exponential time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A total order of all terms and of what is unbound: that of SPARQL's ORDER BY, and a choice wherever it makes none."""
+"""A total order of all terms and unbound values: that of SPARQL's ORDER BY, extended where that is partial."""
 
 from __future__ import annotations
 

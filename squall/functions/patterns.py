@@ -1,4 +1,4 @@
-"""The regular expressions of XPath: what they match, and what is put in place of a match.
+"""The regular expressions of XPath: matches, and replacements.
 
 Sources: XPath functions and operators, section 7.6; XSD part 2, appendix F. An expression is translated to one of the
 package ``regex`` that matches the same, because that can stop a match that takes too long. elementpath translates as

@@ -1,4 +1,4 @@
-"""Literals of characters or octets: strings and what XSD derives from them, rdf:PlainLiteral, binary data.
+"""Literals of characters or octets: strings and the types that XSD derives from them, rdf:PlainLiteral, binary data.
 
 Sources: XSD 1.1 part 2, sections 3.3.15, 3.3.16, 3.4.1 to 3.4.7 and 4.3.6 (white space); XML 1.0, productions 4 to 7;
 rdf:PlainLiteral (second edition), section 2.

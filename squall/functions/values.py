@@ -1,4 +1,4 @@
-"""The values of literals: numbers, instants and what else XSD types denote; when two are the same; which is less.
+"""The values of literals of XSD types, such as numbers and instants; their equality and order.
 
 Sources: XSD 1.1 part 2, sections 3.3 and 3.4 (lexical forms, value spaces); RDF 1.1 Semantics 7 (ill-typed literals
 denote nothing: here they are equal to themselves alone).

@@ -1,4 +1,4 @@
-"""What datatype a value is of: guards and negative guards (DTB, sections 4.1 to 4.3), and identity."""
+"""Tests of the datatype of a value: guards and negative guards (DTB, sections 4.1 to 4.3), and identity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of RIF's built-ins, and how a module of the library says what one is.
+"""The names of RIF's built-ins, and the decorators by which modules of the library define them.
 
 Source of the IRIs: RIF Datatypes and Built-Ins (DTB, second edition), section 2 (the namespaces of functions and
 predicates); casts are called by the IRI of their datatype (section 4.4).

@@ -1,4 +1,4 @@
-"""XML literals: when two are the same, and their predicates (DTB, section 4.9; RDF 1.1 Concepts, section 5.2)."""
+"""XML literals: their equality, and their predicates (DTB, section 4.9; RDF 1.1 Concepts, section 5.2)."""
 
 from __future__ import annotations
 

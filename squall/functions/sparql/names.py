@@ -1,4 +1,4 @@
-"""The names of SPARQL's functions, and how a module of the library says what a function is.
+"""The names of SPARQL's functions, and the decorators by which modules of the library define them.
 
 Source of the IRIs: the namespace ``http://www.w3.org/ns/sparql#`` of the W3C for what SPARQL defines, XPath's for
 functions that XPath defines with the same meaning, XSD's for casts.

@@ -1,4 +1,4 @@
-"""What the operators of SPARQL compare: the value spaces of terms, their order and their equality.
+"""The comparison operators of SPARQL: the value spaces of terms, their order and their equality.
 
 Sources: SPARQL 1.1, sections 17.3 (operator mapping) and 17.4.1.7 (RDFterm-equal); XPath functions and operators 2.0,
 sections 6.3, 7.2, 9.2 and 10.4; XSD 1.1 part 2, section 3.3.7 (order of dateTime).

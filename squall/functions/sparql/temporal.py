@@ -1,4 +1,4 @@
-"""What ``+ - * /`` mean for calendar values and durations: see `squall.functions.temporal`."""
+"""The operators ``+ - * /`` for calendar values and durations (`squall.functions.temporal`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions on RDF terms (SPARQL 1.1, section 17.4.2), and those that make new ones: IRI, BNODE, UUID, RAND.
+"""Functions on RDF terms (SPARQL 1.1, section 17.4.2), and those that create terms: IRI, BNODE, UUID, RAND.
 
 What has to be new for each solution depends on the call and the solution alone, so that a run can be repeated: such a
 function takes a text that tells the call from all others first, then what the variables of the solution are bound to.
