@@ -50,7 +50,7 @@ def scan_in_order(
         dataflow.enable_changelog()
     reporters = rstream_nodes(program.plan)
     for reader in dataflow.readers.values():
-        yield from count_window_evaluations(reporters, reader.source, reader.came, events)
+        yield from count_window_evaluations(reporters, reader.source, reader.window_counts, events)
     dataflow.read(events)
     dataflow.run()
     yield from outbox(dataflow, router)

@@ -110,7 +110,7 @@ def count_window_evaluations(
     Args:
         reporters: the nodes that may be evaluated (`rstream_nodes`).
         source: the source as which the events are read.
-        triple_counts: the number of triples before the events, by stream (`Reader.came`).
+        triple_counts: the number of triples before the events, by stream (`ScanOperator.window_counts`).
         events: the events.
     """
     for stream, time in _count_window_steps(source, triple_counts, events) if reporters else ():
