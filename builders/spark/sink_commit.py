@@ -11,8 +11,9 @@ from squall.errors import BuilderError
 
 
 class SinkCommitter:
-    """Saves and restores the positions of the sink and the ledger of a run. A sink that only supports recovery
-    (`squall.contracts.CheckpointedSink`) takes part in runs with a checkpoint.
+    """Saves and restores the positions of the sink and the dead-letter ledger of a run.
+
+    A sink that cannot be truncated (`squall.contracts.CheckpointedSink`) takes part in runs with a checkpoint only.
 
     Attributes:
         flush_sink: Flushes the sink before its position is saved; None: there is nothing to flush.
@@ -26,7 +27,9 @@ class SinkCommitter:
         self.uri = getattr(options.sink, "uri", "")
         supported = TruncatableSink if options.checkpoint is None else TruncatableSink | CheckpointedSink
         candidates = {"sink": options.sink, "ledger": options.ledger}
-        self.parts: dict[str, Any] = {kind: part for kind, part in candidates.items() if isinstance(part, supported)}
+        self.targets: dict[str, Any] = {
+            name: target for name, target in candidates.items() if isinstance(target, supported)
+        }
 
     def resume(self, committed: int) -> None:
         """Restores the sink and the ledger to their positions behind the committed batches.
@@ -37,20 +40,20 @@ class SinkCommitter:
         Raises:
             BuilderError: the committed batches are in another sink.
         """
-        saved = self.store.read("marks", f"{committed}.json")
-        if saved is None:
-            self._note(committed)
+        positions = self.store.read("marks", f"{committed}.json")
+        if positions is None:
+            self._save_positions(committed)
             return
-        if saved.get("uri", self.uri) != self.uri:
+        if positions.get("uri", self.uri) != self.uri:
             raise BuilderError(
-                f"the outputs of the checkpoint go to `{saved['uri']}`, and not to `{self.uri}`",
+                f"the outputs of the checkpoint go to `{positions['uri']}`, and not to `{self.uri}`",
                 hint="a run that has changed starts from a new checkpoint: name another folder, or remove this one",
             )
-        for kind, part in self.parts.items():
-            if kind in saved and isinstance(part, TruncatableSink):
-                part.truncate(saved[kind])
-            elif kind in saved:
-                part.restore(saved[kind])
+        for name, target in self.targets.items():
+            if name in positions and isinstance(target, TruncatableSink):
+                target.truncate(positions[name])
+            elif name in positions:
+                target.restore(positions[name])
 
     def pre_commit(self, committed: int, last: bool = False) -> None:
         """Saves the position of the sink, with the outputs that it buffers: the first phase of a two-phase commit.
@@ -61,17 +64,17 @@ class SinkCommitter:
         """
         if self.flush_sink is not None:
             self.flush_sink()
-        self._note(committed, last)
+        self._save_positions(committed, last)
         self.store.delete("marks", f"{committed - 2}.json")
 
     def commit(self) -> None:
         """Commits the outputs that the sink has buffered: the second phase of a two-phase commit."""
-        if "sink" in self.parts and isinstance(self.sink, TwoPhaseCommitSink):
+        if "sink" in self.targets and isinstance(self.sink, TwoPhaseCommitSink):
             self.sink.commit()
 
-    def _note(self, committed: int, last: bool = False) -> None:
+    def _save_positions(self, committed: int, last: bool = False) -> None:
         positions = {
-            kind: part.position() if isinstance(part, TruncatableSink) else part.snapshot(last)
-            for kind, part in self.parts.items()
+            name: target.position() if isinstance(target, TruncatableSink) else target.snapshot(last)
+            for name, target in self.targets.items()
         }
         self.store.write({"uri": self.uri, **positions}, "marks", f"{committed}.json")

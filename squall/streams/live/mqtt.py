@@ -42,7 +42,9 @@ _MAX_UNCONFIRMED = 1000
 
 
 class MqttSource(MessageSource):
-    """``mqtt://host:port/topic`` (``mqtts:`` with TLS; ports 1883 and 8883); the topic may have wildcards.
+    """``mqtt://host:port/topic`` (``mqtts:`` with TLS): the messages of a topic of a broker.
+
+    The default ports are 1883 and 8883. The topic may have wildcards.
 
     ``qos`` (1): the highest quality of service. Of QoS 1 and 2, at most ``buffer`` messages are in flight, and each is
     acknowledged when it has been processed. If lateness buffers more events than these, the source stalls, so
@@ -170,7 +172,7 @@ _SUBSCRIBED = "subscribed"
 
 
 class MqttSink(MessageSink):
-    """``mqtt://host:port/topic``: a message for each output or evaluation, with ``qos`` (1).
+    """``mqtt://host:port/topic``: sends a message to a broker for each output or evaluation, with ``qos`` (1).
 
     With ``retain=yes`` the broker keeps the last one. Messages that the broker has not confirmed are sent again on the
     next connection. With a checkpoint, the user property ``squall-id`` is unique for each message.

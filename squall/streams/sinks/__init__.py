@@ -265,7 +265,7 @@ class FileSink(_PathSink):
 
 
 def open_path(address: Address) -> Sink:
-    """Returns the sink of a ``file:`` address or a path. Raises UsageError if nothing can be written there.
+    """Opens a file or a folder by a path or a ``file:`` address. Raises UsageError if it cannot be written.
 
     A path with ``{time}`` is a file for each evaluation. One that ends in ``/`` is a folder of files. ``format`` is the
     only option; ``.gz`` compresses.
@@ -311,7 +311,7 @@ def _write_file(uri: str, path: Path, outputs: Sequence[Output], format: str, co
 
 
 def open_standard_output(address: Address) -> Sink:
-    """Returns the sink of standard output (``-?format=ndjson``). The default format is N-Triples."""
+    """Opens standard output (``-?format=ndjson``). The default format is N-Triples."""
     address.only("format")
     name = address.get("format", "nt")
     check_format(name)

@@ -358,7 +358,7 @@ class FolderSource:
 
 
 def open_path(address: Address, ledger: DeadLetterLedger, time: int = 0) -> Source:
-    """Returns the source of a ``file:`` address or a path.
+    """Opens a file, or a folder of files, by a path or a ``file:`` address.
 
     Raises:
         SourceError: There is no such file.
@@ -370,7 +370,7 @@ def open_path(address: Address, ledger: DeadLetterLedger, time: int = 0) -> Sour
 
 
 def open_standard_input(address: Address, ledger: DeadLetterLedger, time: int = 0) -> Source:
-    """Returns the source of standard input (``-?format=nt``). Raises UsageError without a format."""
+    """Opens standard input (``-?format=nt``). Raises UsageError without a format."""
     return FileSource(address, ledger, time)
 
 
