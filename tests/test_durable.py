@@ -330,7 +330,7 @@ def kept(folder: Path, program: str = PROGRAM, tuning: Tuning = DEFAULT_TUNING, 
 
 def head_of(folder: Path) -> checkpoint.Owner:
     head = json.loads((folder / checkpoint.CHECKPOINT_FILE).read_bytes().split(b"\n")[0])
-    return checkpoint.Owner(head["belongs"], head["memories"])
+    return checkpoint.Owner(head["identity"], head["state_kinds"])
 
 
 @pytest.fixture
@@ -352,11 +352,11 @@ def test_a_checkpoint_that_was_cut_off_does_not_count(folder: Path) -> None:
     assert len(ends) > 5
     for length in (ends[-3], *range(ends[-3] + 2, ends[-2] + 1, 7), ends[-2]):
         path.write_bytes(data[: length + 1])
-        places = [data[:end].count(b'"passed"') for end in ends if end <= length]
+        places = [data[:end].count(b'"watermark"') for end in ends if end <= length]
         with closing(checkpoint.Checkpoint(folder, head_of(folder))) as found:
             found.load()
             assert found.last is not None
-            assert found.last.sources == json.loads(data[: ends[places[-1] - 1]].split(b"\n")[-2])["sources"]
+            assert found.last.offsets == json.loads(data[: ends[places[-1] - 1]].split(b"\n")[-2])["offsets"]
         path.write_bytes(data[: length + 1])
         assert {*kept(folder)} <= {*full_result}
         path.write_bytes(data)
@@ -365,7 +365,7 @@ def test_a_checkpoint_that_was_cut_off_does_not_count(folder: Path) -> None:
 def test_a_checkpoint_that_is_damaged_does_not_count(folder: Path) -> None:
     kept(folder)
     path = folder / checkpoint.CHECKPOINT_FILE
-    *_, before, _ = (line for line in path.read_text().splitlines() if line.startswith('{"passed"'))
+    *_, before, _ = (line for line in path.read_text().splitlines() if line.startswith('{"watermark"'))
     path.write_text(path.read_text()[::-1].replace('0:"nigeb"', '7:"nigeb"', 1)[::-1])
     with closing(checkpoint.Checkpoint(folder, head_of(folder))) as found:
         found.load()
@@ -523,7 +523,7 @@ def test_where_a_source_stands_is_its_own(tmp_path: Path, before: str, now: str,
 
 def test_a_checkpoint_is_one_runs_at_a_time(folder: Path) -> None:
     kept(folder)
-    with closing(checkpoint.Checkpoint(folder, head_of(folder))), pytest.raises(BuilderError, match="is going on"):
+    with closing(checkpoint.Checkpoint(folder, head_of(folder))), pytest.raises(BuilderError, match="is in use by another run"):
         kept(folder)
     kept(folder)
 
@@ -531,9 +531,9 @@ def test_a_checkpoint_is_one_runs_at_a_time(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"format":1,"belongs":{}}\n', "has the format 1"),
-        ("", "holds no whole checkpoint"),
-        ("nonsense\n", "holds no whole checkpoint"),
+        ('{"format":1,"identity":{}}\n', "has the format 1"),
+        ("", "holds no complete checkpoint"),
+        ("nonsense\n", "holds no complete checkpoint"),
     ],
 )
 def test_what_cannot_be_gone_on_with_is_refused(folder: Path, text: str, message: str) -> None:
@@ -727,7 +727,7 @@ RISKS = {
 def test_what_comes_as_columns_counts_by_its_triples() -> None:
     terms = [iri("urn:x:a")] * 3
     columns = Columns([1, 2], [2, 1], terms, terms, terms, "")
-    assert durable._statements(columns) == durable._statements(list(columns)) == 3
+    assert durable._statement_count(columns) == durable._statement_count(list(columns)) == 3
 
 
 @pytest.mark.parametrize(("address", "said"), RISKS.items())
@@ -743,7 +743,7 @@ def test_what_a_protocol_may_lose(address: str, said: str) -> None:
     ("arguments", "message"),
     [
         (("--checkpoint-interval", "1s"), "`--checkpoint-interval` goes with `--checkpoint`"),
-        (("--checkpoint", "kept", "--checkpoint-interval", "0"), "behind at least one statement"),
+        (("--checkpoint", "kept", "--checkpoint-interval", "0"), "at least one statement has to be between two checkpoints"),
         (("--checkpoint", "kept", "--checkpoint-interval", "0s"), "`--checkpoint-interval 0s` is too short"),
         (("--checkpoint", "kept", "--checkpoint-interval", "often"), "often"),
         (("--checkpoint", "p.jena"), "`p.jena` cannot be used: it is no folder"),
