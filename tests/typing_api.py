@@ -46,7 +46,9 @@ if TYPE_CHECKING:
         return sink
 
 
-class WithoutExtensions:
+class CallableLexer:
+    """A lexer needs no attributes: its extensions are declared in the metadata of the plug-in."""
+
     def __call__(self, text: str, name: str) -> Any:
         return text
 
@@ -81,10 +83,8 @@ class AllAtOnce:
         return iter(())
 
 
-wrong_lexers: list[Lexer] = [
-    WithoutExtensions(),  # type: ignore[list-item]
-    text_only,  # type: ignore[list-item]
-]
+right_lexer: Lexer = CallableLexer()
+wrong_lexer: Lexer = text_only  # type: ignore[assignment]
 wrong_translator: Translator = no_system  # type: ignore[assignment]
 wrong_planner: Planner = no_plan  # type: ignore[assignment]
 wrong_builder: Builder = without_options  # type: ignore[assignment]
