@@ -123,8 +123,8 @@ def _with_join_code(candidate: Candidate) -> Candidate:
 def _least_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Returns the candidates with the least code."""
     candidate_list = list(candidates)
-    least_orders = min(step.code for step in candidate_list)
-    return [step for step in candidate_list if step.code == least_orders]
+    least_code = min(step.code for step in candidate_list)
+    return [step for step in candidate_list if step.code == least_code]
 
 
 def _extended(candidate: Candidate) -> JoinOrder:

@@ -103,8 +103,8 @@ def plan(system: System, statistics: Statistics | None = None, passes: Sequence[
     """
     planner = _RetePlanner(system)
     specs = output_specs(system)
-    consequence_nodes = [RuleOutput(node, spec) for spec in specs for rule in spec.rules for node in planner.rule(rule)]
-    result = assemble(planner.draft, system, consequence_nodes, "rete", in_order=True)
+    ends = [RuleOutput(node, spec) for spec in specs for rule in spec.rules for node in planner.rule(rule)]
+    result = assemble(planner.draft, system, ends, "rete", in_order=True)
     for pass_ in passes:
         result = pass_(result, statistics)
     return partitioned(result)
@@ -217,9 +217,9 @@ class _RetePlanner:
             (self.solutions(Draft(digest), order, part, needs_multiplicity, True, correlated), order)
             for order in self.orders(part, needs_multiplicity, True, correlated)
         ]
-        least_orders, best_order = min(trials, key=_trial_order)
+        least, best_order = min(trials, key=_trial_order)
         self.solutions(self.draft, best_order, part, needs_multiplicity, True, correlated)
-        return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least_orders.node))
+        return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least.node))
 
     def plan_exists(self, rows: Rows, part: Exists) -> Sequence[Rows]:
         """Returns the solutions of the inner part of an EXISTS for some rows, in each form."""
@@ -297,9 +297,9 @@ class _RetePlanner:
         """
         combinations = (rows_list for combination in product(*branches) for rows_list in _by_node(combination))
         trials = [(union(Draft(digest), rows_list), rows_list) for rows_list in islice(combinations, MAX_ORDERS)]
-        least_orders, combination = min(trials, key=_trial_order)
+        least, combination = min(trials, key=_trial_order)
         union(self.draft, combination)
-        return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least_orders.node))
+        return list(dict.fromkeys(rows for rows, _ in trials if rows.node == least.node))
 
     # Predicates
 
@@ -362,8 +362,8 @@ def _trial_order(trial: tuple[Rows, object]) -> str:
 
 def _by_node(branches: Iterable[Rows]) -> Iterator[list[Rows]]:
     """Yields the branches in the order of their nodes, in every such order if some nodes are equal."""
-    alike = groupby(sorted(branches, key=_node_order), key=_node_order)
-    for groups in product(*(list(islice(permutations(group), MAX_ORDERS)) for _, group in alike)):
+    groups_by_node = groupby(sorted(branches, key=_node_order), key=_node_order)
+    for groups in product(*(list(islice(permutations(group), MAX_ORDERS)) for _, group in groups_by_node)):
         yield [rows for group in groups for rows in group]
 
 
@@ -386,8 +386,8 @@ def _depend_on_time(first: Predicate, second: Predicate) -> bool:
     return any(
         isinstance(timed_predicate, Filter | Bind)
         and is_time_dependent(timed_predicate.expression)
-        and isinstance(consequence_nodes, Negation | Optional | Exists)
-        for timed_predicate, consequence_nodes in ((first, second), (second, first))
+        and isinstance(other, Negation | Optional | Exists)
+        for timed_predicate, other in ((first, second), (second, first))
     )
 
 

@@ -173,7 +173,7 @@ def test_what_cannot_run_on_demand_is_refused_with_its_place(
 
 
 def test_nested_terms_are_not_matched_where_equations_are_demanded() -> None:
-    with pytest.raises(SquallError, match="terms with variables within terms cannot be looked for"):
+    with pytest.raises(SquallError, match="terms with variables within terms cannot be matched"):
         squall.compile(text(*F, "Forall ?x (ex:r(?x) :- ex:p(ex:s(ex:s(?x))))"), lexer="rifps")
     flat = "Forall ?x ?y (ex:r(?x) :- And(ex:p(ex:s(?y)) ?y = ex:s(?x)))"
     assert values("r", *F, "ex:p(ex:s(ex:c))", "ex:c = ex:s(ex:f(3))", flat) >= {(N6,), (F3,)}

@@ -46,11 +46,11 @@ class Includes:
     def _read(self, text: str, name: str, depth: int) -> None:
         source = Text(text.removeprefix("\ufeff"), name)
         for target, origin in source.includes:
-            own = RULE_SETS.get(target.lower())
-            if own is not None and target.lower() not in EQUIVALENT:
-                self.substitutions.append(RuleSetSubstitution(target, own, origin))
+            rule_set = RULE_SETS.get(target.lower())
+            if rule_set is not None and target.lower() not in EQUIVALENT:
+                self.substitutions.append(RuleSetSubstitution(target, rule_set, origin))
             try:
-                self._include(rulesets.path(own) if own else _path(target, name, origin), origin, depth + 1)
+                self._include(rulesets.path(rule_set) if rule_set else _path(target, name, origin), origin, depth + 1)
             except LexerError as error:
                 self.errors.append(error)
         reader = Reader(source)

@@ -146,27 +146,27 @@ class Program:
 
 def rename_variables(rule: Rule, name: Callable[[Variable], Variable]) -> Rule:
     """Returns the rule with other names for its variables, body first, including the rules in it."""
-    body = tuple([_renamed(clause, name) for clause in rule.body])
-    return replace(rule, body=body, head=tuple([_renamed(clause, name) for clause in rule.head]))
+    body = tuple([_rename_in_clause(clause, name) for clause in rule.body])
+    return replace(rule, body=body, head=tuple([_rename_in_clause(clause, name) for clause in rule.head]))
 
 
-def _renamed(clause: Clause, name: Callable[[Variable], Variable]) -> Clause:
+def _rename_in_clause(clause: Clause, name: Callable[[Variable], Variable]) -> Clause:
     match clause:
         case Pattern(subject=subject, predicate=predicate, object=object):
-            nodes = [_named(node, name) for node in (subject, predicate, object)]
+            nodes = [_rename_in_node(node, name) for node in (subject, predicate, object)]
             return replace(clause, subject=nodes[0], predicate=nodes[1], object=nodes[2])
         case Call(nodes=nodes):
-            return replace(clause, nodes=tuple([_named(node, name) for node in nodes]))
+            return replace(clause, nodes=tuple([_rename_in_node(node, name) for node in nodes]))
         case Rule():
             return rename_variables(clause, name)
 
 
-def _named(node: Node, name: Callable[[Variable], Variable]) -> Node:
+def _rename_in_node(node: Node, name: Callable[[Variable], Variable]) -> Node:
     match node.value:
         case Variable():
             return replace(node, value=name(node.value))
         case Functor(name=functor, arguments=arguments):
-            return replace(node, value=Functor(functor, tuple([_named(inner, name) for inner in arguments])))
+            return replace(node, value=Functor(functor, tuple([_rename_in_node(inner, name) for inner in arguments])))
         case _:
             return node
 

@@ -80,9 +80,9 @@ class _Reader:
     def _node(self, element: Element, expected: tuple[str, ...], term: bool = False) -> Any:
         self._check_name(element, expected)
         self._attributes(element, _ATTRIBUTES.get(element.name, ()))
-        return replace(self._made(element, term), meta=self._meta(element), origin=element.origin)
+        return replace(self._node_of(element, term), meta=self._meta(element), origin=element.origin)
 
-    def _made(self, element: Element, term: bool) -> Any:
+    def _node_of(self, element: Element, term: bool) -> Any:
         if element.name in ("Const", "Var"):
             return self._leaf(element)
         self._no_text(element)
@@ -107,7 +107,7 @@ class _Reader:
             hint = (
                 hints.production_hint(element.name)
                 or did_you_mean(element.name, expected)
-                or f"expected {_listed(expected)}"
+                or f"expected {_name_list(expected)}"
             )
             raise self._fail(f"`{element.name}` cannot stand here", element, hint)
 
@@ -260,11 +260,11 @@ class _Reader:
         if roles["args"] and roles["slot"]:
             raise self._fail(f"`{element.name}` has arguments with names and without", roles["slot"][0])
         if roles["slot"]:
-            named_arguments = [self._named(slot) for slot in roles["slot"]]
+            named_arguments = [self._named_argument(slot) for slot in roles["slot"]]
             return op, tuple(value for _, value in named_arguments), tuple(name for name, _ in named_arguments)
         return op, self._terms(child for args in roles["args"] for child in args), ()
 
-    def _named(self, slot: Element) -> tuple[str, Any]:
+    def _named_argument(self, slot: Element) -> tuple[str, Any]:
         if len(slot.children) != 2:
             raise self._fail(f"`slot` has {len(slot.children)} elements in it, not two", slot)
         name, value = slot.children
@@ -318,7 +318,7 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
 _LEAVES = frozenset(("location", "profile"))
 
 
-def _listed(names: Iterable[str]) -> str:
+def _name_list(names: Iterable[str]) -> str:
     *earlier_names, last = [f"`{name}`" for name in names if name not in ("id", "meta")] or ["nothing"]
     return f"{', '.join(earlier_names)} or {last}" if earlier_names else last
 
@@ -326,18 +326,18 @@ def _listed(names: Iterable[str]) -> str:
 # Printing
 
 
-def _element(node: tree.Node, more: str = "") -> Iterator[str]:
+def _element(node: tree.Node, attributes: str = "") -> Iterator[str]:
     """Yields the lines of a node's element."""
     name = type(node).__name__
     if isinstance(node, tree.Const):
-        more = f" type={quoteattr(node.space)}{more}"
+        attributes = f" type={quoteattr(node.space)}{attributes}"
     if isinstance(node, tree.Const | tree.Var):
         text = escape(node.lexical if isinstance(node, tree.Const) else node.name, _ESCAPES)
-        meta = "".join(line.strip() for line in _said(node.meta))
-        yield f"<{name}{more}>{meta}{text}</{name}>"
+        meta = "".join(line.strip() for line in _metadata_lines(node.meta))
+        yield f"<{name}{attributes}>{meta}{text}</{name}>"
         return
-    yield f"<{name}{more}>"
-    for line in (*_said(node.meta), *_inside(node)):
+    yield f"<{name}{attributes}>"
+    for line in (*_metadata_lines(node.meta), *_inside(node)):
         yield f"  {line}"
     yield f"</{name}>"
 
@@ -345,7 +345,7 @@ def _element(node: tree.Node, more: str = "") -> Iterator[str]:
 _ESCAPES = {"\r": "&#13;"}
 
 
-def _said(meta: tree.Meta | None) -> Iterator[str]:
+def _metadata_lines(meta: tree.Meta | None) -> Iterator[str]:
     if meta is not None and meta.id:
         yield from _role("id", meta.id)
     if meta is not None and meta.frames:
@@ -353,8 +353,8 @@ def _said(meta: tree.Meta | None) -> Iterator[str]:
         yield from _role("meta", frames[0] if len(frames) == 1 else tree.And(frames))
 
 
-def _role(name: str, *nodes: tree.Node, more: str = "") -> Iterator[str]:
-    yield f"<{name}{more}>"
+def _role(name: str, *nodes: tree.Node, attributes: str = "") -> Iterator[str]:
+    yield f"<{name}{attributes}>"
     for node in nodes:
         yield from (f"  {line}" for line in _element(node))
     yield f"</{name}>"
@@ -390,13 +390,13 @@ def _inside(node: tree.Node) -> Iterator[str]:
         case tree.Frame(object=about, slots=slots):
             yield from _role("object", about)
             for attribute, value in slots:
-                yield from _role("slot", attribute, value, more=_YES)
+                yield from _role("slot", attribute, value, attributes=_YES)
         case tree.Atom() | tree.Expr():
             yield from _applied(node)
         case tree.External(content=content):
             yield from _role("content", content)
         case tree.List(items=items, rest=rest):
-            yield from _role("items", *items, more=_YES)
+            yield from _role("items", *items, attributes=_YES)
             yield from _roles("rest", [rest] if rest else [])
         case tree.Equal() | tree.Member() | tree.Subclass():
             for name, part in zip(_SIDES[type(node).__name__], _sides(node), strict=True):
@@ -425,4 +425,4 @@ def _applied(node: tree.Atom | tree.Expr) -> Iterator[str]:
             yield from (f"  {line}" for line in _element(value))
             yield "</slot>"
     else:
-        yield from _role("args", *node.arguments, more=_YES)
+        yield from _role("args", *node.arguments, attributes=_YES)

@@ -37,13 +37,13 @@ class _Notes:
         self.blocks = {}
         match body:
             case q.InsertData(quads=quads):
-                self._ground(quads)
-                self._apart(quads)
+                self._check_data(quads)
+                self._check_blank_scope(quads)
             case q.DeleteData(quads=quads):
-                self._ground(quads)
-                self._named(quads)
+                self._check_data(quads)
+                self._check_delete_blanks(quads)
             case q.Modify(delete=delete, where=where):
-                self._named(delete)
+                self._check_delete_blanks(delete)
                 self.group(where)
             case q.SelectQuery() | q.ConstructQuery() | q.AskQuery() | q.DescribeQuery():
                 self.query(body)
@@ -52,19 +52,19 @@ class _Notes:
 
     # Updates (notes 8 and 9, and section 19.6)
 
-    def _ground(self, quads: Iterable[q.QuadPattern]) -> None:
+    def _check_data(self, quads: Iterable[q.QuadPattern]) -> None:
         for quad in quads:
             for slot in (quad.subject, quad.predicate, quad.object, quad.graph):
                 if isinstance(slot, Variable):
                     hint = "use `INSERT { ... } WHERE { ... }` or `DELETE { ... } WHERE { ... }`"
                     self.fail(f"the variable `{slot}` cannot be in data", quad.origin, hint)
 
-    def _named(self, quads: Iterable[q.QuadPattern]) -> None:
+    def _check_delete_blanks(self, quads: Iterable[q.QuadPattern]) -> None:
         for quad in quads:
             if any(isinstance(slot, str) and is_blank(slot) for slot in (quad.subject, quad.object)):
                 self.fail("a blank node cannot be in what is deleted", quad.origin, "use a variable and `WHERE`")
 
-    def _apart(self, quads: Iterable[q.QuadPattern]) -> None:
+    def _check_blank_scope(self, quads: Iterable[q.QuadPattern]) -> None:
         for quad in quads:
             for slot in (quad.subject, quad.object):
                 if isinstance(slot, str) and is_blank(slot) and self.data.setdefault(slot, self.number) != self.number:

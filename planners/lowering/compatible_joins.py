@@ -58,8 +58,8 @@ def with_side_columns(draft: Draft, rows: Rows, names: Sequence[Variable]) -> Ro
 
 def nullable_shared(left: Rows, right: Rows) -> list[Variable]:
     """Returns the variables that both sides have and that may be unbound on one of them."""
-    unsure = left.nullable | right.nullable
-    return [name for name in left.names if name in unsure and name in right.names] if unsure else []
+    nullable_names = left.nullable | right.nullable
+    return [name for name in left.names if name in nullable_names and name in right.names] if nullable_names else []
 
 
 def join(draft: Draft, left: Rows, right: Rows) -> Rows:
@@ -80,15 +80,15 @@ def compatible_pairs(
         right: The right rows.
         shared_with: Only pairs count in which at least one of these variables is bound on both sides. None: all pairs.
     """
-    unsure = nullable_shared(left, right)
-    sure = [name for name in left.names if name in right.names and name not in unsure]
+    nullable_names = nullable_shared(left, right)
+    sure = [name for name in left.names if name in right.names and name not in nullable_names]
     if shared_with is not None and shared_with.intersection(sure):
         shared_with = None
-    if not unsure:
+    if not nullable_names:
         return _natural_join(draft, left, right) if shared_with is None else None
-    if sure or len(unsure) > MAX_CASE_VARIABLES:
-        return _filtered_join(draft, left, right, unsure, shared_with)
-    first = unsure[0]
+    if sure or len(nullable_names) > MAX_CASE_VARIABLES:
+        return _filtered_join(draft, left, right, nullable_names, shared_with)
+    first = nullable_names[0]
     counted_here = None if shared_with is None or first in shared_with else shared_with
     cases = [compatible_pairs(draft, _bound(draft, left, first), _bound(draft, right, first), counted_here)]
     if first in left.nullable:
@@ -116,15 +116,15 @@ def anti_join(
         condition: None is always true.
         shared_with: As in `compatible_pairs`.
     """
-    unsure = nullable_shared(left, right)
+    nullable_names = nullable_shared(left, right)
     if shared_with is not None and shared_with & left.non_null & right.non_null:
         shared_with = None
-    if not unsure:
+    if not nullable_names:
         return _anti_join(draft, left, right, condition) if shared_with is None else left
-    if len(unsure) > MAX_CASE_VARIABLES:
+    if len(nullable_names) > MAX_CASE_VARIABLES:
         pair_cases = compatible_pairs(draft, with_side_columns(draft, left, left.names), right, shared_with)
         return left if pair_cases is None else unmatched(draft, left, filtered(draft, pair_cases, condition))
-    first = next((name for name in unsure if name in left.nullable), unsure[0])
+    first = next((name for name in nullable_names if name in left.nullable), nullable_names[0])
     if first in left.nullable:
         cases = (_bound(draft, left, first), _unbound(draft, left, first))
         all_columns = union(
@@ -191,15 +191,15 @@ def unmatched(draft: Draft, rows: Rows, matched: Rows) -> Rows:
 
 def left_join(draft: Draft, left: Rows, right: Rows, condition: Call | None) -> Rows:
     """Returns the pairs of compatible rows that satisfy the condition, and the left rows that are in none of them."""
-    unsure = nullable_shared(left, right)
+    nullable_names = nullable_shared(left, right)
     nullable = left.nullable | (right.variables - left.non_null)
-    if not unsure:
+    if not nullable_names:
         op, names = natural_join(left, right)
         computed = None if condition is None else condition_of(condition, names)
         node = draft.add(ops.LeftJoin(op.on, op.keep, computed), left.node, right.node)
         return Rows(node, names, nullable, left.origin)
-    first = next((name for name in unsure if name in left.nullable), None)
-    if first is not None and len(unsure) <= MAX_CASE_VARIABLES:
+    first = next((name for name in nullable_names if name in left.nullable), None)
+    if first is not None and len(nullable_names) <= MAX_CASE_VARIABLES:
         cases = (_bound(draft, left, first), _unbound(draft, left, first))
         joined_cases = [left_join(draft, case, right, condition) for case in cases]
     else:
@@ -239,17 +239,17 @@ def _filter(draft: Draft, rows: Rows, function: str, names: Iterable[Variable]) 
 
 
 def _filtered_join(
-    draft: Draft, left: Rows, right: Rows, unsure: Sequence[Variable], shared_with: frozenset[Variable] | None
+    draft: Draft, left: Rows, right: Rows, nullable_names: Sequence[Variable], shared_with: frozenset[Variable] | None
 ) -> Rows:
     """Returns the pairs of rows that agree on the variables bound in all rows, filtered by the other variables."""
-    right_names = {name: SideVariable(f"right {name.name}") for name in unsure}
+    right_names = {name: SideVariable(f"right {name.name}") for name in nullable_names}
     column_names = tuple(right_names.get(name, name) for name in right.names)
     right_side = replace(
         right, names=column_names, nullable=frozenset(right_names.get(name, name) for name in right.nullable)
     )
     joined = _natural_join(draft, left, right_side)
     if shared_with is not None:
-        counted_names = [item for name in unsure if name in shared_with for item in (name, right_names[name])]
+        counted_names = [item for name in nullable_names if name in shared_with for item in (name, right_names[name])]
         joined = replace(joined, node=_filter(draft, joined, MEET.iri, counted_names))
     return replace(merge_sides(draft, joined, left, right_names), origin=right.origin)
 
@@ -263,14 +263,14 @@ def merge_sides(draft: Draft, rows: Rows, left: Rows, right_names: Mapping[Varia
         left: The left side.
         right_names: For each variable the name of its right column, which the result does not have.
     """
-    twice = [(name, other) for name, other in right_names.items() if name != other]
-    if not twice:
+    side_pairs = [(name, other) for name, other in right_names.items() if name != other]
+    if not side_pairs:
         return rows
     coalesced: dict[Variable, Variable] = {}
     nullable = rows.nullable
-    for name, other in twice:
+    for name, other in side_pairs:
         rows = replace(rows, node=_filter(draft, rows, COMPATIBLE.iri, (name, other)))
-    for name, other in twice:
+    for name, other in side_pairs:
         coalesced[name] = name
         if name not in left.non_null:
             coalesced[name] = SideVariable(f"of both {name.name}")
@@ -279,7 +279,7 @@ def merge_sides(draft: Draft, rows: Rows, left: Rows, right_names: Mapping[Varia
             rows = replace(rows, node=node, names=(*rows.names, coalesced[name]))
         if other not in nullable or name not in nullable:
             nullable -= {name}
-    hidden_names = {other for _, other in twice} | set(coalesced.values())
+    hidden_names = {other for _, other in side_pairs} | set(coalesced.values())
     names = [name for name in rows.names if name in coalesced or name not in hidden_names]
-    laid = project(draft, rows, [coalesced.get(name, name) for name in names])
-    return Rows(laid.node, tuple(names), nullable - hidden_names, rows.origin)
+    projected = project(draft, rows, [coalesced.get(name, name) for name in names])
+    return Rows(projected.node, tuple(names), nullable - hidden_names, rows.origin)

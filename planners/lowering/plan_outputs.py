@@ -64,16 +64,16 @@ def assemble(draft: Draft, system: System, ends: Iterable[RuleOutput], planner: 
         planner: The name of the planner.
         in_order: Whether to sort the nodes by depth and id, so that the plan does not depend on the order of the rules.
     """
-    end_list = list(ends)
-    sink_specs = _sink_specs(system, end_list)
-    facts = _unique_facts(draft, end_list, sink_specs)
+    ends_of_rules = list(ends)
+    sink_specs = _sink_specs(system, ends_of_rules)
+    facts = _unique_facts(draft, ends_of_rules, sink_specs)
     add_feedback(draft, facts)
     _add_derived_streams(draft, facts)
-    update_ends = [end for end in dict.fromkeys(end_list) if _inserts(draft.nodes[end.node].op)]
-    update_ends += [end for end in end_list if isinstance(draft.nodes[end.node].op, ops.Select)]
+    update_ends = [end for end in dict.fromkeys(ends_of_rules) if _inserts(draft.nodes[end.node].op)]
+    update_ends += [end for end in ends_of_rules if isinstance(draft.nodes[end.node].op, ops.Select)]
     last = _add_sinks(draft, sorted(update_ends, key=_node_of) if in_order else update_ends, facts, sink_specs)
     last = last or [draft.add(_sink(_sink_spec_of(output_specs(system)[0], {}), [], False))]
-    draft.keep([*last, *(id for id, _ in end_list if isinstance(draft.nodes[id].op, Update))])
+    draft.keep([*last, *(id for id, _ in ends_of_rules if isinstance(draft.nodes[id].op, Update))])
     _add_evaluation_scans(draft, facts, set(sink_specs.values()))
     _mark_derived_streams(draft, derived_streams(system))
     nodes = inputs_first(draft.nodes.values())
@@ -116,9 +116,9 @@ def _sink_specs(system: System, ends: Iterable[RuleOutput]) -> dict[OutputSpec, 
 
 def _sink_spec_of(spec: OutputSpec, shapes_by_stream: Mapping[str, Shapes[str | None]]) -> _SinkSpec:
     read = _evaluation_sources(spec, shapes_by_stream) if spec.output == "rstream" else ()
-    own = (spec.name, spec.stream) if spec.has_facts else ("", "")
+    identity = (spec.name, spec.stream) if spec.has_facts else ("", "")
     snapshot_spec = spec if spec.output == "rstream" and _depends_on_rules(spec.report) else None
-    return _SinkSpec(spec.output, spec.report, read, *own, snapshot_spec)
+    return _SinkSpec(spec.output, spec.report, read, *identity, snapshot_spec)
 
 
 def _depends_on_rules(report: Report) -> bool:
@@ -280,13 +280,13 @@ def shape_of(cells: Sequence[Cell]) -> Shape:
 
 def add_feedback(draft: Draft, derived_facts: Iterable[Facts]) -> None:
     """Lets each `Match` over the default graph read the derived facts that may match it."""
-    again: Shapes[str] = Shapes()
+    reentrant_facts: Shapes[str] = Shapes()
     for facts in derived_facts:
         if facts.reentrant:
-            again.add(facts.shape, facts.node)
+            reentrant_facts.add(facts.shape, facts.node)
     for id, node in list(draft.nodes.items()):
         if isinstance(node.op, Match) and _reads_all(draft, node):
-            draft.read_again(id, sorted(again.overlapping(shape_of(node.op.cells))))
+            draft.read_again(id, sorted(reentrant_facts.overlapping(shape_of(node.op.cells))))
 
 
 def _reads_all(draft: Draft, node: Node) -> bool:
@@ -303,7 +303,7 @@ def _add_derived_streams(draft: Draft, derived_facts: Sequence[Facts]) -> None:
     streams = _facts_by_stream(derived_facts)
     matches = [node for node in draft.nodes.values() if isinstance(node.op, Match)] if streams else []
     for sink_spec, stream_facts in streams.items():
-        every = sorted(facts.node for facts in stream_facts)
+        fact_nodes = sorted(facts.node for facts in stream_facts)
         for node in matches:
             assert isinstance(node.op, Match)
             read_shape = shape_of(node.op.cells)
@@ -322,7 +322,7 @@ def _add_derived_streams(draft: Draft, derived_facts: Sequence[Facts]) -> None:
             feeds = (
                 ops.DerivedStream(source, sink_spec.output, sink_spec.report, sink_spec.sources) for source in fitting
             )
-            draft.read_again(node.id, sorted(draft.add(feed, *every) for feed in feeds))
+            draft.read_again(node.id, sorted(draft.add(feed, *fact_nodes) for feed in feeds))
 
 
 def _add_evaluation_scans(draft: Draft, derived_facts: Sequence[Facts], sink_specs: Iterable[_SinkSpec]) -> None:
@@ -343,16 +343,17 @@ def _add_evaluation_scans(draft: Draft, derived_facts: Sequence[Facts], sink_spe
             place = (node.op.output_key, *(edge.node for edge in node.inputs))
             sources_by_spec.setdefault(place, []).append(node.op.source)
     for sink_spec, stream_facts in _facts_by_stream(derived_facts).items():
-        every = sorted(facts.node for facts in stream_facts)
-        known_sources = sources_by_spec.setdefault((sink_spec.output_key, *every), [])
+        fact_nodes = sorted(facts.node for facts in stream_facts)
+        read_sources = sources_by_spec.setdefault((sink_spec.output_key, *fact_nodes), [])
         for evaluated_source in evaluated:
             is_counted = evaluated_source.step_of(sink_spec.stream) <= 1 or any(
-                evaluated_source.counts_as(other_source, sink_spec.stream) for other_source in known_sources
+                evaluated_source.counts_as(other_source, sink_spec.stream) for other_source in read_sources
             )
-            if may_affect(evaluated_source, sink_spec.stream) and not (known_sources and is_counted):
-                known_sources.append(evaluated_source.for_stream(sink_spec.stream))
+            if may_affect(evaluated_source, sink_spec.stream) and not (read_sources and is_counted):
+                read_sources.append(evaluated_source.for_stream(sink_spec.stream))
                 draft.add(
-                    ops.DerivedStream(known_sources[-1], sink_spec.output, sink_spec.report, sink_spec.sources), *every
+                    ops.DerivedStream(read_sources[-1], sink_spec.output, sink_spec.report, sink_spec.sources),
+                    *fact_nodes,
                 )
 
 

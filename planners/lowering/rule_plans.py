@@ -301,8 +301,8 @@ def apply_predicate(
 def _extended(draft: Draft, rows: Rows, part: Bind) -> Rows:
     value = expression_of(part.expression, rows.names)
     node = draft.add(ops.Extend(value, is_time_dependent(part.expression), part.keep_unbound), rows.node)
-    unsure = {part.variable} if part.keep_unbound and not _is_always_bound(part.expression, rows) else set()
-    return replace(rows, node=node, names=(*rows.names, part.variable), nullable=rows.nullable | unsure)
+    nullable = {part.variable} if part.keep_unbound and not _is_always_bound(part.expression, rows) else set()
+    return replace(rows, node=node, names=(*rows.names, part.variable), nullable=rows.nullable | nullable)
 
 
 def _is_always_bound(expression: Expression | None, rows: Rows) -> bool:
@@ -311,13 +311,13 @@ def _is_always_bound(expression: Expression | None, rows: Rows) -> bool:
 
 
 def _minus(draft: Draft, rows: Rows, inner: Rows, part: Minus, correlated: Rows | None) -> Rows:
-    sure_names = correlated.non_null if correlated is not None else frozenset()
+    correlated_names = correlated.non_null if correlated is not None else frozenset()
     renamings = (
         []
         if correlated is None
         else [(name, renamed) for name, renamed in correlated_columns(correlated) if name in inner.variables]
     )
-    return minus(draft, rows, inner, (rows.variables & inner.variables) - sure_names - {*part.ignored}, renamings)
+    return minus(draft, rows, inner, (rows.variables & inner.variables) - correlated_names - {*part.ignored}, renamings)
 
 
 def _left_join(draft: Draft, left: Rows, right: Rows, part: Optional, plan_exists: PlanExists, rule: System) -> Rows:
@@ -429,12 +429,12 @@ def apply_modifiers(draft: Draft, rows: Rows, system: System, part: bool, correl
 
 
 def _grouped(draft: Draft, rows: Rows, grouping: Grouping, rule: System) -> Rows:
-    anti_join = [key for key in grouping.keys if key not in rows.names]
+    unbound_keys = [key for key in grouping.keys if key not in rows.names]
     # As an expression, what is unbound and what counts all solutions would look alike: it gets a column.
     values = [item.expression for item in grouping.aggregates if isinstance(item.expression, Variable)]
-    lacking = dict.fromkeys(name for name in (*anti_join, *values) if name not in rows.names)
-    if lacking:
-        rows = project(draft, rows, (*rows.names, *lacking))
+    missing_columns = dict.fromkeys(name for name in (*unbound_keys, *values) if name not in rows.names)
+    if missing_columns:
+        rows = project(draft, rows, (*rows.names, *missing_columns))
     forbid_time([aggregate.expression for aggregate in grouping.aggregates], "an aggregate", rule)
     aggregates = sorted(
         ((_aggregate(item, rows), item) for item in grouping.aggregates), key=lambda pair: repr(pair[0])
@@ -442,8 +442,8 @@ def _grouped(draft: Draft, rows: Rows, grouping: Grouping, rule: System) -> Rows
     keys = sorted({rows.names.index(key) for key in grouping.keys})
     node = draft.add(ops.Group(tuple(keys), tuple(op for op, _ in aggregates)), rows.node)
     names = (*(rows.names[key] for key in keys), *(item.variable for _, item in aggregates))
-    unsure = {item.variable for item in grouping.aggregates if not _has_value(item, grouping, rows)}
-    return Rows(node, names, frozenset(unsure | {*anti_join, *(rows.nullable & set(grouping.keys))}), rows.origin)
+    nullable = {item.variable for item in grouping.aggregates if not _has_value(item, grouping, rows)}
+    return Rows(node, names, frozenset(nullable | {*unbound_keys, *(rows.nullable & set(grouping.keys))}), rows.origin)
 
 
 def _aggregate(aggregate: Aggregate, rows: Rows) -> ops.Aggregate:
@@ -502,7 +502,7 @@ def _ordered_variables(system: System) -> Iterator[Variable]:
 
 def consequence_nodes(draft: Draft, rows: Rows, rule: System) -> list[str]:
     """Returns a node for each consequence of the rule, over its solutions: `Construct`, `Select` or `Update`."""
-    end_list = []
+    nodes = []
     for consequence in rule.consequences:
         match consequence:
             case Construct(template=template, internal=internal):
@@ -512,14 +512,14 @@ def consequence_nodes(draft: Draft, rows: Rows, rule: System) -> list[str]:
                     for cells in templates
                     if cells is not None
                 ]
-                end_list += [draft.add(emit, rows.node) for emit in emits]
+                nodes += [draft.add(emit, rows.node) for emit in emits]
             case Select(variables=names):
-                end_list.append(_select(draft, rows, names, rule))
+                nodes.append(_select(draft, rows, names, rule))
             case Ask():
-                end_list.append(_ask(draft, rows, rule))
+                nodes.append(_ask(draft, rows, rule))
             case Insert() | Delete():
                 continue
-    return [*end_list, _update(draft, rows, rule)] if is_update(rule) else end_list
+    return [*nodes, _update(draft, rows, rule)] if is_update(rule) else nodes
 
 
 def _update(draft: Draft, rows: Rows, rule: System) -> str:

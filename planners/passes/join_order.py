@@ -105,10 +105,10 @@ class _RelationTable:
 
     def _kind(self, key: tuple[int, int, JoinKeys]) -> _Relation:
         left, right, on = self.all[key[0]], self.all[key[1]], key[2]
-        alike = (left.profile, right.profile, on)
-        if alike not in self.joined:
-            self.joined[alike] = self._join_estimate(*alike)
-        profile, keep, cost = self.joined[alike]
+        key_of_profiles = (left.profile, right.profile, on)
+        if key_of_profiles not in self.joined:
+            self.joined[key_of_profiles] = self._join_estimate(*key_of_profiles)
+        profile, keep, cost = self.joined[key_of_profiles]
         return _Relation(profile, 1 + max(left.depth, right.depth), "", key, keep, cost)
 
     def _join_estimate(self, left_kind: int, right_kind: int, on: JoinKeys) -> tuple[int, Names, float]:

@@ -82,8 +82,8 @@ class _ColumnPruning(Rewrite):
         self.rows: dict[str, PrunedRows] = {}
         self.required: dict[str, list[Iterable[int]]] = {}
         """The columns that each old node reads of each input."""
-        again = {edge.node for node in plan.nodes for edge in node.inputs if edge.feedback}
-        self.read.update((id, {*range(plan.widths[id])}) for id in again)
+        reentrant = {edge.node for node in plan.nodes for edge in node.inputs if edge.feedback}
+        self.read.update((id, {*range(plan.widths[id])}) for id in reentrant)
         for node in reversed(plan.nodes):
             required = self.required[node.id] = self.required_columns(node)
             for edge, columns in zip(node.inputs, required, strict=True):

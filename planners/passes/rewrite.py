@@ -39,11 +39,11 @@ class Rewrite:
     def put(self, node: Node, op: Operator, *inputs: str) -> str:
         """Adds an operator that replaces an old node and reads the same facts again."""
         reads = tuple([edge.node for edge in node.inputs if not edge.feedback])
-        same = inputs == reads and op == node.op
-        id = self.draft.add(op, *inputs, id=node.id if same else None)
+        unchanged = inputs == reads and op == node.op
+        id = self.draft.add(op, *inputs, id=node.id if unchanged else None)
         if len(reads) < len(node.inputs):
-            again = [edge.node for edge in node.inputs if edge.feedback]
-            self.feedback[id] = tuple(dict.fromkeys((*self.feedback.get(id, ()), *again)))
+            facts = [edge.node for edge in node.inputs if edge.feedback]
+            self.feedback[id] = tuple(dict.fromkeys((*self.feedback.get(id, ()), *facts)))
         self.new_ids[node.id] = id
         return id
 
@@ -51,8 +51,8 @@ class Rewrite:
         """Returns the new plan: the replacements of the nodes that feed nothing (`Sink`, each `Update`), and all that
         they need.
         """
-        for id, again in self.feedback.items():
-            facts = sorted({self.new_ids[fact] for fact in again})
+        for id, old_facts in self.feedback.items():
+            facts = sorted({self.new_ids[fact] for fact in old_facts})
             self.draft.read_again(id, facts)
         read = {edge.node for node in self.plan.nodes for edge in node.inputs}
         self.draft.keep(self.new_ids[node.id] for node in self.plan.nodes if node.id not in read)

@@ -76,9 +76,9 @@ def _kinds(plan: Plan, node: Node) -> Iterator[tuple[_JoinKind, Term]]:
     if not isinstance(node.op, Join):
         return
     for side in (0, 1):
-        mine, other = (plan.by_id[node.inputs[port].node] for port in (side, 1 - side))
-        unique = isinstance(mine.op, Distinct) and len(mine.inputs) == 1
-        match = plan.by_id[mine.inputs[0].node] if unique else mine
+        match_side, other = (plan.by_id[node.inputs[port].node] for port in (side, 1 - side))
+        unique = isinstance(match_side.op, Distinct) and len(match_side.inputs) == 1
+        match = plan.by_id[match_side.inputs[0].node] if unique else match_side
         if isinstance(match.op, Match):
             width = plan.widths[node.inputs[0].node]
             for cells, term in _generalized(match.op, plan.widths[match.id]):
@@ -103,9 +103,9 @@ def _look_up(rewrite: Rewrite, joins: _SharedJoin, term: Term) -> str:
 def _build_join(rewrite: Rewrite, kind: _JoinKind) -> str:
     """Returns the join for all constants, which has the constant in a further column."""
     match_node = rewrite.add(Match(kind.cells), *_sources(rewrite, kind))
-    again = tuple(edge.node for edge in kind.inputs if edge.feedback)
-    if again:
-        rewrite.feedback[match_node] = tuple(dict.fromkeys((*rewrite.feedback.get(match_node, ()), *again)))
+    facts = tuple(edge.node for edge in kind.inputs if edge.feedback)
+    if facts:
+        rewrite.feedback[match_node] = tuple(dict.fromkeys((*rewrite.feedback.get(match_node, ()), *facts)))
     width = 1 + max(cell for cell in kind.cells if isinstance(cell, int))
     if kind.unique:
         match_node = rewrite.add(Distinct(width), match_node)

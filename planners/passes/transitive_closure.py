@@ -101,10 +101,10 @@ class _ClosureRewrite(Rewrite):
 
     def add_feedback(self, match: Node, new: str, own: set[str]) -> None:
         """Adds feedback edges from the pairs that other rules derive."""
-        again = {self.new_ids[edge.node] for edge in match.inputs if edge.feedback and edge.node not in own}
+        facts = {self.new_ids[edge.node] for edge in match.inputs if edge.feedback and edge.node not in own}
         for id in own:
             edges = self.plan.by_id[id].inputs
             other_inputs = [self.new_ids[edge.node] for edge in edges if self.matches.get(edge.node) is not match]
             if other_inputs:
-                again.add(self.add(self.plan.by_id[id].op, *sorted(other_inputs)))
-        self.draft.read_again(new, sorted(again))
+                facts.add(self.add(self.plan.by_id[id].op, *sorted(other_inputs)))
+        self.draft.read_again(new, sorted(facts))

@@ -75,7 +75,7 @@ def lint(
         windows=(as_window(window), *windows_by_stream.values()),
     )
     sets = {str(rulesets.path(name)) for name in rules}
-    findings = (item for item in _found(program) if item.origin is None or item.origin.name not in sets)
+    findings = (item for item in _findings(program) if item.origin is None or item.origin.name not in sets)
     return sorted_findings(_refused(program, profile) or findings, names)
 
 
@@ -101,7 +101,7 @@ def _refused(program: Program, profile: str = "default") -> list[Finding]:
     return findings
 
 
-def _found(program: Program) -> Iterator[Finding]:
+def _findings(program: Program) -> Iterator[Finding]:
     for warning in warnings(program.system):
         yield from as_findings(warning)
     for check in checks().values():

@@ -192,12 +192,12 @@ class BuilderSuite(_Suite):
     builder: ClassVar[str | Builder]
     max_examples: ClassVar[int] = 40
 
-    def came(self, plan: Plan, batches: Sequence[Sequence[Event]], facts: Sequence[Event] = ()) -> list[Output]:
+    def run_plan(self, plan: Plan, batches: Sequence[Sequence[Event]], facts: Sequence[Event] = ()) -> list[Output]:
         return outputs(check(plan), batches, facts, self.builder)
 
     def expect(self, plan: Plan, events: str, expected: str, facts: str = "") -> None:
         """Runs a hand-written plan and compares its outputs with a text."""
-        outputs = self.came(plan, [stream(events)], static(facts))
+        outputs = self.run_plan(plan, [stream(events)], static(facts))
         differs = difference(((out.time, out.fact) for out in outputs), timed(expected))
         assert not differs, f"missing (-) and surplus (+):\n{differs}"
 
@@ -210,7 +210,7 @@ class BuilderSuite(_Suite):
     def test_read_of_one_stream_leaves_the_others_out(self) -> None:
         plan = _ending(_read("http://example.org/s"), _match("m", 0, ":p", 1), _emit("m", 1, ":q", 0))
         (ours,), (other_facts,) = stream("1 :a :p :b"), stream("1 :c :p :d")
-        outputs = self.came(plan, [[ours._replace(stream="http://example.org/s"), other_facts]])
+        outputs = self.run_plan(plan, [[ours._replace(stream="http://example.org/s"), other_facts]])
         assert [(out.time, out.fact) for out in outputs] == timed("1 :b :q :a")
 
     def test_match_of_anything(self) -> None:
@@ -232,7 +232,7 @@ class BuilderSuite(_Suite):
     def test_join(self) -> None:
         plan = _ending(
             _read(), _match("l", 0, ":p", 1), _match("r", 0, ":r", 1),
-            _two("j", Join(((1, 0),), (0, 3)), "l", "r", (1,), (0,)), _emit("j", 0, ":q", 1),
+            _binary("j", Join(((1, 0),), (0, 3)), "l", "r", (1,), (0,)), _emit("j", 0, ":q", 1),
         )  # fmt: skip
         self.expect(
             plan, "1 :a :p :b\n2 :b :r :c\n3 :b :r :d\n4 :e :p :b", "2 :a :q :c\n3 :a :q :d\n4 :e :q :c\n4 :e :q :d"
@@ -240,7 +240,7 @@ class BuilderSuite(_Suite):
 
     def test_join_of_a_node_with_itself(self) -> None:
         plan = _ending(
-            _read(), _match("m", 0, ":p", 1), _two("j", Join(((1, 1),), (0, 2)), "m", "m", (1,), (1,)),
+            _read(), _match("m", 0, ":p", 1), _binary("j", Join(((1, 1),), (0, 2)), "m", "m", (1,), (1,)),
             _emit("j", 0, ":q", 1),
         )  # fmt: skip
         self.expect(plan, "1 :a :p :x\n2 :b :p :x", "1 :a :q :a\n2 :a :q :b\n2 :b :q :a\n2 :b :q :b")
@@ -248,7 +248,7 @@ class BuilderSuite(_Suite):
     def test_join_on_nothing_is_the_product(self) -> None:
         plan = _ending(
             _read(), _match("l", 0, ":p", None), _match("r", 0, ":r", None),
-            _two("j", Join((), (0, 1)), "l", "r", (), ()), _emit("j", 0, ":q", 1),
+            _binary("j", Join((), (0, 1)), "l", "r", (), ()), _emit("j", 0, ":q", 1),
         )  # fmt: skip
         self.expect(
             plan,
@@ -270,7 +270,7 @@ class BuilderSuite(_Suite):
     def test_anti_join_withdraws(self, output: str, expected: str) -> None:
         plan = _ending(
             _read(), _match("l", 0, ":p", 1), _match("r", 0, ":r", None),
-            _two("a", AntiJoin(((0, 0),)), "l", "r", (0,), (0,)), _emit("a", 0, ":q", 1), output=output,
+            _binary("a", AntiJoin(((0, 0),)), "l", "r", (0,), (0,)), _emit("a", 0, ":q", 1), output=output,
         )  # fmt: skip
         self.expect(plan, "1 :a :p :b\n2 :c :p :d\n3 :a :r :x\n5 :a :p :late\n5 :e :p :f", expected)
 
@@ -278,28 +278,28 @@ class BuilderSuite(_Suite):
         plan = _ending(
             _read(),
             _match("m", 0, ":p", 1),
-            _one("t", Condition(_apply("notEqual", 0, 1)), "m"),
+            _unary("t", Condition(_apply("notEqual", 0, 1)), "m"),
             _emit("t", 0, ":q", 1),
         )
         self.expect(plan, "1 :a :p :a\n2 :a :p :b", "2 :a :q :b")
 
     def test_condition_on_what_is_unbound(self) -> None:
         plan = _ending(
-            _read(), _match("m", 0, ":p", 1), _one("t", Condition(Invoke(function_iri("unbound"), (None,))), "m"),
+            _read(), _match("m", 0, ":p", 1), _unary("t", Condition(Invoke(function_iri("unbound"), (None,))), "m"),
             _emit("t", 0, ":q", 1),
         )  # fmt: skip
         self.expect(plan, "1 :a :p :b", "1 :a :q :b")
 
     def test_extend_and_what_has_no_value(self) -> None:
         plan = _ending(
-            _read(), _match("m", 0, ":p", 1), _one("e", Extend(_apply("sum", 1, 1)), "m"), _emit("e", 0, ":q", 2)
+            _read(), _match("m", 0, ":p", 1), _unary("e", Extend(_apply("sum", 1, 1)), "m"), _emit("e", 0, ":q", 2)
         )
         self.expect(plan, '1 :a :p "2"^^xsd:int\n2 :b :p :c', '1 :a :q "4"^^xsd:int')
 
     def test_a_timed_operator_sees_since_when_its_row_holds(self) -> None:
-        now = _one("e", Extend(Invoke(function_iri("now"), ()), timed=True), "m", (0, 1))
+        now = _unary("e", Extend(Invoke(function_iri("now"), ()), timed=True), "m", (0, 1))
         plan = _ending(_read(), _match("m", 0, ":p", 1), now, _emit("e", 0, ":at", 2))
-        outputs = self.came(plan, [stream("1 :a :p :b\n3600000 :c :p :d\n3600001 :a :p :b")])
+        outputs = self.run_plan(plan, [stream("1 :a :p :b\n3600000 :c :p :d\n3600001 :a :p :b")])
         expected = """1 :a :at "1970-01-01T00:00:00.001Z"^^xsd:dateTime
             3600000 :c :at "1970-01-01T01:00:00Z"^^xsd:dateTime"""
         assert not difference(((out.time, out.fact) for out in outputs), timed(expected))
@@ -313,7 +313,7 @@ class BuilderSuite(_Suite):
         emits = [_emit("m", 0, ":q", 1, id=id, rule=id) for id in ("one", "two")]
         nodes = (_read(), _match("m", 0, ":p", 1), *emits)
         plan = _ending(*nodes)
-        outputs = self.came(plan, [stream("1 :a :p :b\n2 :a :p :b")])
+        outputs = self.run_plan(plan, [stream("1 :a :p :b\n2 :a :p :b")])
         assert [(out.time, out.fact) for out in outputs] == timed("1 :a :q :b")
         assert outputs[0].rule in {"one", "two"}
 
@@ -331,13 +331,13 @@ class BuilderSuite(_Suite):
 
     def test_answers_are_those_of_the_oracle(self) -> None:
         def law(system: System, events: list[Event], facts: list[Event]) -> None:
-            assert_as_oracle(system, self.came(squall.plan(system), [events], facts), events, facts)
+            assert_as_oracle(system, self.run_plan(squall.plan(system), [events], facts), events, facts)
 
         self.for_all(law, system=systems(), events=event_streams(), facts=static_data())
 
     def test_batches_do_not_matter(self) -> None:
         def law(system: System, events: list[Event], cuts: list[int]) -> None:
-            outputs = self.came(squall.plan(system), _cut(events, cuts))
+            outputs = self.run_plan(squall.plan(system), _cut(events, cuts))
             assert_as_oracle(system, outputs, events)
 
         self.for_all(law, system=systems(), events=event_streams(), cuts=st.lists(st.integers(0, 6), max_size=4))
@@ -345,7 +345,7 @@ class BuilderSuite(_Suite):
     def test_order_within_an_instant_does_not_matter(self) -> None:
         def law(system: System, events: list[Event], data: st.DataObject) -> None:
             shuffled = sorted(data.draw(st.permutations(events)), key=lambda event: event.time)
-            assert_as_oracle(system, self.came(squall.plan(system), [[event] for event in shuffled]), events)
+            assert_as_oracle(system, self.run_plan(squall.plan(system), [[event] for event in shuffled]), events)
 
         self.for_all(law, system=systems(), events=event_streams(), data=st.data())
 
@@ -354,20 +354,20 @@ class BuilderSuite(_Suite):
             doubled = [event for event in events for _ in range(2)]
             again = doubled[-1]._replace(facts=sum((event.facts for event in events), ())) if events else None
             repeated = [*doubled, again] if again else doubled
-            assert_as_oracle(system, self.came(squall.plan(system), [repeated]), events)
+            assert_as_oracle(system, self.run_plan(squall.plan(system), [repeated]), events)
 
         self.for_all(law, system=systems(), events=event_streams())
 
     def test_a_shift_in_time_shifts_the_answer(self) -> None:
         def law(system: System, events: list[Event], shift: int) -> None:
             late = [event._replace(time=event.time + shift) for event in events]
-            assert_as_oracle(system, self.came(squall.plan(system), [late]), late)
+            assert_as_oracle(system, self.run_plan(squall.plan(system), [late]), late)
 
         self.for_all(law, system=systems(), events=event_streams(), shift=st.integers(-(10**6), 10**13))
 
     def test_what_is_static_is_answered_once_and_first(self) -> None:
         system = System(subsystems=(COPY,))
-        outputs = self.came(squall.plan(system), [stream("1 :c :p :d\n1 :a :p :b")], static(":a :p :b"))
+        outputs = self.run_plan(squall.plan(system), [stream("1 :c :p :d\n1 :a :p :b")], static(":a :p :b"))
         assert [(out.time, out.fact) for out in outputs] == timed("always :a :q :b\n1 :c :q :d")
 
     def test_a_late_event_changes_nothing_and_is_in_the_ledger(self) -> None:
@@ -382,7 +382,7 @@ class BuilderSuite(_Suite):
         plan = check(_transitive_closure())
         ((time, fact),) = timed("2 :a :p :c")
         for _ in range(2):
-            assert self.came(plan, [stream("1 :a :p :b\n2 :b :p :c")]) == [Output(fact, time, "r")]
+            assert self.run_plan(plan, [stream("1 :a :p :b\n2 :b :p :c")]) == [Output(fact, time, "r")]
 
 
 # Systems
@@ -451,11 +451,11 @@ def _match(id: str, *cells: int | str | None) -> Node:
     return Node(id, Match(tuple(term(cell) if isinstance(cell, str) else cell for cell in cells)), (Input("read"),))
 
 
-def _one(id: str, op: Operator, input: str, columns: tuple[int, ...] | None = None) -> Node:
+def _unary(id: str, op: Operator, input: str, columns: tuple[int, ...] | None = None) -> Node:
     return Node(id, op, (Input(input, columns),))
 
 
-def _two(id: str, op: Operator, left: str, right: str, by_left: tuple[int, ...], by_right: tuple[int, ...]) -> Node:
+def _binary(id: str, op: Operator, left: str, right: str, by_left: tuple[int, ...], by_right: tuple[int, ...]) -> Node:
     return Node(id, op, (Input(left, by_left), Input(right, by_right)))
 
 
@@ -472,7 +472,7 @@ def _transitive_closure() -> Plan:
     """The recursive rule ``(?x :p ?y) (?y :p ?z) -> (?x :p ?z)``."""
     match = Node("m", Match((0, term(":p"), 1)), (Input("read"), Input("unique", feedback=True)))
     pairs = Node("pairs", Distinct(2), (Input("m", (0, 1)),))
-    join = _two("j", Join(((1, 0),), (0, 3)), "pairs", "pairs", (1,), (0,))
+    join = _binary("j", Join(((1, 0),), (0, 3)), "pairs", "pairs", (1,), (0,))
     return _ending(_read(), match, pairs, join, _emit("j", 0, ":p", 1))
 
 

@@ -259,8 +259,8 @@ class Body:
             [*pattern_parts, self.fresh()] if len(pattern_parts) == 2 else pattern_parts, self.fresh
         )
         pattern = Pattern(slots[0], slots[1], slots[2], origin=call.origin)
-        own = System(joinables=(pattern,), predicates=(*unfolding, *inside))
-        return NotExists((own if unfolding else pattern,), origin=call.origin)
+        part = System(joinables=(pattern,), predicates=(*unfolding, *inside))
+        return NotExists((part if unfolding else pattern,), origin=call.origin)
 
     def _wild(self, term: TermPattern) -> TermPattern:
         if isinstance(term, CompoundTerm):

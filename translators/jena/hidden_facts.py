@@ -69,14 +69,14 @@ class HiddenNodes:
         if self.derives:
             yield replace(rule, consequences=tuple(map(_with_candidates, rule.consequences)))
             return
-        built = {
+        compound_variables = {
             consequence.variable
             for consequence in rule.predicates
             if isinstance(consequence, Bind) and _is_built(consequence.expression)
         }
         tests: dict[tuple[Predicate, ...] | None, list[Pattern]] = {}
         for fact in _facts(rule):
-            tests.setdefault(self._tests(fact, built), []).append(fact)
+            tests.setdefault(self._tests(fact, compound_variables), []).append(fact)
         if set(tests) <= {()}:
             yield rule
             return
@@ -109,11 +109,11 @@ class HiddenNodes:
     def _may_hide(self, fact: Pattern) -> bool:
         return self.derives or any(slot in self.nodes or (self.nodes and _varies(slot)) for slot in fact.slots)
 
-    def _tests(self, fact: Pattern, built: Collection[Variable]) -> tuple[Predicate, ...] | None:
+    def _tests(self, fact: Pattern, compound_variables: Collection[Variable]) -> tuple[Predicate, ...] | None:
         """Returns the predicates that hold if a fact is in the answer. None means that it never is."""
         if any(slot in self.nodes for slot in fact.slots):
             return None
-        if self.functors and (fact.object in built or _is_built(fact.object)):
+        if self.functors and (fact.object in compound_variables or _is_built(fact.object)):
             return None
         predicates: list[Predicate] = []
         for slot in fact.slots:

@@ -100,12 +100,12 @@ class Clause:
 
     def system(self) -> System:
         """Returns the system of a clause without errors."""
-        absent = (NotExists(self._patterns((negated,))) for negated in self.unless)
+        negations = (NotExists(self._patterns((negated,))) for negated in self.unless)
         predicates = (_with_limit(negated, self.name) for negated in (*self.body.predicates, *self._head.predicates))
         return System(
             self.name,
             joinables=tuple(self.body.joinables),
-            predicates=(*predicates, *absent),
+            predicates=(*predicates, *negations),
             consequences=self._head.consequences,
             origin=self.origin,
         )

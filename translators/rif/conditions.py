@@ -221,19 +221,19 @@ class _ExternalPredicate:
     origin: Origin | None
 
     def predicates(self, bound: set[Variable], fresh: FreshVariables) -> list[Predicate] | None:
-        open_ = [place for place, argument in enumerate(self.call.arguments) if unbound_variables(argument, bound)]
-        if not open_:
+        unbound = [place for place, argument in enumerate(self.call.arguments) if unbound_variables(argument, bound)]
+        if not unbound:
             return [Filter(self.call)]
-        return self._computed(open_, bound) if self.builtin else None
+        return self._computed(unbound, bound) if self.builtin else None
 
-    def _computed(self, open_: list[int], bound: set[Variable]) -> list[Predicate] | None:
+    def _computed(self, unbound: list[int], bound: set[Variable]) -> list[Predicate] | None:
         """Returns the predicates that bind the unbound arguments, by a mode of the built-in."""
         assert self.builtin is not None
         arguments = self.call.arguments
         for mode in self.builtin.modes:
-            (target, *more) = mode.targets(len(arguments))
+            (target, *other_targets) = mode.targets(len(arguments))
             variable = arguments[target]
-            if more or open_ != [target] or not isinstance(variable, Variable):
+            if other_targets or unbound != [target] or not isinstance(variable, Variable):
                 continue
             inputs = tuple(arguments[place] for place in mode.arguments(len(arguments)))
             bound.add(variable)
@@ -275,11 +275,11 @@ class _Equation:
 
 
 def _decompose(
-    known_value: Expression, built: CompoundTerm, bound: set[Variable], fresh: FreshVariables
+    expression_value: Expression, compound: CompoundTerm, bound: set[Variable], fresh: FreshVariables
 ) -> list[Predicate]:
-    value = known_value if isinstance(known_value, Variable) else fresh()
-    first: list[Predicate] = [] if value == known_value else [Bind(value, known_value)]
-    return first + decompositions([(value, built)], bound, fresh)
+    value = expression_value if isinstance(expression_value, Variable) else fresh()
+    first: list[Predicate] = [] if value == expression_value else [Bind(value, expression_value)]
+    return first + decompositions([(value, compound)], bound, fresh)
 
 
 _NUMERIC = "http://www.w3.org/2007/rif-builtin-function#numeric-"
@@ -291,15 +291,15 @@ def _solve_linear(value: Expression, call: Call, bound: set[Variable]) -> list[P
     The equation is tested as well, since the domain of the function may be narrower.
     """
     name = call.function.removeprefix(_NUMERIC)
-    open_ = [place for place, argument in enumerate(call.arguments) if unbound_variables(argument, bound)]
-    if name not in ("add", "subtract") or len(open_) != 1:
+    unbound = [place for place, argument in enumerate(call.arguments) if unbound_variables(argument, bound)]
+    if name not in ("add", "subtract") or len(unbound) != 1:
         return None
-    variable, other = call.arguments[open_[0]], call.arguments[1 - open_[0]]
+    variable, other = call.arguments[unbound[0]], call.arguments[1 - unbound[0]]
     if not isinstance(variable, Variable):
         return None
     if name == "add":
         inverse = Call(f"{_NUMERIC}subtract", (value, other))
-    elif open_ == [0]:
+    elif unbound == [0]:
         inverse = Call(f"{_NUMERIC}add", (value, other))
     else:
         inverse = Call(f"{_NUMERIC}subtract", (other, value))

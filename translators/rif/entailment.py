@@ -83,9 +83,9 @@ def _contradiction() -> System:
 
 def _equations() -> Iterator[System]:
     """Yields the rules by which individuals are owl:sameAs each other if and only if they are equal."""
-    same, equal = Pattern(_X, iri(OWL + "sameAs"), _Y), AtomPattern(EQUAL, (_X, _Y))
+    same_as, equal = Pattern(_X, iri(OWL + "sameAs"), _Y), AtomPattern(EQUAL, (_X, _Y))
     other = Filter(Call("urn:x-squall:datatypes:notIdentical", (_X, _Y)))
-    for name, body, head in (("rif:same", same, equal), ("rif:equal", equal, same)):
+    for name, body, head in (("rif:same", same_as, equal), ("rif:equal", equal, same_as)):
         conclusion = Construct((head,), internal=True)
         yield System(name, joinables=(body,), predicates=(other,), consequences=(conclusion,))
 
@@ -102,13 +102,13 @@ def _unions() -> Iterator[System]:
     union = Pattern(kind, iri(OWL + "unionOf"), cells)
     member = AtomPattern(Term(f"{HELPER}member>"), (cells, member_class))
     none = NotExists((member, Pattern(who, TYPE, member_class)))
-    open_ = AtomPattern(UNDECIDED, (who, kind))
+    undecided = AtomPattern(UNDECIDED, (who, kind))
     yield System(
         "rif:union",
         joinables=(union, Pattern(who, TYPE, kind)),
         predicates=(none,),
-        consequences=(Construct((open_,), internal=True),),
+        consequences=(Construct((undecided,), internal=True),),
     )
-    ends = Filter(Call(UNKNOWN, (who,)))
+    run_ends = Filter(Call(UNKNOWN, (who,)))
     conclusion = Construct((AtomPattern(INCONSISTENT, (who, kind)),))
-    yield System("rif:undecided", joinables=(open_,), predicates=(ends,), consequences=(conclusion,))
+    yield System("rif:undecided", joinables=(undecided,), predicates=(run_ends,), consequences=(conclusion,))

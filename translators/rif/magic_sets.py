@@ -303,11 +303,13 @@ class _DemandTransformation:
                 names[variable.name] = variable
                 simple.append(tree.Var(variable.name))
                 equations.append(tree.Equal(simple[-1], term, origin=term.origin))
-        more = tuple(Literal(formula, names) for formula in (demand.atom(simple), *equations))
+        demand_literals = tuple(Literal(formula, names) for formula in (demand.atom(simple), *equations))
         unless: tuple[Literal, ...] = ()
         if len(demand.places) == demand.key[1] and self._original_facts(demand.key):
             unless = (Literal(tree.Atom(_original_relation(demand.key), tuple(simple)), names),)
-        return replace(clause, conjunction=(*more, *clause.conjunction), names=names, unless=unless, problem=None)
+        return replace(
+            clause, conjunction=(*demand_literals, *clause.conjunction), names=names, unless=unless, problem=None
+        )
 
     def _original_facts(self, key: _RelationKey) -> list[Clause]:
         """Returns clauses that mark the facts that the program states. There are none if equations derive
@@ -412,10 +414,10 @@ def _is_endless(clause: Clause) -> bool:
 
 def _grows(old: tree.Term, new: tree.Term) -> bool:
     """Returns whether a term is constructed from another one, which is a variable."""
-    built = isinstance(new, tree.Expr | tree.List) and not any(
+    is_compound = isinstance(new, tree.Expr | tree.List) and not any(
         isinstance(node, tree.External) for node in tree.parts(new)
     )
-    return isinstance(old, tree.Var) and built and any(node == old for node in tree.parts(new))
+    return isinstance(old, tree.Var) and is_compound and any(node == old for node in tree.parts(new))
 
 
 _EXACT = (XSD + "integer", XSD + "decimal")

@@ -97,8 +97,8 @@ def ordered_arguments(part: tree.Atom | tree.Expr) -> tuple[tree.Term, ...]:
     if not part.names:
         return part.arguments
     if len(set(part.names)) < len(part.names):
-        twice = next(name for name in part.names if part.names.count(name) > 1)
-        raise TranslatorError(f"the argument `{twice}` is given twice", part.origin)
+        repeated = next(name for name in part.names if part.names.count(name) > 1)
+        raise TranslatorError(f"the argument `{repeated}` is given twice", part.origin)
     pairs = sorted(zip(part.names, part.arguments, strict=True), key=lambda pair: pair[0])
     return tuple(value for _, value in pairs)
 

@@ -128,13 +128,13 @@ def always_bound(part: Joinable) -> frozenset[Variable]:
 
 def _has_patterns(part: System) -> bool:
     """Returns whether patterns read the sources of this part itself."""
-    absent = [
+    negated = [
         inner_joinable
         for predicate in part.predicates
         if isinstance(predicate, Negation)
         for inner_joinable in predicate.joinables
     ]
-    return any(isinstance(joinable, FactPattern) for joinable in (*part.joinables, *absent))
+    return any(isinstance(joinable, FactPattern) for joinable in (*part.joinables, *negated))
 
 
 def graph_names(graph: Variable, sources: tuple[Source, ...]) -> System:

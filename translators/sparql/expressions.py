@@ -129,7 +129,7 @@ class Expressions:
 
     def _call(self, call: q.Call, arguments: Sequence[Expression], body: Body) -> Expression:
         if call.function.endswith(">") and call.function != ">":
-            return self._named(call, arguments)
+            return self._call_by_iri(call, arguments)
         if call.function in ("IRI", "URI") and self.state.base:
             arguments = (*arguments, literal(self.state.base))
         return calls.call(call.function, arguments, scope=self._scope(call, body), origin=call.origin)
@@ -143,7 +143,7 @@ class Expressions:
         key = self.state.key if labelled else f"{self.state.key} {self.state.number()}"
         return calls.scope(key, body.solution)
 
-    def _named(self, call: q.Call, arguments: Sequence[Expression]) -> Expression:
+    def _call_by_iri(self, call: q.Call, arguments: Sequence[Expression]) -> Expression:
         name = iri_text(call.function)
         if call.distinct:
             hint = "only SPARQL's own aggregates take DISTINCT: leave it out"

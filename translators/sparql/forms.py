@@ -113,11 +113,11 @@ class Forms(Modifiers):
         return calls.call("BNODE", (literal(node),), scope=scope)
 
     def _is_bound(self, slots: Iterable[Slot | None], bound_names: set[Variable], origin: Origin | None) -> bool:
-        absent = [slot for slot in slots if isinstance(slot, Variable) and slot not in bound_names]
-        for variable in absent:
+        unbound = [slot for slot in slots if isinstance(slot, Variable) and slot not in bound_names]
+        for variable in unbound:
             hint = "bind it in the pattern, or leave the triple out"
             self.state.notes.warn(f"`{variable}` is in the template, but nothing binds it", origin, hint)
-        return not absent
+        return not unbound
 
     # DESCRIBE
 

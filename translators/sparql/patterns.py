@@ -162,9 +162,9 @@ class Patterns:
         part = self.group(group, within)
         if graph == name:
             return part
-        own = Body(within, [graph_names(name, within.sources)])
-        own.add(Bind(graph, name))
-        return Body(within, [part, own.system()]).system(origin=group.origin)
+        names = Body(within, [graph_names(name, within.sources)])
+        names.add(Bind(graph, name))
+        return Body(within, [part, names.system()]).system(origin=group.origin)
 
     def _window(self, window: q.Window, reads: ActiveDataset) -> System | Union:
         windows = reads.windows or {}

@@ -120,8 +120,8 @@ class PairScope(TimeScope):
         return variable
 
     def add_times(self, times: System, time: Variable, when: Call | None) -> None:
-        own = {name: value for name, value in self.values.items() if name in visible(times)}
-        tests = [*([] if when is None else [when]), *(calls.call("SAMETERM", pair) for pair in own.items())]
+        keys = {name: value for name, value in self.values.items() if name in visible(times)}
+        tests = [*([] if when is None else [when]), *(calls.call("SAMETERM", pair) for pair in keys.items())]
         is_own = calls.all_of(tests)
         if is_own is None:
             self.inner.add(Optional(times))
@@ -130,7 +130,7 @@ class PairScope(TimeScope):
         system = System(joinables=(times,), predicates=(Filter(calls.condition(is_known)),))
         self.inner.join(Union((system, System())))
         body = Body(self.body.reads)
-        body.add(*(Bind(name, value) for name, value in own.items()))
+        body.add(*(Bind(name, value) for name, value in keys.items()))
         body.join(system)
         if when is not None:
             body.add(Filter(when))
@@ -234,8 +234,8 @@ class TimestampCalls:
             return TimeScope(self.state, body)
         outer, inner = body.sides
         needed_names, outer_names = {*names}, {*outer.variables}
-        own = {*inner.variables} - outer_names | inner.always_bound
-        if needed_names.isdisjoint(outer_names.union(body.variables) - own):
+        inner_names = {*inner.variables} - outer_names | inner.always_bound
+        if needed_names.isdisjoint(outer_names.union(body.variables) - inner_names):
             return TimeScope(self.state, inner)
         if needed_names <= outer_names - ({*inner.variables} - outer.always_bound):
             return TimeScope(self.state, outer)

@@ -26,8 +26,8 @@ class Registration:
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        every = "" if self.period is None else f" COMPUTED EVERY {duration(self.period)}"
-        return f"REGISTER {self.kind} {self.name}{every} AS\n"
+        period = "" if self.period is None else f" COMPUTED EVERY {duration(self.period)}"
+        return f"REGISTER {self.kind} {self.name}{period} AS\n"
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def answers(
         BuilderError: Updates take more than `steps` steps without an event.
     """
     course = _course(output_specs(system), *_with_streams(system, events, static, steps), steps)
-    return {time: _whole(parts) for time, parts in _without_steps(course).models.items()}
+    return {time: _merged(parts) for time, parts in _without_steps(course).models.items()}
 
 
 def outputs(
@@ -174,7 +174,7 @@ def _course(specs: Sequence[OutputSpec], events: Sequence[Event], static: Sequen
     return course
 
 
-def _whole(parts: Iterable[Answer]) -> Answer:
+def _merged(parts: Iterable[Answer]) -> Answer:
     """Merges the answers of all output specs of a program."""
     facts: dict[Fact | Quad, Names] = {}
     for part in parts:

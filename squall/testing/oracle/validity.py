@@ -18,20 +18,20 @@ from squall.testing.oracle.stratification import patterns
 class Stay:
     """The validity interval [start, end) of a fact of a stream, in integer ms.
 
-    came: the time of its event. static: whether it is static data, whose named graphs are disjoint.
+    arrival: the time of its event. static: whether it is static data, whose named graphs are disjoint.
     """
 
     fact: Fact
     stream: str
     graph: str
-    came: int
+    arrival: int
     start: int
     end: int
     static: bool = False
 
     def cut(self, time: int) -> None:
         """Ends the interval now if the fact arrived before. An interval that would begin later becomes empty."""
-        if self.came < time or self.came == time == ALWAYS:
+        if self.arrival < time or self.arrival == time == ALWAYS:
             self.end = min(self.end, max(self.start, time))
 
 
@@ -128,10 +128,10 @@ def cut_short(stays: Iterable[Stay], removed: set[Fact], time: int) -> None:
 
 
 def valid(source: Source, stays: Iterable[Stay], time: int) -> set[Fact]:
-    return {fact for stay in stays if stay.start <= time < stay.end for fact in _seen(source, stay)}
+    return {fact for stay in stays if stay.start <= time < stay.end for fact in _forms_read(source, stay)}
 
 
-def _seen(source: Source, stay: Stay) -> Iterator[Fact]:
+def _forms_read(source: Source, stay: Stay) -> Iterator[Fact]:
     """Yields the forms in which patterns of the source read the fact."""
     names = [Term(f"<{stay.stream}>")] if stay.stream not in ("", WORKING) else []
     if stay.graph:
@@ -143,9 +143,9 @@ def _seen(source: Source, stay: Stay) -> Iterator[Fact]:
     elif isinstance(source, Graphs):
         for name in {"": names, "graphs": [Term(stay.graph)], "streams": [Term(f"<{stay.stream}>")]}[source.only]:
             yield Atom(GRAPH, (name, *stay.fact))
-    elif stay.came >= BEGIN:
+    elif stay.arrival >= BEGIN:
         for name in [literal(""), *names] if stay.stream in ("", WORKING) else names:
-            yield Atom(ARRIVAL, (name, values.integer(stay.came), *stay.fact))
+            yield Atom(ARRIVAL, (name, values.integer(stay.arrival), *stay.fact))
 
 
 def evaluation_instants(source: Source, events: Sequence[Event]) -> set[int]:
