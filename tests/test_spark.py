@@ -522,7 +522,7 @@ def test_a_checkpoint_is_one_programs_own(tmp_path: Path) -> None:
 def test_a_checkpoint_of_another_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "meta.json").write_text('{"plan": "", "buckets": 64}')
-    with pytest.raises(BuilderError, match="was written by another version of squall"):
+    with pytest.raises(BuilderError, match="has the format 1: an older version of squall wrote it"):
         squall.build(
             squall.plan(squall.compile(REACH, lexer="jena")), "spark", Options(checkpoint=tmp_path / "checkpoint")
         )

@@ -140,15 +140,16 @@ class ReportSchedule:
         self.single_times, self.grid_heap, self.grid_ends, self.fact_counts, self.first_time = [], [], {}, {}, None
         for row in rows:
             match [str(cell) for cell in row]:
-                case ["last_time", time]:
+                # The second name of each is that of Spark checkpoints of format 12.
+                case ["last_time" | "last", time]:
                     self.last_time = int(time)
-                case ["reported_until", time]:
+                case ["reported_until" | "passed", time]:
                     self.reported_until = int(time)
-                case ["first_time", time]:
+                case ["first_time" | "first", time]:
                     self.first_time = int(time)
-                case ["single_time", time]:
+                case ["single_time" | "single", time]:
                     heappush(self.single_times, int(time))
                 case ["grid", first, step, last]:
                     self._add_grid(int(first), int(step), int(last))
-                case ["fact_count", number, stream, count]:
+                case ["fact_count" | "came", number, stream, count]:
                     self.fact_counts[self.sources[int(number)], stream] = int(count)

@@ -27,14 +27,20 @@ from typing import Any
 
 from squall.builders.distributed.exec.routing import BUCKET_COUNT
 from squall.builders.distributed.plan.partitioning import Address
+from squall.builders.local.format_5 import converted_key
 from squall.builders.local.identity import differences, rule_digests
 from squall.errors import BuilderError
 from squall.plan import Plan
+from squall.plan.fingerprint import node_fingerprint
 
 META, BEGIN, RUN, READS = "meta.json", "begin.json", "run.json", "reads.json"
 BROADCAST, SKEWED_KEYS = "broadcast.json", "skewed_keys.json"
-FORMAT = 12
-"""The version of the layout of records and spool. A checkpoint of another version is refused."""
+FORMAT = 13
+"""The version of the layout. Version 12 is migrated (`migrate_format_12`), and any other one is refused."""
+_FORMAT_12 = 12
+_FORMAT_12_FILES = {("spread.json",): (BROADCAST,), ("hot.json",): (SKEWED_KEYS,)}
+"""The files of format 12 that name nodes, with their present names."""
+_FORMAT_12_OFFSETS = ("spool", "stand.json"), ("spool", "offsets.json")
 
 
 def uri_of(path: Path) -> str:
@@ -110,10 +116,28 @@ class Store:
     def belong(self, plan: Plan, begin: int) -> int:
         """Makes the folder the plan's. Returns what functions of time return for what always holds (integer ms):
         `begin`, or the saved value where the folder is not new."""
+        saved = self.read(META)
+        if saved is not None and saved["format"] == _FORMAT_12:
+            self.migrate_format_12()
         self.write(_meaning(plan), META)
         if self.read(BEGIN) is None:
             self.write(begin, BEGIN)
         return int(self.read(BEGIN))
+
+    def migrate_format_12(self) -> None:
+        """Gives the files of format 12 their present names, and the nodes in them their present ids.
+
+        The records are the same in both formats. A migration that is interrupted is repeated, since the number of the
+        format is written last.
+        """
+        for previous, present in _FORMAT_12_FILES.items():
+            inputs = self.read(*previous)
+            if inputs is not None:
+                self.write([[converted_key(id), *rest] for id, *rest in inputs], *present)
+                self.delete(*previous)
+        offsets, present = _FORMAT_12_OFFSETS
+        if self.exists(*offsets):
+            self.path(*offsets).replace(self.path(*present))
 
     def spread(self) -> frozenset[Address]:
         """Returns the broadcast inputs that were chosen when the run began."""
@@ -132,8 +156,14 @@ class Store:
 
 def _meaning(plan: Plan) -> dict[str, Any]:
     """Returns what identifies the owner of a checkpoint."""
-    digest = hashlib.sha256(repr(plan.nodes).encode()).hexdigest()
-    return {"format": FORMAT, "rules": rule_digests(plan), "planner": plan.planner, "plan": digest, "buckets": BUCKET_COUNT}
+    nodes = ", ".join(map(node_fingerprint, plan.nodes))
+    return {
+        "format": FORMAT,
+        "rules": rule_digests(plan),
+        "planner": plan.planner,
+        "plan": hashlib.sha256(f"({nodes})".encode()).hexdigest(),
+        "buckets": BUCKET_COUNT,
+    }
 
 
 def check_owner(plan: Plan, checkpoint: Path) -> None:
@@ -142,13 +172,17 @@ def check_owner(plan: Plan, checkpoint: Path) -> None:
     if not meta.is_file():
         return
     saved = json.loads(meta.read_text())
-    if saved.get("format") != FORMAT:
+    number = saved.get("format", 1)  # the first one had no number
+    if number not in (_FORMAT_12, FORMAT):
+        newer = isinstance(number, int) and number > FORMAT
+        reason = "a newer version of squall wrote it" if newer else "an older version of squall wrote it"
         raise BuilderError(
-            f"the checkpoint `{checkpoint}` was written by another version of squall",
-            hint="go on with the version that wrote it, or start from a new checkpoint: name another folder, or remove "
-            "this one",
+            f"the checkpoint `{checkpoint}` has the format {number}: {reason} "
+            f"(this version reads {_FORMAT_12} and {FORMAT})",
+            hint="resume with the version that wrote it, or start from a new checkpoint: name another folder, or "
+            "remove this one",
         )
-    current = _meaning(plan)
+    current = _meaning(plan) | {"format": number}
     if saved != current:
         raise BuilderError(
             f"the checkpoint `{checkpoint}` is that of another run: {_changed(saved, current)}",
