@@ -150,7 +150,7 @@ def test_unsuitable_runners_are_refused(conf: tuple[tuple[str, str], ...], messa
         run(GRANDPARENTS, iter([chain(0)]), *conf)
 
 
-# What is kept
+# State of a live run
 
 
 def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -160,9 +160,9 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     begun: list[int] = []
     make = RunningPlan.__init__
 
-    def noted(self: Any, program: Any, steps: int, folder: str, next: int) -> None:
+    def noted(self: Any, program: Any, steps: int, folder: str, next: int, tuning: Tuning) -> None:
         begun.append(next)
-        make(self, program, steps, folder, next)
+        make(self, program, steps, folder, next, tuning)
 
     monkeypatch.setattr(RunningPlan, "__init__", noted)
     return begun

@@ -714,7 +714,7 @@ def test_a_set_is_as_simple_as_its_place_allows() -> None:
 def test_a_negation_counts_retractable_rows_only(grows: bool) -> None:
     op = ready(ops.AntiJoin(()), 1, 1, grows=grows)
     assert isinstance(op, AntiJoinOperator)
-    assert op.growing is grows
+    assert op.append_only is grows
 
 
 @pytest.mark.parametrize(

@@ -123,8 +123,8 @@ class Moving:
         if self.compacts:
             state.compact(running.states, self.passed)
             self.texts = []
-            self._write((id, slot, result) for (id, slot), result in state.entries.items())
-        running.restore(self.passed, self.begin, state.entries)
+            self._write((id, slot, result) for (id, slot), result in state.deltas.items())
+        running.restore(self.passed, self.begin, state.deltas)
         running.enable_changelog()
         return running
 
