@@ -115,9 +115,9 @@ class Checkpoint:
         """
         state = StateChangelog()
         if not self.path.exists():
-            return state.entries
+            return state.deltas
         self._bytes = self._base_bytes = self._read(state)
-        deltas = state.entries
+        deltas = state.deltas
         if self._previous_kinds is not None and self._migrate is not None:
             rules = self.owner.identity["rules"]
             deltas = self._migrate(deltas, self._previous_kinds, self.owner.state_kinds, rules)
@@ -190,7 +190,7 @@ class Checkpoint:
         draft = self.path.with_name(_DRAFT_FILE)
         self._file = draft.open("wb")
         self._bytes = self._file.write(_line({"format": FORMAT, **self.owner._asdict()}))
-        self._append(self._file, progress, ((key, slot, deltas) for (key, slot), deltas in state.entries.items()))
+        self._append(self._file, progress, ((key, slot, deltas) for (key, slot), deltas in state.deltas.items()))
         draft.replace(self.path)
         os.fsync(self._lock)
         self._base_bytes = self._bytes

@@ -1,8 +1,8 @@
-"""A plan at work in one process: events in, outputs out; and all that has to be known of it to go on elsewhere.
+"""The event loop of one process: events in, outputs out, and the state with which another process resumes.
 
-Events are taken in batches as they come. Rows that no later event can take back are handed on at once; where negation,
-an aggregate, a function of time, or an R2S operator other than Istream makes an answer depend on all of an instant, its
-events are held back until time has passed it.
+Events are processed in batches as they come. Rows that no later event can retract are output at once. Negation, an
+aggregate, a function of time, or an R2S operator other than Istream depends on all of an instant. There the events of
+an instant are buffered until the watermark has passed it.
 """
 
 from __future__ import annotations
@@ -28,15 +28,20 @@ from squall.plan import Plan
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event, Fact
 
 Outputs = list[Output]
-"""Those of some instants, in the order of time."""
+"""The outputs of some instants, in the order of time."""
 _TIME = attrgetter("time")
 BUFFERED_EVENTS, PENDING_UPDATES = "/buffered", "/updates"
-"""The memories of events whose instant may not be complete yet, and of what updates are still to do."""
+"""The keys of the state of buffered events, and of that of pending updates."""
 
 
 class EventLoop:
-    """A plan at work. bulk: what works while instants are large, if anything does. To be used: `start`, or `restore`;
-    `take` for each batch of events; `end`."""
+    """Runs a plan. Call `start` or `restore`, then `take` for each batch of events, then `end`.
+
+    Args:
+        plan: The plan.
+        options: The options of the job.
+        bulk: The snapshot dataflow that is used while instants are large, if there is one.
+    """
 
     def __init__(
         self, plan: Plan, options: Options, bulk: SnapshotDataflow | None = None, tuning: Tuning = DEFAULT_TUNING
@@ -46,17 +51,17 @@ class EventLoop:
         self.tuning = tuning
         self.bulk = bulk
         self.passes = self.facts = 0
-        """How many instants that did, and how many facts they had."""
+        """The numbers of instants and facts that were evaluated as snapshots."""
         self.outputs = 0
         self.whole_instants = not self.bulk and self.machine.needs_complete_instants
         self.passed = ALWAYS - 1
-        """The latest time that has been worked off; what is earlier is late."""
+        """The latest time that has been processed; earlier events are late."""
         self.held: list[Event] = []
-        """Events of an instant that may not be complete yet."""
+        """The buffered events, whose instant may not be complete yet."""
 
     @cached_property
     def machine(self) -> Dataflow:
-        """What works otherwise; it takes over what the other has done."""
+        """The incremental dataflow. It takes over the state of the snapshot dataflow, if there is one."""
         machine = (
             ProfiledDataflow(self.plan)
             if self.options.measure
@@ -65,28 +70,32 @@ class EventLoop:
         if self.bulk:
             for id, slot, entries in self.bulk.export_state():
                 machine.stateful[id].restore(slot, entries)
-            vars(self)["machine"] = machine  # for who asks from another thread: there is one or the other, always
+            vars(self)["machine"] = machine  # other threads always see one of the two
             self.bulk = None
         return machine
 
     @cached_property
     def updating(self) -> UpdateSteps | None:
-        """What does what updates demand; None: the plan has none."""
+        """The update steps, or None if the plan has no updates."""
         return (
             UpdateSteps(self.machine, self.options.max_update_steps) if not self.bulk and self.machine.updates else None
         )
 
     @cached_property
     def delivers(self) -> Sequence[OutputOperator | AppendOnlyOutput]:
-        """The ends of the plan."""
+        """The operators of the sinks."""
         operators = (self.machine.operators[node.id] for node, _ in self.plan.sinks)
         return [op for op in operators if isinstance(op, OutputOperator | AppendOnlyOutput)]
 
-    # What comes in
+    # Input
 
     def start(self, static: Sequence[Event], begin: int) -> Iterator[Outputs]:
-        """What follows from static data and axioms. begin: the time (integer ms) that functions of time take for that
-        of what always holds."""
+        """Processes static data and axioms.
+
+        Args:
+            static: The events of static data.
+            begin: The value of functions of time for what always holds (integer ms).
+        """
         if self.bulk:
             self.bulk.start()
             yield self._instant(self.bulk, static, ALWAYS)
@@ -98,7 +107,7 @@ class EventLoop:
             yield from self._advance(ALWAYS)
 
     def take(self, batch: Sequence[Event]) -> Iterator[Outputs]:
-        """Works off what is at hand."""
+        """Processes a batch of events."""
         if isinstance(batch, Columns) and self._takes(batch):
             for columns in batch.parts(self.tuning.max_events_per_pass):
                 self.machine.read(columns)
@@ -110,15 +119,17 @@ class EventLoop:
             yield from self._work(self._due(self._timely(part)))
 
     def end(self) -> Iterator[Outputs]:
-        """Nothing more comes: every instant is complete."""
+        """Ends the input: every instant is complete."""
         buffered, self.held = self.held, []
         yield from self._work(buffered)
         if not self.bulk:
             yield from self._advance(FOREVER - 1)
 
     def drain(self) -> Iterator[Outputs]:
-        """Nothing more comes for the time being: every instant is complete, up to the last one at which what has come
-        changes anything. Other than after `end`, what is later than that may still follow."""
+        """Completes every instant up to the last one at which the events so far change anything.
+
+        Unlike after `end`, later events may still follow.
+        """
         buffered, self.held = self.held, []
         yield from self._work(buffered)
         while (next_time := self.due) < FOREVER:
@@ -126,7 +137,7 @@ class EventLoop:
 
     @property
     def due(self) -> int:
-        """The time of the first thing that is left to do (integer ms); FOREVER: there is none."""
+        """The time of the next change if no event comes (integer ms), or FOREVER."""
         next_buffered = self.held[0].time if self.held else FOREVER
         return min(next_buffered, self.machine.next_time(), self.updating.due if self.updating else FOREVER)
 
@@ -136,13 +147,13 @@ class EventLoop:
         return self.held[-1].time if self.held else self.passed + self.whole_instants
 
     def _takes(self, columns: Columns) -> bool:
-        """Whether columns can be read as they are: none of it is late, and all that follows is handed on at once."""
+        """Returns whether columns can be read as they are: nothing is late, and all outputs follow at once."""
         if self.whole_instants or self.bulk or self.updating:
             return False
         return columns.times[0] >= self.passed
 
     def _timely(self, batch: Sequence[Event]) -> Sequence[Event]:
-        """The events that are not late; the others go to the ledger."""
+        """Returns the events that are not late. The others go to the dead-letter ledger."""
         earliest = self.earliest
         times = list(map(_TIME, batch))
         if times[:1] >= [earliest] and times == sorted(times):
@@ -167,7 +178,7 @@ class EventLoop:
             self.options.ledger.record("late", event.stream or DEFAULT_STREAM, None, reason, f"{event.time} {fact}")
 
     def _due(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The events whose instant is complete."""
+        """Returns the events whose instant is complete, and buffers the others."""
         if not self.whole_instants:
             return events
         waiting = [*self.held, *events]
@@ -177,7 +188,7 @@ class EventLoop:
         return ready
 
     def _work(self, events: Sequence[Event]) -> Iterator[Outputs]:
-        """Works events off, and time up to those that are held back."""
+        """Processes events, and advances time up to the buffered ones."""
         if self.held:
             self.machine.advance_time(self.held[-1].time)
         if self.bulk and self._in_bulk(events):
@@ -192,7 +203,7 @@ class EventLoop:
             yield from self._advance(self.held[0].time - 1)
 
     def _in_bulk(self, events: Sequence[Event]) -> bool:
-        """Whether instants are large enough, on the whole, to be worked off one by one."""
+        """Returns whether instants are large enough, on average, to be evaluated as snapshots."""
         self.passes += len({event.time for event in events if event.facts})
         self.facts += sum(len(event.facts) for event in events)
         tuning = self.tuning
@@ -208,7 +219,7 @@ class EventLoop:
         return outputs
 
     def _advance(self, now: int) -> Iterator[Outputs]:
-        """Lets time go on to `now`: all that begins then or before has been read."""
+        """Advances time to `now`. All events up to then have been read."""
         if self.updating:
             yield from self._step_by_step(self.updating, now)
         else:
@@ -227,7 +238,7 @@ class EventLoop:
         if outputs:
             yield outputs
 
-    # Updates: what they do at an instant is seen at the next one
+    # Updates: their effect at an instant is visible at the next one
 
     def _instant_by_instant(self, updating: UpdateSteps, events: Sequence[Event]) -> Iterator[Outputs]:
         place = 0
@@ -241,7 +252,7 @@ class EventLoop:
             place = after
 
     def _step_by_step(self, updating: UpdateSteps, now: int) -> Iterator[Outputs]:
-        """Lets time go on to `now`, stopping wherever something begins or ends."""
+        """Advances time to `now`, with a stop wherever validity begins or ends."""
         while (next_time := min(self.machine.next_time(), updating.due)) <= now:
             yield from self._one_instant(updating, next_time)
         if now > self.passed:
@@ -252,28 +263,35 @@ class EventLoop:
         yield from self._pass(time)
         updating.collect(time)
 
-    # What is kept
+    # State
 
     @cached_property
     def states(self) -> Mapping[str, Stateful]:
-        """All that has to be known to go on elsewhere, apart from the time that has passed."""
+        """All state with which another process resumes, by key, except for the watermark."""
         memories = {**self.machine.states, BUFFERED_EVENTS: DiffedState(_BufferedEvents(self))}
         return memories | {PENDING_UPDATES: DiffedState(self.updating)} if self.updating else memories
 
     def enable_changelog(self) -> None:
-        """From now on, `drain_changelog` tells what goes into memories. Of one without `bulk`."""
+        """Starts recording changes of state for `drain_changelog`. It requires that there is no snapshot dataflow."""
         for memory in self.states.values():
             memory.enable_changelog()
 
     def drain_changelog(self) -> Iterator[tuple[str, int, list[Delta]]]:
-        """(memory, slot, entries) for all that went into memories since the last call. To be called between batches,
-        when all that they led to has been taken."""
+        """Yields key, slot and deltas of all changes of state since the last call.
+
+        Call it between batches, when all outputs have been taken.
+        """
         for id, memory in self.states.items():
             yield from ((id, slot, entries) for slot, entries in memory.drain_changelog())
 
     def restore(self, watermark: int, begin: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
-        """Takes back all that another one of this plan ever kept, and goes on where that was, in the place of `start`.
-        passed: the time that it had worked off; begin: as it was started with (both integer ms)."""
+        """Restores the state of another process with this plan, instead of `start`.
+
+        Args:
+            watermark: The time that it had processed (integer ms).
+            begin: The value of functions of time for what always holds (integer ms).
+            state: The deltas of its state, by key and slot.
+        """
         self.machine.begin(begin)
         for memory in self.states.values():
             memory.resume_at(watermark)
@@ -283,13 +301,13 @@ class EventLoop:
 
 
 class _BufferedEvents:
-    """The events that are held back, as rows of text (`squall.builders.runtime.operators.state.RowSerializable`)."""
+    """The buffered events as rows of text (`squall.builders.runtime.operators.state.RowSerializable`)."""
 
     def __init__(self, running: EventLoop) -> None:
         self.running = running
 
     def rows(self) -> Iterator[Row]:
-        """All there are: a row for each event, and one for each of its facts."""
+        """Yields a row for each event, and one for each of its facts."""
         for number, event in enumerate(self.running.held):
             parts: list[Row] = [("event",)]
             parts += (("fact", *fact_row(fact)[:-1]) for fact in event.facts)
@@ -298,7 +316,7 @@ class _BufferedEvents:
                 yield (str(number), str(place), str(event.time), event.stream, event.graph, *part)
 
     def load_rows(self, rows: Sequence[Row]) -> None:
-        """These are all there are."""
+        """Replaces the buffered events by those of the rows."""
         cells = sorted(([cell or "" for cell in row] for row in rows), key=lambda row: (int(row[0]), int(row[1])))
         self.running.held = []
         for _, parts in groupby(cells, key=itemgetter(0)):

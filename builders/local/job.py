@@ -40,7 +40,7 @@ def build(plan: Plan, options: Options) -> IteratorJob:
 
 
 class IteratorJob(EventLoop):
-    """A plan at work; `run` may be called once."""
+    """A job of the iterator builder. `run` may be called once."""
 
     def __init__(self, plan: Plan, options: Options, tuning: Tuning = DEFAULT_TUNING) -> None:
         in_bulk = fits(plan) and not options.measure and options.checkpoint is None
@@ -52,7 +52,7 @@ class IteratorJob(EventLoop):
         return f"1 stage of {len(self.plan.nodes)} nodes, run by the iterator runtime in this process"
 
     def node_metrics(self) -> dict[str, NodeMetric]:
-        """What each node has done so far, if the options asked to measure it; only what it keeps, otherwise."""
+        """Returns the metrics of each node: all if the options demand it, otherwise only the size of its state."""
         if isinstance(self.machine, ProfiledDataflow):
             return self.machine.metrics(self.outputs)
         state = bulk.state() if (bulk := self.bulk) else self.machine.state()

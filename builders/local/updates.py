@@ -1,6 +1,6 @@
-"""Updates at work: what they demand at an instant is done at the next one, all deletions before all insertions.
+"""Update steps: the deletions and insertions of an instant take effect at the next one, deletions first.
 
-Over static data there is no next instant: there it is done at once, again and again, until nothing more is demanded
+Static data have no next instant. There steps follow one another at once until no update demands anything
 (docs/decisions/0011-updates.md).
 """
 
@@ -16,38 +16,45 @@ from squall.errors import BuilderError
 from squall.rdf import ALWAYS, FOREVER
 
 GraphUpdates = dict[GraphUpdate, list[str]]
-"""What is to be done at a time, with the nodes of the updates that demand it."""
+"""The deletions and insertions of a time, each with the nodes of the updates that demand it."""
 
 
 class UpdateSteps:
-    """The updates of a machine. limit: how many steps they may take without an event in between."""
+    """Applies the updates of a dataflow, step by step.
+
+    Args:
+        machine: The dataflow.
+        limit: The most steps without an event in between.
+    """
 
     def __init__(self, machine: Dataflow, limit: int) -> None:
         self.machine = machine
         self.limit = limit
         self.steps = 0
         self.coming: deque[int] = deque()
-        """When events come of which nothing is read here, in order (integer ms)."""
+        """The times of events of which this dataflow reads nothing, in order (integer ms)."""
         self.demands: dict[int, GraphUpdates] = {}
-        """What is to be done, by the time at which it is."""
+        """The pending deletions and insertions, by time."""
 
     @property
     def due(self) -> int:
-        """The next time at which something is to be done (integer ms); FOREVER: never."""
+        """The time of the next step (integer ms), or FOREVER."""
         return min(self.demands, default=FOREVER)
 
     def rest(self) -> None:
-        """An event has come: steps are counted anew."""
+        """Resets the number of steps, since an event has come."""
         self.steps = 0
 
     def expect(self, times: Iterable[int]) -> None:
-        """Events come at these times, and at some of them none of which anything is read here."""
+        """Sets the times of events, at some of which this dataflow reads nothing."""
         self.coming = deque([*list(self.coming)[-1:], *sorted(times)])
 
     def settle(self) -> None:
-        """Updates static data, read before, until nothing more is demanded. Then streams that the program makes are
-        told what they are told of these, and again at each step to which that leads. What rules without a body insert
-        is there from the start."""
+        """Updates static data until no update demands anything.
+
+        Then the facts of derived streams are output, again at each step that follows. What rules without a body insert
+        is there from the start.
+        """
         self._do(_together((id, demand) for id, op in self.machine.updates.items() for demand in op.initial), ALWAYS)
         for streams_emit in (False, True):
             self.machine.run(ALWAYS, complete=streams_emit)
@@ -56,7 +63,10 @@ class UpdateSteps:
                 self.machine.run(ALWAYS, complete=streams_emit)
 
     def collect(self, now: int) -> bool:
-        """Takes down what is demanded at an instant; whether anything is. What comes of it is an evaluation instant."""
+        """Collects what updates demand at an instant, and returns whether there is anything.
+
+        The time of its effect is an evaluation instant.
+        """
         demands = self.machine.pop_graph_updates(now)
         for since, id, demand in demands:
             time = ALWAYS if since == ALWAYS else since + 1
@@ -66,7 +76,7 @@ class UpdateSteps:
         return bool(demands)
 
     def apply(self, time: int) -> None:
-        """Does what is to be done at this time. Raises BuilderError if it goes on like this for too long."""
+        """Applies the deletions and insertions of this time. Raises BuilderError after too many steps."""
         ready = self.demands.pop(time, {})
         if not ready:
             return
@@ -86,10 +96,10 @@ class UpdateSteps:
             else:
                 self.machine.remove(demand.fact, time, demand.stream)
 
-    # What there is to do, as rows of text (`squall.builders.runtime.operators.state.RowSerializable`)
+    # Pending deletions and insertions as rows of text (`squall.builders.runtime.operators.state.RowSerializable`)
 
     def rows(self) -> Iterator[Row]:
-        """All that is to be done, and how many steps were taken."""
+        """Yields the number of steps, and a row for each pending deletion and insertion."""
         yield "steps", str(self.steps)
         for time, demands in self.demands.items():
             each = ((demand, id) for demand, ids in demands.items() for id in ids)
@@ -98,7 +108,7 @@ class UpdateSteps:
                 yield (what, str(time), str(number), id, demand.stream, *demand.fact)
 
     def load_rows(self, rows: Sequence[Row]) -> None:
-        """This is all that is to be done."""
+        """Replaces the pending deletions and insertions by those of the rows."""
         self.demands = {}
         for row in sorted(rows, key=_place):
             what, *cells = map(str, row)
@@ -120,7 +130,7 @@ class UpdateSteps:
 
 
 def _together(demanded: Iterable[tuple[str, GraphUpdate]]) -> GraphUpdates:
-    """What is demanded, with all that demand it."""
+    """Returns the updates that demand each deletion or insertion."""
     demands: GraphUpdates = {}
     for id, demand in demanded:
         _note(demands, id, demand)
@@ -128,7 +138,7 @@ def _together(demanded: Iterable[tuple[str, GraphUpdate]]) -> GraphUpdates:
 
 
 def _note(demands: GraphUpdates, id: str, demand: GraphUpdate) -> None:
-    """An update demands something."""
+    """Notes that an update demands a deletion or insertion."""
     ids = demands.setdefault(demand, [])
     if id not in ids:
         ids.append(id)
@@ -139,5 +149,5 @@ def _insertions_last(demand: GraphUpdate) -> bool:
 
 
 def _place(row: Row) -> int:
-    """The place of a demand among those of its time."""
+    """Returns the position of a demand among those of its time."""
     return int(str(row[2])) if len(row) > 2 else 0

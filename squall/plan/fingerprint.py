@@ -60,7 +60,7 @@ _STABLE_PREFIXES = {ID_PREFIXES[kind]: name.lower() for kind, name in STABLE_NAM
 
 
 def stable_id(node: str) -> str:
-    """Returns the id of a node with the stable name of its operator in front. Sorted by these, nodes are in a stable order."""
+    """Returns the id of a node with the stable name of its operator in front. Planners sort nodes by it."""
     kind = node.partition("-")[0].rstrip("0123456789")
     return f"{_STABLE_PREFIXES.get(kind, kind)}{node[len(kind) :]}"
 
