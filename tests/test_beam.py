@@ -138,6 +138,7 @@ def test_what_a_worker_finds_wrong_is_an_error_as_in_process() -> None:
     assert message[0] == message[1]
 
 
+@pytest.mark.more
 def test_an_error_of_a_worker_is_reported_alone(tmp_path: Path) -> None:
     (tmp_path / "family.nt").write_text(f"{triple('ann', 'parent', 'bob')}\n")
     (tmp_path / "grows.jena").write_text(PREFIX + "[grows: (?x :parent ?y) -> (?x :parent child(?y)) (?x :is :parent)]")
@@ -159,6 +160,7 @@ def test_a_users_function_runs_in_the_workers() -> None:
     assert fact.endswith('"HELLO" .')
 
 
+@pytest.mark.more
 def test_the_root_logger_keeps_its_handlers() -> None:
     before = logging.getLogger().handlers[:]
     run(GRANDPARENTS, [parents(4)], ("runner", "BundleBasedDirectRunner"))

@@ -322,6 +322,7 @@ def test_a_run_that_is_closed_early_ends_its_pipeline(tmp_path: Path) -> None:
     wait(lambda: not at_work())
 
 
+@pytest.mark.more
 def test_a_run_that_is_never_closed_does_not_keep_the_process() -> None:
     code = """
 import itertools, squall
@@ -408,6 +409,7 @@ def test_handlers_of_the_root_logger_stay_that_come_while_it_runs() -> None:
 # Sources
 
 
+@pytest.mark.more
 def test_a_folder_that_grows_is_followed_until_a_signal(tmp_path: Path) -> None:
     (tmp_path / "rule.jena").write_text(GRANDPARENTS)
     (tmp_path / "in").mkdir()

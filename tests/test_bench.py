@@ -71,6 +71,7 @@ def pairs() -> Iterator[object]:
             yield pytest.param(name, run, marks=[pytest.mark.slow] if slow else [], id=f"{name}-{run}")
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("name", "run"), list(pairs()))
 def test_peers_agree_with_us(name: str, run: str, tmp_path: Path) -> None:
     work = WORKS[name]

@@ -285,7 +285,7 @@ CASES = {
         rule(P, predicates=(Optional(part(Q)),), then=ALL),
     ),
     "a left join that has every row alone": Case(
-        ops.LeftJoin, lambda op: setattr(op.alone, "_apply_right", lambda entries: iter(())),
+        ops.LeftJoin, lambda op: setattr(op.anti_join, "_apply_right", lambda entries: iter(())),
         replace(rule(P, predicates=(Optional(part(Q)),), then=ALL), output="dstream"),
     ),
     "an anti-join that looks at the left alone": Case(

@@ -33,6 +33,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("suite", "planner"), RUNS)
 def test_suite(suite: str, planner: str) -> None:
     if not place_of(suite, WHERE).exists():
@@ -56,6 +57,7 @@ ELSEWHERE = [
 ]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("suite", "builder", "every"), ELSEWHERE)
 def test_suite_elsewhere(suite: str, builder: str, every: int) -> None:
     pytest.importorskip({"spark": "pyspark", "beam": "apache_beam"}[builder])

@@ -33,6 +33,7 @@ import pytest
 from squall import plugins
 
 ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 BESIDE_DOCS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES = sorted([*BESIDE_DOCS, *ROOT.glob("docs/**/*.md")])
 MODULES = [
@@ -127,14 +128,25 @@ class Page:
             expect(output, process.stdout, where)
 
 
+LONG_PAGES = {
+    "beam.md", "check.md", "cli.md", "rulesets.md", "semantics.md", "spark.md", "streams.md",
+    "gallery/backfill-on-spark.md", "gallery/digital-twin.md", "gallery/unit-tests.md",
+    "guides/from-c-sparql.md", "guides/from-flink-sql.md", "guides/from-jena-rules.md",
+    "languages/rif.md", "languages/sparql.md",
+}  # fmt: skip
+"""Pages whose examples take seconds; they run in `make test-more`."""
+
+
 def markers(path: Path) -> list[pytest.MarkDecorator]:
-    """The markers of the engines that the examples of a page start."""
+    """Returns the markers of the engines that the examples of a page start, and `more` if they take long."""
     code = "".join(block.text for block in blocks(path.read_text()) if block.language in ("python", "console", "sh"))
     engines = {
         "spark": r"builder spark|squall\.builders\.spark|\"spark\"\)",
         "beam": r"builder beam|squall\.builders\.beam|\"beam\"\)",
     }
-    return [getattr(pytest.mark, engine) for engine, pattern in engines.items() if re.search(pattern, code)]
+    is_long = path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix() in LONG_PAGES
+    marks = [getattr(pytest.mark, engine) for engine, pattern in engines.items() if re.search(pattern, code)]
+    return [*marks, pytest.mark.more] if is_long else marks
 
 
 @pytest.mark.parametrize(

@@ -523,7 +523,10 @@ def test_where_a_source_stands_is_its_own(tmp_path: Path, before: str, now: str,
 
 def test_a_checkpoint_is_one_runs_at_a_time(folder: Path) -> None:
     kept(folder)
-    with closing(checkpoint.Checkpoint(folder, head_of(folder))), pytest.raises(BuilderError, match="is in use by another run"):
+    with (
+        closing(checkpoint.Checkpoint(folder, head_of(folder))),
+        pytest.raises(BuilderError, match="is in use by another run"),
+    ):
         kept(folder)
     kept(folder)
 
@@ -550,6 +553,7 @@ def test_a_folder_of_something_else_is_refused(folder: Path) -> None:
         kept(folder)
 
 
+@pytest.mark.more
 def test_the_file_stays_small(folder: Path) -> None:
     """What has ended is not in it when it has been written anew."""
     (folder.parent / "a.ntt").write_text(timed_lines(3000, 1))
@@ -743,7 +747,10 @@ def test_what_a_protocol_may_lose(address: str, said: str) -> None:
     ("arguments", "message"),
     [
         (("--checkpoint-interval", "1s"), "`--checkpoint-interval` goes with `--checkpoint`"),
-        (("--checkpoint", "kept", "--checkpoint-interval", "0"), "at least one statement has to be between two checkpoints"),
+        (
+            ("--checkpoint", "kept", "--checkpoint-interval", "0"),
+            "at least one statement has to be between two checkpoints",
+        ),
         (("--checkpoint", "kept", "--checkpoint-interval", "0s"), "`--checkpoint-interval 0s` is too short"),
         (("--checkpoint", "kept", "--checkpoint-interval", "often"), "often"),
         (("--checkpoint", "p.jena"), "`p.jena` cannot be used: it is no folder"),

@@ -154,6 +154,7 @@ RULES = "@prefix e: <http://example.org/> .\n[r: (?x e:p ?y) (?y e:p ?z) -> (?x 
 @given(
     LINES | ORDERED, st.sampled_from([40, 1 << 17]), st.sampled_from(["LANDMARK", "RANGE 2ms", "RANGE 4ms STEP 2ms"])
 )
+@pytest.mark.more
 def test_outputs_do_not_depend_on_push_down(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], chunk: int, window: str
 ) -> None:

@@ -90,6 +90,7 @@ def test_the_work_for_an_event_does_not_grow_with_the_window(query: str, planner
     assert work(query, WIDE, planner) < 1.5 * work(query, NARROW, planner)
 
 
+@pytest.mark.more
 def test_work_that_grows_with_the_window_is_seen() -> None:
     query = "SELECT (GROUP_CONCAT(?v) AS ?all) { ?x :v ?v }"
     assert work(query, WIDE, "greedy") > 1.5 * work(query, NARROW, "greedy")

@@ -28,6 +28,8 @@ from tests import brokers
 from tests.kafka_broker import PARTITIONS, KafkaBroker
 from tests.test_durable import PROGRAM, timed_lines
 
+pytestmark = pytest.mark.more
+
 PATIENCE = 120
 KILLS = pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
 LAST = """100000000 <http://example.org/last> <http://example.org/in> <http://example.org/last> .

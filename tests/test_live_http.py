@@ -320,6 +320,7 @@ def test_an_invalid_address_is_reported(uri: str, message: str) -> None:
         open_source(uri)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", ["http.sh", "poll.sh"])
 def test_the_examples_of_the_page_run(name: str, tmp_path: Path) -> None:
     port = str(brokers.free_port())

@@ -322,6 +322,7 @@ def test_the_example_of_the_page_runs(broker: brokers.Broker, tmp_path: Path) ->
     example("mqtt.sh", tmp_path, brokers.environment(), **replaced)
 
 
+@pytest.mark.more
 def test_the_tutorial_runs(broker: brokers.Broker, tmp_path: Path) -> None:
     """Its live stream: the rest of it is run with the other pages."""
     brokers.program("mosquitto_sub")

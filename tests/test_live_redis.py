@@ -139,6 +139,7 @@ def test_a_group_receives_unprocessed_messages_again(broker: brokers.Broker, red
         assert run.until(6) == [6]
 
 
+@pytest.mark.more
 def test_consumers_of_a_group_share_its_entries(broker: brokers.Broker, redis: Any) -> None:
     address = "k?format=ntt&group=g&from=first&buffer=1&consumer="
     item, other = (opened(broker, address + name) for name in "ab")

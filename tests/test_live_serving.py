@@ -142,6 +142,7 @@ def test_who_takes_nothing_gets_nothing_more_and_it_is_counted(tmp_path: Path) -
     assert "buffer=100" in (tmp_path / "lost").read_text().splitlines()[0]
 
 
+@pytest.mark.more
 def test_a_run_that_is_faster_waits() -> None:
     with listening("tcp://:0?listen=yes&format=ntt&buffer=10") as sink, stalled(sink) as connection:
         written = 0
@@ -335,6 +336,7 @@ def test_requests_are_posted_by_tls(certificates: Certificates) -> None:
     assert [body for *_, body in server.asked] == [line(1).rstrip()]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", ["serve.sh", "tls.sh", "ws.sh"])
 def test_the_examples_of_the_page_run(name: str, tmp_path: Path) -> None:
     if name == "tls.sh" and shutil.which("openssl") is None:

@@ -81,6 +81,7 @@ def test_a_broken_connection_is_restored() -> None:
         run.when(lambda: run.seen[:2] == [2, 2])
 
 
+@pytest.mark.more
 def test_who_sends_too_fast_has_to_wait() -> None:
     sent = 0
     waits = threading.Event()

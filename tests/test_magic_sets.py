@@ -79,6 +79,7 @@ F = ("ex:f(0) = 1", "Forall ?n (ex:f(?n) = External(func:numeric-multiply(?n ex:
 F3 = compound(iri(E + "f"), [N3])
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("sentences", "rows"),
     [
@@ -172,6 +173,7 @@ def test_what_cannot_run_on_demand_is_refused_with_its_place(
     assert any(program[error.origin.column - 1 :].startswith(place) for error in wrong if error.origin)
 
 
+@pytest.mark.more
 def test_nested_terms_are_not_matched_where_equations_are_demanded() -> None:
     with pytest.raises(SquallError, match="terms with variables within terms cannot be matched"):
         squall.compile(text(*F, "Forall ?x (ex:r(?x) :- ex:p(ex:s(ex:s(?x))))"), lexer="rifps")

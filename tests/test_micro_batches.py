@@ -303,6 +303,7 @@ def test_outputs_do_not_depend_on_the_partitioning_of_closures(many: int) -> Non
     hold(law, many, **existing, **more)
 
 
+@pytest.mark.more
 @examples(40)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(planner: str, many: int) -> None:

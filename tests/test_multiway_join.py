@@ -129,7 +129,7 @@ def plan(*nodes: Node, removals: bool = False) -> Plan:
 
 
 def legs(found: Plan) -> dict[str, list[tuple[tuple[str, int], tuple[int, ...]]]]:
-    return {id: [(leg.address, leg.on) for leg in star.legs] for id, star in fuse_joins(found).items()}
+    return {id: [(leg.address, leg.on) for leg in star.inputs] for id, star in fuse_joins(found).items()}
 
 
 FIRST = join("a", "p", "q", ((0, 0),), (0, 1, 3))

@@ -362,6 +362,7 @@ PROGRAMS = {
 @pytest.mark.spark
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("rows", ["0", "50000"])
+@pytest.mark.more
 def test_spark_agrees_with_the_iterator_builder(name: str, rows: str, tmp_path: Path) -> None:
     """File by file with a restart in between, and with compaction of the state."""
     pytest.importorskip("pyspark")

@@ -168,6 +168,7 @@ def run(*command: str, cwd: Path | None = None) -> str:
     return outputs.stdout
 
 
+@pytest.mark.more
 def test_the_sdist_holds_each_file_once(distributions: Path) -> None:
     (sdist,) = distributions.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:

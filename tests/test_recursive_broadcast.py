@@ -88,6 +88,7 @@ def random_static_data(draw: Random, count: int) -> list[Event]:
 @examples(12)
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("window", ["RANGE 9ms", "RANGE 12ms STEP 4ms", "LANDMARK"])
+@pytest.mark.more
 def test_each_output_is_emitted_exactly_once(window: str, output: str, many: int, tmp_path: Path) -> None:
     """Any vocabularies are broadcast, and any task adds to them, with failures at any point."""
     tried = Counter[bool]()

@@ -321,6 +321,7 @@ LITERALS = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.more
 @given(LITERALS)
 def test_a_value_that_is_cast_to_a_string_and_back_is_the_same(term: Term) -> None:
     datatype = next((name for name in ("hexBinary", "boolean", "double", "float", "date", "dateTime", "time",

@@ -108,6 +108,7 @@ def one_file_per_batch() -> Iterator[None]:
     spark.conf.unset(MAX_FILES_PER_TRIGGER)
 
 
+@pytest.mark.more
 @pytest.mark.usefixtures("one_file_per_batch")
 def test_java_objects_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python would leave it for when there is much to be collected: of what Java has for it, it knows nothing."""
@@ -411,6 +412,7 @@ def test_a_session_of_our_own_has_our_settings() -> None:
     assert spark._jvm.java.lang.Class.forName(logs).getSimpleName() == "FileSystemBasedCheckpointFileManager"  # type: ignore[union-attr]
 
 
+@pytest.mark.more
 def test_sockets_go_with_the_process(tmp_path: Path) -> None:
     """Where their names may be as long as in a folder for temporary files; elsewhere there are none."""
     script = """
@@ -494,6 +496,7 @@ def test_a_restart_knows_when_the_first_run_began(tmp_path: Path) -> None:
     assert outputs(2000, facts[1]) == taken_back
 
 
+@pytest.mark.more
 def test_the_state_survives_its_compaction(tmp_path: Path) -> None:
     options = Options(checkpoint=tmp_path / "checkpoint")
     facts = edges(24, seed=3)
@@ -587,6 +590,7 @@ def test_strict_makes_a_malformed_line_an_error(tmp_path: Path) -> None:
             list(outputs)
 
 
+@pytest.mark.more
 def test_an_error_is_reported_once_and_without_stack_traces(tmp_path: Path) -> None:
     """In a session of our own, where Spark logs by our settings. Other processes may write to the same stream."""
     (tmp_path / "family.jena").write_text(GRANDPARENTS)
@@ -620,6 +624,7 @@ def test_other_sources_are_spooled_and_static_data_hold_always(tmp_path: Path) -
     assert results[0] == results[1] == [(0, str(triple("ann", "grandparent", "cat")))]
 
 
+@pytest.mark.more
 def test_a_live_stream_ends_when_it_ends() -> None:
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
     events = (Event(time, (triple(f"p{time}", "parent", f"p{time + 1}"),)) for time in range(4))
@@ -679,6 +684,7 @@ def test_nodes_are_measured_in_all_tasks(tmp_path: Path) -> None:
     assert rows[0] == rows[1]
 
 
+@pytest.mark.more
 @pytest.mark.usefixtures("one_file_per_batch")
 def test_a_listener_of_sparks_hears_what_nodes_have_done(tmp_path: Path) -> None:
     from pyspark.sql.streaming.listener import StreamingQueryListener
@@ -718,6 +724,7 @@ def test_a_listener_of_sparks_hears_what_nodes_have_done(tmp_path: Path) -> None
     assert heard[0]["rows"].get(node.id, 0) < 10
 
 
+@pytest.mark.more
 def test_an_error_of_the_stream_reaches_the_caller() -> None:
     def events() -> Iterator[Event]:
         yield Event(1, (triple("ann", "parent", "bob"),))
@@ -747,6 +754,7 @@ def test_outputs_that_were_not_read_are_not_committed(tmp_path: Path) -> None:
     assert len(list(run_folder(program, tmp_path / "in", options))) == 500
 
 
+@pytest.mark.more
 def test_a_spool_that_cannot_be_written_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError("no space left")
@@ -862,12 +870,14 @@ def assert_undisturbed(folder: Path, facts: list[tuple[int, Triple]], program: s
     assert sorted(document) == sorted(f"broken in {path.name}" for path in (folder / "in").iterdir())
 
 
+@pytest.mark.more
 @WAYS
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_killed_run_resumes_from_the_checkpoint(tmp_path: Path, kills: int, few: str) -> None:
     killed_again_and_again(tmp_path, kills, few, REACH, files=kills + 4)
 
 
+@pytest.mark.more
 @WAYS
 @pytest.mark.parametrize("kills", [pytest.param(20, marks=pytest.mark.slow)])
 def test_a_killed_run_with_updates_resumes_from_the_checkpoint(tmp_path: Path, kills: int, few: str) -> None:
@@ -883,6 +893,7 @@ def killed_again_and_again(tmp_path: Path, kills: int, few: str, program: str, f
     assert_undisturbed(tmp_path, facts, program)
 
 
+@pytest.mark.more
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the workers of a run are found in /proc")
 @WAYS
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])

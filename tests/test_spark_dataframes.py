@@ -142,6 +142,7 @@ def test_a_dataframe_is_for_spark_and_at_its_time(plan: Any, spark: Any, tmp_pat
         to_dataframe(plan, Sources([source]), options=Options(checkpoint=tmp_path / "state"))
 
 
+@pytest.mark.more
 def test_live_input_gives_a_streaming_dataframe(plan: Any, spark: Any, tmp_path: Path) -> None:
     """A streaming input gives a streaming output with a sink of Spark's own, and exactly-once output after a restart.
 
@@ -183,6 +184,7 @@ def test_live_input_gives_a_streaming_dataframe(plan: Any, spark: Any, tmp_path:
     assert found() == expected(plan)
 
 
+@pytest.mark.more
 def test_what_goes_wrong_behind_a_dataframe_is_logged(plan: Any, caplog: pytest.LogCaptureFixture) -> None:
     from squall.builders.spark import to_dataframe
 

@@ -58,6 +58,7 @@ def test_a_batch_query_reads_the_existing_entries(spark: Any, broker: brokers.Br
     assert dead_letters["lost"].endswith(": nonsense")
 
 
+@pytest.mark.more
 def test_a_stream_with_its_positions_in_the_checkpoint_of_the_query(
     spark: Any, broker: brokers.Broker, redis: Any, tmp_path: Path
 ) -> None:
@@ -128,6 +129,7 @@ def test_an_address_is_needed(spark: Any) -> None:
         spark.readStream.format("squall").load()
 
 
+@pytest.mark.more
 def test_example_of_docs(spark: Any, broker: brokers.Broker, redis: Any) -> None:
     (script,) = (
         block.text for block in blocks((ROOT / "docs" / "spark.md").read_text()) if block.rest == "readings.py"

@@ -25,7 +25,7 @@ pytest.importorskip("redis")
 from squall.builders.spark import executor_sources, session
 from squall.builders.spark.store import Store, uri_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 SEEN = "[seen: (?s ?p ?o) -> (?s <urn:seen> ?o)]"
 PAIRS = "[pair: (?a <urn:p> ?b) (?b <urn:p> ?c) -> (?a <urn:pp> ?c)]"
 """Which of them there are depends on which triples are the last ones."""

@@ -106,6 +106,7 @@ def test_lines_are_those_of_a_file(tmp_path: Path) -> None:
     assert sorted(lines) == sorted((tmp_path / "all.ndjson").read_text().splitlines())
 
 
+@pytest.mark.more
 def test_a_complete_evaluation_is_no_row_of_a_single_task_plan(tmp_path: Path) -> None:
     emitted = Report("close", empty=True)
     system = profiles.apply_profile(

@@ -26,7 +26,7 @@ from squall.builders.spark import executor_sources, kafka, session
 from squall.builders.spark.store import Store, uri_of
 from tests.test_live_kafka import Cluster
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 SEEN = "[seen: (?s ?p ?o) -> (?s <urn:seen> ?o)]"
 
 

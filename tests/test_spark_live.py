@@ -32,7 +32,7 @@ pytest.importorskip("pyspark")
 
 from squall.builders.spark import session
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 SEEN = "@prefix : <http://example.org/>.\n[seen: (?s :at ?v) -> (?s :seen ?v)]"
 

@@ -17,7 +17,7 @@ from squall.testing import stream
 from tests.conftest import Squall
 
 pytest.importorskip("pyspark")
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 HEAD = "@prefix : <http://example.org/>.\n"
 GRANDPARENTS = HEAD + "(?a :parent ?b) (?b :parent ?c) -> (?a :grandparent ?c)."

@@ -29,7 +29,7 @@ from squall.builders.spark import (
 )
 from squall.builders.spark.settings import RECURSION_FACTOR
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 PATHS = """@prefix : <http://example.org/>.
 [pair:  (?a :edge ?b) (?b :edge ?c) -> (?a :pair ?c)]
