@@ -284,7 +284,7 @@ class RunningPlan:
         self.written.base = times["base"]
         state = self._state()
         self.written.added = state.size()
-        self.running.restore(times["passed"], self.program.static_time, state.entries)
+        self.running.restore(times["passed"], self.program.static_time, state.deltas)
 
     def _state(self) -> StateChangelog:
         """Reads the state that earlier micro-batches have written, back to the last one that wrote all of it."""
@@ -306,7 +306,7 @@ class RunningPlan:
             self.written = _Written(self.next, changelog.size())
         else:
             self.written.added += changelog.size()
-        for (id, slot), entries in changelog.entries.items():
+        for (id, slot), entries in changelog.deltas.items():
             if entries:
                 yield RowBatch(STATE, 0, 0, self.names.index(id), slot, entries)
         for name, number in (("passed", self.running.passed), ("base", self.written.base)):

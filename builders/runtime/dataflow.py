@@ -84,10 +84,10 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.hosted = set(plan.by_id) if hosted is None else set(hosted)
         self.fused_addresses = dict(fused_addresses(fused))
         """The address of the fused join, by the address of each of its inputs in the plan."""
-        inner = {id for star in fused.values() for id in star.joins}
+        inner = {id for join in fused.values() for id in join.joins}
         working = (node for node in plan.nodes if self._is_hosted(node) and node.id not in inner)
         self.operators: dict[str, Operator] = {node.id: make_operator(node, plan) for node in working}
-        self.operators |= {id: MultiwayJoinOperator(star.shape) for id, star in fused.items()}
+        self.operators |= {id: MultiwayJoinOperator(join.shape) for id, join in fused.items()}
         self.updates = {id: op for id, op in self.operators.items() if isinstance(op, UpdateOperator)}
         self.derived_streams = {id: op for id, op in self.operators.items() if isinstance(op, DerivedStreamOperator)}
         self.outbox: dict[Address, list[Delta]] = {}

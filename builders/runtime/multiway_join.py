@@ -40,75 +40,75 @@ class FusedJoin:
 
     Attributes:
         joins: The ids of the joins, the last one of the plan first.
-        legs: The inputs.
+        inputs: The inputs.
         columns: The input and its column that each output column comes from.
     """
 
     joins: tuple[str, ...]
-    legs: tuple[JoinInput, ...]
+    inputs: tuple[JoinInput, ...]
     columns: tuple[tuple[int, int], ...]
 
     @property
     def shape(self) -> JoinShape:
         """The shape for `MultiwayJoinOperator`."""
-        firsts = [sum(leg.width for leg in self.legs[:number]) for number in range(len(self.legs))]
-        keep = tuple(firsts[leg] + column for leg, column in self.columns)
-        return JoinShape(tuple(leg.width for leg in self.legs), tuple(leg.on for leg in self.legs), keep)
+        firsts = [sum(input.width for input in self.inputs[:number]) for number in range(len(self.inputs))]
+        keep = tuple(firsts[input] + column for input, column in self.columns)
+        return JoinShape(tuple(input.width for input in self.inputs), tuple(input.on for input in self.inputs), keep)
 
 
-def fuse_joins(plan: Plan, apart: Collection[str] = ()) -> dict[str, FusedJoin]:
+def fuse_joins(plan: Plan, visible: Collection[str] = ()) -> dict[str, FusedJoin]:
     """Returns the trees of joins that can run as one, by the id of their last join.
 
     Args:
         plan: The plan.
-        apart: Nodes whose rows have to be visible, so that no later join is fused with them.
+        visible: Nodes whose rows have to be visible, so that no later join is fused with them.
     """
     fused: dict[str, FusedJoin] = {}
     for node in plan.nodes:
         if isinstance(node.op, Join) and node.op.on and node.id not in plan.retractable:
-            fused[node.id] = _fused(node, node.op, plan, fused, apart)
+            fused[node.id] = _fused(node, node.op, plan, fused, visible)
             for inner in fused[node.id].joins[1:]:
                 fused.pop(inner, None)
-    return {id: join for id, join in fused.items() if len(join.legs) >= MIN_FUSED_INPUTS}
+    return {id: join for id, join in fused.items() if len(join.inputs) >= MIN_FUSED_INPUTS}
 
 
-def _fused(node: Node, op: Join, plan: Plan, fused: Mapping[str, FusedJoin], apart: Collection[str]) -> FusedJoin:
+def _fused(node: Node, op: Join, plan: Plan, fused: Mapping[str, FusedJoin], visible: Collection[str]) -> FusedJoin:
     """Returns the join together with those below it that have the same key."""
-    joins, legs, origins = [node.id], list[JoinInput](), list[tuple[int, int]]()
+    joins, inputs, origins = [node.id], list[JoinInput](), list[tuple[int, int]]()
     pairs = sorted(op.on)
     for port, edge in enumerate(node.inputs):
         on = tuple(pair[port] for pair in pairs)
-        below = fused.get(edge.node) if edge.node not in apart else None
-        order = None if below is None or len(plan.consumers[edge.node]) > 1 else _same(on, below)
-        first = len(legs)
+        below = fused.get(edge.node) if edge.node not in visible else None
+        order = None if below is None or len(plan.consumers[edge.node]) > 1 else _key_order(on, below)
+        first = len(inputs)
         if below is None or order is None:
             width = plan.widths[edge.node]
-            legs.append(JoinInput((node.id, port), on, width))
+            inputs.append(JoinInput((node.id, port), on, width))
             origins += [(first, column) for column in range(width)]
         else:
             joins += below.joins
-            legs += [leg._replace(on=tuple(leg.on[place] for place in order)) for leg in below.legs]
-            origins += [(first + leg, column) for leg, column in below.columns]
-    return FusedJoin(tuple(joins), tuple(legs), tuple(origins[column] for column in op.keep))
+            inputs += [input._replace(on=tuple(input.on[place] for place in order)) for input in below.inputs]
+            origins += [(first + input, column) for input, column in below.columns]
+    return FusedJoin(tuple(joins), tuple(inputs), tuple(origins[column] for column in op.keep))
 
 
-def _same(on: Sequence[int], below: FusedJoin) -> list[int] | None:
+def _key_order(on: Sequence[int], below: FusedJoin) -> list[int] | None:
     """Returns, if the columns are the key of the join below, which key column each of them is."""
-    places = [_place(below, column) for column in on]
-    if None in places or len(set(places)) != len(below.legs[0].on):
+    places = [_key_position(below, column) for column in on]
+    if None in places or len(set(places)) != len(below.inputs[0].on):
         return None
     return [place for place in places if place is not None]
 
 
-def _place(below: FusedJoin, column: int) -> int | None:
+def _key_position(below: FusedJoin, column: int) -> int | None:
     """Returns which key column of its input an output column is, or None."""
-    leg, inner = below.columns[column]
-    on = below.legs[leg].on
+    input, inner = below.columns[column]
+    on = below.inputs[input].on
     return on.index(inner) if inner in on else None
 
 
-def fused_addresses(fuse_joins: Mapping[str, FusedJoin]) -> Iterator[tuple[Address, Address]]:
+def fused_addresses(fused: Mapping[str, FusedJoin]) -> Iterator[tuple[Address, Address]]:
     """Yields (address in the plan, address of the fused join) for each input."""
-    for id, star in fuse_joins.items():
-        for port, leg in enumerate(star.legs):
-            yield leg.address, (id, port)
+    for id, join in fused.items():
+        for port, input in enumerate(join.inputs):
+            yield input.address, (id, port)

@@ -21,12 +21,12 @@ class StateChangelog:
     """The changelog of all operators of a run, summed up."""
 
     def __init__(self) -> None:
-        self.entries: dict[Slot, list[Delta]] = {}
+        self.deltas: dict[Slot, list[Delta]] = {}
 
     def add(self, changelog: Iterable[tuple[str, int, Sequence[Delta]]]) -> None:
         """Adds (operator, slot, deltas) that operators have logged."""
         for id, slot, deltas in changelog:
-            self.entries.setdefault((id, slot), []).extend(deltas)
+            self.deltas.setdefault((id, slot), []).extend(deltas)
 
     def compact(self, states: Mapping[str, Stateful], watermark: int) -> None:
         """Compacts the deltas of all slots.
@@ -35,12 +35,12 @@ class StateChangelog:
             states: The stateful operators by id.
             watermark: The time (integer ms) up to which the run has processed its input.
         """
-        for (id, slot), deltas in self.entries.items():
-            self.entries[id, slot] = compact_deltas(deltas, watermark, states[id].key_width(slot))
+        for (id, slot), deltas in self.deltas.items():
+            self.deltas[id, slot] = compact_deltas(deltas, watermark, states[id].key_width(slot))
 
     def size(self) -> int:
         """Returns the number of deltas."""
-        return sum(map(len, self.entries.values()))
+        return sum(map(len, self.deltas.values()))
 
 
 def live_deltas(deltas: Sequence[Delta], watermark: int, key_width: int | None = None) -> list[Delta]:

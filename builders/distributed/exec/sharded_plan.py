@@ -488,9 +488,9 @@ class ShardTask:
             update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.share]
         names = list(event_loop.states)
         state_deltas = self.state.entries(self.state.versions, 0)
-        state.entries = {(names[node], slot): deltas for (node, slot), deltas in state_deltas.items()}
+        state.deltas = {(names[node], slot): deltas for (node, slot), deltas in state_deltas.items()}
         if not self.first:
-            event_loop.restore(self.progress.passed, self.program.static_time, state.entries)
+            event_loop.restore(self.progress.passed, self.program.static_time, state.deltas)
         if self.state.keep:
             event_loop.enable_changelog()
         return event_loop, state
@@ -502,7 +502,7 @@ class ShardTask:
             return
         previous_state.add(event_loop.drain_changelog())
         previous_state.compact(event_loop.states, event_loop.passed)
-        yield from ((id, slot, deltas) for (id, slot), deltas in previous_state.entries.items())
+        yield from ((id, slot, deltas) for (id, slot), deltas in previous_state.deltas.items())
 
     def _outputs(self, event_loop: EventLoop, events: list[Event]) -> Iterator[Output]:
         static = [event for event in events if event.is_static]

@@ -163,7 +163,7 @@ def fused_joins_of(
         and exchange.producer in place
         and place[exchange.producer] == place.get(exchange.consumer)
     }
-    return fuse_joins(plan, apart=plan.by_id.keys() - partitionings)
+    return fuse_joins(plan, visible=plan.by_id.keys() - partitionings)
 
 
 def _stage_numbers(plan: Plan, exchanges_by_consumer: dict[str, list[Exchange]]) -> dict[str, int]:

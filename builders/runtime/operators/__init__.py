@@ -47,7 +47,7 @@ def make_operator(node: Node, plan: Plan) -> Operator:
     """Returns the operator of a node of a plan."""
     op = node.op
     widths = [plan.widths[edge.node] for edge in node.inputs]
-    growing = not any(edge.node in plan.retractable for edge in node.inputs)
+    append_only = not any(edge.node in plan.retractable for edge in node.inputs)
     match op:
         case ops.Scan() | ops.Unit() | ops.Union():
             return StatelessOperator(stateless.identity)
@@ -74,9 +74,9 @@ def make_operator(node: Node, plan: Plan) -> Operator:
         case ops.Select():
             return StatelessOperator(stateless.select_step(op, widths[0], _emits_snapshots(node, plan)))
         case ops.Join():
-            return JoinOperator(op, (widths[0], widths[1]), growing)
+            return JoinOperator(op, (widths[0], widths[1]), append_only)
         case ops.LeftJoin():
-            return LeftJoinOperator(op, (widths[0], widths[1]), growing)
+            return LeftJoinOperator(op, (widths[0], widths[1]), append_only)
         case ops.AntiJoin():
             return AntiJoinOperator(op, node.inputs[1].node not in plan.retractable)
         case ops.Group():

@@ -25,8 +25,8 @@ from squall.plan import operators as ops
 from squall.rdf import ALWAYS
 
 
-def _store(key: Sequence[int], growing: bool) -> Callable[..., Any]:
-    """Returns the function that stores deltas under their key. growing: no delta retracts another."""
+def _store(key: Sequence[int], append_only: bool) -> Callable[..., Any]:
+    """Returns the function that stores deltas under their key. append_only: no delta retracts another."""
     source = f"""\
 def run(entries, index):
  index.stored += len(entries)
@@ -40,21 +40,21 @@ def run(entries, index):
   else:
    more[k] = [x]
 """
-    return compile_source(source if growing else source + "  if x[-1] < 0:\n   index.add_retraction(k)\n", {})
+    return compile_source(source if append_only else source + "  if x[-1] < 0:\n   index.add_retraction(k)\n", {})
 
 
 def _key(columns: Sequence[str]) -> str:
     return columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
 
 
-def probe(op: ops.Join, widths: tuple[int, int], side: int, growing: bool) -> Callable[..., Any]:
+def probe(op: ops.Join, widths: tuple[int, int], side: int, append_only: bool) -> Callable[..., Any]:
     """Returns the function that joins deltas of one side with the stored deltas of the other.
 
     Args:
         op: The join.
         widths: The number of columns of the left and of the right rows.
         side: 0 for deltas of the left side, 1 for the right.
-        growing: Whether both sides are append-only and all weights are 1.
+        append_only: Whether both sides are append-only and all weights are 1.
     """
     left, right = column_names("a", widths[0]), column_names("b", widths[1])
     own_columns, other_columns = (left, right) if side == 0 else (right, left)
@@ -62,18 +62,18 @@ def probe(op: ops.Join, widths: tuple[int, int], side: int, growing: bool) -> Ca
     output_columns = [(left + right)[column] for column in op.keep]
     # Mostly both rows are of one event, and their times are the same objects.
     output_code = delta_source(
-        output_columns, "s if s is t or s > t else t", "e if e is f or e < f else f", "1" if growing else "w * v"
+        output_columns, "s if s is t or s > t else t", "e if e is f or e < f else f", "1" if append_only else "w * v"
     )
     outer, inner = f"for {delta_source(own_columns)} in ", f"for {delta_source(other_columns, 't', 'f', 'v')} in "
     # A delta that gets no other cells and keeps its validity is returned as it is.
     if output_columns == own_columns:
         outer = f"for x in entries {outer}(x,)"
-        output_code = f"x if t <= s and e <= f{'' if growing else ' and v == 1'} else {output_code}"
+        output_code = f"x if t <= s and e <= f{'' if append_only else ' and v == 1'} else {output_code}"
     else:
         outer += "entries"
     if output_columns == other_columns != own_columns:
         inner = f"for y in {{}} {inner}(y,)"
-        output_code = f"y if s <= t and f <= e{'' if growing else ' and w == 1'} else {output_code}"
+        output_code = f"y if s <= t and f <= e{'' if append_only else ' and w == 1'} else {output_code}"
     else:
         inner += "{}"
     source = f"""\
@@ -100,15 +100,15 @@ class JoinOperator(Stateful):
     Args:
         op: The join.
         widths: The number of columns of the left and of the right rows.
-        growing: Whether both sides are append-only and all weights are 1.
+        append_only: Whether both sides are append-only and all weights are 1.
     """
 
-    def __init__(self, op: ops.Join, widths: tuple[int, int], growing: bool = False) -> None:
+    def __init__(self, op: ops.Join, widths: tuple[int, int], append_only: bool = False) -> None:
         super().__init__()
-        self.growing = growing
+        self.append_only = append_only
         self.indexes = (DeltaIndex(), DeltaIndex())
-        self.stores = tuple(_store([pair[side] for pair in op.on], growing) for side in (0, 1))
-        self.probes = (probe(op, widths, 0, growing), probe(op, widths, 1, growing))
+        self.stores = tuple(_store([pair[side] for pair in op.on], append_only) for side in (0, 1))
+        self.probes = (probe(op, widths, 0, append_only), probe(op, widths, 1, append_only))
         self.buffered = BufferedBatches()
         """Rows of the side that brought some last, which are in no index yet."""
         self.last_port, self.rows_in_sequence = 0, 0
@@ -124,7 +124,7 @@ class JoinOperator(Stateful):
             for part in self.buffered.drain():
                 self.stores[self.last_port](part, self.indexes[self.last_port])
             self.last_port, self.rows_in_sequence = port, 0
-        if self.rows_in_sequence < self.max_rows_to_index or not self.growing:
+        if self.rows_in_sequence < self.max_rows_to_index or not self.append_only:
             self.rows_in_sequence += len(deltas)
             self.stores[port](deltas, self.indexes[port])
         else:
@@ -133,7 +133,7 @@ class JoinOperator(Stateful):
         return joined
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
-        for delta in with_unit_weights(deltas) if self.growing else deltas:
+        for delta in with_unit_weights(deltas) if self.append_only else deltas:
             self.indexes[slot].store(self.keys[slot](delta), delta)
 
     def expire(self, now: int) -> None:
@@ -150,12 +150,12 @@ class AntiJoinOperator(Stateful):
 
     Args:
         op: The anti-join.
-        growing: Whether right rows are never retracted, so that they need not be counted.
+        append_only: Whether right rows are never retracted, so that they need not be counted.
     """
 
-    def __init__(self, op: ops.AntiJoin, growing: bool = False) -> None:
+    def __init__(self, op: ops.AntiJoin, append_only: bool = False) -> None:
         super().__init__()
-        self.growing = growing
+        self.append_only = append_only
         self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
         self.left = DeltaIndex()
         self.right: dict[Hashable, Steps] = {}
@@ -186,7 +186,7 @@ class AntiJoinOperator(Stateful):
 
     def _coverage_changes(self, deltas: Sequence[Delta]) -> Iterator[tuple[Hashable, Intervals, Intervals]]:
         """Yields the keys of right rows, with the instants that were covered before and those that are covered now."""
-        if not self.growing:
+        if not self.append_only:
             for key in self._count_right(deltas):
                 old = self._current(key)
                 yield key, old, self._update_coverage(key)
@@ -236,7 +236,7 @@ class AntiJoinOperator(Stateful):
         if max(len(self.covered), len(self.right)) < self.sweep_rows:
             return
         ends = ((key, covered[-1][1]) for key, covered in self.covered.items())
-        if not self.growing:
+        if not self.append_only:
             ends = ((key, max(steps)) for key, steps in self.right.items())
         for key in [key for key, end in ends if end <= now]:
             self.covered.pop(key, None)
@@ -253,11 +253,11 @@ class LeftJoinOperator(Stateful):
     It combines a `JoinOperator` with an `AntiJoinOperator` of the left rows and the left columns of the pairs.
     """
 
-    def __init__(self, op: ops.LeftJoin, widths: tuple[int, int], growing: bool) -> None:
+    def __init__(self, op: ops.LeftJoin, widths: tuple[int, int], append_only: bool) -> None:
         super().__init__()
         width = widths[0]
-        self.join = JoinOperator(ops.Join(op.on, tuple(range(sum(widths)))), widths, growing)
-        self.alone = AntiJoinOperator(ops.AntiJoin(tuple((column, column) for column in range(width))), growing)
+        self.join = JoinOperator(ops.Join(op.on, tuple(range(sum(widths)))), widths, append_only)
+        self.anti_join = AntiJoinOperator(ops.AntiJoin(tuple((column, column) for column in range(width))), append_only)
         places = dict(enumerate(op.keep))
         self.condition = (
             stateless.filter_step(ops.Filter(ops.remap_call(op.condition, places)))
@@ -265,27 +265,27 @@ class LeftJoinOperator(Stateful):
             else stateless.identity
         )
         self.pairs = stateless.project_step(ops.Project(op.keep), sum(widths))
-        alone = tuple(column if column < width else None for column in op.keep)
-        self.unmatched = stateless.project_step(ops.Project(alone), width)
+        unmatched_columns = tuple(column if column < width else None for column in op.keep)
+        self.unmatched = stateless.project_step(ops.Project(unmatched_columns), width)
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
             self.note(port, deltas)
         joined = self.condition(self.join.apply(port, deltas))
-        singles = self.alone.apply(0, deltas) if port == 0 else []
-        singles += self.alone.apply(1, joined)
-        return self.pairs(joined) + self.unmatched(singles)
+        unmatched = self.anti_join.apply(0, deltas) if port == 0 else []
+        unmatched += self.anti_join.apply(1, joined)
+        return self.pairs(joined) + self.unmatched(unmatched)
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         # The pairs are known only when both sides are restored: the other slot may come before or after.
-        joined = self.condition(self.join.apply(slot, with_unit_weights(deltas) if self.join.growing else deltas))
+        joined = self.condition(self.join.apply(slot, with_unit_weights(deltas) if self.join.append_only else deltas))
         if slot == 0:
-            self.alone.restore(0, deltas)
-        self.alone.restore(1, joined)
+            self.anti_join.restore(0, deltas)
+        self.anti_join.restore(1, joined)
 
     def expire(self, now: int) -> None:
         self.join.expire(now)
-        self.alone.expire(now)
+        self.anti_join.expire(now)
 
     def size(self) -> int:
-        return self.join.size() + self.alone.size()
+        return self.join.size() + self.anti_join.size()

@@ -192,15 +192,15 @@ def template_shape(template: Sequence[int | Term]) -> TemplateShape:
 
 
 def construct_by_constant_step(
-    column: int, emits: Sequence[tuple[Term, ops.Construct]], width: int, unbound: Collection[int]
+    column: int, constructs: Sequence[tuple[Term, ops.Construct]], width: int, unbound: Collection[int]
 ) -> Step:
     """Returns the step of many `Construct` nodes of one shape, each behind a `ConstantFilter` on the same column.
 
     One look-up of the column's term replaces all these filters.
     """
-    shape = template_shape(emits[0][1].template)
+    shape = template_shape(constructs[0][1].template)
     table: dict[Term, list[tuple[str, ...]]] = {}
-    for term, op in emits:
+    for term, op in constructs:
         constants = [cell for cell in op.template if not isinstance(cell, int)]
         table.setdefault(term, []).append((*constants, op.rules[0] if op.rules else ""))
     row = column_names("a", width)
