@@ -147,7 +147,7 @@ class Setting:
         self.tuning = DEFAULT_TUNING
 
     def run(self, sink: Sink, ledger: Path, kept: Path | None, end: int | None = None, stops: bool = False) -> int:
-        """How many outputs there were. end: after so many the run is left alone, or told to stop."""
+        """Returns the number of outputs. end: after so many the run is abandoned, or stopped."""
         resume = kept is not None and kept.exists()
         dead_letters = DeadLetterFile(ledger, append=resume)
         own = [DeferredLedger(dead_letters) for _ in self.addresses]
@@ -398,7 +398,7 @@ def test_where_there_is_no_room_the_checkpoint_before_counts(folder: Path, least
 
 @pytest.mark.parametrize("least", [-1, 1 << 20])
 def test_what_counts_is_on_disk_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int) -> None:
-    """Outputs before the checkpoint that has them, a draft before it takes its place, and that before it is told."""
+    """Outputs are durable before their checkpoint, a draft before it is renamed, and that before acknowledgement."""
     steps: list[str] = []
     fsync, replace, acknowledge = os.fsync, Path.replace, Sources.acknowledge
 
@@ -412,7 +412,7 @@ def test_what_counts_is_on_disk_before(tmp_path: Path, monkeypatch: pytest.Monke
         return replace(draft, target)
 
     def acknowledged(sources: Sources) -> None:
-        steps.append("told")
+        steps.append("acknowledged")
         acknowledge(sources)
 
     (tmp_path / "a.ntt").write_text(timed_lines(300, 1))
@@ -423,7 +423,7 @@ def test_what_counts_is_on_disk_before(tmp_path: Path, monkeypatch: pytest.Monke
     setting = Setting(tmp_path, [f"{tmp_path}/a.ntt"])
     setting.tuning = Tuning(min_log_growth=least)
     setting.run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
-    *saved, end = [item.strip() for item in " ".join(steps).split("told")]
+    *saved, end = [item.strip() for item in " ".join(steps).split("acknowledged")]
     outputs = "s.ntt ls" if steps[0] == "s.ntt" else "ls s.ntt"
     anew, appended = f"{outputs} checkpoint.jsonl.tmp renamed kept", f"{outputs} checkpoint.jsonl"
     assert (saved[0], end) == (anew, "")
@@ -431,10 +431,10 @@ def test_what_counts_is_on_disk_before(tmp_path: Path, monkeypatch: pytest.Monke
     assert (saved.count(anew) > 1) == (least < 0)
 
 
-class Asking:
-    """A source that asks, when it is told what has been worked off, whether the checkpoint has that."""
+class CheckpointProbe:
+    """A source that checks at each acknowledgement that the checkpoint has its offset."""
 
-    uri = "asking"
+    uri = "probe"
     live: bool = False
     removals: bool = False
     size: int | None = None
@@ -445,7 +445,7 @@ class Asking:
         self.folder = folder
         self.reading = ReadProgress()
         self.reached = ""
-        self.told: list[str] = []
+        self.notifications: list[str] = []
 
     def batches(self) -> Iterator[Sequence[Event]]:
         for batch in open_source(str(self.folder.parent / "a.ntt"), DeadLetterFile()).batches():
@@ -460,21 +460,21 @@ class Asking:
         raise NotImplementedError
 
     def acknowledge(self, position: str) -> None:
-        assert not self.told or self.told[-1] != "closed"
+        assert not self.notifications or self.notifications[-1] != "closed"
         assert f'"{position}"' in (self.folder / checkpoint.CHECKPOINT_FILE).read_text()
-        self.told.append(position)
+        self.notifications.append(position)
 
     def close(self) -> None:
-        self.told.append("closed")
+        self.notifications.append("closed")
 
 
 def test_a_source_gets_acknowledgements_of_checkpoints(folder: Path) -> None:
-    source = Asking(folder)
+    source = CheckpointProbe(folder)
     options = Options(checkpoint=folder, checkpoint_interval=Interval(statements=3), ledger=DeadLetterFile())
     job = squall.build(squall.plan(squall.compile(PROGRAM, lexer="jena")), options=options)
     list(job.run(Sources([source])))
-    assert len(source.told) > 3
-    assert source.told[-2:] == [source.reached, "closed"]
+    assert len(source.notifications) > 3
+    assert source.notifications[-2:] == [source.reached, "closed"]
 
 
 def test_a_checkpoint_belongs_to_a_program(folder: Path) -> None:
@@ -582,7 +582,7 @@ class Posted:
     def __init__(self, there: dict[str, Output], fails: int | None = None) -> None:
         self.there = there
         self.fails = fails
-        self.told: list[str] = []
+        self.calls: list[str] = []
         self.delivery = ""
         self.number = 0
 
@@ -590,24 +590,24 @@ class Posted:
         self.delivery, self.number = f"{name}-{number}", 0
 
     def finish(self) -> None:
-        self.told.append("finish")
+        self.calls.append("finish")
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
         pass
 
     def write(self, output: Output) -> None:
-        if self.fails == len(self.told):
+        if self.fails == len(self.calls):
             raise ConnectionError
         self.number += 1
         name = f"{self.delivery}-{self.number}"
-        self.told.append(name)
+        self.calls.append(name)
         assert self.there.setdefault(name, output) == output
 
     def flush(self) -> None:
-        self.told.append("flush")
+        self.calls.append("flush")
 
     def close(self) -> None:
-        self.told.append("close")
+        self.calls.append("close")
 
 
 def test_an_outbox_hands_on_what_a_checkpoint_has(folder: Path) -> None:
@@ -625,11 +625,11 @@ def test_an_outbox_hands_on_what_a_checkpoint_has(folder: Path) -> None:
             continue
         finally:
             outbox.close()
-        assert sink.told[-3:] == ["finish", "flush", "close"]
+        assert sink.calls[-3:] == ["finish", "flush", "close"]
     assert Counter(existing_items.values()) == Counter(full_result)
     again = Posted(existing_items)
     assert list(kept_by(folder, Outbox(again))) == []
-    assert {"finish", "flush"} >= {*again.told}
+    assert {"finish", "flush"} >= {*again.calls}
 
 
 def test_what_is_incomplete_waits_for_the_next_run(tmp_path: Path) -> None:
