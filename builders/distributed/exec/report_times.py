@@ -153,7 +153,9 @@ class ReportTimes:
     def upto(instants_by_node: Mapping[int, ReportSchedule], now: int) -> ReportTimes:
         """Returns the instants up to `now` (integer ms) that have not been returned yet, and advances past them."""
         last = {number: instants.reported_until for number, instants in instants_by_node.items()}
-        return ReportTimes(last, {number: tuple(instants.pop_until(now)) for number, instants in instants_by_node.items()})
+        return ReportTimes(
+            last, {number: tuple(instants.pop_until(now)) for number, instants in instants_by_node.items()}
+        )
 
     def reported(self, plan: Plan, changed_queries: Collection[tuple[int, int]]) -> ReportTimes:
         """Returns only the instants with an output. changed_queries: (number of the sink node, instant) where an answer

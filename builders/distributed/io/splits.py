@@ -13,7 +13,7 @@ import pyarrow
 from squall.builders.distributed.io.parsing import Document, Parse, Parsed, parse_block
 from squall.errors import BuilderError
 from squall.rdf import Term
-from squall.streams.formats.fast_ntriples import Choice
+from squall.streams.formats.fast_ntriples import PredicateFilter
 
 Split = tuple[int, str, int, int]
 """Lines of a file: the number of the source, the path, and the range of bytes in which the lines begin. The range
@@ -101,7 +101,7 @@ def _read(part: Split, document: Document, predicates: Collection[Term] | None, 
     source, path, begin, _ = part
     before = 0
     for block in blocks(part):
-        choice = None if predicates is None else Choice(predicates, watermark)
+        choice = None if predicates is None else PredicateFilter(predicates, watermark)
         yield Parsed(source, *parse_block(document, path, begin, before, block, choice), path, begin)
         before += block.count(b"\n") + 1
 
