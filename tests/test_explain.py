@@ -451,9 +451,9 @@ def many(rules: int) -> Plan:
 @pytest.mark.parametrize("format", DRAWN)
 def test_a_large_plan_is_drawn_in_seconds(format: str) -> None:
     plan = many(500)
-    begin = time.perf_counter()
+    begin = time.process_time()
     drawn = explain.FORMATS[format](plan, {"m7": NodeMetric(rows=1)})
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
     assert drawn.count('class="node') == len(plan.nodes) == 2003
 
 
