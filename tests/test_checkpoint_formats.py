@@ -64,7 +64,7 @@ def resume(sink: CountedSink) -> None:
     with closing(DeadLetterFile(Path("dead-letters.jsonl"), append=True)) as ledger:
         options = Options(
             checkpoint=Path("checkpoint"),
-            sink=sink,  # type: ignore[arg-type]
+            sink=sink,
             ledger=ledger,
             checkpoint_interval=Interval(statements=10),
         )
@@ -149,7 +149,7 @@ def test_names_of_format_5() -> None:
 
 def test_every_operator_has_a_stable_prefix() -> None:
     """A node's id is in checkpoints: it does not depend on the name of a class."""
-    kinds = set(ops.Operator.__args__)  # type: ignore[attr-defined]
+    kinds = set(ops.Operator.__args__)
     assert set(ID_PREFIXES) == kinds
     assert len(set(ID_PREFIXES.values())) == len(kinds)
     previous = {name: prefix for prefix, name in format_5.ID_PREFIXES.items()}

@@ -135,9 +135,9 @@ class Store:
             if inputs is not None:
                 self.write([[converted_key(id), *rest] for id, *rest in inputs], *present)
                 self.delete(*previous)
-        offsets, present = _FORMAT_12_OFFSETS
-        if self.exists(*offsets):
-            self.path(*offsets).replace(self.path(*present))
+        previous_offsets, present_offsets = _FORMAT_12_OFFSETS
+        if self.exists(*previous_offsets):
+            self.path(*previous_offsets).replace(self.path(*present_offsets))
 
     def spread(self) -> frozenset[Address]:
         """Returns the broadcast inputs that were chosen when the run began."""

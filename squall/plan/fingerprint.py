@@ -72,7 +72,8 @@ def fingerprint(op: Operator, with_rules: bool = True) -> str:
         op: The operator. Fields that `repr` does not show are left out.
         with_rules: Whether the rules that it serves count. Those of a `Select` always do.
     """
-    form, readers = _form(type(op), with_rules)
+    kind: type = type(op)
+    form, readers = _form(kind, with_rules)
     return form % tuple([read(op) for read in readers])
 
 
