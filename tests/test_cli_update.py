@@ -107,8 +107,8 @@ def test_empty_graphs_are_reported(squall: Squall) -> None:
     assert (code, out) == (0, "")
     assert err.splitlines() == [
         "0 triples inserted, 1 deleted; 0 in the default graph, 0 in 2 named graphs",
-        "  <http://example.org/log> is empty, which the output does not tell",
-        "  <http://example.org/new> is empty, which the output does not tell",
+        "  <http://example.org/log> is empty, which the output cannot hold",
+        "  <http://example.org/new> is empty, which the output cannot hold",
     ]
 
 
