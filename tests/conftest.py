@@ -57,6 +57,18 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return install
 
 
+@pytest.fixture
+def empty_registry() -> Iterator[None]:
+    """Gives a test a registry of functions of its own, and restores the functions of other tests."""
+    from squall import functions
+
+    registered = functions.own()
+    functions._registry.cache_clear()
+    yield
+    functions._registry.cache_clear()
+    functions.register(*registered)
+
+
 @contextmanager
 def spark_set(name: str, value: str) -> Iterator[None]:
     """A setting of the Spark session that all tests share, for a while."""

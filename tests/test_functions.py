@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import pickle
 import re
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -320,17 +319,7 @@ def test_no_built_in_fails_whatever_the_terms(function: Function, data: st.DataO
 # The registry
 
 
-@pytest.fixture
-def clean() -> Iterator[None]:
-    """A registry that drops the functions of a test, and restores those of other tests."""
-    other_items = functions.own()
-    functions._registry.cache_clear()
-    yield
-    functions._registry.cache_clear()
-    functions.register(*other_items)
-
-
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("empty_registry")
 def test_every_built_in_refers_to_functions_that_exist() -> None:
     result = functions.builtins("jena")
     for builtin in result.values():
@@ -345,7 +334,7 @@ def test_an_unknown_function_is_refused_with_what_is_near() -> None:
         functions.lookup(function_iri("lesThan"))
 
 
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("empty_registry")
 def test_a_function_of_ones_own() -> None:
     @functions.function("half")
     def half(term: Term | None) -> Term | None:
@@ -360,7 +349,7 @@ def test_a_function_of_ones_own() -> None:
     assert set(functions.own()) == {result, spelled}
 
 
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("empty_registry")
 def test_a_vectorised_function_is_called_for_many_solutions_at_once() -> None:
     """With the same arguments once; inside of another, of a query, that one is called with its results."""
     terms: list[list[Term | None]] = []
@@ -396,7 +385,7 @@ def test_a_vectorised_function_is_called_for_many_solutions_at_once() -> None:
     assert_as_oracle(query_system, answers, [event])
 
 
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("empty_registry")
 @pytest.mark.parametrize(
     "query",
     [
@@ -425,7 +414,7 @@ def test_aggregates_and_joins_use_batch_calls(query: str, planner: str) -> None:
     assert_as_oracle(system, outputs, [event])
 
 
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("empty_registry")
 @pytest.mark.parametrize(
     ("results", "error", "message"),
     [([], ValueError, "gave 0 results, not 1"), ([5], TypeError, "gives a term"), (None, TypeError, "not iterable")],
@@ -438,7 +427,7 @@ def test_what_a_vectorised_function_gives_is_checked(results: Any, error: type[E
     assert caught.value.__notes__[0] == "in 1 calls at once of the function <urn:x-squall:own:wrong>"
 
 
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("empty_registry")
 def test_what_cannot_be_vectorised_is_refused() -> None:
     with pytest.raises(PluginError, match="it takes no argument"):
         functions.function("none", vectorised=True)(list)
@@ -448,7 +437,7 @@ def test_what_cannot_be_vectorised_is_refused() -> None:
         functions.function("log", pure=False, vectorised=True)(lambda texts: texts)
 
 
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("empty_registry")
 def test_a_function_of_ones_own_may_be_called_in_several_ways() -> None:
     @functions.function("prefixed")
     def prefixed(name: Term, title: Term) -> Term:
@@ -480,7 +469,7 @@ def test_a_function_of_ones_own_may_be_called_in_several_ways() -> None:
         squall.compile("[(?x <urn:p> ?n) prefixed(?n ?t ?w) -> (?x <urn:q> ?w)]", lexer="jena")
 
 
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("empty_registry")
 def test_a_mode_that_does_not_fit_is_refused() -> None:
     functions.function("twice")(lambda term: term)
     with pytest.raises(PluginError, match="there is no function of one's own `twicce` in `jena`\nhint: did you mean"):
@@ -491,7 +480,7 @@ def test_a_mode_that_does_not_fit_is_refused() -> None:
         functions.mode("sum", 0)(lambda item, other: item)
 
 
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("empty_registry")
 @pytest.mark.parametrize("value", [5, "plain", [of(1)], True])
 def test_a_function_of_ones_own_that_gives_no_term_is_a_defect(value: object) -> None:
     functions.function("broken")(lambda term: value)
@@ -500,7 +489,7 @@ def test_a_function_of_ones_own_that_gives_no_term_is_a_defect(value: object) ->
     assert caught.value.__notes__ == ["in the function <urn:x-squall:own:broken> of (<http://example.org/b>)"]
 
 
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("empty_registry")
 def test_a_function_of_ones_own_in_a_head() -> None:
     terms: list[Term] = []
 
@@ -516,7 +505,7 @@ def test_a_function_of_ones_own_in_a_head() -> None:
         squall.compile("[(?x <urn:p> ?y) tell(?y) -> (?x <urn:q> ?y)]", lexer="jena")
 
 
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("empty_registry")
 def test_a_test_of_ones_own_with_an_iri_for_a_language_of_ones_own() -> None:
     @functions.function("http://example.org/f#near", truth=True, timed=True, pure=False, languages=["mine"])
     def near(time: int, *terms: Term | None) -> bool:
@@ -528,7 +517,7 @@ def test_a_test_of_ones_own_with_an_iri_for_a_language_of_ones_own() -> None:
     assert "near" not in functions.builtins("jena")
 
 
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("empty_registry")
 def test_one_may_redefine_ones_own_function_but_not_a_librarys() -> None:
     functions.register(Function("urn:mine", int, 0, 0), Builtin("mine", "jena", 0, 0))
     functions.register(Function("urn:mine", str, 0, 0))
@@ -544,7 +533,7 @@ def test_a_defect_of_a_function_names_function_and_arguments() -> None:
     assert caught.value.__notes__ == ["in the function <urn:broken> of (<urn:x>)"]
 
 
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("empty_registry")
 def test_a_library_that_cannot_be_loaded_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def load(group: str, name: str) -> object:
         raise PluginError(f"the function `{name}` needs `something`, which is not installed")

@@ -63,7 +63,7 @@ def test_existing_files_are_not_overwritten(squall: Squall) -> None:
     for name in ("alarm", "file"):
         code, out, err = squall("new", name)
         assert (code, out) == (2, "")
-        assert f"`{name}` is there already" in err
+        assert f"`{name}` exists already" in err
     assert [path.name for path in Path("alarm").iterdir()] == ["rules.jena"]
     assert Path("alarm/rules.jena").read_text() == "mine"
 

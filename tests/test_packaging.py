@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import squall
+from squall import plugins
 from squall.builders.spark import java
 
 ROOT = Path(__file__).parent.parent
@@ -120,6 +121,8 @@ def absent(entry: EntryPoint) -> str:
 
 def test_every_entry_point_loads() -> None:
     for group, lines in setup_cfg()["options.entry_points"].items():
+        if group == plugins.EXTENSIONS:  # their values name languages, not objects
+            continue
         for line in filter(None, lines.splitlines()):
             name, _, value = line.partition(" = ")
             entry = EntryPoint(name, value, group)

@@ -127,6 +127,7 @@ def test_a_plugin_for_several_interface_versions_is_loaded_if_ours_is_among_them
     assert callable(plugins.load(plugins.PLANNERS, "both"))
 
 
+@pytest.mark.usefixtures("empty_registry")
 @pytest.mark.parametrize(
     ("code", "interface", "reason"),
     [
@@ -141,13 +142,9 @@ def test_a_broken_function_library_is_a_warning_and_harms_no_language(
     code: str, interface: str, reason: str, install: Install
 ) -> None:
     install("broken", "broken", code, functions="broken = broken:FUNCTIONS", interface=interface)
-    functions._registry.cache_clear()
-    try:
-        with pytest.warns(plugins.PluginWarning, match=f"{re.escape(reason)}.*; it is left out"):
-            system = squall.compile("[r: (?a ?p ?b) sum(1, 2, ?c) -> (?a ?p ?c)]", lexer="jena")
-        assert [rule.name for rule in rules(system)] == ["r"]
-    finally:
-        functions._registry.cache_clear()
+    with pytest.warns(plugins.PluginWarning, match=f"{re.escape(reason)}.*; it is left out"):
+        system = squall.compile("[r: (?a ?p ?b) sum(1, 2, ?c) -> (?a ?p ?c)]", lexer="jena")
+    assert [rule.name for rule in rules(system)] == ["r"]
 
 
 def test_a_broken_check_is_a_warning(install: Install) -> None:
@@ -156,15 +153,12 @@ def test_a_broken_check_is_a_warning(install: Install) -> None:
         assert lint("[r: (?a ?p ?b) -> (?a ?p ?a)]", lexer="jena") is not None
 
 
+@pytest.mark.usefixtures("empty_registry")
 def test_a_library_that_redefines_a_function_of_another_is_left_out(install: Install) -> None:
     code = "from squall.functions import Builtin\nFUNCTIONS = (Builtin('sum', 'jena', 0, 0),)"
     install("rival", "rival_functions", code, functions="rival = rival_functions:FUNCTIONS")
-    functions._registry.cache_clear()
-    try:
-        with pytest.warns(plugins.PluginWarning, match="`rival` redefines `sum`"):
-            assert functions.builtins("jena")["sum"].least == 3
-    finally:
-        functions._registry.cache_clear()
+    with pytest.warns(plugins.PluginWarning, match="`rival` redefines `sum`"):
+        assert functions.builtins("jena")["sum"].least == 3
 
 
 def test_a_jena_program_loads_no_other_lexer_and_no_broken_one(install: Install, tmp_path: Path) -> None:
