@@ -5,7 +5,7 @@ EXTRAS ?= dev,spark,java,live,beam,jelly,metrics
 WORK ?= sensors rdfs
 VENV = .venv
 BIN = $(VENV)/bin
-WORKERS ?= auto
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST = $(BIN)/python -m pytest -q --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile
 
 .PHONY: demo test test-more test-all dist brokers check style types docs site bench clean

@@ -15,13 +15,13 @@ SLOW_FACTOR = int(os.environ.get("SQUALL_AT_LENGTH", "12"))
 """How many times as many examples a law gets in the slow tests."""
 FEW_EXAMPLES = os.environ.get("SQUALL_EXAMPLES") == "few"
 """Whether each property is tried on a few examples only, as `make test` does."""
-FEW_FACTOR = 10
+FEW_FACTOR = 20
 """By how much `make test` divides the number of examples."""
 MIN_EXAMPLES = 3
 
 
 def examples_of(number: int) -> int:
-    """Returns how many examples a property gets in this run: `number`, or a tenth of it in `make test`."""
+    """Returns how many examples a property gets in this run: `number`, or a twentieth of it in `make test`."""
     return max(MIN_EXAMPLES, number // FEW_FACTOR) if FEW_EXAMPLES else number
 
 

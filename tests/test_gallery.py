@@ -43,6 +43,7 @@ def test_the_iot_alarm_runs_over_mqtt(broker: brokers.Broker, tmp_path: Path) ->
     run_script("gallery/iot-alarm.md", "mqtt.sh", tmp_path / "alarm", brokers.environment(), **replaced)
 
 
+@pytest.mark.more
 def test_the_access_log_runs_over_kafka(tmp_path: Path) -> None:
     pytest.importorskip("confluent_kafka")
     with KafkaBroker().running() as broker:

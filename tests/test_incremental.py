@@ -86,6 +86,7 @@ def work(query: str, window: int, planner: str) -> float:
 
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+@pytest.mark.more
 def test_the_work_for_an_event_does_not_grow_with_the_window(query: str, planner: str) -> None:
     assert work(query, WIDE, planner) < 1.5 * work(query, NARROW, planner)
 

@@ -131,6 +131,7 @@ def test_it_can_be_read_again_from_a_position(cluster: Cluster) -> None:
                 assert run.until(9) == list(range(count, 10))
 
 
+@pytest.mark.more
 def test_a_group_receives_unprocessed_messages_again(cluster: Cluster) -> None:
     cluster.say(*map(line, range(6)))
     # The emulation lets a member in again only when the session of the one before is over.
@@ -147,6 +148,7 @@ def test_a_group_receives_unprocessed_messages_again(cluster: Cluster) -> None:
     assert cluster.committed("g") == 6
 
 
+@pytest.mark.more
 def test_what_a_group_gives_again_is_passed_over_behind_a_position(cluster: Cluster) -> None:
     cluster.say(*map(line, range(6)))
     source = cluster.opened("t?format=ntt&group=g&from=first")
@@ -170,6 +172,7 @@ def test_the_start_offset_is_fixed_before_the_first_read(cluster: Cluster) -> No
 
 
 @pytest.mark.parametrize("transactional", ["yes", "no"])
+@pytest.mark.more
 def test_a_message_has_a_deduplication_key(cluster: Cluster, transactional: str) -> None:
     for number in (7, 8):
         with closing(open_sink(cluster.at(f"t?format=ntt&transactional={transactional}"))) as sink:
@@ -206,6 +209,7 @@ def test_a_run_with_a_checkpoint_commits_transactions(cluster: Cluster, tmp_path
     assert results == [b"<http://example.org/1>", b"<http://example.org/2>"]
 
 
+@pytest.mark.more
 def test_a_message_that_is_too_large_is_an_error_in_a_transaction(cluster: Cluster) -> None:
     """Which is aborted, with what has not been sent; what comes then is not."""
     with closing(open_sink(cluster.at("t?format=ntt&message.max.bytes=1000&linger.ms=1000"))) as sink:

@@ -252,6 +252,7 @@ NAMED = {name for _, name, _, _ in EXAMPLES}
 
 
 @pytest.mark.parametrize(("sets", "name", "data", "due"), EXAMPLES)
+@pytest.mark.more
 def test_each_rule_concludes_what_no_other_does(sets: list[str], name: str, data: str, due: str) -> None:
     (expected,) = (show_fact(fact) for event in static(due) for fact in event.facts)
     assert expected in closure(planned(*sets), data)

@@ -93,6 +93,7 @@ def test_who_waits_for_readers() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.more
 def test_who_waits_for_spark() -> None:
     pytest.importorskip("pyspark")
     plan = squall.plan(squall.compile("(?s ?p ?o) -> (?o ?p ?s).", lexer="jena"))

@@ -45,6 +45,7 @@ def rows(*times: int) -> list[tuple[Any, ...]]:
     return [(time, *output(time).fact, None, None) for time in times]
 
 
+@pytest.mark.more
 def test_a_batch_query_reads_the_existing_entries(spark: Any, broker: brokers.Broker, redis: Any) -> None:
     say(redis, line(1) + line(2), b"nonsense\n", line(3))
     frame = spark.read.format("squall").load(at(broker))
@@ -94,6 +95,7 @@ def test_partitions_of_kafka_are_read_apart(spark: Any) -> None:
     assert sorted(tuple(row) for row in frame.collect()) == rows(1, 2, 3)
 
 
+@pytest.mark.more
 def test_it_is_a_source_of_programs(spark: Any, broker: brokers.Broker, redis: Any) -> None:
     say(redis, line(1) + line(2), b"nonsense\n", line(3))
     plan = squall.plan(squall.compile(FOUND, lexer="sparql"))

@@ -23,7 +23,7 @@ from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 
 pytest.importorskip("pyspark")
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 FEATURES = ALL - {"removals", "delete", "insert", "streams", "graphs", "named", "now"}
 """What needs no stream but one, since files of lines are of the stream that their address says, and nothing that lines
