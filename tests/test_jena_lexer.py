@@ -9,8 +9,9 @@ from pathlib import Path
 from time import process_time
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from lark import Token, UnexpectedCharacters
 
 from squall import plugins, rulesets
 from squall.contracts import Lexer
@@ -390,11 +391,20 @@ WORDS = (
 
 
 @given(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(["", " ", "\n", "\r\n", ", "])), max_size=20))
+@example([(".", ""), ("'it\\'s\n'", "")])
 def test_words_are_the_tokens_of_the_grammar(parts: list[tuple[str, str]]) -> None:
+    """Up to a quote that is never closed, which both notice."""
     text = "".join(word + blank for word, blank in parts)
     words = Words(Text(text, "test"))
     origins = [words.origin(word) for word in range(len(words))]
-    tokens = list(grammar().lex(text))
+    tokens: list[Token] = []
+    try:
+        for token in grammar().lex(text):
+            tokens.append(token)
+        is_closed = True
+    except UnexpectedCharacters:
+        is_closed = False
+    assert words.is_truncated is not is_closed
     assert words.kinds == [token.type for token in tokens]
     assert [(origin.line, origin.column, origin.length) for origin in origins] == [
         (token.line, token.column, len(token)) for token in tokens
