@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from squall.contracts import Output
@@ -125,6 +125,11 @@ def outputs(counts: Sequence[int]) -> list[list[Output]]:
     counts=st.lists(st.integers(0, 3), min_size=1, max_size=5),
     faults=st.lists(st.sampled_from([*[Fault.NOTHING] * 6, *Fault]), max_size=60),
     format=FORMATS,
+)
+@example(
+    counts=[0, 1, 0],
+    faults=[Fault.NOTHING, Fault.NOTHING, Fault.DIES_BEFORE, Fault.FATAL],  # a resumed run that gets no producer
+    format="ndjson-evaluations",
 )
 def test_output_is_exactly_once_with_any_failure(
     connect: Connect, counts: list[int], faults: list[Fault], format: str

@@ -40,6 +40,8 @@ class Outbox:
         self._name = secrets.token_hex(8)
         self._number = 0
         self._last = False
+        self._is_committed = True
+        """Whether the delivery of the last snapshot is complete."""
         self._waiting: list[Output] = []
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
@@ -51,7 +53,7 @@ class Outbox:
     def snapshot(self, last: bool = False) -> Any:
         """Returns the buffered outputs and their delivery as a JSON value: the first phase of a commit."""
         self._number += 1
-        self._last = last
+        self._last, self._is_committed = last, False
         buffered = self.sink.snapshot_buffer() if isinstance(self.sink, BuffersOutputs) else None
         outputs = [as_json(output) for output in self._waiting]
         return {"name": self._name, "number": self._number, "last": last, "held": buffered, "outputs": outputs}
@@ -59,6 +61,7 @@ class Outbox:
     def restore(self, state: Any) -> None:
         """Restores the outputs of a snapshot, and commits them."""
         self._name, self._number, self._last = state["name"], state["number"], state["last"]
+        self._is_committed = False
         if isinstance(self.sink, BuffersOutputs):
             self.sink.restore_buffer(state["held"])
         self._waiting = [output_of(output) for output in state["outputs"]]
@@ -76,10 +79,16 @@ class Outbox:
             self.sink.finish()
         if isinstance(self.sink, Flushable):
             self.sink.flush()
+        self._is_committed = True
         return is_nonempty
 
     def close(self) -> None:
-        """Closes the sink. Outputs that no checkpoint has are dropped: a resumed run derives them again."""
-        if not self._last and isinstance(self.sink, BuffersOutputs):
+        """Closes the sink.
+
+        Outputs that no checkpoint has are dropped: a resumed run derives them again. So are those of a delivery that
+        failed: a resumed run repeats it.
+        """
+        is_finished = self._last and self._is_committed
+        if not is_finished and isinstance(self.sink, BuffersOutputs):
             self.sink.discard_buffer()
         self.sink.close()
