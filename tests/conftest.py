@@ -22,6 +22,12 @@ settings.register_profile("ci", derandomize=True, database=None, deadline=None, 
 settings.register_profile("explore", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the tests of engines first: they take longest, and several workers share the rest."""
+    items.sort(key=lambda item: not any(item.get_closest_marker(engine) for engine in ("spark", "beam")))
+
+
 Squall = Callable[..., tuple[int, str, str]]
 Install = Callable[..., None]
 

@@ -43,7 +43,6 @@ from squall.planners.passes import share_constants
 from squall.rdf import Event
 from squall.testing import assert_as_oracle, stream, term
 from squall.testing.strategies import ALL, CORE, LITERALS, NODES, event_streams, systems
-from tests.laws import examples_of
 
 Change = Callable[[Any], Operator]
 
@@ -173,9 +172,7 @@ def _is_found_out(spoil: Callable[[Plan], Plan], features: frozenset[str]) -> No
     """An answer of the spoilt plan is another one than the oracle's, within a few programs."""
     assert features <= ALL
 
-    @settings(
-        max_examples=examples_of(4000), deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=4000, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(systems(features=features), event_streams(features=features))
     def law(system: System, events: list[Event]) -> None:
         plan = squall.plan(system, "greedy")
