@@ -376,6 +376,7 @@ def test_spark_agrees_with_the_iterator_builder(name: str, rows: str, tmp_path: 
 
 
 @pytest.mark.spark
+@pytest.mark.more
 def test_removals_are_spooled_for_spark(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     path = tmp_path / "in.rdfp"

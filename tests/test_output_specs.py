@@ -433,6 +433,7 @@ def test_a_stream_at_the_steps_of_a_stream(planner: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("builder", BUILDERS)
 @pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.more
 def test_a_stream_of_an_unread_rule_has_evaluation_instants(planner: str, builder: str) -> None:
     """The second rule is no part of a plan, but its pattern is one of the query's."""
 

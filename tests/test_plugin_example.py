@@ -49,6 +49,7 @@ def test_squall_lists_it_with_where_it_comes_from(installed: tuple[Path, dict[st
     assert {name for name in ("arrows", "written") for line in lines if name in line} == {"arrows", "written"}
 
 
+@pytest.mark.more
 def test_its_own_tests_pass(installed: tuple[Path, dict[str, str]]) -> None:
     sources, environment = installed
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]

@@ -21,7 +21,7 @@ from pyspark.errors import AnalysisException
 from squall.builders.spark import FrameSource, session, to_dataframe
 from squall.builders.spark.datasource import EventSource
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.more]
 FOUND = "PREFIX : <http://example.org/> SELECT ?s ?o { ?s :p ?o }"
 
 

@@ -152,6 +152,7 @@ def by_several(text: str, folder: Path, format: str) -> list[tuple[int, Solution
     return [(out.time, out.fact) for out in squall.run(plan, READINGS) if isinstance(out.fact, Solution)]
 
 
+@pytest.mark.more
 def test_places_are_numbers_though_several_tasks_tell(tmp_path: Path) -> None:
     outputs = by_several(AGES + " ORDER BY DESC(?age) ?who", tmp_path / "out", "parquet")
     assert [time for time, _ in outputs] == [0] * 100 + [1] * 200 + [2] * 300

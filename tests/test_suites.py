@@ -52,6 +52,7 @@ class TestSpark(BuilderSuite):
     max_examples = 2
 
 
+@pytest.mark.more
 @pytest.mark.spark
 @pytest.mark.usefixtures("in_tasks")
 class TestSparkInTasks(BuilderSuite):
