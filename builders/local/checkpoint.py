@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from squall.builders.local import format_5
-from squall.builders.local.identity import WITHOUT_RULES, differences
+from squall.builders.local.identity import NEW_CHECKPOINT, WITHOUT_RULES, differences, unknown_format
 from squall.builders.runtime import serde
 from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.state import Slot, StateChangelog, live_deltas
@@ -237,7 +237,7 @@ class Checkpoint:
         if self._is_format_5:
             stored = format_5.converted_header(stored)
         elif stored["format"] != FORMAT:
-            raise self._unknown_format(stored["format"])
+            raise unknown_format(self.folder, stored["format"], (format_5.FORMAT, FORMAT))
         changes = list(differences(stored["identity"], self.owner.identity))
         if not changes:
             if stored["state_kinds"] == self.owner.state_kinds:
@@ -246,24 +246,16 @@ class Checkpoint:
         only_removed_rules = all(change.startswith(WITHOUT_RULES) for change in changes)
         if not only_removed_rules or self._migrate is None:
             difference_text = "; ".join(changes)
-            hint = f"`--allow-removed-rules` resumes without them; or {_OTHER}" if only_removed_rules else _OTHER
+            hint = (
+                f"`--allow-removed-rules` resumes without them; or {NEW_CHECKPOINT}"
+                if only_removed_rules
+                else NEW_CHECKPOINT
+            )
             raise BuilderError(f"the checkpoint `{self.folder}` is that of another run: {difference_text}", hint=hint)
         self._previous_kinds = stored["state_kinds"]
 
-    def _unknown_format(self, number: object) -> BuilderError:
-        newer = isinstance(number, int) and number > FORMAT
-        reason = "a newer version of squall wrote it" if newer else "an older version of squall wrote it"
-        readable = f"this version reads {format_5.FORMAT} and {FORMAT}"
-        return BuilderError(
-            f"the checkpoint `{self.folder}` has the format {number}: {reason} ({readable})",
-            hint=f"resume with the version that wrote it, or {_OTHER}",
-        )
-
     def _damaged(self) -> BuilderError:
-        return BuilderError(f"`{self.path}` holds no complete checkpoint", hint=_OTHER)
-
-
-_OTHER = "start from a new checkpoint: name another folder, or remove this one"
+        return BuilderError(f"`{self.path}` holds no complete checkpoint", hint=NEW_CHECKPOINT)
 
 
 def _locked(folder: Path) -> int:

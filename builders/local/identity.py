@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
+from squall.errors import BuilderError
 from squall.plan import Node, Plan
 from squall.plan.fingerprint import fingerprint, node_fingerprint
 from squall.plan.node_rules import rules_by_node
@@ -38,6 +40,21 @@ def _node_identity(node: Node) -> str:
 def sink_identity(op: Sink) -> str:
     """Returns the fingerprint of a sink, whatever feeds it."""
     return fingerprint(replace(op, distinct=True, queries=()))
+
+
+NEW_CHECKPOINT = "start from a new checkpoint: name another folder, or remove this one"
+"""The remedy if a checkpoint cannot be resumed."""
+
+
+def unknown_format(checkpoint: Path, number: object, readable: tuple[int, int]) -> BuilderError:
+    """Returns the error for a checkpoint of a format that is not readable (the previous and the present one are)."""
+    previous, present = readable
+    is_newer = isinstance(number, int) and number > present
+    reason = f"{'a newer' if is_newer else 'an older'} version of squall wrote it"
+    return BuilderError(
+        f"the checkpoint `{checkpoint}` has the format {number}: {reason} (this version reads {previous} and {present})",
+        hint=f"resume with the version that wrote it, or {NEW_CHECKPOINT}",
+    )
 
 
 def differences(before: Names, now: Names) -> Iterator[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from squall.builders.local.event_loop import BUFFERED_EVENTS, PENDING_UPDATES, EventLoop
-from squall.builders.local.identity import sink_identity
+from squall.builders.local.identity import NEW_CHECKPOINT, sink_identity
 from squall.builders.runtime.dataflow import INSERTED_FACTS, REPORT_TIMES_SUFFIX
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import (
@@ -136,5 +136,5 @@ def _deltas_of_rules(deltas: Sequence[Delta], slot: int, kind: str, rules: Colle
 
 
 def _refused(why: str) -> BuilderError:
-    hint = "start from a new checkpoint: name another folder, or remove this one"
+    hint = NEW_CHECKPOINT
     return BuilderError(f"the run cannot resume from the checkpoint without these rules: {why}", hint=hint)

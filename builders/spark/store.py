@@ -28,7 +28,7 @@ from typing import Any
 from squall.builders.distributed.exec.routing import BUCKET_COUNT
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.local.format_5 import converted_key
-from squall.builders.local.identity import differences, rule_digests
+from squall.builders.local.identity import differences, rule_digests, unknown_format
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.fingerprint import node_fingerprint
@@ -133,7 +133,7 @@ class Store:
         for previous, present in _FORMAT_12_FILES.items():
             inputs = self.read(*previous)
             if inputs is not None:
-                self.write([[converted_key(id), *rest] for id, *rest in inputs], *present)
+                self.write([[converted_key(id), *port_and_keys] for id, *port_and_keys in inputs], *present)
                 self.delete(*previous)
         previous_offsets, present_offsets = _FORMAT_12_OFFSETS
         if self.exists(*previous_offsets):
@@ -174,14 +174,7 @@ def check_owner(plan: Plan, checkpoint: Path) -> None:
     saved = json.loads(meta.read_text())
     number = saved.get("format", 1)  # the first one had no number
     if number not in (_FORMAT_12, FORMAT):
-        newer = isinstance(number, int) and number > FORMAT
-        reason = "a newer version of squall wrote it" if newer else "an older version of squall wrote it"
-        raise BuilderError(
-            f"the checkpoint `{checkpoint}` has the format {number}: {reason} "
-            f"(this version reads {_FORMAT_12} and {FORMAT})",
-            hint="resume with the version that wrote it, or start from a new checkpoint: name another folder, or "
-            "remove this one",
-        )
+        raise unknown_format(checkpoint, number, (_FORMAT_12, FORMAT))
     current = _meaning(plan) | {"format": number}
     if saved != current:
         raise BuilderError(

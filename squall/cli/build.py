@@ -30,6 +30,8 @@ from squall.cli.options import (
     VERBOSE,
     WINDOW,
     show_prints,
+    source_option,
+    static_option,
 )
 from squall.cli.outputs import checkpointed, columns_of, sink_of
 from squall.cli.programs import compiled, job_of, meaning, planner_of
@@ -62,22 +64,8 @@ if TYPE_CHECKING:
 )
 @cloup.option_group(
     "Input",
-    cloup.option(
-        "--source",
-        "sources",
-        multiple=True,
-        metavar="URI",
-        shell_complete=completers.uris(plugins.SOURCES),
-        help="A stream: a file, a folder, - or a URI.",
-    ),
-    cloup.option(
-        "--static",
-        "statics",
-        multiple=True,
-        metavar="URI",
-        shell_complete=completers.uris(plugins.SOURCES),
-        help="Data that always hold. They are read first.",
-    ),
+    source_option("A stream: a file, a folder, - or a URI."),
+    static_option("Data that always hold. They are read first."),
     GRAPH,
 )
 @cloup.option_group(

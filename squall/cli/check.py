@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 import cloup
 
-from squall import plugins
 from squall.cli import completers, messages
 from squall.cli.options import (
     FAILED,
@@ -23,6 +22,8 @@ from squall.cli.options import (
     WINDOW,
     WRONG,
     check_files,
+    source_option,
+    static_option,
 )
 
 
@@ -42,22 +43,8 @@ from squall.cli.options import (
 )
 @cloup.option_group(
     "Input",
-    cloup.option(
-        "--source",
-        "sources",
-        multiple=True,
-        metavar="URI",
-        shell_complete=completers.uris(plugins.SOURCES),
-        help="A stream, as in `squall run`. Its name and window count; it is not read.",
-    ),
-    cloup.option(
-        "--static",
-        "statics",
-        multiple=True,
-        metavar="URI",
-        shell_complete=completers.uris(plugins.SOURCES),
-        help="Data that always hold. Their name counts.",
-    ),
+    source_option("A stream, as in `squall run`. Its name and window count; it is not read."),
+    static_option("Data that always hold. Their name counts."),
     GRAPH,
     cloup.option(
         "--statistics",

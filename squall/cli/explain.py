@@ -29,6 +29,7 @@ from squall.cli.options import (
     STATISTICS,
     VERBOSE,
     WINDOW,
+    source_option,
 )
 from squall.cli.programs import check_given, compiled, job_of, meaning, planner_of
 from squall.errors import UsageError, did_you_mean
@@ -48,14 +49,7 @@ JOBS = {"job": "describe", "physical": "physical"}
 @cloup.option_group("Program", LEXER, RULES, PROFILE)
 @cloup.option_group(
     "Input",
-    cloup.option(
-        "--source",
-        "sources",
-        multiple=True,
-        metavar="URI",
-        shell_complete=completers.uris(plugins.SOURCES),
-        help="A stream. Its name, window and format count; it is not read.",
-    ),
+    source_option("A stream. Its name, window and format count; it is not read."),
     GRAPH,
 )
 @cloup.option_group("Time", WINDOW)
@@ -215,7 +209,6 @@ def _trees(programs: Sequence[str], lexer: str | None, rules: Sequence[str], for
 
 def _written(tree: Any, language: str, format: str) -> str:
     """Returns a tree as text of a language whose lexer can write it: another syntax for the same trees."""
-    from squall import plugins
 
     lexer = plugins.load(plugins.LEXERS, format)
     same = plugins.where(plugins.TRANSLATORS, language).object == plugins.where(plugins.TRANSLATORS, format).object

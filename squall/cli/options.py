@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 import cloup
@@ -17,6 +18,7 @@ FAILED, WRONG, INTERRUPTED = 1, 2, 130
 """Exit codes: the run failed; the program or the arguments are wrong; it was interrupted. 0: success."""
 
 FILE = click.Path(path_type=Path)
+F = TypeVar("F", bound=Callable[..., Any])
 
 PROGRAMS = cloup.argument("programs", nargs=-1, metavar="PROGRAM...", shell_complete=completers.files)
 REQUIRED_PROGRAMS = cloup.argument(
@@ -39,6 +41,23 @@ GRAPH = cloup.option(
     "--graph", "graphs", multiple=True, metavar="IRI=FILE",
     help="The file of a graph that a program names (FROM), or of a document that it imports.",
 )  # fmt: skip
+
+
+def source_option(help: str) -> Callable[[F], F]:
+    """Returns the option of streams, with what a command does with them as its help."""
+    return _uris("--source", "sources", help)
+
+
+def static_option(help: str) -> Callable[[F], F]:
+    """Returns the option of static data, with what a command does with them as its help."""
+    return _uris("--static", "statics", help)
+
+
+def _uris(name: str, parameter: str, help: str) -> Callable[[F], F]:
+    complete = completers.uris(plugins.SOURCES)
+    return cloup.option(name, parameter, multiple=True, metavar="URI", shell_complete=complete, help=help)
+
+
 WINDOW = cloup.option(
     "--window", default="", metavar="WINDOW",
     help="The window of streams that have none of their own: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, "
