@@ -51,8 +51,9 @@ def unknown_format(checkpoint: Path, number: object, readable: tuple[int, int]) 
     previous, present = readable
     is_newer = isinstance(number, int) and number > present
     reason = f"{'a newer' if is_newer else 'an older'} version of squall wrote it"
+    readable_here = f"this version reads {previous} and {present}"
     return BuilderError(
-        f"the checkpoint `{checkpoint}` has the format {number}: {reason} (this version reads {previous} and {present})",
+        f"the checkpoint `{checkpoint}` has the format {number}: {reason} ({readable_here})",
         hint=f"resume with the version that wrote it, or {NEW_CHECKPOINT}",
     )
 
