@@ -74,8 +74,11 @@ def able(asked: Sequence[str], name: str, tell: Tell = left_out) -> list[str]:
 def compare(
     name: str, runs: Sequence[str], size: int, repeat: int, limit: float = 3600, tell: Tell = left_out
 ) -> list[dict[str, Any]]:
-    """The medians of each run of a workload. A peer that fails or takes longer than `limit` seconds is left out, and
-    prints the reason. Raises Failed where it is one of our own runs."""
+    """Returns the medians of each run of a workload.
+
+    A peer that fails or takes longer than `limit` seconds is left out, and the reason is printed. Raises Failed if one
+    of our own runs fails.
+    """
     with tempfile.TemporaryDirectory() as folder:
         WORKS[name].write(Path(folder), size)
         measureds: dict[str, list[Measured]] = {run: [] for run in runs}
@@ -93,12 +96,13 @@ def compare(
 
 
 def _goes_on(run: str, measured: Sequence[Measured]) -> bool:
-    """Whether a run is done once more."""
+    """Returns whether a run is repeated once more."""
     return run not in peers.PEERS or all(item.total < LONG for item in measured)
 
 
 def row(name: str, size: int, run: str, measured: Sequence[Measured], first: Sequence[Measured]) -> dict[str, Any]:
-    """The figures of a run, the ratios being those of its rates to the first run's."""
+    """Returns the measurements of a run as a row of the results. Its ratios compare its rates with those of the first
+    run."""
     wall, cpu = median(item.wall for item in measured), median(item.cpu for item in measured)
     message = {key: median(item.said[key] for item in measured) for key in measured[0].said if key.endswith("_us")}
     return {

@@ -29,14 +29,14 @@ def prepare(run: str, task: Task) -> Evaluate:
 
 
 def digest(facts: Iterable[str]) -> dict[str, Any]:
-    """The size of a set of facts, and a digest that does not depend on their order."""
+    """Returns the size of a set of facts, and a digest that does not depend on their order."""
     distinct = set(facts)
     total = sum(int.from_bytes(blake2b(fact.encode(), digest_size=8).digest(), "big") for fact in distinct)
     return {"outputs": len(distinct), "digest": f"{total % 2**64:016x}"}
 
 
 def waits(latencies: tuple[float, ...]) -> dict[str, float]:
-    """The median and the 99th percentile, in microseconds."""
+    """Returns the median and the 99th percentile of latencies, in microseconds."""
     if len(latencies) < 2:
         return {}
     return {"median_us": median(latencies) * 1e6, "p99_us": quantiles(latencies, n=100)[98] * 1e6}
@@ -47,14 +47,14 @@ def say(at: str, **more: Any) -> None:
 
 
 def cpu_time() -> float:
-    """The seconds that the cores have worked for this process, and for those that it has started and that have
-    ended."""
+    """Returns the CPU seconds of this process, and of the processes that it has started and that have ended."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
 def used(run: str, answer: Answer, wall: float, cpu: float) -> dict[str, float]:
-    """The seconds used, as the process that works has measured them: nothing where there are several of them."""
+    """Returns the wall-clock and CPU seconds of a run, as the process that does the work has measured them. CPU seconds
+    are left out if several processes do it."""
     if answer.wall is not None and answer.cpu is not None:
         return {"wall": answer.wall, "cpu": answer.cpu}
     spark = peers.PEERS[run].spark if run in peers.PEERS else run.endswith(":spark")

@@ -44,14 +44,14 @@ def s(name: str) -> str:
 
 
 def sensors(size: int) -> Iterator[str]:
-    """Timed N-Triples: `size` triples of observations, eight for each, one observation every `STEP` ms."""
+    """Yields timed N-Triples: `size` triples of observations, eight for each, with one observation every `STEP` ms."""
     triples = (triple for observation in observations() for triple in observation)
     for number, triple in zip(range(size), triples, strict=False):
         yield f"{START + number // 8 * STEP} {triple}"
 
 
 def skewed(size: int) -> Iterator[str]:
-    """The same, but every second observation is produced by one sensor."""
+    """Yields the lines of `sensors`, except that one sensor produces every second observation."""
     for number, line in enumerate(sensors(size)):
         if number % 16 == 1:
             line = f"{line.rsplit(' ', 2)[0]} {s('sensor0')} ."
@@ -59,7 +59,7 @@ def skewed(size: int) -> Iterator[str]:
 
 
 def skewed_streams(size: int) -> Iterator[str]:
-    """The same, and behind each of the first observations which platform one more sensor is on."""
+    """Yields the lines of `skewed`. Each of the first observations is followed by the platform of one more sensor."""
     lines: list[str] = []
     for number, line in enumerate(skewed(size)):
         lines.append(line)
@@ -71,7 +71,7 @@ def skewed_streams(size: int) -> Iterator[str]:
 
 
 def observations() -> Iterator[list[str]]:
-    """N-Triples, without end: the eight triples of each observation."""
+    """Yields N-Triples without end: the eight triples of each observation."""
     random = Random(1)
     for number in count():
         yield list(_observation(number, random))
@@ -92,8 +92,8 @@ def _observation(number: int, random: Random) -> Iterator[str]:
 
 
 def platforms() -> Iterator[str]:
-    """N-Triples: which platform each sensor is on, the tree of places the platforms are in, and which sensors are in
-    repair; and the classes of what is observed."""
+    """Yields N-Triples: the platform of each sensor, the tree of places of the platforms, the sensors in repair, and
+    the classes of observed things."""
     for number in range(SENSORS):
         yield statement(s(f"sensor{number}"), s("onPlatform"), s(f"platform{number % PLATFORMS}"))
         if number % 20 == 7:
@@ -128,7 +128,7 @@ RANGES = "teacherOf Course, takesCourse Course, degreeFrom University, publicati
 
 
 def hierarchy() -> Iterator[str]:
-    """N-Triples: the classes and properties of `university`."""
+    """Yields N-Triples: the classes and properties of `university`."""
     for predicate, pairs in (
         ("subClassOf", SUBCLASSES), ("subPropertyOf", SUBPROPERTIES), ("domain", DOMAINS), ("range", RANGES),
     ):  # fmt: skip
@@ -138,7 +138,7 @@ def hierarchy() -> Iterator[str]:
 
 
 def university(size: int) -> Iterator[str]:
-    """N-Triples: `size` triples about the people of the departments of a university."""
+    """Yields N-Triples: `size` triples about the people of the departments of a university."""
     for _, triple in zip(range(size), _departments(), strict=False):
         yield triple
 
@@ -194,13 +194,13 @@ def _student(student: str, department: str, professors: list[str], random: Rando
 
 
 def chain(size: int) -> Iterator[str]:
-    """N-Triples: a path of `size` steps; its closure has size * (size + 1) / 2."""
+    """Yields N-Triples: a path of `size` steps, whose closure has size * (size + 1) / 2 pairs."""
     for number in range(size):
         yield statement(u(f"n{number}"), u("partOf"), u(f"n{number + 1}"))
 
 
 def tree(size: int) -> Iterator[str]:
-    """N-Triples: `size` edges of a binary tree, from child to parent."""
+    """Yields N-Triples: `size` edges of a binary tree, from child to parent."""
     for number in range(1, size + 1):
         yield statement(u(f"n{number}"), u("partOf"), u(f"n{(number - 1) // 2}"))
 

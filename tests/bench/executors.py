@@ -27,7 +27,7 @@ from tests.bench.works import WORKS, Files
 
 
 def rate(work: str, executors: int, data: Path, triples: int) -> float:
-    """The triples per second of a job in this process: from files to a folder."""
+    """Returns the triples per second of a job in this process, from files to a folder."""
     from squall.builders.spark.session import QUICK_START, session
 
     cores = sorted(os.sched_getaffinity(0))[:executors]
@@ -60,14 +60,14 @@ def bind(driver: int, cores: Sequence[int]) -> None:
 
 
 def descendants(process: int) -> list[int]:
-    """The processes that a process has started, and those that these have started."""
+    """Returns the ids of the processes that a process has started, and of those that these have started."""
     threads = Path(f"/proc/{process}/task").iterdir()
     children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
     return [*children, *(descendant for child in children for descendant in descendants(child))]
 
 
 def seconds(files: Files) -> float:
-    """How long a job takes."""
+    """Returns how many seconds a job takes."""
     plan = squall.plan(squall.compile(files.program))
     with tempfile.TemporaryDirectory() as place:
         job = squall.build(plan, "spark", Options(sink=FolderSink("out/", Path(place, "out"), "nt")))

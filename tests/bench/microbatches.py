@@ -36,8 +36,11 @@ FIRST = 3
 
 
 def triggers(spark: SparkSession, run: Callable[[], None], look: Callable[[], None] | None = None) -> list[float]:
-    """The seconds that each micro-batch of a run took which had something to read, as Spark reports them. look: is
-    called behind each of them."""
+    """Runs micro-batches, and returns the seconds that Spark reports for each one that had input.
+
+    Args:
+        look: A function that is called after each micro-batch.
+    """
     from pyspark.sql.streaming.listener import (
         QueryProgressEvent,
         QueryStartedEvent,
@@ -70,7 +73,7 @@ def triggers(spark: SparkSession, run: Callable[[], None], look: Callable[[], No
 
 
 def nothing(spark: SparkSession, shuffles: int, folder: Path, state: Path) -> None:
-    """A job whose micro-batches do nothing but shuffle their lines, through Python workers, and write them."""
+    """Runs a job whose micro-batches only shuffle their lines, through Python workers, and write them."""
 
     def batch(frame: DataFrame, number: int) -> None:
         for _ in range(shuffles):
@@ -86,7 +89,7 @@ def nothing(spark: SparkSession, shuffles: int, folder: Path, state: Path) -> No
 
 
 def ours(rule: Rule, window: str, folder: Path, state: Path) -> None:
-    """The rule over a window, to nowhere."""
+    """Runs the rule over a window, without writing its outputs."""
     plan = squall.plan(squall.compile(rule.jena(), lexer="jena", window=window))
     job = squall.build(plan, "spark", Options(checkpoint=state / "checkpoint"))
     static = [Event(ALWAYS, tuple(triple(statement(line)) for line in data.platforms()))]
@@ -95,7 +98,7 @@ def ours(rule: Rule, window: str, folder: Path, state: Path) -> None:
 
 
 def in_workers() -> int:
-    """The bytes of memory of the session's Python workers."""
+    """Returns the bytes of memory of the session's Python workers."""
     return sum(map(_of_worker, Path("/proc").glob("[0-9]*")))
 
 
@@ -111,12 +114,12 @@ def _of_worker(process: Path) -> int:
 
 
 def in_files(folder: Path) -> int:
-    """The bytes of the files below a folder."""
+    """Returns the bytes of the files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def length(facts: int) -> str:
-    """How long so many triples are live, one after the other."""
+    """Returns the length of a window that holds so many triples, which come one after the other."""
     return f"{facts // OBSERVATION * data.STEP}ms"
 
 

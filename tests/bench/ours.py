@@ -24,7 +24,7 @@ NAMES = {OURS: "squall", ON_SPARK: "squall", GIVEN_EVENTS: "squall, given events
 
 
 def prepare(task: Task, planner: str, builder: str, form: str = "") -> Evaluate:
-    """The job, built, with its data at hand. form: `EVENTS`, or nothing."""
+    """Builds the job and loads its data. `form` is `EVENTS` or empty."""
     system = squall.compile(task.files.program, window=window(task.work))
     job = squall.build(squall.plan(system, planner), builder)
     if builder == "spark":
@@ -43,7 +43,7 @@ def prepare(task: Task, planner: str, builder: str, form: str = "") -> Evaluate:
 
 
 def window(work: Work) -> str:
-    """The window of a workload, as the command line takes it."""
+    """Returns the window of a workload, as the command line accepts it."""
     if not work.window:
         return "LANDMARK"
     length = f"{work.milliseconds}ms"
@@ -63,8 +63,11 @@ def timed(path: Path) -> Iterator[Event]:
 
 
 def batched(task: Task, columns: bool = False) -> Iterator[Sequence[Event]]:
-    """The stream in memory: as slides of a window, or all at once where there is none. columns: slides are in the form
-    that the iterator runtime reads quickest."""
+    """Yields the stream in memory: as slides of a window, or all at once where there is none.
+
+    Args:
+        columns: Whether slides have the form that the iterator builder reads fastest.
+    """
     if not task.work.timed:
         yield [Event(0, tuple(map(triple, task.triples())))]
         return
@@ -89,7 +92,7 @@ def from_file_to_file(job: Job, task: Task) -> Answer:
 
 
 def event_by_event(job: Job, events: Sequence[Event], static: Sequence[Event]) -> Answer:
-    """One event at a time; how long each waits for what follows from it."""
+    """Runs a job over one event at a time, and measures how long each event waits for its outputs."""
     clock = time.perf_counter
     began = 0.0
 

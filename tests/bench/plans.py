@@ -11,7 +11,7 @@ from tests.bench.works import many
 
 
 def sizes(rules: int) -> list[dict[str, Any]]:
-    """For each planner its nodes, in all and by operator."""
+    """Returns the number of nodes for each planner, in all and by operator."""
     system = squall.compile(many(rules).text, lexer="jena")
     results = []
     for planner in plugins.names(plugins.PLANNERS):

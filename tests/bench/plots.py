@@ -38,12 +38,13 @@ def rates(parts: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def seconds(panels: Sequence[Panel], path: Path) -> None:
-    """Seconds, of squall's if a bar is named after it."""
+    """Plots seconds. Those of bars that are named after squall have its colour."""
     bars(panels, "seconds", path)
 
 
 def bars(panels: Sequence[Panel], label: str, path: Path) -> None:
-    """Horizontal bars, those of squall in its colour, on one axis: a logarithmic one where they are far apart."""
+    """Plots horizontal bars on one axis, which is logarithmic if they are far apart. Those of squall have its
+    colour."""
     everything = [value for _, values in panels for value in values.values()]
     apart = max(everything) > APART * min(everything)
     heights = [len(values) + 1 for _, values in panels]
@@ -73,7 +74,11 @@ def _written(value: float) -> str:
 
 
 def soak(samples: Sequence[tuple[int, int, float]], path: Path) -> None:
-    """Memory in use, and state per live fact, over events. samples: (events, bytes, bytes per live fact)."""
+    """Plots memory in use, and state per live fact, over events.
+
+    Args:
+        samples: The measured samples: (events, bytes in use, bytes per live fact).
+    """
     figure = Figure(figsize=(8, 4), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)
     events = [sample[0] for sample in samples]

@@ -24,7 +24,7 @@ from tests.bench.works import Rule, many
 
 
 def timed(rules: Sequence[Rule], planner: str, stream: Path) -> tuple[float, int]:
-    """The seconds that a job of these rules takes from a file to its outputs, and how many these are."""
+    """Returns the seconds that a job of these rules takes from a file to its outputs, and the number of outputs."""
     plan = squall.plan(squall.compile("".join(rule.jena() for rule in rules), lexer="jena"), planner)
     job = squall.build(plan, "spark")
     began = time.perf_counter()

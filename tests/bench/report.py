@@ -28,9 +28,13 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Part:
-    """A table: one workload at one size. peers: each with how many times as fast as it we want to be, if we do.
-    published: engines that are not run, with their rates as parts of Jena's (RETE) in measurements made earlier.
-    once: what takes so long that it is run once."""
+    """A table of the report, which shows one workload at one size.
+
+    Attributes:
+        peers: for each peer, the ratio to its rate that squall is to reach, if there is such a goal.
+        published: engines that are not run, with their rates as fractions of Jena's (RETE) in earlier measurements.
+        once: whether each engine is run once only, since it takes long.
+    """
 
     title: str
     work: str
@@ -119,8 +123,14 @@ PARTS = ENGINES + SPARK
 
 
 def figures(chapter: Chapter, only: Collection[str], kept: Path, repeat: int, scale: float) -> dict[str, Any]:
-    """A chapter's figures. only: if these workloads alone are run, the others' being those that are kept. Raises
-    SystemExit where those were made elsewhere."""
+    """Returns the measurements of a chapter.
+
+    Args:
+        only: The workloads to run, if not all. The results of the others are read from the file `kept`.
+
+    Raises:
+        SystemExit: The results in the file were measured on another machine.
+    """
     here = machine(scale)
     before: Mapping[str, Any] = (
         json.loads(kept.read_text()) if only and kept.exists() else {"machine": here, "parts": ()}
@@ -136,7 +146,11 @@ def figures(chapter: Chapter, only: Collection[str], kept: Path, repeat: int, sc
 
 
 def measured(part: Part, repeat: int, scale: float, limit: float) -> dict[str, Any]:
-    """A part's figures. scale: for a quick look, the part of the size that is run."""
+    """Returns the measurements of a part.
+
+    Args:
+        scale: The fraction of the size that is run, for a quick look.
+    """
     missing: dict[str, str] = {}
     work = WORKS[part.work]
     ours = [OURS, GIVEN_EVENTS] if work.timed and work.fed == "memory" else [work.run]
@@ -165,7 +179,7 @@ def write(chapter: Chapter, found: Mapping[str, Any], page: Path) -> None:
 
 
 def tables(chapter: Chapter, found: Mapping[str, Any]) -> str:
-    """The part of the page that is written by this module."""
+    """Returns the part of the page that this module writes."""
     sections = "\n".join("\n".join(section(item)) for item in found["parts"])
     return f"{found['machine']}\n\n![Triples per second of CPU](benchmarks/{chapter.name}.svg)\n\n{sections}\n"
 

@@ -30,8 +30,12 @@ _HEAD = 1 << 18
 
 
 def busiest(plan: Plan, events: Sequence[Event], head: Sequence[Event], tasks: int, share: float) -> float:
-    """How many times its share of the rows of level 1 the busiest of so many tasks gets. share: of the rows, from which
-    on a key is hot; 0: none is."""
+    """Returns how many times its share of the rows of stage 1 the busiest task gets.
+
+    Args:
+        tasks: The number of tasks.
+        share: The fraction of all rows above which a key counts as skewed. With 0, no key does.
+    """
     arriving = InputSampler(plan, splittable_inputs(plan, partitionings_of(plan)))
     arriving.count(head)
     hot = find_skewed_keys(arriving.keys, share) if share else {}

@@ -51,7 +51,7 @@ class Soak:
         self.samples.append((events, now, (now - self.before) / (min(events, self.window) * OBSERVATION)))
 
     def quarter(self, number: int) -> int:
-        """The most bytes in use in a quarter of the samples, from 0."""
+        """Returns the most bytes in use in a quarter of the samples, counted from 0."""
         size = len(self.samples) / 4
         return max(sample[1] for sample in self.samples[int(number * size) : max(int((number + 1) * size), 1)])
 
@@ -92,7 +92,7 @@ def soak(count: int, window: int, work: str, run: str, looks: int = 200) -> Soak
 
 
 def batches(count: int, found: Soak, interval: int) -> Iterator[Sequence[Event]]:
-    """The events in batches. The batch before has been processed when the next one is requested."""
+    """Yields the events in batches. When a batch is requested, the one before it has been processed."""
     coming = events()
     expected = interval
     for sent in range(0, count, BATCH):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def start(work: Work) -> SparkSession:
-    """The session. Of a folder each file is a micro-batch of its own."""
+    """Returns the session. It makes a micro-batch of each file of a folder."""
     from squall.builders.spark import MAX_FILES_PER_TRIGGER, session
 
     return session([(MAX_FILES_PER_TRIGGER, "1")] if work.fed == "folder" else [])

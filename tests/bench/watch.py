@@ -55,7 +55,8 @@ class Usage:
 
 
 def resident(folder: Path) -> int:
-    """The bytes of memory that a process has, by its folder in ``/proc``; what several share counts once."""
+    """Returns the bytes of memory of a process, by its folder in ``/proc``. Memory that several processes share counts
+    once."""
     for line in (folder / "smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
@@ -117,7 +118,7 @@ def measure(command: list[str], cwd: Path, limit: float = 3600) -> Measured:
 
 
 def _last(complaint: str) -> str:
-    """The last traceback, or else all of what was written to standard error; no more than 30 lines of it."""
+    """Returns at most 30 lines of the last traceback, or of the whole text if it has none."""
     _, traceback, remainder = complaint.rpartition("Traceback (most recent call last)")
     return "\n".join((traceback + remainder if traceback else remainder).splitlines()[:30])
 
@@ -135,6 +136,7 @@ def _keep_looking(usage: Usage, stop: threading.Event) -> None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """SinkCommitter what is left of the command when it takes too long or the harness is interrupted."""
+    """Ends the processes of the command that are still running, when it takes too long or the harness is
+    interrupted."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGTERM)

@@ -24,7 +24,7 @@ PART = 100_000
 
 @dataclass(frozen=True)
 class Rule:
-    """``body -> head``. resources: the variables that may not be literals."""
+    """A rule ``body -> head``. `resources` has the variables that may not be literals."""
 
     name: str
     body: tuple[Statement, ...]
@@ -36,7 +36,7 @@ class Rule:
         return f"[{self.name}: {_jena(self.body)}{tests} -> {_jena(self.head)}]\n"
 
     def sparql(self) -> str:
-        """The rule as a CONSTRUCT query."""
+        """Returns the rule as a CONSTRUCT query."""
         tests = "".join(f" FILTER(!isLiteral({name}))" for name in self.resources)
         return f"CONSTRUCT {{ {_sparql(self.head)} }} WHERE {{ {_sparql(self.body)}{tests} }}"
 
@@ -114,7 +114,7 @@ def _write(path: Path, lines: Iterable[str]) -> None:
 
 
 def write_parts(folder: Path, parts: Iterable[Iterable[str]]) -> None:
-    """Lines as files that have appeared one after the other."""
+    """Writes lines as files that seem to have appeared one after the other."""
     folder.mkdir()
     for number, lines in enumerate(parts):
         path = folder / f"part{number:06d}.ntt"
@@ -123,14 +123,19 @@ def write_parts(folder: Path, parts: Iterable[Iterable[str]]) -> None:
 
 
 def parted(lines: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    """The lines, so many at a time."""
+    """Yields the lines in groups of a size."""
     return (lines[first : first + size] for first in range(0, len(lines), size))
 
 
 @dataclass(frozen=True)
 class Files:
-    """A workload on disk. plain: the stream without its times; out: where facts are written to; folder: the same, for
-    those who write several files."""
+    """The files of a workload.
+
+    Attributes:
+        plain: the stream without its times.
+        out: the file to which facts are written.
+        folder: the folder for engines that write several files.
+    """
 
     program: Path
     stream: Path
@@ -142,8 +147,12 @@ class Files:
 
 @dataclass(frozen=True)
 class Task:
-    """A workload for an engine. slide: triples that come at a time; the engine answers when they have come.
-    warm: seconds that an engine with a compiler of its own works before it is measured."""
+    """A workload that is prepared for an engine.
+
+    Attributes:
+        slide: the number of triples that come at a time; the engine answers when they have come.
+        warm: the seconds that an engine with a compiler of its own works before it is measured.
+    """
 
     work: Work
     files: Files
@@ -151,20 +160,22 @@ class Task:
     warm: float = 4
 
     def triples(self) -> list[Statement]:
-        """The stream. Equal terms are one string, so that hashes are known and comparing is quick."""
+        """Yields the triples of the stream. Equal terms are one string, so that their hashes are cached and comparisons
+        are fast."""
         return statements(self.files.plain)
 
     def static(self) -> list[Statement]:
         return statements(self.files.static)
 
     def windows(self, size: int) -> Iterator[tuple[int, int]]:
-        """The first triple of the window and the one behind its last, each time that a slide of the stream has come."""
+        """Yields the first triple of the window and the one behind its last, each time that a slide of the stream has
+        come."""
         for end in range(self.slide, size + self.slide, self.slide):
             yield max(0, min(end, size) - self.work.window), min(end, size)
 
 
 def statements(path: Path) -> list[Statement]:
-    """The triples of a file of canonical N-Triples."""
+    """Yields the triples of a file of canonical N-Triples."""
     return [statement(line) for line in path.read_text().splitlines()]
 
 
@@ -182,8 +193,10 @@ def statement(line: str) -> Statement:
 class Answer:
     """The result of an engine.
 
-    facts: N-Triples lines, made when they are asked for. wall, cpu: seconds, where the engine is a process of its own
-    and has measured itself. latencies: seconds from an event to its output, for each event that had one.
+    Attributes:
+        facts: N-Triples lines, which are made on demand.
+        wall, cpu: the seconds, if the engine is a process of its own and has measured itself.
+        latencies: the seconds from an event to its output, for each event that had one.
     """
 
     facts: Iterable[str]
@@ -236,7 +249,7 @@ def over_sensors_on_spark(name: str, rule: Rule, kind: str, window: int, fed: st
 
 
 def many(count: int) -> Work:
-    """As many rules, which differ in the sensor they look at and share everything else."""
+    """Returns a workload of many rules. They differ in the sensor that they read, and share all else."""
     rules = (
         Rule(f"r{k}", (*Q3.body, ("?o", s("isProducedBy"), s(f"sensor{k}"))), (("?o", s(f"reads{k}"), "?n"),))
         for k in range(count)

@@ -17,11 +17,16 @@ from tests.bench.works import Evaluate, Task, Work
 
 @dataclass(frozen=True)
 class Peer:
-    """An engine.
+    """An engine that can run some of the workloads.
 
-    module: its module here. needs: the package that it comes in. kinds, fed: the workloads that it can do.
-    once: it computes the answer of each window anew; as ``NAME-tumbling`` it does so only when a window is full.
-    tools: what has to be on the path. spark: it works in processes of Spark's.
+    Attributes:
+        module: its module in this folder.
+        needs: the package that contains it.
+        kinds, fed: the workloads that it can run.
+        once: whether it computes the answer of each window anew; as ``NAME-tumbling`` it does so only when a window is
+            full.
+        tools: the programs that have to be on the path.
+        spark: whether it works in processes of Spark's.
     """
 
     module: str
@@ -62,13 +67,13 @@ PEERS: dict[str, Peer] = _ENGINES | {f"{name}{TUMBLING}": peer for name, peer in
 
 
 def does(name: str, work: Work) -> bool:
-    """Whether a peer is meant for a workload."""
+    """Returns whether a peer is meant for a workload."""
     peer = PEERS[name]
     return work.kind in peer.kinds and work.fed in peer.fed and (bool(work.window) or not name.endswith(TUMBLING))
 
 
 def reason(name: str, work: Work) -> str:
-    """Why a peer cannot run a workload here; ``""`` if it can."""
+    """Returns why a peer cannot run a workload here, or ``""`` if it can."""
     peer = PEERS[name]
     if not does(name, work):
         return f"does not do `{work.name}`"

@@ -42,7 +42,7 @@ def prepare(task: Task) -> Evaluate:
 
 
 def heads(rule: Rule, source: Stream[Item], window: int) -> Stream[Statement]:
-    """The dataflow: the patterns joined from the left, then the facts."""
+    """Returns the dataflow: it joins the patterns from the left, and then makes the facts."""
     first, *other_items = rule.body
     names = variables(first)
     rows = op.flat_map_batch("first", source, matcher(first))
@@ -64,7 +64,8 @@ def variables(pattern: Statement) -> list[str]:
 
 
 def matcher(pattern: Statement) -> Callable[[list[Item]], Iterable[Item]]:
-    """The rows of the triples that fit; all our patterns have a variable subject and a constant predicate."""
+    """Returns a function that yields the rows of matching triples. All our patterns have a variable subject and a
+    constant predicate."""
     _, predicate, object = pattern
     if object[0] == "?":
         return lambda batch: [(a, b, (t[0], t[2])) for a, b, t in batch if t[1] == predicate]
@@ -82,13 +83,13 @@ def keyed(side: int, column: int) -> Callable[[list[Item]], Iterable[tuple[str, 
 
 
 def maker(head: tuple[Statement, ...], names: list[str]) -> Callable[[list[Item]], Iterable[Statement]]:
-    """The facts of rows; all our heads are a variable, a constant and a variable."""
+    """Returns a function that makes facts of rows. All our heads are a variable, a constant and a variable."""
     columns = [(names.index(subject), predicate, names.index(object)) for subject, predicate, object in head]
     return lambda batch: [(row[s], p, row[o]) for _, _, row in batch for s, p, o in columns]
 
 
 class Join(StatefulBatchLogic):  # type: ignore[misc]
-    """One partition of a join."""
+    """One partition of a join, which stores the rows of both sides."""
 
     def __init__(self, window: int, keep: list[int]) -> None:
         self.window = window
@@ -121,4 +122,4 @@ class Join(StatefulBatchLogic):  # type: ignore[misc]
                 del rows[key]
 
     def snapshot(self) -> None:
-        """Nothing: the dataflow is not recovered."""
+        """Returns no state, because the dataflow is not recovered."""

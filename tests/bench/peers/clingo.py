@@ -40,7 +40,7 @@ def control(program: str, facts: Sequence[Numbers]) -> Control:
 
 
 def clause(rule: Rule, derived: str, dictionary: Dictionary) -> str:
-    """The rule in clingo's language, a clause for each fact of its head."""
+    """Returns the rule in clingo's language, with a clause for each fact of its head."""
     body = [atom("t", statement, dictionary) for statement in rule.body]
     body += [f"{variable(name)}<{LITERAL}" for name in rule.resources]
     return "".join(f"{atom(derived, statement, dictionary)}:-{','.join(body)}.\n" for statement in rule.head)

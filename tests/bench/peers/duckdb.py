@@ -56,7 +56,7 @@ def over_windows(base: DuckDBPyConnection, query: str, task: Task, size: int) ->
 
 
 def select(rule: Rule, dictionary: Dictionary, static: set[int]) -> str:
-    """The rule as SQL over the relations `recent` and `static`."""
+    """Returns the rule as SQL over the relations `recent` and `static`."""
     places: dict[str, str] = {}
     tables, tests = [], []
     for number, pattern in enumerate(rule.body):
@@ -88,7 +88,7 @@ def rounds(base: DuckDBPyConnection, rules: Iterable[str]) -> None:
 
 
 def transitive(base: DuckDBPyConnection, predicate: int) -> str:
-    """The rule that a property is transitive; its steps as they were given are put into a table."""
+    """Returns SQL for the rule that a property is transitive, and puts its asserted steps into a table."""
     base.execute(f"CREATE TEMP TABLE steps{predicate} AS SELECT s, o FROM given WHERE p = {predicate}")
     return f"SELECT new.s, new.p, x.o FROM new, steps{predicate} x WHERE new.p = {predicate} AND new.o = x.s"
 
@@ -105,7 +105,7 @@ def partonomy(base: DuckDBPyConnection, dictionary: Dictionary) -> Answer:
 
 
 def rdfs(base: DuckDBPyConnection, dictionary: Dictionary) -> Answer:
-    """The schema is closed first; then the four rules about data."""
+    """Computes the closure of the schema first, and then applies the four rules about data."""
     names = {name: dictionary.number(iri(RDFS + name)) for name in ("subClassOf", "subPropertyOf", "domain", "range")}
     type_ = dictionary.number(iri(RDF + "type"))
     schema = ", ".join(map(str, names.values()))

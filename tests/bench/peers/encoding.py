@@ -13,7 +13,7 @@ LITERAL = 2**30
 
 
 class Dictionary:
-    """A number for each term."""
+    """A dictionary that gives each term a number."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}

@@ -30,19 +30,19 @@ def prepare(task: Task) -> Evaluate:
 
 
 def emptied(files: Files) -> Path:
-    """The folder for what is written, which is not there yet."""
+    """Deletes the output folder, and returns its path."""
     shutil.rmtree(files.folder, ignore_errors=True)
     return files.folder / "out"
 
 
 def written(files: Files) -> Iterator[str]:
-    """The lines in that folder."""
+    """Yields the lines of the files in a folder."""
     for part in sorted((files.folder / "out").glob("part-*")):
         yield from part.read_text().splitlines()
 
 
 def parsed(lines: DataFrame, timed: bool) -> DataFrame:
-    """The triples of canonical lines, and their times (ms) where they have any."""
+    """Returns the triples of canonical lines, and their times (ms) if they have any."""
     first = int(timed)
     cells = f.split("value", " ", first + 3)
     object = f.expr(f"substring(cells[{first + 2}], 1, length(cells[{first + 2}]) - 2)")
@@ -85,7 +85,7 @@ def _cell(slot: str) -> Column:
 
 
 def wanted(rule: Rule, triples: DataFrame) -> DataFrame:
-    """The triples with a predicate that the rule reads."""
+    """Returns the triples with a predicate that the rule reads."""
     return triples.where(f.col("p").isin({pattern[1] for pattern in rule.body}))
 
 
@@ -103,8 +103,8 @@ TYPE = iri(RDF + "type")
 
 
 def _rdfs(session: SparkSession, task: Task) -> DataFrame:
-    """The schema, which is small, is closed in the driver and broadcast; then each round applies the four rules about
-    data to what was new in the last one."""
+    """Computes the closure of the schema, which is small, in the driver and broadcasts it. Then each iteration applies
+    the four rules about data to the facts that were new in the last one."""
     schema = parsed(session.read.text(str(task.files.static)), timed=False)
     stream = parsed(session.read.text(str(task.files.stream)), timed=False)
     inputs = {predicate: _pairs(schema, predicate) for predicate in (SUBCLASS, SUBPROPERTY, DOMAIN, RANGE)}
@@ -138,7 +138,7 @@ def _pairs(schema: DataFrame, predicate: Term) -> Pairs:
 
 
 def _closed(pairs: Pairs) -> Pairs:
-    """The transitive closure."""
+    """Returns the transitive closure."""
     existing = new = pairs
     while new:
         new = {(a, c) for a, b in new for via, c in pairs if b == via} - existing

@@ -29,8 +29,10 @@ def selective(rule: Rule) -> Rule:
 
 
 def start(task: Task, engine: str, how: str, program: Path) -> Evaluate:
-    """A Java machine that has loaded the task and is warm. It measures itself; what counts is all it uses, its
-    compiler and its garbage collector included."""
+    """Starts a JVM that has loaded the task and is warm.
+
+    It measures itself. All its CPU time counts, including its compiler and its garbage collector.
+    """
     files, work = task.files, task.work
     sizes = [str(work.window), str(task.slide), str(task.warm)]
     command = ["java", "-cp", classes(), "Jena", engine, how, *map(str, (program, files.plain, files.static))]
@@ -51,7 +53,7 @@ def start(task: Task, engine: str, how: str, program: Path) -> Evaluate:
 
 
 def classes() -> str:
-    """The class path: our class, compiled when its source is newer, and Jena's archives."""
+    """Returns the class path: our class, which is compiled when its source is newer, and Jena's archives."""
     result = find_spec("owlready2")
     assert result
     assert result.origin

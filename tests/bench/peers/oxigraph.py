@@ -26,7 +26,7 @@ def prepare(task: Task) -> Evaluate:
 
 
 def quads(path: Path) -> Iterator[Quad]:
-    """The statements of a file. Its blank nodes and graphs are not renamed: there are none."""
+    """Yields the statements of a file. Blank nodes and graphs are not renamed, because there are none."""
     return pyoxigraph.parse(path=str(path), format=RdfFormat.N_TRIPLES)
 
 
@@ -41,7 +41,8 @@ def ask(store: Store, query: str) -> QueryTriples:
 
 
 def over_windows(store: Store, stream: Iterable[Quad], queries: list[str], task: Task) -> list[Triple]:
-    """Whenever a slide has come: in with what is new, out with what is old, and the queries again."""
+    """Returns the results of all windows. For each slide it adds the new quads, removes the expired ones, and runs the
+    queries again."""
     window: deque[Quad] = deque()
     coming = iter(stream)
     triples: list[Triple] = []
@@ -56,7 +57,7 @@ def over_windows(store: Store, stream: Iterable[Quad], queries: list[str], task:
 
 
 def fixpoint(store: Store, queries: list[str]) -> list[Triple]:
-    """The queries again and again, until they add nothing."""
+    """Runs the queries repeatedly, until they add nothing."""
     inputs, size = set(store), 0
     while size != len(store):
         size = len(store)
@@ -66,7 +67,7 @@ def fixpoint(store: Store, queries: list[str]) -> list[Triple]:
 
 
 def from_file_to_file(task: Task, queries: list[str]) -> Answer:
-    """The same with parsing and printing; a fact that holds in several windows is written once."""
+    """Does the same with parsing and printing. A fact that holds in several windows is written once."""
     store = Store()
     store.extend(quads(task.files.static))
     if task.work.window:

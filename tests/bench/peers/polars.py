@@ -54,7 +54,7 @@ def over_windows(
 
 
 def joined(rule: Rule, window: DataFrame, dictionary: Dictionary) -> Iterator[DataFrame]:
-    """The patterns joined from the left, then the facts."""
+    """Joins the patterns from the left, and makes the facts."""
     first, *other_items = (matched(pattern, window, dictionary) for pattern in rule.body)
     for other in other_items:
         first = first.join(other, on=[name for name in first.columns if name in other.columns])
@@ -87,7 +87,7 @@ def closure(triples: DataFrame, predicate: int) -> DataFrame:
 
 
 def rdfs(given: DataFrame, dictionary: Dictionary) -> DataFrame:
-    """The schema is closed first; then each round applies the four rules about data to what was new."""
+    """Computes the closure of the schema first. Then each iteration applies the four rules about data to new facts."""
     names = {name: dictionary.number(iri(RDFS + name)) for name in ("subClassOf", "subPropertyOf", "domain", "range")}
     type_ = dictionary.number(iri(RDF + "type"))
     existing = polars.concat([given, *(closure(given, names[name]) for name in ("subClassOf", "subPropertyOf"))])

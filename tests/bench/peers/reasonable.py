@@ -37,7 +37,7 @@ def prepare(task: Task) -> Evaluate:
 
 
 def hierarchy(static: set[Statement]) -> set[Statement]:
-    """The closure of the subproperties."""
+    """Returns the closure of the subproperties."""
     results = {item for item in static if item[1] == SUBPROPERTY}
     while result := {(a, p, d) for a, p, b in results for c, _, d in results if b == c} - results:
         results |= result
@@ -45,7 +45,7 @@ def hierarchy(static: set[Statement]) -> set[Statement]:
 
 
 def plain(triples: Iterable[tuple[Node, Node, Node]]) -> Iterator[str]:
-    """The facts that are about the data and their schema."""
+    """Returns the facts that are about the data and their schema."""
     for triple in triples:
         subject, predicate, object = map(term, triple)
         reflexive = predicate in SCHEMA and subject == object
