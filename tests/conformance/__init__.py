@@ -57,8 +57,8 @@ class Stages:
 
 @dataclass(frozen=True)
 class Case:
-    """One case. `run` raises AssertionError where it fails, `LeftOut` where squall does not support it, and
-    `KnownBad` where what it expects is known to be wrong or missing."""
+    """A case of a suite. `run` raises AssertionError where it fails, `LeftOut` where squall does not support it, and
+    `KnownBad` where its expected result is known to be wrong or missing."""
 
     name: str
     run: Callable[[Stages], None]
@@ -74,7 +74,7 @@ class KnownBad(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a case. status: one of `STATUSES`; reason: why it is not passed."""
+    """The outcome of a case. `status` is one of `STATUSES`; `reason` says why the case has not passed."""
 
     suite: str
     case: str
@@ -86,19 +86,24 @@ class Outcome:
 
 
 def corpus() -> Path:
-    """The folder of the cases: the environment's ``SQUALL_CONFORMANCE``, else ``../shared/conformance``."""
+    """Returns the folder of the cases: that of the environment variable ``SQUALL_CONFORMANCE``, or else
+    ``../shared/conformance``."""
     beside = Path(__file__).parents[3] / "shared" / "conformance"
     return Path(os.environ.get("SQUALL_CONFORMANCE", beside))
 
 
 def place_of(suite: str, corpus: Path) -> Path:
-    """Where the cases of a suite are: its folder, or a file."""
+    """Returns where the cases of a suite are: its folder, or a file."""
     return corpus / PLACES.get(suite, suite)
 
 
 def run(suite: str, folder: Path, stages: Stages, every: int = 1) -> Iterator[Outcome]:
-    """The outcomes of a suite's cases, one after the other. `folder`: the corpus. every: the first of so many only
-    is run, as a sample."""
+    """Yields the outcomes of a suite's cases.
+
+    Args:
+        folder: The folder of the corpus.
+        every: Runs only every n-th case, as a sample.
+    """
     cases: Iterable[Case] = import_module(SUITES[suite]).cases(place_of(suite, folder))
     for case in islice(cases, 0, None, every):
         status, reason = _outcome(case, stages)

@@ -14,7 +14,7 @@ from tests.conformance import STATUSES, SUITES, Outcome, Stages, corpus, place_o
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 if nothing failed, 1 if something did, 2 if there is nothing to run."""
+    """Runs suites. Returns 0 if nothing failed, 1 if something did, and 2 if there is nothing to run."""
     options = _parser().parse_args(arguments)
     suites = options.suites or [suite for suite in SUITES if place_of(suite, options.corpus).exists()]
     absent = [suite for suite in suites if not place_of(suite, options.corpus).exists()]
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def counted(outcomes: Sequence[Outcome]) -> str:
-    """How many cases ended how: the last line, of all suites; before it a line for each, if there are several."""
+    """Yields lines with the number of cases by outcome: one for each suite if there are several, and one for all."""
     counts = Counter(outcome.status for outcome in outcomes)
     return ", ".join(f"{counts[status]} {status}" for status in STATUSES)
 

@@ -22,7 +22,7 @@ NAMED = ("streamURIAsVar", "severalStreamsAsVarsFromDataset")
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The cases with answers, and the texts without."""
+    """Yields the cases with answers, and then the texts without."""
     for entry in json.loads((folder / "expected.json").read_text(encoding="utf-8"))["tests"]:
         run = partial(_run_averages, folder) if "expected_sequence" in entry else _run
         yield Case(entry["id"], partial(run, entry))
@@ -32,7 +32,7 @@ def cases(folder: Path) -> Iterator[Case]:
 
 
 def _run(entry: dict[str, Any], stages: Stages) -> None:
-    """One evaluation for each triple that arrives."""
+    """Checks that there is one evaluation for each triple that arrives."""
     system = query(entry["query"], "cqels", "cqels")
     (stream,) = streams(system)
     (inputs,) = entry["stream"].values()
@@ -56,8 +56,12 @@ def _terms(texts: Iterable[str]) -> tuple[Term, ...]:
 
 
 def _run_averages(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
-    """The average of what arrives now is what arrives; that of all that has come is CQELS's sequence, if the triples
-    come in the order in which CQELS has read them: those of a resource together, and each the last one first."""
+    """Checks the averages of a CQELS query.
+
+    The average over ``[NOW]`` is each value that arrives. The average over all values is the sequence that CQELS
+    reports, if the triples come in the order in which CQELS has read them: those of a resource together, and the last
+    of each resource first.
+    """
     results = sorted(triples(folder / entry["stream_file"]), key=lambda item: (item.subject, item.object), reverse=True)
     arriving = sorted(results, key=lambda item: item.subject)
     assert _averages(entry["query"], arriving, stages) == [value_key(item.object) for item in arriving]

@@ -22,7 +22,7 @@ DEFECTS = {5, 6, 7, 11}
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The counts, then the texts."""
+    """Yields the cases with counts, and then the texts."""
     return chain(_counts(folder), stream_queries_suite.cases(folder))
 
 
@@ -51,6 +51,6 @@ def _triple(place: int) -> Triple:
 
 
 def _plain(times: list[int], size: int, step: int) -> list[int]:
-    """How many came in [T - size, T), at each step T at which something has come and something is still to come."""
+    """Returns how many triples came in [T - size, T), for each step T between the first triple and the last."""
     first = (times[0] // step + 1) * step
     return [sum(end - size <= time < end for time in times) for end in range(first, times[-1] + 1, step)]

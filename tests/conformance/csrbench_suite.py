@@ -52,7 +52,7 @@ ELSEWHERE = Path("..", "rsp-query-sets", "yasper", "queries", "csrbench")
 
 
 class Expected(NamedTuple):
-    """The oracle's answers to a query through a window of this size and slide, in ms, by t0. names: its variables;
+    """The oracle's answers to a query through a window of this size and slide, in ms, by t0. `names` has its variables;
     some texts select more."""
 
     number: int
@@ -64,7 +64,7 @@ class Expected(NamedTuple):
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The oracle's queries for each t0, all texts of them for t0 = 0, and the windows."""
+    """Yields the oracle's queries for each t0, all texts of them for t0 = 0, and the windows."""
     for path in sorted((folder / "oracle-expected").glob("*.json")):
         expected = _expected(path)
         for t0 in expected.by_t0:
@@ -111,7 +111,7 @@ def _number(name: str) -> int:
 
 
 def _read_properties(path: Path) -> dict[str, str]:
-    """The values of a file of properties. A line that begins no property goes on with the one before."""
+    """Returns the values of a file of properties. A line that begins no property continues the one before it."""
     results: dict[str, str] = {}
     name = ""
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -157,7 +157,7 @@ def _due(folder: Path, number: int, window: HoppingWindow) -> Expected | None:
 
 @cache
 def _snapshots(folder: Path) -> tuple[tuple[int, Triple], ...]:
-    """The triples of all snapshots, each with its time in ms."""
+    """Yields the triples of all snapshots, each with its time in ms."""
     results = []
     for path in sorted((folder / "data").glob("data_*.ttl")):
         time = 1000 * int(path.stem.rpartition("_")[2])
@@ -185,7 +185,7 @@ def _check(
 def _run_text(
     folder: Path, number: int, text: str, language: str, stages: Stages, window: Window | None = None
 ) -> None:
-    """A query as it is written; one without a window of its own through the given one."""
+    """Checks a query in its original text. A query without a window of its own reads through the given one."""
     for profile in ("default", "csparql") if language == "csparql" else ("default",):
         outer = window if language == "sparql" and window is not None else SlidingWindow(1)
         system = query(text, language, profile, outer, "rstream", WHOLE)
@@ -207,7 +207,8 @@ def _run_csparql(folder: Path, place: Path, stages: Stages) -> None:
 
 
 def _run_cqels(folder: Path, place: Path, stages: Stages) -> None:
-    """CQELS evaluates where the content changes, so that the oracle has no answers: another engine gives them."""
+    """Checks a CQELS query against another engine. CQELS evaluates where the content changes, and the oracle has no
+    answers for these times."""
     compare_as_cqels(place, _snapshots(folder), stages)
 
 
@@ -231,7 +232,8 @@ def _subjects(events: list[Event], begin: int, end: int) -> set[Term]:
 
 
 def _run_window_close(entry: dict[str, Any], stages: Stages) -> None:
-    """Facts at and beside both ends of every window; the first windows, which begin before t0, are left out."""
+    """Checks facts at both ends of every window and next to them. The first windows, which begin before t0, are left
+    out."""
     scopes, t0, size = entry["expected_scopes"], entry["t0_ms"], entry["size_ms"]
     times = sorted({max(edge + beside, t0) for scope in scopes for edge in scope for beside in (-1, 0, 1)})
     events = as_events(_facts(times))

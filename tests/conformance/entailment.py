@@ -22,7 +22,8 @@ from tests.conformance import KnownBad, LeftOut, Stages
 
 
 class Found(NamedTuple):
-    """Whether premises and rules entail a conclusion, and which rules the premises violate (their IRIs)."""
+    """A result that says whether premises and rules entail a conclusion, and which rules the premises violate (their
+    IRIs)."""
 
     entailed: bool
     violated: tuple[str, ...]
@@ -56,7 +57,7 @@ def check(
 
 
 def document(path: Path, base: str) -> tuple[Triple, ...]:
-    """The triples of a document (RDF/XML, Turtle or N-Triples), its blank nodes its own."""
+    """Returns the triples of a document (RDF/XML, Turtle or N-Triples), with blank nodes of its own."""
     form = RdfFormat.from_extension(path.suffix[1:])
     assert form is not None, f"no format of {path.name}"
     quads = pyoxigraph.parse(path=str(path), format=form, base_iri=base, rename_blank_nodes=True)
@@ -83,7 +84,7 @@ def found(
 
 @cache
 def background(name: str) -> System:
-    """A rule set whose conclusions are not emitted."""
+    """Returns a rule set whose conclusions are not emitted."""
     return rulesets.prepared(squall.compile(rulesets.path(name)), background=True)
 
 

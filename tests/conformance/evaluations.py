@@ -32,7 +32,7 @@ _TIMED = re.compile(r'<([^>]*)>\s+<([^>]*)>\s+(?:<([^>]*)>|"?([^"<>^]*)"?\^\^<([
 
 
 def timed_lines(path: Path) -> list[tuple[int, Triple]]:
-    """The triples of a stream in the form of YABench, each with its time in ms."""
+    """Yields the triples of a stream in the form of YABench, each with its time in ms."""
     results = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.strip():
@@ -45,7 +45,7 @@ def timed_lines(path: Path) -> list[tuple[int, Triple]]:
 
 
 def as_events(timed: Iterable[tuple[int, Fact]], stream: str = "") -> list[Event]:
-    """An event for each time, in the order of time."""
+    """Returns an event for each time, in the order of time."""
     results: dict[int, list[Fact]] = defaultdict(list)
     for time, fact in timed:
         results[time].append(fact)
@@ -65,12 +65,12 @@ def query(
 
 
 def streams(system: System) -> tuple[str, ...]:
-    """The IRIs that a program reads, in its order."""
+    """Returns the IRIs of the streams that a program reads, in its order."""
     return tuple(dict.fromkeys(source.iri for source in sources(system) if source.iri))
 
 
 def sources(system: System) -> Iterator[Source]:
-    """The sources of all parts of a program."""
+    """Yields the sources of all parts of a program."""
     for rule in rules(system):
         for part in walk(rule):
             if isinstance(part, System):
@@ -113,13 +113,17 @@ WHOLE = Report("close", empty=True)
 
 
 def held(events: Iterable[Event], begin: int, end: int) -> list[Triple]:
-    """The triples that came in [begin, end)."""
+    """Returns the triples that came in [begin, end)."""
     facts = (fact for event in events if begin <= event.time < end for fact in event.facts)
     return [fact for fact in facts if isinstance(fact, Triple)]
 
 
 def with_content(found: Answers, events: Sequence[Event], content: Callable[[int], tuple[int, int]]) -> Answers:
-    """The evaluations whose window is not empty. content: what the window at a time holds: [from, to)."""
+    """Returns the evaluations whose window is not empty.
+
+    Args:
+        content: Returns the begin and end of the window [begin, end) at a time.
+    """
     return {time: rows for time, rows in found.items() if time != ALWAYS and held(events, *content(time))}
 
 
@@ -134,7 +138,7 @@ def peer(text: str, facts: Iterable[Fact]) -> list[Row]:
 
 
 def bag(rows: Iterable[Sequence[Term | None]]) -> Counter[tuple[object, ...]]:
-    """Rows as what is compared: a multiset of tuples of values."""
+    """Returns rows in the form that is compared: a multiset of tuples of values."""
     return Counter(tuple(None if cell is None else value_key(cell) for cell in row) for row in rows)
 
 

@@ -77,7 +77,7 @@ OWN = "there is no function <http://instans.org/extensions/"
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """One case for each program, by its path."""
+    """Yields one case for each program, by its path."""
     for path in sorted(folder.rglob("*.r[qu]")):
         yield Case(str(path.relative_to(folder)), partial(_run, folder, path))
 
@@ -125,7 +125,7 @@ def _inputs(folder: Path, path: Path) -> list[Path]:
 
 
 def _events(documents: Iterable[Path]) -> Iterator[Event]:
-    """A triple of the default graph, or a graph, every second."""
+    """Yields an event for each triple of the default graph, or for each graph, one every second."""
     time = 0
     for path in documents:
         text = PREFIXES + path.read_text(encoding="utf-8")
@@ -146,7 +146,7 @@ def _events(documents: Iterable[Path]) -> Iterator[Event]:
 
 
 def _compare(outputs: Iterable[Output], correct: Path) -> None:
-    """The solutions against a table whose cells are text, blank nodes, or ``UNBOUND``."""
+    """Compares the solutions with a table whose cells are text, blank nodes, or ``UNBOUND``."""
     names, *rows = csv.reader(correct.read_text(encoding="utf-8").splitlines())
     facts = [out.fact for out in outputs if isinstance(out.fact, Solution)]
     results = [
@@ -165,7 +165,7 @@ def _cell(value: Term | None) -> Term:
 
 
 def _text(cell: str) -> Term:
-    """A cell as something that compares like a term; numbers by value."""
+    """Returns a cell as something that compares like a term, with numbers compared by value."""
     if cell.startswith("_:"):
         return Term(cell)
     number = re.fullmatch(r"-?\d+(\.\d+)?", cell)

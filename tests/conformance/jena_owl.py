@@ -62,7 +62,7 @@ LEFT_OUT = {
 
 
 def cases(listed: Path) -> Iterator[Case]:
-    """A case for each rule file that a test holds for."""
+    """Yields a case for each rule file to which a test applies."""
     folder = listed.parent
     for entry in json.loads(listed.read_text(encoding="utf-8")):
         run = _entails if entry["kind"] == "wg_manifest" else _is_consistent
@@ -99,7 +99,8 @@ def _says(fact: Triple, test: str, role: str) -> bool:
 
 
 def _document(folder: Path, address: str) -> Path:
-    """The file of a document; relative addresses are resolved against that of the manifest, which is next to it."""
+    """Returns the file of a document. Relative addresses are resolved against that of the manifest, which is next to
+    it."""
     return folder.parent / "owl1-wg-tests" / "wg" / f"{address.removeprefix(DOCUMENTS)}.rdf"
 
 
@@ -128,7 +129,7 @@ def _plan(folder: Path, rules: str, more: str, stages: Stages) -> Plan:
 
 
 def _is_entailed(held: set[Triple], conclusion: frozenset[Triple]) -> bool:
-    """Whether a graph follows by simple entailment: what is a blank node in it may be any node."""
+    """Returns whether a graph follows by simple entailment: its blank nodes may stand for any node."""
     store = pyoxigraph.Store()
     text = "\n".join(map(str, held)).encode()
     store.load(text, format=pyoxigraph.RdfFormat.N_TRIPLES)

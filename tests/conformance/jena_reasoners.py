@@ -52,7 +52,7 @@ MANIFESTS = {
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The cases of the manifests that are there."""
+    """Yields the cases of the manifests that exist."""
     if (folder / "reasoners" / "rdfs" / "manifest-rdfs12.rdf").is_file():
         yield Case("rdfs/manifest-rdfs12.rdf test1", _left_out)
     for name, rules in MANIFESTS.items():
@@ -69,7 +69,7 @@ def _left_out(stages: Stages) -> None:
 
 
 def _files(graph: frozenset[Triple], test: Term, folder: Path) -> dict[str, list[Path]]:
-    """The files of a test by their kinds."""
+    """Returns the files of a test by their kinds."""
     paths: dict[str, list[Path]] = {"tbox": [], "data": [], "query": [], "result": []}
     for fact in graph:
         kind = iri_text(fact.predicate).removeprefix(TEST)

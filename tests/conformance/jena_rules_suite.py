@@ -29,7 +29,7 @@ BROKEN = "<__main__.Obj object"
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The cases of the file, in its order, and then those of the manifests."""
+    """Yields the cases of the file, in its order, and then those of the manifests."""
     for entry in json.loads((folder / "rule_engine_cases.json").read_text(encoding="utf-8")):
         yield Case(entry["id"], partial(_run, entry))
     yield from jena_reasoners.cases(folder)
@@ -68,7 +68,8 @@ INCLUDES = "@include <file:testing/reasoners/"
 
 
 def _reads(path: Path, stages: Stages) -> None:
-    """A file is read, unchanged but for the place of what it includes; printed it is the same, and it is translated."""
+    """Checks that a file is read, that its printed tree is read as the same tree, and that it is translated. Only the
+    places of included files are changed before."""
     if path.name in BAD:
         raise KnownBad(BAD[path.name])
     text = path.read_text(encoding="utf-8").replace(INCLUDES, "@include <file:")
@@ -140,7 +141,7 @@ def _skolem_equal(entry: Entry, stages: Stages) -> None:
 
 
 def _script(entry: Entry, stages: Stages) -> None:
-    """One node is made, the same whenever it is; and it has the class that the text names."""
+    """Checks that a rule makes one node, and the same node each time, and that the node has the class in the text."""
     nodes = set()
     for _ in range(2):
         (result,) = _matching(entry, (iri("a"), iri("p"), None), stages)
@@ -235,7 +236,8 @@ def _builtin_compare(entry: Entry, stages: Stages) -> None:
 
 
 def _pairs(name: str, expected: dict[str, list[list[str]]]) -> set[tuple[str, str]]:
-    """The pairs that satisfy a built-in; the cases list those of one order and leave out what follows from them."""
+    """Returns the pairs that satisfy a built-in. The cases list those of one order, and leave out those that follow
+    from them."""
     listed = {(left, right) for left, right in expected[name]}
     if name in ("lessThan", "greaterThan"):
         return listed

@@ -50,7 +50,7 @@ Rows = dict[str, set[tuple[object, ...]]]
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """Each query over all data at once, and over the departments one after the other."""
+    """Yields each query over all data at once, and over the departments one after the other."""
     for path in sorted((folder / "queries").glob("q*.rq")):
         for form in ("static", "stream"):
             yield Case(f"{path.stem} {form}", partial(_run, folder, path, form))
@@ -83,7 +83,7 @@ def _answers(folder: Path, form: str, stages: Stages) -> Rows:
 
 
 def _program(folder: Path) -> System:
-    """The rules, and each query under the name of its file."""
+    """Returns the rules, and each query under the name of its file."""
     results = [*rules(squall.compile(rulesets.path("rhodf"))), *rules(compiled(OWL, "jena"))]
     results = [replace(rule, consequences=tuple(_internal(rule))) for rule in results]
     for path in sorted((folder / "queries").glob("q*.rq")):
@@ -109,7 +109,7 @@ def _data(folder: Path) -> tuple[Triple, ...]:
 
 
 def _departments(data: Iterable[Triple]) -> list[list[Event]]:
-    """A batch for each department, of one event; what is of no department is the first."""
+    """Yields a batch of one event for each department. The data that belong to no department come first."""
     parts: dict[int, list[Triple]] = defaultdict(list)
     for datum in data:
         match = DEPARTMENT.search(datum.subject)

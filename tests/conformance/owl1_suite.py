@@ -100,7 +100,7 @@ individuals (OWL 2 Profiles, theorem PR1)."""
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The cases of the index, in its order, then those of RDF Core."""
+    """Yields the cases of the index, in its order, and then those of RDF Core."""
     yield from _owl_cases(folder)
     graph = Graph(folder / "wg" / "Manifest.rdf")
     for kind in ("PositiveEntailmentTest", "NegativeEntailmentTest"):
@@ -144,7 +144,7 @@ def _core_document(folder: Path, node: Node) -> tuple[Triple, ...]:
 
 
 def _closed(folder: Path, places: Iterable[str]) -> Iterator[Triple]:
-    """The triples of documents, and of those that they import."""
+    """Returns the triples of documents, and of those that they import."""
     expected, read = list(places), set()
     while expected:
         place = expected.pop()

@@ -29,7 +29,7 @@ def compiled(text: str, language: str, profile: str = "default") -> System:
 
 
 def translated(tree: Any, translator: Translator) -> System:
-    """The system of a tree, as `compiled` has it of a text."""
+    """Returns the system of a tree, as `compiled` returns that of a text."""
     return _supported(lambda: translator(tree))
 
 
@@ -48,7 +48,7 @@ def _each(error: SquallError) -> Sequence[SquallError]:
 
 
 def answer(system: System, facts: Iterable[Fact], stages: Stages, static: Iterable[Fact] = ()) -> set[Fact]:
-    """All that follows once the facts, which arrive together, and the static ones hold."""
+    """Returns all facts that hold after the given facts, which arrive together, and the static facts."""
     plan = squall.plan(replace(system, output="rstream"), stages.planner)
     job = squall.build(plan, stages.builder, Options())
     arriving = Event(0, tuple(facts))
@@ -86,7 +86,8 @@ def model(system: System, events: Sequence[Event], stages: Stages, static: Itera
 
 
 def same(left: Iterable[Sequence[Term]], right: Iterable[Sequence[Term]], by_value: bool = False) -> bool:
-    """Whether two sets of rows are equal up to the names of blank nodes, and by the values of literals if so wished."""
+    """Returns whether two sets of rows are equal up to the names of blank nodes. With `by_value`, literals are compared
+    by their values."""
     return isomorphic(_rows(left, by_value), _rows(right, by_value))
 
 
@@ -95,5 +96,5 @@ def _rows(rows: Iterable[Sequence[Term]], by_value: bool) -> set[tuple[Term, ...
 
 
 def _value(literal: Term) -> Term:
-    """A text that equal values share."""
+    """Returns a text that equal values share."""
     return Term(f'"{value_key(literal)}"')

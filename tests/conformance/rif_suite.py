@@ -39,7 +39,8 @@ Entry = dict[str, Any]
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """Two cases for each of the index that has both syntaxes, and one for each document of another engine."""
+    """Yields two cases for each case of the index that has both syntaxes, and one for each document of another
+    engine."""
     for entry in json.loads((folder / "index.json").read_text(encoding="utf-8")):
         for syntax in ("rif", "rifps"):
             name = f"{entry['suite'].partition('_')[0]} {entry['id']} ({syntax})"
@@ -87,7 +88,7 @@ REFUSED = [
 
 
 def _written_and_read_again(path: Path) -> None:
-    """A document as text of either syntax is the same tree."""
+    """Checks that a document as text of either syntax is read as the same tree."""
     lexer = presentation.lexer if path.suffix == ".rifps" else exchange.lexer
     document = lexer(path.read_text(encoding="utf-8"), str(path))
     assert exchange.lexer(exchange.lexer.written(document), "written.rif") == document
@@ -95,7 +96,7 @@ def _written_and_read_again(path: Path) -> None:
 
 
 def _rejected(folder: Path, name: str, syntax: str, stages: Stages) -> None:
-    """The program has to be refused, and for the reason of the case."""
+    """Checks that the program is refused, and for the reason of the case."""
     path = _file(folder, name, ("input", "premise"), syntax)
     try:
         system = squall.compile(path, documents=places(folder, name))
@@ -133,7 +134,7 @@ DEFECTS = {
 
 
 def _outside(formula: tree.Formula) -> tree.Formula:
-    """The formula with each relation as one that is defined outside."""
+    """Returns the formula with each relation marked as external."""
     if isinstance(formula, tree.And):
         return replace(formula, formulas=tuple(map(_outside, formula.formulas)))
     return tree.External(formula) if isinstance(formula, tree.Atom) else formula
@@ -151,7 +152,8 @@ def _entailed(folder: Path, name: str, syntax: str, stages: Stages) -> None:
 
 
 def _each_line(folder: Path, name: str, syntax: str, stages: Stages) -> None:
-    """Each line of the one condition by itself: raises KnownBad if only lines fail that are known to be wrong."""
+    """Checks each line of the only condition by itself. Raises KnownBad if only lines fail that are known to be
+    wrong."""
     lexer = exchange.lexer if syntax == "rif" else presentation.lexer
     path = _file(folder, name, ("premise",), syntax)
     document = lexer(path.read_text(encoding="utf-8"), str(path))
@@ -196,7 +198,7 @@ def _file(folder: Path, name: str, parts: tuple[str, ...], syntax: str) -> Path:
 
 
 def _conclusion(folder: Path, name: str, syntax: str) -> tree.Formula:
-    """The formula of a conclusion; of a graph, that there are terms for its blank nodes."""
+    """Returns the formula of a conclusion. For a graph, it says that there are terms for its blank nodes."""
     graph = folder / f"{name}-conclusion.ttl"
     if graph.is_file():
         return _of_graph(graph)
@@ -250,7 +252,7 @@ def _entails(folder: Path, name: str, conclusion: tree.Formula, syntax: str, sta
 
 
 def _facts(path: Path, given: dict[str, str], stages: Stages) -> set[object] | None:
-    """All that follows from a document; None if it is inconsistent."""
+    """Returns all facts that follow from a document, or None if it is inconsistent."""
     system = compiled(path, given)
     try:
         plan = squall.plan(system, stages.planner)
@@ -262,7 +264,7 @@ def _facts(path: Path, given: dict[str, str], stages: Stages) -> set[object] | N
 
 
 def imported(system: squall.System, given: dict[str, str]) -> list[Event]:
-    """The data of a case. An ontology that is refused on purpose leaves it out."""
+    """Returns the imported data of a case. Raises LeftOut if an ontology is refused on purpose."""
     try:
         return list(load(system, given))
     except SourceError as error:
@@ -272,7 +274,7 @@ def imported(system: squall.System, given: dict[str, str]) -> list[Event]:
 
 
 def places(folder: Path, name: str) -> dict[str, str]:
-    """The files of a case by the IRIs under which they are imported, with and without the ending."""
+    """Returns the files of a case by the IRIs under which they are imported, with and without the file ending."""
     result = {}
     for path in sorted(folder.glob("*-import*")):
         result[f"{PLACE}{name}/{path.name}"] = str(path)

@@ -34,7 +34,7 @@ FOLLOWS: dict[str, tuple[str, Fact]] = {
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """One case per rule set."""
+    """Yields one case per rule set."""
     for path in sorted(folder.glob("*.core")):
         yield Case(path.name, partial(_run, path))
 
@@ -56,7 +56,7 @@ def _run(path: Path, stages: Stages) -> None:
 
 
 def _wrapped(text: str) -> str:
-    """The document of which a file has the inside."""
+    """Returns the document around the text of a file, which is only its inside."""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     prefixes = [line for line in lines if re.match(r"\s*Prefix\(", line)]
     return "\n".join(["Document(", *prefixes, "Group(", *(line for line in lines if line not in prefixes), "))"])

@@ -33,7 +33,7 @@ EMPTY = "test.otherunion.csparql"
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """One case per file of rules or query, and per answer of a query."""
+    """Yields one case per file of rules or query, and per answer of a query."""
     request: set[str] = set()
     for entry in json.loads((folder / EXPECTED).read_text(encoding="utf-8"))["cases"]:
         name = entry.get("rules") or entry["query"]

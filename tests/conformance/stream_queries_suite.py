@@ -49,7 +49,7 @@ MISUSED = {f"yasper/queries/sample-queries/{name}" for name in ("cqelsql/query4.
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """One case per text, in the order of the files' names."""
+    """Yields one case per text, in the order of the file names."""
     for file in ENGINE:
         if (folder / file).exists():
             for number, entry in enumerate(json.loads((folder / file).read_text(encoding="utf-8"))):

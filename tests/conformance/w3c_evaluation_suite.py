@@ -73,7 +73,7 @@ OTHERWISE = {
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The cases of the index, in its order."""
+    """Yields the cases of the index, in its order."""
     for entry in json.loads((folder / "index.json").read_text(encoding="utf-8")):
         if entry["dir"].startswith("sparql/") and QUERIES.intersection(entry["type"]):
             yield Case(entry["id"], partial(_run, folder, entry))
@@ -116,8 +116,8 @@ def _rules(folder: Path, default: Iterable[Term], regimes: set[str]) -> tuple[Se
 
 
 def _has_unnamed(out: Output) -> bool:
-    """Whether an answer has a class without a name, which is none (SPARQL 1.1 Entailment Regimes, section 6): in these
-    cases no individual is a blank node."""
+    """Returns whether an answer has a class without a name, which is not allowed (SPARQL 1.1 Entailment Regimes,
+    section 6). In these cases no individual is a blank node."""
     return isinstance(out.fact, Solution) and any(cell is not None and is_blank(cell) for cell in out.fact.values)
 
 
@@ -128,7 +128,7 @@ def _owl() -> System:
 
 @cache
 def entailment() -> tuple[System, ...]:
-    """The rules of RDFS."""
+    """Returns the rules of RDFS."""
     return (squall.compile(rulesets.path("rhodf")), squall.compile(ENTAILMENT, lexer="jena"))
 
 
@@ -159,7 +159,7 @@ def evaluated(
     rules: Sequence[System] = (),
     facts: Sequence[Event] = (),
 ) -> list[Output]:
-    """The outputs of a program, together with rules, over graphs and facts that always hold."""
+    """Returns the outputs of a program, together with rules, over graphs and facts that always hold."""
     system = translated(program, translator)
     system = System(subsystems=(system, *rules)) if rules else system
     plan = squall.plan(system, stages.planner)
@@ -222,7 +222,7 @@ def _by_value(rows: _Rows) -> _Rows:
 
 
 def _value(literal: Term) -> Term:
-    """A text that literals share whose type and value are the same."""
+    """Returns a text that literals of the same type and value share."""
     key = value_key(literal)
     if isinstance(key, tuple) and isinstance(key[-1], Decimal):
         key = (*key[:-1], key[-1].normalize())

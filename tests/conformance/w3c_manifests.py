@@ -24,7 +24,7 @@ Node = pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.Literal
 
 @dataclass(frozen=True)
 class Solutions:
-    """A result of solutions. ordered: whether their order counts."""
+    """A result that consists of solutions. `ordered` says whether their order counts."""
 
     names: tuple[str, ...]
     rows: tuple[tuple[Term | None, ...], ...]
@@ -45,7 +45,7 @@ class Graph:
         return next(iter(self.values(subject, predicate)), None)
 
     def members(self, subject: Node, predicate: str) -> list[Node]:
-        """The values of a property, those of a list by themselves."""
+        """Returns the values of a property. A list is replaced by its members."""
         nodes: list[Node] = []
         for value in self.values(subject, predicate):
             first = self.value(value, f"{RDF}first")
@@ -58,7 +58,7 @@ class Graph:
         return nodes
 
     def test(self, name: str) -> Node:
-        """The test with this name, in whatever namespace it is."""
+        """Returns the test with this name, in whatever namespace it is."""
         action = NamedNode(MF + "action")
         results = [quad.subject for quad in self.quads if quad.predicate == action]
         (test,) = [item for item in results if isinstance(item, NamedNode) and item.value.endswith(f"#{name}")]
@@ -71,7 +71,7 @@ class Graph:
 
 @cache
 def manifest(folder: Path) -> Graph:
-    """The manifest of a folder."""
+    """Returns the manifest of a folder."""
     return Graph(folder / "manifest.ttl")
 
 
@@ -82,18 +82,19 @@ def _format(path: Path) -> RdfFormat:
 
 
 def path_of(node: Node) -> Path:
-    """The file of a ``file:`` IRI."""
+    """Returns the path of a ``file:`` IRI."""
     return Path(unquote(urlparse(node.value).path))
 
 
 def triples(path: Path) -> tuple[Triple, ...]:
-    """The triples of a document, its blank nodes its own."""
+    """Returns the triples of a document, with blank nodes of its own."""
     quads = pyoxigraph.parse(path=str(path), format=_format(path), base_iri=path.as_uri(), rename_blank_nodes=True)
     return tuple(Triple(term(quad.subject), term(quad.predicate), term(quad.object)) for quad in quads)
 
 
 def solutions(path: Path) -> Solutions | bool:
-    """The solutions or the boolean of a result in one of SPARQL's formats, or in the vocabulary of the tests."""
+    """Returns the solutions or the boolean of a result, in one of SPARQL's formats or in the vocabulary of the
+    tests."""
     if path.suffix in (".ttl", ".rdf"):
         return _result_set(path)
     form = pyoxigraph.QueryResultsFormat.from_extension(path.suffix[1:])
@@ -106,7 +107,7 @@ def solutions(path: Path) -> Solutions | bool:
 
 
 def is_result_set(path: Path) -> bool:
-    """Whether a document holds solutions, not a graph that was constructed."""
+    """Returns whether a document holds solutions, and not a constructed graph."""
     graph = Graph(path)
     return bool(graph.subjects(RDF + "type", NamedNode(RS + "ResultSet")))
 
@@ -137,13 +138,13 @@ def _solution(graph: Graph, solution: Node, names: Iterable[str]) -> tuple[Term 
 
 
 def lexical(rows: Iterable[Iterable[Term | None]]) -> Iterator[tuple[Term, ...]]:
-    """Rows as CSV has them: text without datatypes."""
+    """Yields rows as CSV has them: as text without datatypes."""
     for row in rows:
         yield tuple(csv_cell("" if cell is None else _plain(cell)) for cell in row)
 
 
 def csv_cell(text: str) -> Term:
-    """A cell of CSV as something that compares like a term."""
+    """Returns a cell of CSV as something that compares like a term."""
     return Term(text if text.startswith("_:") else f'"{text}"')
 
 

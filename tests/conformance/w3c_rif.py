@@ -16,9 +16,13 @@ USED = "<http://www.w3.org/2007/rif#usedWithProfile>"
 
 
 def rules(suite: Path, data: Iterable[Triple]) -> tuple[list[System], list[Event]]:
-    """The rules that data name, and the facts that these import. suite: the folder of ``rif-w3c``.
+    """Returns the rules that data name, and the facts that these rules import.
 
-    Raises LeftOut where that is not at hand, and where what is imported cannot be had by rules.
+    Args:
+        suite: The folder of ``rif-w3c``.
+
+    Raises:
+        LeftOut: The folder does not exist, or rules cannot express an import.
     """
     systems: list[System] = []
     facts: list[Event] = []

@@ -30,7 +30,7 @@ NUMBERED = f"<{RDF}_"
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The cases of the index, in its order."""
+    """Yields the cases of the index, in its order."""
     for entry in json.loads((folder / "index.json").read_text(encoding="utf-8")):
         if entry["dir"].startswith("rdf/rdf11/rdf-mt"):
             yield Case(entry["id"], partial(_run, folder, entry))
@@ -63,6 +63,7 @@ def _run(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
 
 
 def _numbered(conclusion: Sequence[Triple]) -> Iterator[Triple]:
-    """An axiomatic triple for each container membership property that the conclusion names: there is no end of them."""
+    """Yields an axiomatic triple for each container membership property in the conclusion. Without a conclusion there
+    would be infinitely many."""
     for term in {term for triple in conclusion for term in triple if term.startswith(NUMBERED)}:
         yield Triple(term, iri(RDF + "type"), iri(RDF + "Property"))

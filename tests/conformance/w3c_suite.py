@@ -10,6 +10,6 @@ from tests.conformance import Case, w3c_evaluation_suite, w3c_semantics_suite, w
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The cases of the index, by what they test."""
+    """Yields the cases of the index, by what they test."""
     suites = (w3c_syntax_suite, w3c_evaluation_suite, w3c_update_suite, w3c_semantics_suite)
     return chain.from_iterable(suite.cases(folder) for suite in suites)

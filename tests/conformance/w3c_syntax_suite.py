@@ -18,7 +18,7 @@ NEGATIVE = {"NegativeSyntaxTest", "NegativeSyntaxTest11", "NegativeUpdateSyntaxT
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The cases of the index, in its order."""
+    """Yields the cases of the index, in its order."""
     for entry in json.loads((folder / "index.json").read_text(encoding="utf-8")):
         if entry["dir"].startswith("sparql/") and (POSITIVE | NEGATIVE).intersection(entry["type"]):
             (action,) = entry["action"]

@@ -20,7 +20,7 @@ from tests.conformance.w3c_manifests import MF, RDFS_LABEL, UT, Graph, Node, man
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The cases of the index, in its order."""
+    """Yields the cases of the index, in its order."""
     for entry in json.loads((folder / "index.json").read_text(encoding="utf-8")):
         if entry["dir"].startswith("sparql/") and "UpdateEvaluationTest" in entry["type"]:
             yield Case(entry["id"], partial(_run, folder, entry))
@@ -45,7 +45,8 @@ def _run(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
 
 
 def _data(graph: Graph, node: Node) -> Dataset:
-    """The data set of an action or a result. A file is read once: what is in two graphs has the same blank nodes."""
+    """Returns the dataset of an action or a result. A file is read once, so that a file in two graphs has the same
+    blank nodes in both."""
     existing: dict[Path, tuple[Triple, ...]] = {}
 
     def facts(documents: list[Node]) -> frozenset[Triple]:

@@ -37,7 +37,7 @@ INPUT = Path("oracle-tests", "tests", "AbstractOracleTestTest", "input.stream")
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """The windows, the averages, and the configurations of queries."""
+    """Yields the windows, the averages, and the configurations of queries."""
     for entry in json.loads((folder / "windows.json").read_text(encoding="utf-8"))["tests"]:
         yield Case(entry["id"], partial(_run_calls if "calls" in entry else _run_windows, folder, entry))
     for place in sorted((folder / "oracle-tests" / "QueryExecutorTest").iterdir()):
@@ -55,7 +55,7 @@ def _is_cqels(path: Path) -> bool:
 
 
 def _run_windows(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
-    """Every window that closes, the first of which begin before the stream does."""
+    """Checks every window that closes. The first of them begin before the stream does."""
     place = folder / entry["dir"]
     events = as_events(timed_lines(place / "input.stream"))
     window = HoppingWindow(entry["size"], entry["slide"], entry["t0"])
@@ -80,8 +80,8 @@ def _run_calls(folder: Path, entry: dict[str, Any], stages: Stages) -> None:
 
 
 def settings(place: Path) -> tuple[str, str, dict[str, int]]:
-    """The query of an engine, that of the oracle, and the sizes in ms of a configuration. A comma too many in a file of
-    settings is passed over."""
+    """Returns the query of an engine, that of the oracle, and the sizes in ms of a configuration. A superfluous comma
+    in a file of settings is ignored."""
     text = re.sub(r",(\s*[\]}])", r"\1", (place / "config.json").read_text(encoding="utf-8"))
     values = json.loads(text)["vars"]
     engine, oracle = (
