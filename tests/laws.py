@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from squall.model import System
+from squall.plan import Plan
+from squall.planners import rete
+from squall.planners.passes.share_constants import share_constants
 
 PLANNERS = ("greedy", "rete")
 SLOW_FACTOR = int(os.environ.get("SQUALL_AT_LENGTH", "12"))
@@ -18,6 +24,12 @@ FEW_EXAMPLES = os.environ.get("SQUALL_EXAMPLES") == "few"
 FEW_FACTOR = 20
 """By how much `make test` divides the number of examples."""
 MIN_EXAMPLES = 3
+
+
+def plan_with_shared_constants(system: System) -> Plan:
+    """Plans a system as `rete` does, where rules share a join however few of them differ in a constant."""
+    shared = partial(share_constants, max_separate_joins=0)
+    return rete.plan(system, passes=[shared if step is share_constants else step for step in rete.PASSES])
 
 
 def examples_of(number: int) -> int:

@@ -18,6 +18,7 @@ from squall.builders.runtime.operators.count_window import CountWindowContent
 from squall.builders.runtime.operators.distinct import AppendOnlyDistinct, DRedDistinct, RetractableDistinct
 from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.stateless import StatelessOperator
+from squall.builders.runtime.tuning import Tuning
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Output
 from squall.functions.jena import function_iri
@@ -181,7 +182,7 @@ def once(entries: Sequence[Delta]) -> list[Delta]:
 
 
 def unlike(entries: Sequence[Delta]) -> list[Delta]:
-    """The first cell takes the second's place."""
+    """Returns deltas whose second cell is replaced by the first."""
     return [(entry[0], *entry[:1], *entry[2:]) for entry in entries]
 
 
@@ -217,7 +218,7 @@ class _Counting(DRedDistinct):
 
 
 def _falling(op: Any) -> None:
-    """The order of a slice is turned round."""
+    """Reverses the order of a slice."""
     order = op.order
     op.order = lambda row: descending(order(row))
 
@@ -450,7 +451,7 @@ def _nothing_removed(patch: pytest.MonkeyPatch) -> None:
 
 
 def _blind(patch: pytest.MonkeyPatch) -> None:
-    """The second occurrence of a variable fits anything."""
+    """Makes the second occurrence of a variable match anything."""
 
     def loosened(cells: Sequence[ops.Cell], existing: Sequence[int] = (), *, rule: bool = True) -> stateless.Step:
         history = [isinstance(cell, int) and cell in cells[:place] for place, cell in enumerate(cells)]
@@ -512,10 +513,10 @@ def planned(kind: type, system: System) -> Plan:
 
 
 def break_(patch: pytest.MonkeyPatch, kind: type, damage: Damage) -> None:
-    """All operators of a kind are broken from now on."""
+    """Breaks all operators of a kind that are made from now on."""
 
-    def broken(node: Node, plan: Plan) -> Operator:
-        op = make_operator(node, plan)
+    def broken(node: Node, plan: Plan, tuning: Tuning) -> Operator:
+        op = make_operator(node, plan, tuning)
         if isinstance(node.op, kind):
             damage(op)
         return op
@@ -544,7 +545,7 @@ def test_broken_reading_is_noticed(
 
 
 def by_hand(*nodes: Node) -> Plan:
-    """The plan of operators of which planners make little use; each reads the one before it."""
+    """Returns a plan of operators that planners rarely use; each reads the one before it."""
     before = ("read", *(node.id for node in nodes))
     joined = (replace(node, inputs=(Input(last),)) for node, last in zip(nodes, before, strict=False))
     return check(Plan((Node("read", ops.Scan(Source())), *joined, Node("end", ops.Sink(), (Input(before[-1]),)))))

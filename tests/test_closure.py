@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from squall.builders.runtime.operators import transitive_closure
 from squall.builders.runtime.operators.transitive_closure import ClosureIndex, Pair
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.rdf import ALWAYS, FOREVER
 
 LAST = 12
@@ -35,10 +36,10 @@ def at(entries: Iterable[Pair], instant: int) -> list[tuple[str, str]]:
 
 
 class Shared:
-    """Three closures that share the nodes out between them."""
+    """Three closures that divide the start nodes among them."""
 
-    def __init__(self) -> None:
-        self.parts = [ClosureIndex(partial(self._is_own, number)) for number in range(3)]
+    def __init__(self, tuning: Tuning = DEFAULT_TUNING) -> None:
+        self.parts = [ClosureIndex(partial(self._is_own, number), tuning) for number in range(3)]
 
     @staticmethod
     def _is_own(number: int, node: str) -> bool:
@@ -61,7 +62,8 @@ class Shared:
         return all(part.append_only for part in self.parts)
 
 
-Make = Callable[[], ClosureIndex | Shared]
+Make = Callable[..., ClosureIndex | Shared]
+"""Makes a closure. Its keyword parameter is `tuning`."""
 
 
 @pytest.fixture(params=[ClosureIndex, Shared], scope="module")
@@ -96,23 +98,23 @@ def cut(steps: Sequence[Pair], size: int) -> list[Sequence[Pair]]:
     return [steps[place : place + size] for place in range(0, len(steps), size)]
 
 
-@pytest.fixture(params=[0, 10**9], ids=["bits", "sets"])
-def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=[0, 10**9], ids=["bits", "sets"], scope="module")
+def tuning(request: pytest.FixtureRequest) -> Tuning:
     """Bits as soon as may be, or never."""
-    monkeypatch.setattr(transitive_closure, "_MIN_PAIRS_TO_COMPARE", request.param)
-    monkeypatch.setattr(transitive_closure, "_MAX_BITS_PER_PAIR", 10**9)
+    return Tuning(min_pairs_to_compare=request.param, max_bits_per_pair=10**9)
 
 
-@pytest.mark.usefixtures("kind")
 class TestGrowing:
     @given(batches_of_growing, st.integers(1, 14))
-    def test_steps_that_never_end(self, made: Make, steps: list[Pair], size: int) -> None:
-        check(cut(steps, size), result := made())
+    def test_steps_that_never_end(self, made: Make, tuning: Tuning, steps: list[Pair], size: int) -> None:
+        check(cut(steps, size), result := made(tuning=tuning))
         assert result.append_only
 
     @given(batches_of_growing, st.lists(st.lists(timed, max_size=4), max_size=3), st.integers(1, 14))
-    def test_then_some_that_end(self, made: Make, steps: list[Pair], batches: list[list[Pair]], size: int) -> None:
-        check([*cut(steps, size), *batches], made())
+    def test_then_some_that_end(
+        self, made: Make, tuning: Tuning, steps: list[Pair], batches: list[list[Pair]], size: int
+    ) -> None:
+        check([*cut(steps, size), *batches], made(tuning=tuning))
 
 
 @given(st.lists(st.lists(timed, max_size=8), max_size=4))
@@ -145,7 +147,7 @@ def test_expired_steps_are_deleted(made: Make, steps: list[tuple[str, str, int, 
             if isinstance(part.timed, transitive_closure._IntervalClosure)
             else [part.timed.steps, part.timed.sources]
         )
-        assert not any(value for item in state for value in vars(item).values())
+        assert not any(value for item in state for name, value in vars(item).items() if name != "tuning")
 
 
 def chain(length: int) -> list[Pair]:
@@ -155,7 +157,7 @@ def chain(length: int) -> list[Pair]:
 @pytest.mark.parametrize("size", [1, 7, 200])
 @pytest.mark.parametrize("turned", [1, -1])
 def test_a_long_chain(made: Make, size: int, turned: int) -> None:
-    """Long enough for bits, and for recursion to overflow if there were any."""
+    """The chain is long enough for bit sets, and would overflow the stack of a recursive implementation."""
     result = made()
     results = [pair for batch in cut(chain(200)[::turned], size) for pair in result.add(list(batch))]
     expected = {(str(x), str(y), ALWAYS, FOREVER) for x in range(201) for y in range(x + 1, 201)}
@@ -192,6 +194,6 @@ def test_known_steps_are_not_stored_again() -> None:
 
 
 def test_the_longest_lasting_path_is_output_at_once() -> None:
-    """The bottleneck: a pair is valid while all steps of its best path are."""
+    """A pair is valid while all steps of its best path are: the step that expires first is the bottleneck."""
     steps = [("a", "b", 0, 5), ("b", "d", 0, 9), ("a", "c", 0, 7), ("c", "d", 0, 8)]
     assert sorted(ClosureIndex().add(steps)) == sorted([*steps, ("a", "d", 0, 7)])

@@ -14,7 +14,7 @@ import pytest
 
 import squall
 from squall.builders.local.job import IteratorJob, build
-from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP
+from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.contracts import Options
 from squall.model.windows import SlidingWindow
 from squall.rdf import XSD, Event, Triple, iri, literal
@@ -33,7 +33,8 @@ NARROW, WIDE = 16, 256
 
 
 def stream(number: int, things: int) -> Iterator[list[Event]]:
-    """An event each millisecond; each thing comes again after as many events as there are things."""
+    """Returns a stream with an event each millisecond. Each resource occurs again after as many events as there are
+    resources."""
     for time in range(1, number + 1):
         predicate = iri("urn:w") if time % 5 == 0 else iri("urn:v")
         value = literal(str(time * 7919 % 1000), XSD + "integer")
@@ -66,7 +67,7 @@ class Counter:
 
 
 def work(query: str, window: int, planner: str) -> float:
-    """The instructions for an event once a window is full."""
+    """Returns the number of instructions for an event once a window is full."""
     counter = Counter()
     begun = 0
 
@@ -105,10 +106,10 @@ def test_state_is_bounded_by_the_window(query: str, planner: str) -> None:
 
     def batches() -> Iterator[list[Event]]:
         nonlocal most
-        for batch in stream(12 * MIN_ROWS_TO_SWEEP, NARROW):
+        for batch in stream(12 * DEFAULT_TUNING.min_rows_to_sweep, NARROW):
             most = max(most, *(figures.state or 0 for figures in running.node_metrics().values()))
             yield batch
 
     for _ in running.run(batches()):
         pass
-    assert NARROW / 2 <= most < 3 * MIN_ROWS_TO_SWEEP
+    assert NARROW / 2 <= most < 3 * DEFAULT_TUNING.min_rows_to_sweep

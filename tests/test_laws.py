@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
-from importlib import import_module
 from itertools import groupby, pairwise
 from typing import Any, cast
 
@@ -19,23 +18,20 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.local.job import IteratorJob
-from squall.builders.runtime import alpha
-from squall.builders.runtime.operators import state
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
-from squall.contracts import Options, Output
+from squall.contracts import Options, Output, Planner
 from squall.model import System, Union
-from squall.planners.passes import share_constants
 from squall.rdf import Evaluated, Event, Solution
 from squall.streams.formats.evaluations import Answered
 from squall.testing import assert_as_oracle, oracle
 from squall.testing.strategies import ALL, event_streams, jena_texts, static_data, systems
 from squall.testing.suites import permuted, renamed
-from tests.laws import PLANNERS, examples, examples_of, hold
+from tests.laws import PLANNERS, examples, examples_of, hold, plan_with_shared_constants
 
 
 def outputs_of(
     system: System,
-    planner: str,
+    planner: str | Planner,
     batches: Sequence[Sequence[Event]],
     facts: Sequence[Event] = (),
     tuning: Tuning = DEFAULT_TUNING,
@@ -43,25 +39,12 @@ def outputs_of(
     return list(IteratorJob(squall.plan(system, planner), Options(), tuning).run(batches, facts))
 
 
-@pytest.fixture(params=["default thresholds", "no thresholds"])
-def tuning(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Tuning:
-    """Keeps the thresholds of state cleanup, of shared joins and of the snapshot dataflow, or sets them to nothing.
+SWEEP_ALWAYS = Tuning(min_rows_to_sweep=0, max_live_rows_scanned=1)
+NO_THRESHOLDS = replace(SWEEP_ALWAYS, max_small_instants=-1, min_patterns_to_index=0)
+"""No thresholds of state cleanup, of hash tables and of the snapshot dataflow.
 
-    Programs as small as those of these tests would never reach the defaults.
-    """
-    if request.param == "no thresholds":
-        forget_at_once(monkeypatch)
-        monkeypatch.setattr(share_constants, "MAX_SEPARATE_JOINS", 0)
-        monkeypatch.setattr(alpha, "MIN_PATTERNS_TO_INDEX", 0)
-        return Tuning(max_small_instants=-1)
-    return DEFAULT_TUNING
-
-
-def forget_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("output", "join", "state", "scan", "distinct"):
-        module = import_module(f"squall.builders.runtime.operators.{name}")
-        monkeypatch.setattr(module, "MIN_ROWS_TO_SWEEP", 0)
-    monkeypatch.setattr(state, "MAX_LIVE_ROWS_SCANNED", 1)
+Programs as small as those of these tests would never reach the defaults.
+"""
 
 
 def forget_all(job: IteratorJob) -> None:
@@ -87,11 +70,18 @@ def parts(keeper: object) -> Iterator[Any]:
 
 
 @examples(40)
-def test_planners_agree_with_the_oracle(many: int, tuning: Tuning) -> None:
+@pytest.mark.parametrize(
+    ("tuning", "planners"),
+    [
+        pytest.param(DEFAULT_TUNING, PLANNERS, id="default thresholds"),
+        pytest.param(NO_THRESHOLDS, ("greedy", plan_with_shared_constants), id="no thresholds"),
+    ],
+)
+def test_planners_agree_with_the_oracle(many: int, tuning: Tuning, planners: Sequence[str | Planner]) -> None:
     """Laws 1 and 5."""
 
     def law(system: System, events: list[Event], facts: list[Event]) -> None:
-        for planner in PLANNERS:
+        for planner in planners:
             assert_as_oracle(system, outputs_of(system, planner, [events], facts, tuning), events, facts)
 
     data = {"events": event_streams(features=ALL), "facts": static_data(features=ALL)}
@@ -101,7 +91,7 @@ def test_planners_agree_with_the_oracle(many: int, tuning: Tuning) -> None:
 @examples(20)
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_batches_do_not_matter(planner: str, many: int) -> None:
-    """Law 2, its first half."""
+    """This is the first half of law 2."""
 
     def law(system: System, events: list[Event], cuts: list[int]) -> None:
         places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
@@ -118,7 +108,7 @@ UNCOUNTED = ALL - {"count"}
 
 @examples(20)
 def test_order_within_an_instant_does_not_matter(many: int) -> None:
-    """Law 2, its second half. The order in which streams come does not matter, even where triples are counted."""
+    """This is the second half of law 2. The order of streams does not matter, even where triples are counted."""
 
     def law(system: System, events: list[Event], data: st.DataObject) -> None:
         shuffled = sorted(data.draw(st.permutations(events)), key=lambda event: event.time)
@@ -129,7 +119,7 @@ def test_order_within_an_instant_does_not_matter(many: int) -> None:
 
 @examples(20)
 def test_streams_do_not_wait_for_each_other_within_an_instant(many: int) -> None:
-    """Law 2, also where triples are counted: the order is that of each stream."""
+    """This is law 2 where triples are counted: the order that matters is that of each stream."""
 
     def law(system: System, events: list[Event]) -> None:
         apart = sorted(events, key=lambda event: (event.time, event.stream))
@@ -141,7 +131,7 @@ def test_streams_do_not_wait_for_each_other_within_an_instant(many: int) -> None
 @examples(10)
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_names_of_variables_and_order_of_bodies_do_not_matter(planner: str, many: int) -> None:
-    """Law 3, its first half."""
+    """This is the first half of law 3."""
 
     def law(system: System, events: list[Event], facts: list[Event], data: st.DataObject) -> None:
         changed = shuffled(renamed(system), data)
@@ -155,7 +145,7 @@ def test_names_of_variables_and_order_of_bodies_do_not_matter(planner: str, many
 
 
 def shuffled(part: Any, data: st.DataObject) -> Any:
-    """The program with its rules, its bodies, its unions and those of their parts in another order."""
+    """Returns the program with its rules, bodies and unions, and those of their parts, in another order."""
     if isinstance(part, tuple):
         return type(part)(shuffled(item, data) for item in part) if type(part) is tuple else part
     if not is_dataclass(part) or isinstance(part, type):
@@ -174,7 +164,7 @@ def _named_as_before(item: Answered) -> Answered:
 
 @examples(15)
 def test_duplicate_events_do_not_change_outputs(many: int) -> None:
-    """Law 3, its second half."""
+    """This is the second half of law 3."""
 
     def law(system: System, events: list[Event], number: int) -> None:
         again = events[: number % len(events) + 1]
@@ -188,7 +178,7 @@ def test_duplicate_events_do_not_change_outputs(many: int) -> None:
 
 @examples(15)
 def test_a_shift_in_time_shifts_the_answer(many: int) -> None:
-    """Law 4. 12 is a multiple of every step and period; ``now`` tells the time itself."""
+    """This is law 4. 12 is a multiple of every step and period; ``now`` outputs the time itself."""
     features = ALL - {"now", "times"}
 
     def law(system: System, events: list[Event], facts: list[Event], shift: int) -> None:
@@ -205,16 +195,12 @@ def test_a_shift_in_time_shifts_the_answer(many: int) -> None:
 
 @examples(20)
 @pytest.mark.parametrize("planner", PLANNERS)
-def test_after_the_last_window_has_closed_there_is_no_state(
-    planner: str, many: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_the_last_window_has_closed_there_is_no_state(planner: str, many: int) -> None:
     """This is law 6, without features that keep state for ever: landmarks, axioms, counts, groups without keys."""
     features = ALL - {"landmark", "axioms", "count", "totals", "ask", "insert"}
-    forget_at_once(monkeypatch)
 
     def law(system: System, events: list[Event]) -> None:
-        job = squall.build(squall.plan(system, planner))
-        assert isinstance(job, IteratorJob)
+        job = IteratorJob(squall.plan(system, planner), Options(), SWEEP_ALWAYS)
         for _ in job.run([events]):
             pass
         forget_all(job)
@@ -261,7 +247,7 @@ SEEN = ALL - {"reports", "output specs"}
 @few
 @given(systems(features=SEEN), event_streams(features=SEEN), static_data(features=SEEN))
 def test_istream_minus_dstream_is_rstream(system: System, events: list[Event], facts: list[Event]) -> None:
-    """At each instant, the istream so far without the dstream so far is the rstream."""
+    """At each instant, the istream so far minus the dstream so far is the rstream."""
     come, removals, existing_items = (
         _by_time(system, output, events, facts) for output in ("istream", "dstream", "rstream")
     )

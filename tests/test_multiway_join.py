@@ -18,7 +18,7 @@ from squall.builders.distributed.plan.stages import fused_joins_of, stages_of
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.multiway_join import fuse_joins
 from squall.builders.runtime.operators.multiway_join import JoinShape, MultiwayJoinOperator
-from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP
+from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options
 from squall.model import Source
@@ -107,7 +107,7 @@ def test_the_state_of_a_multiway_join_stays_small(keys: int, static: bool) -> No
         star.expire(time)
         largest = max(largest, star.size())
         assert star.further == sum(len(entries) for more in star.more for entries in more.values())
-    assert largest < 4 * MIN_ROWS_TO_SWEEP
+    assert largest < 4 * DEFAULT_TUNING.min_rows_to_sweep
     forget(star, FOREVER - 1)
     assert star.size() == (7 if static else 0)
 

@@ -26,9 +26,10 @@ from squall.builders.runtime.operators.distinct import (
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.join import AntiJoinOperator, JoinOperator
 from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
-from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, DeltaIndex, Stateful
+from squall.builders.runtime.operators.state import DeltaIndex, Stateful
 from squall.builders.runtime.operators.stateless import StatelessOperator
 from squall.builders.runtime.operators.update import UpdateOperator
+from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.builders.runtime.zset import Delta, Row, consolidate, fact_row, is_rdf, row_fact
 from squall.functions import Function
 from squall.functions.jena import function_iri
@@ -467,8 +468,8 @@ def test_rows_of_one_side_wait_until_the_other_brings_some() -> None:
         assert op.apply(0, lot) == [(A, C, B, time, time + 40, 1)]
         op.expire(time)
         largest = max(largest, op.size())
-    assert op.indexes[0].size() <= MIN_ROWS_TO_SWEEP
-    assert largest < 4 * MIN_ROWS_TO_SWEEP
+    assert op.indexes[0].size() <= DEFAULT_TUNING.min_rows_to_sweep
+    assert largest < 4 * DEFAULT_TUNING.min_rows_to_sweep
     result = op.apply(1, [(A, C, 8000, FOREVER, 1), ("<urn:800>", C, 8000, FOREVER, 1)])
     lasting = ("<urn:800>", C, C, 8000, FOREVER, 1)
     assert sorted(result) == [lasting] + [(A, C, C, 8000, time + 40, 1) for time in range(7964, 8000, 4)]

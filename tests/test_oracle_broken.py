@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 import squall
+from squall.contracts import Planner
 from squall.functions.jena import function_iri
 from squall.model import Construct, Pattern, Source, System, Variable
 from squall.model.windows import LANDMARK, SlidingWindow
@@ -39,10 +40,10 @@ from squall.plan.operators import (
     Update,
 )
 from squall.plan.operators import Filter as Condition
-from squall.planners.passes import share_constants
 from squall.rdf import Event
 from squall.testing import assert_as_oracle, stream, term
 from squall.testing.strategies import ALL, CORE, LITERALS, NODES, event_streams, systems
+from tests.laws import plan_with_shared_constants
 
 Change = Callable[[Any], Operator]
 
@@ -142,8 +143,7 @@ def test_a_wrong_window_of_a_derived_stream_is_detected() -> None:
     _is_found_out_by_hand(system, events, DerivedStream, lambda op: replace(op, source=Source("urn:s")))
 
 
-def test_a_wrong_constant_filter_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(share_constants, "MAX_SEPARATE_JOINS", 0)
+def test_a_wrong_constant_filter_is_detected() -> None:
     x, y, p = Variable("x"), Variable("y"), term(":p")
     rules = tuple(
         System(f"r{node}", joinables=(Pattern(x, p, y), Pattern(y, p, node)), consequences=(Construct((head,)),))
@@ -151,7 +151,9 @@ def test_a_wrong_constant_filter_is_detected(monkeypatch: pytest.MonkeyPatch) ->
         for head in (Pattern(x, term(":q"), node),)
     )
     system, events = System(subsystems=rules), stream("1 :a :p :b\n2 :b :p :c\n3 :c :p :b")
-    _is_found_out_by_hand(system, events, ConstantFilter, lambda op: replace(op, term=NODES[0]))
+    _is_found_out_by_hand(
+        system, events, ConstantFilter, lambda op: replace(op, term=NODES[0]), plan_with_shared_constants
+    )
 
 
 def test_every_kind_is_broken() -> None:
@@ -159,8 +161,10 @@ def test_every_kind_is_broken() -> None:
     assert BROKEN.keys() | apart == set(get_args(Operator))
 
 
-def _is_found_out_by_hand(system: System, events: list[Event], kind: type, change: Change) -> None:
-    plan = squall.plan(system)
+def _is_found_out_by_hand(
+    system: System, events: list[Event], kind: type, change: Change, planner: str | Planner = "rete"
+) -> None:
+    plan = squall.plan(system, planner)
     assert any(isinstance(node.op, kind) for node in plan.nodes)
     assert_as_oracle(system, list(squall.run(plan, events)), events)
     spoilt = _with(plan, lambda node: replace(node, op=change(node.op)) if isinstance(node.op, kind) else node)

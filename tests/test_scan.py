@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
-from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP
+from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.builders.runtime.zset import Delta, fact_row
 from squall.errors import SourceError
 from squall.model import ARRIVAL, GRAPH, Arrivals, Graphs, Source
@@ -343,11 +343,11 @@ def test_nothing_is_remembered_where_nothing_can_be_removed() -> None:
 def test_memories_stay_small(window: Window) -> None:
     op = reader(Source("", window, removals=True))
     largest = 0
-    for time in range(4 * MIN_ROWS_TO_SWEEP):
+    for time in range(4 * DEFAULT_TUNING.min_rows_to_sweep):
         op.read([Event(time, (Triple(iri(f"urn:{time}"), P, B),), removed=(Triple(iri(f"urn:{time - 20}"), P, B),))])
         op.expire(time)
         largest = max(largest, op.size())
-    assert largest <= MIN_ROWS_TO_SWEEP + 50
+    assert largest <= DEFAULT_TUNING.min_rows_to_sweep + 50
 
 
 @pytest.mark.parametrize("window", [SlidingWindow(3), HoppingWindow(4, 2), HoppingWindow(4, 2, closed=True)], ids=repr)

@@ -9,7 +9,7 @@ from itertools import chain, pairwise, permutations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import squall
@@ -17,9 +17,9 @@ from squall import functions
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.operators import stateless as row_operators
 from squall.builders.runtime.operators.factored import FactoredRows, Rows
-from squall.builders.runtime.snapshot import SnapshotDataflow, fits, groups, joins, stateless
+from squall.builders.runtime.snapshot import SnapshotDataflow, fits
 from squall.builders.runtime.snapshot.state import FactSet
-from squall.builders.runtime.tuning import Tuning
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row
 from squall.contracts import Options
 from squall.errors import SourceError
@@ -51,26 +51,27 @@ def plan(text: str, planner: str = "rete") -> Plan:
     return squall.plan(squall.compile(f"@prefix : <{E}> .\n{text}", lexer="jena"), planner)
 
 
-def job(plan: Plan, max_small_instants: int | None = None) -> IteratorJob:
+def job(plan: Plan, max_small_instants: int | None = None, tuning: Tuning = DEFAULT_TUNING) -> IteratorJob:
     """Returns a job. max_small_instants: after so many instants the incremental dataflow takes over; None: the
     default."""
-    if max_small_instants is None:
-        return IteratorJob(plan, Options())
-    return IteratorJob(plan, Options(), Tuning(max_small_instants=max_small_instants, min_facts_per_instant=1000))
+    if max_small_instants is not None:
+        tuning = replace(tuning, max_small_instants=max_small_instants, min_facts_per_instant=1000)
+    return IteratorJob(plan, Options(), tuning)
 
 
-@pytest.fixture(params=["few rows one by one", "all in one"])
-def together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether even few rows that differ in one cell only are stored as factored rows."""
-    if request.param == "all in one":
-        monkeypatch.setattr(groups, "MIN_ROWS_PER_OBJECT", 1)
-        for module in (groups, stateless, joins):
-            monkeypatch.setattr(module, "MIN_ROWS_TO_FACTOR", 1)
+either_form = pytest.mark.parametrize(
+    "tuning",
+    [
+        pytest.param(DEFAULT_TUNING, id="few rows one by one"),
+        pytest.param(Tuning(min_rows_per_object=1, min_rows_to_factor=1), id="all in one"),
+    ],
+)
+"""Whether even few rows that differ in one cell only are stored as factored rows."""
 
 
-@pytest.mark.usefixtures("together")
+@either_form
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
-def test_a_program_of_any_kind(planner: str) -> None:
+def test_a_program_of_any_kind(planner: str, tuning: Tuning) -> None:
     """And whenever a machine takes over."""
 
     def law(system: System, events: list[Event], facts: list[Event], instants: int, cuts: list[int]) -> None:
@@ -78,7 +79,7 @@ def test_a_program_of_any_kind(planner: str) -> None:
         assume(fits(query_plan))
         places = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
         batches = [events[begin:end] for begin, end in pairwise(places)]
-        assert_as_oracle(system, list(job(query_plan, instants).run(batches, facts)), events, facts)
+        assert_as_oracle(system, list(job(query_plan, instants, tuning).run(batches, facts)), events, facts)
 
     data = {"events": event_streams(), "facts": static_data(), "cuts": st.lists(st.integers(0, 12), max_size=4)}
     hold(law, 60, system=systems(output="istream"), instants=st.integers(0, 9), **data)
@@ -91,16 +92,18 @@ EVENTS = st.lists(st.tuples(st.integers(0, 2), st.lists(TRIPLES, min_size=1, max
 )
 
 
-@pytest.mark.usefixtures("together")
+@either_form
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 @given(events=EVENTS, facts=st.lists(TRIPLES, max_size=4), instants=st.integers(0, 4))
-@settings(max_examples=examples_of(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_rules_about_predicates(planner: str, events: list[Event], facts: list[Triple], instants: int) -> None:
+@settings(max_examples=examples_of(60), deadline=None)
+def test_rules_about_predicates(
+    planner: str, tuning: Tuning, events: list[Event], facts: list[Triple], instants: int
+) -> None:
     """Facts about a predicate may come before its own facts, with them, or after them."""
     system = squall.compile(f"@prefix : <{E}> .\n{SCHEMA}", lexer="jena")
     query_plan = squall.plan(system, planner)
     given_facts = [Event(ALWAYS, tuple(facts))]
-    assert_as_oracle(system, list(job(query_plan, instants).run([events], given_facts)), events, given_facts)
+    assert_as_oracle(system, list(job(query_plan, instants, tuning).run([events], given_facts)), events, given_facts)
 
 
 def read(*more: Node) -> Plan:
@@ -199,13 +202,11 @@ def test_rows_of_which_a_test_leaves_none_make_nothing() -> None:
 
 
 @pytest.mark.parametrize("min_rows", [1, 8])
-def test_facts_that_come_twice_at_first_are_output_once(min_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_that_come_twice_at_first_are_output_once(min_rows: int) -> None:
     """Nobody looks for duplicates among them, unless a rule could tell."""
-    for module in (groups, stateless, joins):
-        monkeypatch.setattr(module, "MIN_ROWS_TO_FACTOR", min_rows)
     text = "[r: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)] [s: (?x :p ?y) -> (?y :t ?x)]"
     twice = static(":a :p :b . :b :q :c . " * 2)
-    running = job(plan(text))
+    running = job(plan(text), tuning=Tuning(min_rows_to_factor=min_rows))
     outputs = Counter(str(out.fact) for out in running.run([stream("1 :b :q :d", "2 :a :p :b")], twice))
     assert outputs == {f"<{E}a> <{E}r> <{E}c> .": 1, f"<{E}b> <{E}t> <{E}a> .": 1, f"<{E}a> <{E}r> <{E}d> .": 1}
 

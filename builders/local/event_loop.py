@@ -63,9 +63,9 @@ class EventLoop:
     def machine(self) -> Dataflow:
         """The incremental dataflow. It takes over the state of the snapshot dataflow, if there is one."""
         machine = (
-            ProfiledDataflow(self.plan)
+            ProfiledDataflow(self.plan, tuning=self.tuning)
             if self.options.measure
-            else Dataflow(self.plan, fused={} if self.bulk else fuse_joins(self.plan))
+            else Dataflow(self.plan, fused={} if self.bulk else fuse_joins(self.plan), tuning=self.tuning)
         )
         if self.bulk:
             for id, slot, entries in self.bulk.export_state():

@@ -44,7 +44,7 @@ class IteratorJob(EventLoop):
 
     def __init__(self, plan: Plan, options: Options, tuning: Tuning = DEFAULT_TUNING) -> None:
         in_bulk = fits(plan) and not options.measure and options.checkpoint is None
-        super().__init__(plan, options, SnapshotDataflow(plan) if in_bulk else None, tuning)
+        super().__init__(plan, options, SnapshotDataflow(plan, tuning) if in_bulk else None, tuning)
         self.wanted = None if options.measure else predicates_to_read(plan)  # what is measured is all that is read
 
     def describe(self) -> str:

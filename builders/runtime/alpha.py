@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from squall.builders.runtime.operators.factored import FactoredRows
 from squall.builders.runtime.operators.stateless import match_step
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Boxes, Delta
 from squall.functions.values import value_key
 from squall.plan import Node, Plan
@@ -46,8 +47,6 @@ def by_kind(deltas: Iterable[Delta]) -> dict[FactKind, list[Delta]]:
     return kinds
 
 
-MIN_PATTERNS_TO_INDEX = 3
-"""With more patterns than this, facts are looked up in a hash table before they are matched."""
 PAIR = itemgetter(0, 2)
 """The subject and the object of a triple or of a pattern."""
 
@@ -61,10 +60,12 @@ class AlphaNetwork:
         plan: The plan.
         id: The node that feeds the matches.
         matching: Makes the step of a match, where facts are rows without validity and rule name.
+        tuning: The tuning values of the runtime.
     """
 
-    def __init__(self, plan: Plan, id: str, matching: Matching | None = None) -> None:
+    def __init__(self, plan: Plan, id: str, matching: Matching | None = None, tuning: Tuning = DEFAULT_TUNING) -> None:
         self.matching = matching
+        self.tuning = tuning
         self.predicates: dict[Term, _Tests] = {}
         """The matches of triples with a constant predicate. They receive pairs."""
         self.any_predicate: _Tests | None = None
@@ -84,12 +85,13 @@ class AlphaNetwork:
             self.any_predicate = self.any_predicate or self._tests(())
             self.any_predicate.add(id, cells)
         elif self.matching is None:
-            self.predicates.setdefault(cells[1], _Tests((), partial(match_step, rule=False))).add(id, PAIR(cells))
+            self.predicates.setdefault(cells[1], self._tests((), partial(match_step, rule=False))).add(id, PAIR(cells))
         else:
             self.predicates.setdefault(cells[1], self._tests((1,))).add(id, cells)
 
-    def _tests(self, constant_columns: tuple[int, ...]) -> _Tests:
-        return _Tests(constant_columns, self.matching or match_step)
+    def _tests(self, constant_columns: tuple[int, ...], matching: Matching | None = None) -> _Tests:
+        matching = matching or self.matching or match_step
+        return _Tests(constant_columns, matching, self.tuning.min_patterns_to_index)
 
     def bare(self, key: Hashable, rows: Any) -> Iterator[tuple[str, Any]]:
         """Yields the rows of facts without times, by match. key: the predicate of the facts, or their kind."""
@@ -146,9 +148,10 @@ class AlphaNetwork:
 class _Tests:
     """Matches that agree in the cells `tested_columns`, in tables by their other constants."""
 
-    def __init__(self, constant_columns: tuple[int, ...], match_step: Matching) -> None:
+    def __init__(self, constant_columns: tuple[int, ...], match_step: Matching, min_patterns_to_index: int) -> None:
         self.tested_columns = constant_columns
         self.match = match_step
+        self.min_patterns_to_index = min_patterns_to_index
         self.untested: list[tuple[str, Step]] = []
         """The matches without other constants."""
         self.tables: dict[Places, _Table] = {}
@@ -162,7 +165,7 @@ class _Tests:
         )
         if constants:
             if constants not in self.tables:
-                self.tables[constants] = _Table(constants, self.tested_columns, self.match)
+                self.tables[constants] = _Table(constants, self)
             self.tables[constants].add(id, cells)
         else:
             self.untested.append((id, self.match(cells, self.tested_columns)))
@@ -177,10 +180,11 @@ class _Tests:
 class _Table:
     """Matches by the values of some cells."""
 
-    def __init__(self, places: Places, constant_columns: tuple[int, ...], match_step: Matching) -> None:
+    def __init__(self, places: Places, tests: _Tests) -> None:
         self.places = places
-        self.tested_columns = constant_columns
-        self.match = match_step
+        self.tested_columns = tests.tested_columns
+        self.match = tests.match
+        self.min_patterns_to_index = tests.min_patterns_to_index
         self.key_of = _key_of(places)
         self.matches: dict[Hashable, list[tuple[str, Step]]] = {}
         """The matches by key, for facts that have the key."""
@@ -193,7 +197,7 @@ class _Table:
         key = keys[0] if len(keys) == 1 else tuple(keys)
         step = self.match(cells, (*self.tested_columns, *(place for place, _ in self.places)))
         self.matches.setdefault(key, []).append((id, step))
-        if len(self.matches) == 1 or 0 < len(self.unindexed) < MIN_PATTERNS_TO_INDEX:
+        if len(self.matches) == 1 or 0 < len(self.unindexed) < self.min_patterns_to_index:
             self.unindexed.append((id, self.match(cells, self.tested_columns)))
         else:
             self.unindexed.clear()

@@ -26,6 +26,7 @@ from squall.builders.runtime.operators.state import DiffedState, Stateful
 from squall.builders.runtime.operators.stateless import StatelessOperator, Step
 from squall.builders.runtime.operators.update import GraphUpdate, InsertedFacts, UpdateOperator
 from squall.builders.runtime.scheduler import Address, Scheduler
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import UNIT, Delta, fact_row
 from squall.plan import Node, Plan
 from squall.plan.operators import (
@@ -71,6 +72,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         hosted: The ids of the stateful nodes that run here; None for all. Stateless nodes run everywhere.
         fused: Joins that run as one (`squall.builders.runtime.multiway_join`), by the last of them. All are hosted.
         reading: The `Scan` nodes that read the input; None for all.
+        tuning: The tuning values of the runtime.
     """
 
     def __init__(
@@ -79,19 +81,23 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         hosted: Collection[str] | None = None,
         fused: Mapping[str, FusedJoin] = MappingProxyType({}),
         reading: Collection[str] | None = None,
+        tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         super().__init__(plan)
+        self.tuning = tuning
         self.hosted = set(plan.by_id) if hosted is None else set(hosted)
         self.fused_addresses = dict(fused_addresses(fused))
         """The address of the fused join, by the address of each of its inputs in the plan."""
         inner = {id for join in fused.values() for id in join.joins}
         working = (node for node in plan.nodes if self._is_hosted(node) and node.id not in inner)
-        self.operators: dict[str, Operator] = {node.id: make_operator(node, plan) for node in working}
-        self.operators |= {id: MultiwayJoinOperator(join.shape) for id, join in fused.items()}
+        self.operators: dict[str, Operator] = {node.id: make_operator(node, plan, tuning) for node in working}
+        self.operators |= {id: MultiwayJoinOperator(join.shape, tuning) for id, join in fused.items()}
         self.updates = {id: op for id, op in self.operators.items() if isinstance(op, UpdateOperator)}
         self.derived_streams = {id: op for id, op in self.operators.items() if isinstance(op, DerivedStreamOperator)}
         self.outbox: dict[Address, list[Delta]] = {}
-        self.alphas = {node.id: AlphaNetwork(plan, node.id) for node in plan.nodes if self.feeds_matches(node)}
+        self.alphas = {
+            node.id: AlphaNetwork(plan, node.id, tuning=tuning) for node in plan.nodes if self.feeds_matches(node)
+        }
         self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
         self.constant_consumers = {node.id: self.consumers_by_constant(node.id) for node in plan.nodes}
         for id in self.constant_consumers:
@@ -200,6 +206,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             tracks_facts,
             deletes_static,
             derived_streams=op.derived_streams,
+            tuning=self.tuning,
         )
 
     # Input

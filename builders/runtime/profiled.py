@@ -11,6 +11,7 @@ from squall.builders.runtime.dataflow import Dataflow, Target
 from squall.builders.runtime.multiway_join import FusedJoin
 from squall.builders.runtime.operators.scan import ScannedFacts
 from squall.builders.runtime.operators.stateless import StatelessOperator, Step
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
 from squall.plan import Node, Plan
 from squall.plan.node_metrics import NodeMetric
@@ -31,10 +32,11 @@ class ProfiledDataflow(Dataflow):
         hosted: Collection[str] | None = None,
         fused: Mapping[str, FusedJoin] = MappingProxyType({}),
         reading: Collection[str] | None = None,
+        tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         self.rows: Counter[str] = Counter()
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        super().__init__(plan, hosted, fused, reading)
+        super().__init__(plan, hosted, fused, reading, tuning)
 
     def metrics(self, outputs: int) -> dict[str, NodeMetric]:
         """Returns the metrics of each node.

@@ -1,4 +1,4 @@
-"""Values that trade speed for memory. No output depends on them."""
+"""Values that trade speed for memory, and thresholds between two ways to do the same. No output depends on them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,25 @@ class Tuning:
             takes over.
         min_log_growth: the bytes by which a checkpoint file may grow before it is written anew, besides twice its
             length.
+        min_rows_to_sweep: the rows of a state below which it is not swept.
+        max_live_rows_scanned: after so many rows that are still valid, a sweep that begins with the oldest rows stops.
+        min_patterns_to_index: if more patterns than this differ in their constants only, facts are looked up in a hash
+            table before they are matched.
+        min_rows_to_factor: the rows from which on one step for all of them, as factored rows, costs less than one step
+            for each.
+        min_rows_per_object: the average number of facts per object from which on the facts of a predicate are grouped
+            by object.
+        min_pairs_to_compare: the pairs and the nodes of a transitive closure up to which the kind of its sets does not
+            matter.
+        max_bits_per_pair: a pair takes about so many bits in a hash set. Bit sets are smaller if there is more than one
+            pair per so many pairs of nodes.
+        max_prefetched_batches: the most batches that a distributed builder reads ahead of a run.
+        spool_interval: the longest time in seconds for which Spark's driver gathers the events of a live stream into
+            one file.
+        max_listed_splits: the most file splits of a micro-batch that Spark's driver asks Spark for.
+        split_bytes: the bytes of a file that one worker of Beam reads at a time.
+        bundle_time: the seconds after which a live read of Beam defers its remainder, so that a runner may commit what
+            has been done.
     """
 
     compaction_interval: int = 16
@@ -27,6 +46,18 @@ class Tuning:
     min_facts_per_instant: int = 256
     max_small_instants: int = 16
     min_log_growth: int = 1 << 20
+    min_rows_to_sweep: int = 256
+    max_live_rows_scanned: int = 64
+    min_patterns_to_index: int = 3
+    min_rows_to_factor: int = 256
+    min_rows_per_object: int = 16
+    min_pairs_to_compare: int = 512
+    max_bits_per_pair: int = 256
+    max_prefetched_batches: int = 16
+    spool_interval: float = 0.2
+    max_listed_splits: int = 1000
+    split_bytes: int = 16 << 20
+    bundle_time: float = 1.0
 
 
 DEFAULT_TUNING = Tuning()

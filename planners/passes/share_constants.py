@@ -20,7 +20,7 @@ from squall.rdf import Term
 from squall.rdf.row_tags import relation_tag_of
 
 MAX_SEPARATE_JOINS = 4
-"""The largest number of patterns that are joined separately. That stores less than a join that matches any constant."""
+"""The default of `max_separate_joins`: few joins store less than one join that matches any constant."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,16 @@ class _SharedJoin:
     joined: str = ""
 
 
-def share_constants(plan: Plan, statistics: Statistics | None = None) -> Plan:
-    """Returns the plan in which such joins are one."""
+def share_constants(
+    plan: Plan, statistics: Statistics | None = None, max_separate_joins: int = MAX_SEPARATE_JOINS
+) -> Plan:
+    """Returns the plan in which such joins are one.
+
+    Args:
+        plan: The plan.
+        statistics: The pass has no use for them.
+        max_separate_joins: The largest number of patterns that are joined separately.
+    """
     joins_by_kind: dict[_JoinKind, _SharedJoin] = {}
     candidates: dict[str, list[tuple[_SharedJoin, Term]]] = {}
     for node in plan.nodes:
@@ -58,11 +66,11 @@ def share_constants(plan: Plan, statistics: Statistics | None = None) -> Plan:
             joins = joins_by_kind.setdefault(kind, _SharedJoin(kind))
             joins.terms.add(term)
             candidates.setdefault(node.id, []).append((joins, term))
-    if all(len(joins.terms) <= MAX_SEPARATE_JOINS for joins in joins_by_kind.values()):
+    if all(len(joins.terms) <= max_separate_joins for joins in joins_by_kind.values()):
         return plan
     rewrite = Rewrite(plan)
     for node in plan.nodes:
-        shared = [(joins, term) for joins, term in candidates.get(node.id, ()) if len(joins.terms) > MAX_SEPARATE_JOINS]
+        shared = [(joins, term) for joins, term in candidates.get(node.id, ()) if len(joins.terms) > max_separate_joins]
         if shared:
             joins, term = max(shared, key=lambda candidate: len(candidate[0].terms))
             rewrite.new_ids[node.id] = _look_up(rewrite, joins, term)

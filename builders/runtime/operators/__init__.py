@@ -29,6 +29,7 @@ from squall.builders.runtime.operators.join import AntiJoinOperator, JoinOperato
 from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
 from squall.builders.runtime.operators.stateless import StatelessOperator
 from squall.builders.runtime.operators.update import UpdateOperator
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
 from squall.model.windows import Landmark
 from squall.plan import Node, Plan
@@ -43,7 +44,7 @@ class Operator(Protocol):
         ...
 
 
-def make_operator(node: Node, plan: Plan) -> Operator:
+def make_operator(node: Node, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> Operator:
     """Returns the operator of a node of a plan."""
     op = node.op
     widths = [plan.widths[edge.node] for edge in node.inputs]
@@ -54,7 +55,7 @@ def make_operator(node: Node, plan: Plan) -> Operator:
         case ops.Match():
             return StatelessOperator(stateless.match_step(op.cells))
         case ops.Filter() | ops.Extend() if ops.is_time_dependent(op):
-            return TimeDependentOperator(op, widths[0])
+            return TimeDependentOperator(op, widths[0], tuning)
         case ops.Filter():
             return StatelessOperator(stateless.filter_step(op))
         case ops.Extend():
@@ -74,23 +75,23 @@ def make_operator(node: Node, plan: Plan) -> Operator:
         case ops.Select():
             return StatelessOperator(stateless.select_step(op, widths[0], _emits_snapshots(node, plan)))
         case ops.Join():
-            return JoinOperator(op, (widths[0], widths[1]), append_only)
+            return JoinOperator(op, (widths[0], widths[1]), append_only, tuning)
         case ops.LeftJoin():
-            return LeftJoinOperator(op, (widths[0], widths[1]), append_only)
+            return LeftJoinOperator(op, (widths[0], widths[1]), append_only, tuning)
         case ops.AntiJoin():
-            return AntiJoinOperator(op, node.inputs[1].node not in plan.retractable)
+            return AntiJoinOperator(op, node.inputs[1].node not in plan.retractable, tuning)
         case ops.Group():
             return GroupOperator(op)
         case ops.Slice():
             return SliceOperator(op)
         case ops.TransitiveClosure():
-            return TransitiveClosureOperator()
+            return TransitiveClosureOperator(tuning)
         case ops.Distinct(by=by):
-            return _distinct(node, by, plan)
+            return _distinct(node, by, plan, tuning)
         case ops.DerivedStream():
-            return DerivedStreamOperator(op, plan.deletes)
+            return DerivedStreamOperator(op, plan.deletes, tuning)
         case ops.Sink():
-            return make_output_operator(node, op, plan)
+            return make_output_operator(node, op, plan, tuning)
 
 
 def _emits_snapshots(answer: Node, plan: Plan) -> bool:
@@ -99,12 +100,14 @@ def _emits_snapshots(answer: Node, plan: Plan) -> bool:
     return any(isinstance(op, ops.Sink) and op.output == "rstream" for op in has_expiring_windows)
 
 
-def make_output_operator(node: Node, op: ops.Sink, plan: Plan) -> OutputOperator | AppendOnlyOutput:
+def make_output_operator(
+    node: Node, op: ops.Sink, plan: Plan, tuning: Tuning = DEFAULT_TUNING
+) -> OutputOperator | AppendOnlyOutput:
     """Returns the operator of an output node of a plan."""
     solutions = any(isinstance(plan.by_id[edge.node].op, ops.Select) for edge in node.inputs)
     if op.output != "istream" or node.id in plan.retractable or solutions or op.report.policy == "periodic":
         return OutputOperator(op)
-    return AppendOnlyOutput(op, remembers=op.distinct or has_expiring_windows(plan))
+    return AppendOnlyOutput(op, op.distinct or has_expiring_windows(plan), tuning)
 
 
 def output_tracks_facts(plan: Plan) -> bool:
@@ -118,8 +121,8 @@ def has_expiring_windows(plan: Plan) -> bool:
     return any(not isinstance(window, Landmark) for window in windows)
 
 
-def _distinct(node: Node, by: int, plan: Plan) -> Operator:
+def _distinct(node: Node, by: int, plan: Plan, tuning: Tuning) -> Operator:
     if node.id not in plan.retractable:
-        return AppendOnlyDistinct(by)
+        return AppendOnlyDistinct(by, tuning)
     recursive = any(node.id in component and len(component) > 1 for component in plan.components)
-    return DRedDistinct(by) if recursive else RetractableDistinct(by)
+    return DRedDistinct(by, tuning) if recursive else RetractableDistinct(by, tuning)

@@ -10,6 +10,7 @@ from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.output import OutputOperator
 from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.state import SlotChanges
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Output
 from squall.plan import operators as ops
@@ -27,9 +28,10 @@ class DerivedStreamOperator(EventTimeOperator):
     Args:
         op: The node of the plan.
         deletes: Whether updates may delete facts of the stream.
+        tuning: The tuning values of the runtime.
     """
 
-    def __init__(self, op: ops.DerivedStream, deletes: bool = False) -> None:
+    def __init__(self, op: ops.DerivedStream, deletes: bool = False, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
         self.stream = op.source.stream
         self.emitter = OutputOperator(ops.Sink(op.output, True, op.report, op.sources))
@@ -41,6 +43,7 @@ class DerivedStreamOperator(EventTimeOperator):
             tracks_facts=deletes,
             deletes_static=deletes,
             is_derived=True,
+            tuning=tuning,
         )
         self.events: list[Event] = []
         """The events of the stream that the last `advance` emitted."""

@@ -20,8 +20,9 @@ from squall.builders.runtime.intervals import (
     union,
 )
 from squall.builders.runtime.operators.codegen import compile_expressions
-from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, Stateful, sum_weights
+from squall.builders.runtime.operators.state import Stateful, sum_weights
 from squall.builders.runtime.operators.transitive_closure import ClosureIndex as Pairs
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER
@@ -35,12 +36,12 @@ class AppendOnlyDistinct(Stateful):
             Every row of every set passes here.
     """
 
-    def __init__(self, by: int) -> None:
+    def __init__(self, by: int, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
         self.by = by
         self.valid: dict[Row, Intervals | int] = {}
         self.watermark = ALWAYS
-        self.sweep_rows = MIN_ROWS_TO_SWEEP
+        self.min_rows_to_sweep = self.sweep_rows = tuning.min_rows_to_sweep
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         new_deltas: list[Delta] = []
@@ -92,7 +93,7 @@ class AppendOnlyDistinct(Stateful):
                 valid[key] = left
             else:
                 del valid[key]
-        self.sweep_rows = max(MIN_ROWS_TO_SWEEP, len(valid) + len(valid) // 2)
+        self.sweep_rows = max(self.min_rows_to_sweep, len(valid) + len(valid) // 2)
 
     def size(self) -> int:
         return len(self.valid)
@@ -101,13 +102,14 @@ class AppendOnlyDistinct(Stateful):
 class TransitiveClosureOperator(Stateful):
     """The transitive closure of pairs that are only added."""
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
-        self.pairs = Pairs()
+        self.tuning = tuning
+        self.pairs = Pairs(tuning=tuning)
 
     def restrict_to(self, is_own: Callable[[str], bool]) -> None:
         """Restricts the closure to pairs that begin at its own nodes. No delta has come before."""
-        self.pairs = Pairs(is_own)
+        self.pairs = Pairs(is_own, self.tuning)
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
@@ -136,7 +138,7 @@ class RetractableDistinct(Stateful):
     is retracted while another rule still derives the row, the row is emitted again.
     """
 
-    def __init__(self, by: int) -> None:
+    def __init__(self, by: int, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
         self.by = by
         self.counts: dict[Row, Steps] = {}
@@ -146,7 +148,7 @@ class RetractableDistinct(Stateful):
         """The rule that each row was emitted with, by the instant from which the row is valid; and the end of that."""
         self.watermark = ALWAYS
         """No later delta begins before it (integer ms)."""
-        self.sweep_rows = MIN_ROWS_TO_SWEEP
+        self.min_rows_to_sweep = self.sweep_rows = tuning.min_rows_to_sweep
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
@@ -254,7 +256,7 @@ class RetractableDistinct(Stateful):
             self.rule_counts.pop(key, None)
             self.valid.pop(key, None)
             self.emitted_rules.pop(key, None)
-        self.sweep_rows = max(MIN_ROWS_TO_SWEEP, 2 * len(self.counts))
+        self.sweep_rows = max(self.min_rows_to_sweep, 2 * len(self.counts))
 
     def size(self) -> int:
         return len(self.counts)
@@ -276,8 +278,8 @@ class DRedDistinct(RetractableDistinct):
     come back (`rederive`), and additions are processed as usual.
     """
 
-    def __init__(self, by: int) -> None:
-        super().__init__(by)
+    def __init__(self, by: int, tuning: Tuning = DEFAULT_TUNING) -> None:
+        super().__init__(by, tuning)
         self.deleting = False
         self.to_rederive: dict[Row, None] = {}
 
@@ -338,8 +340,8 @@ class TimeDependentOperator(RetractableDistinct):
     Rows are counted as in a set, but each is emitted as often as it is valid.
     """
 
-    def __init__(self, op: ops.Filter | ops.Extend, width: int) -> None:
-        super().__init__(width)
+    def __init__(self, op: ops.Filter | ops.Extend, width: int, tuning: Tuning = DEFAULT_TUNING) -> None:
+        super().__init__(width, tuning)
         self.compute = compile_expressions("def run(x, t):\n return {0}", [op.expression], "x", "t")
         self.extends = isinstance(op, ops.Extend)
         self.keeps_unbound = isinstance(op, ops.Extend) and op.keep_unbound

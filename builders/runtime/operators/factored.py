@@ -15,9 +15,6 @@ from typing import Any
 from squall.builders.runtime.zset import Row
 from squall.rdf import Term
 
-MIN_ROWS_TO_FACTOR = 256
-"""From so many rows on, one step for all of them costs less than one step for each."""
-
 
 class FactoredRows:
     """Rows that share all cells but one.

@@ -19,7 +19,8 @@ from squall.builders.runtime.intervals import (
 )
 from squall.builders.runtime.operators import stateless
 from squall.builders.runtime.operators.codegen import column_names, compile_source, delta_source
-from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, BufferedBatches, DeltaIndex, Stateful
+from squall.builders.runtime.operators.state import BufferedBatches, DeltaIndex, Stateful
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, key_of, with_unit_weights
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS
@@ -101,19 +102,22 @@ class JoinOperator(Stateful):
         op: The join.
         widths: The number of columns of the left and of the right rows.
         append_only: Whether both sides are append-only and all weights are 1.
+        tuning: The tuning values of the runtime.
     """
 
-    def __init__(self, op: ops.Join, widths: tuple[int, int], append_only: bool = False) -> None:
+    def __init__(
+        self, op: ops.Join, widths: tuple[int, int], append_only: bool = False, tuning: Tuning = DEFAULT_TUNING
+    ) -> None:
         super().__init__()
         self.append_only = append_only
-        self.indexes = (DeltaIndex(), DeltaIndex())
+        self.indexes = (DeltaIndex(tuning), DeltaIndex(tuning))
         self.stores = tuple(_store([pair[side] for pair in op.on], append_only) for side in (0, 1))
         self.probes = (probe(op, widths, 0, append_only), probe(op, widths, 1, append_only))
-        self.buffered = BufferedBatches()
+        self.buffered = BufferedBatches(tuning)
         """Rows of the side that brought some last, which are in no index yet."""
         self.last_port, self.rows_in_sequence = 0, 0
         """That side, and how many rows it has brought since the other side did."""
-        self.max_rows_to_index = MIN_ROWS_TO_SWEEP
+        self.max_rows_to_index = tuning.min_rows_to_sweep
         """After so many rows of one side alone, further ones are buffered."""
         self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
 
@@ -151,18 +155,19 @@ class AntiJoinOperator(Stateful):
     Args:
         op: The anti-join.
         append_only: Whether right rows are never retracted, so that they need not be counted.
+        tuning: The tuning values of the runtime.
     """
 
-    def __init__(self, op: ops.AntiJoin, append_only: bool = False) -> None:
+    def __init__(self, op: ops.AntiJoin, append_only: bool = False, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
         self.append_only = append_only
         self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
-        self.left = DeltaIndex()
+        self.left = DeltaIndex(tuning)
         self.right: dict[Hashable, Steps] = {}
         self.covered: dict[Hashable, Intervals] = {}
         self.watermark = ALWAYS
         """No later delta begins before it (integer ms)."""
-        self.sweep_rows = MIN_ROWS_TO_SWEEP
+        self.min_rows_to_sweep = self.sweep_rows = tuning.min_rows_to_sweep
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         if self.log is not None:
@@ -241,7 +246,7 @@ class AntiJoinOperator(Stateful):
         for key in [key for key, end in ends if end <= now]:
             self.covered.pop(key, None)
             self.right.pop(key, None)
-        self.sweep_rows = max(MIN_ROWS_TO_SWEEP, 2 * max(len(self.covered), len(self.right)))
+        self.sweep_rows = max(self.min_rows_to_sweep, 2 * max(len(self.covered), len(self.right)))
 
     def size(self) -> int:
         return self.left.size() + max(len(self.covered), len(self.right))
@@ -253,11 +258,14 @@ class LeftJoinOperator(Stateful):
     It combines a `JoinOperator` with an `AntiJoinOperator` of the left rows and the left columns of the pairs.
     """
 
-    def __init__(self, op: ops.LeftJoin, widths: tuple[int, int], append_only: bool) -> None:
+    def __init__(
+        self, op: ops.LeftJoin, widths: tuple[int, int], append_only: bool, tuning: Tuning = DEFAULT_TUNING
+    ) -> None:
         super().__init__()
         width = widths[0]
-        self.join = JoinOperator(ops.Join(op.on, tuple(range(sum(widths)))), widths, append_only)
-        self.anti_join = AntiJoinOperator(ops.AntiJoin(tuple((column, column) for column in range(width))), append_only)
+        self.join = JoinOperator(ops.Join(op.on, tuple(range(sum(widths)))), widths, append_only, tuning)
+        own_columns = tuple((column, column) for column in range(width))
+        self.anti_join = AntiJoinOperator(ops.AntiJoin(own_columns), append_only, tuning)
         places = dict(enumerate(op.keep))
         self.condition = (
             stateless.filter_step(ops.Filter(ops.remap_call(op.condition, places)))

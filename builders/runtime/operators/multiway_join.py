@@ -12,7 +12,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from squall.builders.runtime.operators.codegen import column_names, compile_source, delta_source
-from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, Stateful, expired_keys
+from squall.builders.runtime.operators.state import Stateful, expired_keys
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, with_unit_weights
 
 Record = list[Any]
@@ -39,8 +40,9 @@ class MultiwayJoinOperator(Stateful):
     The inputs are append-only, and all weights are 1.
     """
 
-    def __init__(self, shape: JoinShape) -> None:
+    def __init__(self, shape: JoinShape, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
+        self.tuning = tuning
         self.shape = shape
         ports = range(len(shape.widths))
         self.records: dict[Hashable, Record] = {}
@@ -48,9 +50,9 @@ class MultiwayJoinOperator(Stateful):
         """Further deltas, for each input, of the keys that have several."""
         self.further = 0
         """The number of further deltas."""
-        self.sweep_rows = MIN_ROWS_TO_SWEEP
+        self.sweep_rows = tuning.min_rows_to_sweep
         """With so many records and further deltas, the oldest ones are swept."""
-        self.full_sweep_rows = 2 * MIN_ROWS_TO_SWEEP
+        self.full_sweep_rows = 2 * tuning.min_rows_to_sweep
         """With so many records and further deltas, all of them are swept."""
         self.probes = [_probe(shape, port) for port in ports]
         self.products = [_product(shape, port) for port in ports]
@@ -79,11 +81,11 @@ class MultiwayJoinOperator(Stateful):
             return
         records = self.records
         if self._stored() < self.full_sweep_rows:
-            self._drop(expired_keys(records, len(self.shape.widths), now))
+            self._drop(expired_keys(records, len(self.shape.widths), now, self.tuning.max_live_rows_scanned))
         if self._stored() >= self.full_sweep_rows:
             self._sweep_all(now)
-            self.full_sweep_rows = 2 * max(MIN_ROWS_TO_SWEEP, self._stored())
-        self.sweep_rows = max(MIN_ROWS_TO_SWEEP, self._stored() + self._stored() // 16)
+            self.full_sweep_rows = 2 * max(self.tuning.min_rows_to_sweep, self._stored())
+        self.sweep_rows = max(self.tuning.min_rows_to_sweep, self._stored() + self._stored() // 16)
 
     def _stored(self) -> int:
         """Returns the number of records and further deltas.

@@ -10,8 +10,9 @@ from operator import itemgetter
 from typing import Any
 
 from squall.builders.runtime.operators.event_time import Change, EventTimeOperator
-from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, SlotChanges, SnapshotDiff, Stateful, expired_ends
+from squall.builders.runtime.operators.state import SlotChanges, SnapshotDiff, Stateful, expired_ends
 from squall.builders.runtime.report_times import ReportSchedule
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row, is_rdf, new_tuple, row_fact
 from squall.contracts import Output
 from squall.plan import operators as ops
@@ -221,15 +222,16 @@ def _as_reported(counts: dict[Row, int]) -> dict[Row, int]:
 class AppendOnlyOutput(Stateful):
     """The facts of an append-only answer, emitted when they enter it (istream). Its state is the end of each fact."""
 
-    def __init__(self, op: ops.Sink, remembers: bool) -> None:
+    def __init__(self, op: ops.Sink, remembers: bool, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
+        self.tuning = tuning
         self.name = op.name
         self.remembers = remembers
         self.valid_until: dict[Row, int] = {}
         self.pending: list[Delta] = []
         self.diff = SnapshotDiff()
-        self.sweep_rows = MIN_ROWS_TO_SWEEP
-        self.full_sweep_rows = 2 * MIN_ROWS_TO_SWEEP
+        self.sweep_rows = tuning.min_rows_to_sweep
+        self.full_sweep_rows = 2 * tuning.min_rows_to_sweep
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         self.pending += deltas
@@ -295,12 +297,12 @@ class AppendOnlyOutput(Stateful):
         if len(until) < self.sweep_rows:
             return
         if len(until) < self.full_sweep_rows:
-            for row in expired_ends(until, now - 1):
+            for row in expired_ends(until, now - 1, self.tuning.max_live_rows_scanned):
                 del until[row]
         if len(until) >= self.full_sweep_rows:
             self.valid_until = until = {row: end for row, end in until.items() if end >= now}
-            self.full_sweep_rows = 2 * max(MIN_ROWS_TO_SWEEP, len(until))
-        self.sweep_rows = max(MIN_ROWS_TO_SWEEP, len(until) + len(until) // 16)
+            self.full_sweep_rows = 2 * max(self.tuning.min_rows_to_sweep, len(until))
+        self.sweep_rows = max(self.tuning.min_rows_to_sweep, len(until) + len(until) // 16)
 
     def size(self) -> int:
         return len(self.valid_until) + len(self.pending)

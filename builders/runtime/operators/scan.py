@@ -11,7 +11,8 @@ from operator import ge, itemgetter
 from typing import NamedTuple, cast
 
 from squall.builders.runtime.operators.count_window import CountWindowContent
-from squall.builders.runtime.operators.state import MIN_ROWS_TO_SWEEP, SlotChanges, SnapshotDiff, Stateful, sum_weights
+from squall.builders.runtime.operators.state import SlotChanges, SnapshotDiff, Stateful, sum_weights
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Boxes, Delta, fact_row, row_fact
 from squall.errors import SourceError
 from squall.model import Source
@@ -165,6 +166,7 @@ class ScanOperator(Stateful):
         is_derived: Whether the operator reads a derived stream, which has no static data.
         derived_streams: The derived streams of the program. Other events may not come in them through count windows,
             and nobody else may remove their facts.
+        tuning: The tuning values of the runtime.
     """
 
     def __init__(
@@ -177,6 +179,7 @@ class ScanOperator(Stateful):
         deletes_static: bool = False,
         is_derived: bool = False,
         derived_streams: Collection[str] = (),
+        tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         super().__init__()
         self.source = source
@@ -193,7 +196,7 @@ class ScanOperator(Stateful):
         self.valid_facts: dict[Fact, list[_ReadFact]] = {}
         """The facts that streams brought and that have not ended, where facts may be removed."""
         self.diff = SnapshotDiff()
-        self.sweep_rows = MIN_ROWS_TO_SWEEP
+        self.min_rows_to_sweep = self.sweep_rows = tuning.min_rows_to_sweep
 
     def read(self, events: Iterable[Event]) -> ScannedFacts:
         """Returns the facts of events, which come in the order of time.
@@ -454,7 +457,7 @@ class ScanOperator(Stateful):
                 self.valid_facts[fact] = left
             else:
                 del self.valid_facts[fact]
-        self.sweep_rows = max(MIN_ROWS_TO_SWEEP, 2 * len(self.valid_facts))
+        self.sweep_rows = max(self.min_rows_to_sweep, 2 * len(self.valid_facts))
 
     def size(self) -> int:
         return sum(map(len, self.valid_facts.values())) + sum(

@@ -7,16 +7,13 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row, consolidate
 from squall.rdf import ALWAYS, FOREVER
 
 Key = TypeVar("Key", bound=Hashable)
 SlotChanges = tuple[int, list[Delta]]
 """A slot of an operator's state, and the deltas that were added to it."""
-MAX_LIVE_ROWS_SCANNED = 64
-"""A sweep that begins with the oldest rows stops after so many rows that are still valid."""
-MIN_ROWS_TO_SWEEP = 256
-"""An index with fewer rows is not swept."""
 
 
 _END = itemgetter(-2)
@@ -134,7 +131,7 @@ class DiffedState(Stateful):
         self.source.load_rows([delta[:-3] for delta in self.diff.restore(deltas) for _ in range(delta[-1])])
 
 
-def expired_keys(rows: Mapping[Key, Sequence[Any]], place: int, now: int) -> list[Key]:
+def expired_keys(rows: Mapping[Key, Sequence[Any]], place: int, now: int, max_live_rows: int) -> list[Key]:
     """Returns keys of rows that ended at `now` or before, oldest first, until too many live rows are met.
 
     Mostly the rows that came first end first.
@@ -143,9 +140,10 @@ def expired_keys(rows: Mapping[Key, Sequence[Any]], place: int, now: int) -> lis
         rows: The rows in the order in which they came.
         place: The index of the end in a row, counted from the front, which is faster than from the back.
         now: Integer ms.
+        max_live_rows: How many live rows are too many.
     """
     expired: list[Key] = []
-    enough, patience = len(rows) // MAX_LIVE_ROWS_SCANNED, MAX_LIVE_ROWS_SCANNED
+    enough, patience = len(rows) // max_live_rows, max_live_rows
     for key, row in rows.items():
         if row[place] <= now:
             expired.append(key)
@@ -156,10 +154,10 @@ def expired_keys(rows: Mapping[Key, Sequence[Any]], place: int, now: int) -> lis
     return expired
 
 
-def expired_ends(ends: Mapping[Key, int], now: int) -> list[Key]:
+def expired_ends(ends: Mapping[Key, int], now: int, max_live_rows: int) -> list[Key]:
     """Returns the same as `expired_keys` for a mapping from keys to ends."""
     expired: list[Key] = []
-    enough, patience = len(ends) // MAX_LIVE_ROWS_SCANNED, MAX_LIVE_ROWS_SCANNED
+    enough, patience = len(ends) // max_live_rows, max_live_rows
     for key, end in ends.items():
         if end <= now:
             expired.append(key)
@@ -173,11 +171,12 @@ def expired_ends(ends: Mapping[Key, int], now: int) -> list[Key]:
 class BufferedBatches:
     """Deltas in the batches in which they came. A batch mostly expires as a whole."""
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: Tuning = DEFAULT_TUNING) -> None:
+        self.min_rows_to_sweep = tuning.min_rows_to_sweep
         self.batches: deque[tuple[int, Sequence[Delta]]] = deque()
         """The batches, each with the latest end of its deltas."""
         self.size = 0
-        self.full_sweep_rows = 2 * MIN_ROWS_TO_SWEEP
+        self.full_sweep_rows = 2 * tuning.min_rows_to_sweep
         """With so many deltas, each of them is checked."""
 
     def add(self, deltas: Sequence[Delta]) -> None:
@@ -202,7 +201,7 @@ class BufferedBatches:
         if self.size >= self.full_sweep_rows:
             for deltas in list(self.drain()):
                 self.add([delta for delta in deltas if delta[-2] > now])
-            self.full_sweep_rows = 2 * max(MIN_ROWS_TO_SWEEP, self.size)
+            self.full_sweep_rows = 2 * max(self.min_rows_to_sweep, self.size)
 
 
 class DeltaIndex:
@@ -212,7 +211,8 @@ class DeltaIndex:
     long as necessary, and a retraction costs amortised constant time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: Tuning = DEFAULT_TUNING) -> None:
+        self.tuning = tuning
         self.first: dict[Hashable, Delta] = {}
         self.more: dict[Hashable, list[Delta]] = {}
         """Further deltas of the keys that have several."""
@@ -220,9 +220,9 @@ class DeltaIndex:
         """The number of retractions by key."""
         self.stored = 0
         """The number of deltas."""
-        self.sweep_rows = MIN_ROWS_TO_SWEEP
+        self.sweep_rows = tuning.min_rows_to_sweep
         """With so many deltas, the oldest ones are swept."""
-        self.full_sweep_rows = 2 * MIN_ROWS_TO_SWEEP
+        self.full_sweep_rows = 2 * tuning.min_rows_to_sweep
         """With so many deltas, all of them are swept."""
         self.sweeps = 0
 
@@ -272,12 +272,12 @@ class DeltaIndex:
         self.sweeps += 1
         if self.first and self.stored < self.full_sweep_rows:
             place = len(next(iter(self.first.values()))) - 2
-            self._drop_expired(expired_keys(self.first, place, now), now)
+            self._drop_expired(expired_keys(self.first, place, now, self.tuning.max_live_rows_scanned), now)
         if self.stored >= self.full_sweep_rows:
             self._drop_expired([key for key, delta in self.first.items() if delta[-2] <= now or key in self.more], now)
             self._settle()
-            self.full_sweep_rows = 2 * max(MIN_ROWS_TO_SWEEP, self.stored)
-        self.sweep_rows = max(MIN_ROWS_TO_SWEEP, self.stored + self.stored // 16)
+            self.full_sweep_rows = 2 * max(self.tuning.min_rows_to_sweep, self.stored)
+        self.sweep_rows = max(self.tuning.min_rows_to_sweep, self.stored + self.stored // 16)
 
     def _drop_expired(self, keys: Iterable[Hashable], now: int) -> None:
         """Drops the expired deltas of the keys."""

@@ -14,6 +14,7 @@ from operator import itemgetter, or_
 from typing import Any, TypeVar
 
 from squall.builders.runtime.intervals import Interval, Intervals, inside, outside, union
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.rdf import ALWAYS, FOREVER
 
 T = TypeVar("T")
@@ -31,11 +32,14 @@ class ClosureIndex:
         is_own: Selects the nodes whose targets the closure outputs; None: all. All steps have to be added in either
             case. Closures that divide the nodes among them find all pairs without any communication (a *decomposable*
             recursion: Wolfson and Silberschatz, "Distributed Processing of Logic Programs", SIGMOD 1988).
+        tuning: The tuning values of the runtime.
     """
 
-    def __init__(self, is_own: Callable[[str], bool] | None = None) -> None:
-        self.append_only: _AppendOnlyClosure | None = _AppendOnlyClosure(is_own)
-        self.timed: _IntervalClosure | _SourceClosure = _IntervalClosure() if is_own is None else _SourceClosure(is_own)
+    def __init__(self, is_own: Callable[[str], bool] | None = None, tuning: Tuning = DEFAULT_TUNING) -> None:
+        self.append_only: _AppendOnlyClosure | None = _AppendOnlyClosure(is_own, tuning)
+        self.timed: _IntervalClosure | _SourceClosure = (
+            _IntervalClosure(tuning) if is_own is None else _SourceClosure(is_own)
+        )
 
     def add(self, deltas: Iterable[Pair]) -> list[Pair]:
         """Adds steps in any order; returns the new pairs and instants of the closure, none of them twice.
@@ -132,13 +136,6 @@ class _HashSets:
         return map(names.__getitem__, members)
 
 
-_MAX_BITS_PER_PAIR = 256
-"""A pair takes some 32 bytes in a hash set: bit sets are smaller if there is more than one pair per so many pairs of
-nodes."""
-_MIN_PAIRS_TO_COMPARE = 512
-"""Up to so many pairs and nodes, the kind of sets does not matter."""
-
-
 class _AppendOnlyClosure:
     """The closure of steps that never end, each of which begins no earlier than those before it.
 
@@ -154,8 +151,9 @@ class _AppendOnlyClosure:
         others: The steps from nodes that are not own nodes.
     """
 
-    def __init__(self, is_own: Callable[[str], bool] | None = None) -> None:
+    def __init__(self, is_own: Callable[[str], bool] | None, tuning: Tuning) -> None:
         self.is_own = is_own
+        self.tuning = tuning
         self.own: set[int] = set()
         self.others: set[tuple[int, int]] = set()
         self.numbers: dict[str, int] = {}
@@ -167,7 +165,7 @@ class _AppendOnlyClosure:
         self.pending: dict[int, Any] = {}
         self.fresh: dict[int, Any] = {}
         self.sets: type[_HashSets | _BitSets] = _HashSets
-        self.compared_at = (_MIN_PAIRS_TO_COMPARE, _MIN_PAIRS_TO_COMPARE)
+        self.compared_at = (tuning.min_pairs_to_compare, tuning.min_pairs_to_compare)
 
     def accepts(self, pairs: Sequence[Pair]) -> bool:
         """Returns whether the steps never end and come in the order of time."""
@@ -249,7 +247,8 @@ class _AppendOnlyClosure:
         """Counts pairs. When pairs or nodes have doubled, it switches to the kind of sets that is smaller."""
         self.size += more
         if self.size > self.compared_at[0] or len(self.names) > self.compared_at[1]:
-            self._convert(_BitSets if len(self.names) ** 2 < _MAX_BITS_PER_PAIR * self.size else _HashSets)
+            max_bits = self.tuning.max_bits_per_pair * self.size
+            self._convert(_BitSets if len(self.names) ** 2 < max_bits else _HashSets)
             self.compared_at = (2 * self.size, 2 * len(self.names))
 
     def _convert(self, kind: type[_HashSets | _BitSets]) -> None:
@@ -308,7 +307,8 @@ class _IntervalClosure:
         size: The number of pairs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: Tuning) -> None:
+        self.tuning = tuning
         self.after: dict[str, dict[str, Intervals]] = {}
         self.before: dict[str, set[str]] = {}
         self.ending: dict[int, list[Pair]] = {}
@@ -318,7 +318,7 @@ class _IntervalClosure:
     def load(self, steps: Iterable[Pair]) -> None:
         """Adds steps that never end, in the order of time, without output."""
         shared: dict[int, Intervals] = {}
-        for x, y, start, end in _AppendOnlyClosure().add(steps):
+        for x, y, start, end in _AppendOnlyClosure(None, self.tuning).add(steps):
             self.after.setdefault(x, {})[y] = shared.setdefault(start, ((start, end),))
             self.before.setdefault(y, set()).add(x)
             self.size += 1

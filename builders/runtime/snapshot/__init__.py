@@ -32,6 +32,7 @@ from squall.builders.runtime.snapshot.state import (
     SnapshotOutput,
 )
 from squall.builders.runtime.snapshot.stateless import Step
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row
 from squall.contracts import Output
 from squall.plan import Node, Plan
@@ -89,12 +90,13 @@ def _is_supported(node: Node, plan: Plan) -> bool:
 class SnapshotDataflow(Scheduler[KeyedRows]):
     """A plan at work, an instant at a time: `read`, `run`, `flush`."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__(plan)
+        self.tuning = tuning
         self.key_column = {node.id: _key_column_of(node, plan) for node in plan.nodes}
         self.steps = {node.id: self._step(node) for node in plan.nodes if not is_stateful(node.op)}
         self.alphas = {
-            node.id: AlphaNetwork(plan, node.id, matching=stateless.match_step)
+            node.id: AlphaNetwork(plan, node.id, stateless.match_step, tuning)
             for node in plan.nodes
             if self.feeds_matches(node)
         }
@@ -103,7 +105,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         self.operators = {node.id: self._operator(node) for node in plan.nodes if is_stateful(node.op)}
         self.reads = {node.id: node.op.source for node in plan.nodes if isinstance(node.op, ops.Scan)}
         careful = not all(map(_is_pure, plan.nodes))
-        self.read_facts = {id: ReadFacts(self._predicates_by_object(id), careful) for id in self.reads}
+        self.read_facts = {id: ReadFacts(self._predicates_by_object(id), careful, tuning) for id in self.reads}
         """The facts that were read."""
         self.incoming: defaultdict[str, list[Sequence[Fact]]] = defaultdict(list)
         """The facts that are still to be processed."""
@@ -114,9 +116,10 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         match node.op:
             case ops.Join():
                 widths = (self.plan.widths[node.inputs[0].node], self.plan.widths[node.inputs[1].node])
-                return SnapshotJoin(node.op, widths, (self._deferred_step(node, 0), self._deferred_step(node, 1)))
+                steps = (self._deferred_step(node, 0), self._deferred_step(node, 1))
+                return SnapshotJoin(node.op, widths, steps, self.tuning)
             case ops.TransitiveClosure():
-                return SnapshotClosure()
+                return SnapshotClosure(self.tuning)
             case ops.Distinct():
                 return PassThrough() if self._are_unique(node) else SnapshotDistinct()
             case _:
@@ -155,7 +158,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
             case ops.Project(columns=columns):
                 if self._projects_beside_key(node):
                     return stateless.project_beside_key(
-                        cast(tuple[int, int], columns), cast(int, self.key_column[node.inputs[0].node])
+                        cast(tuple[int, int], columns), cast(int, self.key_column[node.inputs[0].node]), self.tuning
                     )
                 return stateless.project_step(node.op, width)
             case ops.Construct():

@@ -6,15 +6,14 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from squall.builders.runtime.operators.factored import MIN_ROWS_TO_FACTOR, FactoredRows, Rows
+from squall.builders.runtime.operators.factored import FactoredRows, Rows
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Row
 from squall.rdf import Fact, Term
 from squall.rdf.row_tags import relation_tag_of
 
 SAMPLE_ROWS = 1024
 """So many facts of a predicate are sampled to find out whether they have few objects."""
-MIN_ROWS_PER_OBJECT = 16
-"""Facts are grouped by object if the sample has at least so many facts per object."""
 
 
 class KeyedRows(NamedTuple):
@@ -50,10 +49,10 @@ def read_facts_by_key(facts: Iterable[Fact]) -> Mapping[Hashable, list[Row]]:
     return rows_by_key
 
 
-def group_by_object(rows: Sequence[Row]) -> Iterator[Rows]:
+def group_by_object(rows: Sequence[Row], tuning: Tuning = DEFAULT_TUNING) -> Iterator[Rows]:
     """Yields the facts of a predicate; grouped by object, if there are few."""
-    sample = rows[:: -(-len(rows) // SAMPLE_ROWS)] if len(rows) >= MIN_ROWS_TO_FACTOR else ()
-    if len({row[2] for row in sample}) * MIN_ROWS_PER_OBJECT > len(sample) or not sample:
+    sample = rows[:: -(-len(rows) // SAMPLE_ROWS)] if len(rows) >= tuning.min_rows_to_factor else ()
+    if len({row[2] for row in sample}) * tuning.min_rows_per_object > len(sample) or not sample:
         yield rows
         return
     subjects: defaultdict[Any, list[Any]] = defaultdict(list)
@@ -62,7 +61,7 @@ def group_by_object(rows: Sequence[Row]) -> Iterator[Rows]:
     predicate = rows[0][1]
     ungrouped: list[Row] = []
     for object, values in subjects.items():
-        if len(values) < MIN_ROWS_TO_FACTOR:
+        if len(values) < tuning.min_rows_to_factor:
             ungrouped += [(value, predicate, object) for value in values]
         else:
             yield FactoredRows((None, predicate, object), 0, dict.fromkeys(values))

@@ -6,9 +6,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any, cast
 
 from squall.builders.runtime.operators.codegen import column_names, compile_source, row_source
-from squall.builders.runtime.operators.factored import MIN_ROWS_TO_FACTOR, FactoredRows, Rows, rows_of
+from squall.builders.runtime.operators.factored import FactoredRows, Rows, rows_of
 from squall.builders.runtime.snapshot.groups import KeyedRows
 from squall.builders.runtime.snapshot.stateless import Step
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Row, key_of
 from squall.plan import operators as ops
 from squall.rdf import Term
@@ -71,9 +72,17 @@ class SnapshotJoin:
         op: The join.
         widths: The number of columns of the left and of the right rows.
         steps: The deferred steps of both sides.
+        tuning: The tuning values of the runtime.
     """
 
-    def __init__(self, op: ops.Join, widths: tuple[int, int], steps: tuple[Step | None, Step | None]) -> None:
+    def __init__(
+        self,
+        op: ops.Join,
+        widths: tuple[int, int],
+        steps: tuple[Step | None, Step | None],
+        tuning: Tuning = DEFAULT_TUNING,
+    ) -> None:
+        self.min_rows_to_factor = tuning.min_rows_to_factor
         self.sides = (_Side(steps[0]), _Side(steps[1]))
         self.on = ([left for left, _ in op.on], [right for _, right in op.on])
         self.keys = (key_of(self.on[0]), key_of(self.on[1]))
@@ -147,7 +156,7 @@ class SnapshotJoin:
     def _pairs_factored(self, port: int, rows: Rows, right_rows: Rows) -> Iterator[Rows]:
         sides = ((port, rows, right_rows), (1 - port, right_rows, rows))
         for side, many, few in sorted(sides, key=lambda candidate: -len(candidate[1])):
-            if isinstance(many, FactoredRows) and len(many) >= MIN_ROWS_TO_FACTOR:
+            if isinstance(many, FactoredRows) and len(many) >= self.min_rows_to_factor:
                 for row in few:
                     yield many.shaped([cell if of == side else cast(Term | None, row[cell]) for of, cell in self.cells])
                 return

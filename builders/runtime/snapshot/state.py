@@ -11,6 +11,7 @@ from squall.builders.runtime.operators.factored import FactoredRows, Rows, rows_
 from squall.builders.runtime.operators.output import AppendOnlyOutput
 from squall.builders.runtime.operators.transitive_closure import ClosureIndex as Pairs
 from squall.builders.runtime.snapshot.groups import KeyedRows, group_by_object
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Row, is_rdf, new_tuple, row_fact
 from squall.contracts import Output
 from squall.rdf import Triple
@@ -125,9 +126,13 @@ class ReadFacts:
     Args:
         grouped_predicates: The predicates whose facts are emitted grouped by object.
         deduplicates: Whether it makes a difference how often a fact comes.
+        tuning: The tuning values of the runtime.
     """
 
-    def __init__(self, grouped_predicates: Collection[Hashable], deduplicates: bool) -> None:
+    def __init__(
+        self, grouped_predicates: Collection[Hashable], deduplicates: bool, tuning: Tuning = DEFAULT_TUNING
+    ) -> None:
+        self.tuning = tuning
         self.grouped_predicates = grouped_predicates
         self.deduplicates = deduplicates
         self.set = SnapshotDistinct()
@@ -136,7 +141,7 @@ class ReadFacts:
 
     def apply(self, key: Hashable, rows: Sequence[Row]) -> Iterator[KeyedRows]:
         """Adds all facts of a key at an instant."""
-        parts = list(group_by_object(rows)) if key in self.grouped_predicates else [rows]
+        parts = list(group_by_object(rows, self.tuning)) if key in self.grouped_predicates else [rows]
         if parts[0] is rows and not self.deduplicates and key not in self.set.facts and key not in self.undeduplicated:
             self.undeduplicated[key] = rows
             yield KeyedRows(key, rows, repeats=True)
@@ -171,8 +176,8 @@ class PassThrough:
 class SnapshotClosure:
     """The transitive closure of pairs."""
 
-    def __init__(self) -> None:
-        self.pairs = Pairs()
+    def __init__(self, tuning: Tuning = DEFAULT_TUNING) -> None:
+        self.pairs = Pairs(tuning=tuning)
         self.steps: list[Row] = []
 
     def apply(self, port: int, parts: Iterable[KeyedRows]) -> Iterator[KeyedRows]:

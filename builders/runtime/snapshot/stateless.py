@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from squall import functions
 from squall.builders.runtime.operators import stateless
-from squall.builders.runtime.operators.factored import MIN_ROWS_TO_FACTOR, FactoredRows, Rows
+from squall.builders.runtime.operators.factored import FactoredRows, Rows
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Row
 from squall.plan import operators as ops
 
@@ -97,12 +98,13 @@ def _shaping(template: Sequence[Any], step: Step) -> Step:
     return lambda rows: rows.shaped(template) if isinstance(rows, FactoredRows) else step(rows)
 
 
-def project_beside_key(columns: Sequence[int], key: int) -> Step:
+def project_beside_key(columns: Sequence[int], key: int, tuning: Tuning = DEFAULT_TUNING) -> Step:
     """Returns the step that keeps the key column and one other column, and removes duplicates.
 
     Many rows of a batch agree in the other column. How often a row comes makes no difference to a plan that `fits`
     accepts.
     """
+    min_rows_to_factor = tuning.min_rows_to_factor
     (place,) = (place for place, column in enumerate(columns) if column != key)
     other = itemgetter(columns[place])
 
@@ -114,6 +116,6 @@ def project_beside_key(columns: Sequence[int], key: int) -> Step:
         term = rows[0][key]
         row: Row = (None, term) if place == 0 else (term, None)
         factored = FactoredRows(row, place, dict.fromkeys(map(other, rows)))
-        return factored if len(factored) >= MIN_ROWS_TO_FACTOR else list(factored)
+        return factored if len(factored) >= min_rows_to_factor else list(factored)
 
     return projected
