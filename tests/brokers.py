@@ -23,14 +23,14 @@ _LIBRARIES = FOLDER / "usr" / "lib" / str(sysconfig.get_config_var("MULTIARCH"))
 
 
 def program(name: str) -> str:
-    """The path of a broker; skips the test if there is none."""
+    """Returns the path of a broker, and skips the test if there is none."""
     if (result := shutil.which(name, path=environment()["PATH"])) is None:
         pytest.skip(f"there is no {name}: `make brokers` fetches it")
     return result
 
 
 def environment() -> dict[str, str]:
-    """An environment in which brokers and their clients are found, and find what they need."""
+    """Returns an environment in which brokers, their clients and their libraries are found."""
     path = os.pathsep.join([os.environ["PATH"], "/usr/sbin", *_PROGRAMS])
     libraries = os.pathsep.join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), str(_LIBRARIES)]))
     return {**os.environ, "PATH": path, "LD_LIBRARY_PATH": libraries}
@@ -69,7 +69,7 @@ class Broker:
         self.process.wait(20)
 
     def running(self) -> Iterator[Broker]:
-        """For fixtures: started before, and ended after a test."""
+        """Starts the broker before a test and ends it after the test; a fixture yields from it."""
         self.start()
         yield self
         if self.process is not None and self.process.poll() is None:

@@ -1,4 +1,4 @@
-"""Settings that all tests share."""
+"""Settings and fixtures that all tests share."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def empty_registry() -> Iterator[None]:
 
 @contextmanager
 def spark_set(name: str, value: str) -> Iterator[None]:
-    """A setting of the Spark session that all tests share, for a while."""
+    """Sets an option of the Spark session that all tests share, within a context."""
     from squall.builders.spark import session
 
     conf = session().conf
@@ -108,7 +108,8 @@ def in_tasks() -> Iterator[None]:
 
 @pytest.fixture
 def spark_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Spark's physical plans of the jobs of micro-batches that are run, of those of one task as there would be one."""
+    """Records Spark's physical plans of the jobs that micro-batches run. For jobs of one task without a query plan, it
+    records the step."""
     from squall.builders.spark.engine import SparkEngine
 
     texts: list[str] = []
@@ -129,13 +130,13 @@ def spark_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[brokers.Broker]:
-    """A Redis server. (Tests with another broker have one of their own by this name.)"""
+    """Yields a Redis server. (Tests with another broker define a fixture of their own by this name.)"""
     yield from brokers.redis(tmp_path).running()
 
 
 @pytest.fixture
 def redis(broker: brokers.Broker) -> Iterator[Any]:
-    """A client of it."""
+    """Yields a client of the Redis server."""
     from redis import Redis
 
     with Redis("127.0.0.1", broker.port) as client:

@@ -25,7 +25,7 @@ _TRANSACTIONAL, _CONTROL = 0x10, 0x20  # attributes of a batch
 
 @dataclass
 class Partition:
-    """batches: of records, each with its first offset."""
+    """A partition of a topic. `batches` has batches of records, each with its first offset."""
 
     batches: list[tuple[int, bytes]] = field(default_factory=list)
     behind: int = 0
@@ -35,7 +35,7 @@ class Partition:
     """Transactions that are: the producer, the first offset, and that of the mark."""
 
     def add(self, records: bytes) -> int:
-        """The offset of the first of the records, which are one batch."""
+        """Adds records, which are one batch, and returns the offset of the first."""
         attributes, last, _, _, producer = struct.unpack_from(">hiqqq", records, 21)
         first, self.behind = self.behind, self.behind + last + 1
         self.batches.append((first, struct.pack(">q", first) + records[8:]))
@@ -58,7 +58,7 @@ class Partition:
 
 @dataclass
 class Producing:
-    """The state of a transactional id."""
+    """The state that the broker has for a transactional id."""
 
     id: int
     epoch: int = -1
@@ -98,7 +98,7 @@ class KafkaBroker:
             server.shutdown()
 
     def settings(self, group: str) -> dict[str, str]:
-        """Of a client."""
+        """Returns the settings of a client."""
         return {"bootstrap.servers": f"127.0.0.1:{self.port}", "group.id": group}
 
     def answer(self, request: bytes) -> bytes:
@@ -311,7 +311,7 @@ def _mark(producer: int, epoch: int, how: int) -> bytes:
 
 
 def _small(number: int) -> bytes:
-    """A zigzag varint below 64."""
+    """Returns a number below 64 as a zigzag varint."""
     return bytes([number << 1])
 
 

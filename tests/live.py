@@ -31,7 +31,7 @@ def output(time: int) -> Output:
 
 
 def ended(plan: Plan, builder: str, address: str, count: int, options: Options) -> list[tuple[int, str]]:
-    """The outputs of a run that is ended when there are so many."""
+    """Returns the outputs of a run that is stopped after a number of them."""
     sources = Sources([open_source(address, options.ledger)])
     results = []
     for output in squall.build(plan, builder, options).run(sources):
@@ -42,7 +42,7 @@ def ended(plan: Plan, builder: str, address: str, count: int, options: Options) 
 
 
 def line(time: int) -> bytes:
-    """A line of timed N-Triples."""
+    """Returns a line of timed N-Triples."""
     return f"{time} {output(time).fact}\n".encode()
 
 
@@ -55,7 +55,7 @@ def wait(holds: Callable[[], bool], seconds: float = 60) -> None:
 
 
 def threads(*names: str) -> set[str]:
-    """Which of these threads are at work."""
+    """Returns which of these threads are running."""
     return {thread.name for thread in threading.enumerate()} & set(names)
 
 

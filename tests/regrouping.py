@@ -25,7 +25,7 @@ from squall.plan.validation import check
 
 
 def regrouped(draw: Random, plan: Plan) -> Plan:
-    """The plan with other grouping columns."""
+    """Returns the plan with other grouping columns."""
     return check(replace(plan, nodes=tuple(_regrouped(draw, node, plan) for node in plan.nodes)))
 
 
@@ -38,7 +38,7 @@ def _regrouped(draw: Random, node: Node, plan: Plan) -> Node:
 
 
 def _keys(draw: Random, node: Node, plan: Plan) -> list[Columns]:
-    """Columns for each input."""
+    """Draws the grouping columns of each input."""
     match node.op:
         case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
             pairs = _some(draw, on)
@@ -67,6 +67,6 @@ def _output_columns(draw: Random, node: Node, op: DerivedStream | Sink, plan: Pl
 
 
 def _some(draw: Random, items: Iterable[Any]) -> tuple[Any, ...]:
-    """Some of them, in any order."""
+    """Draws some of the items, in any order."""
     existing = sorted({*items})
     return tuple(draw.sample(existing, draw.randrange(len(existing) + 1)))

@@ -30,7 +30,7 @@ def text(characters: str, language: str | None = "en") -> Term:
 
 
 def call(name: str, *arguments: Term | None) -> Any:
-    """The result of a built-in by its name: of a predicate, a function, or a datatype with its prefix."""
+    """Returns the result of a built-in by its name: of a predicate, a function, or a datatype with its prefix."""
     prefixed = {"xs": XSD, "rdf": RDF}
     prefix, _, local = name.rpartition(":")
     iris = [prefixed[prefix] + local] if prefix else [FUNC + name, PRED + name]

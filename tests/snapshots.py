@@ -33,7 +33,7 @@ Step = tuple[int, list[Delta]]
 
 
 def at(entries: Iterable[Delta], instant: int) -> Bag:
-    """The bag of rows that is valid at an instant."""
+    """Returns the bag of rows that is valid at an instant."""
     bag: Bag = Counter()
     for *row, start, end, weight in entries:
         if start <= instant < end:
@@ -46,7 +46,7 @@ def nonzero(bag: Bag) -> Bag:
 
 
 def is_proper(bag: Bag) -> bool:
-    """Whether it is a bag: no row is in it less than not at all."""
+    """Returns whether it is a bag: no row has a negative multiplicity."""
     return all(count >= 0 for count in bag.values())
 
 
@@ -102,8 +102,8 @@ def entries(
 
 @dataclass(frozen=True)
 class Case:
-    """An operator, the widths of its inputs, and its counterpart. `columns`: those of its rows that are compared;
-    `proper`: where the counterpart is that of bags only, not of signed ones."""
+    """An operator, the widths of its inputs, and its reference function. `columns` has those of its rows that are
+    compared; `proper` says that the reference is defined for bags only, and not for signed ones."""
 
     make: Callable[[], Operator]
     widths: tuple[int, ...]

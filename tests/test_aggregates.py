@@ -130,7 +130,7 @@ def test_the_type_follows_the_remaining_values() -> None:
 
 
 def naive(aggregate: Aggregate, bag: Sequence[Term | None]) -> Term | None:
-    """The aggregate as it is defined, from the list of all values."""
+    """Computes the aggregate by its definition, from the list of all values."""
     bag = list(dict.fromkeys(bag)) if aggregate.distinct else bag
     existing_items = sorted((value for value in bag if value is not None), key=key)
     match aggregate.kind:

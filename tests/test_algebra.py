@@ -75,7 +75,7 @@ def query(*names: Variable, of: tuple[Any, ...] = (XPY,), then: tuple[Predicate,
 
 
 def answers(system: System, data: str = DATA) -> Counter[tuple[Term | None, ...]]:
-    """The values of the solutions, the same on both planners and by the oracle."""
+    """Returns the values of the solutions, which are the same on both planners and by the oracle."""
     events = stream(f"1 {data}")
     results: list[Counter[tuple[Term | None, ...]]] = []
     for planner in PLANNERS:
@@ -284,7 +284,7 @@ def test_a_rule_may_test_for_its_conclusions_but_not_for_their_absence() -> None
 )
 @pytest.mark.parametrize("wanted", [True, False])
 def test_minus_inside_of_exists(asked: System, wanted: bool) -> None:
-    """A correlated variable is no variable any more; another one counts if both sides bind it."""
+    """A correlated variable counts as a constant; another variable counts if both sides bind it."""
     answers(query(X, V, then=(QV, Exists(None, asked, wanted))))
     pair = Optional(part(Pattern(X, R, W)))
     answers(query(X, V, W, then=(QV, pair, Exists(None, asked, wanted))))
@@ -331,7 +331,7 @@ def test_a_relation_is_closed_as_a_predicate_is() -> None:
 
 
 def test_other_atoms_are_no_relation() -> None:
-    """The atoms are one with three arguments, and a triple in the other direction."""
+    """The atoms differ from the relation: one has three arguments, and one is a triple in the other direction."""
     for head, item, two in (
         (AtomPattern(P, (X, A, Z)), AtomPattern(P, (X, A, Y)), AtomPattern(P, (Y, A, Z))),
         (Pattern(X, Z, P), Pattern(X, Y, P), Pattern(Y, Z, P)),
@@ -402,7 +402,7 @@ def test_distinct_solutions_are_counted() -> None:
 
 
 def test_a_named_graph_is_a_source_and_a_name() -> None:
-    """``GRAPH ?g``, as translators put it together."""
+    """The test builds ``GRAPH ?g`` as translators do."""
     graphs = (E + "g1", E + "g2")
     branches = tuple(
         System(sources=(Source(graph),), joinables=(XPY,), predicates=(Bind(V, iri(graph)),)) for graph in graphs

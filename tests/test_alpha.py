@@ -50,7 +50,7 @@ def row_of(cells: Sequence[Cell], fact: Sequence[str]) -> Row | None:
 
 
 def numbered(cells: Iterable[Cell]) -> tuple[Cell, ...]:
-    """The cells with their columns counted from 0."""
+    """Returns the cells with their columns counted from 0."""
     numbers: dict[int, int] = {}
     return tuple(numbers.setdefault(cell, len(numbers)) if isinstance(cell, int) else cell for cell in cells)
 
@@ -67,7 +67,7 @@ def entry(*fact: str, rule: str = "") -> Delta:
 
 
 def rows_by_match(matches: Iterator[Matched]) -> Mapping[str, Counter[Row]]:
-    """The rows of each match that has any."""
+    """Returns the rows of each match that has any."""
     rows: dict[str, Counter[Row]] = {}
     for id, entries in matches:
         for *row, start, end, weight in entries:
@@ -110,7 +110,7 @@ def test_each_fact_reaches_the_matches_that_it_fits(
 @given(matches=MATCHES, facts=st.lists(triples | atoms, max_size=8))
 @settings(max_examples=examples_of(60), deadline=None)
 def test_facts_may_be_wrapped(matches: list[tuple[Cell, ...]], facts: list[tuple[str, ...]]) -> None:
-    """As `squall.builders.runtime.operators.scan.ScannedFacts` has them."""
+    """`squall.builders.runtime.operators.scan.ScannedFacts` wraps facts in this way."""
     alpha = AlphaNetwork(plan(matches), "read")
     boxes: dict[Term, list[Delta]] = {}
     full_result = [entry(*fact) for fact in facts if fact[0][0] != "@"]
@@ -140,7 +140,7 @@ def made(template: tuple[int | Term, ...], row: Sequence[str]) -> tuple[str, ...
 def test_what_rules_make_reaches_the_same_matches(
     matches: list[tuple[Cell, ...]], templates: list[tuple[int | Term, ...]], rows: list[tuple[str, ...]], unique: bool
 ) -> None:
-    """Where it is known what a node makes, facts are not looked at one by one."""
+    """If the facts that a node constructs are known in advance, they are not looked up one by one."""
     start = Node("read", ops.Scan(Source())), Node("match", ops.Match((0, 1)), (Input("read"),))
     emits = [Node(f"emit{n}", ops.Construct(item), (Input("match"),)) for n, item in enumerate(templates)]
     if unique:
@@ -154,7 +154,7 @@ def test_what_rules_make_reaches_the_same_matches(
 
 
 def test_a_node_that_reads_another_twice_gets_its_deltas_twice() -> None:
-    """The set behind it makes these one again."""
+    """The set behind the node merges them again."""
     nodes = Node("read", ops.Scan(Source())), Node("0", ops.Match((0, A, 1)), (Input("read"), Input("read")))
     assert rows_by_match(AlphaNetwork(Plan(nodes), "read").rows([entry(A, A, B)])) == {"0": Counter({(A, B): 2})}
 
@@ -166,7 +166,7 @@ def test_cells_that_the_index_has_matched_are_not_compared_again() -> None:
 
 @pytest.mark.parametrize("many", [10, 1000])
 def test_a_fact_meets_only_what_it_fits_however_many_rules_there_are(many: int) -> None:
-    """By predicate, and by what else is constant."""
+    """Facts are looked up by predicate, and by their other constants."""
     matches: list[tuple[Cell, ...]] = [(0, Term(f"<urn:p{n}>"), 1) for n in range(many)]
     matches += [(0, A, Term(f"<urn:o{n}>")) for n in range(many)]
     matches += [(0, B, Value(Term(f'"{n}"'))) for n in range(many)]

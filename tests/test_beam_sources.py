@@ -32,7 +32,7 @@ class Enough(Exception):
 
 
 class Found:
-    """Collects the results of a pipeline in this process: rows with their event times."""
+    """A collector of the results of a pipeline in this process: rows with their event times."""
 
     rows: ClassVar[list[tuple[Any, float]]] = []
 
@@ -42,7 +42,7 @@ class Found:
 
 
 def go(uri: str, last: int | None, **inputs: Any) -> list[tuple[Any, float]]:
-    """The rows of a source, up to the one of a time; None: all there are."""
+    """Returns the rows of a source up to a time, or all rows if it is None."""
     import apache_beam as beam
 
     from squall.builders.beam import ReadEvents

@@ -62,7 +62,7 @@ def can(run: str, work: Work) -> None:
 
 
 def pairs() -> Iterator[object]:
-    """Each workload with each peer that is meant for it. Some take their time."""
+    """Yields each workload with each peer that is meant for it. Some of them take long."""
     for name in AGREEING:
         for run, peer in peers.PEERS.items():
             if run == peers.PARSING or not peers.does(run, WORKS[name]):
@@ -126,7 +126,7 @@ WINDOW = 160
 
 
 def delayed(size: int) -> Iterator[str]:
-    """The sensor stream, in which the number of every second observation comes more than a window later."""
+    """Yields the sensor stream, in which the number of every second observation comes more than a window later."""
     lines = list(data.sensors(size))
     times, triples = zip(*(line.split(" ", 1) for line in lines), strict=True)
     moved = list(triples)
@@ -151,7 +151,7 @@ def test_expired_facts_are_not_joined(run: str, tmp_path: Path) -> None:
 
 
 def reads(size: int) -> Iterator[tuple[int, str]]:
-    """The number of each observation that is a SensorOutput, and what follows from it."""
+    """Yields the number of each observation that is a SensorOutput, and the fact that follows from it."""
     for number, lines in enumerate(islice(data.observations(), size // 8)):
         if lines[0].endswith(f"{data.s('SensorOutput')} ."):
             degrees = lines[6].split(" ")[2]
@@ -257,7 +257,7 @@ def test_a_peer_that_fails_is_left_out(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_peer_that_takes_long_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """squall is run as often as requested, however long that takes."""
+    """The runs of squall are repeated as often as requested, however long they take."""
 
     def measured(command: list[str], *_: object) -> Measured:
         return Measured(1, 1, {"clingo": 1}.get(command[4], bench.LONG), 1, {"digest": "", "outputs": 0})
@@ -330,7 +330,7 @@ def test_only_what_is_between_the_marks_is_written(tmp_path: Path) -> None:
 
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
-    """A page with figures of its chapters beside it."""
+    """Writes a page, with files of the measurements of its chapters beside it."""
     page = tmp_path / "page.md"
     page.write_text("\n".join("".join(chapter.marks) for chapter in report.CHAPTERS))
     (tmp_path / "page").mkdir()

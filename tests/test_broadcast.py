@@ -69,7 +69,7 @@ STATIC = static(":s0 :in :r0\n:s0 :in :r1\n:s1 :in :r0\n:r0 :at :g\n:r1 :at :g\n
 @pytest.mark.parametrize("window", ["RANGE 20ms", "RANGE 12ms STEP 4ms", "LANDMARK"])
 @pytest.mark.parametrize("name", QUERIES)
 def test_each_output_is_emitted_exactly_once(name: str, window: str, output: str, many: int) -> None:
-    """Whichever inputs are broadcast, and whatever streams add to them, with failures at any point."""
+    """This holds whichever inputs are broadcast, and whatever streams add to them, with failures at any point."""
     query = system(name, window, output)
     plan = squall.plan(query)
     entries = sorted(frozenset().union(*broadcast_candidates(plan).values()))
@@ -179,7 +179,8 @@ def of_sensors(name: str, window: str) -> squall.System:
 
 
 def skewed(count: int) -> str:
-    """Where sensors are comes by the stream as well; half of all is of one sensor."""
+    """Returns a stream in which half of all observations are of one sensor. The places of sensors come by the stream as
+    well."""
     return "".join(
         f"{time} :o{time} :by :s{time % 8 if time % 2 else 0}\n{time} :o{time} :value :v{time}\n"
         + (f"{time} :s{time % 8} :in :r{time % 3}\n{time} :s{time % 8} :at :f{time % 5}\n" if time % 3 == 0 else "")
@@ -197,7 +198,7 @@ def found_hot(plan: Plan, events: list[Event], share: float) -> dict[tuple[str, 
 @pytest.mark.parametrize("window", ["RANGE 20ms", "RANGE 12ms STEP 4ms", "LANDMARK"])
 @pytest.mark.parametrize("name", STREAMS)
 def test_streams_with_a_hot_key(name: str, window: str) -> None:
-    """It is seen at the beginning of the stream, and what is answered is the same."""
+    """The skewed key is found at the beginning of the stream, and the answers stay the same."""
     query, events = of_sensors(name, window), stream(skewed(120))
     plan = squall.plan(query)
     skewed_keys = found_hot(plan, events[: len(events) // 2], 0.2)
@@ -213,7 +214,7 @@ def test_streams_with_a_hot_key(name: str, window: str) -> None:
 
 @pytest.mark.parametrize("name", ["a join", "a star", "where there is one", "where there is none"])
 def test_no_task_has_all_rows_of_a_hot_key(name: str) -> None:
-    """They would be if it were not known to be hot. Nothing else moves than moved before."""
+    """Without the skewed key, one task has nearly half of all rows. Splitting it adds no shuffle."""
     plan = squall.plan(of_sensors(name, "LANDMARK"))
     events = stream(skewed(400))
     skewed_keys = found_hot(plan, events, 0.2)

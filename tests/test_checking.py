@@ -197,7 +197,7 @@ def test_its_counterpart_has_no_finding(name: str) -> None:
 
 
 def test_facts_that_only_each_other_make() -> None:
-    """A rule that reads atoms reads what rules make; these wait for each other."""
+    """A rule that reads atoms reads derived facts; each of these two rules waits for the other."""
     x, p, q = Variable("x"), iri("urn:p"), iri("urn:q")
 
     def rule(name: str, body: AtomPattern | Pattern, head: AtomPattern) -> System:
@@ -376,7 +376,7 @@ def test_conditions_of_queries(test: str, found: list[str]) -> None:
 
 
 def test_rules_may_read_literals_as_subjects() -> None:
-    """Facts that rules make for rules may have literals as subjects: then nothing is sure of them."""
+    """Facts that rules derive for rules may have literals as subjects, so that the check cannot be sure of them."""
     assert findings_of("[r: (?a :p ?b) lessThan(?a, 3) -> (?b :p ?a)]") == []
 
 
@@ -467,7 +467,7 @@ def test_a_function_of_ones_own_may_make_new_terms() -> None:
 
 
 def test_recursion_that_depends_on_data_alone_is_not_reported() -> None:
-    """Any fact may become one of the class by the second rule: it is not certain that the new ones do."""
+    """The second rule may put any resource into the class: it is not certain that the new ones are in it."""
     kinds = "[s: (?a a ?c) (?c :under ?d) -> (?a a ?d)]"
     assert findings_of(f"[r: (?a a :P) makeTemp(?b) -> (?b a :Q)] {kinds}") == []
 
@@ -669,7 +669,7 @@ def test_a_compound_term_is_reported_by_its_name() -> None:
 
 
 def programs() -> Iterator[tuple[str, str, str]]:
-    """All programs of the cases: what they are called, their language and text."""
+    """Yields all programs of the cases: their name, language and text."""
     for path in sorted((HERE / "cases").rglob("*.case")):
         for case in load(path):
             for language, text in case.programs:
@@ -700,7 +700,7 @@ def test_the_demo_has_no_findings() -> None:
 
 @pytest.mark.parametrize("program", sorted(GOLDEN.glob("*.*[!t]")), ids=lambda path: path.stem)
 def test_golden(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To update a text, delete it and run this test twice."""
+    """The golden texts are rewritten if they are deleted and the test runs twice."""
     monkeypatch.chdir(GOLDEN)
     path = program.with_suffix(".txt")
     printed = "\n\n".join(map(str, lint(program.name))) + "\n"
@@ -727,7 +727,7 @@ def test_every_check_comes_by_an_entry_point() -> None:
 
 
 def test_every_code_is_documented() -> None:
-    """Those of other stages apart, whose names they have."""
+    """The codes of other stages, which have the names of the stages, are left out."""
     texts = [path.read_text(encoding="utf-8") for path in (HERE.parent / "squall" / "checking").glob("*.py")]
     existing = {code for text in texts for code in re.findall(r'(?:Finding|as_findings)\((?:\w+, )?"([a-z-]+)"', text)}
     existing |= {code for text in texts for code in re.findall(r'\("(not-[a-z]+)", lambda', text)}

@@ -27,7 +27,7 @@ def found(check: str, program: Program) -> list[Finding]:
 
 
 def accused(finding: Finding) -> str:
-    """The rule of which a finding speaks: the first that it names."""
+    """Returns the rule that a finding names first."""
     return finding.message.split("`")[1]
 
 
@@ -50,7 +50,7 @@ def without(system: System, name: str) -> System:
 
 @examples(60)
 def test_what_never_fires_answers_nothing(many: int) -> None:
-    """With the data counted and all streams given, so that there is something to be sure of."""
+    """The data are counted and all streams are given, so that the check can be sure."""
 
     def law(system: System, events: list[Event], facts: list[Event]) -> None:
         streams = frozenset(event.stream for event in (*events, *facts))
@@ -100,7 +100,7 @@ def test_contained_rules_are_redundant(many: int) -> None:
 
 @examples(60)
 def test_nothing_is_without_end_where_all_ends(many: int) -> None:
-    """Generated programs terminate: their recursion makes no new terms."""
+    """Generated programs terminate, because their recursion makes no new terms."""
 
     def law(system: System) -> None:
         assert found("endless-recursion", Program(system)) == []

@@ -47,7 +47,7 @@ class CountedSink:
 
 @pytest.fixture(params=FORMATS)
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of a checkpoint beside its input, as the working directory."""
+    """Makes a copy of a checkpoint beside its input the working directory."""
     stored = DATA / "local" / request.param
     (tmp_path / "checkpoint").mkdir()
     shutil.copy(stored / "checkpoint.jsonl", tmp_path / "checkpoint")
@@ -148,7 +148,7 @@ def test_names_of_format_5() -> None:
 
 
 def test_every_operator_has_a_stable_prefix() -> None:
-    """A node's id is in checkpoints: it does not depend on the name of a class."""
+    """A node's id is in checkpoints, so it must not depend on the name of a class."""
     kinds = set(ops.Operator.__args__)
     assert set(ID_PREFIXES) == kinds
     assert len(set(ID_PREFIXES.values())) == len(kinds)

@@ -73,7 +73,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def process(*arguments: str, stdin: int | None = None) -> subprocess.Popen[str]:
-    """The command line in a process of its own."""
+    """Runs the command line in a process of its own."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "squall", *arguments]
     return subprocess.Popen(
@@ -157,7 +157,7 @@ def test_disorder_within_the_lateness_is_no_loss(squall: Squall) -> None:
 
 
 def ends(squall: Squall, *arguments: str) -> list[str]:
-    """When what follows from the readings ceases to hold."""
+    """Returns when the conclusions from the sensor values cease to hold."""
     command = ("build", "alarm.jena", "--static", "rooms.nt", "--output", "dstream", "--timed")
     code, out, _ = squall(*command, *arguments)
     assert code == 0
@@ -458,7 +458,7 @@ def test_a_missing_extra_met_by_the_builder(squall: Squall, monkeypatch: pytest.
 
 
 def capable(builder: Callable[[Plan, Options], Any]) -> Callable[[Plan, Options], Any]:
-    """The builder with all capabilities declared."""
+    """Declares all capabilities for the builder."""
     capabilities = BuilderCapabilities(**dict.fromkeys(BuilderCapabilities.__dataclass_fields__, True))
     return declare_capabilities(capabilities)(builder)
 

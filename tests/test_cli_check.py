@@ -32,7 +32,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def squall(squall: Squall) -> Squall:
-    """The command, in this process."""
+    """Runs the command in this process."""
     return partial(squall, "check")
 
 
@@ -127,7 +127,7 @@ STREAM = "http://example.org/s=s.ntt"
 
 
 def test_sources_and_windows(squall: Squall) -> None:
-    """They need not be there: nothing is read."""
+    """The sources need not exist, since nothing is read."""
     assert squall("join.csparql")[2] == "1 warning\n"
     assert squall("join.csparql", "--window", "RANGE 1s")[2] == "nothing found\n"
     assert squall("join.csparql", "--source", f"{STREAM}?window=RANGE 1s")[2] == "nothing found\n"

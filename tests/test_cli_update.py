@@ -47,7 +47,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def squall(squall: Squall) -> Squall:
-    """The command, in this process."""
+    """Runs the command in this process."""
     return partial(squall, "update")
 
 

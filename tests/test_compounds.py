@@ -105,7 +105,7 @@ def test_a_compound_without_variables_is_a_constant() -> None:
 
 
 def matching(part: CompoundTerm) -> System:
-    """A rule from the facts ``p(part)`` to ``q(x y)``, or ``q(x)``."""
+    """Returns a rule from the facts ``p(part)`` to ``q(x y)``, or ``q(x)``."""
     numbers = count()
     slots, predicates = flatten_compounds((part,), lambda: Variable(f"new {next(numbers)}"))
     names = tuple(name for name in (X, Y) if repr(name) in repr(part))
@@ -144,7 +144,7 @@ def test_patterns_take_compounds_apart(part: CompoundTerm, term: Term, row: tupl
 
 
 def growing(rule: str) -> System:
-    """``p(x)`` gives ``p(f(x))``, without an end."""
+    """Returns a rule that derives ``p(f(x))`` from ``p(x)``, without an end."""
     bind = Bind(Y, term_expression(CompoundTerm(F, (X,)), rule))
     return System(
         rule, joinables=(AtomPattern(P, (X,)),), predicates=(bind,), consequences=(Construct((AtomPattern(P, (Y,)),)),)

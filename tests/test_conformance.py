@@ -94,7 +94,7 @@ CASES = [
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """A corpus of a few cases of our own."""
+    """Makes a corpus of a few cases of our own."""
     folder = tmp_path / "jena-rules"
     folder.mkdir()
     (folder / "rule_engine_cases.json").write_text(json.dumps(CASES), encoding="utf-8")
@@ -139,8 +139,8 @@ WINDOW = "FROM STREAM <urn:s> [RANGE {range_s}s STEP {step_s}s]"
 
 @pytest.fixture
 def counts(small: Path) -> Path:
-    """The corpus with counts of windows: those at 1000, 2000 and 3000, of one case that is right and one that is not,
-    and a case that is known to be wrong."""
+    """Returns the corpus with counts of windows: those at 1000, 2000 and 3000 of a correct case, of a wrong one, and of
+    one that is known to be wrong."""
     results = [
         {
             "id": f"c.{number}",

@@ -39,7 +39,7 @@ def written(folder: Path, name: str) -> str:
 
 
 def run(plan: Plan, builder: str, sources: Collection[Any], ledger: DeadLetterFile | None) -> int:
-    """How many answers there are."""
+    """Returns the number of answers."""
     return len(list(squall.build(plan, builder, Options(ledger=ledger)).run(Sources([*sources]))))
 
 
@@ -69,7 +69,7 @@ def test_without_a_ledger_dead_letters_are_errors(plan: Plan, tmp_path: Path, bu
 
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_what_the_driver_reads_goes_to_the_run(plan: Plan, tmp_path: Path, builder: str) -> None:
-    """A document, which cannot be split."""
+    """The driver reads a document, because it cannot be split."""
     (tmp_path / "a.trig").write_text("<urn:a> <urn:p> <urn:b> . <urn:c> <urn:p> ")
     all = DeadLetterFile()
     assert run(plan, builder, [open_source(str(tmp_path / "a.trig"))], all) == 1

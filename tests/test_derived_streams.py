@@ -38,7 +38,7 @@ PATHS = ((X, Y), (Y, Z), (Y, X))
 
 @st.composite
 def programs(draw: st.DrawFn) -> System:
-    """Two to four queries that make streams, and one or two rules that read them."""
+    """Draws two to four queries that derive streams, and one or two rules that read them."""
     into = draw(st.lists(st.sampled_from([FIRST, FIRST, SECOND]), min_size=2, max_size=4))
     makers = Counter(into)
     parts = [
@@ -57,7 +57,7 @@ def _output_spec(draw: st.DrawFn, rules: Sequence[System], stream: str = "") -> 
 
 @st.composite
 def _rules(draw: st.DrawFn, name: str, of_first: bool, makers: Counter[str], last: bool = False) -> System:
-    """A rule over what comes, over the first stream and over both."""
+    """Draws a rule over the input, over the first derived stream and over both."""
     predicates = [P, P, Q, *([R, R] if of_first else []), *([S, S] if last else [])]
     sources = [draw(_sources([ONE, *([FIRST] * 2 if of_first else []), *([SECOND] * 2 if last else [])], makers))]
     if draw(st.booleans()):
@@ -72,7 +72,7 @@ def _rules(draw: st.DrawFn, name: str, of_first: bool, makers: Counter[str], las
 
 @st.composite
 def _sources(draw: st.DrawFn, streams: Sequence[str], makers: Counter[str]) -> Source:
-    """A stream through a window, which counts triples only where one query makes them."""
+    """Draws a stream with a window. The window counts triples only if one query alone derives the stream."""
     stream = draw(st.sampled_from(streams))
     together = max(makers.values()) if not stream else makers[stream]
     return Source(stream, draw(OF_TIME if together > 1 else st.one_of(OF_TIME, OF_TRIPLES)))
@@ -100,7 +100,7 @@ def test_streams_of_several_queries_agree_with_the_oracle(many: int) -> None:
 
 @examples(60)
 def test_it_is_so_in_micro_batches(many: int) -> None:
-    """Whatever workers hold, whichever task fails, and however few tasks work."""
+    """This holds whatever workers cache, whichever task fails, and however many tasks there are."""
 
     def law(system: System, events: list[Event], cuts: list[int], planner: str, seed: int) -> None:
         result = in_memory.run_anyhow(squall.plan(system, planner), in_memory.cut(events, cuts), (), seed)
@@ -120,7 +120,7 @@ def _made_up() -> dict[str, Any]:
 def test_two_outputs_of_one_query_both_have_evaluations(
     planner: str, max_single_task_bytes: int | None, read: bool
 ) -> None:
-    """Two queries derive the same facts in one stream, one on arrival and one every three milliseconds; the conclusions
+    """Two queries derive the same facts in one stream, one on arrival and one every three milliseconds. The conclusions
     that read the stream may be unread."""
 
     def maker(name: str, output: str, report: Report | None) -> System:

@@ -35,7 +35,7 @@ def plan_of(window: Window = LANDMARK) -> Plan:
 
 
 def by_hand(*columns: tuple[int, ...]) -> Plan:
-    """``(?x p ?y)``, closed, ``(?y q ?z) -> (?x r ?z)``: paths are joined by where they end."""
+    """Returns the plan of ``(?x p ?y)``, closed, ``(?y q ?z) -> (?x r ?z)``: paths are joined by their end."""
     return check(
         Plan(
             (

@@ -52,7 +52,8 @@ _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, what follows the language on the fence, its text, and its first line's number."""
+    """A fenced block, which has a language, the text behind the language on the fence, a content, and the number of its
+    first line."""
 
     language: str
     rest: str
@@ -67,7 +68,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def commands(text: str) -> Iterator[tuple[str, str]]:
-    """Each command of a console block, with the output that is shown for it."""
+    """Yields each command of a console block, with the output that the page shows for it."""
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, output = re.fullmatch(r"((?:[^\n]*\\\n)*[^\n]*\n)(.*)", part, re.DOTALL).groups()  # type: ignore[union-attr]
         yield command, output
@@ -162,7 +163,7 @@ def without_fences(text: str) -> str:
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a page's headings, as GitHub and the site make them."""
+    """Returns the anchors of a page's headings, as GitHub and the site make them."""
     result: set[str] = set()
     for heading in _HEADING.findall(without_fences(text)):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
@@ -173,7 +174,7 @@ def anchors(text: str) -> set[str]:
 
 
 def broken_links(path: Path) -> list[str]:
-    """The relative links of a page that lead to no file, or to no heading of a page."""
+    """Yields the relative links of a page that lead to no file, or to no heading of a page."""
     broken = []
     for inline, fragment, reference, reference_fragment in _LINK.findall(without_fences(path.read_text())):
         target, anchor = inline or reference, fragment or reference_fragment
@@ -222,7 +223,7 @@ def test_the_modules_that_a_page_names_exist(path: Path) -> None:
 
 
 def resolves(name: str) -> bool:
-    """Whether a dotted name is that of a module, or of something in one."""
+    """Returns whether a dotted name is that of a module, or of something in one."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         try:
@@ -252,7 +253,7 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
 
 
 def test_the_picture_of_the_tutorial_is_of_its_rules(tmp_path: Path) -> None:
-    """`squall explain rules.jena --format svg > docs/plan.svg` draws it anew."""
+    """`squall explain rules.jena --format svg > docs/plan.svg` draws it again."""
     import squall
     from squall import explain
 

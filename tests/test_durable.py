@@ -63,7 +63,7 @@ class Kept:
 @examples(25)
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_an_interrupted_run_resumes(planner: str, many: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Every program; whether the log is written anew each time or only grows."""
+    """This holds for every program, whether the log is rewritten each time or only appended to."""
 
     def law(
         system: System, events: list[Event], facts: list[Event], cuts: list[int], ends: list[int], least: int
@@ -106,14 +106,14 @@ def statement(draw: random.Random) -> str:
 
 
 def timed_lines(count: int, seed: int, disorder: int = 0, first: int = 0) -> str:
-    """Timed N-Triples with lines that cannot be used."""
+    """Returns timed N-Triples, some of whose lines are malformed."""
     draw = random.Random(seed)
     lines = (f"{first + n * 10 - draw.randrange(disorder + 1)} {statement(draw)}" for n in range(count))
     return "".join(f"{line}\n" if draw.random() > 0.05 else f"broken {line}\n" for line in lines)
 
 
 def described(count: int, seed: int) -> str:
-    """Turtle whose subjects say their times."""
+    """Returns Turtle in which statements about a subject state its time."""
     draw = random.Random(seed)
     text = "@prefix : <http://example.org/> .\n"
     for number in range(count):
@@ -193,7 +193,8 @@ class Setting:
 
 
 def lines(path: Path) -> list[str]:
-    """The lines of a file in some order, and so the solutions of an evaluation: what is of one time has none."""
+    """Returns the lines of a file, sorted, and with the solutions of each evaluation sorted: lines of one time have no
+    order."""
     data = path.read_bytes()
     text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode()
     return sorted(map(ordered, text.splitlines()))
@@ -209,7 +210,7 @@ def ordered(line: str) -> str:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a small file has many batches."""
+    """Makes blocks small, so that a small file has many batches."""
     monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 1000)
     monkeypatch.setattr("squall.streams.formats.parsing.STATEMENTS_PER_BLOCK", 17)
 
@@ -223,7 +224,7 @@ def test_a_sink_resumes(tmp_path: Path, format: str) -> None:
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_a_sink_that_is_not_what_it_was_is_an_error(tmp_path: Path, ending: str) -> None:
-    """It is not filled up to the length that it had."""
+    """The sink is not padded to its former length."""
     (tmp_path / "a.ntt").write_text(timed_lines(60, 1))
     setting, path = Setting(tmp_path, [f"{tmp_path}/a.ntt"]), tmp_path / f"s.ntt{ending}"
     setting.run(open_sink(str(path)), tmp_path / "ls", tmp_path / "kept")
@@ -317,7 +318,7 @@ def test_a_file_that_is_another_one_is_not_read_on(tmp_path: Path, ending: str, 
 
 
 def kept(folder: Path, program: str = PROGRAM, tuning: Tuning = DEFAULT_TUNING, **options: Any) -> list[Output]:
-    """The outputs of a small run that is kept in a folder."""
+    """Returns the outputs of a small run with a checkpoint in a folder."""
     plan = squall.plan(squall.compile(program, lexer="jena", window="RANGE 1s"))
     events = [
         event for batch in open_source(str(folder.parent / "a.ntt"), DeadLetterFile()).batches() for event in batch
@@ -340,7 +341,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_checkpoint_that_was_cut_off_does_not_count(folder: Path) -> None:
-    """At each byte of the last one: the one before it does."""
+    """Whichever byte of the last checkpoint is missing, the one before it counts."""
     full_result = kept(folder)
     path = folder / checkpoint.CHECKPOINT_FILE
     data = path.read_bytes()
@@ -374,7 +375,7 @@ def test_a_checkpoint_that_is_damaged_does_not_count(folder: Path) -> None:
 
 @pytest.mark.parametrize("least", [-1, 1 << 20])
 def test_where_there_is_no_room_the_checkpoint_before_counts(folder: Path, least: int) -> None:
-    """Neither where lines are added, nor where the file is written anew."""
+    """This holds both where lines are appended and where the file is rewritten."""
     tuning = Tuning(min_log_growth=least)
     sink, full_result = Kept(), kept(folder.with_name("whole"), tuning=tuning)
     room = (folder.with_name("whole") / checkpoint.CHECKPOINT_FILE).stat().st_size - 200
@@ -555,14 +556,15 @@ def test_a_folder_of_something_else_is_refused(folder: Path) -> None:
 
 @pytest.mark.more
 def test_the_file_stays_small(folder: Path) -> None:
-    """What has ended is not in it when it has been written anew."""
+    """The file has no expired rows when it has been rewritten."""
     (folder.parent / "a.ntt").write_text(timed_lines(3000, 1))
     kept(folder, tuning=Tuning(min_log_growth=20_000))
     assert (folder / checkpoint.CHECKPOINT_FILE).stat().st_size < 70_000
 
 
 def test_statistics_do_not_keep_the_fast_way_for_large_instants(folder: Path) -> None:
-    """It does not say what it keeps: docs/decisions/0030-durable-runs.md."""
+    """A snapshot dataflow does not record its changes of state (docs/decisions/0030-durable-runs.md), so a run with a
+    checkpoint has none."""
     plan = squall.plan(squall.compile("[(?a <urn:p> ?b) -> (?b <urn:p> ?a)]", lexer="jena"))
     job: Any = squall.build(plan, options=Options())
     durable: Any = squall.build(plan, options=Options(checkpoint=folder))
@@ -633,7 +635,7 @@ def test_an_outbox_hands_on_what_a_checkpoint_has(folder: Path) -> None:
 
 
 def test_what_is_incomplete_waits_for_the_next_run(tmp_path: Path) -> None:
-    """As long as the sources have not ended."""
+    """An incomplete instant is buffered as long as the sources have not ended."""
     path, first, *other_items = tmp_path / "out", *(output(1)._replace(rule=rule) for rule in "aba")
 
     def opened() -> Outbox:
@@ -688,7 +690,7 @@ def test_standard_output_has_each_output_once(squall: Squall) -> None:
 
 @pytest.mark.usefixtures("_here")
 def test_a_draft_is_no_checkpoint(squall: Squall) -> None:
-    """What the sink had before is replaced by a run that begins."""
+    """A new run begins, and replaces the former content of the sink."""
     Path("kept").mkdir()
     Path("kept", f"{checkpoint.CHECKPOINT_FILE}.tmp").write_text("{")
     Path("out.nt").write_text("before\n")
@@ -757,7 +759,7 @@ def test_what_a_protocol_may_lose(address: str, said: str) -> None:
     ],
 )
 def test_wrong_arguments(squall: Squall, arguments: tuple[str, ...], message: str) -> None:
-    """The sink is as it was."""
+    """The sink is not changed."""
     Path("out.nt").write_text("before\n")
     code, out, err = squall("build", "p.jena", "--source", "a.nt", "--sink", "out.nt", *arguments)
     assert out == ""

@@ -55,7 +55,7 @@ def defined(sources: Sequence[Source], events: Sequence[Event]) -> set[int]:
 
 
 def _changes(window: CountWindow, before: int, after: int) -> bool:
-    """Whether the content changes when so many triples have come."""
+    """Returns whether the content of a count window changes between two numbers of triples."""
     return window.step == 1 or any(number % window.step == 0 for number in range(before + 1, after + 1))
 
 
@@ -107,7 +107,7 @@ def events_of(pauses: Sequence[tuple[int, str, int, bool]]) -> list[Event]:
 def test_instants_come_in_order_once_as_time_advances(
     report: Report, sources: list[Source], pauses: list[tuple[int, str, int, bool]], stops: bool
 ) -> None:
-    """stops: time stops just before each event too, as it does where the next one is known."""
+    """With `stops`, time also stops just before each event, as it does where the next event is known."""
     events = events_of(pauses)
     result = instants_of(sources, report)
     value = result.pop_until(ALWAYS)

@@ -107,7 +107,7 @@ def test_deletions_agree_with_recomputation(planner: str, rules: str, batches: l
 
 @pytest.mark.parametrize("rules", [OPEN + REACHES, OPEN + NONLINEAR])
 def test_two_facts_do_not_hold_each_other_up(rules: str) -> None:
-    """A cycle of derivations goes when its only reason goes."""
+    """A cycle of derivations is deleted when its only reason is deleted."""
     events = stream("1 :a :edge :b\n1 :b :edge :c\n1 :c :edge :b\n2 :a :shut :b\n3 :d :edge :d")
     query_plan = squall.plan(
         squall.System(
@@ -153,7 +153,7 @@ def test_what_cannot_be_retracted_is_output_at_once() -> None:
 
 
 def test_an_instant_with_negation_is_held_back_until_time_has_passed_it() -> None:
-    """An edge that is shut at the same instant, in a later batch, was never open."""
+    """An edge that is closed at the same instant, in a later batch, was never open."""
     taps = Taps([stream("1 :a :edge :b\n1 :c :edge :d"), stream("1 :a :shut :b"), stream("2 :x :edge :y")])
     outputs = job(OPEN).run(taps)
     assert output_rows([next(outputs)]) == expected("1 :c :path :d")
@@ -293,7 +293,8 @@ def test_a_partition_processes_its_own_rows() -> None:
 @given(events=EVENTS)
 @settings(max_examples=examples_of(25), deadline=None)
 def test_two_machines_that_exchange_their_outboxes_do_the_same_as_one(events: list[Event]) -> None:
-    """A recursion stays in one machine: across machines, deletion and rederivation take phases of all of them."""
+    """A recursion stays in one dataflow: across dataflows, all of them go through the phases of deletion and
+    rederivation together."""
     query_plan = plan(OPEN + REACHES)
     keeping = [node.id for node in query_plan.nodes if is_stateful(node.op)]
     units = [[id for id in component if id in keeping] for component in query_plan.components]
@@ -347,7 +348,7 @@ def test_the_changelog_has_each_change_once_and_restores_a_dataflow() -> None:
 
 
 def test_the_right_side_of_a_negation_is_processed_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So nothing is output and then retracted that was excluded from the start."""
+    """So nothing is output and retracted that was excluded from the start."""
     query_plan = plan(OPEN)
     (anti,) = (node.id for node in query_plan.nodes if isinstance(node.op, AntiJoin))
     machine = Dataflow(query_plan)
@@ -361,7 +362,7 @@ def test_the_right_side_of_a_negation_is_processed_first(monkeypatch: pytest.Mon
 
 
 def test_rows_are_routed_by_their_constants() -> None:
-    """Several `Where` nodes on one node, by different columns, and one that nothing satisfies."""
+    """Several `Where` nodes read one node and test different columns; no row satisfies one of them."""
     a, b, c, _ = NODES
     wheres = [(1, b), (1, c), (0, a), (0, SHUT)]
     nodes = [Node("read", ops.Scan(Source())), Node("match", ops.Match((0, EDGE, 1)), (Input("read"),))]
@@ -396,7 +397,7 @@ def windowed(rules: str, output: str, removals: bool = False) -> Plan:
 def test_memories_are_empty_when_the_last_window_has_closed(
     output: str, removals: bool, rules: str, events: list[Event]
 ) -> None:
-    """Law 6 (docs/semantics.md, section 6)."""
+    """This is law 6 (docs/semantics.md, section 6)."""
     result = IteratorJob(windowed(rules, output, removals), Options())
     list(result.run([events]))
     for op in result.machine.stateful.values():
@@ -409,7 +410,7 @@ def test_memories_are_empty_when_the_last_window_has_closed(
 
 @pytest.mark.parametrize("rules", WINDOWED, ids=["continuous", "open", "reaches", "join", "join without"])
 def test_memories_stay_small_however_long_the_stream_is(rules: str) -> None:
-    """A few times what is valid at a time."""
+    """The state is at most a few times the valid rows."""
     result = IteratorJob(windowed(rules, "istream"), Options())
     ends = [iri(f"{E}{name}") for name in range(2000)]
     events = [Event(time, (Triple(ends[time], EDGE, ends[time - 1]),)) for time in range(2000)]
@@ -424,7 +425,7 @@ def test_memories_stay_small_however_long_the_stream_is(rules: str) -> None:
 @pytest.mark.parametrize("every", [3, 30])
 @pytest.mark.parametrize("rules", WINDOWED, ids=["continuous", "open", "reaches", "join", "join without"])
 def test_state_stays_small_with_repeated_facts(rules: str, every: int) -> None:
-    """With and without a gap: what is kept of each row is what is still to come, not how it was."""
+    """The facts repeat with gaps and without. The state of a row describes its future, and not its past."""
     result = IteratorJob(windowed(rules, "dstream"), Options())
     facts = [Triple(iri(f"{E}a"), EDGE, iri(f"{E}b")), Triple(iri(f"{E}b"), EDGE, iri(f"{E}a"))]
     events = [Event(every * time, (facts[time % 2],)) for time in range(4000)]
@@ -437,7 +438,7 @@ def test_state_stays_small_with_repeated_facts(rules: str, every: int) -> None:
 
 
 def _held(memory: object) -> int:
-    """How many things are in a memory, all in all."""
+    """Returns the total number of objects in an operator's state."""
     if isinstance(memory, dict):
         return len(memory) + sum(map(_held, memory.values()))
     if isinstance(memory, list | tuple | set):
@@ -467,7 +468,7 @@ def test_early_expiry_does_not_change_outputs(rules: str, events: list[Event]) -
 
 
 def deleting(*templates: Pattern, output: str = "dstream") -> System:
-    """Whoever has an open edge to what is shut loses the edge, and another rule says which edges there are."""
+    """Returns a system with an update that deletes open edges to closed nodes, and a rule that outputs the edges."""
     Z = Variable("z")
     copy = System(name="copy", joinables=(Pattern(X, EDGE, Y),), consequences=(Construct((Pattern(X, PATH, Y),)),))
     cut = System(name="cut", joinables=(Pattern(X, EDGE, Y), Pattern(Y, SHUT, Z)), consequences=(Delete(templates),))

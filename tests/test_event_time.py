@@ -39,7 +39,8 @@ Expected = Callable[[Bag], Bag]
 
 
 def holds(op: EventTimeOperator, course: Sequence[Advance], expected: Expected) -> None:
-    """What the operator has said of the instants that have passed is what they come to."""
+    """Checks that the accumulated output of the operator agrees with the expected result at each instant that has
+    passed."""
     for now, batch_items, actual in driven(op, course):
         assert all(start < end and weight for *_, start, end, weight in actual)
         for instant in (ALWAYS, *INSTANTS):
@@ -51,7 +52,8 @@ def holds(op: EventTimeOperator, course: Sequence[Advance], expected: Expected) 
 
 
 def grouped(op: ops.Group, values: Callable[[Row], Row] = lambda row: row) -> Expected:
-    """values: the row whose columns the aggregates' expressions name."""
+    """Returns the reference for a `Group`. `values` returns the row whose columns the expressions of the aggregates
+    name."""
 
     def snapshot(bag: Bag) -> Bag:
         groups: dict[Row, list[Row]] = {} if op.keys else {(): []}
@@ -114,7 +116,7 @@ def test_groups_by_several_columns_with_several_aggregates(op: ops.Group, course
 @given(course=courses(2, (ONE, TWO, A, None)))
 @settings(max_examples=examples_of(15), deadline=None)
 def test_an_aggregate_of_an_expression(course: list[Advance]) -> None:
-    """What has no value is unbound, which a count leaves out and which makes a sum unbound."""
+    """An expression without a value is unbound. A count leaves it out, and a sum becomes unbound."""
     op = ops.Group((0,), (Aggregate("sum", PLUS), Aggregate("count", PLUS)))
     holds(_group(op), course, grouped(op, lambda row: (*row, FOLLOWING.get(row[1]))))
 
@@ -266,8 +268,8 @@ MOVED = (*BOTH, ops.Slice(((Column(1), True),), offset=1, limit=1, keys=(0,)), o
 def test_another_instance_resumes_from_its_state(
     op: ops.Group | ops.Slice, course: list[Advance], settled: bool
 ) -> None:
-    """Time stopped at some instant, and what had been said by then is not said again. settled: the store has added up
-    what it holds, and dropped what had ended."""
+    """Time stopped at some instant, and outputs up to then are not repeated. With `settled`, the store has added up its
+    deltas and dropped expired ones."""
     store: list[Delta] = []
     deltas: list[Delta] = []
     message: list[Delta] = []

@@ -328,7 +328,7 @@ NASTY = "</script><!--]]>&\"'<script>"
 
 
 def renamed(plan: Plan, text: str) -> Plan:
-    """The plan with a constant and a rule's name of this text."""
+    """Returns the plan with a constant and the name of a rule replaced by this text."""
     changes: dict[str, pps.Operator] = {
         "m": Match((0, literal(text), 1)),
         "o": ops.Construct((0, Term(f"<urn:{text}>"), 3), (text,)),
@@ -435,7 +435,7 @@ def test_the_program_of_a_page_is_javascript(tmp_path: Path) -> None:
 
 
 def many(rules: int) -> Plan:
-    """Rules that share a match, each with a match, a join and a conclusion of its own."""
+    """Returns the plan of rules that share a match; each has a match, a join and a conclusion of its own."""
     nodes = [Node("r", Scan(Source())), Node("m", Match((0, iri(E + "p"), 1)), (Input("r"),))]
     for number in range(rules):
         nodes += [

@@ -38,7 +38,7 @@ PLAIN = st.lists(st.builds("{} {}".format, st.integers(8, 12), STATEMENTS), max_
 
 
 class Kept:
-    """A ledger in memory."""
+    """A dead-letter ledger in memory."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, int | None, str, str]] = []
@@ -48,7 +48,7 @@ class Kept:
 
 
 def read(path: Path, wanted: Sequence[Term] | None) -> tuple[list[Event], Kept, int]:
-    """The events of a file, with what was lost, and how many statements were read."""
+    """Returns the events of a file, its dead letters, and the number of its statements."""
     ledger = Kept()
     sources = Sources([open_source(str(path), ledger)])
     if wanted is not None:
@@ -58,12 +58,12 @@ def read(path: Path, wanted: Sequence[Term] | None) -> tuple[list[Event], Kept, 
 
 
 def pairs(events: Sequence[Event]) -> Iterator[tuple[int, Triple]]:
-    """Each fact with its time, and whether it is late."""
+    """Yields each fact with its time."""
     return ((event.time, fact) for event in events for fact in event.facts if isinstance(fact, Triple))
 
 
 def late(events: Sequence[Event]) -> list[tuple[int, Triple]]:
-    """The facts that come after a later event, as a job sees it."""
+    """Returns the facts that come after a later event, from the point of view of a job."""
     latest, result = ALWAYS, []
     for event in events:
         if event.time < latest:

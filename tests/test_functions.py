@@ -23,7 +23,7 @@ from squall.testing import assert_as_oracle, assert_outputs, run
 
 
 def of(value: str | int | float, datatype: str = "") -> Term:
-    """A literal: of a number, or of a text and the local name of an XSD type."""
+    """Returns a literal: of a number, or of a text and the local name of an XSD type."""
     if isinstance(value, int):
         return literal(str(value), XSD + (datatype or "int"))
     if isinstance(value, float):
@@ -351,7 +351,8 @@ def test_a_function_of_ones_own() -> None:
 
 @pytest.mark.usefixtures("empty_registry")
 def test_a_vectorised_function_is_called_for_many_solutions_at_once() -> None:
-    """With the same arguments once; inside of another, of a query, that one is called with its results."""
+    """It is called once for equal arguments. A function around another one is called with the results of the inner
+    one."""
     terms: list[list[Term | None]] = []
 
     @functions.function("http://example.org/f#length", languages=("jena",), vectorised=True)

@@ -15,7 +15,7 @@ from tests.test_docs import ROOT, blocks
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[brokers.Broker]:
-    """A mosquitto on a port of its own; the test is skipped where there is none."""
+    """Starts a mosquitto on a port of its own, and skips the test if there is none."""
     pytest.importorskip("paho.mqtt.client")
     yield from brokers.mosquitto(tmp_path).running()
 

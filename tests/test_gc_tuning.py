@@ -7,7 +7,7 @@ import sys
 
 
 def test_frozen_objects_are_scanned_every_sixteenth_time() -> None:
-    """In a process of its own, as it is the whole process that it is about."""
+    """The test runs in a process of its own, because the setting concerns the whole process."""
     script = """
 import gc, weakref
 from squall.process.gc_tuning import spare_collector

@@ -36,7 +36,7 @@ def instants(intervals: Intervals | list[Interval]) -> set[int]:
 
 
 def is_normal(intervals: Intervals) -> bool:
-    """Disjoint, in order, with gaps between."""
+    """Returns whether intervals are disjoint, in order, and with gaps between them."""
     proper = all(start < end for start, end in intervals)
     return proper and all(before[1] < after[0] for before, after in pairwise(intervals))
 
@@ -58,7 +58,7 @@ def counts(weighted: list[tuple[Interval, int]]) -> Counter[int]:
 
 @given(st.lists(st.tuples(SPANS, st.integers(-2, 2).filter(bool)), max_size=30), st.integers(0, 14))
 def test_only_the_past_is_dropped(weighted: list[tuple[Interval, int]], passed: int) -> None:
-    """The counts from then on, and since when what goes on has held, are as they were; little else is left."""
+    """Later counts stay the same, and so does the time since when a valid row has held; little else is left."""
     steps = steps_of(weighted)
     before = [(start, end, count) for start, end, count in levels(steps) if end >= passed]
     full_result = unended(positive(steps), passed)

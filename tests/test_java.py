@@ -25,7 +25,7 @@ case "$*" in *jdk.incubator.vector*) exit 1 ;; esac
 
 
 def install(folder: Path, script: str) -> Path:
-    """A Java home whose ``bin/java`` is this script."""
+    """Makes a Java home whose ``bin/java`` is this script."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(script)
@@ -35,7 +35,7 @@ def install(folder: Path, script: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def _machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without Java and with an empty cache."""
+    """Simulates a machine without Java and with an empty cache."""
     (tmp_path / "none").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
     monkeypatch.setenv("JAVA_HOME", "")

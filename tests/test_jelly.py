@@ -70,7 +70,7 @@ def expected(*facts: tuple[str, ...]) -> list[str]:
 
 
 def numbered(statements: Iterable[str]) -> list[str]:
-    """With numbers for labels of blank nodes, in the order in which they occur."""
+    """Returns the statements with labels of blank nodes replaced by numbers, in the order of their occurrence."""
     existing: dict[str, str] = {}
     return [
         re.sub(r"_:\S+", lambda label: existing.setdefault(label[0], f"_:{len(existing)}"), statement)
@@ -99,7 +99,7 @@ def test_more_names_than_a_table_holds_are_read_again(tmp_path: Path) -> None:
 
 
 def test_appended_statements_are_read(tmp_path: Path) -> None:
-    """As to the file of a run that goes on: names of the first part need not be known."""
+    """A resumed run appends to its file in this way: its reader need not know the names of the first part."""
     write(tmp_path / "x.jelly", TRIPLE, QUAD, NUMBER)
     path = write(tmp_path / "x.jelly", NUMBER, QUAD, TRIPLE, resume=True)
     assert statements(read(path)) == expected(TRIPLE, QUAD, NUMBER, NUMBER, QUAD, TRIPLE)
@@ -121,7 +121,7 @@ def test_other_libraries_read_the_output(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:Dataset:DeprecationWarning")
 @pytest.mark.parametrize("kind", [rdflib.Graph, rdflib.Dataset])
 def test_what_others_write_is_read(tmp_path: Path, kind: type[rdflib.Graph]) -> None:
-    """A stream of triples, with prefixes, and one of quads."""
+    """The streams are one of triples, with prefixes, and one of quads."""
     graph = kind()
     graph.bind("e", E)
     text = f'<{E}a> <{E}p> "x", 5 ; <urn:q> [ <urn:q> "y"@en ] .'
@@ -134,7 +134,7 @@ def test_what_others_write_is_read(tmp_path: Path, kind: type[rdflib.Graph]) -> 
 
 
 def graphs(*rows: Any) -> bytes:
-    """A stream of graphs: the physical type that has the name of a graph in front of its triples."""
+    """Returns a stream of graphs. This physical type states the name of a graph in front of its triples."""
     options = {"physical_type": messages.PHYSICAL_STREAM_TYPE_GRAPHS, "max_name_table_size": 8, "version": 1}
     frame = messages.RdfStreamFrame(rows=[{"options": options}, {"name": {"value": "urn:a:b"}}, *rows])
     return bytes(frame.SerializeToString())
@@ -275,7 +275,7 @@ def test_events_of_a_server_are_text() -> None:
 
 @pytest.mark.usefixtures("small_blocks")
 def test_a_killed_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From Jelly and to it."""
+    """The run reads Jelly and writes it."""
     (tmp_path / "a.ttl").write_text(test_durable.described(400, 1))
     facts = [fact for event in open_static(f"{tmp_path}/a.ttl", DeadLetterFile()) for fact in event.facts]
     write(tmp_path / "a.jelly", *facts)

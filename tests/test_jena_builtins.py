@@ -92,7 +92,7 @@ EXAMPLES = {
 
 
 def written(example: Example) -> str:
-    """The program of an example."""
+    """Returns the program of an example."""
     body = f"[(?x :p ?n) (?x :b ?t) (?x :l ?l) {example.clause} -> (?x :is :so)]"
     return "@prefix : <http://example.org/> .\n" + (
         example.clause.removeprefix("@") if example.clause[0] == "@" else body
@@ -106,7 +106,7 @@ def test_a_built_in_of_jena(name: str) -> None:
 
 
 def registered(library: str) -> set[str]:
-    """The names of the built-ins of Jena rules that a library brings."""
+    """Returns the names of the built-ins of Jena rules that a library brings."""
     members = plugins.load(plugins.FUNCTIONS, library)
     return {member.name for member in members if isinstance(member, Builtin) and member.language == "jena"}
 

@@ -93,7 +93,7 @@ LONG: dict[str, Callable[[int], str]] = {
 
 
 def seconds(piece: Callable[[int], str], size: int) -> float:
-    """The CPU time that it takes to read a text of that many characters."""
+    """Returns the CPU time that it takes to read a text of that many characters."""
     parts: list[str] = []
     length = 0
     for number in count():

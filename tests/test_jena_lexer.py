@@ -31,7 +31,7 @@ def rule(text: str) -> Rule:
 
 
 def node(text: str) -> object:
-    """The object of the head, written as this text."""
+    """Returns the object of the head that is written as this text."""
     fact = rule(f"-> (<urn:s> <urn:p> {text}) .").head[0]
     assert isinstance(fact, Pattern)
     return fact.object.value
@@ -393,7 +393,7 @@ WORDS = (
 @given(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(["", " ", "\n", "\r\n", ", "])), max_size=20))
 @example([(".", ""), ("'it\\'s\n'", "")])
 def test_words_are_the_tokens_of_the_grammar(parts: list[tuple[str, str]]) -> None:
-    """Up to a quote that is never closed, which both notice."""
+    """This holds up to a quote that is never closed, which both report."""
     text = "".join(word + blank for word, blank in parts)
     words = Words(Text(text, "test"))
     origins = [words.origin(word) for word in range(len(words))]

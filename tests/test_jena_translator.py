@@ -41,7 +41,7 @@ def translated(text: str) -> tuple[System, ...]:
 
 
 def body(text: str) -> tuple[Predicate, ...]:
-    """The predicates of a rule with this body, over ``?a ?b``."""
+    """Returns the predicates of a rule with this body, over ``?a ?b``."""
     (rule,) = translated(f"[(?a <urn:p> ?b) {text} -> (?a <urn:q> ?b)]")
     return rule.predicates
 
@@ -158,7 +158,7 @@ def test_what_no_value_leaves_open_may_be_bound_later() -> None:
 
 
 def _temporary(text: str) -> list[Call]:
-    """The calls that make temporary nodes, without the limit around them."""
+    """Returns the calls that make temporary nodes, without the limit around them."""
     limits = [part.expression for rule in translated(text) for part in rule.predicates if isinstance(part, Bind)]
     results = [limit.arguments[1] for limit in limits if isinstance(limit, Call) and limit.function == LIMIT]
     return [call for call in results if isinstance(call, Call)]

@@ -56,7 +56,7 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
 
 
 class Disk:
-    """The contents of a checkpoint: how many parts have been processed, and the outbox."""
+    """The contents of a checkpoint, which has the number of processed parts and the outbox."""
 
     done = 0
     outbox = ""
@@ -69,7 +69,7 @@ def opened(format: str = "ntt") -> Outbox:
 
 
 def live(disk: Disk, parts: Sequence[Sequence[Output]], format: str) -> None:
-    """One process, which goes on from what is on disk."""
+    """Runs one process, which resumes from the disk."""
     box = opened(format)
     try:
         if disk.outbox:
@@ -105,7 +105,7 @@ def lives(cluster: Cluster, parts: Sequence[Sequence[Output]], format: str) -> l
 
 
 def check(cluster: Cluster) -> None:
-    """Nothing is there twice: messages have names."""
+    """Checks that no message is there twice; messages have names."""
     names = [headers["squall-id"] for _, headers in cluster.committed()]
     assert len(names) == len({*names})
 
@@ -142,7 +142,7 @@ def test_output_is_exactly_once_with_any_failure(
 
 @pytest.mark.parametrize("death", DEATHS)
 def test_a_run_that_dies_at_any_call(connect: Connect, tmp_path: Path, death: Fault) -> None:
-    """With the checkpoint of a run in process; for the next one the offset is not settled at once."""
+    """The run has a checkpoint in process. For the next run, the offset is not settled at once."""
     (tmp_path / "a.ntt").write_text(timed_lines(12, 1))
     cluster = connect(Cluster())
     full_result = runs(tmp_path / "whole", cluster)
@@ -229,7 +229,8 @@ N, LOST, GONE, ABORTED = Fault.NOTHING, Fault.ANSWER_LOST, Fault.REQUEST_LOST, F
     ],
 )
 def test_retriable_errors_are_retried(connect: Connect, faults: list[Fault], why: str) -> None:
-    """As often as anything is; and what is not, since it would be of no use. Two messages are a transaction."""
+    """They are retried as often as all else; other errors are not retried, since it would be useless. Two messages are
+    a transaction."""
     cluster = connect(Cluster(faults))
     box = opened()
     box.write(output(1))

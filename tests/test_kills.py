@@ -126,7 +126,7 @@ class KilledByTime(Killed):
 
 
 class KilledOnSpark(Killed):
-    """With its JVM and its workers."""
+    """A run on Spark that is killed together with its JVM and its workers."""
 
     options = ("--builder", "spark", "--conf", "spark.master=local[2]", "--dead-letters", "lost.ndjson")
 
@@ -135,7 +135,7 @@ class KilledOnSpark(Killed):
 
 
 def undisturbed(folder: Path) -> list[str]:
-    """The timed lines of a run in this process."""
+    """Returns the timed lines of an undisturbed run in this process."""
     system = squall.compile(PROGRAM, lexer="jena", window="RANGE 300ms")
     outputs = squall.build(squall.plan(system)).run(open_source(f"{folder}/all.ntt", DeadLetterFile()).batches())
     return [f"{'-infinity' if out.time == ALWAYS else out.time} {out.fact}" for out in outputs]
@@ -162,7 +162,7 @@ def test_from_a_folder_into_a_file(tmp_path: Path, kills: int) -> None:
 
 
 def entries(client: Any, key: str) -> str:
-    """The messages of a stream, a line each."""
+    """Returns the messages of a stream as lines."""
     return "\n".join(entry[b"data"].decode() for _, entry in client.xrange(key))
 
 
@@ -203,7 +203,7 @@ def kafka_sink() -> Iterator[tuple[str, Callable[[], str]]]:
 
 @KILLS
 def test_from_a_folder_to_kafka(tmp_path: Path, kills: int) -> None:
-    """With transactions."""
+    """The sink uses transactions."""
     with kafka_sink() as (sink, written):
         arguments = ["--source", "in?follow=yes&poll=10", "--sink", sink]
         KilledByTime(tmp_path, arguments, appearing(tmp_path), written).holds(kills)
@@ -211,7 +211,7 @@ def test_from_a_folder_to_kafka(tmp_path: Path, kills: int) -> None:
 
 @KILLS
 def test_from_a_file_that_grows_into_a_compressed_one(tmp_path: Path, kills: int) -> None:
-    """A part comes in pieces that end anywhere."""
+    """The input grows by pieces that end at any byte."""
     (tmp_path / "in.ntt").touch()
 
     def say(number: int, text: str) -> None:

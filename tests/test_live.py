@@ -39,7 +39,8 @@ def event(time: int, name: str = "s") -> Event:
 
 
 class Acknowledged:
-    """A live source of batches, each with its number as position. It goes on until it is stopped, unless it `ends`."""
+    """A live source of batches, each with its number as position. It continues until it is stopped, unless it
+    `ends`."""
 
     live = True
     earliest = ALWAYS
@@ -115,7 +116,7 @@ CUTS = st.lists(st.lists(st.integers(0, 20), max_size=4), max_size=8)
 
 
 def covered(source: Acknowledged, seen: Sequence[Event]) -> None:
-    """All up to what has been acknowledged has been seen."""
+    """Checks that all acknowledged input has been received."""
     upto = int(source.acknowledged[-1]) if source.acknowledged else 0
     facts = [fact for event in seen for fact in event.facts]
     assert all(fact in facts for batch in source.given[:upto] for item in batch for fact in item.facts)
@@ -128,7 +129,7 @@ def covered(source: Acknowledged, seen: Sequence[Event]) -> None:
 def test_acknowledged_input_has_been_output(
     cuts: list[list[list[int]]], lateness: int, by_property: bool, clock: type[EventClock]
 ) -> None:
-    """However sources are cut, disordered and merged; and in the end all has been acknowledged."""
+    """This holds however sources are cut, disordered and merged. In the end all input has been acknowledged."""
     ledger = DeadLetterFile()
     originals = [
         Acknowledged(
@@ -153,7 +154,7 @@ def test_acknowledged_input_has_been_output(
 
 
 class Kept(ReorderingSource):
-    """Collects late events. They count as processed: they are in the dead-letter ledger."""
+    """A ledger that collects late events. They count as processed, because they are in the dead-letter ledger."""
 
     def __init__(self, source: Source, ledger: DeadLetterFile, lateness: int, late: list[Event]) -> None:
         super().__init__(source, ledger, lateness)
@@ -272,7 +273,7 @@ def test_connections_that_bring_nothing_are_further_and_further_apart() -> None:
 
 @pytest.mark.parametrize("takes", [0.0, 7.0])
 def test_retries_back_off_and_end_after_the_given_time(takes: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long each of them takes."""
+    """This holds however long each retry takes."""
     now, result = 1000.0, []
     monkeypatch.setattr("squall.streams.live.base.time.monotonic", lambda: now)
     for delay in delays(60):
@@ -338,7 +339,7 @@ def test_endpoints(uri: str, endpoint: tuple[str, int, str, str | None, str | No
 
 @pytest.mark.parametrize("option", ["connections=-1", "idle=-1", "retry=-1", "poll=-1"])
 def test_numbers_that_are_too_small(option: str) -> None:
-    """A source that serves -1 connections would serve them without end."""
+    """A source that may serve -1 connections would serve without end."""
     place = "http://host/?" if option.startswith("poll") else "tcp://:1?listen=yes&"
     with pytest.raises(UsageError, match=f"`{option}` in .* is too small"):
         open_source(f"{place}format=nt&{option}")

@@ -29,7 +29,7 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class Server:
-    """A server with prepared answers, request by request: the last answer is repeated. asked: the headers and the
+    """A server with prepared responses, request by request; the last one is repeated. `asked` has the headers and the
     bodies so far."""
 
     def __init__(self, *answers: Answer) -> None:
@@ -96,7 +96,7 @@ def status(number: int, body: bytes = b"", **headers: str) -> Answer:
 
 
 def stream(*pieces: bytes, until: threading.Event | None = None) -> Answer:
-    """A stream of events, which ends, or not before something happens."""
+    """Returns a response that is a stream of events. It ends at once, or when an event is set."""
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)

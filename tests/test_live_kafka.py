@@ -31,7 +31,7 @@ from squall.streams.live.kafka import KafkaSource
 
 
 class Cluster:
-    """A cluster of one broker, with a producer."""
+    """A cluster of one broker, which has a producer."""
 
     def __init__(self) -> None:
         self.producer: Any = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "ignored"})
@@ -52,7 +52,7 @@ class Cluster:
         return source
 
     def read(self, count: int) -> list[Any]:
-        """So many messages of the topic."""
+        """Returns a number of messages of the topic."""
         consumer = Consumer({"bootstrap.servers": self.server, "group.id": "g", "auto.offset.reset": "earliest"})
         consumer.subscribe(["t"])
         messages = [message for _ in range(count) for message in consumer.consume(1, PATIENCE)]
@@ -211,7 +211,7 @@ def test_a_run_with_a_checkpoint_commits_transactions(cluster: Cluster, tmp_path
 
 @pytest.mark.more
 def test_a_message_that_is_too_large_is_an_error_in_a_transaction(cluster: Cluster) -> None:
-    """Which is aborted, with what has not been sent; what comes then is not."""
+    """The transaction is aborted, with its unsent messages; the next one is not."""
     with closing(open_sink(cluster.at("t?format=ntt&message.max.bytes=1000&linger.ms=1000"))) as sink:
         sink.start()
         cast(IdempotentSink, sink).begin_delivery("n", 1)

@@ -77,7 +77,7 @@ def test_messages_are_documents_of_their_own(broker: brokers.Broker) -> None:
 
 
 def interrupted(source: MqttSource, broker: brokers.Broker, *payloads: bytes) -> list[Event]:
-    """The first batch of a run that is killed while it works on it."""
+    """Returns the first batch of a run that is killed while it processes it."""
     with ThreadPoolExecutor(1) as pool:
         batches = iter(Sources([source]))
         first = pool.submit(next, batches)
@@ -132,7 +132,7 @@ def test_processed_messages_are_acknowledged_while_others_are_unread(monkeypatch
 
 
 def _published(kind: bytes, identifier: bytes, payload: bytes) -> bytes:
-    """A message of a broker (section 3.3 of the specification)."""
+    """Returns a message of a broker (section 3.3 of the specification)."""
     remainder = b"\0\x03t/1" + identifier + b"\0" + payload
     assert len(remainder) < 128
     return kind + bytes([len(remainder)]) + remainder
@@ -208,7 +208,8 @@ def test_a_name_that_somebody_else_has_is_an_error() -> None:
 
 
 def test_messages_in_flight_are_bounded(broker: brokers.Broker) -> None:
-    """A run that works on the first batch gets nothing more than fits in the buffer, and drops nothing of QoS 1."""
+    """A run that processes its first batch receives no more messages than fit into the buffer, and drops none of QoS
+    1."""
     ledger = DeadLetterFile()
     source = opened(broker, "t/1?format=ntt&buffer=5", ledger)
     with ThreadPoolExecutor(1) as pool:
@@ -324,7 +325,7 @@ def test_the_example_of_the_page_runs(broker: brokers.Broker, tmp_path: Path) ->
 
 @pytest.mark.more
 def test_the_tutorial_runs(broker: brokers.Broker, tmp_path: Path) -> None:
-    """Its live stream: the rest of it is run with the other pages."""
+    """The test runs the live stream of the tutorial; the rest of it runs with the other pages."""
     brokers.program("mosquitto_sub")
     port = str(broker.port)
     replaced = {"localhost": f"127.0.0.1:{port}", "_sub ": f"_sub -p {port} ", "_pub ": f"_pub -p {port} "}

@@ -32,7 +32,7 @@ Said = tuple[str, Callable[[], object]]
 
 
 def _nothing() -> None:
-    """The messages are there."""
+    """Does nothing: the messages are there already."""
 
 
 @contextmanager

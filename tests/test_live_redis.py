@@ -120,7 +120,7 @@ def test_entries_deleted_before_they_are_read_are_counted(broker: brokers.Broker
 
 
 def interrupted(source: RedisSource) -> list[Event]:
-    """The first batch of a run that is killed while it works on it."""
+    """Returns the first batch of a run that is killed while it processes it."""
     batches = iter(Sources([source]))
     events = list(next(batches))
     batches.close()  # type: ignore[attr-defined]
@@ -233,7 +233,7 @@ def test_the_start_offset_is_fixed_before_the_first_read(broker: brokers.Broker,
 
 
 def test_a_repeated_delivery_is_added_once(broker: brokers.Broker, redis: Any) -> None:
-    """As far as it came."""
+    """Only the missing part of the delivery is added."""
     for name, number, count in (("n", 1, 3), ("n", 1, 5), ("n", 1, 2), ("n", 2, 2), ("m", 2, 1)):
         with closing(open_sink(at(broker, "k?format=ntt"))) as sink:
             sink.start()

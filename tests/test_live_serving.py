@@ -25,7 +25,7 @@ SCHEMES = ["tcp", "unix", "http", "ws"]
 
 @contextmanager
 def listening(uri: str, ledger: DeadLetterFile | None = None) -> Iterator[ServingSink]:
-    """A sink at which somebody can connect, although it may not have started yet."""
+    """Yields a sink to which clients can connect, although it may not have started yet."""
     if uri.startswith("ws"):
         pytest.importorskip("websockets")
     sink: Any = open_sink(uri)
@@ -52,7 +52,7 @@ def address(scheme: str, folder: Path, **options: object) -> str:
 
 
 def reader(sink: Any, options: str = "format=ntt") -> Any:
-    """The source that reads what a sink serves."""
+    """Returns the source that reads what a sink serves."""
     place, _, _ = sink.uri.partition("?")
     return open_source(f"{place.replace(':0', f':{sink.port}', 1) if hasattr(sink, 'port') else place}?{options}")
 
@@ -82,7 +82,8 @@ def test_all_connections_receive_the_output(scheme: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("scheme", ["tcp", "unix", "ws"])
 def test_who_reads_gets_all_up_to_the_end(scheme: str, tmp_path: Path) -> None:
-    """Nothing is written before he is there, and the connection is not closed before he has it."""
+    """Nothing is written before the reader has connected, and the connection stays open until it has received
+    everything."""
     with ThreadPoolExecutor(1) as pool, listening(address(scheme, tmp_path, format="ntt", connections=1)) as sink:
         run = pool.submit(lambda: [event.time for batch in reader(sink).batches() for event in batch])
         connected(sink)
@@ -118,7 +119,7 @@ def stalled(sink: Any) -> socket.socket:
 
 
 def many() -> Iterator[Output]:
-    """More than what fits between two processes."""
+    """Yields more outputs than fit into the buffers between two processes."""
     yield from map(output, range(200_000))
 
 

@@ -51,7 +51,7 @@ def opened(uri: str, ledger: DeadLetterFile | None = None) -> SocketSource:
 
 @contextmanager
 def serving(*scripts: Callable[[socket.socket], None]) -> Iterator[int]:
-    """A server on a port of its own, which has a script for each connection."""
+    """Starts a server on a port of its own, which has a script for each connection."""
 
     def serve() -> None:
         for script in scripts:
@@ -114,7 +114,8 @@ def test_a_broken_connection_is_restored_and_half_a_line_is_counted() -> None:
 
 @pytest.mark.parametrize("stops", [False, True])
 def test_half_a_message_is_none(stops: bool) -> None:
-    """Where the connection breaks, or is read no further; the end of a stream is that of its last message."""
+    """A message is dropped if the connection breaks, or if reading stops in the middle of it. The end of a stream ends
+    its last message."""
     statement, read, process = line(1)[2:], threading.Event(), threading.Event()
 
     def breaks(connection: socket.socket) -> None:
@@ -250,7 +251,7 @@ def test_a_stale_socket_is_replaced_and_one_in_use_is_not(pool: ThreadPoolExecut
 
 
 def test_who_sends_too_fast_has_to_wait(pool: ThreadPoolExecutor) -> None:
-    """Nobody takes what comes: the sender gets no further than what fits into the buffers in between."""
+    """Nobody reads: the sender gets no further than the buffers in between allow."""
     source = opened("tcp://:0?listen=yes&format=ntt", DeadLetterFile())
     batches = source.batches()
     first = pool.submit(next, batches)
@@ -391,7 +392,7 @@ def test_an_endless_description_of_one_subject_takes_no_memory(monkeypatch: pyte
 
 
 def test_dead_letters_are_recorded_while_the_stream_is_idle() -> None:
-    """Also where a ledger of the source's own waits for the run to come to it."""
+    """This also holds where the source has a ledger of its own, which waits for the run to read it."""
     history, total = threading.Event(), DeadLetterFile()
 
     def send(connection: socket.socket) -> None:

@@ -27,8 +27,8 @@ Script = Callable[[ServerConnection], None]
 
 @contextmanager
 def serving(*scripts: Script) -> Iterator[int]:
-    """A server with a script for each connection; the last one is for all that follow. Nothing is compressed:
-    very much would fit between the two."""
+    """Starts a server with a script for each connection; the last script serves all further ones. Nothing is
+    compressed, since a great amount of compressed data would fit into the buffers."""
     left = list(scripts)
 
     def handle(connection: ServerConnection) -> None:

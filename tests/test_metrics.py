@@ -40,7 +40,7 @@ Found = dict[str, dict[tuple[str, ...], float]]
 
 
 def asked(address: str) -> Found:
-    """The values of each metric, by its labels in the order of their names."""
+    """Returns the values of each metric, by its labels in the order of their names."""
     with urlopen(address) as answer:
         families = text_string_to_metric_families(answer.read().decode())
     result: Found = {}
@@ -157,7 +157,7 @@ def test_without_the_library_the_error_names_the_extra(squall: Squall, monkeypat
 
 @pytest.mark.usefixtures("_program")
 def test_the_command_line_serves_metrics() -> None:
-    """Of a run that waits for more."""
+    """The run waits for more input."""
     os.mkfifo("pipe")
     command = [sys.executable, "-m", "squall", "build", "p.jena", "--source", "pipe?format=ntt", "--metrics", "0"]
     environment = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}

@@ -362,7 +362,7 @@ def test_valid_rows_outlive_compaction() -> None:
 
 
 def test_time_passes_in_the_first_round_only(tmp_path: Path) -> None:
-    """A level may count what holds at each instant, and need rounds for something else."""
+    """A stage may count what holds at each instant, and need iterations for another node."""
     (tmp_path / "reach.jena").write_text("""
     @prefix : <http://example.org/>.
     [(?a :edge ?b) -> (?a :path ?b)]

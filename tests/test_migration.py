@@ -47,7 +47,7 @@ class Killed(Exception):
 
 
 def given(batches: Sequence[Sequence[Event]], count: int) -> Iterator[Sequence[Event]]:
-    """So many batches, and then the run is killed."""
+    """Yields some batches, and then kills the run."""
     yield from batches[:count]
     raise Killed
 
@@ -60,7 +60,7 @@ def until_killed(
     facts: Sequence[Event],
     tuning: Tuning = DEFAULT_TUNING,
 ) -> list[Output]:
-    """The outputs of a run up to there; its sink has them."""
+    """Returns the outputs of a run until it is killed; its sink has received them."""
     sink = options.sink if isinstance(options.sink, Kept) else Kept()
     with suppress(Killed):
         for output in IteratorJob(plan, options, tuning).run(given(batches, count), facts):
@@ -92,7 +92,8 @@ def system_of(names: Collection[str], window: str, output: str, report: Report) 
 
 @examples(150)
 def test_the_remaining_rules_resume(many: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Wherever rules are taken away; whether the log is written anew each time or only grows."""
+    """This holds at whatever point rules are removed, and whether the log is rewritten each time or only appended
+    to."""
     migrated = refused = 0
 
     def law(
@@ -140,7 +141,7 @@ def test_the_remaining_rules_resume(many: int, tmp_path_factory: pytest.TempPath
 
 
 def run(folder: Path, *names: str, migrate: bool = False, **changes: Any) -> list[str]:
-    """The lines that a run adds to what there is."""
+    """Returns the lines that a run adds to the output file."""
     text = "\n".join(["@prefix : <http://example.org/> .", *({**PROGRAM, **changes}[name] for name in names)])
     plan = squall.plan(squall.compile(text, lexer="jena", window="RANGE 300ms"))
     sink = open_sink(f"{folder}/out.ntt")
@@ -239,7 +240,7 @@ def test_what_updates_have_changed_is_refused(folder: Path) -> None:
 
 
 def test_a_plan_with_other_state_is_another_one(folder: Path) -> None:
-    """As one of another version might."""
+    """Another version might store other state."""
     run(folder, *LESS)
     path = folder / "kept" / checkpoint.CHECKPOINT_FILE
     head, words = path.read_text().split("\n", 1)
@@ -259,7 +260,7 @@ def test_there_has_to_be_a_checkpoint(squall: Squall, folder: Path) -> None:
 
 
 def test_joins_that_are_done_as_one_keep_what_they_join() -> None:
-    """The same node may be the last of other joins as well, and then keeps rows of other inputs."""
+    """The same node may be the last join of other fused joins, and then stores rows of other inputs."""
     plan = squall.plan(system_of(["wide"], "RANGE 20ms", "istream", CLOSE))
     (star,) = [kind for kind in state_kinds(EventLoop(plan, Options())).values() if kind.startswith("multiway-join")]
     assert "multiway-join ((2, 1, 1, 1)," in star

@@ -63,7 +63,7 @@ def joined(shape: JoinShape, sides: Sequence[Bag]) -> Bag:
 @given(data=st.data())
 @settings(max_examples=examples_of(60), deadline=None)
 def test_a_star_joins_all_its_inputs(shape: JoinShape, forgets: bool, data: st.DataObject) -> None:
-    """The inputs come in any order and any batches. forgets: whether expired rows are deleted when time
+    """The inputs come in any order and in any batches. `forgets` says whether expired rows are deleted when time
     advances."""
     ports = range(len(shape.widths))
     star, actual = MultiwayJoinOperator(shape), list[Delta]()
@@ -98,7 +98,7 @@ def test_a_multiway_join_retracts_its_state(batches: list[tuple[int, list[Delta]
 @pytest.mark.parametrize("keys", [10**9, 7], ids=["ever new keys", "few keys"])
 @pytest.mark.parametrize("static", [False, True], ids=["", "one side static"])
 def test_the_state_of_a_multiway_join_stays_small(keys: int, static: bool) -> None:
-    """However long the stream is, also where records are never complete or never end."""
+    """This holds however long the stream is, also where records are never complete or never expire."""
     star, largest = MultiwayJoinOperator(JoinShape((1, 1, 1), ((0,), (0,), (0,)), (0,))), 0
     if static:
         star.apply(2, [(f"<urn:{key}>", 0, FOREVER, 1) for key in range(7)])
@@ -150,7 +150,7 @@ def test_joins_on_both_sides_are_fused() -> None:
 
 
 def test_columns_may_be_named_in_another_order() -> None:
-    """The same columns, named by those of the other side."""
+    """The second join has the same columns, named by those of the other side."""
     first = join("a", "p", "q", ((0, 1), (1, 0)), (1, 0))
     query_plan = plan(first, join("b", "a", "r", ((0, 1), (1, 0)), (0,)))
     assert [on for _, on in legs(query_plan)["b"]] == [(1, 0), (0, 1), (1, 0)]
@@ -211,8 +211,8 @@ def test_a_star_of_a_program_answers_as_the_oracle(
 @examples(60)
 @pytest.mark.parametrize("window", ["LANDMARK", "RANGE 4ms", "RANGE 4ms STEP 2ms"])
 def test_a_star_that_is_spread_over_workers_answers_as_the_oracle(window: str, many: int) -> None:
-    """They hold it or read it, work it off by one task or by many, and measure each of its joins or do them as one, in
-    turns; some of its inputs go to all tasks."""
+    """Workers cache the state or read it, one task or many process it, and its joins are measured one by one or fused,
+    in turn. Some of its inputs are broadcast."""
     system = squall.compile(STAR, lexer="jena", window=window)
     query_plan = squall.plan(system)
     entries = sorted(frozenset().union(*broadcast_candidates(query_plan).values()))

@@ -51,7 +51,7 @@ def answers(
 
 
 def falling(query: str) -> System:
-    """A query that tells which of its solutions end."""
+    """Returns a query that outputs which of its solutions expire."""
     system = squall.compile(PREFIX + query, lexer="sparql")
     return replace(system, subsystems=tuple(replace(subsystem, output="dstream") for subsystem in system.subsystems))
 
@@ -112,7 +112,7 @@ def test_lines_of_quads_have_graphs(folder: Path) -> None:
 
 
 def test_a_graph_has_the_time_that_is_stated_of_its_name(folder: Path) -> None:
-    """As TriG is written, and the RDF Stream Processing Community Group has timestamped graphs."""
+    """TriG is written in this way, and the RDF Stream Processing Community Group defines timestamped graphs so."""
     (folder / "graphs.trig").write_text(
         f"""@prefix : <{E}> . @prefix prov: <http://www.w3.org/ns/prov#> .
         :one prov:generatedAtTime "1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
@@ -311,7 +311,7 @@ def test_what_a_program_streams_in_graphs_is_in_these(graph: str, expected: list
     ],
 )
 def test_what_a_program_streams_of_static_data_is_read_as_all_that_it_streams(query: str, expected: list[str]) -> None:
-    """A stream that a program makes is no data set: what is in a named graph at `ALWAYS` is in the stream, too."""
+    """A derived stream is not a dataset: a fact in a named graph at `ALWAYS` is in the stream, too."""
     result = """REGISTER STREAM :made AS CONSTRUCT { GRAPH ?x { ?x :q ?y } ?y :q ?x } { ?x :p ?y }"""
     request = query.replace("SELECT", "REGISTER QUERY Asked AS SELECT")
     prefix = PREFIX + "PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#>\n"

@@ -64,12 +64,12 @@ from tests.snapshots import (
 
 
 def linear(function: Callable[[Row], Row | None]) -> Snapshot:
-    """Row by row."""
+    """Returns the reference of an operator that outputs at most one row for each row."""
     return each(lambda row: () if (result := function(row)) is None else (result,))
 
 
 def each(function: Callable[[Row], Iterable[Row]]) -> Snapshot:
-    """Row by row, any number of each."""
+    """Returns the reference of an operator that outputs any number of rows for each row."""
 
     def snapshot(left: Bag, _: Bag) -> Bag:
         bag: Bag = Counter()
@@ -97,7 +97,8 @@ def _kept(row: Row, keep: Sequence[int]) -> Row:
 
 
 def left_joined(on: Sequence[tuple[int, int]], keep: Sequence[int], holds: Callable[[Row], bool]) -> Snapshot:
-    """holds: the condition, on the columns kept. Right rows have two columns."""
+    """Returns the reference of a left join. `holds` is its condition, on the columns kept. Right rows have two
+    columns."""
 
     def snapshot(left: Bag, right: Bag) -> Bag:
         bag: Bag = Counter()
@@ -139,7 +140,7 @@ def added(left: Bag, right: Bag) -> Bag:
 
 
 def closed(left: Bag, _: Bag) -> Bag:
-    """By Warshall's algorithm."""
+    """Returns the transitive closure by Warshall's algorithm."""
     results = {row for row, count in left.items() if count > 0}
     for middle in (A, B, C):
         results |= {(x, z) for (x, y), (w, z) in product(results, results) if y == middle == w}
@@ -171,7 +172,7 @@ WAYS: dict[str | None, list[tuple[str, str | None]] | None] = {A: [(A, B), (B, N
 
 @functions.function(TABLE, languages=())
 def _ways(term: Term | None) -> Sequence[tuple[str, str | None]] | None:
-    """A table function: nothing of `B`, two rows of `A`, one of what is unbound."""
+    """A table function with no row for `B`, two rows for `A`, and one for an unbound argument."""
     return WAYS[term]
 
 
@@ -196,7 +197,7 @@ def _join(
 
 
 def _waiting_join(on: tuple[tuple[int, int], ...], keep: tuple[int, ...]) -> Case:
-    """A join that lets rows of one side wait from the start."""
+    """Returns a join that buffers rows of one side from the start."""
 
     def make() -> JoinOperator:
         job = ready(ops.Join(on, keep), 2, 2, grows=True)
@@ -213,7 +214,7 @@ def _left(
     condition: tuple[int, int] | None = None,
     grows: bool = False,
 ) -> Case:
-    """condition: two columns that have to be equal."""
+    """Returns the case of a left join. `condition` has two columns that have to be equal."""
     called = condition and Invoke(function_iri("equal"), tuple(map(Column, condition)))
     expected = left_joined(on, keep, lambda row: condition is None or row[condition[0]] == row[condition[1]])
     return Case(
@@ -346,7 +347,7 @@ def test_outputs_agree_with_the_definition_at_every_instant(case: Case, data: st
 @given(data=st.data(), settled=st.booleans())
 @settings(max_examples=examples_of(10), deadline=None)
 def test_another_instance_resumes_from_its_state(case: Case, data: st.DataObject, settled: bool) -> None:
-    """After each step the state is moved into a fresh operator; `settled`: the store has added up what it holds."""
+    """After each step the state is moved into a new operator. With `settled`, the store has added up its deltas."""
     store: dict[int, list[Delta]] = {}
     steps: list[Step] = []
     deltas: list[Delta] = []
@@ -458,7 +459,7 @@ def test_memories_of_what_ends_stay_small(grows: bool) -> None:
 
 
 def test_rows_of_one_side_wait_until_the_other_brings_some() -> None:
-    """They are in no index; expired rows are deleted, also where some rows of each batch never expire."""
+    """The buffered rows are in no index. Expired rows are deleted, also where some rows of each batch never expire."""
     op = ready(ops.Join(((0, 0),), (0, 1, 3)), 2, 2, grows=True)
     assert isinstance(op, JoinOperator)
     op.apply(1, [(A, B, 0, FOREVER, 1)])
@@ -548,7 +549,7 @@ def test_a_recursive_set_moves_between_deleting_and_rederiving(
 @given(entries(2, (-1, 1, 1), most=8))
 @settings(max_examples=examples_of(25), deadline=None)
 def test_a_row_begins_with_its_derivations(made: type[RetractableDistinct], batch: list[Delta]) -> None:
-    """The second column is the maker: one that is there when the row begins."""
+    """The second column is the rule: one that derives the row when it begins."""
     for row, maker, start, _, weight in made(1).apply(0, batch):
         existing_items = at(batch, start)
         if weight > 0 and all(count > 0 for count in existing_items.values()):
@@ -562,7 +563,7 @@ EARLY = Invoke(function_iri("lessThan"), (NOW, literal("1970-01-01T00:00:00.004Z
 
 
 def since(taken: Sequence[Delta], row: Row, instant: int) -> int:
-    """Since when a row has been valid without a gap."""
+    """Returns the time since when a row has been valid without a gap."""
     while instant > INSTANTS[0] and at(taken, instant - 1)[row] > 0:
         instant -= 1
     return instant
@@ -610,7 +611,7 @@ def test_a_function_of_time_sees_since_when_a_row_holds(
 def test_a_time_function_deletes_expired_rows(
     op: ops.Extend | ops.Filter, batch: list[Delta], data: st.DataObject
 ) -> None:
-    """Rows that end just now are still stored: a row that continues has held since it began."""
+    """Rows that expire at this instant are still stored: a row that continues has held since it began."""
     timed = ready(op, 1)
     assert isinstance(timed, TimeDependentOperator)
     deltas: list[Delta] = []

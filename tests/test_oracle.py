@@ -48,7 +48,7 @@ def slot(text: str) -> Slot:
 
 
 def patterns(text: str) -> tuple[Pattern, ...]:
-    """Triple patterns parted by ``. ``: ``?x :p ?y. ?y :p ?z``."""
+    """Returns triple patterns of a text in which ``. `` separates them: ``?x :p ?y. ?y :p ?z``."""
     parts = (map(slot, part.split()) for part in text.split(". ") if part)
     return tuple(Pattern(subject, predicate, value) for subject, predicate, value in parts)
 
@@ -58,7 +58,7 @@ def names(text: str) -> tuple[Variable, ...]:
 
 
 def part(*body: str | Joinable, **remainder: Any) -> System:
-    """A system whose body is given as texts of patterns, and as joinables."""
+    """Returns a system whose body is given as texts of patterns, and as joinables."""
     joinables = [element for item in body for element in (patterns(item) if isinstance(item, str) else (item,))]
     return System(joinables=tuple(joinables), **remainder)
 
@@ -85,7 +85,7 @@ COPY = part("?x :p ?y", **makes("?x :q ?y"))
 
 
 def through(window: Window, **remainder: Any) -> System:
-    """A copy of what a window shows."""
+    """Returns a system that copies the content of a window."""
     return with_windows(replace(COPY, **remainder), window)
 
 
@@ -112,7 +112,8 @@ X, Y, Z = names("x y z")
     ids=str,
 )
 def test_a_fact_begins_and_expires(window: Window, come: list[int], gone: list[int]) -> None:
-    """It arrives at 0, 7 and 10. A window is a set: where one stay ends as another begins, the fact stays."""
+    """The fact arrives at 0, 7 and 10. A window is a set: where one validity interval ends as another begins, the fact
+    stays."""
     events = "0 :a :p :b\n7 :a :p :b\n10 :a :p :b"
     assert lines(through(window), events) == [f"{time} :a :q :b" for time in come]
     assert lines(through(window), events, output="dstream") == [f"{time} :a :q :b" for time in gone]
@@ -357,7 +358,7 @@ def test_without_shared_variables_anything_counts() -> None:
 
 
 def test_without_a_part() -> None:
-    """No room in which something is both hot and loud."""
+    """There is no room in which something is both hot and loud."""
     inner = part("?x :hot ?y. ?x :loud ?z", **selects("x"))
     system = part("?x :p ?y", predicates=(NotExists((inner,)),), **makes("?x :q ?y"))
     assert lines(system, "1 :a :p :b ; :hot :c\n2 :a :loud :d", output="dstream") == ["2 :a :q :b"]
@@ -558,7 +559,7 @@ def test_delete_removes_static_data_and_no_derived_facts() -> None:
 
 
 def test_delete_acts_on_each_solution_that_begins() -> None:
-    """Each time somebody is done, what has come since the last time ends."""
+    """Each time somebody is done, the facts that have come since the last time are deleted."""
     process = part("?x :done ?y", consequences=(Delete(patterns(":a :p :b")),))
     system = System(subsystems=(COPY, process))
     events = "1 :k :done :c\n3 :a :p :b\n5 :l :done :c"
@@ -578,7 +579,7 @@ def inserting(*rules: System, where: str = "?x :p ?y", **fields: Any) -> System:
 
 
 def test_insert_puts_facts_there_until_they_are_deleted() -> None:
-    """Whatever becomes of the solution; and what is inserted again goes as a whole."""
+    """This holds whatever happens to the solution. A fact that is inserted twice is deleted completely."""
     process = part(":k :done ?y. ?x :q ?z", name="done", consequences=(Delete(patterns("?x :q ?z")),))
     system = with_windows(inserting(process), SlidingWindow(4))
     events = "1 :a :p :b\n7 :a :p :b\n20 :k :done :c"
@@ -598,7 +599,7 @@ def test_insert_is_read_whatever_the_windows_and_in_its_graph_alone() -> None:
 
 
 def test_all_is_deleted_before_anything_is_inserted() -> None:
-    """Two facts can be swapped without a third; and a fact that is deleted and inserted at once stays."""
+    """Two facts can be swapped without a third; a fact that is deleted and inserted at once stays."""
     was, now = patterns(":k :swap ?z. :a :p ?x. :b :p ?y"), patterns(":a :p ?y. :b :p ?x")
     swap = part(*was, consequences=(Insert(now), Delete(was)))
     assert lines(swap, "1 :a :p :c\n1 :b :p :d\n5 :k :swap :k") == ["6 :a :p :d", "6 :b :p :c"]
@@ -623,7 +624,7 @@ def test_inserts_of_axioms_hold_from_the_start() -> None:
 
 
 def test_updates_over_static_data_terminate_before_the_first_event() -> None:
-    """Facts that are deleted on the way are in no answer."""
+    """Facts that are deleted in between are in no answer."""
     step = part(
         "?x :q ?y. ?y :p ?z", name="step", consequences=(Delete(patterns("?x :q ?y")), Insert(patterns("?x :q ?z")))
     )
@@ -645,7 +646,7 @@ def test_updates_without_end_are_an_error() -> None:
 
 
 def test_deletions_lead_to_deletions() -> None:
-    """Each deletes its own premise, and then the next holds."""
+    """Each deletion removes its own premise, and then the next premise holds."""
     rules = (
         part(":a :p :b", consequences=(Delete(patterns(":a :p :b")),)),
         part(":c :p :d", predicates=(NotExists(patterns(":a :p :b")),), consequences=(Delete(patterns(":c :p :d")),)),
@@ -668,7 +669,7 @@ def reporting(policy: str, output: str, period: int = 0) -> list[str]:
     ],
 )
 def test_reports(policy: str, expected: list[str]) -> None:
-    """Instants: 1, 2, 3, and 5, 6, 7 when these end; 20 and 24."""
+    """The instants are 1, 2, 3, and 5, 6, 7, when these facts expire; then 20 and 24."""
     assert [line[: line.index(" :q")] for line in reporting(policy, "rstream")] == expected
 
 

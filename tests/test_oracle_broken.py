@@ -123,7 +123,7 @@ def test_a_missing_axiom_is_detected() -> None:
 
 
 def test_a_closure_of_one_step_is_detected() -> None:
-    """Only the rete planner makes one, of a rule that is transitive."""
+    """Only the rete planner makes a closure, of a transitive rule."""
     x, y, z = map(Variable, "xyz")
     p = term(":p")
     body, head = (Pattern(x, p, y), Pattern(y, p, z)), Construct((Pattern(x, p, z),))
@@ -173,7 +173,7 @@ def _is_found_out_by_hand(
 
 
 def _is_found_out(spoil: Callable[[Plan], Plan], features: frozenset[str]) -> None:
-    """An answer of the spoilt plan is another one than the oracle's, within a few programs."""
+    """Returns whether an answer of the broken plan differs from the oracle's, within a few programs."""
     assert features <= ALL
 
     @settings(max_examples=4000, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))

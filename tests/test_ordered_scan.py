@@ -45,7 +45,7 @@ def makes(subject: Variable, predicate: Term, object: Variable) -> tuple[Constru
 
 
 def made(output: str, report: Report | None = None, window: Any = LANDMARK) -> System:
-    """A rule that makes a stream of what comes, and one that joins what that tells with what comes."""
+    """Returns a rule that derives a stream from the input, and a rule that joins this stream with the input."""
     copy = System("m", joinables=(Pattern(X, P, Y),), consequences=makes(Y, Q, X), reentrant=False)
     maker = System(subsystems=(copy,), stream="urn:s", output=output, report=report)
     reads = System(
@@ -130,7 +130,7 @@ def test_derived_streams_are_written_and_read_with_all_outputs(
 
 
 def test_a_stream_derived_from_a_derived_stream_is_on_time() -> None:
-    """Each has snapshot output, at evaluation instants of the one before."""
+    """Each stream has snapshot output, at evaluation times of the one before."""
     of_first, of_second = (Source("urn:a", SlidingWindow(3)),), (Source("urn:b", SlidingWindow(2)),)
     first = System("a", joinables=(Pattern(X, P, Y),), consequences=makes(X, Q, Y), reentrant=False)
     second = System("b", of_first, (Pattern(X, Q, Y),), consequences=makes(X, R, Y), reentrant=False)
@@ -180,7 +180,7 @@ def test_an_answer_is_evaluated_when_a_window_of_triples_moves_on(
 
 @pytest.mark.parametrize("max_single_task_bytes", [-1, 1_000_000])
 def test_removals_reach_the_task_that_has_the_fact(max_single_task_bytes: int) -> None:
-    """No worker holds anything: all of it is read back."""
+    """No worker has a cache, so all state is read back."""
     system = replace(squall.compile(RULES, lexer="jena", removals=True, window=SlidingWindow(100)), output="dstream")
     events = [Event(time, (_fact(time),)) for time in range(20)]
     removals = [Event(30 + time, (), removed=(_fact(time),)) for time in range(20)]
@@ -195,7 +195,7 @@ def test_removals_reach_the_task_that_has_the_fact(max_single_task_bytes: int) -
 def test_the_watermark_passes_the_end_of_derived_streams_when_all_sources_have_ended(
     max_single_task_bytes: int,
 ) -> None:
-    """Events that arrive then are late: they would change outputs that have been emitted."""
+    """Events that arrive then are late, because they would change outputs that have been emitted."""
     plan = squall.plan(with_windows(made("istream", window=SlidingWindow(50)), window=SlidingWindow(2)))
     files = in_memory.MemoryFiles()
     job = micro_batch.MicroBatches(
@@ -219,7 +219,7 @@ def test_the_watermark_passes_the_end_of_derived_streams_when_all_sources_have_e
 
 
 def placed(plan: Plan, events: Sequence[Event]) -> dict[str, set[int]]:
-    """The partitions that take ordered scan, by the stream of these."""
+    """Returns the partitions that run ordered scans, by their streams."""
     files = in_memory.MemoryFiles()
     exchange = in_memory.MemoryExchange(files)
     job = micro_batch.MicroBatches(exchange, files, PhysicalPlan(plan, stages_of(plan)), 0, max_cached_rows=0)
@@ -287,7 +287,7 @@ def _fact(number: int) -> Triple:
 
 
 def test_a_reader_resumes_with_what_others_have_read_since() -> None:
-    """A removal that another one took in takes back what this one has."""
+    """A removal that another reader has read retracts a fact of this one."""
     readers = [ScanOperator(Source(removals=True), (P,), False, False, True) for _ in range(2)]
     for reader in readers:
         reader.enable_changelog()
@@ -364,7 +364,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("rows", ["0", "50000"])
 @pytest.mark.more
 def test_spark_agrees_with_the_iterator_builder(name: str, rows: str, tmp_path: Path) -> None:
-    """File by file with a restart in between, and with compaction of the state."""
+    """Spark reads file by file, with a restart in between, and compacts the state."""
     pytest.importorskip("pyspark")
     from squall.builders.spark import MAX_SINGLE_TASK_ROWS, session
 
@@ -424,7 +424,7 @@ def test_a_snapshot_is_output_when_a_window_of_triples_moves(
 @pytest.mark.parametrize("predicate", "pz")
 @pytest.mark.parametrize("snapshot_kind", ["an answer", "a stream"])
 def test_an_unread_window_of_triples_triggers_snapshots(snapshot_kind: str, predicate: str, removals: bool) -> None:
-    """The conclusions of the rule are unread, so no pattern reads its source: it counts all the same. Triples that
+    """The conclusions of the rule are unread, so no pattern reads its source; it counts nevertheless. Triples that
     nobody reads count, too."""
     blocks = (Source(window=CountWindow(3, 2), removals=True),)
     unread = System("r", blocks, (Pattern(X, P, Y),), consequences=(replace(makes(X, R, X)[0], internal=True),))
@@ -449,7 +449,7 @@ def test_an_unread_window_of_triples_triggers_snapshots(snapshot_kind: str, pred
 def test_a_derived_stream_moves_its_windows_of_triples(
     window: CountWindow, planner: str, stream_output: str, report: Report | None
 ) -> None:
-    """The snapshot outputs of its readers follow: an answer, and another stream that is read by count windows again."""
+    """The snapshot output of its readers follows: an answer, and another stream that count windows read again."""
     again = System("a", (Source("urn:s", window),), (Pattern(X, R, Y),), consequences=makes(X, S, Y), reentrant=False)
     last = System("l", (Source("urn:t", window),), (Pattern(X, S, Y),), consequences=makes(X, Q, Y), reentrant=False)
     other = System("o", (Source("urn:t", window),), (Pattern(Y, S, X),), consequences=makes(X, R, Y), reentrant=False)
@@ -475,7 +475,7 @@ def test_a_derived_stream_moves_its_windows_of_triples(
 def test_an_unread_derived_stream_triggers_evaluations(
     window: CountWindow | SlidingWindow, snapshot_kind: str, read: bool
 ) -> None:
-    """The conclusions of the rule that reads it so are unread; others may read it through another window."""
+    """The conclusions of the rule that reads the stream are unread; others may read it through another window."""
     nobody = (replace(makes(X, R, X)[0], internal=True),)
     unread = System("u", (Source("urn:s", window),), (Pattern(X, R, Y),), consequences=nobody)
     other = System("o", (Source("urn:one"),), (Pattern(X, P, Y),), consequences=makes(X, Q, Y), reentrant=False)
@@ -506,7 +506,7 @@ def test_an_unread_derived_stream_triggers_evaluations(
 
 
 def test_a_stream_with_events_of_its_own_is_no_snapshot() -> None:
-    """No planner makes such a plan: it would have no end."""
+    """No planner makes such a plan, which would not terminate."""
 
     def of_itself(node: Node) -> Node:
         op = node.op
@@ -524,7 +524,7 @@ def test_a_stream_with_events_of_its_own_is_no_snapshot() -> None:
 def test_two_streams_derived_from_the_same_both_trigger_evaluations(
     read: bool, window: CountWindow | SlidingWindow, planner: str
 ) -> None:
-    """They share the nodes that derive them. read: whether the conclusions of the second one are read."""
+    """The streams share the nodes that derive them. `read` says whether the conclusions of the second one are read."""
     body = (Pattern(X, R, Y),)
     first = System("f", (Source("urn:s", SlidingWindow(5)),), body, consequences=makes(X, Q, Y), reentrant=False)
     head = makes(X, S, Y) if read else (replace(makes(X, S, Y)[0], internal=True),)
@@ -578,7 +578,7 @@ def test_fact_shapes_of_a_derived_stream(event: Event, source: Source, problem: 
 @pytest.mark.parametrize("within", [X, iri("http://example.org/g")], ids=["in graphs", "in one graph"])
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_quads_of_a_derived_stream_meet_their_join_partners(planner: str, within: Variable | Term) -> None:
-    """They are read as triples, of whose subjects the tasks are that know of these."""
+    """The quads are read as triples, in the tasks that have the facts about their subjects."""
     quads = (Construct((AtomPattern(QUAD, (within, Y, Q, X)),)),)
     copy = System("m", joinables=(Pattern(X, P, Y),), consequences=quads, reentrant=False)
     maker = System(subsystems=(copy,), stream="urn:s", output="istream")

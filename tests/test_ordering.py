@@ -159,7 +159,7 @@ def test_of_several_the_first_that_differs_decides(
 
 @given(st.text(), st.text())
 def test_any_text_is_compared_by_code_points_and_begins_no_other(one: str, other: str) -> None:
-    """In Python, and in UTF-8 as well: a line feed is not in it."""
+    """The sort keys compare alike in Python and in UTF-8. They contain no line feed."""
     texts = [sortable_text(text) for text in (one, other)]
     assert (texts[0] < texts[1]) == (one < other)
     assert one == other or not texts[1].startswith(texts[0])

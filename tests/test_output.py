@@ -28,7 +28,7 @@ TIMES = (ALWAYS, *range(2 * len(INSTANTS)))
 
 
 def answer(taken: Iterable[Delta], instant: int) -> Counter[object]:
-    """The facts (a set) and solutions (a bag) that are valid at an instant."""
+    """Returns the facts (a set) and solutions (a bag) that are valid at an instant."""
     counts: Counter[Row] = Counter()
     for row, count in at(taken, instant).items():
         counts[row[:-1]] += count
@@ -60,7 +60,7 @@ def _reported(report: Report, times: Sequence[int]) -> Sequence[int]:
 
 
 def rows_of(entry: Delta, kind: str) -> Delta:
-    """An entry of one term and a rule as one of a fact or a solution."""
+    """Returns a delta of a fact or a solution, made from a delta of a term and a rule."""
     term, rule, *remainder = entry
     if kind == "solutions":
         return ("?x y", term, None, rule, *remainder)
@@ -92,7 +92,7 @@ COURSES = courses(2, (A, B), always=True)
 def test_it_outputs_the_answer_as_time_advances(
     kind: str, output: str, report: Report, course: list[Advance], grid: set[int]
 ) -> None:
-    """grid: the evaluation instants, which matter to RSTREAM (snapshot) output only."""
+    """`grid` has the evaluation times, which matter to RSTREAM (snapshot) output only."""
     op = OutputOperator(ops.Sink(output, report=report))
     instants = _reported(report, sorted(grid))
     deltas: list[Delta] = []
@@ -115,7 +115,7 @@ def test_it_outputs_the_answer_as_time_advances(
 
 
 def _is_made_by_a_maker(came: Iterable[Output], taken: Sequence[Delta], now: bool) -> None:
-    """The rule that is named makes the fact: now, or at some time up to then."""
+    """Checks that the rule of an output derives its fact: now, or at some time up to then."""
     for out in came:
         since = [out.time] if now else [time for time in TIMES if time <= out.time]
         makers = {row[-1] for time in since for row in at(taken, time) if row_fact(row[:-1]) == out.fact}
@@ -253,7 +253,7 @@ def growing(spans: Iterable[tuple[str, int, int, int, str]], last: int) -> list[
 def test_an_append_only_answer_is_output_when_it_arrives(
     spans: list[tuple[str, int, int, int, str]], forgets: bool, twice: bool
 ) -> None:
-    """twice: what begins at an instant comes in two batches."""
+    """With `twice`, the deltas that begin at an instant come in two batches."""
     op = AppendOnlyOutput(ops.Sink(), remembers=True)
     deltas: list[Delta] = []
     outputs: list[Output] = []
@@ -277,7 +277,7 @@ def test_an_append_only_answer_is_output_when_it_arrives(
 @given(spans=GROWING)
 @settings(max_examples=examples_of(25), deadline=None)
 def test_an_append_only_answer_resumes_from_its_state(spans: list[tuple[str, int, int, int, str]]) -> None:
-    """Where nothing waits for its time: everything comes when it begins."""
+    """No row has to be buffered: all rows come when they begin."""
     store: list[Delta] = []
     deltas: list[Delta] = []
     outputs: list[Output] = []

@@ -64,7 +64,7 @@ def rule(body: tuple[Pattern, ...], *pattern: Pattern, name: str = "", source: S
 
 
 def output_rows(system: System, planner: str = "rete", events: list[Event] = READINGS) -> list[tuple[int, str, str]]:
-    """Time, rule and fact of each output, which are those of the oracle."""
+    """Returns time, rule and fact of each output, and checks that they are those of the oracle."""
     results = outputs(squall.plan(system, planner), [events], (), "iterator")
     assert_as_oracle(system, results, events)
     return [(out.time, out.rule, str(out.fact)) for out in results]
@@ -78,7 +78,7 @@ def run(plan: Plan, batches: list[list[Event]], builder: str) -> list[Output]:
 
 
 def programs(folder: Path, **texts: str) -> System:
-    """The system of programs, each under its language."""
+    """Returns the system of programs, each under its language."""
     paths = []
     for place, (name, text) in enumerate(texts.items()):
         kind = name.split("_")[0]
@@ -97,7 +97,7 @@ def test_a_system_inherits_its_output_specification() -> None:
 
 
 def test_a_snapshot_is_output_at_events_that_no_rule_reads_in_a_file_too(tmp_path: Path) -> None:
-    """A reader of files may leave out what no rule reads, but not the instant at which it comes."""
+    """A file source may skip facts that no rule reads, but not the instants at which they come."""
     (tmp_path / "in.ntt").write_text(f"1 {P} {P} {Q} .\n2 {P} {R} {Q} .\n3 {S} {P} {Q} .\n")
     system = with_windows(replace(rule((Pattern(X, P, Y),), Pattern(Y, Q, X)), output="rstream"), SlidingWindow(10))
     job = squall.build(squall.plan(system))
@@ -238,7 +238,8 @@ def _unread(system: System) -> System:
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("together", [1, 4])
 def test_a_stream_is_output_at_each_event_of_another_that_changes_nothing(planner: str, together: int) -> None:
-    """The second query answers the same at each event of the first one's stream: no row reaches it, an instant does."""
+    """The second query has the same answer at each event of the first one's stream: no row reaches it, but an instant
+    does."""
     arguments, item, two = Source(EX + "in"), Source(EX + "one"), Source(EX + "two", SlidingWindow(1))
     first = rule((Pattern(X, P, Y),), Pattern(X, Q, Y), name="first", source=arguments)
     second = rule((Pattern(X, Q, Y), Pattern(X, Q, X)), Pattern(Y, R, X), name="second", source=item)
@@ -416,7 +417,7 @@ def test_a_stepped_count_window_over_a_derived_stream(planner: str, tmp_path: Pa
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_a_stream_at_the_steps_of_a_stream(planner: str, tmp_path: Path) -> None:
-    """The second has snapshot output at instants that only the first has, though no fact has arrived for it."""
+    """The second stream has snapshot output at instants that only the first has, though no fact has arrived for it."""
     query = (
         "REGISTER STREAM <http://example.org/{}> AS PREFIX ex: <http://example.org/> "
         "CONSTRUCT {{ ?r ex:{} ?t }} FROM STREAM <http://example.org/{}> [RANGE {} STEP 2s] WHERE {{ ?r ex:{} ?t }}"
@@ -435,7 +436,7 @@ def test_a_stream_at_the_steps_of_a_stream(planner: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.more
 def test_a_stream_of_an_unread_rule_has_evaluation_instants(planner: str, builder: str) -> None:
-    """The second rule is no part of a plan, but its pattern is one of the query's."""
+    """The second rule is not part of a plan, but its pattern belongs to the query."""
 
     def rule(name: str, source: Source, read: Term, term: Term, internal: bool = False) -> System:
         heads = (Construct((Pattern(X, term, Y),), internal),)
@@ -455,7 +456,7 @@ def test_a_stream_of_an_unread_rule_has_evaluation_instants(planner: str, builde
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_each_query_is_output_when_its_own_answer_has_changed(planner: str) -> None:
-    """Also where both have the same output specification."""
+    """This also holds where both have the same output specification."""
     texts = ("SELECT ?r { ?r ex:t ?t }", "ASK { ?r ex:cold ?t }")
     compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=SlidingWindow(100_000)) for text in texts]
     queries = [replace(query, output="rstream", report=None) for item in compiled for query in item.subsystems]
@@ -468,7 +469,7 @@ def test_each_query_is_output_when_its_own_answer_has_changed(planner: str) -> N
 @pytest.mark.parametrize("builder", BUILDERS)
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_the_same_solutions_in_another_order_are_another_answer(planner: str, builder: str) -> None:
-    """But not if what they are ordered by is another, and they are in the same order."""
+    """The answer is the same if the sort keys change and the order does not."""
     text = f"{PREFIX}SELECT ?x {{ ?x ex:p ?y }} ORDER BY ?y"
     query = squall.compile(text, lexer="sparql", window=SlidingWindow(2)).subsystems[0]
     system = replace(query, output="rstream", report=Report("change"))
@@ -512,7 +513,7 @@ def test_facts_that_two_updates_insert_at_once_are_in_the_answer_of_each(
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_each_query_has_an_end_marker_of_its_own_unless_its_answer_is_empty(planner: str) -> None:
-    """Also where another one with the same output specification is not empty."""
+    """This also holds where another query with the same output specification is not empty."""
     texts = ("SELECT ?r { ?r ex:t ?t }", "ASK { ?r ex:cold ?t }")
     compiled = [squall.compile(f"{PREFIX}{text}", lexer="sparql", window=SlidingWindow(100_000)) for text in texts]
     queries = [replace(query, output="rstream", report=None) for item in compiled for query in item.subsystems]
@@ -524,7 +525,7 @@ def test_each_query_has_an_end_marker_of_its_own_unless_its_answer_is_empty(plan
 @pytest.mark.parametrize("says", ["event", "heartbeat"])
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_periodic_output_is_in_order_with_other_output(planner: str, says: str) -> None:
-    """Other streams and heartbeats advance time, too; others then output what has expired."""
+    """Other streams and heartbeats advance time, too; other queries then output expired facts."""
 
     def query_with_output(source: Source, term: Term, output: str, report: Report | None) -> System:
         rule = System("r", (source,), (Pattern(X, P, Y),), consequences=(Construct((Pattern(X, term, Y),)),))
@@ -541,7 +542,7 @@ def test_periodic_output_is_in_order_with_other_output(planner: str, says: str) 
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_periodic_output_continues_while_time_does(planner: str) -> None:
-    """Though nothing comes that the query reads; at the end of input it stops."""
+    """It continues though no event comes that the query reads, and stops at the end of the input."""
     rule = System("r", (Source("urn:a"),), (Pattern(X, P, Y),), consequences=(Construct((Pattern(X, Q, Y),)),))
     system = System(subsystems=(rule,), output="rstream", report=Report("periodic", 4))
     arrivals = [Event(6, (Triple(S, P, S),), "urn:a"), heartbeat(17), heartbeat(26), Event(33, (), "urn:unread")]
@@ -576,7 +577,7 @@ def test_periodic_output_continues_in_all_builders(builder: str, last: Event, cu
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_with_a_period_a_fact_lasts_from_one_multiple_to_the_next(builder: str, output: str) -> None:
-    """It does not matter that it did not hold in between, and is derived by another rule now."""
+    """It does not matter that the fact did not hold in between, and that another rule derives it now."""
     x, source = iri(EX + "x"), Source("", SlidingWindow(1))
     first = rule((Pattern(X, P, Y),), Pattern(X, S, Y), name="first", source=source)
     second = rule((Pattern(X, Q, Y),), Pattern(X, S, Y), name="second", source=source)

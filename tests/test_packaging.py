@@ -70,7 +70,7 @@ def setup_cfg() -> configparser.ConfigParser:
 
 
 def folders() -> Iterator[Path]:
-    """The folders of the checkout that hold modules of the package."""
+    """Returns the folders of the checkout that hold modules of the package."""
     for top in ("squall", *STAGES):
         for module in sorted((ROOT / top).rglob("*.py")):
             if not any(parent.is_symlink() for parent in module.parents):
@@ -78,7 +78,7 @@ def folders() -> Iterator[Path]:
 
 
 def packaged() -> set[str]:
-    """The files that a distribution has to hold, by their place under ``squall/``."""
+    """Returns the files that a distribution has to hold, by their place under ``squall/``."""
     results = set()
     for folder in set(folders()):
         inside = folder.relative_to(ROOT)
@@ -134,7 +134,7 @@ def test_every_entry_point_loads() -> None:
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with an sdist of the checkout, and with a wheel built from that sdist."""
+    """Builds an sdist of the checkout, and a wheel from that sdist, in a folder."""
     copy = tmp_path_factory.mktemp("checkout") / "squall"
     # Of a copy, because building leaves folders behind, and takes what it finds in them the next time.
     ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "tests", "docs")
@@ -152,7 +152,7 @@ def wheel(distributions: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the programs of an environment in which nothing but the wheel is installed."""
+    """Returns the folder with the programs of an environment in which only the wheel is installed."""
     home = tmp_path_factory.mktemp("environment") / "venv"
     venv.create(home, symlinks=True)
     paths = sysconfig.get_paths(vars={"base": str(home), "platbase": str(home)}, scheme="venv")
@@ -213,7 +213,7 @@ def test_the_installed_package_runs_a_program(installed: Path, tmp_path: Path) -
 
 @pytest.fixture
 def archive(wheel: Path, tmp_path: Path) -> Path:
-    """The wheel as ``--py-files`` takes it."""
+    """Returns the wheel in the form that ``--py-files`` accepts."""
     return Path(shutil.copy(wheel, tmp_path / "squall.zip"))
 
 

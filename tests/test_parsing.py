@@ -34,7 +34,7 @@ def line(time: int, predicate: str) -> str:
 
 
 def batch(*parts: tuple[str, int, list[str]]) -> pyarrow.RecordBatch:
-    """Lines as Spark hands them to workers: those of a block of a file, each."""
+    """Returns lines as Spark passes them to workers: grouped by blocks of a file."""
     rows = [(text, f"file:/in/{name}", block, 0) for name, block, lines in parts for text in lines]
     columns = [list(column) for column in zip(*rows, strict=True)]
     return pyarrow.RecordBatch.from_pydict(dict(zip(("value", "file", "block", "source"), columns, strict=True)))

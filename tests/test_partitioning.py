@@ -55,12 +55,12 @@ def plan(text: str, planner: str = "greedy") -> Plan:
 
 
 def wanted(of: Plan, kind: type) -> list[tuple[tuple[int, ...] | None, ...]]:
-    """By which columns the inputs of each node of a kind are grouped."""
+    """Returns the columns by which the inputs of each node of a kind are grouped."""
     return [tuple(edge.columns for edge in node.inputs) for node in of.nodes if isinstance(node.op, kind)]
 
 
 def joins(of: Plan) -> list[tuple[str, str, tuple[int, ...] | None, tuple[int, ...] | None]]:
-    """For each join: which rows move, left and right."""
+    """Returns which rows move for each join: left and right."""
     return [
         ("moves" if moved[node.id, 0] else "stays", "moves" if moved[node.id, 1] else "stays", *_columns(node))
         for moved in [{(hop.consumer, hop.port): hop.shuffles for hop in exchanges_of(of)}]
@@ -155,7 +155,7 @@ def test_operators_without_memory_are_not_grouped() -> None:
 @given(system=systems())
 @settings(max_examples=examples_of(40), deadline=None)
 def test_rows_that_have_to_meet_are_grouped_alike(planner: str, system: squall.System) -> None:
-    """A distributed builder relies on that for every operator with state."""
+    """A distributed builder relies on that for every stateful operator."""
     query_plan = squall.plan(system, planner)
     for node in query_plan.nodes:
         columns = [edge.columns for edge in node.inputs]
@@ -194,7 +194,7 @@ HEAD = (Construct((Pattern(X, R, X),)),)
 
 
 def of_rule(rule: System, planner: str) -> Plan:
-    """The plan of a rule as it is before any pass over it."""
+    """Returns the plan of a rule before any pass over it."""
     return squall.plan(System(subsystems=(rule,)), partial(rete.plan, passes=()) if planner == "rete" else planner)
 
 
@@ -271,7 +271,7 @@ def test_a_slice_and_an_update_are_in_one_place(planner: str) -> None:
 
 
 def cut(of: Plan) -> list[tuple[list[str], bool, bool]]:
-    """For each level: the kinds of its nodes, whether it takes rounds, whether it deletes first."""
+    """Returns for each stage the kinds of its nodes, whether it has iterations, and whether it deletes first."""
     return [
         ([type(of.by_id[id].op).__name__ for id in level.nodes], level.recursive, level.has_deletions)
         for level in stages_of(of)
@@ -283,7 +283,7 @@ def test_a_plan_without_operator_state_has_one_stage() -> None:
 
 
 def test_event_time_operators_run_in_a_stage_after_their_recursion() -> None:
-    """Where its rows need not move on the way to it, too."""
+    """This also holds where its rows need not move on the way to it."""
     nodes = (
         Node("edges", Scan(Source())), Node("match", Match((0, P, 1)), (Input("edges"),)),
         Node("set", Distinct(2), (Input("match", (0,)), Input("longer", (0,), feedback=True))),
@@ -320,7 +320,7 @@ def test_rules_that_exchange_nothing_are_stages_of_one_level() -> None:
 
 
 def test_a_recursion_in_which_nothing_moves_takes_no_rounds() -> None:
-    """``?x`` stays where it is all the way round: a linear recursion by its subject."""
+    """``?x`` stays in its partition: the recursion is linear and partitioned by its subject."""
     query_plan = plan("[r: (?x :p ?y) (?x :q ?z) -> (?x :p ?z)]")
     assert [(recursive, deletes) for _, recursive, deletes in cut(query_plan)] == [(False, False)]
 

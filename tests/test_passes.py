@@ -78,7 +78,7 @@ def kinds(of: Plan) -> Counter[str]:
 
 
 def order(of: Plan) -> list[str]:
-    """The kinds of the nodes on the way from the first source to the end, by the first input of each."""
+    """Returns the kinds of the nodes on the path from the first source to the end, through the first input of each."""
     node, names = of.nodes[-1], []
     while node.inputs:
         names.append(type(node.op).__name__)
@@ -151,7 +151,7 @@ PROGRAMS: dict[str, tuple[Sequence[rete.Pass], str, Window]] = {
 
 
 def numbered(text: str) -> str:
-    """The text with numbers for the digests of nodes, which every new field of an operator changes."""
+    """Returns the text with numbers instead of the digests of nodes, which every new field of an operator changes."""
     names = dict.fromkeys(re.findall(r"-[0-9a-f]{10}\b", text))
     for number, digest in enumerate(names, 1):
         text = text.replace(digest, f"-{number}")
@@ -160,7 +160,7 @@ def numbered(text: str) -> str:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_golden(name: str) -> None:
-    """To update the texts, delete them and run this test twice."""
+    """The golden texts are rewritten if they are deleted and the test runs twice."""
     passes, text, window = PROGRAMS[name]
     for when, choice in (("before", ()), ("after", passes)):
         path = GOLDEN / f"{name}.{when}.txt"
@@ -177,7 +177,7 @@ TRANSITIVE = "[t: (?x :p ?y) (?y :p ?z) -> (?x :p ?z)]"
 
 
 def loops(of: Plan) -> list[int]:
-    """How many nodes are recursive together."""
+    """Returns the number of nodes in each recursion."""
     return [len(component) for component in of.components if len(component) > 1]
 
 
@@ -232,7 +232,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["urn:one", "urn:t
 def test_conclusions_of_a_transitive_rule_are_steps_of_another(
     windows: Sequence[Window], steps: list[tuple[int, str, str, str]]
 ) -> None:
-    """Each of them sees a stream of its own."""
+    """Each of the rules sees a stream of its own."""
     (rule,) = program(TRANSITIVE).subsystems
     item, two = windows
     sources = (
@@ -262,7 +262,7 @@ def test_conclusions_of_a_transitive_rule_are_steps_of_another(
     ],
 )
 def test_rules_that_are_no_closure(text: str) -> None:
-    """Another rule, or pairs that may be withdrawn."""
+    """One is another kind of rule; in the other, pairs may be retracted."""
     assert plan(text, introduce_closures) == plan(text)
 
 
@@ -275,7 +275,7 @@ def test_what_a_stream_may_take_back_is_not_closed() -> None:
 
 
 def joined(of: Plan) -> list[set[str]]:
-    """The predicates of the matches below each join."""
+    """Returns the predicates of the matches below each join."""
 
     def below(id: str) -> set[str]:
         node = of.by_id[id]
@@ -341,7 +341,7 @@ def test_cross_products_are_joined_last() -> None:
 
 @pytest.mark.parametrize("own", ["(?o :by :s{})", "(?o :own{} ?w)"])
 def test_a_hundred_rules_share_the_prefix_that_they_have_in_common(own: str) -> None:
-    """Though what each has for itself is the more selective."""
+    """They share it though the other patterns of each rule are more selective."""
     rules = " ".join(
         f"[r{n}: (?o rdf:type :Output) (?o :hasValue ?v) (?v :numericValue ?n) {own.format(n)} -> (?o :made{n} ?n)]"
         for n in range(100)

@@ -69,7 +69,7 @@ MATCH_ALONE = node("match", Match((0, P, 1)), "read")
 
 
 def negating(*, feedback: bool) -> Plan:
-    """``(?x p ?y) noValue(?x q ?y) -> (?x q ?y)``, what it makes read again or not."""
+    """Returns ``(?x p ?y) noValue(?x q ?y) -> (?x q ?y)``, whose conclusions may be read again or not."""
     again = (Input("unique", feedback=True),) if feedback else ()
     return Plan(
         (
@@ -412,7 +412,7 @@ def test_rule_7_every_cycle_passes_a_distinct() -> None:
 
 
 def grouped(op: Operator, *keys: tuple[int, ...] | None) -> tuple[Node, ...]:
-    """A plan in which an operator over pairs groups its inputs by these columns."""
+    """Returns a plan in which an operator over pairs groups its inputs by these columns."""
     it = Node("it", op, tuple(Input("match", key) for key in keys))
     return (READ, MATCH_ALONE, it, node("end", Sink(), *([] if isinstance(op, Sink) else ["it"])))
 

@@ -20,7 +20,7 @@ Near = dict[LayerPoint, list[LayerPoint]]
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    """Any digraph that can be listed inputs first, with feedback; layouts do not look at operators."""
+    """Draws digraphs that can be listed inputs first, with feedback; layouts do not look at operators."""
     count = draw(st.integers(1, 14))
     nodes = []
     for number in range(count):

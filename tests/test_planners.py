@@ -90,7 +90,7 @@ def program(text: str) -> System:
 
 
 def planned(system: System, planner: str = "rete") -> Plan:
-    """The plan, as it is before any pass over it (tests/test_passes.py)."""
+    """Returns the plan before any pass over it (tests/test_passes.py)."""
     return squall.plan(system, partial(rete.plan, passes=()) if planner == "rete" else planner)
 
 
@@ -99,7 +99,7 @@ def plan(text: str, planner: str = "rete") -> Plan:
 
 
 def kinds(of: Plan) -> Counter[str]:
-    """How many nodes there are of each operator."""
+    """Counts the nodes of each kind of operator."""
     return Counter(type(node.op).__name__ for node in of.nodes)
 
 
@@ -213,7 +213,7 @@ def test_negated_bodies_are_shared() -> None:
 
 
 def test_a_literal_of_another_form_is_another_match() -> None:
-    """They match the same facts, but a plan does not know the values of literals."""
+    """The literals match the same facts, but a plan does not know the values of literals."""
     counts = kinds(plan("[a: (?x :p 1) -> (?x :q :k)] [b: (?x :p '1') -> (?x :q :k)]"))
     assert (counts["Match"], counts["Construct"]) == (2, 2)
 
@@ -269,7 +269,7 @@ def test_a_symmetric_self_join_finds_its_pairs() -> None:
 
 
 def test_equal_patterns_are_distinguished_by_the_head() -> None:
-    """Two orders of a symmetric body differ in what the head makes of them alone."""
+    """Two orders of a symmetric body differ only in the facts that the head constructs."""
     query_plan = plan("[a: (?x :p ?t) (?y :p ?t) -> (?x :q ?y)] [b: (?y :p ?t) (?x :p ?t) -> (?x :q ?y)]")
     assert kinds(query_plan)["Construct"] == 1
     (join,) = (node for node in query_plan.nodes if isinstance(node.op, Join))
@@ -303,7 +303,7 @@ def test_negated_bodies_may_have_ties() -> None:
 
 
 def renamed(part: object) -> object:
-    """The same with every variable under another name, in another alphabetical order."""
+    """Returns the same system with every variable under another name, in another alphabetical order."""
     if isinstance(part, Variable):
         return Variable(f"{ord('z') - ord(part.name[0])}_{part.name}")
     if isinstance(part, tuple):
@@ -314,7 +314,7 @@ def renamed(part: object) -> object:
 
 
 def shuffled(system: System, data: st.DataObject) -> System:
-    """The same with the patterns of every body in another order, and the rules too."""
+    """Returns the same system with its rules, and the patterns of every body, in another order."""
     rules = [replace(rule, joinables=tuple(data.draw(st.permutations(rule.joinables)))) for rule in system.subsystems]
     return replace(system, subsystems=tuple(data.draw(st.permutations(rules))))
 
@@ -508,7 +508,7 @@ def made_of(rule: System, planner: str = "rete") -> Plan:
 
 
 def reads(of: Plan, node: str) -> set[str]:
-    """The IRIs of the sources that a node reads directly."""
+    """Returns the IRIs of the sources that a node reads directly."""
     ops = (of.by_id[edge.node].op for edge in of.by_id[node].inputs)
     return {op.source.iri for op in ops if isinstance(op, Scan)}
 
@@ -561,7 +561,7 @@ def test_the_end_knows_the_sources_of_all_parts(planner: str) -> None:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_branches_are_projected_to_the_same_columns(planner: str) -> None:
-    """Each branch has its own numbers (trap 6)."""
+    """Each branch numbers its columns by itself (trap 6)."""
     branches = (System(joinables=(Pattern(X, Q, Z),)), System(joinables=(Pattern(Z, R, X), Pattern(Z, S, U))))
     result = made_of(System("r", joinables=(Pattern(X, P, Y), Union(branches)), consequences=COPIES), planner)
     assert kinds(result)["Union"] == 1
@@ -574,7 +574,7 @@ def test_branches_are_projected_to_the_same_columns(planner: str) -> None:
 
 
 def assert_as_oracle_all(made_rule: tuple[System, ...], planner: str) -> None:
-    """The rule of the test above, run."""
+    """Runs the rule of the test above and compares it with the oracle."""
     rule = System("r", joinables=(Pattern(X, P, Y), Union(made_rule)), consequences=(Select((X, Y, Z, U)),))
     events = stream("1 :a :p :b\n2 :a :q :c\n3 :d :r :a\n3 :d :s :e")
     assert_as_oracle(rule, list(squall.run(planned(rule, planner), events)), events)
@@ -613,7 +613,7 @@ OPTIONAL = Optional(System(joinables=(Pattern(X, Q, Y),)))
 def test_what_may_be_unbound_is_joined_on_where_it_is_bound_in_both(
     planner: str, joinables: tuple[Joinable, ...], predicates: tuple[Predicate, ...], name: str
 ) -> None:
-    """name: what is joined on, and may be unbound."""
+    """`name` is the join variable, which may be unbound."""
     events = stream("1 :a :p :b\n2 :a :q :b\n3 :a :r :b\n3 :a :r :c\n4 :c :p :d\n5 :d :q :a\n6 :b :r :d\n7 :a :q 1")
     choice = tuple(Variable(item) for item in {"x", "z", name})
     rule = System("r", joinables=joinables, predicates=predicates, consequences=(Select(choice),))
@@ -622,7 +622,7 @@ def test_what_may_be_unbound_is_joined_on_where_it_is_bound_in_both(
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_what_surely_has_a_value_is_joined_on(planner: str) -> None:
-    """The greatest of what a group has, and a number of rows."""
+    """The aggregates are the maximum of a nonempty group, and a number of rows."""
     aggregates = (AggregateOf(Y, "max", Z), AggregateOf(T, "count"))
     inner = System(joinables=(Pattern(X, Q, Z),), grouping=Grouping((X,), aggregates))
     result = made_of(System("r", joinables=(Pattern(X, P, Y), Pattern(X, R, T), inner), consequences=COPIES), planner)
@@ -764,7 +764,7 @@ def test_parts_are_shared_by_rules_and_queries() -> None:
 
 
 def test_similar_branches_are_distinguished_by_their_joins() -> None:
-    """Which way round the two columns of the union are is seen in the rest of the body alone."""
+    """Only the rest of the body determines the order of the two columns of the union."""
     ways = [(Pattern(X, P, Y), Pattern(Y, P, X)), (Pattern(Y, P, X), Pattern(X, P, Y))]
     heads = (Construct((Pattern(Z, R, Y),)),)
     item, other = (
@@ -802,7 +802,7 @@ def test_a_name_is_a_digest_of_the_printed_operator_without_its_rules_and_of_its
 
 
 def _like(shape: str, size: int) -> list[Pattern]:
-    """So many patterns of one predicate: in a row, in a ring, about one thing, or each about its own."""
+    """Returns patterns of one predicate: in a row, in a ring, about one resource, or each about its own."""
     ends: Callable[[int], tuple[str, str]] = {
         "row": lambda place: (f"x{place}", f"x{place + 1}"),
         "ring": lambda place: (f"x{place}", f"x{(place + 1) % size}"),
@@ -829,7 +829,7 @@ def test_patterns_that_look_alike_are_planned_in_one_order(shape: str, size: int
 def test_patterns_that_look_alike_are_planned_in_steps_that_are_bounded(
     shape: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 150 patterns there are 150! orders; each of those carried on looks at each pattern that is left."""
+    """There are 150! orders of 150 patterns. Each order that is tried compares all remaining patterns."""
     count = 0
     steps = canonical_order._candidates
 

@@ -16,7 +16,7 @@ PLUGIN = ROOT / "docs" / "examples" / "plugin"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """The plug-in's sources in a folder of their own, and the environment of a Python in which it is installed."""
+    """Returns a folder with the plug-in's sources, and the environment of a Python in which it is installed."""
     folder = tmp_path_factory.mktemp("plugin")
     # Building writes beside the sources.
     sources = shutil.copytree(PLUGIN, folder / "sources")

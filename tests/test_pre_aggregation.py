@@ -88,7 +88,7 @@ SLICES = st.builds(
 
 @given(SLICES, ENTRIES, st.lists(st.integers(0, 20), max_size=3))
 def test_dropped_deltas_are_in_no_slice(op: SliceNode, entries: list[Delta], cuts: list[int]) -> None:
-    """Wherever the entries are, and whenever they come."""
+    """This holds wherever the deltas are, and whenever they come."""
     least = partial_top_k(op)
     assert least is not None
     full_result, some = SliceOperator(op), SliceOperator(op)

@@ -50,7 +50,7 @@ class Whole(io.BytesIO):
 
 
 def parsed(text: str, format: str = "ttl-messages", size: int = 1 << 17) -> list[list[str] | None]:
-    """The statements of each message, None for one that is broken."""
+    """Returns the statements of each message, or None for one that is broken."""
     result = messages(Whole(text.encode(), size), BY_NAME[format], None, "x")
     return [
         [" ".join(statement) for statement in message.statements] if isinstance(message, Message) else None
@@ -86,7 +86,7 @@ TURTLE = {
 @pytest.mark.parametrize(("text", "expected"), TURTLE.values(), ids=TURTLE.keys())
 @pytest.mark.parametrize("size", [1, 7, 1 << 17])
 def test_messages_of_turtle(text: str, expected: Any, size: int) -> None:
-    """However the log is cut into pieces."""
+    """This holds however the log is cut into pieces."""
     for format in ("ttl-messages", "trig-messages"):
         assert parsed(text, format, size) == expected
 
@@ -134,7 +134,7 @@ PIECES = ['"', "'", '"""', "'''", "<", ">", "<a>", "#", "\n", "\\", "MESSAGE", "
 @given(st.lists(st.sampled_from(PIECES)), st.integers(1, 5))
 @example(['"', "\\", "#", "\\", "\n", "MESSAGE", "#", '"', '"', "<", " "], 1)
 def test_any_input_is_read_or_counted(pieces: Sequence[str], size: int) -> None:
-    """And where pieces are cut makes no difference."""
+    """The places of the cuts between pieces make no difference."""
     text = "".join(pieces)
     assert parsed(text, size=size) == parsed(text)
 
@@ -257,7 +257,7 @@ def test_static_facts_have_no_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", ["nt-messages", "trig-messages", "rdfp", "jelly-messages"])
 def test_a_broker_brings_a_message_at_a_time(format: str) -> None:
-    """Which is not a log: what delimits it is the broker's matter."""
+    """This is not a log: the broker delimits the messages."""
     if format.startswith("jelly"):
         pytest.importorskip("pyjelly")
     with http.serving(http.status(200)) as server:
@@ -285,7 +285,7 @@ def test_a_reconnected_source_declares_messages_again() -> None:
 @pytest.mark.parametrize("format", ["ttl-messages", "jelly-messages"])
 @pytest.mark.usefixtures("small_blocks")
 def test_a_killed_run_resumes(tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From a log and to one."""
+    """The run reads a log and writes one."""
     if format.startswith("jelly"):
         pytest.importorskip("pyjelly")
     text = test_durable.described(400, 1)

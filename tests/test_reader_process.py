@@ -37,7 +37,7 @@ LINES = [
 
 
 def text(kinds: Sequence[int]) -> str:
-    """Timed lines of these kinds, a hundred of each together."""
+    """Returns timed lines of these kinds, in groups of a hundred."""
     lines = (
         LINES[kind].format(time=1000 + 100 * block + n // 3, late=1020, n=n)
         for block, kind in enumerate(kinds)
@@ -48,7 +48,8 @@ def text(kinds: Sequence[int]) -> str:
 
 @pytest.fixture(autouse=True)
 def others(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The processes that are started. Every file is long, has many blocks, and what reads it is waited for."""
+    """Records the reader processes that are started. Every file counts as long and has many blocks, and the run waits
+    for its reader process."""
     anys: list[Any] = []
 
     def noted(arguments: list[str], **options: Any) -> Any:
@@ -66,7 +67,7 @@ def others(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 class Losses(list[Any]):
-    """A ledger."""
+    """A dead-letter ledger in memory."""
 
     def record(self, *loss: Any) -> None:
         self.append(loss)
@@ -80,7 +81,7 @@ def opened(path: Path, mode: str, losses: Losses, wanted: Any = None) -> FileSou
 
 
 def of_use(batch: Sequence[Event], wanted: Any) -> list[Any]:
-    """The facts of events, those that need not come left out: it depends on the blocks whether they do."""
+    """Returns the facts of events, without those that a source may skip. Whether it does depends on the blocks."""
     return [
         (event.time, event.stream, fact)
         for event in batch
@@ -186,7 +187,7 @@ def test_a_killed_process_does_not_change_the_events(tmp_path: Path, others: lis
 def test_nor_one_that_is_killed_in_the_middle_of_what_it_sends(
     tmp_path: Path, others: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of large blocks no more than a part fits into the pipe."""
+    """The blocks are so large that only a part of one fits into the pipe."""
     monkeypatch.setattr(sys.modules[__name__], "CHUNK", 1 << 20)
     path = tmp_path / "a.ntt"
     path.write_text("".join(f"{n} <{E}s{n}> <{E}p> <{E}o> .\n" for n in range(100_000)))

@@ -59,7 +59,7 @@ def rules(draw: Random) -> str:
 
 
 def program(draw: Random, folder: Path, window: str) -> squall.System:
-    """Rules, and now and then a query that reads what they derive."""
+    """Draws rules, and sometimes a query that reads their conclusions."""
     files = [folder / "rules.jena", folder / "query.rq"]
     files[0].write_text(rules(draw))
     files[1].write_text("PREFIX : <http://example.org/>\n" + draw.choice(QUERIES))
@@ -121,7 +121,8 @@ def test_each_output_is_emitted_exactly_once(window: str, output: str, many: int
 
 
 def assert_consistent_replication(plan: Plan, broadcast_inputs: frozenset[Address]) -> None:
-    """Of the rows for an input either every task makes all that it does not get from the sources, or one task each."""
+    """Checks that either every task makes all rows of an input that do not come from sources, or one task makes each of
+    them."""
     keys = partitionings_of(plan, broadcast_inputs)
     results: dict[Address, set[bool]] = {}
     for hop in exchanges_of(plan, broadcast_inputs):
@@ -149,7 +150,7 @@ def into(plan: Plan, id: str, broadcast_inputs: frozenset[Address]) -> list[Exch
 
 
 def test_what_facts_say_of_anything_stays_where_it_is() -> None:
-    """Of RDFS, only facts about objects are shuffled."""
+    """In RDFS, only facts about objects are shuffled."""
     text = "\n".join(VOCABULARY[name] for name in ("domains", "ranges", "classes", "properties"))
     plan = squall.plan(squall.compile(PREFIX + text, lexer="jena"))
     rows = dict.fromkeys(frozenset().union(*broadcast_candidates(plan).values()), 3)
@@ -185,7 +186,7 @@ def test_retractable_rows_are_not_replicated() -> None:
 
 
 def test_replicated_and_partitioned_rows_are_not_merged() -> None:
-    """`mixed` would get rows that every task makes of `static`, and such as one makes of `derived`."""
+    """`mixed` would get rows of `static` that every task makes, and rows of `derived` that one task makes."""
     read = Node("read", Scan(Source()))
     cells = {name: (0, iri(f"http://example.org/{name}"), 1) for name in ("static", "facts", "more")}
     again = {"facts": (Input("derived", feedback=True),)}

@@ -108,7 +108,7 @@ def by_rdflib(document: bytes, format: str) -> tuple[list[str], list[list[Term |
 
 
 def unlabelled(table: Iterable[Sequence[Term | None]]) -> list[list[Term | None]]:
-    """Some parsers give blank nodes other labels."""
+    """Returns rows without the labels of blank nodes, because some parsers change them."""
     return [[Term("_:") if value is not None and is_blank(value) else value for value in row] for row in table]
 
 

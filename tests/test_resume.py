@@ -202,7 +202,7 @@ def streamed(output: str, window: Window) -> System:
 
 
 def deleted() -> System:
-    """A stream, what is in its window, and an update that deletes of it."""
+    """Returns a system with a derived stream, the content of its window, and an update that deletes from it."""
     outputs = replace(streamed("istream", LANDMARK), output="dstream")
     delete = replace(rule(pattern(X, "stop", Y), then=Delete((pattern(X, "k", Y),))), name="d")
     return replace(outputs, subsystems=(*outputs.subsystems, delete))
@@ -224,7 +224,7 @@ def without(cls: type, slot: int) -> Callable[[pytest.MonkeyPatch], None]:
 
 
 def idle(cls: type, name: str) -> Callable[[pytest.MonkeyPatch], None]:
-    """A method does nothing."""
+    """Returns a patch that makes a method do nothing."""
     return lambda monkeypatch: monkeypatch.setattr(cls, name, lambda *_: None)
 
 
@@ -335,7 +335,7 @@ def test_each_part_of_the_state_is_needed(
 def test_compaction_preserves_the_state_from_the_watermark_on(
     together: int | None, known: list[Delta], more: list[Delta], passed: int
 ) -> None:
-    """Also if more comes."""
+    """This holds also if more deltas come."""
     deltas = compact_deltas(known, passed, together)
     assert all(start < end and weight and end >= passed for *_, start, end, weight in deltas)
     assert len(deltas) <= 2 * len(known)
@@ -348,7 +348,7 @@ def test_compaction_preserves_the_state_from_the_watermark_on(
 @given(known=entries(2, (1, 1, 2), most=9), passed=st.sampled_from(INSTANTS))
 @settings(max_examples=examples_of(100), deadline=None)
 def test_compaction_preserves_the_start_of_live_rows(known: list[Delta], passed: int) -> None:
-    """Rows that agree in the first column: since any of them has held without a gap."""
+    """For rows with the same first column, it preserves the time since when any of them has held without a gap."""
     deltas = compact_deltas(known, passed, 1)
     assert _holding(deltas, passed) == {
         (key, since, end) for key, since, end in _holding(known, passed) if end > passed
@@ -361,7 +361,7 @@ def test_compaction_preserves_the_start_of_live_rows(known: list[Delta], passed:
 def test_rows_dropped_by_compaction_leave_nothing(
     together: int | None, known: list[Delta], more: list[Delta], passed: int
 ) -> None:
-    """Later deltas begin later."""
+    """All later deltas begin later."""
     since = max((entry[-3] for entry in known), default=ALWAYS)
     later = [entry for entry in more if entry[-3] >= since]
     left = live_deltas(later, passed, together)
@@ -372,7 +372,7 @@ def test_rows_dropped_by_compaction_leave_nothing(
 
 
 def _holding(known: Sequence[Delta], passed: int) -> set[tuple[str, int, int]]:
-    """The rows by their first column, with the stretch over which they hold that reaches up to a time."""
+    """Returns rows by their first column, with the interval around a time over which they hold."""
     spans: dict[str, list[tuple[int, int]]] = {}
     for entry in known:
         spans.setdefault(entry[0], []).append(entry[-3:-1])

@@ -14,7 +14,7 @@ from tests.rif_calls import A, Result, assert_total_order, call, check, of
 
 
 def at(lexical: str) -> Term:
-    """A dateTime, date or time, whichever the text is."""
+    """Returns a dateTime, date or time, whichever the text is."""
     return of(lexical, "dateTime" if "T" in lexical else "time" if ":" in lexical[:3] else "date")
 
 

@@ -59,7 +59,7 @@ ORDERS = ["less-than", "less-than-or-equal", "greater-than", "greater-than-or-eq
 
 
 def dtb() -> set[str]:
-    """The IRIs of all built-ins of RIF-DTB, section 4."""
+    """Returns the IRIs of all built-ins of RIF-DTB, section 4."""
     pred = _PREDICATES.split()
     pred += [f"is-literal-{negative}{name}" for name in TYPES for negative in ("", "not-")]
     for kind in ("numeric", "dateTime", "date", "time"):
@@ -385,7 +385,7 @@ def test_the_page_lists_all_built_ins_but_guards_and_casts() -> None:
 
 
 def rows() -> list[str]:
-    """The tables of docs/languages/rif-builtins.md."""
+    """Returns the tables of docs/languages/rif-builtins.md."""
     prefixes = {FUNC: "func", PRED: "pred"}
     results = []
     for name, builtin in SPELLED.items():

@@ -44,7 +44,7 @@ def derived(*sentences: str, facts: tuple[Fact, ...] = ()) -> set[Fact]:
 
 
 def values(relation: str, *sentences: str, facts: tuple[Fact, ...] = ()) -> set[tuple[Term, ...]]:
-    """The arguments of a relation that follow."""
+    """Returns the derived arguments of a relation."""
     result = derived(*sentences, facts=facts)
     return {fact.arguments for fact in result if isinstance(fact, Atom) and fact.relation == iri(E + relation)}
 
@@ -305,7 +305,7 @@ def test_a_document_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_ontology_does_not_come_as_a_source(tmp_path: Path) -> None:
-    """Nobody would check that it is in OWL 2 RL; other data may."""
+    """Nothing would check that it is in OWL 2 RL; other data may come as a source."""
     location = "Import(<urn:o> <http://www.w3.org/ns/entailment/{}>)"
     ontology = imported(tmp_path, text("ex:p(1)", before=location.format("OWL-Direct")))
     with pytest.raises(UsageError, match="the ontology <urn:o> cannot come as a source"):

@@ -58,7 +58,7 @@ def plan_of(query: str, output: str = "istream") -> Plan:
 
 
 def sink_columns(plan: Plan) -> list[COLUMNS | None]:
-    """By which columns the inputs of what ends a plan are grouped."""
+    """Returns the columns by which the inputs of the sinks of a plan are grouped."""
     return [edge.columns for node, _ in plan.sinks for edge in node.inputs]
 
 
@@ -252,7 +252,7 @@ def test_all_tasks_tell(shown: str, output: str) -> None:
 )
 @pytest.mark.parametrize("report", [Report(), Report("change"), Report("nonempty"), Report("periodic", 7)])
 def test_ordered_answers_are_output_in_order_by_all_tasks(query: str, report: Report) -> None:
-    """A single task outputs them where otherwise nobody could decide whether the order has changed."""
+    """A single task outputs them where no part can decide whether the order has changed."""
     system = apply_profile(squall.compile(PREFIX + query, lexer="sparql"), output="rstream", report=report)
     plan = squall.plan(system)
     events = stream(PEOPLE)
@@ -267,8 +267,8 @@ def test_ordered_answers_are_output_in_order_by_all_tasks(query: str, report: Re
 @pytest.mark.parametrize("other_order", ["ORDER BY DESC(?x)", "ORDER BY ?y", ""])
 @pytest.mark.parametrize("report", [Report(), Report("change"), Report("nonempty")])
 def test_queries_of_one_name_may_have_different_orders(report: Report, other_order: str) -> None:
-    """Their solutions are output side by side, each in its own order. Whether they have changed is decided for one
-    sequence."""
+    """Their solutions are output side by side, each in its own order. The decision whether they have changed is made
+    for the whole sequence."""
     request = ("{ ?x :p ?y . ?y :q ?z } ORDER BY ?x", f"{{ ?x :p ?y . FILTER(STR(?x) > STR(?y)) }} {other_order}")
     queries = [squall.compile(f"{PREFIX}SELECT ?x {body}", lexer="sparql") for body in request]
     alike = [replace(rule, name="q") for query in queries for rule in rules(query)]
@@ -286,7 +286,7 @@ def test_queries_of_one_name_may_have_different_orders(report: Report, other_ord
     "query", ["SELECT ?x ?y ?z", "SELECT ?y ?x", "SELECT ?y ?z", "CONSTRUCT { ?y :r ?x }", "CONSTRUCT { ?x :r ?y }"]
 )
 def test_outputs_of_a_skewed_key_come_from_all_tasks(query: str) -> None:
-    """Where they show the key, they would be one task's."""
+    """If the outputs contain the key, partitioning by it would give them to one task."""
     system = squall.compile(f"{PREFIX}{query} {{ ?x :p ?y . ?y :q ?z }}", lexer="sparql")
     plan = squall.plan(system)
     join = next(node for node in plan.nodes if len(node.inputs) == 2 and "join" in node.id)
@@ -374,7 +374,7 @@ CAME_SO = AtomPattern(ARRIVAL, (Variable("g"), Variable("t"), Y, S, X))
 def test_quads_that_are_read_again_are_spread_by_their_subject(
     source: Source, reads: Pattern | AtomPattern, planner: str
 ) -> None:
-    """So are the rows as which they are read: no row moves to what is joined by the subject."""
+    """The triples that are read from them keep this partitioning: a join on the subject moves no row."""
     system = of_quads(source, reads, SlidingWindow(50))
     plan = squall.plan(system, planner)
     (feed,) = (node for node in plan.nodes if isinstance(node.op, DerivedStream))
@@ -427,7 +427,8 @@ def test_where_columns_are_behind_an_operator_without_memory() -> None:
 
 @pytest.mark.parametrize("tasks", [(3, 2), (2, 5)], ids=str)
 def test_what_goes_to_all_tasks_waits_once(tasks: tuple[int, int]) -> None:
-    """Also where the last level and the end are one step; a run goes on with another number of tasks."""
+    """This also holds where the last stage and the output stage are one step, and where a run resumes with another
+    number of tasks."""
     query = "SELECT ?x ?y ?z { ?x :p ?y . ?y :q ?z }"
     system = apply_profile(
         squall.compile(PREFIX + query, lexer="sparql"), window=HoppingWindow(10, 10), output="istream"

@@ -31,7 +31,8 @@ def closure(plan: Plan, text: str) -> set[str]:
 
 
 def without(system: System, names: set[str]) -> System:
-    """The system without some rules, which may be written as several each: ``name``, ``name-last``, ``name-step``."""
+    """Returns the system without some rules. A name may stand for several rules: ``name``, ``name-last``,
+    ``name-step``."""
     inner = (
         without(subsystem, names)
         for subsystem in system.subsystems

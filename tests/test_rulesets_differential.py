@@ -50,13 +50,13 @@ ONE = literal("1", XSD + "nonNegativeInteger")
 
 
 def fact(subject: Any, predicate: Any, object: Any) -> st.SearchStrategy[list[Triple]]:
-    """One triple; a term stands for itself."""
+    """Returns one triple. A term stands for itself."""
     slots = (item if isinstance(item, st.SearchStrategy) else st.just(item) for item in (subject, predicate, object))
     return st.builds(lambda *terms: [Triple(*terms)], *slots)
 
 
 def listed(subject: Any, predicate: str, members: Any) -> st.SearchStrategy[list[Triple]]:
-    """A triple about a list of one to three members; its cells are named by what they hold."""
+    """Returns a triple about a list of one to three members; its cells are named by what they hold."""
 
     def made(subject: Term, members: Sequence[Term]) -> list[Triple]:
         names = [
@@ -71,7 +71,7 @@ def listed(subject: Any, predicate: str, members: Any) -> st.SearchStrategy[list
 
 
 def restriction(kind: str, value: Any) -> st.SearchStrategy[list[Triple]]:
-    """A class by what its members have of a property."""
+    """Returns a class that is defined by a property of its members."""
     on, of = iri(OWL + "onProperty"), iri(OWL + kind)
     values = value if isinstance(value, st.SearchStrategy) else st.just(value)
     return st.builds(lambda c, p, v: [Triple(c, on, p), Triple(c, of, v)], CLASS, PROPERTY, values)
@@ -136,7 +136,7 @@ def theirs(graph: Graph, semantics: Any, axioms: bool) -> Graph:
 
 
 def compared(graph: Iterable[Triple], skips: Callable[[Triple], bool]) -> list[str]:
-    """The triples of RDF, as lines in an order."""
+    """Returns triples of RDF as sorted lines."""
     return sorted(str(triple) for triple in graph if not is_literal(triple.subject) and not skips(triple))
 
 
@@ -163,8 +163,11 @@ OURS, ERROR = "<urn:x-squall:", "<http://www.daml.org/2002/03/agents/agent-ont#"
 
 
 def _owl(triple: Triple) -> bool:
-    """Owlrl leaves out that what is equivalent to something is so to itself, and has it of every rdf:Property. It has
-    other datatypes, and messages where we have what violates a rule. Of the vocabulary nothing is compared."""
+    """Returns whether a triple is left out of the comparison with owlrl.
+
+    owlrl does not conclude that an equivalence is reflexive, except for every rdf:Property. It has other datatypes, and
+    messages where our rule sets derive violations. Triples about the vocabulary are not compared.
+    """
     itself = triple.subject == triple.object
     if itself and (triple.predicate in REFLEXIVE or "example.org" not in triple.subject):
         return True

@@ -35,7 +35,7 @@ WINDOWS = (
 
 @dataclass
 class Stay:
-    """A fact that an event brought: when, and over which instants it is valid."""
+    """A fact that an event brought, with the interval over which it is valid."""
 
     fact: Fact
     stream: str
@@ -58,7 +58,7 @@ def stays(source: Source, events: Sequence[Event]) -> list[Stay]:
 
 
 def _windowed(window: Window, events: Sequence[Event]) -> Iterator[Stay]:
-    """The facts of one stream through its window."""
+    """Returns the facts of one stream with their validity through its window."""
     brought = [(fact, event.time) for event in events for fact in event.facts if event.time != ALWAYS]
     times = [time for _, time in brought]
     for number, (fact, time) in enumerate(brought):
@@ -70,7 +70,8 @@ def _windowed(window: Window, events: Sequence[Event]) -> Iterator[Stay]:
 
 
 def _counted(window: CountWindow, number: int, times: Sequence[int]) -> tuple[int, int]:
-    """The validity of the fact of this number: when the content of the window changes, it is the last so many."""
+    """Returns the validity of the fact of this number: the window holds the last facts, and its content changes in
+    steps."""
     changes = range(window.step - 1, len(times), window.step)
     buffer = [place for place in changes if place - window.size < number <= place]
     if not buffer:
@@ -95,7 +96,8 @@ def snapshot(known: Sequence[Stay], instant: int) -> Bag:
 
 @st.composite
 def streams(draw: st.DrawFn, removals: bool = True) -> list[Event]:
-    """Static facts, then events in the order of time, many at one instant, some of which remove."""
+    """Draws static facts, and then events in the order of time. Many are at one instant, and some of them remove
+    facts."""
     some = st.lists(st.sampled_from(FACTS), max_size=3).map(tuple)
     names = st.sampled_from(["", S, S, T])
     event = [Event(ALWAYS, facts, name) for facts, name in draw(st.lists(st.tuples(some, names), max_size=1))]
@@ -135,7 +137,7 @@ def holds(known: Sequence[Stay], came: Sequence[Delta]) -> None:
 def test_facts_are_valid_within_their_window(
     removals: bool, window: Window, data: st.DataObject, bounds: set[int]
 ) -> None:
-    """This also holds when the reader expires facts between batches."""
+    """This also holds when the scan expires facts between batches."""
     source = Source("", SlidingWindow(4), ((S, window),), removals)
     events = data.draw(streams(removals))
     op = reader(source)
@@ -180,7 +182,7 @@ def test_pushed_down_filters_leave_out_other_triples(
 def test_triples_with_where_and_when_they_came(
     kind: type[Source], window: Window, data: st.DataObject, removals: bool, fact: Fact
 ) -> None:
-    """They are valid as they are without."""
+    """They are valid as long as they are without source and time."""
     events = data.draw(streams(removals))
     op = reader(kind("", SlidingWindow(4), ((S, window),), removals))
     facts = op.read(events)
@@ -223,7 +225,7 @@ def test_a_heartbeat_brings_nothing() -> None:
 
 
 def test_what_leaves_a_window_of_triples_in_the_batch_in_which_it_came_is_one_entry() -> None:
-    """Nothing is retracted then; a fact that arrives and expires at one instant is not output."""
+    """Nothing is retracted then. A fact that arrives and expires at one instant is not output."""
     op = reader(Source("", CountWindow(2)))
     facts = [Triple(A, B, literal(str(number))) for number in range(5)]
     first, second = ([(*fact, "") for fact in part] for part in (facts[:4], facts[4:]))

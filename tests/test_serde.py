@@ -43,7 +43,7 @@ SPANS = st.tuples(st.integers(ALWAYS, FOREVER), st.integers(ALWAYS, FOREVER), st
 
 @given(st.lists(st.lists(CELLS, max_size=3), min_size=1), st.lists(SPANS, min_size=1))
 def test_deltas_survive_a_round_trip(rows: list[list[str | None]], spans: list[tuple[int, ...]]) -> None:
-    """They may be of equal width, as most are, or not."""
+    """The deltas may be of equal width, as most are, or not."""
     for some in (rows, [row for row in rows if len(row) == len(rows[0])]):
         entries = [(*row, *span) for row, span in zip(some, cycle(spans), strict=False)]
         packed = pack_all(entries)
@@ -107,7 +107,7 @@ OTHERS = st.one_of(
     st.integers(1, 3),
 )
 def test_outputs_survive_a_round_trip(outputs: list[Output], times: int) -> None:
-    """And are packed together as each of them is."""
+    """Several outputs that are packed together are packed as each of them is."""
     outputs *= times
     texts = pack_outputs(outputs)
     assert texts == list(map(pack_output, outputs))

@@ -128,7 +128,7 @@ def streams(draw: st.DrawFn) -> list[Event]:
 @examples(100)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_a_sharded_plan_agrees_with_the_oracle(planner: str, many: int) -> None:
-    """In any batches, with caches of any size, and with tasks that fail."""
+    """This holds for any batches, with caches of any size, and with tasks that fail."""
 
     def law(
         system: System,
@@ -247,7 +247,7 @@ def test_the_rule_that_prevents_sharding_is_named(
 
 
 def test_deletions_of_a_derived_stream_reach_the_shard_that_derived_it() -> None:
-    """The stream's facts have another subject than their premises, by which updates look for them."""
+    """The stream's facts have another subject than their premises, and updates find them by the latter."""
     nodes = (
         Node("read", ops.Scan(Source("urn:s"))),
         Node("match", ops.Match((0, NAMES[0], 1)), (Input("read"),)),
@@ -346,8 +346,8 @@ BLINKS = (
 
 
 def blinking(gap: int) -> list[Event]:
-    """Something begins that goes on by itself, and ends a hundred instants later. gap: how far from each other other
-    events come in the mean time (integer ms)."""
+    """Returns events that start a program which continues by itself and is stopped a hundred instants later. Other
+    events come at intervals of `gap` ms."""
     text = "".join(f"{time} :b{time} :p :c\n" for time in range(2, 100, gap))
     return stream(f"1 :a :on :b\n{text}101 :a :stop :now")
 
@@ -357,7 +357,7 @@ def blinking(gap: int) -> list[Event]:
     ("text", "shared"), [(BLINKS, True), (f"{BLINKS} ; {MIXING[2]}", False)], ids=["many tasks", "one task"]
 )
 def test_an_event_is_one_for_all_shares(text: str, shared: bool, max_single_task_bytes: int) -> None:
-    """Whatever it brings: the steps of updates are counted since the last one."""
+    """This holds whatever the event brings: update steps are counted since the last event of any shard."""
     system = program(text)
     plan = squall.plan(system)
     assert (why_not_shardable(plan) is None) is shared

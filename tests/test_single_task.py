@@ -60,7 +60,7 @@ def test_plans_that_need_the_order_of_facts_run_in_a_single_task(what: str, syst
 
 
 def test_updates_that_do_not_terminate_are_an_error() -> None:
-    """The same as in process, with what to do about it."""
+    """The error is the same as in process, with its hint."""
     text = """
     DELETE { ?x <urn:p> ?y } INSERT { ?x <urn:q> ?y } WHERE { ?x <urn:p> ?y } ;
     DELETE { ?x <urn:q> ?y } INSERT { ?x <urn:p> ?y } WHERE { ?x <urn:q> ?y }
@@ -82,7 +82,7 @@ DELETE {{ ?room :is :full }} WHERE {{ ?room :has :nothing ; :is :full }}
 
 @pytest.mark.spark
 def test_a_single_task_on_spark_agrees_with_the_iterator_builder(tmp_path: Path) -> None:
-    """File by file, and started again in between, the state written as a whole now and then."""
+    """Spark reads file by file and is restarted in between. The whole state is written now and then."""
     pytest.importorskip("pyspark")
     plan = squall.plan(squall.compile(UPDATES, lexer="sparql"))
     assert why_single_task(plan) is not None

@@ -72,7 +72,7 @@ either_form = pytest.mark.parametrize(
 @either_form
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 def test_a_program_of_any_kind(planner: str, tuning: Tuning) -> None:
-    """And whenever a machine takes over."""
+    """The answer is the same whenever the incremental dataflow takes over."""
 
     def law(system: System, events: list[Event], facts: list[Event], instants: int, cuts: list[int]) -> None:
         query_plan = squall.plan(system, planner)
@@ -203,7 +203,7 @@ def test_rows_of_which_a_test_leaves_none_make_nothing() -> None:
 
 @pytest.mark.parametrize("min_rows", [1, 8])
 def test_facts_that_come_twice_at_first_are_output_once(min_rows: int) -> None:
-    """Nobody looks for duplicates among them, unless a rule could tell."""
+    """The first facts of a predicate are not deduplicated unless a rule can observe duplicates."""
     text = "[r: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)] [s: (?x :p ?y) -> (?y :t ?x)]"
     twice = static(":a :p :b . :b :q :c . " * 2)
     running = job(plan(text), tuning=Tuning(min_rows_to_factor=min_rows))

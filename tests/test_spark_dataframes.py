@@ -40,7 +40,7 @@ def plan() -> Any:
 
 
 def expected(plan: Any) -> list[tuple[int, str]]:
-    """(time, distance) of the outputs of the run in process."""
+    """Returns (time, distance) of the outputs of the run in process."""
     facts: list[tuple[int, Any]] = [(output.time, output.fact) for output in squall.run(plan, EDGES)]
     return [(time, parts(fact.values[2]).lexical) for time, fact in facts]
 
@@ -60,7 +60,7 @@ def test_bounded_input_gives_a_batch_dataframe(plan: Any, spark: Any) -> None:
 
 
 def test_a_value_of_another_type_is_a_clear_error(plan: Any) -> None:
-    """By Spark, where the DataFrame is used."""
+    """Spark reports it where the DataFrame is used."""
     from pyspark.errors import PySparkException
 
     from squall.builders.spark import to_dataframe

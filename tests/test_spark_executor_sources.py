@@ -41,7 +41,7 @@ def say(redis: Any, *payloads: bytes) -> None:
 
 
 def ended(builder: str, program: str, address: str, count: int, options: Options) -> list[tuple[int, str]]:
-    """The outputs of a run that is ended when there are so many."""
+    """Returns the outputs of a run that is stopped after a number of them."""
     plan = squall.plan(squall.compile(program, lexer="jena", window="TRIPLES 2" if program is PAIRS else "RANGE 1h"))
     return live.ended(plan, builder, address, count, options)
 
@@ -54,7 +54,8 @@ def offsets(kept: Path) -> list[str]:
 
 @pytest.mark.parametrize("cut", ["", "&buffer=2"])
 def test_it_is_what_the_driver_would_read(broker: brokers.Broker, redis: Any, tmp_path: Path, cut: str) -> None:
-    """However it is cut into micro-batches: what is late, what is malformed, and whose blank nodes are whose."""
+    """This holds however the input is cut into micro-batches: late and malformed statements, and the scope of blank
+    nodes."""
     node = b"5 _:b <urn:p> _:b .\n"
     say(redis, line(1) + line(2) + node, line(4), b"nonsense\n" + line(6) + b"\xff", b"", node, node, line(7))
     dead_letters = [tmp_path / "lost0", tmp_path / "lost1"]
@@ -75,7 +76,7 @@ def test_it_is_what_the_driver_would_read(broker: brokers.Broker, redis: Any, tm
 
 
 def test_facts_count_in_their_order(broker: brokers.Broker, redis: Any, tmp_path: Path) -> None:
-    """At one time as well: the last two triples are what a window of two has."""
+    """Facts of one time have an order as well: a window of two triples holds the last two."""
     names = "adbcabdcdabcadcb"
     message = [f"{9 + number // 2} <urn:{a}> <urn:p> <urn:{b}> .\n" for number, (a, b) in enumerate(pairwise(names))]
     say(redis, *(text.encode() for text in message))
@@ -151,7 +152,8 @@ def test_sources_that_the_driver_reads(
 
 
 def test_partitions_of_kafka(tmp_path: Path) -> None:
-    """Each in its order; no more than the buffer at a time, of each its share."""
+    """Each partition is read in its order. A micro-batch has no more than the buffer, with a share of each
+    partition."""
     pytest.importorskip("confluent_kafka")
     from squall.streams.live.kafka import KafkaSource
     from tests.test_live_kafka import Cluster

@@ -42,7 +42,7 @@ def spark() -> Any:
 
 @pytest.fixture
 def connector(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A session that seems to have the connector."""
+    """Returns a session that seems to have the connector."""
     from tests.kafka_connector import Connector
 
     assert not kafka.is_there(spark)
@@ -54,7 +54,7 @@ def connector(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def ended(builder: str, address: str, count: int, options: Options) -> list[tuple[int, str]]:
-    """The outputs of a run that is ended when there are so many."""
+    """Returns the outputs of a run that is stopped after a number of them."""
     return live.ended(squall.plan(squall.compile(SEEN, lexer="jena")), builder, address, count, options)
 
 
@@ -77,7 +77,7 @@ def test_what_the_connector_reads_is_what_the_driver_would(cluster: Cluster, tmp
 
 @pytest.mark.usefixtures("connector")
 def test_its_offsets_are_in_the_checkpoint(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more than the buffer is a micro-batch; and without the connector a run that has begun so cannot go on."""
+    """A micro-batch has no more than the buffer. Without the connector, a run that has begun with it cannot resume."""
     cluster.say(*map(line, range(1, 6)))
     options, address = Options(checkpoint=tmp_path / "kept"), cluster.at("t?format=ntt&from=first&buffer=2")
     assert [time for time, _ in ended("spark", address, 5, options)] == [1, 2, 3, 4, 5]

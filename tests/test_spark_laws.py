@@ -32,7 +32,7 @@ cannot say."""
 
 @pytest.fixture
 def conf() -> Iterator[Any]:
-    """The settings of the session, and back to what they were."""
+    """Yields the settings of the session, and restores them afterwards."""
     from squall.builders.spark import MAX_FILES_PER_TRIGGER, MAX_SINGLE_TASK_BYTES, MAX_SINGLE_TASK_ROWS, session
 
     spark = session()

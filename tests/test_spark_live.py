@@ -61,7 +61,7 @@ class Steps(Acknowledged):
 
 
 def test_sources_get_acknowledgements_of_committed_batches(tmp_path: Path) -> None:
-    """The outputs of a batch are durable before."""
+    """The outputs of a batch are durable before its input is acknowledged."""
     source = Steps(timeline(1, 2, 3), tmp_path / "kept" / "commits")
     sources = Sources([source])
     sources.flush_sink = lambda: source.note("settled")
@@ -117,7 +117,7 @@ class Named:
 
 
 def test_what_cannot_be_cut_back_gets_what_counts(tmp_path: Path) -> None:
-    """It gets the output again with the same identity, where it is unknown whether it arrived."""
+    """The sink gets an output again, with the same identity, where it is unknown whether it arrived."""
     plan = squall.plan(squall.compile(SEEN, lexer="jena"))
     sinks = [Named(tmp_path / "kept" / "commits", fails) for fails in (1, 9, 9)]
 
@@ -152,7 +152,7 @@ def at(*times: int) -> str:
 @pytest.mark.parametrize("keeps", [False, True])
 @pytest.mark.parametrize("address", ["in?follow=yes&poll=10", "in/1.ntt?follow=yes&poll=10", "both"])
 def test_a_run_that_is_ended_is_done_with_what_it_has(tmp_path: Path, address: str, keeps: bool) -> None:
-    """By Spark itself and by the driver. It comes to its end, or goes on another time."""
+    """The input is read by Spark itself or by the driver. The run completes, or resumes another time."""
     (tmp_path / "in").mkdir()
     addresses = ["in?follow=yes&poll=10", "other.ntt?follow=yes&poll=10"] if address == "both" else [address]
     (tmp_path / "in" / "1.ntt").write_text(at(1, 2, 3))
@@ -183,7 +183,7 @@ def test_a_run_that_is_ended_is_done_with_what_it_has(tmp_path: Path, address: s
 
 
 def test_the_current_micro_batch_is_completed_first(tmp_path: Path) -> None:
-    """However long it takes."""
+    """This holds however long it takes."""
     begun, go = tmp_path / "begun", tmp_path / "go"
 
     @functions.function("patient", languages=("jena",))

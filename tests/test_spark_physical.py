@@ -36,7 +36,7 @@ def physical(plan: Plan) -> str:
 
 
 def heads(text: str) -> list[str]:
-    """The lines that are ours."""
+    """Returns the lines of the plan that name squall's steps."""
     return [line for line in text.splitlines() if line.startswith(("job", "#"))]
 
 

@@ -94,7 +94,7 @@ def test_a_dataframe_is_refused_with_it(plan: Plan) -> None:
 def test_those_of_a_run_hold_on_a_session_that_is_there(
     plan: Plan, tmp_path: Path, spark_jobs: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The micro-batches are those of the run's own setting, which wins over that of the session."""
+    """The micro-batches are those of the run's own setting, which overrides that of the session."""
     for number in range(3):
         (tmp_path / f"{number}.nt").write_text(f"<urn:{number}> <urn:p> <urn:o> .\n")
     with spark_set(MAX_FILES_PER_TRIGGER, "2"):

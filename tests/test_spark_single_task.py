@@ -74,7 +74,7 @@ def run(plan: Plan, folder: Path) -> list[Any]:
 def test_a_small_micro_batch_is_a_single_task_without_shuffles(
     tmp_path: Path, spark_jobs: list[str], window: str
 ) -> None:
-    """Rounds, static data, and what waits for its time included."""
+    """This includes iterations, static data, and buffered rows."""
     system = squall.compile(PATHS, lexer="jena", window=window)
     assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=4)), EVENTS, ROOMS)
     batches = 6 if "STEP" in window else 5  # static data, four files, and at the end what has waited
@@ -125,7 +125,7 @@ def test_one_batch_can_be_a_single_task(tmp_path: Path, conf: Any, spark_jobs: l
 
 
 def test_the_single_task_reads_spooled_live_input(tmp_path: Path, spark_jobs: list[str]) -> None:
-    """Not by Spark, that hands its lines on."""
+    """Spark does not read the lines and pass them on."""
     system = squall.compile(PATHS, lexer="jena", window="RANGE 5ms")
     batches = [EVENTS[place : place + 6] for place in range(0, len(EVENTS), 6)]
     job = squall.build(squall.plan(system), "spark", Options(checkpoint=tmp_path / "kept"))
@@ -139,7 +139,7 @@ def slowly(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def test_the_same_worker_runs_each_single_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that it holds what it needs."""
+    """So the worker has the state in its cache."""
     from squall.builders.spark.engine import SparkEngine
 
     reader = SparkEngine.reader

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_a_small_file_is_there_at_any_moment_while_it_is_written_anew(tmp_path: Path) -> None:
-    """A kill may come at any of them."""
+    """A kill may come at any moment."""
     from squall.builders.spark import session
     from squall.builders.spark.store import Store, uri_of
 

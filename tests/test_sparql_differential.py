@@ -33,8 +33,13 @@ variables = st.sampled_from(VARIABLES)
 
 @st.composite
 def paths(draw: st.DrawFn, depth: int = 2, inside: bool = False) -> str:
-    """A path. inside: within one that is repeated, where it matters whether there is a way, and not how many are: of
-    alternatives, pyoxigraph counts solutions once, and it repeats repeated ones between nodes of the graph alone."""
+    """Draws a property path.
+
+    Args:
+        inside: Whether the path is within a repeated one, where it matters whether there is a path, and not how many
+            there are. Of alternatives, pyoxigraph counts solutions once, and it repeats repeated paths between nodes
+            of the graph only.
+    """
     kinds = ["plain"] * 3 + (["inverse", "steps", "but", "either" if inside else "mark"] if depth else [])
     inner = paths(depth - 1, inside)
     match draw(st.sampled_from(kinds)):
@@ -126,7 +131,7 @@ def tables(draw: st.DrawFn) -> str:
 
 
 class Query(NamedTuple):
-    """The text before a query's pattern, the pattern, and the text after it."""
+    """A query as three texts: the part before its pattern, the pattern, and the part after it."""
 
     head: str
     group: str
@@ -225,7 +230,7 @@ def ours_of_graphs(query: str, data: Sequence[tuple[str, Triple]], planner: str)
 def test_an_unnamed_dataset_has_the_existing_graphs(
     planner: str, query: Query, graph: list[tuple[str, str, str, str]], name: str, outside: bool
 ) -> None:
-    """Named one by one, their answers are those of the tests of the W3C."""
+    """If the graphs are named one by one, the answers are those of the W3C's tests."""
     data = [
         (f"http://example.org/{item[1:]}" if item else "", Triple(*map(_resolved, remainder)))
         for item, *remainder in graph
@@ -242,7 +247,8 @@ def test_an_unnamed_dataset_has_the_existing_graphs(
 
 
 def graph_by_graph(name: str, group: str, data: Sequence[tuple[str, Triple]]) -> Counter[object]:
-    """The solutions of a pattern over each graph by itself, joined with its name (SPARQL 1.1, section 18.6)."""
+    """Returns the solutions of a pattern over each graph, joined with the name of the graph (SPARQL 1.1, section
+    18.6)."""
     expected: Counter[object] = Counter()
     for graph in {datum for datum, _ in data if datum}:
         facts = list(dict.fromkeys(fact for datum, fact in data if datum == graph))
@@ -282,7 +288,7 @@ def test_answers_at_each_step_are_those_of_its_window(
 
 
 def stepped(query: Query, events: Sequence[Event], planner: str) -> dict[int, Counter[object]]:
-    """The answers of the query over a window, by the instants of its steps."""
+    """Returns the answers of the query over a window, by the instants of its steps."""
     text = query.text(f"FROM STREAM <urn:s> [RANGE {RANGE}ms STEP {STEP}ms]")
     plan = squall.plan(squall.compile(text, lexer="csparql"), planner)
     results: dict[int, Counter[object]] = defaultdict(Counter)

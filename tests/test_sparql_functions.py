@@ -57,7 +57,7 @@ def run(expression: Expression | None, bindings: dict[Variable, Term] | None = N
 
 
 def call(name: str, *arguments: Term | None) -> Any:
-    """The value of a function, which may be called by name or by the local name of an XSD type."""
+    """Returns the value of a function, which is given by name or by the local name of an XSD type."""
     names = calls.by_iri(XSD + name[4:], _slots(arguments)) if name.startswith("xsd:") else None
     return run(names or calls.call(name, _slots(arguments)), _bindings(arguments))
 
@@ -648,7 +648,7 @@ def written(drawn: Any) -> str:
 
 
 def steps(drawn: Any) -> list[tuple[str, list[Any]]]:
-    """Each call in an expression, with the values of its arguments."""
+    """Yields each call in an expression, with the values of its arguments."""
     if not isinstance(drawn, tuple):
         return []
     name, arguments = drawn
@@ -657,7 +657,7 @@ def steps(drawn: Any) -> list[tuple[str, list[Any]]]:
 
 
 def is_comparable(name: str, values: list[Any]) -> bool:
-    """Whether pyoxigraph follows the specification here (`KNOWN`)."""
+    """Returns whether pyoxigraph follows the specification here (`KNOWN`)."""
     existing = [operand(value) for value in values if value is not None]
     kinds = {item.kind for item in existing}
     if any(item.value != item.value or item.kind == "unknown" for item in existing) or any(
@@ -676,7 +676,7 @@ def is_comparable(name: str, values: list[Any]) -> bool:
 
 
 def agree(ours: Term | None, theirs: Term | None) -> bool:
-    """Whether two results are the same value of the same type, decimals up to 15 digits."""
+    """Returns whether two results are the same value of the same type, with decimals compared up to 15 digits."""
     if ours is None or theirs is None or not is_literal(ours) or not is_literal(theirs):
         return ours == theirs
     item, other = operand(ours), operand(theirs)
@@ -725,7 +725,7 @@ def test_the_page_lists_the_registry() -> None:
 
 
 def rows() -> list[str]:
-    """The tables of docs/languages/sparql-functions.md."""
+    """Returns the tables of docs/languages/sparql-functions.md."""
     spelled = [
         f"| `{name}` | {_arguments(item.least, item.most)} | {item.doc} |" for name, item in sorted(SPELLED.items())
     ]

@@ -34,13 +34,13 @@ ONE = literal("1", XSD + "integer")
 
 
 def read(text: str, lexer: sparql.SparqlLexer = sparql.lexer) -> Any:
-    """The only query or operation of a text."""
+    """Returns the only query or operation of a text."""
     (statement,) = lexer(PREFIX + text, "test").statements
     return statement.body
 
 
 def where(pattern: str) -> tuple[q.Element, ...]:
-    """The elements of a group."""
+    """Returns the elements of a group."""
     elements: tuple[q.Element, ...] = read(f"ASK {{ {pattern} }}").where.elements
     return elements
 
@@ -732,7 +732,7 @@ _EXPRESSIONS: st.SearchStrategy[q.Expression] = st.recursive(_TERMS | _VARIABLES
 
 @st.composite
 def _groups(draw: st.DrawFn) -> q.Group:
-    """A group whose blank nodes are each in one block, and which binds names that occur nowhere else."""
+    """Draws a group whose blank nodes are each in one block, and which binds names that occur nowhere else."""
     numbers = count()
 
     def node() -> q.Slot:

@@ -62,7 +62,7 @@ def answers(text: str, data: str = DATA) -> list[Output]:
 
 
 def rows(text: str, data: str = DATA) -> list[tuple[str, ...]]:
-    """The solutions of a query, names without their namespace."""
+    """Returns the solutions of a query, with names without their namespace."""
     return [_plain(out.fact) for out in answers(text, data)]
 
 
@@ -245,7 +245,7 @@ def test_windows_by_name() -> None:
 
 
 def test_around_streams_inside_of_a_pattern_there_are_static_data_alone() -> None:
-    """The default graph and named graphs are those of static data: what streams bring is in their windows."""
+    """The default graph and the named graphs are those of static data; events of streams are in their windows."""
     query = "SELECT ?x ?n ?g { STREAM :s [NOW] { ?x :p ?y } STREAM :s [RANGE 2s] { ?x :p ?n } GRAPH ?g { ?x :p ?z } }"
     static = [Event(ALWAYS, tuple(triples(":a :p 0 .")), graph="<http://example.org/g>")]
     plan = squall.plan(compiled(query, "cqels"))
@@ -257,7 +257,7 @@ def test_around_streams_inside_of_a_pattern_there_are_static_data_alone() -> Non
 
 
 def test_a_stream_may_be_a_variable() -> None:
-    """Any stream that there is, with all that is in it: what comes in named graphs, and static data of its own."""
+    """The variable ranges over all streams, including the content of their named graphs and their static data."""
     query = "SELECT ?s ?x { STREAM ?s [RANGE 2s] { ?x :p ?y } ?s :wanted :yes }"
     static = [
         Event(ALWAYS, tuple(triples(":s :wanted :yes . :t :wanted :yes . :g :wanted :yes ."))),
@@ -519,7 +519,8 @@ def test_deleted_data_are_removed_whenever_they_arrive(place: str) -> None:
 
 
 def test_data_sets_of_updates() -> None:
-    """Facts in no graph belong to that of WITH; the pattern reads that of USING instead. These name streams."""
+    """Facts in no graph belong to the graph of WITH; the pattern reads the graph of USING instead. These graphs are
+    streams."""
     update = """WITH :g INSERT { ?x :q ?y } WHERE { ?x :p ?y } ;
     WITH :g INSERT { ?x :r ?y } USING :h USING NAMED :i WHERE { ?x :p ?y GRAPH ?g { ?y :p ?z } } ;
     SELECT ?x ?p { GRAPH :g { ?x ?p ?y } FILTER(?p != :p) }"""

@@ -36,8 +36,8 @@ graphs = st.sampled_from((*GRAPHS, "?g", "?x"))
 
 
 def _in_graphs(statements: st.SearchStrategy[str], names: st.SearchStrategy[str], most: int) -> st.SearchStrategy[str]:
-    """Statements, some of them in named graphs. No group of a graph is empty: without its graph pyoxigraph gives that a
-    solution, against SPARQL 1.1 Query, section 18.6."""
+    """Draws statements, some of them in named graphs. The group of a graph is never empty: pyoxigraph gives an empty
+    group a solution even if the graph does not exist, contrary to SPARQL 1.1 Query, section 18.6."""
     inner = st.lists(statements, min_size=1, max_size=most).map(" ".join)
     graphs = st.lists(st.tuples(names, inner).map(lambda pair: f"GRAPH {pair[0]} {{ {pair[1]} }}"), max_size=2)
     return st.tuples(st.lists(statements, max_size=most).map(" ".join), graphs.map(" ".join)).map(" ".join)

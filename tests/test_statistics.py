@@ -49,7 +49,7 @@ DATA = Statistics.of([CHAIN, STAR])
 
 
 def rows(rule: System, kind: type[Operator], statistics: Statistics | None = DATA, planner: str = "greedy") -> float:
-    """How many rows the last node of a kind is estimated to make."""
+    """Returns the estimated number of rows of the last node of a kind."""
     plan = squall.plan(System(subsystems=(rule,)), planner)
     result = estimates(plan, statistics)
     return [result[node.id] for node in plan.nodes if isinstance(node.op, kind)][-1]

@@ -58,7 +58,7 @@ def without(*patterns: FactPattern) -> NotExists:
 
 
 def refusals(system: System) -> list[str]:
-    """The messages with which a program is refused."""
+    """Returns the messages with which a program is refused."""
     with pytest.raises((TranslatorError, Errors)) as caught:
         stratify(system)
     errors = caught.value.errors if isinstance(caught.value, Errors) else [caught.value]
@@ -223,7 +223,7 @@ def test_the_place_is_that_of_the_negation_and_there_is_a_hint() -> None:
 
 
 def made(name: str, template: Pattern) -> System:
-    """A query whose answer is the stream `urn:s`."""
+    """Returns a query whose answer is the stream `urn:s`."""
     return System(subsystems=(rule(name, [Pattern(X, P, Y)], template),), stream="urn:s")
 
 

@@ -61,7 +61,7 @@ Kept = tuple[DeadLetterFile, Callable[[], list[dict[str, Any]]]]
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[Kept]:
-    """A ledger with a file, and what to call to read the file."""
+    """Yields a ledger with a file, and a function that reads the file."""
     ledger = DeadLetterFile(tmp_path / "lost")
     yield ledger, lambda: [json.loads(line) for line in (tmp_path / "lost").read_text().splitlines()]
     ledger.close()
@@ -449,7 +449,7 @@ def test_a_pipe_outputs_available_events(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", ["nt-messages", "nt.gz", "nt-messages.gz"])
 def test_a_pipe_that_is_read_no_further_is_cut_off(tmp_path: Path, format: str) -> None:
-    """Complete statements are read: of messages those that have an end."""
+    """Complete statements are read. Of messages, those with an end are read."""
     path, ledger = tmp_path / "pipe", DeadLetterFile()
     full_result = lines(t("a")) + "MESSAGE\n" * format.startswith("nt-messages")
     compress = zlib.compressobj(wbits=31)
@@ -499,7 +499,7 @@ def test_a_folder_that_grows(tmp_path: Path) -> None:
 
 
 def test_a_file_that_grows(tmp_path: Path) -> None:
-    """A line counts when its end is there; one without is left out when reading is stopped."""
+    """A line counts when its end has been written; a line without an end is left out when reading is stopped."""
     path, ledger = tmp_path / "a.nt", DeadLetterFile()
     path.write_text(lines(t("a")))
     source = open_source(f"{path}?follow=yes&poll=5", ledger)
@@ -524,7 +524,7 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
 def test_a_line_that_is_too_long_in_a_file_that_grows(
     whole: bool, kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is counted once its end is there; where the source stands is in front of it until then."""
+    """The line is counted once its end has been written; until then, the offset of the source is in front of it."""
     monkeypatch.setattr("squall.streams.sources.files.MAX_UNIT_BYTES", 200_000)
     path = tmp_path / "a.nt"
     path.write_text(lines(t("a")) + "<" * 400_000 + ("\n" + lines(t("b")) if whole else ""))

@@ -110,7 +110,7 @@ def _not_well_formed(system: System) -> Plan:
 
 
 class _Forgetful:
-    """Plans the same system otherwise each time."""
+    """A planner that plans the same system differently each time."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -141,7 +141,8 @@ def test_the_suite_fails_on_a_broken_planner(broken: Callable[[System], Plan], l
 
 @dataclass(frozen=True)
 class _Broken:
-    """The reference builder behind a fault: what it does to the batches, to the static events and to the outputs."""
+    """A builder that runs the reference builder with a fault: in the batches, in the static events or in the
+    outputs."""
 
     batches: Callable[[Sequence[Sequence[Event]]], Iterable[Sequence[Event]]] = lambda batches: batches
     static: Callable[[Sequence[Event]], Sequence[Event]] = lambda static: static

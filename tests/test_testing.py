@@ -19,13 +19,13 @@ X, Y, Z = map(Variable, "xyz")
 
 
 def _pattern(text: str) -> Pattern:
-    """``?x :p ?y``"""
+    """Returns the pattern ``?x :p ?y``."""
     subject, predicate, value = (Variable(word[1:]) if word[0] == "?" else term(word) for word in text.split())
     return Pattern(subject, predicate, value)
 
 
 def _rule(name: str, body: str, head: str, *predicates: Filter | Bind | NotExists) -> System:
-    """A rule; the patterns of the body are parted by ``. ``."""
+    """Returns a rule whose body is a text of patterns with ``. `` between them."""
     joinables = tuple(map(_pattern, filter(None, body.split(". "))))
     return System(name, joinables=joinables, predicates=predicates, consequences=(Construct((_pattern(head),)),))
 

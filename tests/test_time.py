@@ -358,7 +358,7 @@ class Losing(Scripted):
 
 
 def test_dead_letters_are_before_the_offset_of_a_source() -> None:
-    """Otherwise a resumed run would record it again."""
+    """Otherwise a resumed run would record them again."""
     total = DeadLetterFile()
     own = DeferredLedger(total)
     sources = Sources([Losing(own), Losing(DeferredLedger(DeadLetterFile()))], ledgers=[own])
@@ -418,7 +418,7 @@ def test_the_watermark_advances_without_usable_input(stamps: bool) -> None:
 
 
 def test_windows_close_by_timer_when_nothing_arrives() -> None:
-    """Trap 29: the expiry of a fact is output without a later event."""
+    """The expiry of a fact is output without a later event (trap 29)."""
     live, clock = Scripted(), VirtualClock(1000, stamps=True)
     system = with_windows(squall.compile(f"[r: (?a <{E}p> ?b) -> (?b <{E}q> ?a)]", lexer="jena"), SlidingWindow(250))
     job = squall.build(squall.plan(profiles.apply_profile(system, output="dstream")))
@@ -500,7 +500,7 @@ def test_addresses_can_have_windows_in_python(tmp_path: Path) -> None:
 
 
 def asked(batches: object, now: int | None = None) -> str:
-    """What `NOW()` is at the beginning."""
+    """Returns the value of `NOW()` at the beginning."""
     plan = squall.plan(squall.compile("SELECT (NOW() AS ?now) {}", lexer="sparql"))
     (first, *_) = squall.build(plan, options=squall.Options(now=now)).run(batches, [])  # type: ignore[arg-type]
     assert isinstance(first.fact, Solution)

@@ -38,7 +38,7 @@ def events(data: str = DATA) -> list[Event]:
 
 
 def last(query: str, lexer: str = "csparql", data: str = DATA, **windows: object) -> list[tuple[str, ...]]:
-    """The solutions of a query when all has come: names without their namespace."""
+    """Returns the solutions of a query after all input, with names without their namespace."""
     system = squall.compile(PREFIX + query, lexer=lexer, **windows)  # type: ignore[arg-type]
     static = [Event(ALWAYS, (Triple(*map(iri, map(name, ("z", "p", "z")))),), "")]
     for planner in ("greedy", "rete"):
@@ -222,7 +222,7 @@ def counted(query: str, made: Made, expected: Callable[[Arrived], Iterable[tuple
 
 
 class Arrived(dict[tuple[str, str, str], int]):
-    """When triples came last; of no triple: 0."""
+    """A function that returns the last arrival time of triples, and 0 for no triple."""
 
     def __missing__(self, key: object) -> int:
         return 0

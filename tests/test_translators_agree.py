@@ -18,8 +18,8 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
 class Said(NamedTuple):
-    """A program in three languages: the group of a RIF document, and the queries without their names. None: there is no
-    way to say it."""
+    """A program in three languages: the group of a RIF document, and the queries without their names. None means that
+    the language cannot express it."""
 
     jena: str
     rif: str | None
@@ -125,7 +125,7 @@ def as_csparql(said: Said) -> System | None:
 
 
 def as_rules(part: Any) -> Any:
-    """A part of such a query as it would be of a rule."""
+    """Returns a part of such a query in the form that a rule has."""
     if isinstance(part, tuple):
         return tuple(map(as_rules, part))
     if not is_dataclass(part) or isinstance(part, type):

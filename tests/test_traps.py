@@ -147,7 +147,7 @@ def test_trap_19_a_product_meets_in_one_place(planner: str) -> None:
 
 
 def test_trap_3_more_than_one_way_to_number_variables() -> None:
-    """A body that turns into itself: all its numberings have to give one plan."""
+    """The body has an automorphism: all its numberings have to give one plan."""
     names = ("abc", "xyz", "bca", "cba")
     triangles = [f"(?{a} :p ?{b}) (?{b} :p ?{c}) (?{c} :p ?{a})" for a, b, c in map(list, names)]
     plans = {_plan(f"[r: {body} -> (:k :q :k)]") for body in triangles}

@@ -21,7 +21,7 @@ S, T = "http://example.org/s", "http://example.org/t"
 
 
 def warnings_of(query: str, given: Sequence[str] | None = None, lexer: str = "csparql", **windows: object) -> list[str]:
-    """Why queries keep more and more."""
+    """Returns the reasons why the state of queries grows."""
     system = squall.compile(PREFIX + query, lexer=lexer, **windows)  # type: ignore[arg-type]
     warnings = unbounded_state_warnings(system, given)
     assert all(warning.origin and warning.hint for warning in warnings)

@@ -48,7 +48,7 @@ PLANNERS = ("greedy", "rete")
 
 
 def begun(taken: Sequence[Delta], now: int) -> Counter[int]:
-    """When rows begin to be valid, up to a time."""
+    """Returns the times when rows begin to be valid, up to a time."""
     results: Counter[int] = Counter()
     before: Bag = Counter()
     for time in [time for time in TIMES if time <= now]:
@@ -61,7 +61,7 @@ def begun(taken: Sequence[Delta], now: int) -> Counter[int]:
 @given(course=courses(2, (A, B, None), always=True))
 @settings(max_examples=examples_of(30), deadline=None)
 def test_each_row_that_begins_demands_something(course: list[Advance]) -> None:
-    """Rows are distinguished by all of their columns, whichever of them the template has."""
+    """Rows are distinguished by all their columns, whichever of them the template has."""
     op = UpdateOperator(ops.Update(((None, A, B, C),), rules=("r",)))
     deltas: list[Delta] = []
     arrivals: Counter[object] = Counter()
@@ -153,7 +153,7 @@ def test_a_counter() -> None:
 
 
 def test_a_state_machine() -> None:
-    """A door: what it does depends on the state that it is in, and on nothing that is over."""
+    """The state machine is a door: its next state depends on its current state, and not on the past."""
     machine = """
     INSERT DATA { :door :state :closed . :closed :open :opened . :opened :close :closed . :closed :lock :locked .
       :locked :unlock :closed } ;
@@ -168,7 +168,7 @@ def test_a_state_machine() -> None:
 
 
 def test_one_event_an_hour() -> None:
-    """The first event of each hour is passed on; which hour it was is remembered (EPA2 of INSTANS)."""
+    """The first event of each hour is passed on, and its hour is stored (EPA2 of INSTANS)."""
     once = """
     INSERT { :memory :hour ?hour } WHERE { ?event :at ?time BIND (HOURS(?time) AS ?hour)
       FILTER NOT EXISTS { :memory :hour ?any } } ;
@@ -221,7 +221,7 @@ GROWS = "INSERT { ?s :n ?m } WHERE { ?s :n ?k BIND (?k + 1 AS ?m) }"
     [("", ":a :n 1"), ("5 :a :n 1", ""), ("5 :a :n 1\n1000000 :b :p :c", ""), ("5 :a :n 1\n9 :b :p :c\n", "")],
 )
 def test_a_program_that_does_not_terminate_is_an_error(planner: str, events: str, facts: str) -> None:
-    """Over static data, at the end of the input, and between two events."""
+    """It is an error over static data, at the end of the input, and between two events."""
     plan = squall.plan(squall.compile(PREFIX + GROWS, lexer="sparql"), planner)
     job = squall.build(plan, "iterator", Options(max_update_steps=30))
     with pytest.raises(
@@ -253,7 +253,7 @@ def _patterns(slots: st.SearchStrategy[Slot] = _SLOTS) -> st.SearchStrategy[Patt
 
 @st.composite
 def _updates(draw: st.DrawFn, name: str) -> System:
-    """One or two patterns, perhaps one that must not be there; what is deleted and inserted, in graphs or in none."""
+    """Draws an update with one or two patterns, perhaps one of them negated, and templates in graphs or in none."""
     body = draw(st.lists(_patterns(), min_size=0, max_size=2))
     existing = [slot for pattern in body for slot in pattern.slots if isinstance(slot, Variable)]
     bound: st.SearchStrategy[Slot] = st.sampled_from((*existing, *existing, *NODES[:2]))

@@ -55,7 +55,7 @@ REMAINING = frozenset((Path(__file__).parent / "vocabulary_remaining.txt").read_
 
 
 def files(ending: str) -> Iterator[Path]:
-    """The files of the project with an ending, each once."""
+    """Yields the files of the project with an ending, each once."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob(f"*{ending}")):
             if not LINKS.intersection(path.relative_to(ROOT).parts[1:2]) or folder != "squall":
@@ -77,7 +77,7 @@ def parsed(path: Path) -> ast.Module:
 
 
 def prose(path: Path) -> Iterator[tuple[int, str]]:
-    """The comments and texts of a Python file, or the lines of a page, with their line numbers."""
+    """Yields the comments and texts of a Python file, or the lines of a page, with their line numbers."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         yield from enumerate(text.splitlines(), 1)
@@ -88,7 +88,7 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def names(path: Path) -> Iterator[tuple[int, str]]:
-    """The names that a Python file defines, with their line numbers."""
+    """Yields the names that a Python file defines, with their line numbers."""
     for node in ast.walk(parsed(path)):
         match node:
             case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
@@ -100,7 +100,7 @@ def names(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def locals_of(path: Path) -> Iterator[tuple[int, str]]:
-    """The locals and parameters of each function of a Python file, each name once, with its line number."""
+    """Yields the locals and parameters of each function of a Python file, each name once, with its line number."""
     for function in ast.walk(parsed(path)):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             lines: dict[str, int] = {}

@@ -43,7 +43,7 @@ class State(Enum):
 
 
 class Transaction:
-    """The messages of a transaction."""
+    """A transaction that holds the messages that were sent in it."""
 
     def __init__(self) -> None:
         self.state = State.OPEN
@@ -51,7 +51,7 @@ class Transaction:
 
 
 class Cluster:
-    """faults: what happens at each call, in turn; then all goes well."""
+    """A cluster whose `faults` say what happens at each call, in turn. After that, all calls succeed."""
 
     def __init__(self, faults: Iterable[Fault] = ()) -> None:
         self.faults = iter(faults)
@@ -131,7 +131,7 @@ class Producer(Client):
         self.is_ready = True
 
     def begin_transaction(self) -> None:
-        """A matter of the client alone."""
+        """Begins a transaction, which concerns the client alone."""
         self._check()
         assert self.is_ready
         assert self.now is None
@@ -228,7 +228,7 @@ class Producer(Client):
             _fail(KafkaError._TIMED_OUT, retriable=True)
 
     def _check(self) -> None:
-        """Whether anything can be done at all."""
+        """Checks whether the producer can do anything at all."""
         if self.epoch > 0 and self.cluster.epochs[self.name] != self.epoch:
             self.fatal = True
             _fail(KafkaError._FENCED, fatal=True)
