@@ -34,7 +34,7 @@ _LANGUAGES = {
 
 
 def on_config(config: Any) -> Any:
-    """Put the decisions into the navigation in the place of the pattern that stands there."""
+    """Puts the decisions into the navigation, in the place of their pattern."""
     decisions = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
     pages = [{_title(path): f"decisions/{path.name}"} for path in decisions]
 

@@ -72,7 +72,7 @@ class _Reader(Reader):
         self.text.fail(f"`{shortened}` cannot stand here", origin, self._hint(token_text) or self.expected())
 
     def _hint(self, token_text: str) -> str | None:
-        """What is meant by a piece of text, where that can be guessed."""
+        """Returns what a piece of text is meant to be, or None if that cannot be guessed."""
         accepted = self.accepted()
         before = self.parser.parser_state.value_stack[-1:]
         if before and getattr(before[0], "type", "") == "NAME" and token_text != ":":
@@ -94,7 +94,7 @@ class _Reader(Reader):
 
 
 def _anonymous() -> dict[str, str]:
-    """The signs of two characters, by the names that lark makes for them."""
+    """Returns the two-character signs of the grammar, by the names that lark gives them."""
     return {
         terminal.name: terminal.pattern.value for terminal in _grammar().terminals if terminal.name.startswith("__ANON")
     }

@@ -97,7 +97,7 @@ class _FilterPushDown(Rewrite):
 
 
 def _side_columns(op: Join, width: int) -> dict[int, ColumnMap]:
-    """The columns of a join that its left input has, and those that its right one has."""
+    """Returns the columns of a join that its left input has, and those that its right input has."""
     lefts, rights = ({pair[side]: pair[1 - side] for pair in op.on} for side in (1, 0))
     left = {place: lefts.get(column - width, column) for place, column in enumerate(op.keep)}
     right = {place: rights.get(column, column - width) for place, column in enumerate(op.keep)}

@@ -469,7 +469,7 @@ def _apply(name: str, *columns: int) -> Invoke:
 
 
 def _transitive_closure() -> Plan:
-    """The recursive rule ``(?x :p ?y) (?y :p ?z) -> (?x :p ?z)``."""
+    """Returns the recursive rule ``(?x :p ?y) (?y :p ?z) -> (?x :p ?z)``."""
     match = Node("m", Match((0, term(":p"), 1)), (Input("read"), Input("unique", feedback=True)))
     pairs = Node("pairs", Distinct(2), (Input("m", (0, 1)),))
     join = _binary("j", Join(((1, 0),), (0, 3)), "pairs", "pairs", (1,), (0,))

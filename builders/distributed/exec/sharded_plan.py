@@ -277,7 +277,7 @@ def _progress_times(report: TaskReport) -> dict[str, int]:
 
 
 class ShardSelection(NamedTuple):
-    """One shard of so many, or all of them (own: None)."""
+    """A selection of shards: shard `own` of `many`, or all of them if `own` is None."""
 
     many: int = 1
     own: int | None = None
@@ -382,8 +382,8 @@ def _is_wanted(fact: Fact, predicates: Collection[Term]) -> bool:
 
 
 class ShardInput(NamedTuple):
-    """The input of a task: it reads the sources itself, or files of records. first: the records that start the program,
-    if it starts."""
+    """The input of a task, which reads the sources itself, or files of records. `first` has the records that start the
+    program, in its first batch."""
 
     parse: Parse | None = None
     first: tuple[Record | RowBatch, ...] = ()

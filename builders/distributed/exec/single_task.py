@@ -42,15 +42,16 @@ _START, _END = itemgetter(-3), itemgetter(-2)
 
 @dataclass(frozen=True)
 class SingleTask:
-    """The worker's function for such a batch. It needs no input.
+    """The step that processes a micro-batch in a single task. It needs no input.
 
     Attributes:
         program: the physical plan.
         parse: reads the sources.
         earliest: the time before which events are late (integer ms).
-        first: the records that start the program, if it starts.
+        first: the records that start the program, in its first batch.
         waited: the files of buffered rows.
-        span: up to when instants have been processed, and are to be if the sources bring nothing later.
+        span: the time up to which instants have been processed, and that up to which they are complete if the sources
+            bring nothing later.
         ordered_scan_state: the state of ordered scans.
         state: the state of all stages.
         end: the state of the sink nodes.

@@ -230,14 +230,15 @@ each iterated: rows that may have lost their derivation are deleted, then those 
 
 
 class Span(NamedTuple):
-    """The time that passes: instants up to `before` have been processed, those up to `now` are to be (integer ms)."""
+    """A span of time: instants up to `before` have been processed; those up to `now` are to be processed (integer
+    ms)."""
 
     before: int
     now: int
 
 
 class TimelyBatches(NamedTuple):
-    """The input of a step: the time that passes, the rows to process now, and those to buffer."""
+    """The input of a step: the span of time, the rows to process now, and the rows to buffer."""
 
     span: Span
     now: list[RowBatch]

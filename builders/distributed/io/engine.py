@@ -130,7 +130,7 @@ class Engine(Protocol):
         """Returns the function by which a worker reads a file of records."""
 
     def wake_records(self, places: Sequence[tuple[int, int]]) -> Frame:
-        """Returns, for each stage and bucket, the record that makes it run
+        """Returns the records that make each stage and bucket run
         (`squall.builders.distributed.exec.routing.wake_record`)."""
 
     def with_record_type(self, kind: str, messages: Frame) -> Frame:

@@ -176,7 +176,7 @@ def constant_step(messages: Sequence[Record | RowBatch]) -> WorkerStep:
 
 
 def identity_step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """The worker's function that returns its input."""
+    """Returns its input: a worker step that changes nothing."""
     return batches
 
 

@@ -169,7 +169,7 @@ def _mapped(partitioning: Partitioning | None, positions: Callable[[Columns], Co
 
 
 def producers_of(plan: Plan) -> Producers:
-    """Returns, for each input of a stateful node, the stateful nodes and sources that its rows come from."""
+    """Returns the stateful nodes and sources that the rows of each input of a stateful node come from."""
     producers: dict[Address, list[str]] = {}
     for node in plan.nodes:
         if is_stateful(node.op) or not node.inputs:

@@ -16,7 +16,7 @@ from squall.rdf import Term
 
 
 class _Side:
-    """The rows of one input of a join by key.
+    """One input of a join by key, which stores its rows.
 
     Args:
         step: The step to apply to rows that come with their key, when the other side has rows of that key; None: rows

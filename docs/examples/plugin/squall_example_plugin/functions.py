@@ -12,13 +12,13 @@ HOME = "http://example.org/functions#home"
 
 
 def _domain(term: Term | None) -> Term | None:
-    """The domain of an IRI; none for anything else."""
+    """Returns the domain of an IRI, and None for any other term."""
     host = urlsplit(iri_text(term)).hostname if term is not None and is_iri(term) else None
     return literal(host) if host else None
 
 
 def _home(term: Term | None) -> Term | None:
-    """The root of a domain, given by its name."""
+    """Returns the root of a domain, which is given by its name."""
     return None if term is None or is_iri(term) else iri(f"http://{parts(term).lexical}/")
 
 

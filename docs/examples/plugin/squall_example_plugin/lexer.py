@@ -60,7 +60,7 @@ class _Arrows:
     """The lexer. Comments go from ``%`` to the end of the line."""
 
     def __call__(self, text: str, name: str) -> Program:
-        """The tree of a text; raises LexerError, or Errors if several lines are wrong."""
+        """Returns the tree of a text. Raises LexerError, or Errors if several lines are wrong."""
         rules: list[Rule] = []
         errors: list[LexerError] = []
         for number, line in enumerate(text.splitlines(), 1):
@@ -123,7 +123,7 @@ class _Line:
         return self.tokens[self.place][0] if self.place < len(self.tokens) else ""
 
     def _here(self) -> Origin:
-        """The place of the next token, or the end of the line."""
+        """Returns the place of the next token, or the end of the line."""
         column = self.tokens[self.place].start() if self.place < len(self.tokens) else self.origin.length
         return Origin(self.origin.name, self.origin.text, self.origin.line, column + 1, max(1, len(self._next())))
 

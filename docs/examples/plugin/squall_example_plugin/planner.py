@@ -11,13 +11,13 @@ from squall.planners.lowering.rule_plans import Draft, Identity, Rows, finish, j
 
 
 def plan(system: System) -> Plan:
-    """The plan of a system; raises PlannerError."""
+    """Returns the plan of a system. Raises PlannerError."""
     draft = Draft(_by_what_they_do())
     return finish(draft, system, plan_in_written_order(draft, system, body), "written")
 
 
 def body(draft: Draft, joinables: Sequence[Joinable], rows_of: Callable[[Joinable], Rows]) -> Rows:
-    """The rows of a conjunction, joined from left to right."""
+    """Returns the rows of a conjunction, joined from left to right."""
     first, *remaining = [rows_of(joinable) for joinable in joinables]
     for other in remaining:
         first = join(draft, first, other)

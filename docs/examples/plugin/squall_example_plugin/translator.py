@@ -12,13 +12,13 @@ NAMESPACE = "http://example.org/"
 
 
 def translator(program: Program) -> System:
-    """The system of a program, a rule per line; raises TranslatorError, or Errors with all there are."""
+    """Returns the system of a program with a rule per line. Raises TranslatorError, or Errors if there are several."""
     raise_all([error for rule in program.rules for error in _unbound(rule)])
     return System(subsystems=tuple(map(_rule, program.rules)))
 
 
 def _unbound(rule: Rule) -> list[TranslatorError]:
-    """An error for each variable of the head that the body does not have."""
+    """Returns an error for each variable of the head that the body does not have."""
     bound = {word for atom in rule.body for word in atom.arguments}
     return [
         TranslatorError(
