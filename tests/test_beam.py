@@ -18,7 +18,8 @@ import pytest
 
 import squall
 from squall import functions
-from squall.contracts import Options, Output
+from squall.builders.runtime.tuning import Tuning
+from squall.contracts import Job, Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import Event, Term, Triple, iri
@@ -59,6 +60,14 @@ def plain(outputs: Iterator[Output]) -> list[tuple[int, str]]:
     return sorted((output.time, str(output.fact)) for output in outputs)
 
 
+def beam_job(plan: Plan, options: Options, tuning: Tuning) -> Job:
+    """Returns a job on Beam with its tuning values."""
+    from squall.builders.beam.job import BeamJob
+    from squall.builders.beam.options import Runner
+
+    return BeamJob(plan, options, Runner(options.conf), tuning)
+
+
 def run(program: str, batches: Any, *conf: tuple[str, str], builder: str = "beam") -> list[tuple[int, str]]:
     return plain(squall.build(planned(program), builder, Options(conf=conf, now=0)).run(batches))
 
@@ -85,7 +94,7 @@ def test_every_runner_gives_the_same(program: str, name: str) -> None:
 
 
 def test_a_repeated_bundle_outputs_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker fails just before its output gets its final name, then just after; its bundle is retried."""
+    """The worker fails just before its output gets its final name, and then just after; its bundle is retried."""
     from squall.builders.beam import files
 
     rename, dead_letters = files._FILES.rename, list[list[str]]()
@@ -173,20 +182,17 @@ def test_the_root_logger_keeps_its_handlers() -> None:
 # Sources
 
 
-def test_a_file_is_read_in_splits_and_dead_letters_have_their_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_read_in_splits_and_dead_letters_have_their_line(tmp_path: Path) -> None:
     lines = [str(triple(f"p{number}", "parent", f"p{number + 1}")) for number in range(300)]
     lines[7] = "one that is broken ."
     lines[250] = '<http://example.org/s> "no predicate" .'
     path = tmp_path / "family #1.nt"
     path.write_text("\n".join(lines))
     for size in range(59, 62):  # among these, one that ends where a line does
-        monkeypatch.setattr("squall.builders.beam.files.SPLIT_BYTES", size * 100)
         with closing(DeadLetterFile(tmp_path / f"lost{size}.ndjson")) as ledger:
             source = open_source(str(path), ledger)
-            outputs = squall.build(planned(GRANDPARENTS), "beam", Options(ledger=ledger)).run(Sources([source]))
-            assert len(list(outputs)) == 299 - 4
+            job = beam_job(planned(GRANDPARENTS), Options(ledger=ledger), Tuning(split_bytes=size * 100))
+            assert len(list(job.run(Sources([source])))) == 299 - 4
             assert source.reading.statements == 298
         text = (tmp_path / f"lost{size}.ndjson").read_text()
         assert '"line": 8,' in text

@@ -26,7 +26,7 @@ from squall.rdf import Event
 from squall.streams import Sources, open_source
 from tests import brokers
 from tests.live import threads, wait
-from tests.test_beam import GRANDPARENTS, IMPORTING, REACH, RUNNERS, parents, plain, planned, run, triple
+from tests.test_beam import GRANDPARENTS, IMPORTING, REACH, RUNNERS, beam_job, parents, plain, planned, run, triple
 
 pytestmark = [pytest.mark.beam, pytest.mark.skipif(find_spec("apache_beam") is None, reason="Beam is not installed")]
 
@@ -55,7 +55,7 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def at_work() -> set[str]:
-    """The threads of a run that has not ended."""
+    """Returns the names of the threads of a run that has not ended."""
     return threads("reads sources", "runs the pipeline")
 
 
@@ -111,7 +111,7 @@ def test_the_steps_of_the_pipeline_have_the_names_that_are_shown(monkeypatch: py
 
 @pytest.mark.parametrize("name", ["local", "portable"])
 def test_reads_are_put_off_where_a_runner_takes_note_of_that(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the plan stays at work from bundle to bundle."""
+    """The plan keeps running from bundle to bundle."""
     from squall.builders.beam import live_pipeline
 
     bundles: list[str] = []
@@ -122,7 +122,6 @@ def test_reads_are_put_off_where_a_runner_takes_note_of_that(name: str, monkeypa
         return behind(folder)
 
     monkeypatch.setattr(live_pipeline, "_behind", noted)
-    monkeypatch.setattr(live_pipeline, "BUNDLE_SECONDS", 0.02)
     one_by_one(monkeypatch)
     begun = counting(monkeypatch)
     batches = [[event] for event in parents(20)]
@@ -133,7 +132,8 @@ def test_reads_are_put_off_where_a_runner_takes_note_of_that(name: str, monkeypa
             yield batch
 
     conf = RUNNERS["portable"] if name == "portable" else ()
-    assert run(REACH, slowly(), *conf) == run(REACH, batches, builder="iterator")
+    job = beam_job(planned(REACH), Options(conf=conf, now=0), Tuning(bundle_time=0.02))
+    assert plain(job.run(slowly())) == run(REACH, batches, builder="iterator")
     assert len(bundles) > 1 if name == "portable" else len(bundles) == 1
     assert begun == [0]
 
@@ -154,7 +154,7 @@ def test_unsuitable_runners_are_refused(conf: tuple[tuple[str, str], ...], messa
 
 
 def counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of the micro-batches at which a plan starts."""
+    """Records the numbers of the micro-batches at which a plan starts."""
     from squall.builders.beam.live_pipeline import RunningPlan
 
     begun: list[int] = []
@@ -183,10 +183,7 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compacting_job(plan: Plan, options: Options) -> Job:
     """Returns a job on Beam that writes its whole state every second micro-batch."""
-    from squall.builders.beam.job import BeamJob
-    from squall.builders.beam.options import Runner
-
-    return BeamJob(plan, options, Runner(options.conf), Tuning(compaction_interval=2))
+    return beam_job(plan, options, Tuning(compaction_interval=2))
 
 
 @pytest.mark.parametrize("program", [REACH, COUNTED], ids=["recursion", "counts"])
@@ -279,10 +276,10 @@ def test_the_watermark_follows_the_events(tmp_path: Path) -> None:
 # Ends, and errors
 
 
-def test_a_producer_that_is_fast_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_producer_that_is_fast_waits(tmp_path: Path) -> None:
     from squall.builders.beam.live import MAX_BATCHES_IN_FLIGHT
 
-    monkeypatch.setattr("squall.builders.distributed.io.prefetch.MAX_PREFETCHED_BATCHES", 2)
+    job = beam_job(planned(GRANDPARENTS), _in(tmp_path), Tuning(max_prefetched_batches=2))
     handed: list[int] = []
 
     def batches() -> Iterator[list[Event]]:
@@ -290,7 +287,7 @@ def test_a_producer_that_is_fast_waits(tmp_path: Path, monkeypatch: pytest.Monke
             handed.append(len(handed))
             yield chain(handed[-1])
 
-    with closing(generated(squall.build(planned(GRANDPARENTS), "beam", _in(tmp_path)).run(batches()))) as outputs:
+    with closing(generated(job.run(batches()))) as outputs:
         next(outputs)
         time.sleep(1)
         assert len(handed) < 6 * MAX_BATCHES_IN_FLIGHT
@@ -372,7 +369,7 @@ def test_an_error_in_a_micro_batch_fails_the_run(tmp_path: Path) -> None:
 
 
 def test_outputs_before_an_error_are_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though the pipeline does that, and fails, between two looks at it."""
+    """The pipeline outputs them and fails between two polls of its results."""
     from squall.builders.beam.live_pipeline import is_done
 
     one_by_one(monkeypatch)

@@ -30,7 +30,7 @@ import pytest
 import squall
 from squall import functions
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
-from squall.contracts import Interval, Options, Output
+from squall.contracts import Interval, Job, Options, Output
 from squall.errors import BuilderError, SourceError
 from squall.plan.node_metrics import PlanMetrics
 from squall.rdf import ALWAYS, Event, Term, Triple, iri
@@ -72,7 +72,8 @@ def edges(count: int, seed: int) -> list[tuple[int, Triple]]:
 
 
 def write(folder: Path, facts: list[tuple[int, Triple]], files: int) -> None:
-    """The facts as timed N-Triples, in several files whose names and times of change are in the order of time."""
+    """Writes the facts as timed N-Triples into several files, whose names and modification times are in the order of
+    time."""
     folder.mkdir(parents=True, exist_ok=True)
     share = -(-len(facts) // files)
     for number in range(files):
@@ -111,7 +112,7 @@ def one_file_per_batch() -> Iterator[None]:
 @pytest.mark.more
 @pytest.mark.usefixtures("one_file_per_batch")
 def test_java_objects_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python would leave it for when there is much to be collected: of what Java has for it, it knows nothing."""
+    """Python's garbage collector would release them late, since it does not know how much memory they use in Java."""
     from squall.builders.spark.sink_commit import SinkCommitter
 
     numbers: list[int] = []
@@ -158,7 +159,8 @@ def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
 
 @pytest.mark.usefixtures("one_file_per_batch")
 def test_workers_read_the_files_of_a_micro_batch_by_themselves(tmp_path: Path, passed_on: list[DataFrame]) -> None:
-    """In the parts that Spark makes of them; of several sources, which need not all be in a micro-batch."""
+    """They read the parts that Spark makes of the files. There are several sources, of which some may have no file in a
+    micro-batch."""
     from squall.builders.spark import session
 
     facts = edges(60, seed=1)
@@ -185,19 +187,21 @@ def test_workers_read_the_files_of_a_micro_batch_by_themselves(tmp_path: Path, p
 @pytest.mark.usefixtures("one_file_per_batch")
 @pytest.mark.parametrize(("names", "most"), [(["one", "two"], 1000), (["one"], 0)], ids=["of two sources", "many"])
 def test_lines_of_files_come_from_spark_where_these_are(
-    tmp_path: Path, passed_on: list[DataFrame], monkeypatch: pytest.MonkeyPatch, names: list[str], most: int
+    tmp_path: Path, passed_on: list[DataFrame], names: list[str], most: int
 ) -> None:
-    monkeypatch.setattr("squall.builders.spark.inputs._MAX_LISTED_PARTS", most)
+    from squall.builders.spark.job import SparkJob
+
     write(tmp_path / "in", edges(30, seed=1), files=2)
     streams = " ".join(f"FROM STREAM :{name} [RANGE 1000s]" for name in names)
     query = f"REGISTER QUERY q AS PREFIX : <http://example.org/> SELECT ?a ?b {streams} WHERE {{ ?a :edge ?b }}"
     plan = squall.plan(squall.compile(query, lexer="csparql"))
 
-    def answers(builder: str) -> set[str]:
+    def answers(job: Job) -> set[str]:
         sources = Sources([open_source(f"http://example.org/{name}={tmp_path / 'in'}") for name in names])
-        return {fact for _, fact in plain(squall.build(plan, builder).run(sources))}
+        return {fact for _, fact in plain(job.run(sources))}
 
-    assert answers("spark") == answers("iterator") != set()
+    job = SparkJob(plan, Options(), Tuning(max_listed_splits=most))
+    assert answers(job) == answers(squall.build(plan)) != set()
     assert len(passed_on) == 2
 
 
@@ -228,7 +232,7 @@ def test_a_restart_resumes_from_the_checkpoint(tmp_path: Path) -> None:
     "content", [b"", b"no archive", gzip.compress(b"1 <urn:a> <urn:b> <urn:c> .", mtime=0)[:15] + b"nonsense" * 9]
 )
 def test_of_a_file_that_cannot_be_read_nothing_is_seen(tmp_path: Path, content: bytes) -> None:
-    """The error is reported where the run reads it."""
+    """The error is reported where the run reads the file."""
     from squall.builders.spark.executor_sources import ExecutorSource
     from squall.builders.spark.inputs import Inputs, document_of, heads
 
@@ -243,7 +247,7 @@ def test_of_a_file_that_cannot_be_read_nothing_is_seen(tmp_path: Path, content: 
 
 @pytest.mark.parametrize("most", [None, "0"])
 def test_the_static_side_of_a_join_goes_to_all_tasks(tmp_path: Path, most: str | None) -> None:
-    """As long as it is small; and also where streams bring some of it later, in another run."""
+    """It is broadcast as long as it is small, also where streams add to it later, in another run."""
     from squall.builders.spark import session
 
     program = "@prefix : <http://example.org/>.\n[r: (?o :by ?s) (?s :in ?r) (?r :at ?f) -> (?o :on ?f)]"
@@ -273,7 +277,7 @@ def test_the_static_side_of_a_join_goes_to_all_tasks(tmp_path: Path, most: str |
 
 
 def test_a_vocabulary_goes_to_all_tasks_though_rules_and_streams_add_to_it(tmp_path: Path) -> None:
-    """In a recursion, in which `:likes` comes to imply something at once, and `:meets` later."""
+    """In a recursion, `:likes` comes to imply a predicate at once, and `:meets` later."""
     program = """
     @prefix : <http://example.org/>.
     [(?p :implies ?q) (?s ?p ?o) -> (?s ?q ?o)]
@@ -302,8 +306,8 @@ def test_a_vocabulary_goes_to_all_tasks_though_rules_and_streams_add_to_it(tmp_p
 
 @pytest.mark.parametrize("share", [None, "0"])
 def test_a_skewed_key_is_split_over_tasks(tmp_path: Path, share: str | None) -> None:
-    """It is seen when the run begins; what goes on from its checkpoint goes on with it, and keys that are hot later are
-    not."""
+    """The key is found when the run begins. A run that resumes from its checkpoint keeps it, and does not split keys
+    that become skewed later."""
     from squall.builders.spark import session
 
     program = "@prefix : <http://example.org/>.\n[r: (?o :by ?s) (?s :in ?r) -> (?o :on ?r)]"
@@ -334,7 +338,7 @@ def test_a_skewed_key_is_split_over_tasks(tmp_path: Path, share: str | None) -> 
 
 
 def test_a_checkpoint_may_have_any_name(tmp_path: Path) -> None:
-    """Spark reads a path as a pattern, and Hadoop decodes none."""
+    """Spark reads a path as a pattern, and Hadoop decodes no escapes."""
     folder = tmp_path / "a b, {c} [d]%20^"
     options = Options(checkpoint=folder / "checkpoint")
     plan = squall.plan(squall.compile(GRANDPARENTS, lexer="jena"))
@@ -414,7 +418,8 @@ def test_a_session_of_our_own_has_our_settings() -> None:
 
 @pytest.mark.more
 def test_sockets_go_with_the_process(tmp_path: Path) -> None:
-    """Where their names may be as long as in a folder for temporary files; elsewhere there are none."""
+    """The sockets are used where their names may be as long as in a folder for temporary files; elsewhere there are
+    none."""
     script = """
 from squall.builders.spark import session
 spark = session()
@@ -458,7 +463,7 @@ def test_workers_take_the_files_of_pyspark_and_not_its_archive() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the number of threads is unknown")
 def test_workers_are_forked_from_a_process_without_other_threads() -> None:
-    """PyArrow and NumPy start some."""
+    """PyArrow and NumPy would start threads."""
     archive = Path(find_spec("pyspark").origin).parent / "python" / "lib" / "pyspark.zip"  # type: ignore[union-attr, arg-type]
     script = f"""
 import os, sys
@@ -592,7 +597,8 @@ def test_strict_makes_a_malformed_line_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.more
 def test_an_error_is_reported_once_and_without_stack_traces(tmp_path: Path) -> None:
-    """In a session of our own, where Spark logs by our settings. Other processes may write to the same stream."""
+    """The test has a session of its own, in which Spark logs by squall's settings. Other processes may write to the
+    same stream."""
     (tmp_path / "family.jena").write_text(GRANDPARENTS)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "family.nt").write_text("broken\n")
@@ -839,7 +845,8 @@ def kill_in_the_middle(folder: Path, sink: str, checkpoint: str, few: str, commi
 
 
 def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
-    """The ids of the Python workers of a run: forked by a daemon, which is in the run's session as they are."""
+    """Returns the ids of the Python workers of a run. A daemon forks them, and is in the session of the run as they
+    are."""
     result = {}
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it may be gone by now
@@ -862,7 +869,7 @@ def prepared(folder: Path, files: int, program: str = REACH) -> list[tuple[int, 
 
 
 def assert_undisturbed(folder: Path, facts: list[tuple[int, Triple]], program: str = REACH) -> None:
-    """Each output and each loss is there once."""
+    """Checks that each output and each dead letter is there once."""
     lines = (folder / "killed.ntt").read_text().splitlines()
     expected = reference(program, facts)
     assert sorted(lines) == sorted(f"{time} {fact}" for time, fact in expected)
@@ -898,7 +905,7 @@ def killed_again_and_again(tmp_path: Path, kills: int, few: str, program: str, f
 @WAYS
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_workers_are_not_missed(tmp_path: Path, kills: int, few: str) -> None:
-    """Their memory held only a cache."""
+    """The memory of workers holds only a cache."""
     facts = prepared(tmp_path, files=kills + 4)
     process = start(tmp_path, "killed.ntt", "checkpoint", few, master="local[2,100]")
     draw = random.Random(kills)

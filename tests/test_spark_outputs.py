@@ -42,9 +42,16 @@ def answers(count: int, seed: int) -> list[Record]:
     ]
 
 
-def run_task(step: WorkerStep, folder: Path) -> list[Record]:
+def run_task(
+    step: WorkerStep,
+    folder: Path,
+    max_rows: int = task_output.MAX_ROWS_PER_FILE,
+    rows_per_group: int = output_files.ROWS_PER_GROUP,
+) -> list[Record]:
     """Returns the records that a task without input outputs."""
-    answering = task_output.with_output_files(step, lambda _, answers: output_files.write(folder, answers))
+    answering = task_output.with_output_files(
+        step, lambda _, answers: output_files.write(folder, answers, rows_per_group), max_rows
+    )
     return list(from_arrow(answering(iter(()))))
 
 
@@ -58,7 +65,7 @@ def of(*messages: Record) -> WorkerStep:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_answers_of_several_tasks_come_in_order(count: int, tmp_path: Path) -> None:
-    """And those of one."""
+    """The answers of a single task come in order, too."""
     tasks = [answers(50, seed) for seed in range(count)]
     names = [message.row for task in tasks for message in run_task(of(*task), tmp_path / "outputs")]
     ordered = sorted(chain(*tasks), key=lambda item: (item.start, item.node, item.spans, item.row))
@@ -66,11 +73,10 @@ def test_answers_of_several_tasks_come_in_order(count: int, tmp_path: Path) -> N
     assert results == [(item.start, item.node, item.row) for item in ordered]
 
 
-def test_a_task_holds_no_more_than_so_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It writes several files then, each in order."""
-    monkeypatch.setattr(task_output, "_MAX_ROWS_PER_FILE", 20)
+def test_a_task_holds_no_more_than_so_many(tmp_path: Path) -> None:
+    """The task then writes several files, each in order."""
     task = answers(50, seed=1)
-    names = [message.row for message in run_task(of(*task), tmp_path)]
+    names = [message.row for message in run_task(of(*task), tmp_path, max_rows=20)]
     assert [len(list(merged([tmp_path / name]))) for name in names] == [21, 21, 8]
     ordered = sorted(task, key=lambda item: (item.start, item.node, item.spans, item.row))
     assert list(merged(tmp_path / name for name in names)) == [(item.start, item.node, item.row) for item in ordered]
@@ -130,20 +136,20 @@ def test_a_second_attempt_answers_under_another_name(tmp_path: Path) -> None:
 
 
 def test_the_driver_holds_a_few_answers_of_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output_files, "_ROWS_PER_GROUP", 5)
-    names = [message.row for seed in range(3) for message in run_task(of(*answers(100, seed)), tmp_path)]
+    tasks = [of(*answers(100, seed)) for seed in range(3)]
+    names = [message.row for task in tasks for message in run_task(task, tmp_path, rows_per_group=5)]
     before = pyarrow.total_allocated_bytes()
     read = 0
     result = output_files._read
 
-    def counted(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    def counted(path: Path, columns: Sequence[str], rows_per_batch: int) -> Iterator[tuple[Any, ...]]:
         nonlocal read
-        for answer in result(path, columns):
+        for answer in result(path, columns, rows_per_batch):
             read += 1
             yield answer
 
     monkeypatch.setattr(output_files, "_read", counted)
-    value = merged(tmp_path / name for name in names)
+    value = merged((tmp_path / name for name in names), rows_per_batch=5)
     assert len(list(islice(value, 10))) == 10
     assert read <= 10 + len(names), "no more than one of each file is ahead"
     assert pyarrow.total_allocated_bytes() - before < 100_000

@@ -9,9 +9,8 @@ from pathlib import Path
 import pyarrow
 import pytest
 
-from squall.builders.distributed.io import splits as module
 from squall.builders.distributed.io.parsing import Document, Parsed
-from squall.builders.distributed.io.splits import Split, pack_splits, splits_of, splits_parser
+from squall.builders.distributed.io.splits import BLOCK_BYTES, Split, pack_splits, splits_of, splits_parser
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS
 
@@ -19,9 +18,9 @@ P = "<http://example.org/p>"
 LINES = [f"{time} <http://example.org/s{time}> {P} <http://example.org/o> ." for time in range(30)]
 
 
-def read(path: Path, shared: Sequence[Sequence[Split]]) -> list[Parsed]:
+def read(path: Path, shared: Sequence[Sequence[Split]], block_bytes: int = BLOCK_BYTES) -> list[Parsed]:
     batch = pyarrow.RecordBatch.from_pydict({"id": list(range(len(shared)))})
-    return list(splits_parser((Document(str(path)),), shared)([batch], None, ALWAYS))
+    return list(splits_parser((Document(str(path)),), shared, block_bytes)([batch], None, ALWAYS))
 
 
 def times(found: Sequence[Parsed]) -> list[int]:
@@ -30,30 +29,24 @@ def times(found: Sequence[Parsed]) -> list[int]:
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
 @pytest.mark.parametrize("block", [1, 40, 1000, 1 << 20])
-def test_wherever_a_file_is_cut_each_line_is_read_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, block: int
-) -> None:
-    monkeypatch.setattr(module, "_BLOCK_BYTES", block)
+def test_wherever_a_file_is_cut_each_line_is_read_once(tmp_path: Path, end: str, block: int) -> None:
     path = tmp_path / "a.ntt"
     path.write_bytes(((end if end.strip("\n") else "\n").join(LINES) + end).encode())
     size = path.stat().st_size
     length = len(LINES[0]) + len(end or "\n")
     for most in (1, 7, length - 1, length, length + 1, 3 * length, size - 1, size, size + 1):
-        events = read(path, [[part] for part in splits_of(0, str(path), size, most)])
+        events = read(path, [[part] for part in splits_of(0, str(path), size, most)], block)
         assert times(events) == list(range(30)), most
         assert sum(item.statements for item in events) == 30
         assert not any(item.lost for item in events)
 
 
-def test_malformed_lines_are_reported_with_their_position_in_the_split(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_BLOCK_BYTES", 100)
+def test_malformed_lines_are_reported_with_their_position_in_the_split(tmp_path: Path) -> None:
     path = tmp_path / "a.ntt"
     text = "\n".join([*LINES[:5], "broken", *LINES[5:9], "broken", LINES[9]])
     path.write_text(text)
     middle = text.index(LINES[7]) + 3
-    events = read(path, [[(0, str(path), 0, middle), (0, str(path), middle, -1)]])
+    events = read(path, [[(0, str(path), 0, middle), (0, str(path), middle, -1)]], block_bytes=100)
     assert [(dead_letters.block, dead_letters.line) for item in events for dead_letters in item.lost] == [
         (0, 6),
         (middle, 2),

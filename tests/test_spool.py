@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from squall.builders.distributed.io.prefetch import MAX_PREFETCHED_BATCHES
 from squall.builders.local.replay import ReplayedBatches
-from squall.builders.spark import spool
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.spark.spool import Spool, file_of, numbers, publish, write_lines
 from squall.errors import BuilderError
 from squall.rdf import Event
@@ -28,6 +27,10 @@ TIMES = (1, 2, 4, 3, 5, 5, 4, 6)
 """Of events, of which two are late."""
 BROKEN = (2, 5)
 """Behind which events something comes that cannot be used."""
+
+
+AT_ONCE = Tuning(spool_interval=0)
+"""Each batch is a file of its own."""
 
 
 class Log(Acknowledged):
@@ -64,12 +67,14 @@ def spooled(folder: Path) -> list[Any]:
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
-def go(folder: Path, keeps: bool = True, times: Sequence[int] = TIMES) -> tuple[Log, Spool, list[BaseException]]:
+def go(
+    folder: Path, keeps: bool = True, times: Sequence[int] = TIMES, tuning: Tuning = DEFAULT_TUNING
+) -> tuple[Log, Spool, list[BaseException]]:
     """Spools what a log has."""
     errors: list[BaseException] = []
     ledger = DeferredLedger(DeadLetterFile(strict=True))
     source = Log(ledger, times, folder, errors)
-    spool = Spool(folder, Sources([source], ledgers=[ledger]), keeps, errors.append)
+    spool = Spool(folder, Sources([source], ledgers=[ledger]), keeps, errors.append, tuning)
     spool.start()
     while not spool.join(20):
         pass
@@ -81,7 +86,7 @@ class Cut(Exception):
 
 
 def cut_at(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is named any more from the so manieth time on."""
+    """Makes renaming of files fail after a number of times."""
     left = iter(range(place))
 
     def cut(existing: Callable[..., Path]) -> Callable[..., Path]:
@@ -98,39 +103,35 @@ def cut_at(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("place", range(1, 9))
 def test_each_event_and_each_loss_is_spooled_once(place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In three runs, the first two of which are cut off."""
-    monkeypatch.setattr(spool, "SPOOL_INTERVAL_SECONDS", 0)
-    go(tmp_path / "whole")
+    """There are three runs, and the first two are interrupted."""
+    go(tmp_path / "whole", tuning=AT_ONCE)
     expected = spooled(tmp_path / "whole")
     assert [item["cause"] for item in expected if isinstance(item, dict)] == ["malformed", "late", "malformed", "late"]
     for name in range(2):
         with monkeypatch.context() as patched:
             cut_at(place - name, patched)
             with suppress(Cut):
-                _, _, errors = go(tmp_path / "cut")
+                _, _, errors = go(tmp_path / "cut", tuning=AT_ONCE)
                 assert isinstance(errors[0], Cut)
     assert spooled(tmp_path / "cut") != expected
-    _, _, errors = go(tmp_path / "cut")
+    _, _, errors = go(tmp_path / "cut", tuning=AT_ONCE)
     assert errors == []
     assert spooled(tmp_path / "cut") == expected
     assert not list((tmp_path / "cut").rglob("_*"))
 
 
 @pytest.mark.parametrize("keeps", [False, True])
-def test_sources_get_acknowledgements_of_processed_files(
-    keeps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spool, "SPOOL_INTERVAL_SECONDS", 0)
-    source, spooler, errors = go(tmp_path, keeps)
+def test_sources_get_acknowledgements_of_processed_files(keeps: bool, tmp_path: Path) -> None:
+    source, spool, errors = go(tmp_path, keeps, tuning=AT_ONCE)
     files = sorted((tmp_path / "spool" / "events").iterdir())
     assert errors == [] == source.acknowledged
-    spooler.acknowledge(int(files[0].stem) - 1)
+    spool.acknowledge(int(files[0].stem) - 1)
     assert source.acknowledged == []
-    spooler.acknowledge(int(files[0].stem))
+    spool.acknowledge(int(files[0].stem))
     assert source.acknowledged == [str(sum("malformed" not in line for line in files[0].read_text().splitlines()))]
-    spooler.acknowledge()
+    spool.acknowledge()
     assert source.acknowledged[-1] == "8"
-    spooler.close()
+    spool.close()
     assert source.closed
 
 
@@ -174,7 +175,7 @@ def test_read_errors_are_reported(tmp_path: Path) -> None:
 
 
 def test_a_spool_that_is_closed_takes_nothing_more(tmp_path: Path) -> None:
-    """However fast events come: no thread is left that reads or writes, or waits for more."""
+    """However fast events come, no thread is left that reads, writes or waits for more."""
 
     def events() -> Iterator[list[Event]]:
         while not stopped.is_set():
@@ -183,7 +184,7 @@ def test_a_spool_that_is_closed_takes_nothing_more(tmp_path: Path) -> None:
     stopped = threading.Event()
     spool = Spool(tmp_path, ReplayedBatches(events()), False, print)
     spool.start()
-    wait(lambda: len(spooled(tmp_path)) > MAX_PREFETCHED_BATCHES)
+    wait(lambda: len(spooled(tmp_path)) > DEFAULT_TUNING.max_prefetched_batches)
     assert threads("reads sources", "spools") == {"reads sources", "spools"}
     spool.close()
     wait(lambda: not threads("reads sources", "spools"))
@@ -191,7 +192,8 @@ def test_a_spool_that_is_closed_takes_nothing_more(tmp_path: Path) -> None:
 
 
 def test_spark_reads_the_spool_file_by_file(tmp_path: Path) -> None:
-    """As a data source: by offsets, which are numbers of files; those of a batch by tasks of about the same size."""
+    """Spark reads it as a data source whose offsets are numbers of files. The tasks of a batch are of about the same
+    size."""
     pytest.importorskip("pyspark")
     from pyspark.sql.streaming.datasource import ReadMaxFiles
 

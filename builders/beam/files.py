@@ -24,8 +24,6 @@ from squall.builders.distributed.io.splits import Split
 from squall.errors import BuilderError
 from squall.rdf import Event
 
-SPLIT_BYTES = 16 << 20
-"""The number of bytes in a split: what one worker reads."""
 _LINES_PER_BATCH = 20_000
 _FILES, _PLAIN = beam.io.filesystems.FileSystems, beam.io.filesystem.CompressionTypes.UNCOMPRESSED
 

@@ -135,7 +135,7 @@ class _Run:
         driver_batches: Iterable[Sequence[Event]] = batches
         if isinstance(batches, Sources):
             driver_batches = Sources(driver_sources, batches.clock, batches.heartbeat) if driver_sources else ()
-        file_parts = [part for number, source in enumerate(worker_sources) for part in _parts(number, source)]
+        file_parts = [part for number, source in enumerate(worker_sources) for part in self._parts(number, source)]
         file_parts += self._spooled(len(worker_sources), "static.json", ([_always(event)] for event in static))
         file_parts += self._spooled(
             len(worker_sources) + 1, "events.json", drop_late_events(driver_batches, self._lose)
@@ -148,7 +148,13 @@ class _Run:
 
     def _spooled(self, number: int, name: str, batches: Iterable[Sequence[Event]]) -> list[Split]:
         size = files.spool(self.folder, name, batches)
-        return splits_of(number, f"{self.folder}/{name}", size, files.SPLIT_BYTES) if size else []
+        return splits_of(number, f"{self.folder}/{name}", size, self.tuning.split_bytes) if size else []
+
+    def _parts(self, number: int, source: Source) -> list[Split]:
+        assert isinstance(source, FileSource | FolderSource)
+        paths = (str(Path(path).absolute()) for path in source.files())
+        most = self.tuning.split_bytes
+        return [part for path in paths for part in splits_of(number, path, getsize(path), most)]
 
     def _outputs(self, reports: Sequence[Record]) -> Iterator[Output]:
         numbers = self.program.router().numbers
@@ -185,7 +191,7 @@ class _Run:
         def lay(pipeline: Any) -> None:
             add_live_steps(pipeline, steps, self.program, self.options.max_update_steps, self.folder, self.tuning)
 
-        live = Live(self.folder, inputs, self._lose)
+        live = Live(self.folder, inputs, self._lose, self.tuning)
         yield from live.outputs(lambda: self.runner.run(lay, live=True), map(_always, static))
 
     # Both
@@ -196,9 +202,3 @@ class _Run:
 
 def _always(event: Event) -> Event:
     return event._replace(time=ALWAYS)
-
-
-def _parts(number: int, source: Source) -> list[Split]:
-    assert isinstance(source, FileSource | FolderSource)
-    paths = (str(Path(path).absolute()) for path in source.files())
-    return [part for path in paths for part in splits_of(number, path, getsize(path), files.SPLIT_BYTES)]

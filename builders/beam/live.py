@@ -26,6 +26,7 @@ from squall.builders.beam.live_pipeline import (
 from squall.builders.distributed.io.parsing import DeadLetter
 from squall.builders.distributed.io.prefetch import EndOfSources, PrefetchedBatch, Prefetcher, split_end
 from squall.builders.local.replay import ReplayedBatches
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.contracts import Output
 from squall.errors import BuilderError
 from squall.rdf import Event
@@ -88,11 +89,18 @@ class Live:
         folder: where micro-batches and their results are.
         inputs: the sources.
         lose: receives dead letters.
+        tuning: the tuning values of the builder.
     """
 
-    def __init__(self, folder: str, inputs: Sources | ReplayedBatches, lose: Callable[[DeadLetter], None]) -> None:
+    def __init__(
+        self,
+        folder: str,
+        inputs: Sources | ReplayedBatches,
+        lose: Callable[[DeadLetter], None],
+        tuning: Tuning = DEFAULT_TUNING,
+    ) -> None:
         self.folder = folder
-        self.intake = Prefetcher(inputs)
+        self.intake = Prefetcher(inputs, tuning=tuning)
         self.lose = lose
         self.batch_count = 0
         """The number of micro-batches so far."""

@@ -42,8 +42,6 @@ from squall.rdf import FOREVER, Event
 _TIMES = beam.utils.timestamp
 _BATCH, _ANSWERS, _END = "batch", "answers", "end"
 """Prefixes of file names. `end` says that there are no more micro-batches, or that none is wanted any longer."""
-BUNDLE_SECONDS = 1.0
-"""Seconds after which a read defers its remainder, so that a runner may commit what has been done."""
 MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.0005, 0.01
 """Seconds between two looks for a file: at first, and when nothing has come for a while."""
 MAX_BATCHES_SINCE_SNAPSHOT = 1024
@@ -58,7 +56,7 @@ def add_live_steps(
     root: Any, graph: LiveGraph, program: PhysicalPlan, steps: int, folder: str, tuning: Tuning = DEFAULT_TUNING
 ) -> None:
     """Adds the processing of micro-batches to a pipeline. steps: the most updates without an event in between."""
-    read = Read(bundle_of(root))
+    read = Read(bundle_of(root, tuning))
     batches = root | f"{graph.batches}: folder" >> beam.Create([folder]) | graph.batches >> beam.ParDo(read)
     _ = batches | graph.all >> beam.ParDo(Work(program, steps, tuning))
 
@@ -156,10 +154,11 @@ _MICRO_BATCHES = beam.DoFn.RestrictionParam(_MicroBatches())
 WATERMARK = beam.DoFn.WatermarkEstimatorParam(beam.io.watermark_estimators.ManualWatermarkEstimator.default_provider())
 
 
-def bundle_of(pipeline: Any) -> float:
+def bundle_of(pipeline: Any, tuning: Tuning = DEFAULT_TUNING) -> float:
     """Returns for how many seconds an unbounded read of a pipeline goes on before it defers its remainder. It is
     infinite for a runner that would commit nothing, and leak 20 KB of memory each time."""
-    return inf if isinstance(pipeline.runner, beam.runners.portability.fn_api_runner.FnApiRunner) else BUNDLE_SECONDS
+    local = isinstance(pipeline.runner, beam.runners.portability.fn_api_runner.FnApiRunner)
+    return inf if local else tuning.bundle_time
 
 
 class Read(beam.DoFn):  # type: ignore[misc]

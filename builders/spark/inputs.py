@@ -16,6 +16,7 @@ from squall.builders.distributed.io import ingest
 from squall.builders.distributed.io.parsing import Document, parse_block
 from squall.builders.distributed.io.records import Record, RowBatch
 from squall.builders.distributed.io.splits import Split, pack_splits
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.spark.executor_sources import ExecutorSource
 from squall.builders.spark.sources import FrameSource
 from squall.builders.spark.spool import Spool, file_of, numbers
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 _HEAD = 1 << 18
 """The number of bytes at the beginning of a file that are sampled to see which facts a stream carries."""
-_MAX_LISTED_PARTS = 1000
-"""The most file splits that the driver asks Spark for."""
 
 
 class Inputs(NamedTuple):
@@ -108,11 +107,13 @@ def file_tasks(spark: SparkSession, inputs: Inputs) -> list[list[Split]]:
     return shared(spark, paths) if any(paths_of_source is not None for _, paths_of_source in files) else []
 
 
-def micro_batch_input(frame: DataFrame, inputs: Inputs) -> tuple[BatchInput, Callable[[], str | None]]:
+def micro_batch_input(
+    frame: DataFrame, inputs: Inputs, tuning: Tuning = DEFAULT_TUNING
+) -> tuple[BatchInput, Callable[[], str | None]]:
     """Returns the input of a micro-batch, and a function that returns, once it is processed, the last spool file in it
     (None: there is none)."""
     spool = len(inputs.documents) - 1 if inputs.spooled else -1
-    parts = scanned(frame, inputs)
+    parts = scanned(frame, inputs, tuning.max_listed_splits)
     if parts is not None:
         files = [path for number, path, *_ in chain.from_iterable(parts) if number == spool]
         return BatchInput(parts), lambda: max(files, default=None)
@@ -122,12 +123,13 @@ def micro_batch_input(frame: DataFrame, inputs: Inputs) -> tuple[BatchInput, Cal
     return BatchInput(texts=[observed]), last
 
 
-def scanned(frame: DataFrame, inputs: Inputs) -> list[list[Split]] | None:
+def scanned(frame: DataFrame, inputs: Inputs, max_splits: int) -> list[list[Split]] | None:
     """Returns the file splits of a micro-batch as Spark has assigned them to tasks, so that workers read the files
     themselves.
 
     It returns None where the lines have to come from Spark: there are other sources than files, a file belongs to two
-    sources, there are so many splits that listing them takes longer than it saves, or the splits cannot be seen.
+    sources, there are more than `max_splits` splits, so that listing them takes longer than it saves, or the splits
+    cannot be seen.
     """
     plan = cast(Any, frame)._jdf.queryExecution().logical()
     files = all(source is None or isinstance(source, FileSource | FolderSource) for source in inputs.sources)
@@ -137,14 +139,14 @@ def scanned(frame: DataFrame, inputs: Inputs) -> list[list[Split]] | None:
     for leaf in _leaves(plan.rdd()):
         parts = _spooled_parts(leaf, len(inputs.documents) - 1)
         if parts is None:
-            parts = _file_parts(leaf, inputs.documents)
+            parts = _file_parts(leaf, inputs.documents, max_splits)
         if parts is None:
             return None
         task_parts += parts
     return task_parts or None
 
 
-def _file_parts(leaf: Any, documents: Sequence[Document]) -> list[list[Split]] | None:
+def _file_parts(leaf: Any, documents: Sequence[Document], max_splits: int) -> list[list[Split]] | None:
     """Returns the file splits of an RDD by task; None: it is no scan of files."""
     if not _is(leaf, "FileScanRDD"):
         return None
@@ -152,7 +154,7 @@ def _file_parts(leaf: Any, documents: Sequence[Document]) -> list[list[Split]] |
     listed = 0
     for files in (partition.files() for partition in _each(leaf.filePartitions())):
         listed += len(files)
-        parts = (_part(file, documents) for file in files) if listed <= _MAX_LISTED_PARTS else ()
+        parts = (_part(file, documents) for file in files) if listed <= max_splits else ()
         task_parts.append([part for part in parts if part is not None])
         if len(task_parts[-1]) != len(files):
             return None

@@ -20,37 +20,45 @@ from squall.builders.distributed.io.task_output import OUTPUT_ORDER
 
 _OUTPUT_COLUMNS = ("start", "node", "row")
 """The columns of an output that the driver yields. Its position among other outputs is not one of them."""
-_ROWS_PER_GROUP = 10_000
+ROWS_PER_GROUP = 10_000
 """The number of records in a row group, and in a batch that is read."""
 
 
-def write(folder: Path, messages: pyarrow.Table) -> str:
-    """Writes records into a new file of a folder and returns its name, which is unique."""
+def write(folder: Path, messages: pyarrow.Table, rows_per_group: int = ROWS_PER_GROUP) -> str:
+    """Writes records into a new file of a folder, in row groups, and returns its name, which is unique."""
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{uuid.uuid4().hex}.parquet"
-    parquet.write_table(messages, folder / name, row_group_size=_ROWS_PER_GROUP)
+    parquet.write_table(messages, folder / name, row_group_size=rows_per_group)
     return name
 
 
-def merged(paths: Iterable[Path]) -> Iterator[tuple[int, int, str]]:
-    """Yields (time, number of the sink node, row) of the outputs in files, merged into output order."""
+def merged(paths: Iterable[Path], rows_per_batch: int = ROWS_PER_GROUP) -> Iterator[tuple[int, int, str]]:
+    """Yields (time, number of the sink node, row) of the outputs in files, merged into output order.
+
+    Args:
+        paths: the files.
+        rows_per_batch: the outputs of each file that are in memory.
+    """
     files = list(paths)
     if len(files) == 1:  # which is in order
-        return _read(files[0], _OUTPUT_COLUMNS)
-    return map(itemgetter(0, 1, -1), heapq.merge(*(_read(path, OUTPUT_ORDER) for path in files)))
+        return _read(files[0], _OUTPUT_COLUMNS, rows_per_batch)
+    return map(itemgetter(0, 1, -1), heapq.merge(*(_read(path, OUTPUT_ORDER, rows_per_batch) for path in files)))
 
 
-def batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pyarrow.RecordBatch]:
+def batches(
+    path: Path, columns: Sequence[str] | None = None, rows_per_batch: int = ROWS_PER_GROUP
+) -> Iterator[pyarrow.RecordBatch]:
     """Yields the record batches of a file, a row group at a time.
 
     Args:
         path: the file.
         columns: the columns to read; None: all.
+        rows_per_batch: the most records of a batch.
     """
     with parquet.ParquetFile(path) as file:
-        yield from file.iter_batches(_ROWS_PER_GROUP, columns=columns)
+        yield from file.iter_batches(rows_per_batch, columns=columns)
 
 
-def _read(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    for batch in batches(path, columns):
+def _read(path: Path, columns: Sequence[str], rows_per_batch: int) -> Iterator[tuple[Any, ...]]:
+    for batch in batches(path, columns, rows_per_batch):
         yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)

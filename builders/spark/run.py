@@ -350,7 +350,7 @@ class Run:
         live = is_live(batches)
         driver_inputs = _rest(batches, spark_sources)
         if driver_inputs is not None:
-            self.spool = Spool(self.path, driver_inputs, self.options.checkpoint is not None, self._fail)
+            self.spool = Spool(self.path, driver_inputs, self.options.checkpoint is not None, self._fail, self.tuning)
             documents.append(Document(str(self.spool.files), folder=True, spooled=True))
             counted_sources.append(None)
             if self.ending.is_set():
@@ -446,7 +446,7 @@ class Run:
             return
         try:
             self.exchange.spark = frame.sparkSession
-            batch_input, spooled = micro_batch_input(frame, inputs)
+            batch_input, spooled = micro_batch_input(frame, inputs, self.tuning)
             outputs = self._batch(batch_input, inputs.sources)
             while chunk := list(islice(outputs, _OUTPUTS_PER_ITEM)):
                 self._enqueue(chunk)

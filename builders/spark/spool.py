@@ -18,12 +18,10 @@ from typing import IO, Any
 from squall.builders.distributed.io.parsing import DeadLetter, dead_letter_line, spool_lines
 from squall.builders.distributed.io.prefetch import EndOfSources, PrefetchedBatch, Prefetcher, split_end
 from squall.builders.local.replay import ReplayedBatches
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS
 from squall.streams import Sources
-
-SPOOL_INTERVAL_SECONDS = 0.2
-"""The longest time for which the events of a live stream are gathered into one file."""
 
 
 class Spool:
@@ -34,19 +32,26 @@ class Spool:
         inputs: the sources.
         keeps: whether another process may resume from the folder; it then reads the sources from their offsets.
         fail: receives the errors of reading threads.
+        tuning: the tuning values of the builder.
 
     Raises:
         BuilderError: the folder belongs to other sources.
     """
 
     def __init__(
-        self, folder: Path, inputs: Sources | ReplayedBatches, keeps: bool, fail: Callable[[BaseException], None]
+        self,
+        folder: Path,
+        inputs: Sources | ReplayedBatches,
+        keeps: bool,
+        fail: Callable[[BaseException], None],
+        tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         self.folder = folder
         self.files = folder / "spool" / "events"
         self.inputs = inputs
         self._keeps = keeps
         self._fail = fail
+        self._interval = tuning.spool_interval
         self._offsets_file = folder / "spool" / "offsets.json"
         self.number = 0
         """The number of the last file."""
@@ -59,7 +64,7 @@ class Spool:
         saved = self._known() if keeps else None
         if saved is not None:
             self.number, self._latest = saved["file"], saved["latest"]
-        self._intake = Prefetcher(inputs, keeps, self._latest)
+        self._intake = Prefetcher(inputs, keeps, self._latest, tuning)
         if isinstance(inputs, Sources):
             inputs.set_ledger(self)
             for ledger in inputs.ledgers:
@@ -106,11 +111,11 @@ class Spool:
     # Writing
 
     def _write_as_it_comes(self) -> None:
-        """Writes arriving events as files, one for what arrives within `SPOOL_INTERVAL_SECONDS` of a batch."""
+        """Writes arriving events as files, one for what arrives soon after a batch."""
         end: EndOfSources | None = None
         try:
             while end is None:
-                parts, end = _gather(self._intake)
+                parts, end = _gather(self._intake, self._interval)
                 self._write(parts)
             if end.error is not None:
                 self._fail(end.error)
@@ -165,7 +170,7 @@ class Spool:
                 publish(draft)
             else:
                 draft.unlink()
-        self.inputs.track_offsets(saved["standings"] if saved is not None else (), int(SPOOL_INTERVAL_SECONDS * 1000))
+        self.inputs.track_offsets(saved["standings"] if saved is not None else (), int(self._interval * 1000))
         if saved is None:
             self._note(self.inputs.current_offsets(), {})
             return
@@ -177,10 +182,11 @@ def _uris(inputs: Sources | ReplayedBatches) -> list[str]:
     return [source.uri for source in inputs.sources] if isinstance(inputs, Sources) else []
 
 
-def _gather(intake: Prefetcher) -> tuple[list[PrefetchedBatch], EndOfSources | None]:
-    """Returns the next batch with what arrives soon after it, and the end of the input, if it has been reached."""
+def _gather(intake: Prefetcher, interval: float) -> tuple[list[PrefetchedBatch], EndOfSources | None]:
+    """Returns the next batch with what arrives soon after it, and the end of the input, if it has been reached.
+    interval: how many seconds are soon."""
     items = intake.take(None)
-    limit = time.monotonic() + SPOOL_INTERVAL_SECONDS
+    limit = time.monotonic() + interval
     while not isinstance(items[-1], EndOfSources) and (seconds_left := limit - time.monotonic()) > 0:
         items += intake.take(seconds_left)
     return split_end(items)

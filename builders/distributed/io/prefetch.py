@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 from squall.builders.distributed.io.ingest import drop_late_events
 from squall.builders.distributed.io.parsing import DeadLetter
 from squall.builders.local.replay import ReplayedBatches
+from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.rdf import ALWAYS, Event
 from squall.streams import Sources
 
-MAX_PREFETCHED_BATCHES = 16
-"""The most batches that may be read before they are taken."""
 _POLL_SECONDS = 0.1
 """The seconds between two checks whether the reader is still wanted."""
 _STOP_TIMEOUT_SECONDS = 5.0
@@ -57,15 +56,22 @@ class Prefetcher:
         inputs: the sources.
         keeps: whether batches carry the offsets of the sources.
         latest: the time of what has come before (integer ms).
+        tuning: the tuning values of the builder.
     """
 
-    def __init__(self, inputs: Sources | ReplayedBatches, keeps: bool = False, latest: int = ALWAYS) -> None:
+    def __init__(
+        self,
+        inputs: Sources | ReplayedBatches,
+        keeps: bool = False,
+        latest: int = ALWAYS,
+        tuning: Tuning = DEFAULT_TUNING,
+    ) -> None:
         self.inputs = inputs
         self.lost: list[DeadLetter] = []
         """The dead letters since the last batch."""
         self._keeps = keeps
         self._latest = latest
-        self._arrived: queue.Queue[PrefetchedBatch | EndOfSources] = queue.Queue(maxsize=MAX_PREFETCHED_BATCHES)
+        self._arrived: queue.Queue[PrefetchedBatch | EndOfSources] = queue.Queue(tuning.max_prefetched_batches)
         self._closed = threading.Event()
         self._reader = threading.Thread(target=self._read, name="reads sources", daemon=True)
 
@@ -79,7 +85,7 @@ class Prefetcher:
         items: list[PrefetchedBatch | EndOfSources] = []
         with suppress(queue.Empty):
             items.append(self._arrived.get(timeout=seconds))
-            while len(items) < MAX_PREFETCHED_BATCHES:
+            while len(items) < self._arrived.maxsize:
                 items.append(self._arrived.get_nowait())
         return items
 

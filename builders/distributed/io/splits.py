@@ -18,7 +18,7 @@ from squall.streams.formats.fast_ntriples import PredicateFilter
 Split = tuple[int, str, int, int]
 """Lines of a file: the number of the source, the path, and the range of bytes in which the lines begin. The range
 starts after the line of the first byte (0: at the beginning) and includes the last byte (-1: to the end)."""
-_BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 20
 """About how many bytes are parsed at a time."""
 _COMPRESSION_FACTOR = 10
 """Compressed files are assumed to hold this many times their bytes."""
@@ -67,10 +67,12 @@ def split_bytes(part: Split) -> int:
     return size * _COMPRESSION_FACTOR if path.endswith(".gz") else size - begin
 
 
-def splits_parser(documents: Sequence[Document], split_groups: Sequence[Sequence[Split]]) -> Parse:
+def splits_parser(
+    documents: Sequence[Document], split_groups: Sequence[Sequence[Split]], block_bytes: int = BLOCK_BYTES
+) -> Parse:
     """Returns the function from batches of numbers (column id) of groups of splits to their content.
 
-    It raises BuilderError if a file cannot be read.
+    It raises BuilderError if a file cannot be read. block_bytes: about how many bytes are parsed at a time.
     """
 
     def parse(
@@ -79,7 +81,7 @@ def splits_parser(documents: Sequence[Document], split_groups: Sequence[Sequence
         for batch in batches:
             for number in batch["id"].to_pylist():
                 for part in split_groups[number]:
-                    yield from _read(part, documents[part[0]], predicates, watermark)
+                    yield from _read(part, documents[part[0]], predicates, watermark, block_bytes)
 
     return parse
 
@@ -97,25 +99,33 @@ def fixed_splits_parser(documents: Sequence[Document], splits: Sequence[Split]) 
     return parse
 
 
-def _read(part: Split, document: Document, predicates: Collection[Term] | None, watermark: int) -> Iterator[Parsed]:
+def _read(
+    part: Split,
+    document: Document,
+    predicates: Collection[Term] | None,
+    watermark: int,
+    block_bytes: int = BLOCK_BYTES,
+) -> Iterator[Parsed]:
     source, path, begin, _ = part
     before = 0
-    for block in blocks(part):
+    for block in blocks(part, block_bytes):
         choice = None if predicates is None else PredicateFilter(predicates, watermark)
         yield Parsed(source, *parse_block(document, path, begin, before, block, choice), path, begin)
         before += block.count(b"\n") + 1
 
 
-def blocks(part: Split) -> Iterator[bytes]:
-    """Yields the lines of a split in blocks, without the end of the last line. Raises BuilderError if the file cannot
-    be read."""
+def blocks(part: Split, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """Yields the lines of a split in blocks of about so many bytes, without the end of the last line.
+
+    Raises BuilderError if the file cannot be read.
+    """
     try:
-        yield from _blocks(part)
+        yield from _blocks(part, block_bytes)
     except (OSError, EOFError, zlib.error) as error:
         raise BuilderError(f"`{part[1]}` cannot be read: {error}") from error
 
 
-def _blocks(part: Split) -> Iterator[bytes]:
+def _blocks(part: Split, block_bytes: int) -> Iterator[bytes]:
     _, path, begin, end = part
     with cast(IO[bytes], gzip.open(path) if path.endswith(".gz") else open(path, "rb")) as file:
         place = begin
@@ -123,7 +133,7 @@ def _blocks(part: Split) -> Iterator[bytes]:
             file.seek(begin)
             place += len(file.readline())
         while end < 0 or place <= end:
-            block = file.read(_BLOCK_BYTES if end < 0 else min(_BLOCK_BYTES, end + 1 - place))
+            block = file.read(block_bytes if end < 0 else min(block_bytes, end + 1 - place))
             block += file.readline() if not block.endswith(b"\n") else b""
             if not block:
                 return

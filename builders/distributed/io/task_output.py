@@ -31,7 +31,7 @@ OUTPUT_ORDER = ("start", "node", "spans", "row")
 """The columns by which outputs are ordered."""
 FILE_LIST = "files.json"
 """The file that lists the valid files of its folder."""
-_MAX_ROWS_PER_FILE = 500_000
+MAX_ROWS_PER_FILE = 500_000
 """A task writes a file when it has so many rows, and so holds no more."""
 RecordGroup = tuple[str, int]
 """A record type and a stage."""
@@ -39,10 +39,11 @@ WriteFile = Callable[[RecordGroup, pyarrow.Table], str]
 """Writes the records of a group to a file, and returns its name."""
 
 
-def with_output_files(step: WorkerStep, put: WriteFile) -> WorkerStep:
-    """Returns the step, which writes its outputs to files, each in order."""
+def with_output_files(step: WorkerStep, put: WriteFile, max_rows: int = MAX_ROWS_PER_FILE) -> WorkerStep:
+    """Returns the step, which writes its outputs to files, each in order. max_rows: it writes a file when it has so
+    many."""
     return _with_files(
-        step, lambda kind, level: kind == ROW and level == OUTPUT_STAGE, partial(_output_file_record, put)
+        step, lambda kind, level: kind == ROW and level == OUTPUT_STAGE, partial(_output_file_record, put), max_rows
     )
 
 
@@ -62,7 +63,10 @@ def over_files(step: WorkerStep, read: Read, paths: Sequence[Folder]) -> WorkerS
 
 
 def _with_files(
-    step: WorkerStep, is_left: Callable[[str, int], bool], leave: Callable[[RecordGroup, pyarrow.Table], Record]
+    step: WorkerStep,
+    is_left: Callable[[str, int], bool],
+    leave: Callable[[RecordGroup, pyarrow.Table], Record],
+    max_rows: int = MAX_ROWS_PER_FILE,
 ) -> WorkerStep:
     """Returns the step, with one record in place of those that it writes to a file."""
 
@@ -76,7 +80,7 @@ def _with_files(
                     continue
                 boxes.setdefault(place, []).append(part)
                 sizes[place] = sizes.get(place, 0) + compute.sum(part["many"]).as_py()
-                if sizes[place] >= _MAX_ROWS_PER_FILE:
+                if sizes[place] >= max_rows:
                     yield from to_arrow([leave(place, _table(boxes.pop(place)))])
                     del sizes[place]
         yield from to_arrow(leave(place, _table(box)) for place, box in boxes.items())
