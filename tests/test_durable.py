@@ -568,8 +568,8 @@ def test_statistics_do_not_keep_the_fast_way_for_large_instants(folder: Path) ->
     plan = squall.plan(squall.compile("[(?a <urn:p> ?b) -> (?b <urn:p> ?a)]", lexer="jena"))
     job: Any = squall.build(plan, options=Options())
     durable: Any = squall.build(plan, options=Options(checkpoint=folder))
-    assert job.bulk is not None
-    assert durable.bulk is None
+    assert job.snapshot_dataflow is not None
+    assert durable.snapshot_dataflow is None
 
 
 # Sinks that cannot be cut back

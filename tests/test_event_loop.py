@@ -170,8 +170,8 @@ def test_the_end_of_the_input_completes_the_last_instant() -> None:
 def test_an_answer_by_instants_is_held_back_as_well(output: str) -> None:
     system = squall.compile(f"@prefix : <{E}> .\n{CONTINUOUS}", lexer="jena")
     result = IteratorJob(squall.plan(squall.System(subsystems=system.subsystems, output=output)), Options())
-    assert result.whole_instants
-    assert not job(CONTINUOUS).whole_instants
+    assert result.needs_complete_instants
+    assert not job(CONTINUOUS).needs_complete_instants
 
 
 EVENTS = st.lists(
@@ -400,12 +400,12 @@ def test_memories_are_empty_when_the_last_window_has_closed(
     """This is law 6 (docs/semantics.md, section 6)."""
     result = IteratorJob(windowed(rules, output, removals), Options())
     list(result.run([events]))
-    for op in result.machine.stateful.values():
+    for op in result.dataflow.stateful.values():
         forget(op, FOREVER - 1)
-    for reader in result.machine.readers.values():
+    for reader in result.dataflow.readers.values():
         reader.sweep_rows = 0
         reader.expire(FOREVER - 1)
-    assert not any(result.machine.state().values())
+    assert not any(result.dataflow.state().values())
 
 
 @pytest.mark.parametrize("rules", WINDOWED, ids=["continuous", "open", "reaches", "join", "join without"])
@@ -417,7 +417,7 @@ def test_memories_stay_small_however_long_the_stream_is(rules: str) -> None:
     largest: list[int] = []
     for number, _ in enumerate(result.run(events[start : start + 50] for start in range(0, len(events), 50))):
         if number % 50 == 0:
-            largest.append(max(result.machine.state().values()))
+            largest.append(max(result.dataflow.state().values()))
     assert len(largest) > 30
     assert max(largest) < 1200
 
@@ -432,8 +432,8 @@ def test_state_stays_small_with_repeated_facts(rules: str, every: int) -> None:
     largest = 0
     list(result.start([], 0))
     for start in range(0, len(events), 50):
-        list(result.take(events[start : start + 50]))
-        largest = max(largest, *map(_held, result.machine.stateful.values()))
+        list(result.process(events[start : start + 50]))
+        largest = max(largest, *map(_held, result.dataflow.stateful.values()))
     assert largest < 4000
 
 
@@ -457,8 +457,8 @@ def test_early_expiry_does_not_change_outputs(rules: str, events: list[Event]) -
     def one_by_one() -> Iterator[Sequence[Event]]:
         for event in spread:
             yield [event]
-            for op in eager.machine.stateful.values():
-                forget(op, eager.passed)
+            for op in eager.dataflow.stateful.values():
+                forget(op, eager.processed_until)
 
     lazy = IteratorJob(windowed(rules, "dstream"), Options())
     assert Counter(output_rows(eager.run(one_by_one()))) == Counter(output_rows(lazy.run([spread])))

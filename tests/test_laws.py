@@ -49,12 +49,12 @@ Programs as small as those of these tests would never reach the defaults.
 
 def forget_all(job: IteratorJob) -> None:
     """Sweeps all state once, whatever its size."""
-    for keeper in (*job.machine.stateful.values(), *job.machine.readers.values()):
+    for keeper in (*job.dataflow.stateful.values(), *job.dataflow.readers.values()):
         for part in parts(keeper):
             for limit in ("sweep_rows", "full_sweep_rows"):
                 if hasattr(part, limit):
                     setattr(part, limit, 0)
-    job.machine.expire(squall.FOREVER - 1)
+    job.dataflow.expire(squall.FOREVER - 1)
 
 
 def parts(keeper: object) -> Iterator[Any]:
@@ -204,7 +204,7 @@ def test_after_the_last_window_has_closed_there_is_no_state(planner: str, many: 
         for _ in job.run([events]):
             pass
         forget_all(job)
-        assert {id: size for id, size in job.machine.state().items() if size} == {}
+        assert {id: size for id, size in job.dataflow.state().items() if size} == {}
 
     hold(law, many, system=systems(features=features), events=event_streams(features=features))
 

@@ -263,10 +263,10 @@ def test_joins_that_are_done_as_one_are_one_operator() -> None:
     query_plan = squall.plan(squall.compile(STAR, lexer="jena", window="RANGE 4ms"))
     job = IteratorJob(query_plan, Options())
     joins = {node.id for node in query_plan.nodes if isinstance(node.op, ops.Join)}
-    working = joins & job.machine.operators.keys()
+    working = joins & job.dataflow.operators.keys()
     assert len(joins) == 5
     assert working == set(fuse_joins(query_plan))
-    assert all(isinstance(job.machine.operators[id], MultiwayJoinOperator) for id in working)
-    assert joins <= IteratorJob(query_plan, Options(measure=True)).machine.operators.keys(), (
+    assert all(isinstance(job.dataflow.operators[id], MultiwayJoinOperator) for id in working)
+    assert joins <= IteratorJob(query_plan, Options(measure=True)).dataflow.operators.keys(), (
         "each is measured by itself"
     )

@@ -102,14 +102,14 @@ class Moving:
         yield from self._taken(running, running.start(static, self.begin))
         for batch in batches:
             running = self._elsewhere()
-            yield from self._taken(running, running.take(batch))
+            yield from self._taken(running, running.process(batch))
         running = self._elsewhere()
         yield from self._taken(running, running.end())
 
     def _taken(self, running: EventLoop, parts: Iterator[list[Output]]) -> Iterator[Output]:
         for outputs in parts:
             yield from outputs
-        self.passed = running.passed
+        self.passed = running.processed_until
         self._write(running.drain_changelog())
 
     def _write(self, kept: Iterator[tuple[str, int, list[Delta]]]) -> None:
@@ -157,7 +157,7 @@ def undisturbed(
     running = EventLoop(plan, Options())
     yield from running.start(static, begin)
     for batch in batches:
-        yield from running.take(batch)
+        yield from running.process(batch)
     yield from running.end()
 
 

@@ -215,7 +215,7 @@ def test_facts_that_come_twice_are_stored_once() -> None:
     running = job(plan("[inherited: (?x ?p ?y) (?p :below ?q) -> (?x ?q ?y)]"))
     twice = ":a :p :b . :c :p :b . :p :below :q ." * 2
     list(running.run([stream("1 :a :p :b . :c :p :b")], static(twice)))
-    assert running.bulk is not None
+    assert running.snapshot_dataflow is not None
     (join,) = (node.id for node in running.plan.nodes if isinstance(node.op, ops.Join))
     assert running.node_metrics()[join].state == 3 + 1 + 2, (
         "what has been read, as facts and as what is said of properties, and what follows"
@@ -226,7 +226,7 @@ def test_functions_with_effects_run_once_per_fact(caplog: pytest.LogCaptureFixtu
     caplog.set_level("INFO", "squall.print")
     running = job(plan("[r: (?x :p ?y) print(?x) -> (?x :q ?y)]"))
     list(running.run([], static(":a :p :b . :a :p :b .")))
-    assert running.bulk is not None
+    assert running.snapshot_dataflow is not None
     assert len(caplog.records) == 1
 
 
@@ -260,7 +260,7 @@ def test_small_instants_are_for_the_machine_and_large_ones_are_not() -> None:
     for events, stays in ((small, False), (large, True), (small[:9], True)):
         running = job(rule)
         assert len(list(running.run([[event] for event in events]))) == sum(len(event.facts) for event in events)
-        assert (running.bulk is not None) is stays
+        assert (running.snapshot_dataflow is not None) is stays
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_what_measures_is_a_machine() -> None:
 def test_node_metrics_have_the_size_of_state() -> None:
     running = job(plan(SCHEMA))
     list(running.run([], static(":a :under :b . :b :under :c .")))
-    assert running.bulk is not None
+    assert running.snapshot_dataflow is not None
     results = {running.plan.by_id[id].op.__class__: figures.state for id, figures in running.node_metrics().items()}
     assert results[ops.TransitiveClosure] == 3
 

@@ -270,12 +270,12 @@ class RunningPlan:
         self.compaction_interval = tuning.compaction_interval
         self.folder = folder
         self.next = next
-        self.running = EventLoop(program.plan, Options(max_update_steps=steps))
-        self.names = list(self.running.states)
+        self.event_loop = EventLoop(program.plan, Options(max_update_steps=steps))
+        self.names = list(self.event_loop.states)
         self.written = _Written()
         if next:
             self._go_on()
-        self.running.enable_changelog()
+        self.event_loop.enable_changelog()
 
     def _go_on(self) -> None:
         """Restores the state from the changelogs of the earlier micro-batches."""
@@ -283,7 +283,7 @@ class RunningPlan:
         self.written.base = times["base"]
         state = self._state()
         self.written.added = state.size()
-        self.running.restore(times["passed"], self.program.static_time, state.deltas)
+        self.event_loop.restore(times["passed"], self.program.static_time, state.deltas)
 
     def _state(self) -> StateChangelog:
         """Reads the state that earlier micro-batches have written, back to the last one that wrote all of it."""
@@ -299,23 +299,23 @@ class RunningPlan:
             yield Record(ROW, OUTPUT_STAGE, 0, 0, 0, pack_output(output), output.time, FOREVER, 0)
         is_whole = self.written.is_due(self.next, self.compaction_interval)
         changelog = self._state() if is_whole else StateChangelog()
-        changelog.add(self.running.drain_changelog())
+        changelog.add(self.event_loop.drain_changelog())
         if is_whole:
-            changelog.compact(self.running.states, self.running.passed)
+            changelog.compact(self.event_loop.states, self.event_loop.processed_until)
             self.written = _Written(self.next, changelog.size())
         else:
             self.written.added += changelog.size()
         for (id, slot), entries in changelog.deltas.items():
             if entries:
                 yield RowBatch(STATE, 0, 0, self.names.index(id), slot, entries)
-        for name, number in (("passed", self.running.passed), ("base", self.written.base)):
+        for name, number in (("passed", self.event_loop.processed_until), ("base", self.written.base)):
             yield Record(INSTANT, 0, 0, 0, 0, name, number, 0, 0)
         self.next += 1
 
     def _outputs(self, events: Sequence[Event]) -> Iterator[Output]:
         if not self.next:
-            output_batches = self.running.start(events, self.program.static_time)
+            output_batches = self.event_loop.start(events, self.program.static_time)
         else:
-            output_batches = self.running.take(events) if events else self.running.drain()
+            output_batches = self.event_loop.process(events) if events else self.event_loop.drain()
         for outputs in output_batches:
             yield from outputs

@@ -35,56 +35,60 @@ BUFFERED_EVENTS, PENDING_UPDATES = "/buffered", "/updates"
 
 
 class EventLoop:
-    """Runs a plan. Call `start` or `restore`, then `take` for each batch of events, then `end`.
+    """Runs a plan. Call `start` or `restore`, then `process` for each batch of events, then `end`.
 
     Args:
         plan: The plan.
         options: The options of the job.
-        bulk: The snapshot dataflow that is used while instants are large, if there is one.
+        snapshot_dataflow: The snapshot dataflow that is used while instants are large, if there is one.
     """
 
     def __init__(
-        self, plan: Plan, options: Options, bulk: SnapshotDataflow | None = None, tuning: Tuning = DEFAULT_TUNING
+        self,
+        plan: Plan,
+        options: Options,
+        snapshot_dataflow: SnapshotDataflow | None = None,
+        tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         self.plan = plan
         self.options = options
         self.tuning = tuning
-        self.bulk = bulk
-        self.passes = self.facts = 0
+        self.snapshot_dataflow = snapshot_dataflow
+        self.instant_count = self.fact_count = 0
         """The numbers of instants and facts that were evaluated as snapshots."""
-        self.outputs = 0
-        self.whole_instants = not self.bulk and self.machine.needs_complete_instants
-        self.passed = ALWAYS - 1
+        self.output_count = 0
+        self.needs_complete_instants = not self.snapshot_dataflow and self.dataflow.needs_complete_instants
+        self.processed_until = ALWAYS - 1
         """The latest time that has been processed; earlier events are late."""
-        self.held: list[Event] = []
+        self.buffered_events: list[Event] = []
         """The buffered events, whose instant may not be complete yet."""
 
     @cached_property
-    def machine(self) -> Dataflow:
+    def dataflow(self) -> Dataflow:
         """The incremental dataflow. It takes over the state of the snapshot dataflow, if there is one."""
-        machine = (
+        dataflow = (
             ProfiledDataflow(self.plan, tuning=self.tuning)
             if self.options.measure
-            else Dataflow(self.plan, fused={} if self.bulk else fuse_joins(self.plan), tuning=self.tuning)
+            else Dataflow(self.plan, fused={} if self.snapshot_dataflow else fuse_joins(self.plan), tuning=self.tuning)
         )
-        if self.bulk:
-            for id, slot, entries in self.bulk.export_state():
-                machine.stateful[id].restore(slot, entries)
-            vars(self)["machine"] = machine  # other threads always see one of the two
-            self.bulk = None
-        return machine
+        if self.snapshot_dataflow:
+            for id, slot, deltas in self.snapshot_dataflow.export_state():
+                dataflow.stateful[id].restore(slot, deltas)
+            vars(self)["dataflow"] = dataflow  # other threads always see one of the two
+            self.snapshot_dataflow = None
+        return dataflow
 
     @cached_property
-    def updating(self) -> UpdateSteps | None:
+    def update_steps(self) -> UpdateSteps | None:
         """The update steps, or None if the plan has no updates."""
-        return (
-            UpdateSteps(self.machine, self.options.max_update_steps) if not self.bulk and self.machine.updates else None
-        )
+        if self.snapshot_dataflow or not self.dataflow.updates:
+            return None
+        return UpdateSteps(self.dataflow, self.options.max_update_steps)
 
     @cached_property
-    def delivers(self) -> Sequence[OutputOperator | AppendOnlyOutput]:
+    def sink_operators(self) -> Sequence[OutputOperator | AppendOnlyOutput]:
         """The operators of the sinks."""
-        operators = (self.machine.operators[node.id] for node, _ in self.plan.sinks)
+        operators = (self.dataflow.operators[node.id] for node, _ in self.plan.sinks)
         return [op for op in operators if isinstance(op, OutputOperator | AppendOnlyOutput)]
 
     # Input
@@ -96,33 +100,33 @@ class EventLoop:
             static: The events of static data.
             begin: The value of functions of time for what always holds (integer ms).
         """
-        if self.bulk:
-            self.bulk.start()
-            yield self._instant(self.bulk, static, ALWAYS)
+        if self.snapshot_dataflow:
+            self.snapshot_dataflow.start()
+            yield self._evaluate_snapshot(self.snapshot_dataflow, static, ALWAYS)
         else:
-            self.machine.start(begin)
-            self.machine.read(static)
-            if self.updating:
-                self.updating.settle()
+            self.dataflow.start(begin)
+            self.dataflow.read(static)
+            if self.update_steps:
+                self.update_steps.update_static_data()
             yield from self._advance(ALWAYS)
 
-    def take(self, batch: Sequence[Event]) -> Iterator[Outputs]:
+    def process(self, batch: Sequence[Event]) -> Iterator[Outputs]:
         """Processes a batch of events."""
-        if isinstance(batch, Columns) and self._takes(batch):
+        if isinstance(batch, Columns) and self._can_read_columns(batch):
             for columns in batch.parts(self.tuning.max_events_per_pass):
-                self.machine.read(columns)
+                self.dataflow.read(columns)
                 yield from self._advance(columns.times[-1])
             return
         size = self.tuning.max_events_per_pass
         for first in range(0, len(batch), size):
             part = batch[first : first + size]
-            yield from self._work(self._due(self._timely(part)))
+            yield from self._process_events(self._complete_events(self._timely(part)))
 
     def end(self) -> Iterator[Outputs]:
         """Ends the input: every instant is complete."""
-        buffered, self.held = self.held, []
-        yield from self._work(buffered)
-        if not self.bulk:
+        events, self.buffered_events = self.buffered_events, []
+        yield from self._process_events(events)
+        if not self.snapshot_dataflow:
             yield from self._advance(FOREVER - 1)
 
     def drain(self) -> Iterator[Outputs]:
@@ -130,27 +134,30 @@ class EventLoop:
 
         Unlike after `end`, later events may still follow.
         """
-        buffered, self.held = self.held, []
-        yield from self._work(buffered)
-        while (next_time := self.due) < FOREVER:
+        events, self.buffered_events = self.buffered_events, []
+        yield from self._process_events(events)
+        while (next_time := self.next_change_time) < FOREVER:
             yield from self._advance(next_time)
 
     @property
-    def due(self) -> int:
+    def next_change_time(self) -> int:
         """The time of the next change if no event comes (integer ms), or FOREVER."""
-        next_buffered = self.held[0].time if self.held else FOREVER
-        return min(next_buffered, self.machine.next_time(), self.updating.due if self.updating else FOREVER)
+        next_buffered = self.buffered_events[0].time if self.buffered_events else FOREVER
+        next_step = self.update_steps.next_step_time if self.update_steps else FOREVER
+        return min(next_buffered, self.dataflow.next_time(), next_step)
 
     @property
     def earliest(self) -> int:
         """The time (integer ms) before which an event is late."""
-        return self.held[-1].time if self.held else self.passed + self.whole_instants
+        if self.buffered_events:
+            return self.buffered_events[-1].time
+        return self.processed_until + self.needs_complete_instants
 
-    def _takes(self, columns: Columns) -> bool:
+    def _can_read_columns(self, columns: Columns) -> bool:
         """Returns whether columns can be read as they are: nothing is late, and all outputs follow at once."""
-        if self.whole_instants or self.bulk or self.updating:
+        if self.needs_complete_instants or self.snapshot_dataflow or self.update_steps:
             return False
-        return columns.times[0] >= self.passed
+        return columns.times[0] >= self.processed_until
 
     def _timely(self, batch: Sequence[Event]) -> Sequence[Event]:
         """Returns the events that are not late. The others go to the dead-letter ledger."""
@@ -177,112 +184,112 @@ class EventLoop:
             reason = f"its time {event.time} has passed"
             self.options.ledger.record("late", event.stream or DEFAULT_STREAM, None, reason, f"{event.time} {fact}")
 
-    def _due(self, events: Sequence[Event]) -> Sequence[Event]:
+    def _complete_events(self, events: Sequence[Event]) -> Sequence[Event]:
         """Returns the events whose instant is complete, and buffers the others."""
-        if not self.whole_instants:
+        if not self.needs_complete_instants:
             return events
-        waiting = [*self.held, *events]
+        waiting = [*self.buffered_events, *events]
         last = waiting[-1].time if waiting else ALWAYS
         ready = [event for event in waiting if event.time < last]
-        self.held = waiting[len(ready) :]
+        self.buffered_events = waiting[len(ready) :]
         return ready
 
-    def _work(self, events: Sequence[Event]) -> Iterator[Outputs]:
+    def _process_events(self, events: Sequence[Event]) -> Iterator[Outputs]:
         """Processes events, and advances time up to the buffered ones."""
-        if self.held:
-            self.machine.advance_time(self.held[-1].time)
-        if self.bulk and self._in_bulk(events):
-            for time, together in groupby(events, key=_TIME):
-                yield self._instant(self.bulk, list(together), time)
-        elif self.updating:
-            yield from self._instant_by_instant(self.updating, events)
+        if self.buffered_events:
+            self.dataflow.advance_time(self.buffered_events[-1].time)
+        if self.snapshot_dataflow and self._are_instants_large(events):
+            for time, group in groupby(events, key=_TIME):
+                yield self._evaluate_snapshot(self.snapshot_dataflow, list(group), time)
+        elif self.update_steps:
+            yield from self._run_instants(self.update_steps, events)
         elif events:
-            self.machine.read(events)
+            self.dataflow.read(events)
             yield from self._advance(events[-1].time)
-        if self.held and self.held[0].time - 1 > self.passed:
-            yield from self._advance(self.held[0].time - 1)
+        if self.buffered_events and self.buffered_events[0].time - 1 > self.processed_until:
+            yield from self._advance(self.buffered_events[0].time - 1)
 
-    def _in_bulk(self, events: Sequence[Event]) -> bool:
+    def _are_instants_large(self, events: Sequence[Event]) -> bool:
         """Returns whether instants are large enough, on average, to be evaluated as snapshots."""
-        self.passes += len({event.time for event in events if event.facts})
-        self.facts += sum(len(event.facts) for event in events)
+        self.instant_count += len({event.time for event in events if event.facts})
+        self.fact_count += sum(len(event.facts) for event in events)
         tuning = self.tuning
-        return self.facts >= tuning.min_facts_per_instant * (self.passes - tuning.max_small_instants)
+        return self.fact_count >= tuning.min_facts_per_instant * (self.instant_count - tuning.max_small_instants)
 
-    def _instant(self, bulk: SnapshotDataflow, events: Sequence[Event], time: int) -> Outputs:
+    def _evaluate_snapshot(self, snapshot_dataflow: SnapshotDataflow, events: Sequence[Event], time: int) -> Outputs:
         for event in events:
-            bulk.read(event)
-        bulk.run()
-        self.passed = time
-        outputs = bulk.flush(time)
-        self.outputs += len(outputs)
+            snapshot_dataflow.read(event)
+        snapshot_dataflow.run()
+        self.processed_until = time
+        outputs = snapshot_dataflow.flush(time)
+        self.output_count += len(outputs)
         return outputs
 
     def _advance(self, now: int) -> Iterator[Outputs]:
         """Advances time to `now`. All events up to then have been read."""
-        if self.updating:
-            yield from self._step_by_step(self.updating, now)
+        if self.update_steps:
+            yield from self._advance_with_updates(self.update_steps, now)
         else:
-            yield from self._pass(now)
+            yield from self._run_until(now)
 
-    def _pass(self, now: int) -> Iterator[Outputs]:
-        self.machine.run(now)
-        self.passed = now
-        outputs = self.delivers[0].flush(now)
-        for other in self.delivers[1:]:
-            outputs += other.flush(now)
-        if len(self.delivers) > 1:
+    def _run_until(self, now: int) -> Iterator[Outputs]:
+        self.dataflow.run(now)
+        self.processed_until = now
+        outputs = self.sink_operators[0].flush(now)
+        for operator in self.sink_operators[1:]:
+            outputs += operator.flush(now)
+        if len(self.sink_operators) > 1:
             outputs.sort(key=_TIME)
-        self.outputs += len(outputs)
-        self.machine.expire(now)
+        self.output_count += len(outputs)
+        self.dataflow.expire(now)
         if outputs:
             yield outputs
 
     # Updates: their effect at an instant is visible at the next one
 
-    def _instant_by_instant(self, updating: UpdateSteps, events: Sequence[Event]) -> Iterator[Outputs]:
+    def _run_instants(self, update_steps: UpdateSteps, events: Sequence[Event]) -> Iterator[Outputs]:
         place = 0
         while place < len(events):
             time = events[place].time
-            yield from self._step_by_step(updating, time - 1)
+            yield from self._advance_with_updates(update_steps, time - 1)
             after = next((i for i in range(place, len(events)) if events[i].time > time), len(events))
-            self.machine.read(events[place:after])
-            updating.rest()
-            yield from self._one_instant(updating, time)
+            self.dataflow.read(events[place:after])
+            update_steps.reset_step_count()
+            yield from self._run_instant(update_steps, time)
             place = after
 
-    def _step_by_step(self, updating: UpdateSteps, now: int) -> Iterator[Outputs]:
+    def _advance_with_updates(self, update_steps: UpdateSteps, now: int) -> Iterator[Outputs]:
         """Advances time to `now`, with a stop wherever validity begins or ends."""
-        while (next_time := min(self.machine.next_time(), updating.due)) <= now:
-            yield from self._one_instant(updating, next_time)
-        if now > self.passed:
-            yield from self._one_instant(updating, now)
+        while (next_time := min(self.dataflow.next_time(), update_steps.next_step_time)) <= now:
+            yield from self._run_instant(update_steps, next_time)
+        if now > self.processed_until:
+            yield from self._run_instant(update_steps, now)
 
-    def _one_instant(self, updating: UpdateSteps, time: int) -> Iterator[Outputs]:
-        updating.apply(time)
-        yield from self._pass(time)
-        updating.collect(time)
+    def _run_instant(self, update_steps: UpdateSteps, time: int) -> Iterator[Outputs]:
+        update_steps.apply(time)
+        yield from self._run_until(time)
+        update_steps.collect(time)
 
     # State
 
     @cached_property
     def states(self) -> Mapping[str, Stateful]:
         """All state with which another process resumes, by key, except for the watermark."""
-        memories = {**self.machine.states, BUFFERED_EVENTS: DiffedState(_BufferedEvents(self))}
-        return memories | {PENDING_UPDATES: DiffedState(self.updating)} if self.updating else memories
+        states = {**self.dataflow.states, BUFFERED_EVENTS: DiffedState(_BufferedEvents(self))}
+        return states | {PENDING_UPDATES: DiffedState(self.update_steps)} if self.update_steps else states
 
     def enable_changelog(self) -> None:
         """Starts recording changes of state for `drain_changelog`. It requires that there is no snapshot dataflow."""
-        for memory in self.states.values():
-            memory.enable_changelog()
+        for state in self.states.values():
+            state.enable_changelog()
 
     def drain_changelog(self) -> Iterator[tuple[str, int, list[Delta]]]:
         """Yields key, slot and deltas of all changes of state since the last call.
 
-        Call it between batches, when all outputs have been taken.
+        Call it between batches, when all outputs of the last one have been consumed.
         """
-        for id, memory in self.states.items():
-            yield from ((id, slot, entries) for slot, entries in memory.drain_changelog())
+        for id, state in self.states.items():
+            yield from ((id, slot, deltas) for slot, deltas in state.drain_changelog())
 
     def restore(self, watermark: int, begin: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
         """Restores the state of another process with this plan, instead of `start`.
@@ -292,23 +299,23 @@ class EventLoop:
             begin: The value of functions of time for what always holds (integer ms).
             state: The deltas of its state, by key and slot.
         """
-        self.machine.begin(begin)
-        for memory in self.states.values():
-            memory.resume_at(watermark)
-        for (id, slot), entries in sorted(state.items()):
-            self.states[id].restore(slot, entries)
-        self.passed = watermark
+        self.dataflow.begin(begin)
+        for operator_state in self.states.values():
+            operator_state.resume_at(watermark)
+        for (id, slot), deltas in sorted(state.items()):
+            self.states[id].restore(slot, deltas)
+        self.processed_until = watermark
 
 
 class _BufferedEvents:
     """The buffered events as rows of text (`squall.builders.runtime.operators.state.RowSerializable`)."""
 
-    def __init__(self, running: EventLoop) -> None:
-        self.running = running
+    def __init__(self, event_loop: EventLoop) -> None:
+        self.event_loop = event_loop
 
     def rows(self) -> Iterator[Row]:
         """Yields a row for each event, and one for each of its facts."""
-        for number, event in enumerate(self.running.held):
+        for number, event in enumerate(self.event_loop.buffered_events):
             parts: list[Row] = [("event",)]
             parts += (("fact", *fact_row(fact)[:-1]) for fact in event.facts)
             parts += (("removed", *fact_row(fact)[:-1]) for fact in event.removed)
@@ -318,11 +325,11 @@ class _BufferedEvents:
     def load_rows(self, rows: Sequence[Row]) -> None:
         """Replaces the buffered events by those of the rows."""
         cells = sorted(([cell or "" for cell in row] for row in rows), key=lambda row: (int(row[0]), int(row[1])))
-        self.running.held = []
+        self.event_loop.buffered_events = []
         for _, parts in groupby(cells, key=itemgetter(0)):
             (_, _, time, stream, graph, *_), *facts = parts
-            facts_by_kind = {kind: tuple(_fact(row) for row in facts if row[5] == kind) for kind in ("fact", "removed")}
-            self.running.held.append(Event(int(time), facts_by_kind["fact"], stream, facts_by_kind["removed"], graph))
+            added, removed = (tuple(_fact(row) for row in facts if row[5] == kind) for kind in ("fact", "removed"))
+            self.event_loop.buffered_events.append(Event(int(time), added, stream, removed, graph))
 
 
 def _fact(row: Sequence[str]) -> Fact:

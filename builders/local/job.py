@@ -43,27 +43,27 @@ class IteratorJob(EventLoop):
     """A job of the iterator builder. `run` may be called once."""
 
     def __init__(self, plan: Plan, options: Options, tuning: Tuning = DEFAULT_TUNING) -> None:
-        in_bulk = fits(plan) and not options.measure and options.checkpoint is None
-        super().__init__(plan, options, SnapshotDataflow(plan, tuning) if in_bulk else None, tuning)
-        self.wanted = None if options.measure else predicates_to_read(plan)  # what is measured is all that is read
+        can_begin_as_snapshots = fits(plan) and not options.measure and options.checkpoint is None
+        super().__init__(plan, options, SnapshotDataflow(plan, tuning) if can_begin_as_snapshots else None, tuning)
+        self.predicates = None if options.measure else predicates_to_read(plan)  # what is measured is all that is read
 
     def describe(self) -> str:
-        """The job as text: one stage, every node in this process."""
+        """Describes the job as text: one stage, with every node in this process."""
         return f"1 stage of {len(self.plan.nodes)} nodes, run by the iterator runtime in this process"
 
     def node_metrics(self) -> dict[str, NodeMetric]:
         """Returns the metrics of each node: all if the options demand it, otherwise only the size of its state."""
-        if isinstance(self.machine, ProfiledDataflow):
-            return self.machine.metrics(self.outputs)
-        state = bulk.state() if (bulk := self.bulk) else self.machine.state()
+        if isinstance(self.dataflow, ProfiledDataflow):
+            return self.dataflow.metrics(self.output_count)
+        state = snapshot.state() if (snapshot := self.snapshot_dataflow) else self.dataflow.state()
         return {id: NodeMetric(state=size) for id, size in state.items()}
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`."""
         if isinstance(batches, AcceptsDeadLetters):
             batches.set_ledger(self.options.ledger)
-        if isinstance(batches, SupportsFilterPushDown) and self.wanted is not None:
-            batches.push_down(self.wanted)
+        if isinstance(batches, SupportsFilterPushDown) and self.predicates is not None:
+            batches.push_down(self.predicates)
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.checkpoint is not None:
             from squall.builders.local.durable import DurableRun  # on demand: most runs have no use for it
@@ -73,7 +73,7 @@ class IteratorJob(EventLoop):
         for outputs in self.start(list(static), begin):
             yield from outputs
         for batch in batches:
-            for outputs in self.take(batch):
+            for outputs in self.process(batch):
                 yield from outputs
         for outputs in self.end():
             yield from outputs

@@ -69,7 +69,7 @@ def state_kinds(event_loop: EventLoop) -> dict[str, str]:
     for key, state in event_loop.states.items():
         if isinstance(state, MultiwayJoinOperator):
             kinds[key] += f" {tuple(state.shape)}"
-    kinds[BUFFERED_EVENTS] = "complete instants" if event_loop.whole_instants else ""
+    kinds[BUFFERED_EVENTS] = "complete instants" if event_loop.needs_complete_instants else ""
     for node, op in event_loop.plan.sinks:
         state = event_loop.states[node.id]
         stateless = _STATELESS if isinstance(state, AppendOnlyOutput) and not state.remembers else ""

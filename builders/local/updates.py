@@ -23,131 +23,133 @@ class UpdateSteps:
     """Applies the updates of a dataflow, step by step.
 
     Args:
-        machine: The dataflow.
-        limit: The most steps without an event in between.
+        dataflow: The dataflow.
+        max_steps: The most steps without an event in between.
     """
 
-    def __init__(self, machine: Dataflow, limit: int) -> None:
-        self.machine = machine
-        self.limit = limit
-        self.steps = 0
-        self.coming: deque[int] = deque()
-        """The times of events of which this dataflow reads nothing, in order (integer ms)."""
-        self.demands: dict[int, GraphUpdates] = {}
+    def __init__(self, dataflow: Dataflow, max_steps: int) -> None:
+        self.dataflow = dataflow
+        self.max_steps = max_steps
+        self.step_count = 0
+        self.expected_times: deque[int] = deque()
+        """The times of events, at some of which this dataflow reads nothing, in order (integer ms)."""
+        self.pending: dict[int, GraphUpdates] = {}
         """The pending deletions and insertions, by time."""
 
     @property
-    def due(self) -> int:
+    def next_step_time(self) -> int:
         """The time of the next step (integer ms), or FOREVER."""
-        return min(self.demands, default=FOREVER)
+        return min(self.pending, default=FOREVER)
 
-    def rest(self) -> None:
+    def reset_step_count(self) -> None:
         """Resets the number of steps, since an event has come."""
-        self.steps = 0
+        self.step_count = 0
 
-    def expect(self, times: Iterable[int]) -> None:
+    def expect_events(self, times: Iterable[int]) -> None:
         """Sets the times of events, at some of which this dataflow reads nothing."""
-        self.coming = deque([*list(self.coming)[-1:], *sorted(times)])
+        self.expected_times = deque([*list(self.expected_times)[-1:], *sorted(times)])
 
-    def settle(self) -> None:
+    def update_static_data(self) -> None:
         """Updates static data until no update demands anything.
 
         Then the facts of derived streams are output, again at each step that follows. What rules without a body insert
         is there from the start.
         """
-        self._do(_together((id, demand) for id, op in self.machine.updates.items() for demand in op.initial), ALWAYS)
+        self._change_graphs(
+            _nodes_by_update((id, update) for id, op in self.dataflow.updates.items() for update in op.initial), ALWAYS
+        )
         for streams_emit in (False, True):
-            self.machine.run(ALWAYS, complete=streams_emit)
+            self.dataflow.run(ALWAYS, complete=streams_emit)
             while self.collect(ALWAYS):
                 self.apply(ALWAYS)
-                self.machine.run(ALWAYS, complete=streams_emit)
+                self.dataflow.run(ALWAYS, complete=streams_emit)
 
     def collect(self, now: int) -> bool:
         """Collects what updates demand at an instant, and returns whether there is anything.
 
         The time of its effect is an evaluation instant.
         """
-        demands = self.machine.pop_graph_updates(now)
-        for since, id, demand in demands:
+        graph_updates = self.dataflow.pop_graph_updates(now)
+        for since, id, graph_update in graph_updates:
             time = ALWAYS if since == ALWAYS else since + 1
-            _note(self.demands.setdefault(time, {}), id, demand)
-        for instants in self.machine.instants if demands else ():
-            instants.add_instant(self.due)
-        return bool(demands)
+            _add_node(self.pending.setdefault(time, {}), id, graph_update)
+        for schedule in self.dataflow.instants if graph_updates else ():
+            schedule.add_instant(self.next_step_time)
+        return bool(graph_updates)
 
     def apply(self, time: int) -> None:
         """Applies the deletions and insertions of this time. Raises BuilderError after too many steps."""
-        ready = self.demands.pop(time, {})
-        if not ready:
+        graph_updates = self.pending.pop(time, {})
+        if not graph_updates:
             return
-        while self.coming and self.coming[0] <= time:
-            self.coming.popleft()
-            self.rest()
-        self.steps += 1
-        if self.steps > self.limit:
-            raise self._endless(ready)
-        self._do(ready, time)
+        while self.expected_times and self.expected_times[0] <= time:
+            self.expected_times.popleft()
+            self.reset_step_count()
+        self.step_count += 1
+        if self.step_count > self.max_steps:
+            raise self._endless(graph_updates)
+        self._change_graphs(graph_updates, time)
 
-    def _do(self, demands: GraphUpdates, time: int) -> None:
-        for demand in sorted(demands, key=_insertions_last):
-            if demand.inserts:
-                assert demand.stream is not None
-                self.machine.insert(demand.fact, time, demand.stream, demands[demand])
+    def _change_graphs(self, graph_updates: GraphUpdates, time: int) -> None:
+        for update in sorted(graph_updates, key=_insertions_last):
+            if update.inserts:
+                assert update.stream is not None
+                self.dataflow.insert(update.fact, time, update.stream, graph_updates[update])
             else:
-                self.machine.remove(demand.fact, time, demand.stream)
+                self.dataflow.remove(update.fact, time, update.stream)
 
     # Pending deletions and insertions as rows of text (`squall.builders.runtime.operators.state.RowSerializable`)
 
     def rows(self) -> Iterator[Row]:
         """Yields the number of steps, and a row for each pending deletion and insertion."""
-        yield "steps", str(self.steps)
-        for time, demands in self.demands.items():
-            each = ((demand, id) for demand, ids in demands.items() for id in ids)
-            for number, (demand, id) in enumerate(each):
-                what = "insert" if demand.inserts else "delete"
-                yield (what, str(time), str(number), id, demand.stream, *demand.fact)
+        yield "steps", str(self.step_count)
+        for time, graph_updates in self.pending.items():
+            pairs = ((update, id) for update, ids in graph_updates.items() for id in ids)
+            for number, (update, id) in enumerate(pairs):
+                kind = "insert" if update.inserts else "delete"
+                yield (kind, str(time), str(number), id, update.stream, *update.fact)
 
     def load_rows(self, rows: Sequence[Row]) -> None:
         """Replaces the pending deletions and insertions by those of the rows."""
-        self.demands = {}
+        self.pending = {}
         for row in sorted(rows, key=_place):
-            what, *cells = map(str, row)
-            if what == "steps":
-                self.steps = int(cells[0])
+            kind, *cells = map(str, row)
+            if kind == "steps":
+                self.step_count = int(cells[0])
                 continue
             time, _, id, *_ = cells
-            demand = GraphUpdate(what == "insert", row[4], triple(row[5:]))
-            _note(self.demands.setdefault(int(time), {}), id, demand)
+            graph_update = GraphUpdate(kind == "insert", row[4], triple(row[5:]))
+            _add_node(self.pending.setdefault(int(time), {}), id, graph_update)
 
-    def _endless(self, ready: GraphUpdates) -> BuilderError:
-        names = dict.fromkeys(self.machine.updates[id].rule for ids in ready.values() for id in ids)
+    def _endless(self, graph_updates: GraphUpdates) -> BuilderError:
+        names = dict.fromkeys(self.dataflow.updates[id].rule for ids in graph_updates.values() for id in ids)
         rule_names = ", ".join(f"`{name}`" for name in names)
         return BuilderError(
-            f"after {self.limit} steps without an event there is still something to do for {rule_names}",
+            f"after {self.max_steps} steps without an event there is still something to do for {rule_names}",
             hint="let an update delete what it acts on, or test for what it has inserted; "
             "`max_update_steps` in the options allows more",
         )
 
 
-def _together(demanded: Iterable[tuple[str, GraphUpdate]]) -> GraphUpdates:
-    """Returns the updates that demand each deletion or insertion."""
-    demands: GraphUpdates = {}
-    for id, demand in demanded:
-        _note(demands, id, demand)
-    return demands
+def _nodes_by_update(pairs: Iterable[tuple[str, GraphUpdate]]) -> GraphUpdates:
+    """Returns the nodes that demand each deletion or insertion, from pairs of both."""
+    graph_updates: GraphUpdates = {}
+    for id, graph_update in pairs:
+        _add_node(graph_updates, id, graph_update)
+    return graph_updates
 
 
-def _note(demands: GraphUpdates, id: str, demand: GraphUpdate) -> None:
-    """Notes that an update demands a deletion or insertion."""
-    ids = demands.setdefault(demand, [])
+def _add_node(graph_updates: GraphUpdates, id: str, graph_update: GraphUpdate) -> None:
+    """Adds a node that demands a deletion or insertion."""
+    ids = graph_updates.setdefault(graph_update, [])
     if id not in ids:
         ids.append(id)
 
 
-def _insertions_last(demand: GraphUpdate) -> bool:
-    return demand.inserts
+def _insertions_last(graph_update: GraphUpdate) -> bool:
+    return graph_update.inserts
 
 
 def _place(row: Row) -> int:
-    """Returns the position of a demand among those of its time."""
+    """Returns the position of a deletion or insertion among those of its time."""
     return int(str(row[2])) if len(row) > 2 else 0

@@ -441,8 +441,8 @@ class ShardTask:
                 arrived.append(record)
         event_loop, previous_state = self._running()
         names = list(event_loop.states)
-        if event_loop.updating:
-            event_loop.updating.expect(times)
+        if event_loop.update_steps:
+            event_loop.update_steps.expect_events(times)
         for number, output in enumerate(self._outputs(event_loop, ordered_events(arrived))):
             place = number.to_bytes(_POSITION_BYTES, "big")
             yield Record(ROW, OUTPUT_STAGE, 0, 0, 0, pack_output(output), output.time, FOREVER, 0, spans=place)
@@ -451,15 +451,15 @@ class ShardTask:
                 for first in range(0, len(deltas), ROWS_PER_BATCH):
                     yield RowBatch(STATE, self.share, 0, names.index(id), slot, deltas[first : first + ROWS_PER_BATCH])
             for name, time in (
-                ("passed", event_loop.passed),
+                ("passed", event_loop.processed_until),
                 ("earliest", event_loop.earliest),
-                ("due", event_loop.due),
+                ("due", event_loop.next_change_time),
             ):
                 yield Record(INSTANT, 0, 0, 0, 0, name, time, 0, 0)
-        if isinstance(event_loop.machine, ProfiledDataflow):
-            yield from metric_records(self.program, event_loop.machine.metrics(event_loop.outputs))
+        if isinstance(event_loop.dataflow, ProfiledDataflow):
+            yield from metric_records(self.program, event_loop.dataflow.metrics(event_loop.output_count))
         elif self.state.keep:
-            yield self.state.put(0, event_loop, sum(event_loop.machine.state().values()))
+            yield self.state.put(0, event_loop, sum(event_loop.dataflow.state().values()))
 
     @property
     def share(self) -> int:
@@ -484,7 +484,7 @@ class ShardTask:
             return event_loop, StateChangelog()
         options = Options(max_update_steps=self.steps, measure=self.program.measure)
         event_loop, state = EventLoop(self.program.plan, options), StateChangelog()
-        for update in event_loop.machine.updates.values():
+        for update in event_loop.dataflow.updates.values():
             update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.share]
         names = list(event_loop.states)
         state_deltas = self.state.entries(self.state.versions, 0)
@@ -501,14 +501,14 @@ class ShardTask:
             yield from event_loop.drain_changelog()
             return
         previous_state.add(event_loop.drain_changelog())
-        previous_state.compact(event_loop.states, event_loop.passed)
+        previous_state.compact(event_loop.states, event_loop.processed_until)
         yield from ((id, slot, deltas) for (id, slot), deltas in previous_state.deltas.items())
 
     def _outputs(self, event_loop: EventLoop, events: list[Event]) -> Iterator[Output]:
         static = [event for event in events if event.is_static]
         for outputs in event_loop.start(static, self.program.static_time) if self.first else ():
             yield from outputs
-        for outputs in event_loop.take(events[len(static) :]):
+        for outputs in event_loop.process(events[len(static) :]):
             yield from outputs
         for outputs in event_loop.drain() if self.last else ():
             yield from outputs
