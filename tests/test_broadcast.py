@@ -229,7 +229,7 @@ def most_in_one_task(plan: Plan, events: list[Event], skewed_keys: SkewedKeys) -
     rows = Counter[int]()
     for message in source_records(program, 0, [Parsed(0, events, [], len(events))]):
         if isinstance(message, RowBatch) and message.level == 1:
-            rows[message.bucket % 8] += sum(entry[0] is not None and "/o" in entry[0] for entry in message.entries)
+            rows[message.bucket % 8] += sum(entry[0] is not None and "/o" in entry[0] for entry in message.deltas)
     return max(rows.values()) / rows.total()
 
 
@@ -257,7 +257,7 @@ def test_buffered_rows_of_a_skewed_key_are_output_once() -> None:
     entries = [(*row, 1, 2, 1) for row in rows]
     results = [row_batch._replace(kind=BUFFERED) for row_batch in router.row_batches(address, entries)]
     (every,) = (row_batch for row_batch in results if row_batch.bucket == BROADCAST_BUCKET)
-    assert every.entries == entries[:1]
+    assert every.deltas == entries[:1]
     tasks = [every._replace(bucket=bucket) for bucket in (0, 1, 5)]
     remainder = [row_batch for row_batch in results if row_batch != every]
     assert [item for task in (*tasks, *remainder) for item in router.buffered(task)] == [every, *remainder]

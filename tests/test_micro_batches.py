@@ -490,10 +490,10 @@ def test_many_rows_are_one_message() -> None:
     entries = [("<a>", f"<b{number % 3}>", number, number + 1, 1) for number in range(300)]
     rows = list(router.row_batches(address, entries))
     assert len(rows) <= 3
-    assert sorted(entry for row_batch in rows for entry in row_batch.entries) == sorted(entries)
-    assert {router.bucket(address, entry) == row_batch.bucket for row_batch in rows for entry in row_batch.entries} == {
+    assert sorted(entry for row_batch in rows for entry in row_batch.deltas) == sorted(entries)
+    assert {router.bucket(address, entry) == row_batch.bucket for row_batch in rows for entry in row_batch.deltas} == {
         True
     }
     for row_batch in rows:
         message = row_batch.message()
-        assert (message.many, message.start) == (len(row_batch.entries), max(entry[-3] for entry in row_batch.entries))
+        assert (message.many, message.start) == (len(row_batch.deltas), max(entry[-3] for entry in row_batch.deltas))

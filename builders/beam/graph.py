@@ -19,7 +19,7 @@ from squall.builders.distributed.plan.stages import (
     exchanges_of,
     partitionings_of,
     stages_of,
-    stateless_chain,
+    stateless_nodes_behind,
 )
 from squall.plan import Plan
 
@@ -34,15 +34,15 @@ class Step:
     Attributes:
         name: its name in the pipeline.
         nodes: its stateful nodes.
-        chain: the stateless nodes that its output passes through.
-        level: the stage of its nodes; None for the first and the last step.
+        stateless_nodes: the stateless nodes that its output passes through.
+        stage: the stage of its nodes; None for the first and the last step.
         why: why all rows have to be in one group; "": they need not.
     """
 
     name: str
     nodes: tuple[str, ...]
-    chain: tuple[str, ...]
-    level: Stage | None = None
+    stateless_nodes: tuple[str, ...]
+    stage: Stage | None = None
     why: str = ""
 
 
@@ -74,7 +74,7 @@ def graph(plan: Plan) -> Graph:
         nodes = tuple(node.id for node in plan.nodes)
         sources, end = Step("sources", (), ()), Step(_all(plan), nodes, (), why=f"{reason.node.id} {reason.what}")
         return Graph(sources, (), end, {end.name: (sources.name,)})
-    first = stateless_chain(plan, (node.id for node in plan.nodes if not node.inputs))
+    first = stateless_nodes_behind(plan, (node.id for node in plan.nodes if not node.inputs))
     last = tuple(node.id for node, _ in plan.sinks)
     moving = [exchange for exchange in exchanges_of(plan) if exchange.shuffles]
     inner = (step for stage in stages_of(plan) for step in _steps_of_stage(plan, stage, moving))
@@ -101,21 +101,21 @@ def _all(plan: Plan) -> str:
     return _named("all", tuple(node.id for node in plan.nodes))
 
 
-def _steps_of_stage(plan: Plan, level: Stage, moving: Collection[Exchange]) -> Iterator[Step]:
-    """Yields the step of a stage's parts that exchange no rows, and that of its other parts. moving: the edges on which
-    rows are shuffled."""
-    inside = [exchange for exchange in moving if exchange.producer in level.nodes and exchange.consumer in level.nodes]
+def _steps_of_stage(plan: Plan, stage: Stage, moving: Collection[Exchange]) -> Iterator[Step]:
+    """Yields the step of a stage's pipelines that exchange no rows, and that of its other pipelines. moving: the edges
+    on which rows are shuffled."""
+    inside = [exchange for exchange in moving if exchange.producer in stage.nodes and exchange.consumer in stage.nodes]
     moving_nodes = {id for exchange in inside for id in (exchange.producer, exchange.consumer)}
-    local_stages = tuple(stage for stage in level.pipelines if not moving_nodes & set(stage))
-    moving_stages = tuple(stage for stage in level.pipelines if moving_nodes & set(stage))
-    for what, stages, why in (
-        ("stage", local_stages, ""),
-        ("recursion in stage", moving_stages, "rows move inside of it"),
+    local_pipelines = tuple(pipeline for pipeline in stage.pipelines if not moving_nodes & set(pipeline))
+    moving_pipelines = tuple(pipeline for pipeline in stage.pipelines if moving_nodes & set(pipeline))
+    for what, pipelines, why in (
+        ("stage", local_pipelines, ""),
+        ("recursion in stage", moving_pipelines, "rows move inside of it"),
     ):
-        if stages:
-            nodes = tuple(id for id in level.nodes if any(id in stage for stage in stages))
-            name = _named(f"{what} {level.number}", nodes)
-            yield Step(name, nodes, stateless_chain(plan, nodes), replace(level, nodes=nodes, pipelines=stages), why)
+        if pipelines:
+            nodes = tuple(id for id in stage.nodes if any(id in pipeline for pipeline in pipelines))
+            name, own_stage = _named(f"{what} {stage.number}", nodes), replace(stage, nodes=nodes, pipelines=pipelines)
+            yield Step(name, nodes, stateless_nodes_behind(plan, nodes), own_stage, why)
 
 
 def _named(what: str, nodes: tuple[str, ...]) -> str:
@@ -152,4 +152,4 @@ def describe(plan: Plan) -> str:
 
 
 def _row_by_row(step: Step) -> list[str]:
-    return [f"  then, row by row: {', '.join(step.chain)}"] if step.chain else []
+    return [f"  then, row by row: {', '.join(step.stateless_nodes)}"] if step.stateless_nodes else []

@@ -290,7 +290,7 @@ class RunningPlan:
         state = StateChangelog()
         for number in range(self.written.base, self.next):
             for batch in as_row_batches(_of_kinds(self.folder, number, (STATE,))):
-                state.add([(self.names[batch.node], batch.port, batch.entries)])
+                state.add([(self.names[batch.node], batch.port, batch.deltas)])
         return state
 
     def process(self, events: Sequence[Event]) -> Iterator[Record | RowBatch]:
@@ -305,9 +305,9 @@ class RunningPlan:
             self.written = _Written(self.next, changelog.size())
         else:
             self.written.added += changelog.size()
-        for (id, slot), entries in changelog.deltas.items():
-            if entries:
-                yield RowBatch(STATE, 0, 0, self.names.index(id), slot, entries)
+        for (id, slot), deltas in changelog.deltas.items():
+            if deltas:
+                yield RowBatch(STATE, 0, 0, self.names.index(id), slot, deltas)
         for name, number in (("passed", self.event_loop.processed_until), ("base", self.written.base)):
             yield Record(INSTANT, 0, 0, 0, 0, name, number, 0, 0)
         self.next += 1

@@ -202,9 +202,9 @@ class KeyedPipeline:
         self._end(self._rows(self.graph.end), self.sent[sources][_INSTANTS])
 
     def _worker(self, step: Step) -> Worker:
-        assert step.level is not None
+        assert step.stage is not None
         owners = SINGLE_PARTITION if step.why else _EACH
-        return stage_step(self.program, [step.level], FORWARD, ALL, State((step.level.number,), owners))
+        return stage_step(self.program, [step.stage], FORWARD, ALL, State((step.stage.number,), owners))
 
     def _routes_of(self, sender: str) -> Routes:
         return self._routes(step for step in self.graph.steps if sender in self.graph.senders.get(step.name, ()))

@@ -44,7 +44,7 @@ def scan_in_order(
     dataflow, since = state.take(partition)
     if dataflow is None:
         dataflow = source_dataflow(program, program.ordered_scan.sources)
-    state_deltas = state.entries(since, partition)
+    state_deltas = state.read_deltas(since, partition)
     dataflow.restore(state.passed, {(router.ids[number], slot): part for (number, slot), part in state_deltas.items()})
     if state.keep:
         dataflow.enable_changelog()

@@ -130,7 +130,7 @@ def _run_output(
     router = program.router()
     cached, since = state.take(partition)
     operators: dict[int, SinkOperator] = cached or _sink_operators(program)
-    state_deltas = state.entries(since, partition)
+    state_deltas = state.read_deltas(since, partition)
     upto = span.now if program.needs_complete_instants else FOREVER - 1
     for node, _ in program.plan.sinks:
         number = router.numbers[node.id]
@@ -190,7 +190,7 @@ def _changes(
     if partition is None:
         return
     numbers = program.router().numbers
-    state_deltas = state.entries(state.versions, partition)
+    state_deltas = state.read_deltas(state.versions, partition)
     for node, op in changing_sinks:
         number = numbers[node.id]
         operator = make_output_operator(node, op, program.plan)

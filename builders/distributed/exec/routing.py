@@ -248,9 +248,9 @@ class Router:
         if address in self.key_functions and address not in self.split_keys:
             yield row_batch
             return
-        for bucket, part in self._buckets_of(address, row_batch.entries):
+        for bucket, part in self._buckets_of(address, row_batch.deltas):
             if bucket != BROADCAST_BUCKET or row_batch.bucket == 0:
-                yield row_batch._replace(bucket=bucket, entries=part)
+                yield row_batch._replace(bucket=bucket, deltas=part)
 
     def is_replicated(self, row_batch: RowBatch) -> bool:
         """Returns whether all tasks have a row batch that a task has output or keeps as state."""
@@ -261,8 +261,8 @@ class Router:
     def _buckets_of(self, address: Address, deltas: Iterable[Delta]) -> Iterator[tuple[int, list[Delta]]]:
         key = self.key_functions.get(address)
         if key is None:
-            all_entries = list(deltas)
-            return iter([(BROADCAST_BUCKET, all_entries)] if all_entries else [])
+            all_deltas = list(deltas)
+            return iter([(BROADCAST_BUCKET, all_deltas)] if all_deltas else [])
         if address in self.split_keys:
             parts: dict[int, list[Delta]] = {}
             for delta in deltas:

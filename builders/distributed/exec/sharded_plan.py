@@ -487,7 +487,7 @@ class ShardTask:
         for update in event_loop.dataflow.updates.values():
             update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.share]
         names = list(event_loop.states)
-        state_deltas = self.state.entries(self.state.versions, 0)
+        state_deltas = self.state.read_deltas(self.state.versions, 0)
         state.deltas = {(names[node], slot): deltas for (node, slot), deltas in state_deltas.items()}
         if not self.first:
             event_loop.restore(self.progress.passed, self.program.static_time, state.deltas)

@@ -119,7 +119,7 @@ class SingleTask:
 
 def _buffered_records(row_batch: RowBatch, router: Router) -> Iterator[RowBatch]:
     """Yields the rows to buffer, by their buckets, because another batch may be larger."""
-    for routed in router.row_batches((router.ids[row_batch.node], row_batch.port), row_batch.entries):
+    for routed in router.row_batches((router.ids[row_batch.node], row_batch.port), row_batch.deltas):
         yield routed._replace(kind=BUFFERED)
 
 
@@ -127,6 +127,6 @@ def _latest_time(rows: Iterable[RowBatch]) -> int:
     """Returns the latest time at which any of the rows begins or ends to hold."""
     latest = ALWAYS
     for row_batch in rows:
-        ends = filter(FOREVER.__gt__, map(_END, row_batch.entries))
-        latest = max(latest, max(map(_START, row_batch.entries), default=ALWAYS), max(ends, default=ALWAYS))
+        ends = filter(FOREVER.__gt__, map(_END, row_batch.deltas))
+        latest = max(latest, max(map(_START, row_batch.deltas), default=ALWAYS), max(ends, default=ALWAYS))
     return latest

@@ -166,11 +166,11 @@ class State:
                 return operators, self.versions[place:]
         return None, self.versions
 
-    def entries(self, versions: Iterable[Version], partition: int) -> dict[tuple[int, int], list[Delta]]:
+    def read_deltas(self, versions: Iterable[Version], partition: int) -> dict[tuple[int, int], list[Delta]]:
         """Returns the deltas of a partition in some versions, by number of the node and slot."""
         deltas: dict[tuple[int, int], list[Delta]] = {}
         for row_batch in as_row_batches(self._batches(versions, partition)):
-            deltas.setdefault((row_batch.node, row_batch.port), []).extend(row_batch.entries)
+            deltas.setdefault((row_batch.node, row_batch.port), []).extend(row_batch.deltas)
         return deltas
 
     def _batches(self, versions: Iterable[Version], partition: int) -> Iterator[pyarrow.RecordBatch]:

@@ -250,7 +250,7 @@ def timely_batches(row_batches: Iterable[RowBatch], span: Span) -> TimelyBatches
     have come further than the span says, as far as records in the input report."""
     all_batches = list(row_batches)
     clock_times = (
-        delta[-3] for row_batch in all_batches if row_batch.kind == WATERMARK_BROADCAST for delta in row_batch.entries
+        delta[-3] for row_batch in all_batches if row_batch.kind == WATERMARK_BROADCAST for delta in row_batch.deltas
     )
     span = Span(span.before, max([span.now, *clock_times]))
     now, later_batches = [], []
@@ -258,10 +258,10 @@ def timely_batches(row_batches: Iterable[RowBatch], span: Span) -> TimelyBatches
         if row_batch.kind not in (READY, BUFFERED):
             now.append(row_batch)
             continue
-        if deltas := [delta for delta in row_batch.entries if span.before < delta[-3] <= span.now]:
-            now.append(row_batch._replace(kind=ROW, entries=deltas))
-        if row_batch.kind == BUFFERED and (deltas := [delta for delta in row_batch.entries if delta[-3] > span.now]):
-            later_batches.append(row_batch._replace(entries=deltas))
+        if deltas := [delta for delta in row_batch.deltas if span.before < delta[-3] <= span.now]:
+            now.append(row_batch._replace(kind=ROW, deltas=deltas))
+        if row_batch.kind == BUFFERED and (deltas := [delta for delta in row_batch.deltas if delta[-3] > span.now]):
+            later_batches.append(row_batch._replace(deltas=deltas))
     return TimelyBatches(span, now, later_batches)
 
 
@@ -320,7 +320,7 @@ def run_stages(
         dataflow = partition_class(program, stages, state.bucket_partitions, partition)
         dataflow.begin(program.static_time)
     router: Router = dataflow.router
-    state_deltas = state.entries(since, partition)
+    state_deltas = state.read_deltas(since, partition)
     dataflow.restore(span.before, {(router.ids[number], slot): part for (number, slot), part in state_deltas.items()})
     if state.keep:
         dataflow.enable_changelog()
@@ -373,10 +373,10 @@ def partition_input(
     Raises AssertionError if they are of several partitions."""
     deltas: dict[tuple[int, int], list[Delta]] = {}
     buckets: set[int] = set()
-    for _, _, bucket, node, port, entries in row_batches:
+    for _, _, bucket, node, port, batch_deltas in row_batches:
         buckets.add(bucket_partitions[bucket])
         if port != WAKE_PORT:
-            deltas.setdefault((node, port), []).extend(entries)
+            deltas.setdefault((node, port), []).extend(batch_deltas)
     if len(buckets) > 1:
         raise AssertionError(f"rows of the partitions {sorted(buckets)} in one task")
     return next(iter(buckets), None), deltas
@@ -564,7 +564,7 @@ def compaction(program: PhysicalPlan, watermark: int) -> WorkerStep:
 def _compacted(program: PhysicalPlan, watermark: int, row_batches: Iterable[RowBatch]) -> Iterator[RowBatch]:
     slots: dict[tuple[int, int], list[Delta]] = {}
     for row_batch in row_batches:
-        slots.setdefault((row_batch.node, row_batch.port), []).extend(row_batch.entries)
+        slots.setdefault((row_batch.node, row_batch.port), []).extend(row_batch.deltas)
     router = program.router()
     memories = Dataflow(program.plan).states
     for (number, slot), deltas in slots.items():

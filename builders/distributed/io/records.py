@@ -87,12 +87,12 @@ class RowBatch(NamedTuple):
     bucket: int
     node: int
     port: int
-    entries: Sequence[Delta]
+    deltas: Sequence[Delta]
 
     def message(self) -> Record:
         """Returns the row batch as a record."""
-        packed = pack_all(self.entries)
-        return Record(*self[:-1], packed.text, packed.start, packed.end, 0, len(self.entries), packed.spans)
+        packed = pack_all(self.deltas)
+        return Record(*self[:-1], packed.text, packed.start, packed.end, 0, len(self.deltas), packed.spans)
 
 
 class OutputBatch(NamedTuple):

@@ -255,9 +255,9 @@ def choose_broadcast(
         if address in vocabulary
     }
     row_counts = {
-        address: sum(rows.get(entry, 0) for entry in source_inputs)
+        address: sum(rows.get(source_input, 0) for source_input in source_inputs)
         for address, source_inputs in (_source_fed_candidates(plan, producers, source_fed) | derived).items()
-        if all(rows.get(entry) and entry not in streamed for entry in source_inputs)
+        if all(rows.get(source_input) and source_input not in streamed for source_input in source_inputs)
     }
     broadcast_inputs = {address for address, count in row_counts.items() if count <= max_rows}
     while True:

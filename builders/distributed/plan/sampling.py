@@ -61,14 +61,14 @@ class InputSampler:
 
     def count(self, events: Sequence[Event]) -> None:
         """Counts the rows that events bring."""
-        machine, ends = self._counting
-        machine.read(events)
-        machine.run()
-        waiting, machine.outbox = machine.outbox, {}
-        for (id, _), entries in waiting.items():
-            self.rows.update(dict.fromkeys(ends[id].behind, len(entries)))
+        dataflow, ends = self._counting
+        dataflow.read(events)
+        dataflow.run()
+        waiting, dataflow.outbox = dataflow.outbox, {}
+        for (id, _), deltas in waiting.items():
+            self.rows.update(dict.fromkeys(ends[id].behind, len(deltas)))
             for address, columns in ends[id].key_columns.items():
-                self.keys.setdefault(address, Counter()).update(map(key_text(columns), entries))
+                self.keys.setdefault(address, Counter()).update(map(key_text(columns), deltas))
 
 
 class _Exit(NamedTuple):

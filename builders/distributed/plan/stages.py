@@ -250,7 +250,7 @@ def _stage(plan: Plan, exchanges_by_consumer: dict[str, list[Exchange]], numbers
     return Stage(number, nodes, tuple(stages), any(exchange.shuffles for exchange in inner), recursion, timely)
 
 
-def stateless_chain(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
+def stateless_nodes_behind(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]:
     """Returns the stateless nodes that the rows of some nodes pass through, in the order of the plan."""
     waiting = list(starts)
     node_ids = {id for id in waiting if not is_stateful(plan.by_id[id].op)}
@@ -292,7 +292,7 @@ def describe(plan: Plan, broadcast_inputs: Collection[Address] = (), skewed_keys
 def _describe_stateless(plan: Plan, starts: Sequence[str], excluded: Collection[str] = ()) -> list[str]:
     """Describes the stateless nodes that run where their input is produced. excluded: nodes that are described
     already."""
-    node_ids = [id for id in stateless_chain(plan, starts) if id not in excluded]
+    node_ids = [id for id in stateless_nodes_behind(plan, starts) if id not in excluded]
     return [f"  then, row by row: {', '.join(node_ids)}"] if node_ids else []
 
 

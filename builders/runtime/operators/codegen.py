@@ -56,7 +56,7 @@ def compile_expressions(body: str, expressions: Sequence[Expression], row: str, 
 
 
 def compile_vectorized(body: str, expressions: Sequence[Expression], row: str, time: str) -> Callable[..., Any]:
-    """Returns the same for a source that loops over the rows of ``run(entries)``.
+    """Returns the same for a source that loops over the rows of ``run(deltas)``.
 
     Vectorised functions are called before the loop, once for all rows, inner calls first.
     """
@@ -66,7 +66,7 @@ def compile_vectorized(body: str, expressions: Sequence[Expression], row: str, t
     calls: list[_Calls] = []
     sources = [expression_source(value, row, time, names, calls=calls) for value in expressions]
     gathering = [
-        compile_source(f"def run(entries):\n return dict.fromkeys({call.arguments} for {row} in entries)", names)
+        compile_source(f"def run(deltas):\n return dict.fromkeys({call.arguments} for {row} in deltas)", names)
         for call in calls
     ]
     fast = compile_source(body.format(*sources), names)

@@ -152,7 +152,7 @@ class GroupOperator(EventTimeOperator):
         super().__init__()
         cells = [*map(ops.Column, op.keys), *(aggregate.expression for aggregate in op.aggregates)]
         self.cells_of = compile_vectorized(
-            f"def run(entries):\n return [{_values(cells)} for x in entries]", cells, *_ROW
+            f"def run(deltas):\n return [{_values(cells)} for x in deltas]", cells, *_ROW
         )
         self.combined = combiner(op)
         self.aggregates = op.aggregates
@@ -240,7 +240,7 @@ def combiner(op: ops.Group) -> Callable[[Iterable[Delta]], list[Delta]]:
         f"x[{column}]" if column in columns else f"x[{column}] and ''" if column in counted else "''"
         for column in range(max(columns | counted, default=-1) + 1)
     )
-    cut = compile_source(f"def run(entries):\n return [({', '.join([*cells, '*x[-3:],'])}) for x in entries]", {})
+    cut = compile_source(f"def run(deltas):\n return [({', '.join([*cells, '*x[-3:],'])}) for x in deltas]", {})
 
     def combined(deltas: Iterable[Delta]) -> list[Delta]:
         return [(*row, weight) for row, weight in sum_weights(cut(deltas)).items()]

@@ -29,10 +29,10 @@ from squall.rdf import ALWAYS
 def _store(key: Sequence[int], append_only: bool) -> Callable[..., Any]:
     """Returns the function that stores deltas under their key. append_only: no delta retracts another."""
     source = f"""\
-def run(entries, index):
- index.stored += len(entries)
+def run(deltas, index):
+ index.stored += len(deltas)
  first, more = index.first, index.more
- for x in entries:
+ for x in deltas:
   k = {_key([f"x[{column}]" for column in key])}
   if k not in first:
    first[k] = x
@@ -68,17 +68,17 @@ def probe(op: ops.Join, widths: tuple[int, int], side: int, append_only: bool) -
     outer, inner = f"for {delta_source(own_columns)} in ", f"for {delta_source(other_columns, 't', 'f', 'v')} in "
     # A delta that gets no other cells and keeps its validity is returned as it is.
     if output_columns == own_columns:
-        outer = f"for x in entries {outer}(x,)"
+        outer = f"for x in deltas {outer}(x,)"
         output_code = f"x if t <= s and e <= f{'' if append_only else ' and v == 1'} else {output_code}"
     else:
-        outer += "entries"
+        outer += "deltas"
     if output_columns == other_columns != own_columns:
         inner = f"for y in {{}} {inner}(y,)"
         output_code = f"y if s <= t and f <= e{'' if append_only else ' and w == 1'} else {output_code}"
     else:
         inner += "{}"
     source = f"""\
-def run(entries, other):
+def run(deltas, other):
  first, more = other.first, other.more
  pairs = [{output_code}
   {outer} if {key} in first

@@ -145,11 +145,11 @@ def _probe(shape: JoinShape, port: int) -> Callable[..., Any]:
     unpacking = "".join(f"     {delta_source(columns[place], 't', 'f', '_')} = r[{place}]\n"
                     "     if t > s: s = t\n     if f < e: e = f\n" for place in other_inputs)  # fmt: skip
     source = f"""\
-def run(entries, join):
+def run(deltas, join):
  pairs = []
  records, more = join.records, join.more
  get, mine = records.get, more[{port}]
- for x in entries:
+ for x in deltas:
   {delta_source(columns[port], weight="_")} = x
   k = {key[0] if len(key) == 1 else f"({', '.join(key)})"}
   r = get(k)

@@ -162,7 +162,7 @@ class OutputOperator(EventTimeOperator):
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
         yield from super().drain_changelog()
-        if self.log is not None and (changes := self.diff.update(_as_entries(self.reported))):
+        if self.log is not None and (changes := self.diff.update(_as_deltas(self.reported))):
             yield 1, changes
 
     def advance(self, now: int) -> list[Delta]:
@@ -202,7 +202,7 @@ def _difference(row: Row, before: int, after: int) -> int:
     return (after > 0) - (before > 0)
 
 
-def _as_entries(counts: dict[Row, int]) -> Iterator[Delta]:
+def _as_deltas(counts: dict[Row, int]) -> Iterator[Delta]:
     return ((*row, ALWAYS, FOREVER, count) for row, count in counts.items())
 
 

@@ -87,7 +87,7 @@ def match_step(
     pattern_cells = [*row, "_"] if rule else row
     shape = delta_source if timed else row_source
     return compile_source(
-        f"def run(entries):\n return [{shape(columns)} for {shape(pattern_cells)} in entries{where_code}]", names
+        f"def run(deltas):\n return [{shape(columns)} for {shape(pattern_cells)} in deltas{where_code}]", names
     )
 
 
@@ -102,7 +102,7 @@ def _condition(name: str, cell: Term | Value, names: Names) -> str:
 
 def filter_step(op: ops.Filter) -> Step:
     """Returns the step that keeps the rows for which the expression is true."""
-    return compile_vectorized("def run(entries):\n return [x for x in entries if {0}]", [op.expression], "x", "x[-3]")
+    return compile_vectorized("def run(deltas):\n return [x for x in deltas if {0}]", [op.expression], "x", "x[-3]")
 
 
 def extend_step(op: ops.Extend, timed: bool = True) -> Step:
@@ -111,8 +111,8 @@ def extend_step(op: ops.Extend, timed: bool = True) -> Step:
     if op.keep_unbound:
         value, where_code = "v if isinstance(v := {0}, str) else None", ""
     row = f"(*x[:-3], {value}, *x[-3:])" if timed else f"(*x, {value})"
-    output_code = f"{row} for x in entries{where_code}"
-    return compile_vectorized(f"def run(entries):\n return [{output_code}]", [op.expression], "x", "x[-3]")
+    output_code = f"{row} for x in deltas{where_code}"
+    return compile_vectorized(f"def run(deltas):\n return [{output_code}]", [op.expression], "x", "x[-3]")
 
 
 def table_function_step(op: ops.TableFunction, timed: bool = True) -> Step:
@@ -122,8 +122,8 @@ def table_function_step(op: ops.TableFunction, timed: bool = True) -> Step:
     arguments_code = [expression_source(argument, "x", "x[-3]", names) for argument in op.arguments]
     call_arguments = ["x[-3]", *arguments_code] if function.timed else arguments_code
     row = "(*x[:-3], *made, *x[-3:])" if timed else "(*x, *made)"
-    output_code = f"{row} for x in entries for made in rows_of({', '.join(call_arguments)})"
-    return compile_source(f"def run(entries):\n return [{output_code}]", names)
+    output_code = f"{row} for x in deltas for made in rows_of({', '.join(call_arguments)})"
+    return compile_source(f"def run(deltas):\n return [{output_code}]", names)
 
 
 def _checked(function: functions.Function, results: int, arguments: Sequence[Any]) -> Any:
@@ -140,12 +140,12 @@ def project_step(op: ops.Project, width: int, timed: bool = True) -> Step:
     row = column_names("a", width)
     columns = ["None" if column is None else row[column] for column in op.columns]
     shape = delta_source if timed else row_source
-    return compile_source(f"def run(entries):\n return [{shape(columns)} for {shape(row)} in entries]", {})
+    return compile_source(f"def run(deltas):\n return [{shape(columns)} for {shape(row)} in deltas]", {})
 
 
 def constant_filter_step(op: ops.ConstantFilter) -> Step:
     """Returns the step that keeps the rows whose column has the term."""
-    return compile_source(f"def run(entries):\n return [x for x in entries if x[{op.column}] == k0]", {"k0": op.term})
+    return compile_source(f"def run(deltas):\n return [x for x in deltas if x[{op.column}] == k0]", {"k0": op.term})
 
 
 def construct_step(
@@ -180,7 +180,7 @@ def construct_step(
         if timed
         else (row_source(template_cells), row_source(row))
     )
-    return compile_source(f"def run(entries):\n return [{fact} for {input_code} in entries{where_code}]", names)
+    return compile_source(f"def run(deltas):\n return [{fact} for {input_code} in deltas{where_code}]", names)
 
 
 TemplateShape = tuple[int | None, ...]
@@ -209,9 +209,9 @@ def construct_by_constant_step(
     nullable_columns = sorted({cell for cell in shape if cell is not None and cell in unbound})
     where_code = "".join(f" and {row[cell]} is not None" for cell in nullable_columns)
     fact, table_entry = delta_source([*template_cells, "rule"]), f"table[{row[column]}]"
-    outer_loop = f"for {delta_source(row)} in entries if {row[column]} in table{where_code}"
+    outer_loop = f"for {delta_source(row)} in deltas if {row[column]} in table{where_code}"
     inner_loop = f"for {row_source(table_cells)} in {table_entry}"
-    return compile_source(f"def run(entries):\n return [{fact} {outer_loop} {inner_loop}]", {"table": table})
+    return compile_source(f"def run(deltas):\n return [{fact} {outer_loop} {inner_loop}]", {"table": table})
 
 
 def select_step(op: ops.Select, width: int, is_ordered: bool) -> Step:
@@ -227,6 +227,4 @@ def select_step(op: ops.Select, width: int, is_ordered: bool) -> Step:
         names |= {"first": select_tag(op) + RANK_SEPARATOR, "key_of": sort_key(op.order, op.columns)}
         first = f"first + key_of(({''.join(f'{cell}, ' for cell in row)}))"
     cells = [first, *(row[column] for column in op.columns), "rule"]
-    return compile_source(
-        f"def run(entries):\n return [{delta_source(cells)} for {delta_source(row)} in entries]", names
-    )
+    return compile_source(f"def run(deltas):\n return [{delta_source(cells)} for {delta_source(row)} in deltas]", names)
