@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from squall.errors import SinkError, SourceError, UsageError
 from squall.streams import DeadLetterFile, open_sink, open_source
-from squall.streams.live import http
+from squall.streams.address import parse
 from squall.streams.live.events import EventStream
-from squall.streams.live.http import HttpSource
+from squall.streams.live.http import HttpSink, HttpSource
 from squall.streams.sinks.outbox import IdempotentSink
 from tests import brokers
 from tests.live import PATIENCE, Run, example, line, output
@@ -52,6 +52,9 @@ class Server:
         source: object = open_source(self.at(rest), ledger)
         assert isinstance(source, HttpSource)
         return source
+
+    def limited(self, rest: str, ledger: DeadLetterFile, max_message_bytes: int) -> HttpSource:
+        return HttpSource(parse(self.at(rest), "-"), ledger, max_message_bytes=max_message_bytes)
 
 
 @contextmanager
@@ -209,14 +212,13 @@ def test_no_server_is_an_error_at_once() -> None:
         open_sink(address).start()
 
 
-def test_events_that_are_too_long_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "MAX_UNIT_BYTES", 100)
-    with serving(stream(b"data: " + b"x" * 1000)) as server, pytest.raises(SourceError, match="longer than 100"):
-        list(server.opened("?format=ntt").batches())
+def test_events_that_are_too_long_are_errors() -> None:
     ledger = DeadLetterFile()
+    with serving(stream(b"data: " + b"x" * 1000)) as server, pytest.raises(SourceError, match="longer than 100"):
+        list(server.limited("?format=ntt", ledger, 100).batches())
     with serving(status(200, b"x" * 101), status(404)) as server:
         with pytest.raises(SourceError, match="404"):
-            list(server.opened("?format=ntt&poll=0", ledger).batches())
+            list(server.limited("?format=ntt&poll=0", ledger, 100).batches())
         assert ledger.total("malformed") == 1
 
 
@@ -276,19 +278,22 @@ def test_a_sink_connects_again() -> None:
         assert server.asked[1][1]["Content-Type"] == "application/n-triples"
 
 
-def test_a_request_that_is_not_answered_is_posted_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "_MIN_RESPONSE_TIMEOUT_S", 0.1)
+def impatient(uri: str) -> HttpSink:
+    return HttpSink(parse(uri, "-"), min_response_timeout=0.1)
+
+
+def test_a_request_that_is_not_answered_is_posted_again() -> None:
     process = threading.Event()
 
     def hold(request: BaseHTTPRequestHandler) -> None:
         process.wait(PATIENCE)
 
-    with serving(hold, status(200)) as server, closing(open_sink(server.at("?format=ntt&retry=400"))) as sink:
+    with serving(hold, status(200)) as server, closing(impatient(server.at("?format=ntt&retry=400"))) as sink:
         sink.start()
         sink.write(output(1))
         process.set()
         assert [body for _, _, body in server.asked] == [line(1).rstrip()] * 2
-    with serving(hold) as server, closing(open_sink(server.at("?format=ntt&retry=0"))) as sink:
+    with serving(hold) as server, closing(impatient(server.at("?format=ntt&retry=0"))) as sink:
         process.clear()
         sink.start()
         with pytest.raises(SinkError, match="timed out"):

@@ -15,6 +15,7 @@ import pytest
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import XSD
 from squall.streams import DeadLetterFile, Sources, open_sink, open_source
+from squall.streams.address import parse
 from squall.streams.sinks import Flushable
 from squall.streams.sinks.outbox import IdempotentSink
 from squall.streams.sources.reordering import resume
@@ -26,8 +27,7 @@ pytest.importorskip("confluent_kafka")
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from squall.streams.live import kafka_clients
-from squall.streams.live.kafka import KafkaSource
+from squall.streams.live.kafka import KafkaSink, KafkaSource
 
 
 class Cluster:
@@ -237,13 +237,12 @@ def test_no_more_than_the_buffer_is_a_batch(cluster: Cluster) -> None:
     assert numbers == list(range(50))
 
 
-def test_no_broker_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_clients, "REQUEST_TIMEOUT_S", 1)
-    address = f"kafka://127.0.0.1:{brokers.free_port()}/t?format=nt"
+def test_no_broker_is_an_error() -> None:
+    address = parse(f"kafka://127.0.0.1:{brokers.free_port()}/t?format=nt", "-")
     with pytest.raises(SourceError, match="cannot be read"):
-        list(open_source(address).batches())
+        list(KafkaSource(address, DeadLetterFile(), request_timeout=1).batches())
     with pytest.raises(SinkError, match="cannot be written"):
-        open_sink(address).start()
+        KafkaSink(address, request_timeout=1).start()
 
 
 def test_an_unreachable_broker_is_an_error_in_the_end() -> None:

@@ -17,6 +17,7 @@ from squall.contracts import Output
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Event
 from squall.streams import DeadLetterFile, Sources, open_sink, open_source
+from squall.streams.address import Address, parse
 from squall.streams.sinks.outbox import IdempotentSink
 from tests import brokers
 from tests.live import PATIENCE, Run, example, line, output, times, wait
@@ -26,7 +27,7 @@ pytest.importorskip("paho.mqtt.client")
 from paho.mqtt import publish, subscribe
 from paho.mqtt.enums import MQTTProtocolVersion
 
-from squall.streams.live.mqtt import MqttSource
+from squall.streams.live.mqtt import MqttSink, MqttSource
 
 
 @pytest.fixture
@@ -100,9 +101,8 @@ def test_a_named_client_receives_unprocessed_messages_again(broker: brokers.Brok
         assert run.until(3) == [3]
 
 
-def test_processed_messages_are_acknowledged_while_others_are_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processed_messages_are_acknowledged_while_others_are_unread() -> None:
     """The broker sends more than the run reads, and reads the acknowledgements after the run has ended."""
-    monkeypatch.setattr("squall.streams.live.mqtt._CLOSE_TIMEOUT_S", PATIENCE)
     accepted, more = b"\x20\x03\0\0\0", _published(b"\x30", b"", line(2)) * 20_000
 
     def answer() -> bytes:
@@ -121,7 +121,8 @@ def test_processed_messages_are_acknowledged_while_others_are_unread(monkeypatch
     worked_off, ending = threading.Event(), threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         message = pool.submit(answer)
-        source = cast(MqttSource, open_source(f"mqtt://127.0.0.1:{server.getsockname()[1]}/t/1?format=ntt&client=c"))
+        address = parse(f"mqtt://127.0.0.1:{server.getsockname()[1]}/t/1?format=ntt&client=c", "-")
+        source = MqttSource(address, DeadLetterFile(), close_timeout=PATIENCE)
         batches = iter(Sources([source]))
         assert times(next(batches)) == [1]
         worked_off.set()
@@ -181,12 +182,15 @@ def pretending(*answers: bytes) -> Iterator[int]:
         event.set()
 
 
-def test_what_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.streams.live.mqtt._CONNECT_TIMEOUT_S", 0.2)
+def silent(port: int) -> Address:
+    return parse(f"mqtt://127.0.0.1:{port}/t?format=nt", "-")
+
+
+def test_what_does_not_answer_is_an_error() -> None:
     with pretending() as port, pytest.raises(SourceError, match="the broker does not answer"):
-        list(open_source(f"mqtt://127.0.0.1:{port}/t?format=nt").batches())
+        list(MqttSource(silent(port), DeadLetterFile(), connect_timeout=0.2).batches())
     with pretending() as port, pytest.raises(SinkError, match="the broker does not answer"):
-        open_sink(f"mqtt://127.0.0.1:{port}/t").start()
+        MqttSink(silent(port), connect_timeout=0.2).start()
 
 
 def test_a_refused_login_is_reported() -> None:

@@ -20,11 +20,11 @@ from squall.contracts import Output
 from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Event, iri, triple
 from squall.streams import DeadLetterFile, Sources, open_sink, open_source
+from squall.streams.address import parse
 from squall.streams.dead_letters import DeferredLedger
-from squall.streams.live import sockets
 from squall.streams.live.socket_sinks import SocketSink
 from squall.streams.live.sockets import SocketSource
-from squall.streams.sources import reordering
+from squall.streams.sources.reordering import TimedByProperty
 from tests.laws import examples_of
 from tests.live import wait
 
@@ -47,6 +47,10 @@ def opened(uri: str, ledger: DeadLetterFile | None = None) -> SocketSource:
     source = open_source(uri, ledger)
     assert isinstance(source, SocketSource)
     return source
+
+
+def limited(uri: str, ledger: DeadLetterFile, max_unit_bytes: int) -> SocketSource:
+    return SocketSource(parse(uri, "-"), ledger, max_unit_bytes=max_unit_bytes)
 
 
 @contextmanager
@@ -273,14 +277,11 @@ ENDLESS = 2_000_000  # bytes: more than what is sent and received at a time
 
 
 @pytest.mark.parametrize("format", ["ntt", "nt", "nqt"])
-def test_a_line_that_is_too_long_is_counted_and_skipped(
-    format: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(sockets, "MAX_UNIT_BYTES", 100_000)
+def test_a_line_that_is_too_long_is_counted_and_skipped(format: str, tmp_path: Path) -> None:
     first, last = (line(n) if format != "nt" else line(n)[2:] for n in (1, 2))
     ledger = DeadLetterFile(tmp_path / "ledger")
     with serving(lambda item: item.sendall(first + b"<" * ENDLESS + b"\n\n" + last + b"nonsense\n")) as port:
-        source = opened(f"tcp://127.0.0.1:{port}?format={format}", ledger)
+        source = limited(f"tcp://127.0.0.1:{port}?format={format}", ledger, 100_000)
         assert [event.facts[0][0][-2] for event in all_of(source)] == ["1", "2"]
         assert source.reading.statements == 2
     ledger.close()
@@ -291,16 +292,14 @@ def test_a_line_that_is_too_long_is_counted_and_skipped(
     assert nonsense["line"] == 5
 
 
-def test_an_endless_line_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "MAX_UNIT_BYTES", 100_000)
-
+def test_an_endless_line_takes_little_memory() -> None:
     def send(connection: socket.socket) -> None:
         for _ in range(1000):
             connection.sendall(b"<" * 100_000)
 
     with serving(send) as port:
         ledger = DeadLetterFile()
-        source = opened(f"tcp://127.0.0.1:{port}?format=ntt", ledger)
+        source = limited(f"tcp://127.0.0.1:{port}?format=ntt", ledger, 100_000)
         tracemalloc.start()
         assert all_of(source) == []
         peak = tracemalloc.get_traced_memory()[1]
@@ -321,10 +320,7 @@ OPEN = {
 
 
 @pytest.mark.parametrize("format", OPEN)
-def test_a_document_delivers_complete_statements_and_drops_endless_ones(
-    format: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sockets, "MAX_UNIT_BYTES", 100_000)
+def test_a_document_delivers_complete_statements_and_drops_endless_ones(format: str) -> None:
     history, (begin, endless) = threading.Event(), OPEN[format]
 
     def send(connection: socket.socket) -> None:
@@ -335,7 +331,7 @@ def test_a_document_delivers_complete_statements_and_drops_endless_ones(
 
     with serving(send) as port:
         ledger = DeadLetterFile()
-        source = opened(f"tcp://127.0.0.1:{port}?format={format}&time=7", ledger)
+        source = limited(f"tcp://127.0.0.1:{port}?format={format}&time=7", ledger, 100_000)
         batches = (batch for batch in source.batches() if batch)
         (event,) = next(batches)
         history.set()
@@ -365,26 +361,25 @@ def test_a_document_may_arrive_in_pieces(format: str) -> None:
     assert not {thread.name for thread in threading.enumerate()} & {"parses"}
 
 
-def test_a_transaction_that_is_too_long_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "MAX_UNIT_BYTES", 10_000)
+def test_a_transaction_that_is_too_long_is_a_dead_letter() -> None:
     rows = [b"A " + line(n % 10)[2:] for n in range(1000)]
     text = b"TX .\n" + b"".join(rows) + b"TC .\nTX .\n" + rows[0] + b"TC .\n" + rows[1] + b"".join(rows)
     with serving(lambda item: item.sendall(text)) as port:
         ledger = DeadLetterFile()
-        source = opened(f"tcp://127.0.0.1:{port}?format=rdfp", ledger)
+        source = limited(f"tcp://127.0.0.1:{port}?format=rdfp", ledger, 10_000)
         (event,) = all_of(source)
     assert event.facts == (triple(iri("http://example.org/0"), P, iri("http://example.org/o")),)
     assert ledger.counts == {("malformed", f"{source.uri}#1"): 2001}
 
 
-def test_an_endless_description_of_one_subject_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reordering, "MAX_UNIT_BYTES", 1000)
+def test_an_endless_description_of_one_subject_takes_no_memory() -> None:
     time = b'<urn:a:t> "1970-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n'
     message = b'<urn:a:p> "x" .\n'
     text = b"<urn:a:1> " + time + (b"<urn:a:2> " + message) * 1000 + b"<urn:a:2> " + time + b"<urn:a:3> " + time
     with serving(lambda item: item.sendall(text)) as port:
         ledger = DeadLetterFile()
-        source = open_source(f"tcp://127.0.0.1:{port}?format=nt&time=urn:a:t", ledger)
+        lines = opened(f"tcp://127.0.0.1:{port}?format=nt", ledger)
+        source = TimedByProperty(lines, ledger, iri("urn:a:t"), max_characters=1000)
         results = [fact[0] for batch in source.batches() for event in batch for fact in event.facts]
     assert results == ["<urn:a:1>", "<urn:a:3>"]
     assert source.reading.statements == 2

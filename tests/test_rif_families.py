@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from squall import functions
 from squall.errors import BuilderError
-from squall.functions import patterns
 from squall.functions.rif.names import FUNC, PRED
 from squall.functions.rif.spaces import same
 from squall.functions.sparql.names import FALSE, TRUE
@@ -303,9 +302,9 @@ def test_a_constant_pattern_that_is_none_is_refused_before_anything_runs() -> No
         assert refuse(None, None, *more, literal("z")) is None
 
 
-def test_a_match_that_takes_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patterns, "REGEX_SECONDS", 0.1)
-    with pytest.raises(BuilderError, match="took more than"):
+@pytest.mark.more
+def test_a_match_may_take_five_seconds() -> None:
+    with pytest.raises(BuilderError, match="took more than 5 s"):
         call("matches", *say("a" * 40 + "b", "^((a|a)*)*$"))
 
 

@@ -191,27 +191,27 @@ def _compiled(pattern: str) -> regex.Pattern[str]:
     return regex.compile("".join(java), regex.VERSION1 | regex.ASCII)
 
 
-def _match(value: Maybe, pattern: Maybe) -> regex.Match[str] | None:
-    """Returns the match of the whole text of a literal. Raises BuilderError if that takes too long."""
+def full_match(value: Maybe, pattern: Maybe, *, seconds: float = REGEX_SECONDS) -> regex.Match[str] | None:
+    """Returns the match of the whole text of a literal. Raises BuilderError if that takes more than so many seconds."""
     import regex
 
     if value is None or pattern is None or not is_literal(value) or not is_literal(pattern):
         return None
     try:
-        return _compiled(text(pattern)).fullmatch(text(value), timeout=REGEX_SECONDS)
+        return _compiled(text(pattern)).fullmatch(text(value), timeout=seconds)
     except regex.error:
         return None
     except TimeoutError as error:
-        raise too_slow(text(pattern), value, REGEX_SECONDS) from error
+        raise too_slow(text(pattern), value, seconds) from error
 
 
 def _regex(value: Maybe, pattern: Maybe) -> bool:
-    return _match(value, pattern) is not None
+    return full_match(value, pattern) is not None
 
 
 def _regex_group(place: Term, value: Maybe, pattern: Maybe) -> Maybe:
     """Returns the text of a group, empty if the group took no part in the match."""
-    match = _match(value, pattern)
+    match = full_match(value, pattern)
     group = int(text(place))
     return literal(match.group(group) or "") if match and group <= match.re.groups else None
 

@@ -262,23 +262,25 @@ def compiled(pattern: str, flags: str) -> regex.Pattern[str] | str:
         return "it is nested too deeply"
 
 
-def matches(text: str, pattern: str, flags: str = "") -> bool | None:
+def matches(text: str, pattern: str, flags: str = "", *, seconds: float = REGEX_SECONDS) -> bool | None:
     """Returns whether the pattern matches somewhere; None if the pattern or the flags are malformed.
 
-    Raises BuilderError where that takes too long to say.
+    Raises BuilderError if that takes more than so many seconds.
     """
     expression = compiled(pattern, flags)
     if isinstance(expression, str):
         return None
     try:
-        return expression.search(text, timeout=REGEX_SECONDS) is not None
+        return expression.search(text, timeout=seconds) is not None
     except TimeoutError as error:
-        raise too_slow(pattern, text, REGEX_SECONDS) from error
+        raise too_slow(pattern, text, seconds) from error
 
 
-def replaced(text: str, pattern: str, replacement: str, flags: str = "") -> str | None:
+def replaced(
+    text: str, pattern: str, replacement: str, flags: str = "", *, seconds: float = REGEX_SECONDS
+) -> str | None:
     """Returns the text with all matches replaced; None if one of the arguments is malformed, or if the
-    pattern matches the empty string. Raises BuilderError if that takes too long."""
+    pattern matches the empty string. Raises BuilderError if that takes more than so many seconds."""
     expression = compiled(pattern, flags)
     if isinstance(expression, str) or expression.search("") is not None:
         return None
@@ -286,9 +288,9 @@ def replaced(text: str, pattern: str, replacement: str, flags: str = "") -> str 
     if pieces is None:
         return None
     try:
-        return expression.sub(lambda match: _filled(pieces, match), text, timeout=REGEX_SECONDS)
+        return expression.sub(lambda match: _filled(pieces, match), text, timeout=seconds)
     except TimeoutError as error:
-        raise too_slow(pattern, text, REGEX_SECONDS) from error
+        raise too_slow(pattern, text, seconds) from error
 
 
 def wrong(pattern: str, flags: str = "") -> str | None:

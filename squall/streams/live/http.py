@@ -29,7 +29,7 @@ from squall.streams.live.web import Target, listening_target, target
 from squall.streams.sinks import Sink
 
 _CONNECT_TIMEOUT_S = 10.0
-_MIN_RESPONSE_TIMEOUT_S = 1.0
+MIN_RESPONSE_TIMEOUT_S = 1.0
 _CHUNK = 1 << 16
 _SHUTDOWN_POLL_S = 0.1
 _TRANSIENT_STATUSES = (408, 425, 429, 500, 502, 503, 504)
@@ -48,9 +48,12 @@ class HttpSource(MessageSource):
     options = ("poll",)
     risk = "events since the last checkpoint are requested again, and are lost if the server does not keep them"
 
-    def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
+    def __init__(
+        self, address: Address, ledger: DeadLetterLedger, time: int = 0, *, max_message_bytes: int = MAX_UNIT_BYTES
+    ) -> None:
         self.target, address = target(address)
         super().__init__(address, ledger, time)
+        self.max_message_bytes = max_message_bytes
         self.poll = address.integer("poll", 1000, least=0)
         self._is_stream = False
         self._count = 0
@@ -121,8 +124,9 @@ class HttpSource(MessageSource):
         stream = EventStream()
         while data := response.read1(_CHUNK):
             events = stream.read(data)
-            if stream.waiting > MAX_UNIT_BYTES:
-                raise SourceError(f"`{self.uri}` cannot be read: an event is longer than {MAX_UNIT_BYTES} bytes")
+            if stream.waiting > self.max_message_bytes:
+                reason = f"an event is longer than {self.max_message_bytes} bytes"
+                raise SourceError(f"`{self.uri}` cannot be read: {reason}")
             messages = [self._message(text.encode()) for text in events]
             self.reached = stream.id or self.reached
             yield self.events(messages)
@@ -130,12 +134,12 @@ class HttpSource(MessageSource):
             raise ConnectionLost("the server has ended the stream")
 
     def _body(self, response: HTTPResponse) -> list[Event]:
-        data = response.read(MAX_UNIT_BYTES + 1)
-        if response.length and len(data) <= MAX_UNIT_BYTES:
+        data = response.read(self.max_message_bytes + 1)
+        if response.length and len(data) <= self.max_message_bytes:
             raise ConnectionLost(f"an answer ends {response.length} bytes too early")
         self._tag = response.headers.get("ETag", "")
-        if len(data) > MAX_UNIT_BYTES:
-            reason = f"an answer is longer than {MAX_UNIT_BYTES} bytes"
+        if len(data) > self.max_message_bytes:
+            reason = f"an answer is longer than {self.max_message_bytes} bytes"
             self.ledger.record("malformed", self.uri, None, reason, "")
             return []
         return self.events([self._message(data)])
@@ -152,10 +156,10 @@ class HttpSink(MessageSink):
     arrive twice. With a checkpoint, the header ``Idempotency-Key`` is unique for each request.
     """
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, min_response_timeout: float = MIN_RESPONSE_TIMEOUT_S) -> None:
         self.target, address = target(address)
         super().__init__(address)
-        self.patience = max(self.retry / 1000, _MIN_RESPONSE_TIMEOUT_S)
+        self.patience = max(self.retry / 1000, min_response_timeout)
         self._connection: Any = None
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:

@@ -48,12 +48,16 @@ class KafkaSource(MessageSource):
     Attributes:
         option_names: The names of the options that the address has.
         place: The topic, for messages to people.
+        request_timeout: How many seconds the cluster has to answer a request.
     """
 
     options = ("buffer", "group", "from")
     risk = ""
 
-    def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
+    def __init__(
+        self, address: Address, ledger: DeadLetterLedger, time: int = 0, *, request_timeout: float = REQUEST_TIMEOUT_S
+    ) -> None:
+        self.request_timeout = request_timeout
         self.option_names = frozenset(dict(address.options))
         settings, address = settings_of(address)
         super().__init__(address, ledger, time)
@@ -215,13 +219,13 @@ class KafkaSource(MessageSource):
         )
 
     def _partitions(self) -> list[int]:
-        return partitions_of(self._connected(), self.topic)
+        return partitions_of(self._connected(), self.topic, self.request_timeout)
 
     def _watermarks(self, partition: int) -> tuple[int, int]:
         """Returns the offsets of the first message, and behind the last one. Raises ConnectionLost."""
         place = TopicPartition(self.topic, partition)
         try:
-            offsets: tuple[int, int] = self._consumer.get_watermark_offsets(place, REQUEST_TIMEOUT_S)
+            offsets: tuple[int, int] = self._consumer.get_watermark_offsets(place, self.request_timeout)
         except KafkaException as error:
             raise ConnectionLost(error_text(error)) from error
         return offsets
@@ -295,7 +299,8 @@ class KafkaSink(MessageSink):
 
     options = ("transactional",)
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, request_timeout: float = REQUEST_TIMEOUT_S) -> None:
+        self.request_timeout = request_timeout
         self._settings, address = settings_of(address)
         super().__init__(address)
         self.hosts, self.topic = servers_and_topic(address)
@@ -308,7 +313,7 @@ class KafkaSink(MessageSink):
     def start(self, resume: bool = False, prompt: bool = False) -> None:
         self._producer = IdempotentProducer(self, self._settings)
         try:
-            partitions_of(self._producer.client, self.topic)
+            partitions_of(self._producer.client, self.topic, self.request_timeout)
         except (ConnectionLost, SourceError) as error:
             self.fail(error)
 

@@ -14,7 +14,7 @@ from squall.streams.address import Address
 from squall.streams.live.base import ConnectionLost
 
 REQUEST_TIMEOUT_S = 10.0
-"""The timeout of a request in seconds."""
+"""The default timeout of a request in seconds."""
 POLL_S = 0.2
 """The time of one poll for messages in seconds."""
 SILENT_LOGGER = logging.getLogger("squall.kafka")
@@ -50,15 +50,15 @@ def create_client(client: Callable[[dict[str, Any]], Any], settings: dict[str, A
         raise UsageError(f"`{uri}` cannot be used: {error_text(error)}") from error
 
 
-def partitions_of(client: Any, topic: str) -> list[int]:
-    """Returns the partitions of a topic.
+def partitions_of(client: Any, topic: str, timeout: float = REQUEST_TIMEOUT_S) -> list[int]:
+    """Returns the partitions of a topic. timeout: how many seconds the cluster has to answer.
 
     Raises:
         ConnectionLost: No broker answers.
         SourceError: There is no such topic.
     """
     try:
-        metadata = client.list_topics(topic, REQUEST_TIMEOUT_S).topics[topic]
+        metadata = client.list_topics(topic, timeout).topics[topic]
     except KafkaException as error:
         raise ConnectionLost(error_text(error)) from error
     if metadata.error is not None:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from squall.errors import SinkError
-from squall.streams.live.kafka_clients import POLL_S, REQUEST_TIMEOUT_S, create_client, error_text
+from squall.streams.live.kafka_clients import POLL_S, create_client, error_text
 
 _MIN_TRANSACTION_TIMEOUT_MS = 1000
 """The shortest timeout of a transaction that librdkafka accepts."""
@@ -34,6 +34,7 @@ class KafkaTarget(Protocol):
     uri: str
     topic: str
     retry: int
+    request_timeout: float
 
     def retry_until_done(self, attempt: Callable[[], object]) -> None: ...
     def fail(self, why: object) -> NoReturn: ...
@@ -173,7 +174,7 @@ class TransactionalProducer(IdempotentProducer):
 
         def attempt() -> str | None:
             try:
-                request(REQUEST_TIMEOUT_S)
+                request(self._sink.request_timeout)
             except KafkaException as error:
                 if not error.args[0].retriable() and error.args[0].code() not in transient:
                     raise

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from paho.mqtt.client import Client, MQTTMessage, MQTTMessageInfo, error_string
@@ -27,8 +28,10 @@ from squall.streams.live.base import ConnectionLost
 from squall.streams.live.buffer import Buffer
 from squall.streams.live.messages import IDENTITY, Message, MessageSink, MessageSource
 
-_CONNECT_TIMEOUT_S = 10.0
-_CLOSE_TIMEOUT_S = 1.0
+CONNECT_TIMEOUT_S = 10.0
+"""How many seconds a broker has by default to answer."""
+CLOSE_TIMEOUT_S = 1.0
+"""How many seconds a broker has by default to read the end of a session."""
 _SESSION_EXPIRY_S = 24 * 3600
 """How long the broker keeps the session of a client that has a name."""
 _MAX_INFLIGHT = 65535
@@ -55,8 +58,17 @@ class MqttSource(MessageSource):
 
     options = ("buffer", "qos", "client")
 
-    def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
+    def __init__(
+        self,
+        address: Address,
+        ledger: DeadLetterLedger,
+        time: int = 0,
+        *,
+        connect_timeout: float = CONNECT_TIMEOUT_S,
+        close_timeout: float = CLOSE_TIMEOUT_S,
+    ) -> None:
         super().__init__(address, ledger, time)
+        self.connect_timeout, self.close_timeout = connect_timeout, close_timeout
         self.endpoint, self.tls = _endpoint(address)
         if not _FILTER.fullmatch(self.endpoint.path):
             hint = "`+` stands for a level, and `#`, at the end, for all that are left"
@@ -78,7 +90,7 @@ class MqttSource(MessageSource):
         client = self._connected()
         if self.stopped.is_set():
             self._waiting.close()
-        timeout: float | None = _CONNECT_TIMEOUT_S
+        timeout: float | None = self.connect_timeout
         try:
             while received := self._waiting.take(timeout):
                 timeout = None
@@ -123,7 +135,14 @@ class MqttSource(MessageSource):
         properties.ReceiveMaximum = self.buffer
         if self.client:
             properties.SessionExpiryInterval = _SESSION_EXPIRY_S
-        _connect(client, self.endpoint, self.tls, clean_start=not self.client, properties=properties)
+        _connect(
+            client,
+            self.endpoint,
+            self.tls,
+            self.close_timeout,
+            clean_start=not self.client,
+            properties=properties,
+        )
         return client
 
     def _batch(self, messages: Sequence[MQTTMessage]) -> list[Event]:
@@ -180,8 +199,15 @@ class MqttSink(MessageSink):
 
     options = ("qos", "retain")
 
-    def __init__(self, address: Address) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        connect_timeout: float = CONNECT_TIMEOUT_S,
+        close_timeout: float = CLOSE_TIMEOUT_S,
+    ) -> None:
         super().__init__(address)
+        self.connect_timeout, self.close_timeout = connect_timeout, close_timeout
         self.endpoint, self.tls = _endpoint(address)
         if {"+", "#"} & set(self.endpoint.path):
             raise UsageError(f"`{self.uri}` has a wildcard in its topic", hint="name the topic that is written to")
@@ -198,11 +224,11 @@ class MqttSink(MessageSink):
         client.reconnect_delay_set(1, 5)
         client.on_connect = self._on_connect
         try:
-            _connect(client, self.endpoint, self.tls)
+            _connect(client, self.endpoint, self.tls, self.close_timeout)
         except ConnectionLost as error:
             self.fail(error)
         self._client = client
-        self._answered.wait(_CONNECT_TIMEOUT_S)
+        self._answered.wait(self.connect_timeout)
         if self._refusal is not None:
             self.fail(self._refusal)
 
@@ -264,9 +290,9 @@ def _qos(address: Address) -> int:
     return qos
 
 
-def _connect(client: Client, endpoint: Endpoint, tls: bool, **options: Any) -> None:
+def _connect(client: Client, endpoint: Endpoint, tls: bool, close_timeout: float, **options: Any) -> None:
     """Connects, and starts the thread of the client. Raises ConnectionLost."""
-    client.on_socket_close = _close_socket
+    client.on_socket_close = partial(_close_socket, close_timeout)
     if endpoint.user is not None:
         client.username_pw_set(endpoint.user, endpoint.password)
     if tls:
@@ -278,14 +304,14 @@ def _connect(client: Client, endpoint: Endpoint, tls: bool, **options: Any) -> N
     client.loop_start()
 
 
-def _close_socket(client: Client, _: Any, connection: socket.socket) -> None:
+def _close_socket(timeout: float, client: Client, _: Any, connection: socket.socket) -> None:
     """Waits until the other side has read the acknowledgements and the end of the session, and closed the connection.
 
     If this side closed first, TCP would discard them if it has unread data (RFC 1122, section 4.2.2.13), and of a topic
     there may always be some. An error means that the connection has ended, or that it takes too long. Then the broker
     sends unacknowledged messages again.
     """
-    end = time.monotonic() + _CLOSE_TIMEOUT_S
+    end = time.monotonic() + timeout
     with suppress(OSError):
         connection.shutdown(socket.SHUT_WR)
         while (remaining := end - time.monotonic()) > 0:

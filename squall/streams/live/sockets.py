@@ -141,9 +141,11 @@ class SocketSource(LiveSource):
 
     options = ("listen", "connections", "reconnect", "tls", *tls.CERTIFICATES)
 
-    def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
+    def __init__(
+        self, address: Address, ledger: DeadLetterLedger, time: int = 0, *, max_unit_bytes: int = MAX_UNIT_BYTES
+    ) -> None:
         super().__init__(address, ledger, time)
-        self.settings = replace(self.settings, longest=MAX_UNIT_BYTES)
+        self.settings = replace(self.settings, longest=max_unit_bytes)
         self.listens = address.flag("listen")
         self.place = SocketAddress(address, self.listens)
         self.reconnects = address.flag("reconnect")

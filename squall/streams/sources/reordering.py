@@ -197,10 +197,14 @@ class TimedByProperty(_WrappingSource):
 
     Attributes:
         property: The predicate.
+        max_characters: The most characters of consecutive statements of one subject, if the source is live.
     """
 
-    def __init__(self, source: Source, ledger: DeadLetterLedger, property: Term) -> None:
+    def __init__(
+        self, source: Source, ledger: DeadLetterLedger, property: Term, max_characters: int = MAX_UNIT_BYTES
+    ) -> None:
         super().__init__(source, ledger)
+        self.max_characters = max_characters
         self.earliest = ALWAYS
         self.property = property
         self._subject_time: tuple[str, int | None] = "", None
@@ -250,8 +254,9 @@ class TimedByProperty(_WrappingSource):
         self._run.append(fact)
         if self.live:
             self._length += sum(map(len, fact))
-        if self._length > MAX_UNIT_BYTES:
-            self._lose(self._run, f"consecutive statements of its subject are longer than {MAX_UNIT_BYTES} characters")
+        if self._length > self.max_characters:
+            reason = f"consecutive statements of its subject are longer than {self.max_characters} characters"
+            self._lose(self._run, reason)
             self._run = []
 
     def _note(self, fact: Fact) -> None:
