@@ -19,7 +19,7 @@ from squall import plugins
 from squall.compiling import combine, read_program
 from squall.contracts import Builder, Job, Lexer, Options, Output, Planner, R, check_options
 from squall.errors import SquallError, UsageError, raise_all
-from squall.model import System, with_windows
+from squall.model import Report, System
 from squall.model.windows import LANDMARK, Window, as_window
 from squall.plan import Plan
 from squall.plan.validation import check
@@ -58,6 +58,8 @@ def compile(
     removals: bool = False,
     documents: Mapping[str, str] | None = None,
     profile: str = "default",
+    output: str | None = None,
+    report: str | Report | None = None,
 ) -> System:
     """Compiles one or more programs to a Translated Production System.
 
@@ -74,26 +76,33 @@ def compile(
         removals: Whether streams may carry removals (`Event.removed`).
         documents: The files of programs that programs import, by IRI. (`squall.streams.sources.documents.load` loads
             documents of data that a program names.)
-        profile: The profile that decides whether rules with negation can be stratified, if
-            `squall.model.profiles.apply_profile` changes the system to that engine's behaviour.
+        profile: The engine whose behaviour the system gets (`squall.model.profiles`).
+        output: The R2S operator of all programs: ``istream``, ``dstream`` or ``rstream``. None leaves it to the
+            profile, and then to the programs.
+        report: The report policy of all programs: a `Report`, or a text such as ``periodic:5s``
+            (`squall.model.profiles.parse_report`). None leaves it to the profile, and then to the programs.
 
     Raises:
-        UsageError: There is no such file, rule set or window, or the extension is unknown.
+        UsageError: There is no such file, rule set, window, profile, R2S operator or report policy, or the extension is
+            unknown.
         LexerError: The text is not in the language.
         TranslatorError: The text means nothing that can be run.
         Errors: There are several errors in the programs.
     """
-    from squall.model.profiles import by_name
+    from squall.model.profiles import apply_profile, by_name, parse_report
     from squall.model.stratification import stratify
 
     if not programs and not rules:
         raise UsageError("no program is given")
+    engine = by_name(profile)
+    policy = parse_report(report) if isinstance(report, str) else report
+    default = as_window(window)
+    windows_by_stream = {stream: as_window(given_window) for stream, given_window in (windows or {}).items()}
     errors: list[SquallError] = []
     system = combine([read_program(program, lexer) for program in programs], rules, errors, documents)
     raise_all(errors)
-    stratify(system if profile == "default" else by_name(profile).system(system))
-    windows_by_stream = {stream: as_window(given_window) for stream, given_window in (windows or {}).items()}
-    return with_windows(system, as_window(window), windows_by_stream, removals)
+    stratify(engine.system(system))
+    return apply_profile(system, profile, default, windows_by_stream, removals, policy, output)
 
 
 @no_collection()

@@ -11,6 +11,7 @@ from squall import plugins
 from squall.contracts import Lexer
 from squall.errors import SquallError, UsageError, single_errors
 from squall.model import System
+from squall.model.query_names import with_unique_names
 
 
 class Program(NamedTuple):
@@ -41,7 +42,7 @@ def combine(
         UsageError: There is no rule set of a name.
     """
     systems = [_rule_set(name, bool(programs), errors) for name in rules]
-    systems += [translate_program(program, errors, documents) for program in programs]
+    systems += with_unique_names([translate_program(program, errors, documents) for program in programs], errors)
     return systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
 
 

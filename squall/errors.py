@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import PurePath
 from typing import Any
 
 
@@ -180,6 +181,11 @@ def raise_all(errors: Sequence[SquallError], partial: Any = None) -> None:
         error = errors[0] if len(errors) == 1 else Errors(errors)
         error.partial = partial
         raise error
+
+
+def file_name(name: str) -> str:
+    """Returns the name of a program's file, without folder and extension; ``""`` for the name of a text, ``<text>``."""
+    return "" if name.startswith("<") else PurePath(name).stem
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:

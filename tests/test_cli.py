@@ -94,7 +94,7 @@ def test_outputs_go_to_standard_output_and_the_summary_to_standard_error(squall:
 def test_standard_output_has_a_format_that_fits_the_program(squall: Squall) -> None:
     _, out, _ = squall("build", "names.rq", "--source", "people.ttl")
     assert [line.split() for line in out.splitlines() if "example" not in line and line] == [
-        ["0", "(1970-01-01T00:00:00Z)", "query"], ["who"], ["─" * 6], [":ann"], [":bob"],
+        ["0", "(1970-01-01T00:00:00Z)", "names"], ["who"], ["─" * 6], [":ann"], [":bob"],
     ]  # fmt: skip
     _, out, _ = squall("build", "graphs.rq", "--source", "rooms.nt")
     assert out == f"{ROOMS.rstrip(' .' + chr(10))} <urn:g> .\n"
@@ -114,7 +114,8 @@ def test_a_stream_with_static_data(squall: Squall) -> None:
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == ["1000", "3000"]
     assert "3 statements read, 2 outputs" in err
-    assert "1 malformed in readings.ntt\n  dead letters are dropped; --dead-letters FILE keeps them" in err
+    assert "1 malformed in readings.ntt; line 2: `nonsense` is no time" in err
+    assert "\n  dead letters are dropped; --dead-letters FILE keeps them" in err
 
 
 def test_dead_letters_are_kept_in_a_file(squall: Squall) -> None:
@@ -729,7 +730,7 @@ SELECT ?n { :c :n ?n }
 
 @pytest.mark.parametrize(
     ("format", "expected"),
-    [("srcsv", None), ("csv", "time,rule,n\n,query4,"), ("tsv", "time\trule\tn\n\tquery4\t")],
+    [("srcsv", None), ("csv", "time,rule,n\n,counter-4,"), ("tsv", "time\trule\tn\n\tcounter-4\t")],
 )
 def test_a_table_holds_the_solutions_of_a_program_with_updates(
     squall: Squall, format: str, expected: str | None

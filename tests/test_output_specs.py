@@ -387,7 +387,7 @@ def test_a_derived_stream_is_a_named_graph_and_has_times(planner: str, tmp_path:
     )
     system = squall.compile(*(tmp_path / name for name in ("hot.csparql", "where.rq", "when.csparql")))
     results = output_rows(system, planner)
-    assert sorted(text for _, rule, text in results if rule == "query") == [
+    assert sorted(text for _, rule, text in results if rule == "where") == [
         f"?g=<{EX}hot> ?r=<{EX}a>", f"?g=<{EX}hot> ?r=<{EX}b>",
     ]  # fmt: skip
     # The windows of the stream's own query hold `a` at 5000 and 10000, and `b` at 10000 and 15000.

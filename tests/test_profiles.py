@@ -79,7 +79,7 @@ def test_csparql_leaves_other_windows_as_they_are() -> None:
 
 
 def test_a_profile_reaches_every_window() -> None:
-    """Those that a program names itself, in every part of it."""
+    """It reaches the windows that a program itself defines, in every part of the program."""
     names, closed = Source("urn:s", HoppingWindow(20, 10)), Source("urn:s", HoppingWindow(20, 10, closed=True))
     part = System(sources=(names,), joinables=(Pattern(A, P, B),))
     changed = System(sources=(closed,), joinables=(Pattern(A, P, B),))
@@ -122,7 +122,7 @@ def test_squall2013_also_outputs_what_optional_does_not_extend() -> None:
 
 
 def test_squall2013_has_optional_parts_in_a_row_and_in_each_other() -> None:
-    """The first one extends the empty solution, which always is there."""
+    """The first one extends the empty solution, which always exists."""
     assert_outputs(
         f"SELECT ?x ?y ?z {FROM} WHERE {{ OPTIONAL {{ ?x :p ?y OPTIONAL {{ ?x :q ?z }} }} OPTIONAL {{ ?x :r ?z }} }}",
         "1000 :a :p :b ; :q :c ; :r :d",
@@ -137,7 +137,7 @@ def test_squall2013_has_optional_parts_in_a_row_and_in_each_other() -> None:
 
 
 def test_squall2013_reaches_exists() -> None:
-    """By SPARQL, only :b has a solution in which ?z is unbound."""
+    """In SPARQL, only :b has a solution in which ?z is unbound."""
     text = "?x :p :o FILTER EXISTS { ?x :q ?y OPTIONAL { ?x :r ?z } FILTER(!BOUND(?z)) }"
     arriving = "1000 :a :p :o ; :q 1 ; :r 2\n1000 :b :p :o ; :q 1\n5000"
     assert_outputs(f"SELECT ?x {FROM} WHERE {{ {text} }}", arriving, "1000 ?x=:a\n1000 ?x=:b")
@@ -175,7 +175,7 @@ def test_squall2013_leaves_no_optional_part(system: System, arriving: list[Event
 def as_jena(program: str, events: str, **more: Any) -> list[str]:
     """Runs a program of Jena rules over a stream, compares with the oracle, and returns the outputs."""
     text = f"@prefix : <http://example.org/> .\n{program}"
-    system = profiles.apply_profile(squall.compile(text, lexer="jena", profile="jena"), "jena", **more)
+    system = squall.compile(text, lexer="jena", profile="jena", **more)
     arriving = stream(events)
     result = run(system, arriving)
     assert_as_oracle(system, result, arriving)

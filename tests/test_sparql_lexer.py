@@ -457,8 +457,8 @@ def test_windows_of_sparqlstream(text: str, window: q.Range) -> None:
         (rspql.lexer, "REGISTER STREAM <o> AS CONSTRUCT ISTREAM {} {}", q.Registration("ISTREAM", "<o>")),
         (rspql.lexer, "REGISTER STREAM <o> AS SELECT DSTREAM * {}", q.Registration("DSTREAM", "<o>")),
         (rspql.lexer, "ASK {}", None),
-        (sparqlstream.lexer, "SELECT RSTREAM ?a {}", q.Registration("RSTREAM", "query")),
-        (sparqlstream.lexer, "CONSTRUCT ISTREAM {} {}", q.Registration("ISTREAM", "query")),
+        (sparqlstream.lexer, "SELECT RSTREAM ?a {}", q.Registration("RSTREAM", "")),
+        (sparqlstream.lexer, "CONSTRUCT ISTREAM {} {}", q.Registration("ISTREAM", "")),
     ],
 )
 def test_registrations(lexer: sparql.SparqlLexer, text: str, registration: q.Registration | None) -> None:

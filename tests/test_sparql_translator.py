@@ -111,7 +111,7 @@ def test_golden(query: str) -> None:
     [
         ("ASK {}", "query"),
         ("INSERT DATA { :a :b :c }", "update"),
-        ("INSERT DATA { :a :b :c } ; INSERT DATA { :a :b :d }", "update2"),
+        ("INSERT DATA { :a :b :c } ; INSERT DATA { :a :b :d }", "update-2"),
     ],
 )
 def test_names(text: str, name: str) -> None:
@@ -506,7 +506,7 @@ def test_an_update_is_a_standing_rule() -> None:
     outputs = list(squall.run(squall.plan(compiled(update)), stream("1 :a :old 1")))
     results = {(out.time, out.fact.predicate, out.rule) for out in outputs if isinstance(out.fact, Triple)}
     new, newer = iri("http://example.org/new"), iri("http://example.org/newer")
-    assert results == {(2, new, "update1"), (3, newer, "update2")}
+    assert results == {(2, new, "update-1"), (3, newer, "update-2")}
 
 
 @pytest.mark.parametrize("place", ["{}", "GRAPH :g {{ {} }}"])

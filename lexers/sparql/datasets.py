@@ -34,13 +34,13 @@ class Datasets(Expressions):
     def _registered(self, registration: q.Registration | None, query: Tree[Token]) -> q.Registration | None:
         """Returns the registration with the kind that ``SELECT ISTREAM`` or ``CONSTRUCT ISTREAM`` names.
 
-        A query without a registration has the default name of such a query.
+        A query without a registration gets one without a name.
         """
         kind = word(query, "ISTREAM", "DSTREAM", "RSTREAM")
         if kind is None:
             return registration
         if registration is None:
-            return q.Registration(kind, "query", origin=self.origin(query))
+            return q.Registration(kind, "", origin=self.origin(query))
         return q.Registration(kind, registration.name, registration.period, registration.origin)
 
     def _dataset(self, tree: Tree[Token]) -> tuple[q.DatasetClause, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ import cloup
 
 from squall import plugins
 from squall.cli import completers, messages
-from squall.cli.inputs import check_clock, check_streams, documents_of, inputs_of, length, moment
+from squall.cli.inputs import check_clock, check_streams, documents_of, inputs_of, length, moment, static_events
 from squall.cli.options import (
     BUILDER,
     FILE,
@@ -34,7 +33,7 @@ from squall.cli.options import (
     static_option,
 )
 from squall.cli.outputs import checkpointed, columns_of, sink_of
-from squall.cli.programs import compiled, job_of, meaning, planner_of
+from squall.cli.programs import Semantics, compiled, job_of, planner_of
 from squall.cli.running import run, serving_metrics, warn_of_risks, watched, write_measures
 from squall.errors import UsageError
 from squall.process.gc_tuning import calm_collector
@@ -227,13 +226,13 @@ def build(
       sensors | squall run alarm.jena --source '-?format=nt' --clock wall --window 'RANGE 1m'
     """
     from squall.contracts import Options, capabilities_of
+    from squall.model import with_windows
     from squall.observe.progress import Tally
     from squall.streams import DeadLetterFile
     from squall.streams.sinks import ReportsDeadLetters, check_writable
 
     resume = checkpoint is not None and _has_begun(checkpoint)
-    system = compiled(programs, lexer, rules, graphs, profile)
-    mean = meaning(sources, window, output, report, profile)
+    system = compiled(programs, lexer, rules, graphs, Semantics(sources, window, output, report, profile))
     make = planner_of(planner, statistics)
     capabilities = capabilities_of(plugins.load(plugins.BUILDERS, builder))
     settings = tuple(_setting(text) for text in conf)
@@ -258,9 +257,10 @@ def build(
     if isinstance(target, ReportsDeadLetters):
         target.ledger = ledger
     times = length("--lateness", lateness, 0), clock, length("--heartbeat", heartbeat, 1)
-    streams, static = inputs_of(sources, statics, ledger, checkpoint is not None, *times)
-    static = chain(static, documents_of(system, graphs, (*sources, *statics), ledger))
-    system = mean(system, removals=streams.removals)
+    streams, static_data = inputs_of(sources, statics, ledger, checkpoint is not None, *times)
+    opened = documents_of(system, graphs, (*sources, *statics), ledger)
+    static = static_events(static_data, opened)
+    system = with_windows(system, removals=streams.removals)
     check_streams(system, streams, sources, statics)
     plan = make(system)
     messages.detail(f"planned by `{planner}`: {counted(len(plan.nodes), 'node')}")
@@ -273,6 +273,7 @@ def build(
     calm_collector()
     show_prints()
     inputs, tally = watched(streams, static, sample if statistics_file else None), Tally()
+    tally.static += [*static_data, *(data for _, data in opened)]
     visible = False if messages.is_quiet() else progress
     with serving_metrics(metrics, job, inputs[0], ledger, tally):
         code = run(job, *inputs, target, ledger, resume, visible, columns_of(system, target), tally)

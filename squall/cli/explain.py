@@ -31,7 +31,7 @@ from squall.cli.options import (
     WINDOW,
     source_option,
 )
-from squall.cli.programs import check_given, compiled, job_of, meaning, planner_of
+from squall.cli.programs import Semantics, check_given, compiled, job_of, planner_of
 from squall.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -108,8 +108,10 @@ def explain(
     if stage == "tree":
         texts = _trees(programs, lexer, rules, format)
     else:
-        mean = meaning(sources, window, output, report, profile)
-        system = mean(compiled(programs, lexer, rules, graphs, profile), removals=_removals(sources))
+        from squall.model import with_windows
+
+        system = compiled(programs, lexer, rules, graphs, Semantics(sources, window, output, report, profile))
+        system = with_windows(system, removals=_removals(sources))
         texts = _explained(system, make, builder, stage, job_too, format, measured, statistics)
         if format == "text" and profile != "default":
             texts = chain([_profile(profile)], texts)

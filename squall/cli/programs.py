@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -20,38 +20,46 @@ if TYPE_CHECKING:
     from squall.plan import Plan
 
 
+class Semantics(NamedTuple):
+    """The options that say what programs mean: windows, output, report policy and profile, as texts."""
+
+    sources: Sequence[str]
+    window: str
+    output: str | None
+    report: str | None
+    profile: str
+
+
 def compiled(
-    programs: Sequence[str], lexer: str | None, rules: Sequence[str], graphs: Sequence[str], profile: str
+    programs: Sequence[str], lexer: str | None, rules: Sequence[str], graphs: Sequence[str], semantics: Semantics
 ) -> System:
     """Compiles the programs to one system, and prints its warnings."""
     import squall
+    from squall import streams
     from squall.model import rules as rules_of
     from squall.model import warnings
     from squall.streams.sources import documents
 
     check_given(programs, rules)
     start = perf_counter()
-    places = dict(map(documents.place, graphs))
-    system = squall.compile(*programs, lexer=lexer, rules=rules, documents=places, profile=profile)
+    sources, window, output, report, profile = semantics
+    system = squall.compile(
+        *programs,
+        lexer=lexer,
+        rules=rules,
+        window=window,
+        windows=streams.windows(sources),
+        documents=dict(map(documents.place, graphs)),
+        profile=profile,
+        output=output,
+        report=report,
+    )
     for warning in warnings(system):
         messages.warning(warning)
     names = ", ".join(f"`{name}`" for name in (*programs, *rules))
     count = counted(len(list(rules_of(system))), "rule")
     messages.detail(f"compiled {names}: {count}, {perf_counter() - start:.2f} s")
     return system
-
-
-def meaning(
-    sources: Sequence[str], window: str, output: str | None, report: str | None, profile: str
-) -> Callable[..., System]:
-    """Returns a function that gives a system the windows, outputs and profile of the options, which it checks first."""
-    from squall import streams
-    from squall.model import profiles, windows
-
-    profiles.by_name(profile)
-    policy = profiles.parse_report(report) if report else None
-    default, named = windows.parse_window(window), streams.windows(sources)
-    return partial(profiles.apply_profile, profile=profile, window=default, windows=named, report=policy, output=output)
 
 
 def check_given(programs: Sequence[str], rules: Sequence[str]) -> None:

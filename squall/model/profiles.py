@@ -11,6 +11,9 @@ from squall.model import CLOSE, Filter, Optional, Report, Source, System, Union,
 from squall.model.jena_negation import evaluate_negation_once
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window, milliseconds
 
+R2S_OPERATORS = ("istream", "dstream", "rstream")
+"""The relation-to-stream operators: what is new, what has ended, and all that holds."""
+
 
 def _same_window(window: Window) -> Window:
     return window
@@ -152,32 +155,44 @@ def apply_profile(
         output: The R2S operator. None leaves it to the profile, and then to the program.
 
     Raises:
-        UsageError: There is no such profile.
+        UsageError: There is no such profile or R2S operator.
     """
     engine = by_name(profile)
     windowed: System = engine.system(with_windows(system, window, windows, removals))
     if engine.window is not _same_window:
         windowed = _change_windows(windowed, engine.window)
     empty = engine.report is not None and engine.report.empty
-    return _with_output(windowed, report or engine.report, output or engine.output, empty)
+    return _with_output(windowed, report or engine.report, _operator(output) or engine.output, empty)
 
 
-def _with_output(system: System, report: Report | None, output: str | None, empty: bool) -> System:
-    """Returns the system with another report policy and output in it and in all of its parts that have an output of
-    their own.
+def _operator(output: str | None) -> str | None:
+    """Returns the name of an R2S operator. Raises UsageError if it is none."""
+    if output is not None and output not in R2S_OPERATORS:
+        raise UsageError(
+            f"there is no output `{output}`",
+            hint=did_you_mean(output, R2S_OPERATORS) or f"outputs: {', '.join(R2S_OPERATORS)}",
+        )
+    return output
+
+
+def _with_output(system: System, report: Report | None, output: str | None, empty: bool, whole: bool = True) -> System:
+    """Returns the system with another report policy and output in all of its parts that have an output of their own.
 
     Args:
         empty: Whether an empty answer is reported, too.
+        whole: Whether the system has an output of its own. Parts of it may have one in either case.
     """
+    subsystems = tuple(
+        _with_output(subsystem, report, output, empty, has_own_output(subsystem)) for subsystem in system.subsystems
+    )
+    if not whole:
+        return replace(system, subsystems=subsystems)
     policy = report or system.report or (CLOSE if empty else None)
     return replace(
         system,
         report=replace(policy, empty=policy.empty or empty) if policy is not None else None,
         output=output or system.output,
-        subsystems=tuple(
-            _with_output(subsystem, report, output, empty) if has_own_output(subsystem) else subsystem
-            for subsystem in system.subsystems
-        ),
+        subsystems=subsystems,
     )
 
 

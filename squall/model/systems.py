@@ -80,6 +80,8 @@ class System:
         stream: The IRI (without brackets) of the derived stream whose events are the facts of the answer, or ``""``.
         documents: The documents to load before the run.
         streams: The streams that have to be given.
+        is_named: Whether the program gives the name. Otherwise it may be changed, so that no other query has it
+            (`squall.model.query_names`).
         warnings: What its author may not have meant (`squall.errors.TranslatorWarning`).
     """
 
@@ -98,6 +100,7 @@ class System:
     stream: str = ""
     documents: tuple[Document, ...] = ()
     streams: tuple[Stream, ...] = ()
+    is_named: bool = field(default=False, compare=False, repr=False)
     warnings: tuple[SquallError, ...] = field(default=(), compare=False, repr=False)
     origin: Origin | None = field(default=None, compare=False, repr=False)
 

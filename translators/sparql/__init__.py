@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
-from squall.errors import Origin, raise_all
+from squall.errors import Origin, file_name, raise_all
 from squall.lexers.sparql import tree as q
 from squall.model import Document, Insert, Stream, System
 from squall.rdf import iri_text, is_iri
@@ -21,8 +21,8 @@ from squall.translators.sparql.updates import Updates
 def translator(program: q.Program) -> System:
     """Translates a SPARQL program to a system with a subsystem for each query, operation and helper rule.
 
-    A registered query is named by its registration. Others are named ``query`` or ``update``, with their position if
-    there are several.
+    A registered query is named by its registration. Others are named by the program's file, or without one ``query`` or
+    ``update``, with their position if there are several: ``alarms``, ``alarms-2``.
 
     Raises:
         TranslatorError: The program cannot be translated.
@@ -33,7 +33,8 @@ def translator(program: q.Program) -> System:
         notes.warn("there is no query and no update in the program", Origin(program.name, "", 1, 1))
     systems: dict[System, None] = {}
     for place, statement in enumerate(program.statements, 1):
-        systems.update(dict.fromkeys(_translated(statement, _name(program, statement, place), notes)))
+        name = _registered_name(statement) or _default_name(program, statement, place)
+        systems.update(dict.fromkeys(_translated(statement, name, notes)))
     raise_all(notes.errors)
     return System(
         PurePath(program.name).stem,
@@ -56,7 +57,15 @@ def _translated(statement: q.Statement, name: str, notes: Notes) -> list[System]
     spec = output_of(statement)
     stream = name if spec.is_stream else ""
     return [
-        System(name, subsystems=(*_relations(state), *systems), output=spec.output, report=spec.report, stream=stream)
+        System(
+            name,
+            subsystems=(*_relations(state), *systems),
+            output=spec.output,
+            report=spec.report,
+            stream=stream,
+            is_named=bool(_registered_name(statement)),
+            origin=None if statement.registration is None else statement.registration.origin,
+        )
     ]
 
 
@@ -93,9 +102,13 @@ def _streams(program: q.Program) -> tuple[Stream, ...]:
     return tuple(streams)
 
 
-def _name(program: q.Program, statement: q.Statement, place: int) -> str:
+def _registered_name(statement: q.Statement) -> str:
     registration = statement.registration
-    if registration is not None:
-        return iri_text(registration.name) if is_iri(registration.name) else registration.name
-    kind = "update" if isinstance(statement.body, q.Operation) else "query"
-    return kind if len(program.statements) == 1 else f"{kind}{place}"
+    if registration is None or not registration.name:
+        return ""
+    return iri_text(registration.name) if is_iri(registration.name) else registration.name
+
+
+def _default_name(program: q.Program, statement: q.Statement, place: int) -> str:
+    name = file_name(program.name) or ("update" if isinstance(statement.body, q.Operation) else "query")
+    return name if len(program.statements) == 1 else f"{name}-{place}"

@@ -16,7 +16,7 @@ class Registration:
 
     Attributes:
         kind: ``QUERY`` or ``STREAM``; in RSP-QL ``STREAM``, ``RSTREAM``, ``ISTREAM`` or ``DSTREAM``.
-        name: A word, or the term of an IRI.
+        name: A word, or the term of an IRI; ``""`` for ``SELECT ISTREAM`` without a registration.
         period: The period in integer ms, or None.
     """
 
@@ -44,6 +44,9 @@ class Statement:
 
     def __str__(self) -> str:
         base = f"BASE <{self.base}>\n" if self.base else ""
+        if self.registration is not None and not self.registration.name:
+            form, _, rest = str(self.body).partition(" ")
+            return f"{base}{form} {self.registration.kind} {rest}\n"
         return f"{base}{self.registration or ''}{self.body}\n"
 
 

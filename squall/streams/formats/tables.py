@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -49,7 +49,7 @@ class TextTableEncoder:
         self._collector.restore(state["outputs"])
 
     def _encode(self, evaluations: Sequence[Evaluation]) -> bytes:
-        groups = groupby(evaluations, key=lambda evaluation: (evaluation.time, evaluation.names))
+        groups = groupby(evaluations, key=_table_of)
         return "".join(self._text(list(group)) for _, group in groups).encode()
 
     def _text(self, evaluations: Sequence[Evaluation]) -> str:
@@ -65,13 +65,19 @@ class TextTableEncoder:
 
     def _body(self, evaluations: Sequence[Evaluation], namespaces: dict[str, str]) -> str:
         if evaluations[0].boolean is not None:
-            return "".join(f"  {str(evaluation.boolean).lower()}\n" for evaluation in evaluations)
+            return f"  {str(evaluations[0].boolean).lower()}\n"
         if not any(evaluation.bindings for evaluation in evaluations):
             return "  nothing\n"
         table = Table(*(["rule"] if len(evaluations) > 1 else []), *evaluations[0].names, box=SIMPLE_HEAD)
         for cells in _rows(evaluations):
             table.add_row(*(Text(_visible(shorten(_bare(cell), namespaces)), overflow="fold") for cell in cells))
         return _rendered(table, self._terminal)
+
+
+def _table_of(evaluation: Evaluation) -> Hashable:
+    """Returns what evaluations of one table have in common. The answer of an ASK has one of its own."""
+    query = evaluation.query if evaluation.boolean is not None else None
+    return evaluation.time, evaluation.names, query
 
 
 def _rows(evaluations: Sequence[Evaluation]) -> Iterator[Iterable[str]]:
