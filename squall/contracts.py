@@ -368,7 +368,7 @@ class Job(Protocol):
     """A plan that one builder has prepared to run.
 
     A job may have more: ``describe() -> str`` (for ``squall explain --stage job``), ``physical() -> str`` (what the
-    engine makes of it, for ``--stage physical``), the method of `MeasuresNodes`, and an attribute `passed`, the time
+    engine makes of it, for ``--stage physical``), the method of `MeasuresNodes`, and an attribute `watermark`, the time
     (integer ms) up to which it has processed its input.
     """
 

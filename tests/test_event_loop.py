@@ -458,7 +458,7 @@ def test_early_expiry_does_not_change_outputs(rules: str, events: list[Event]) -
         for event in spread:
             yield [event]
             for op in eager.dataflow.stateful.values():
-                forget(op, eager.processed_until)
+                forget(op, eager.watermark)
 
     lazy = IteratorJob(windowed(rules, "dstream"), Options())
     assert Counter(output_rows(eager.run(one_by_one()))) == Counter(output_rows(lazy.run([spread])))

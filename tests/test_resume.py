@@ -109,7 +109,7 @@ class Moving:
     def _taken(self, running: EventLoop, parts: Iterator[list[Output]]) -> Iterator[Output]:
         for outputs in parts:
             yield from outputs
-        self.passed = running.processed_until
+        self.passed = running.watermark
         self._write(running.drain_changelog())
 
     def _write(self, kept: Iterator[tuple[str, int, list[Delta]]]) -> None:

@@ -25,7 +25,7 @@ class ToyJob:
 
     def __init__(self, plan, options):
         self.job = squall.build(plan, "iterator", options)
-        self.passed = 0
+        self.watermark = 0
 
     def run(self, batches, static=()):
         return self.job.run(batches, static)

@@ -301,14 +301,14 @@ class RunningPlan:
         changelog = self._state() if is_whole else StateChangelog()
         changelog.add(self.event_loop.drain_changelog())
         if is_whole:
-            changelog.compact(self.event_loop.states, self.event_loop.processed_until)
+            changelog.compact(self.event_loop.states, self.event_loop.watermark)
             self.written = _Written(self.next, changelog.size())
         else:
             self.written.added += changelog.size()
         for (id, slot), deltas in changelog.deltas.items():
             if deltas:
                 yield RowBatch(STATE, 0, 0, self.names.index(id), slot, deltas)
-        for name, number in (("passed", self.event_loop.processed_until), ("base", self.written.base)):
+        for name, number in (("passed", self.event_loop.watermark), ("base", self.written.base)):
             yield Record(INSTANT, 0, 0, 0, 0, name, number, 0, 0)
         self.next += 1
 

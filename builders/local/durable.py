@@ -127,7 +127,7 @@ class DurableRun:
             part.snapshot(last) if isinstance(part, CheckpointedSink) else None for part in (self.sink, self.ledger)
         )
         offsets = self.inputs.current_offsets()
-        progress = Progress(event_loop.processed_until, self.begin, started, offsets, sink, dead_letters)
+        progress = Progress(event_loop.watermark, self.begin, started, offsets, sink, dead_letters)
         self.checkpoint.save(progress, event_loop.drain_changelog(), event_loop.states)
         committed = isinstance(self.sink, TwoPhaseCommitSink) and self.sink.commit()
         self.inputs.acknowledge()

@@ -58,8 +58,8 @@ class EventLoop:
         """The numbers of instants and facts that were evaluated as snapshots."""
         self.output_count = 0
         self.needs_complete_instants = not self.snapshot_dataflow and self.dataflow.needs_complete_instants
-        self.processed_until = ALWAYS - 1
-        """The latest time that has been processed; earlier events are late."""
+        self.watermark = ALWAYS - 1
+        """The time up to which all instants have been processed (integer ms); earlier events are late."""
         self.buffered_events: list[Event] = []
         """The buffered events, whose instant may not be complete yet."""
 
@@ -151,13 +151,13 @@ class EventLoop:
         """The time (integer ms) before which an event is late."""
         if self.buffered_events:
             return self.buffered_events[-1].time
-        return self.processed_until + self.needs_complete_instants
+        return self.watermark + self.needs_complete_instants
 
     def _can_read_columns(self, columns: Columns) -> bool:
         """Returns whether columns can be read as they are: nothing is late, and all outputs follow at once."""
         if self.needs_complete_instants or self.snapshot_dataflow or self.update_steps:
             return False
-        return columns.times[0] >= self.processed_until
+        return columns.times[0] >= self.watermark
 
     def _timely(self, batch: Sequence[Event]) -> Sequence[Event]:
         """Returns the events that are not late. The others go to the dead-letter ledger."""
@@ -206,7 +206,7 @@ class EventLoop:
         elif events:
             self.dataflow.read(events)
             yield from self._advance(events[-1].time)
-        if self.buffered_events and self.buffered_events[0].time - 1 > self.processed_until:
+        if self.buffered_events and self.buffered_events[0].time - 1 > self.watermark:
             yield from self._advance(self.buffered_events[0].time - 1)
 
     def _are_instants_large(self, events: Sequence[Event]) -> bool:
@@ -220,7 +220,7 @@ class EventLoop:
         for event in events:
             snapshot_dataflow.read(event)
         snapshot_dataflow.run()
-        self.processed_until = time
+        self.watermark = time
         outputs = snapshot_dataflow.flush(time)
         self.output_count += len(outputs)
         return outputs
@@ -234,7 +234,7 @@ class EventLoop:
 
     def _run_until(self, now: int) -> Iterator[Outputs]:
         self.dataflow.run(now)
-        self.processed_until = now
+        self.watermark = now
         outputs = self.sink_operators[0].flush(now)
         for operator in self.sink_operators[1:]:
             outputs += operator.flush(now)
@@ -262,7 +262,7 @@ class EventLoop:
         """Advances time to `now`, with a stop wherever validity begins or ends."""
         while (next_time := min(self.dataflow.next_time(), update_steps.next_step_time)) <= now:
             yield from self._run_instant(update_steps, next_time)
-        if now > self.processed_until:
+        if now > self.watermark:
             yield from self._run_instant(update_steps, now)
 
     def _run_instant(self, update_steps: UpdateSteps, time: int) -> Iterator[Outputs]:
@@ -304,7 +304,7 @@ class EventLoop:
             operator_state.resume_at(watermark)
         for (id, slot), deltas in sorted(state.items()):
             self.states[id].restore(slot, deltas)
-        self.processed_until = watermark
+        self.watermark = watermark
 
 
 class _BufferedEvents:

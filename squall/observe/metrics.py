@@ -103,7 +103,7 @@ class Metrics:
 
     def _time(self) -> Iterator[Metric]:
         """Yields the watermark, and its lag behind the clock, if the job has processed any event."""
-        watermark: int = getattr(self._job, "passed", ALWAYS)
+        watermark: int = getattr(self._job, "watermark", ALWAYS)
         if ALWAYS < watermark < FOREVER - 1:
             yield GaugeMetricFamily("squall_watermark_seconds", "Event time of the watermark", watermark / 1000)
             lag = time.time() - watermark / 1000

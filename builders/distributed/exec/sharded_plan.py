@@ -451,7 +451,7 @@ class ShardTask:
                 for first in range(0, len(deltas), ROWS_PER_BATCH):
                     yield RowBatch(STATE, self.share, 0, names.index(id), slot, deltas[first : first + ROWS_PER_BATCH])
             for name, time in (
-                ("passed", event_loop.processed_until),
+                ("passed", event_loop.watermark),
                 ("earliest", event_loop.earliest),
                 ("due", event_loop.next_change_time),
             ):
@@ -501,7 +501,7 @@ class ShardTask:
             yield from event_loop.drain_changelog()
             return
         previous_state.add(event_loop.drain_changelog())
-        previous_state.compact(event_loop.states, event_loop.processed_until)
+        previous_state.compact(event_loop.states, event_loop.watermark)
         yield from ((id, slot, deltas) for (id, slot), deltas in previous_state.deltas.items())
 
     def _outputs(self, event_loop: EventLoop, events: list[Event]) -> Iterator[Output]:
