@@ -277,7 +277,7 @@ def test_any_other_tree_prints_itself() -> None:
     assert explain.text(iri(E)) == f"<{E}>"
 
 
-# Figures
+# Node metrics
 
 
 def test_metrics_are_printed_as_in_the_docs() -> None:

@@ -13,6 +13,7 @@ from squall.functions.jena import function_iri
 from squall.model import AtomPattern, Bind, Call, Construct, Filter, NotExists, Pattern, Source, System, Variable
 from squall.rdf import ALWAYS, Atom, Event, Solution, Term, Triple
 from squall.testing import cases, difference, isomorphic, oracle, static, stream, term, timed
+from squall.testing.strategies import FEATURES
 from squall.testing.streams import show
 
 X, Y, Z = map(Variable, "xyz")
@@ -311,3 +312,8 @@ def test_an_atom_is_written_as_it_is_shown() -> None:
     assert atom == Atom(term(":between"), (term(":a"), term("5"), term('"b c"@en')))
     assert bare == Atom(term(":now"), ())
     assert timed(show(time, atom)) == [(2, atom)]
+
+
+def test_the_page_names_every_feature() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "testing.md").read_text(encoding="utf-8")
+    assert [name for name in FEATURES if f"`{name}`" not in page] == []
