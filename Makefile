@@ -1,7 +1,7 @@
 # Everything that is done with a checkout. `make demo` and `make test` need Python 3.11 or later and nothing else.
 
 PYTHON ?= python3
-EXTRAS ?= dev,spark,java,live,beam,jelly,metrics
+EXTRAS ?= dev,spark,java,live,beam,jelly,metrics,zstd
 WORK ?= sensors rdfs
 VENV = .venv
 BIN = $(VENV)/bin

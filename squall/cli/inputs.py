@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from squall.contracts import BuilderCapabilities
     from squall.model import System
     from squall.rdf import Event
-    from squall.streams import DeadLetterFile, Sources
+    from squall.streams import DeadLetterFile, Sources, StaticData
+    from squall.streams.sources.documents import DocumentData
 
 
 def inputs_of(
@@ -24,7 +25,7 @@ def inputs_of(
     lateness: int,
     clock: str,
     heartbeat: int,
-) -> tuple[Sources, Iterable[Event]]:
+) -> tuple[Sources, list[StaticData]]:
     """Opens the sources and the static data.
 
     Args:
@@ -50,18 +51,25 @@ def inputs_of(
     for source in opened:
         messages.detail(f"source `{source.uri}`: {'live' if source.live else 'bounded'}")
     streams = Sources(opened, WallClock() if clock == "wall" else EventClock(), heartbeat, ledgers)
-    return streams, chain.from_iterable([open_static(uri, ledger) for uri in statics])
+    return streams, [open_static(uri, ledger) for uri in statics]
 
 
 def documents_of(
     system: System, graphs: Sequence[str], given: Sequence[str], ledger: DeadLetterFile
-) -> Iterable[Event]:
-    """Returns the events of the graphs that the program names, except those that are streams."""
+) -> list[DocumentData]:
+    """Opens the graphs that the program names, except those that are streams."""
     from squall.streams import address
     from squall.streams.sources import documents
 
     streams = {address.source(uri).get("stream") for uri in given}
-    return documents.load(system, dict(map(documents.place, graphs)), streams, ledger)
+    return documents.open_documents(system, dict(map(documents.place, graphs)), streams, ledger)
+
+
+def static_events(statics: Iterable[StaticData], opened: Sequence[DocumentData]) -> Iterable[Event]:
+    """Returns the events of static data and of documents."""
+    from squall.streams.sources.documents import events_of
+
+    return chain(chain.from_iterable(statics), events_of(opened))
 
 
 def check_streams(system: System, sources: Sources, given: Sequence[str], statics: Sequence[str]) -> None:

@@ -122,7 +122,7 @@ def run(
         tally: The counts of the run.
     """
     from squall.contracts import Folder
-    from squall.observe.progress import dead_letter_lines, progress_bar, summary
+    from squall.observe.progress import dead_letter_lines, progress_bar, summary, unreadable
     from squall.process.signals import stop_on_signal
     from squall.rdf import Evaluated
     from squall.streams.sinks import Flushable
@@ -154,4 +154,7 @@ def run(
     messages.note(summary(sources, tally))
     for line in dead_letter_lines(ledger):
         messages.loss(line)
-    return code or (FAILED if ledger.failed else 0)
+    nothing_read = unreadable(sources, tally)
+    for uri in nothing_read:
+        messages.loss(f"  nothing could be read of `{uri}`")
+    return code or (FAILED if ledger.failed or nothing_read else 0)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from squall.streams import DeadLetterFile, Sources
+from squall.streams import DeadLetterFile, Source, Sources, StaticData
 from squall.wording import counted
 
 _START_DELAY_S = 1.0
@@ -23,11 +23,13 @@ class Tally:
     Attributes:
         outputs: The number of outputs so far.
         left_out: The number of facts that a table leaves out.
+        static: The static data of the run.
         began: When the run began, in seconds of the monotonic clock.
     """
 
     outputs: int = 0
     left_out: int = 0
+    static: list[StaticData] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -94,9 +96,26 @@ def summary(sources: Sources, tally: Tally) -> str:
 
 
 def dead_letter_lines(ledger: DeadLetterFile) -> list[str]:
-    """Returns the lines that say which statements were dead letters, and where they are kept."""
-    lines = [f"  {count:,} {cause} in {source}" for (cause, source), count in sorted(ledger.counts.items())]
+    """Returns the lines that say which statements were dead letters, why the first was one, and where they are kept."""
+    lines = [_dead_letters(cause, source, ledger) for cause, source in sorted(ledger.counts)]
     if ledger.counts:
         destination = f"kept in {ledger.path}" if ledger.path else "dropped; --dead-letters FILE keeps them"
         lines.append(f"  dead letters are {destination}")
     return lines
+
+
+def _dead_letters(cause: str, source: str, ledger: DeadLetterFile) -> str:
+    """Returns the number of dead letters with one cause, and the first reason, unless the cause says it all."""
+    count = ledger.counts[cause, source]
+    text = f"  {count:,} {cause} in {source}"
+    if cause == "late" or (cause, source) not in ledger.first:
+        return text
+    line, reason = ledger.first[cause, source]
+    place = "" if line is None else f"line {line}: "
+    return f"{text}; {'the first: ' if count > 1 else ''}{place}{reason}"
+
+
+def unreadable(sources: Sources, tally: Tally) -> list[str]:
+    """Returns the addresses of the input of which nothing could be read, though something was there."""
+    inputs: list[Source | StaticData] = [*sources.sources, *tally.static]
+    return [input.uri for input in inputs if input.reading.is_unreadable]

@@ -5,10 +5,8 @@ Source: RDF 1.1 Concepts, section 4.
 
 from __future__ import annotations
 
-import gzip
 import os
 import shutil
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +20,12 @@ from squall.errors import SinkError, SourceError, UsageError
 from squall.rdf import Term, Triple, is_iri
 from squall.streams import address
 from squall.streams.formats import BY_NAME, FORMATS, Format, Malformed, infer_format, of_path, suffix
+from squall.streams.formats.compression import BY_NAME as COMPRESSION_BY_NAME
+from squall.streams.formats.compression import check_installed, errors, split_ending
 from squall.streams.formats.parsing import parse_graphs
+from squall.streams.formats.reading import ReadProgress
+from squall.streams.formats.text_input import text_input
+from squall.streams.sources.byte_streams import open_file
 
 Graph = frozenset[Triple]
 Quad = tuple[Term, Term, Term, Term | None]
@@ -70,7 +73,7 @@ def read(uri: str, base: str | None = None, scope: str = "") -> Dataset:
     """Reads the dataset of a file or of standard input (``-?format=trig``).
 
     Args:
-        uri: A path or ``file:`` address, whose one option is ``format``. The ending ``.gz`` means that it is
+        uri: A path or ``file:`` address, whose one option is ``format``. Its ending says whether it is
             compressed. A document in a format without named graphs is a default graph.
         base: The base of relative IRIs; by default the IRI of the file.
         scope: Blank nodes belong to this document and scope. Read twice with the same scope, they are the same.
@@ -84,26 +87,25 @@ def read(uri: str, base: str | None = None, scope: str = "") -> Dataset:
     location.only("format")
     if location.scheme not in ("file", "stdin"):
         raise UsageError(f"`{uri}` is neither a file nor standard input (`-`)")
-    format, compressed = infer_format(location.path, location.get("format"))
+    format, compression = infer_format(location.path, location.get("format"))
     if format.timed or format.messages:
         kind = "timed" if format.timed else "a log of messages"
         raise UsageError(f"`{uri}` is {kind}: it is no data set", hint="`squall run` reads streams")
     if base is None and location.path != "-":
         base = Path(location.path).absolute().as_uri()
-    graphs = _graphs(location.path, format, compressed, base, suffix(f"{location.path}{scope}"))
+    graphs = _graphs(location.path, format, compression, base, suffix(f"{location.path}{scope}"))
     default = graphs.pop("", [])
     return Dataset(frozenset(default), {_name(name, uri): frozenset(graph) for name, graph in graphs.items()})
 
 
-def _graphs(path: str, format: Format, compressed: bool, base: str | None, suffix_text: str) -> dict[str, list[Triple]]:
+def _graphs(path: str, format: Format, compression: str, base: str | None, suffix_text: str) -> dict[str, list[Triple]]:
     try:
-        with open(0 if path == "-" else path, "rb", closefd=path != "-") as stored:
-            file = cast(IO[bytes], gzip.GzipFile(fileobj=stored)) if compressed else stored
-            return parse_graphs(file, format, base, suffix_text)
+        with open_file(path, ReadProgress(), compression, None) as file:
+            return parse_graphs(text_input(cast(IO[bytes], file), format), format, base, suffix_text)
     except Malformed as error:
         place = path if error.line is None else f"{path}:{error.line}"
         raise SourceError(f"{place}: {error.reason}") from error
-    except (OSError, EOFError, zlib.error) as error:
+    except errors() as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SourceError(f"`{path}` cannot be read: {reason}") from error
 
@@ -124,10 +126,11 @@ def writable(path: str, name: str | None = None) -> Format:
         UsageError: There is no such format.
     """
     if name is None:
-        detected = (BY_NAME["nq"], False) if path == "-" else of_path(path)
+        detected = (BY_NAME["nq"], "") if path == "-" else of_path(path)
         if detected is None:
             raise UsageError(f"the format of `{path}` cannot be inferred from its name", hint="name it: `--format nq`")
         name = detected[0].name
+        check_installed(detected[1])
     if name not in WRITABLE_FORMATS:
         raise UsageError(f"a data set cannot be written as `{name}`", hint=f"formats: {', '.join(WRITABLE_FORMATS)}")
     return BY_NAME[name]
@@ -159,13 +162,14 @@ def _lines(quads: Iterable[Quad]) -> bytes:
 
 
 def write(document: bytes, path: str) -> None:
-    """Writes a document to a path, compressed if it ends in ``.gz``. The old file is replaced atomically, or stays.
+    """Writes a document to a path, compressed if its ending says so. The old file is replaced atomically, or stays.
 
     Raises:
         SinkError: The system refuses.
     """
     target = Path(path).resolve()
-    content = gzip.compress(document) if path.endswith(".gz") else document
+    compression = split_ending(path)[1]
+    content = COMPRESSION_BY_NAME[compression].compress(document) if compression else document
     try:
         if target.exists() and not target.is_file():  # a pipe, say
             target.write_bytes(content)

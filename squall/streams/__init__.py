@@ -16,7 +16,14 @@ from squall.streams.address import Address
 from squall.streams.dead_letters import DeadLetterFile, RunLedger
 from squall.streams.formats import parse_lines
 from squall.streams.sinks import FileSink, Sink
-from squall.streams.sources.files import COMMON_OPTIONS, FileSource, FolderSource, Source, SuppliesEventTime
+from squall.streams.sources.files import (
+    COMMON_OPTIONS,
+    FileSource,
+    FolderSource,
+    ReadableOnce,
+    Source,
+    SuppliesEventTime,
+)
 from squall.streams.sources.merge import ObservedSources, Sources
 from squall.streams.sources.reordering import ReorderingSource, TimedByProperty
 
@@ -93,7 +100,28 @@ def windows(uris: Iterable[str]) -> dict[str, Window]:
     return windows_by_stream
 
 
-def open_static(uri: str, ledger: DeadLetterLedger | None = None) -> Iterator[Event]:
+class StaticData:
+    """Static data: an iterator over the events of a source, which always hold.
+
+    Attributes:
+        uri: The address.
+        reading: The counts of what has been read.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.uri = source.uri
+        self.reading = source.reading
+        batches = source.read_once() if isinstance(source, ReadableOnce) else source.batches()
+        self._events = (event for batch in batches for event in batch)
+
+    def __iter__(self) -> Iterator[Event]:
+        return self
+
+    def __next__(self) -> Event:
+        return next(self._events)
+
+
+def open_static(uri: str, ledger: DeadLetterLedger | None = None) -> StaticData:
     """Opens static data, and returns its events, which always hold.
 
     Args:
@@ -102,16 +130,20 @@ def open_static(uri: str, ledger: DeadLetterLedger | None = None) -> Iterator[Ev
 
     Raises:
         SourceError: There is no such source.
-        UsageError: The source is timed or followed, an option is wrong, or the format is unknown.
+        UsageError: The source is timed, followed or live, an option is wrong, or the format is unknown.
         PluginError: The scheme is unknown.
     """
     place = address.source(uri)
     if any(place.get(option) for option in (*COMMON_OPTIONS, "time")):
         raise _not_static(uri)
     source = _open(place, RunLedger() if ledger is None else ledger, ALWAYS)
-    if place.flag("follow") or (isinstance(source, FileSource | FolderSource) and source.timed):
+    is_file = isinstance(source, FileSource | FolderSource)
+    if place.flag("follow") or (is_file and getattr(source, "timed", False)):
         raise _not_static(uri)
-    return (event for batch in source.batches() for event in batch)
+    if source.live and not is_file and not isinstance(source, ReadableOnce):
+        hint = "give it with --source, or save its data in a file first"
+        raise UsageError(f"`{source.uri}` is live: it cannot be static", hint=hint)
+    return StaticData(source)
 
 
 def _not_static(uri: str) -> UsageError:

@@ -26,6 +26,7 @@ class DeadLetterFile:
 
     Attributes:
         counts: The number of dead letters by cause and source.
+        first: The line (or None) and the reason of the first dead letter, by cause and source.
         path: The file, or None: then dead letters are only counted.
     """
 
@@ -42,6 +43,7 @@ class DeadLetterFile:
             UsageError: The file cannot be written.
         """
         self.counts: Counter[tuple[str, str]] = Counter()
+        self.first: dict[tuple[str, str], tuple[int | None, str]] = {}
         self.path = path
         self._strict = strict
         self._lock = threading.Lock()
@@ -60,6 +62,7 @@ class DeadLetterFile:
         entry = {"cause": cause, "source": source, "line": line, "reason": reason, "text": text}
         with self._lock:
             self.counts[cause, source] += 1
+            self.first.setdefault((cause, source), (line, reason))
             if self._file:
                 self._write(self._file, json.dumps(entry, ensure_ascii=False) + "\n")
 
@@ -96,12 +99,14 @@ class DeadLetterFile:
     def snapshot(self, last: bool = False) -> Any:
         """Returns the length of the file and the counts as a JSON value (`squall.contracts.CheckpointedSink`)."""
         length = self.position()
-        return {"length": length, "counts": [[*key, count] for key, count in self.counts.items()]}
+        counts = [[*key, count] for key, count in self.counts.items()]
+        return {"length": length, "counts": counts, "first": [[*key, *first] for key, first in self.first.items()]}
 
     def restore(self, state: Any) -> None:
         """Truncates the file to the length of a snapshot, and restores its counts."""
         self.truncate(state["length"])
         self.counts = Counter({(cause, source): count for cause, source, count in state["counts"]})
+        self.first = {(cause, source): (line, reason) for cause, source, line, reason in state.get("first", ())}
 
     def close(self) -> None:
         if self._file:

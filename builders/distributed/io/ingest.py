@@ -11,18 +11,26 @@ from squall.errors import BuilderError
 from squall.rdf import ALWAYS, Event
 from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.dead_letters import ledger_of
-from squall.streams.formats import infer_format, of_path
+from squall.streams.formats import Format, infer_format, of_path
+from squall.streams.formats.text_input import count_lines
 
 
 def is_readable_by_workers(source: Source) -> bool:
     """Returns whether workers can read a source themselves: it consists of files of lines, which can be split."""
     if isinstance(source, FileSource):
-        by_ending = of_path(source.path)
-        compression_shows = source.compressed == source.path.endswith(".gz")
-        return source.format.lines and not source.live and compression_shows and by_ending is not None
+        return (
+            not source.live
+            and of_path(source.path) is not None
+            and _are_lines(source.path, source.format, source.compression)
+        )
     if isinstance(source, FolderSource):
-        return all(infer_format(path, source.settings.format)[0].lines for path in source.files())
+        return all(_are_lines(path, *infer_format(path, source.settings.format)) for path in source.files())
     return False
+
+
+def _are_lines(path: str, format: Format, compression: str) -> bool:
+    """Returns whether a file is of lines, and plain or of the one compression that workers, and Spark, tell by name."""
+    return format.lines and compression == ("gz" if path.endswith(".gz") else "")
 
 
 def is_live(batches: Iterable[Sequence[Event]]) -> bool:
@@ -82,7 +90,10 @@ def record_dead_letter(
     Raises:
         BuilderError: there is no ledger.
     """
-    ledger = ledger_of(sources[dead_letter.number], ledger) if 0 <= dead_letter.number < len(sources) else ledger
+    source = sources[dead_letter.number] if 0 <= dead_letter.number < len(sources) else None
+    if source is not None and dead_letter.cause == "malformed":
+        source.reading.malformed += 1
+    ledger = ledger if source is None else ledger_of(source, ledger)
     if ledger is None:
         place = f"{dead_letter.source}:{dead_letter.line}" if dead_letter.line else dead_letter.source
         raise BuilderError(
@@ -99,5 +110,5 @@ def _line_number(dead_letter: DeadLetter) -> int | None:
     if not dead_letter.line or not dead_letter.block:
         return dead_letter.line or None
     with open(dead_letter.source, "rb") as file:
-        before = file.read(dead_letter.block).count(b"\n")
+        before = count_lines(file.read(dead_letter.block))
     return before + 1 + dead_letter.line

@@ -16,9 +16,10 @@ from squall.builders.distributed.io.records import DEAD_LETTER, Record
 from squall.builders.runtime.zset import fact_row, row_fact
 from squall.errors import UsageError
 from squall.rdf import DEFAULT_STREAM, Event, Fact, Term
-from squall.streams.formats import format_named, infer_format, joined, parse_lines, suffix
+from squall.streams.formats import Malformed, format_named, infer_format, joined, parse_lines, suffix
 from squall.streams.formats.fast_ntriples import PredicateFilter, events
 from squall.streams.formats.reading import ReadProgress, Settings, grouped
+from squall.streams.formats.text_input import count_lines, text_of_lines
 
 
 class Document(NamedTuple):
@@ -115,11 +116,11 @@ def lines_parser(documents: Sequence[Document]) -> Parse:
                     for data in lines:
                         yield Parsed(source, *_parse_message(documents[source], file, block, data), file, block)
                     continue
-                before = counts.get((file, block), 0)
-                counts[file, block] = before + len(lines)
+                before, text = counts.get((file, block), 0), joined(lines)
+                counts[file, block] = before + count_lines(text) + 1
                 path = unquote(urlsplit(file).path)
                 predicate_filter = None if predicates is None else PredicateFilter(predicates, watermark)
-                block_parsed = parse_block(documents[source], path, block, before, joined(lines), predicate_filter)
+                block_parsed = parse_block(documents[source], path, block, before, text, predicate_filter)
                 yield Parsed(source, *block_parsed, file, block)
 
     return parse
@@ -149,7 +150,7 @@ def parse_block(
         block: where the part of the file begins.
         before: how many lines of the part come before these.
         text: the lines.
-        choice: which triples are needed (None: all).
+        predicate_filter: which triples are needed (None: all).
     """
     if document.spooled:
         spooled_events, losses, count = _unspooled(text.split(b"\n"))
@@ -157,10 +158,12 @@ def parse_block(
     name = document.of(path)
     if path.endswith(".tmp"):  # a file that is still being written
         return [], [], 0
+    is_begin = block == before == 0
     try:
         format, _ = infer_format(path, document.format)
-    except UsageError as error:
-        return [], [DeadLetter("malformed", name, 0, 0, error.message, "")] if block == before == 0 else [], 0
+        text = text_of_lines(text, is_begin) if path else text  # rows of a table have no ends
+    except (UsageError, Malformed) as error:
+        return [], [DeadLetter("malformed", name, 0, 0, _reason(error), "")] if is_begin else [], 0
     if format.timed:
         plain = events(text, suffix(name), document.stream, predicate_filter)
         if plain is not None:
@@ -171,6 +174,10 @@ def parse_block(
         DeadLetter("malformed", name, block, first and first + index, reason, text) for index, reason, text in bad
     ]
     return _with_fact_count(grouped(timed_facts, document.stream) if timed_facts else [], dead_letters)
+
+
+def _reason(error: UsageError | Malformed) -> str:
+    return error.message if isinstance(error, UsageError) else error.reason
 
 
 def _parse_message(
@@ -211,12 +218,12 @@ def _with_fact_count(events: list[Event], dead_letters: list[DeadLetter]) -> tup
 def _unspooled(lines: Sequence[bytes]) -> tuple[Sequence[Event], list[DeadLetter], int]:
     events: list[Event] = []
     dead_letters: list[DeadLetter] = []
-    for entry in json.loads(b"[%b]" % b",".join(lines)):  # in one call, which takes half the time
-        if isinstance(entry, list):
-            time, stream, graph, kind, *cells = entry
+    for line_value in json.loads(b"[%b]" % b",".join(lines)):  # in one call, which takes half the time
+        if isinstance(line_value, list):
+            time, stream, graph, kind, *cells = line_value
             events.append(event_from_rows(time, stream, graph, kind, [cells]))
         else:
-            dead_letters.append(DeadLetter(**entry))
+            dead_letters.append(DeadLetter(**line_value))
     return _with_fact_count(events, dead_letters)
 
 

@@ -14,6 +14,7 @@ from squall.builders.distributed.io.parsing import Document, Parse, Parsed, pars
 from squall.errors import BuilderError
 from squall.rdf import Term
 from squall.streams.formats.fast_ntriples import PredicateFilter
+from squall.streams.formats.text_input import count_lines
 
 Split = tuple[int, str, int, int]
 """Lines of a file: the number of the source, the path, and the range of bytes in which the lines begin. The range
@@ -111,7 +112,7 @@ def _read(
     for block in blocks(part, block_bytes):
         choice = None if predicates is None else PredicateFilter(predicates, watermark)
         yield Parsed(source, *parse_block(document, path, begin, before, block, choice), path, begin)
-        before += block.count(b"\n") + 1
+        before += count_lines(block.removesuffix(b"\r")) + 1
 
 
 def blocks(part: Split, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:

@@ -23,6 +23,7 @@ from pyoxigraph import RdfFormat
 
 from squall.errors import PluginError, UsageError, install_hint
 from squall.rdf import Quad, Term, Triple
+from squall.streams.formats.compression import check_installed, endings, split_ending
 from squall.streams.formats.fast_ntriples import statements
 from squall.streams.formats.timestamps import time_of
 
@@ -37,6 +38,9 @@ MAX_UNIT_BYTES = 1 << 24
 """The most bytes of a line, frame or message of a live source."""
 
 TRIPLE_TERMS = "triple terms (RDF 1.2) are not supported"
+
+VERSION = re.compile(rb"""^[ \t]*VERSION[ \t]*("[^"\r\n]*"|'[^'\r\n]*')[ \t]*(?=#|\r?$)""", re.MULTILINE)
+"""The version directive of N-Triples and N-Quads 1.2, which says nothing about statements."""
 
 
 @dataclass(frozen=True)
@@ -110,26 +114,30 @@ class Malformed(Exception):
     Attributes:
         reason: What is wrong.
         line: The line number, from 1, or None if it is unknown.
+        text: The text that is malformed, or ``""``.
     """
 
-    def __init__(self, reason: str, line: int | None) -> None:
+    def __init__(self, reason: str, line: int | None, text: str = "") -> None:
         super().__init__(reason, line)
         self.reason = reason
         self.line = line
+        self.text = text
 
 
-def format_named(name: str) -> tuple[Format, bool]:
-    """Returns the format of a name such as ``nt`` or ``nt.gz``, and whether it is compressed.
+def format_named(name: str) -> tuple[Format, str]:
+    """Returns the format of a name such as ``nt`` or ``nt.gz``, and the name of its compression (``""``: none).
 
     Raises:
         UsageError: There is no such format.
-        PluginError: Its library is not installed.
+        PluginError: A library is not installed.
     """
-    plain = name.removesuffix(".gz")
+    plain, compression = split_ending(name)
     if plain not in BY_NAME:
-        raise UsageError(f"there is no format `{name}`", hint=f"formats: {', '.join(BY_NAME)}, each also with .gz")
+        hint = f"formats: {', '.join(BY_NAME)}, each also with {endings()}"
+        raise UsageError(f"there is no format `{name}`", hint=hint)
     check_library(plain)
-    return BY_NAME[plain], plain != name
+    check_installed(compression)
+    return BY_NAME[plain], compression
 
 
 def check_library(name: str) -> None:
@@ -139,33 +147,39 @@ def check_library(name: str) -> None:
         raise PluginError(f"the format `{name}` needs `pyjelly`, which is not installed", hint=hint)
 
 
-def of_path(path: str) -> tuple[Format, bool] | None:
-    """Returns the format of a file by its ending, and whether it is compressed; None if the ending is unknown."""
-    plain = path.removesuffix(".gz")
+def of_path(path: str) -> tuple[Format, str] | None:
+    """Returns the format of a file by its ending, and its compression (``""``: none); None if the ending is unknown.
+
+    Capitals do not matter.
+    """
+    plain, compression = split_ending(path)
     for ending, format in _BY_ENDING.items():
-        if plain.endswith(ending):
-            return format, plain != path
+        if plain.lower().endswith(ending):
+            return format, compression
     return None
 
 
-def infer_format(path: str, format_name: str) -> tuple[Format, bool]:
-    """Returns the format of a file, by a name or else by its ending, and whether it is compressed.
+def infer_format(path: str, format_name: str) -> tuple[Format, str]:
+    """Returns the format of a file, by a name or else by its ending, and its compression (``""``: none).
 
     Raises:
         UsageError: There is no such format, or the ending is unknown.
-        PluginError: The library of the format is not installed.
+        PluginError: A library is not installed.
     """
     if format_name:
-        format, compressed = format_named(format_name)
-        return format, compressed or path.endswith(".gz")
-    if (inferred := of_path(path)) is not None:
-        check_library(inferred[0].name)
-        return inferred
-    endings = ", ".join(_BY_ENDING)
-    raise UsageError(
-        f"the format of `{path}` cannot be inferred from its name",
-        hint=f"known endings: {endings}, each also with .gz; or name it: `{path}?format=nt`",
-    )
+        format, compression = format_named(format_name)
+        compression = compression or split_ending(path)[1]
+    elif (inferred := of_path(path)) is not None:
+        format, compression = inferred
+    else:
+        known = f"known endings: {', '.join(_BY_ENDING)}, each also with {endings()}"
+        raise UsageError(
+            f"the format of `{path}` cannot be inferred from its name",
+            hint=f"{known}; or name it: `{path}?format=nt`",
+        )
+    check_library(format.name)
+    check_installed(compression)
+    return format, compression
 
 
 def suffix(document: str) -> str:
@@ -216,6 +230,7 @@ def parse_block(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Stateme
     try:
         return _statements(block, syntax, own), []
     except SyntaxError:
+        block = VERSION.sub(b"", block) if syntax in _LINES else block
         parse = partial(_statements, syntax=syntax, own=own)
         return _bisect(block.split(b"\n"), parse, parse)
 
@@ -230,6 +245,7 @@ def _graph(statement: Statement) -> str:
     return statement.graph if isinstance(statement, Quad) else ""
 
 
+_LINES = (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS)
 _IS_STAMP = re.compile(r"\S+").fullmatch
 _new_triple = cast(Callable[[Sequence[str]], Triple], partial(tuple.__new__, Triple))  # faster than Triple._make
 
@@ -347,6 +363,7 @@ def parse_timed(block: bytes, syntax: RdfFormat, own: str) -> tuple[list[Timed],
     try:
         return _timed_at_once(block, syntax, own), []
     except SyntaxError:
+        block = VERSION.sub(b"", block)
         parse_whole, single = (
             partial(_timed_at_once, syntax=syntax, own=own),
             partial(_timed_line, syntax=syntax, own=own),

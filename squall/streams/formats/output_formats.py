@@ -121,8 +121,8 @@ BY_ENDING = {f".{name}": name for name in _ENDINGS} | {".jsonl": "ndjson"}
 
 
 def of_ending(name: str) -> str | None:
-    """Returns the format of a file by its ending; None if that is unknown."""
-    return next((format for ending, format in BY_ENDING.items() if name.endswith(ending)), None)
+    """Returns the format of a file by its ending, in which capitals do not matter; None if that is unknown."""
+    return next((format for ending, format in BY_ENDING.items() if name.lower().endswith(ending)), None)
 
 
 def check_format(name: str) -> None:

@@ -19,6 +19,7 @@ from pyoxigraph import RdfFormat
 from squall.contracts import Output
 from squall.streams.formats import (
     MAX_UNIT_BYTES,
+    VERSION,
     Format,
     Malformed,
     Message,
@@ -38,7 +39,7 @@ _DELIMITERS = rb"\s;,\[\](){}\"'<>#"
 _CONTENT = re.compile(
     rb"""(?>(?:
       [\s;,.\[\](){}]++
-    | \#[^\n]*+\n
+    | \#[^\r\n]*+[\r\n]
     | <[^<>"{}|^`\s]*+> | <(?=[<\s(]) | >
     | \"{3}(?>(?:[^"\\]|\\.|"(?!""))*)\"{3} | '{3}(?>(?:[^'\\]|\\.|'(?!''))*)'{3}
     | "(?>(?:[^"\\\n]|\\[^\n])+)" | ""(?=[^"])  | '(?>(?:[^'\\\n]|\\[^\n])+)' | ''(?=[^'])
@@ -59,7 +60,6 @@ _WORD = re.compile(rb"(?i:MESSAGE)")
 """A part of each delimiter."""
 _MAX_SPLIT_BYTES = 6
 """The number of bytes of that word that may be at the end of a chunk."""
-_VERSION = re.compile(rb"""^[ \t]*VERSION[ \t]*("[^"\n]*"|'[^'\n]*')[ \t]*(?=#|\r?$)""", re.MULTILINE)
 
 
 # Reading
@@ -102,7 +102,7 @@ class _Log:
         self._count += 1
         own = suffix(f"{self._name} {self._count}")
         if self._format.syntax in (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS):
-            text = _VERSION.sub(b"", text)
+            text = VERSION.sub(b"", text)
         head = "".join(f"@prefix {prefix}: <{iri}> . " for prefix, iri in self._prefixes.items()).encode()
         parser = pyoxigraph.parse(head + text, format=self._format.syntax, base_iri=self._base)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, cast
 
 from squall.contracts import DeadLetterLedger
 from squall.rdf import Event, Term, heartbeat
@@ -24,7 +24,9 @@ from squall.streams.formats.fast_ntriples import PredicateFilter, events
 from squall.streams.formats.parsing import parse_document
 from squall.streams.formats.rdf_messages import messages
 from squall.streams.formats.rdf_patch import PatchReader
+from squall.streams.formats.text_input import TextInput, text_input
 from squall.streams.formats.timestamps import property_time
+from squall.wording import counted
 
 _CHUNK = 1 << 17
 """The number of bytes that are read at a time. The objects parsed from them should fit the processor's caches."""
@@ -32,10 +34,22 @@ _CHUNK = 1 << 17
 
 @dataclass
 class ReadProgress:
-    """The numbers of usable statements and of bytes that have been read of a source, for progress and the summary."""
+    """The numbers of usable statements and of bytes that have been read of a source, for progress and the summary.
+
+    Attributes:
+        statements: The number of usable statements.
+        bytes: The number of bytes.
+        malformed: The number of dead letters with the cause ``malformed``.
+    """
 
     statements: int = 0
     bytes: int = 0
+    malformed: int = 0
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether something was there, but nothing could be read."""
+        return self.malformed > 0 and self.statements == 0
 
 
 @dataclass
@@ -112,14 +126,14 @@ def decode(
         settings: The settings of the source.
         ledger: The ledger for malformed statements.
         reading: The counts to update.
-        choice: The predicates of timed lines that are used, or None for all.
+        predicate_filter: The predicates of timed lines that are used, or None for all.
         base: The IRI against which relative ones in a document are resolved.
         place: The position at which reading begins, which is updated. The file must be there already if the format can
             begin there (`can_begin_anywhere`), and otherwise at its beginning.
     """
-    decoder = _Decoder(
-        file, name, format, settings, ledger, reading, predicate_filter, base, place or DocumentPosition()
-    )
+    place = place or DocumentPosition()
+    input = text_input(file, format, place.offset == 0 or not can_begin_anywhere(format))
+    decoder = _Decoder(input, name, format, settings, ledger, reading, predicate_filter, base, place)
     yield from decoder.batches()
     decoder.place.ended = True
 
@@ -131,9 +145,9 @@ def can_begin_anywhere(format: Format) -> bool:
 
 @dataclass(frozen=True)
 class _Decoder:
-    """The state of `decode`, whose arguments its attributes are."""
+    """The state of `decode`, whose arguments its attributes are; `input` has the bytes of the file."""
 
-    file: IO[bytes]
+    input: TextInput
     name: str
     format: Format
     settings: Settings
@@ -144,6 +158,15 @@ class _Decoder:
     place: DocumentPosition
 
     def batches(self) -> Iterator[Sequence[Event]]:
+        try:
+            if not self.input.begin():
+                return
+        except Malformed as error:
+            self._leave_out_rest(error)
+            return
+        yield from self._batches()
+
+    def _batches(self) -> Iterator[Sequence[Event]]:
         if self.format.removals:
             return self._patch()
         if self.format.messages:
@@ -184,11 +207,11 @@ class _Decoder:
 
         def lose(line: int, reason: str, text: str) -> None:
             if place.offset >= start_offset:
-                self.ledger.record("malformed", self.name, line, reason, text)
+                self._lose(line, reason, text)
 
         settings = self.settings
         patch = PatchReader(settings.stream, settings.time, suffix(self.name), lose, settings.longest)
-        for block in _divided(self._blocks(), start_offset):
+        for block in _divided(self._blocks(), place, start_offset):
             events, is_new = patch.read(place.line, block), place.offset >= start_offset
             place.advance(block)
             if is_new:
@@ -200,18 +223,19 @@ class _Decoder:
     def _document(self) -> Iterator[Sequence[Event]]:
         if self.place.ended:
             return
-        seen_count = self.place.statements
+        seen_count, count = self.place.statements, 0
         try:
             longest = self.settings.longest
-            for statements, bad in parse_document(self.file, self.format, self.base, suffix(self.name), longest):
+            for statements, bad in parse_document(self.input, self.format, self.base, suffix(self.name), longest):
+                count += len(statements)
                 new, dead_letters = statements[seen_count:], bad[max(0, seen_count - len(statements)) :]
                 seen_count = max(0, seen_count - len(statements) - len(bad))
                 self.place.statements += len(new) + len(dead_letters)
-                for reason, text in dead_letters:
-                    self.ledger.record("malformed", self.name, None, reason, text)
+                for dead_letter in dead_letters:
+                    self._lose(dead_letter.line, dead_letter.reason, dead_letter.text)
                 yield self._batch(new)
         except Malformed as error:
-            self._malformed(error, f"{error.reason}; the rest of the document is left out")
+            self._leave_out_rest(error, counted(count, "statement") if count else "")
 
     def _messages(self) -> Iterator[Sequence[Event]]:
         """Decodes a log of messages. A malformed message is left out completely."""
@@ -219,7 +243,7 @@ class _Decoder:
             return
         seen_count, number, batch = self.place.statements, 0, list[Event]()
         try:
-            for message in messages(self.file, self.format, self.base, self.name):
+            for message in messages(cast(IO[bytes], self.input), self.format, self.base, self.name):
                 if message is None:
                     yield batch
                     batch = []
@@ -231,9 +255,9 @@ class _Decoder:
                 try:
                     batch += self._message_events(message)
                 except Malformed as error:
-                    self._malformed(error, f"message {number}: {error.reason}")
+                    self._lose(error.line, f"message {number}: {error.reason}", "")
         except Malformed as error:
-            self._malformed(error, f"{error.reason}; the rest of the log is left out")
+            self._leave_out_rest(error, counted(number, "message") if number else "")
         yield batch
 
     def _message_events(self, message: Message | Malformed) -> list[Event]:
@@ -264,7 +288,9 @@ class _Decoder:
         """Yields blocks of complete lines as soon as they are available, without the end of the last line."""
         longest = self.settings.longest
         remainder, length = list[bytes](), 0
-        chunk = self.file.read(_CHUNK)
+        chunk = self.input.read(_CHUNK)
+        if self.place.offset == 0:
+            self.place.offset = self.input.skipped
         while chunk:
             head, newline, tail = chunk.rpartition(b"\n")
             if newline:
@@ -276,7 +302,7 @@ class _Decoder:
             if longest is not None and length > longest:
                 after = self._skip_line(b"".join(remainder))
                 remainder, length = [], 0
-            chunk = after or self.file.read(_CHUNK)
+            chunk = after or self.input.read(_CHUNK)
         if remainder and not self.settings.whole_lines:
             yield b"".join(remainder)
 
@@ -287,7 +313,7 @@ class _Decoder:
             begin: The line so far.
         """
         size, after = len(begin), b""
-        while chunk := self.file.read(_CHUNK):
+        while chunk := self.input.read(_CHUNK):
             end, newline, after = chunk.partition(b"\n")
             size += len(end)
             if newline:
@@ -303,10 +329,21 @@ class _Decoder:
     def _record(self, bad: list[tuple[int, str, str]]) -> None:
         """Records malformed lines of the current block."""
         for index, reason, text in bad:
-            self.ledger.record("malformed", self.name, self.place.line + index, reason, text)
+            self._lose(self.place.line + index, reason, text)
 
-    def _malformed(self, error: Malformed, reason: str) -> None:
-        self.ledger.record("malformed", self.name, error.line, reason, "")
+    def _lose(self, line: int | None, reason: str, text: str) -> None:
+        self.reading.malformed += 1
+        self.ledger.record("malformed", self.name, line, reason, text)
+
+    def _leave_out_rest(self, error: Malformed, read: str = "") -> None:
+        """Records an error after which nothing of the document can be read.
+
+        Args:
+            error: The error.
+            read: What has been read before; ``""`` if that is nothing.
+        """
+        rest = f"the rest of {self.name} is left out ({read} read)" if read else f"nothing of {self.name} is read"
+        self._lose(error.line, f"{error.reason}; {rest}", error.text)
 
 
 def _chosen(timed: Sequence[Timed], stream: str, predicate_filter: PredicateFilter | None) -> list[Event]:
@@ -333,14 +370,12 @@ def _at(time: int, statements: list[Statement], stream: str) -> Iterator[Event]:
         yield Event(time, tuple(triples), stream, graph=graph)
 
 
-def _divided(blocks: Iterable[bytes], offset: int) -> Iterator[bytes]:
-    """Yields blocks of lines, split at an offset at which a line begins."""
-    begin = 0
+def _divided(blocks: Iterable[bytes], place: DocumentPosition, offset: int) -> Iterator[bytes]:
+    """Yields blocks of lines, each of which begins at a position, split at an offset at which a line begins."""
     for block in blocks:
-        first = offset - begin
+        first = offset - place.offset
         if 0 < first <= len(block):
             yield block[: first - 1]
             yield block[first:]
         else:
             yield block
-        begin += len(block) + 1

@@ -125,8 +125,8 @@ def format_of(address: Address) -> Format:
     name = address.get("format")
     if not name:
         raise UsageError(f"`{address.text}` does not say its format", hint="name it: `?format=nt`")
-    format, compressed = format_named(name)
-    if compressed:
+    format, compression = format_named(name)
+    if compression:
         raise UsageError(f"`{address.text}` cannot be compressed", hint=f"`format={format.name}`")
     return format
 

@@ -15,6 +15,7 @@ from typing import IO, Any, NoReturn, Protocol, cast, runtime_checkable
 from squall.contracts import DeadLetterLedger, Output
 from squall.errors import SinkError, UsageError
 from squall.streams.address import Address
+from squall.streams.formats.compression import split_ending
 from squall.streams.formats.output_formats import BY_ENDING, LINES, check_format, encoder, of_ending
 from squall.streams.sinks.folders import COLUMNS, FolderSink
 from squall.streams.sinks.patterns import PatternSink, expanded, is_pattern
@@ -273,14 +274,19 @@ def open_path(address: Address) -> Sink:
     address.only("format")
     if address.path.endswith("/"):
         return _folder(address)
-    name = address.get("format") or of_ending(address.path.removesuffix(".gz"))
+    path, ending = split_ending(address.path)
+    name = address.get("format") or of_ending(path)
     if name is None:
         raise UsageError(
             f"the format of `{address.path}` cannot be inferred from its name",
             hint=f"known endings: {', '.join(BY_ENDING)}, each also with .gz; or name it: `{address.path}?format=nt`",
         )
-    plain = name.removesuffix(".gz")
-    compressed = address.path.endswith(".gz") or plain != name
+    plain, named = split_ending(name)
+    compression = ending or named
+    if compression not in ("", "gz"):
+        hint = f"write `{path}.gz`, or `{path}` and compress it afterwards"
+        raise UsageError(f"`{address.text}` cannot be written: outputs are compressed by gzip only", hint=hint)
+    compressed = bool(compression)
     check_format(plain)
     if not is_pattern(address.path):
         check_writable(Path(address.path))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import select
 import threading
-from typing import NamedTuple
+from typing import IO, NamedTuple, cast
 
 from squall.errors import SourceError
+from squall.streams.formats.compression import decompressing
 from squall.streams.formats.reading import ReadProgress
 
 _SKIP_BYTES = 1 << 20
@@ -35,6 +35,7 @@ class StoredFile(io.RawIOBase):
 
     Attributes:
         is_cut: Whether reading was stopped before the end.
+        ends_in_cr: Whether what was skipped ends in a CR.
     """
 
     is_cut = False
@@ -42,6 +43,9 @@ class StoredFile(io.RawIOBase):
     def __init__(self, raw: io.FileIO, reading: ReadProgress) -> None:
         self._raw = raw
         self._reading = reading
+        self._begin = raw.tell() if raw.seekable() else None
+        """The position of the beginning, which another process may have chosen (standard input); None in a pipe."""
+        self.ends_in_cr = False
 
     def read(self, size: int = -1) -> bytes:
         data = self._raw.read(size) or b""
@@ -53,7 +57,17 @@ class StoredFile(io.RawIOBase):
         if os.fstat(self._raw.fileno()).st_size < size - 1:
             return False
         self._reading.bytes += self._raw.seek(size - 1)
-        return StoredFile.read(self, 1) in (b"\n", b"")
+        last = StoredFile.read(self, 1)
+        self.ends_in_cr = last == b"\r"
+        return last in (b"\n", b"\r", b"")
+
+    def rewind(self) -> bool:
+        """Goes back to the beginning. Returns False if that is not possible."""
+        if self._begin is None:
+            return False
+        self._reading.bytes -= self._raw.tell() - self._begin
+        self._raw.seek(self._begin)
+        return True
 
     def close(self) -> None:
         self._raw.close()
@@ -100,12 +114,18 @@ class FollowedFile(StoredFile):
             raise SourceError(f"`{path}` is not the file that has been read so far, or is shorter now", hint=hint)
 
 
-class GzipFile(io.RawIOBase):
-    """A file that is decompressed as it is read."""
+class CompressedFile(io.RawIOBase):
+    """A file that is decompressed as it is read.
 
-    def __init__(self, reader: StoredFile) -> None:
+    Attributes:
+        ends_in_cr: Whether what was skipped ends in a CR.
+    """
+
+    def __init__(self, reader: StoredFile, compression: str) -> None:
         self._stored = reader
-        self._file = gzip.GzipFile(fileobj=reader, mode="rb")
+        self._compression = compression
+        self._file = decompressing(cast(IO[bytes], reader), compression)
+        self.ends_in_cr = False
 
     @property
     def is_cut(self) -> bool:
@@ -114,7 +134,8 @@ class GzipFile(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         try:
-            return self._file.read1(size)
+            data: bytes = self._file.read1(size)
+            return data
         except EOFError:
             if self.is_cut:
                 return b""
@@ -125,7 +146,16 @@ class GzipFile(io.RawIOBase):
         last = b""
         while size and (data := self.read(min(size, _SKIP_BYTES))):
             size, last = size - len(data), data
-        return last.endswith(b"\n") if not size else size == 1
+        self.ends_in_cr = last.endswith(b"\r")
+        return last.endswith((b"\n", b"\r")) if not size else size == 1
+
+    def rewind(self) -> bool:
+        """Goes back to the beginning. Returns False if that is not possible."""
+        if not self._stored.rewind():
+            return False
+        self._file.close()
+        self._file = decompressing(cast(IO[bytes], self._stored), self._compression)
+        return True
 
     def close(self) -> None:
         self._file.close()
@@ -133,13 +163,15 @@ class GzipFile(io.RawIOBase):
         super().close()
 
 
-def open_file(path: str, reading: ReadProgress, compressed: bool, waiting: WaitPolicy | None) -> StoredFile | GzipFile:
+def open_file(
+    path: str, reading: ReadProgress, compression: str, waiting: WaitPolicy | None
+) -> StoredFile | CompressedFile:
     """Opens a file, or standard input (``-``).
 
     Args:
         path: The path.
         reading: The counts that reading updates.
-        compressed: Whether to decompress it.
+        compression: The name of its compression (`squall.streams.formats.compression`); ``""``: none.
         waiting: How to wait for more bytes; None: the file is not live.
 
     Raises:
@@ -147,7 +179,7 @@ def open_file(path: str, reading: ReadProgress, compressed: bool, waiting: WaitP
     """
     raw = io.FileIO(0, closefd=False) if path == "-" else io.FileIO(path)
     reader = _stored(raw, reading, waiting)
-    return GzipFile(reader) if compressed else reader
+    return CompressedFile(reader, compression) if compression else reader
 
 
 def _stored(raw: io.FileIO, reading: ReadProgress, waiting: WaitPolicy | None) -> StoredFile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
@@ -12,8 +13,15 @@ from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError, did_you_mean, raise_all
 from squall.model import Document, System, derived_streams, documents, streams
 from squall.rdf import DEFAULT_STREAM, Event, Triple
-from squall.streams import open_static
+from squall.streams import StaticData, open_static
 from squall.streams.sources.ontologies import assertions
+
+
+class DocumentData(NamedTuple):
+    """A document that a program names, and its data."""
+
+    document: Document
+    data: StaticData
 
 
 def load(
@@ -37,13 +45,28 @@ def load(
         SourceError: A file does not exist. While it is read: it has a literal of a forbidden datatype, or is no
             ontology in OWL 2 RL.
     """
+    return events_of(open_documents(system, places, streams, ledger))
+
+
+def open_documents(
+    system: System,
+    places: Mapping[str, str] | None = None,
+    streams: Collection[str] = (),
+    ledger: DeadLetterLedger | None = None,
+) -> list[DocumentData]:
+    """Opens the documents that a program names, as `load` does. Nothing is read yet."""
     raise_all([_ontology_as_source(document) for document in documents(system)
                if document.ontology and document.iri in streams])  # fmt: skip
     missing = [document for document in documents(system) if document.iri not in streams]
-    opened = [(document, _allowed(document, _open_document(document, places or {}, ledger))) for document in missing]
-    data = [events for document, events in opened if not document.ontology]
-    ontology = [(document, events) for document, events in opened if document.ontology]
-    return chain(*data, _ontology(ontology))
+    return [DocumentData(document, _open_document(document, places or {}, ledger)) for document in missing]
+
+
+def events_of(opened: Sequence[DocumentData]) -> Iterator[Event]:
+    """Returns the events of documents (see `load`)."""
+    allowed = [(document, _allowed(document, data)) for document, data in opened]
+    plain = [events for document, events in allowed if not document.ontology]
+    ontology = [(document, events) for document, events in allowed if document.ontology]
+    return chain(*plain, _ontology(ontology))
 
 
 def _ontology_as_source(document: Document) -> UsageError:
@@ -55,7 +78,7 @@ def _ontology(parts: Sequence[tuple[Document, Iterable[Event]]]) -> Iterator[Eve
     yield from assertions([(document.iri, list(events), document.origin) for document, events in parts])
 
 
-def _open_document(document: Document, places: Mapping[str, str], ledger: DeadLetterLedger | None) -> Iterable[Event]:
+def _open_document(document: Document, places: Mapping[str, str], ledger: DeadLetterLedger | None) -> StaticData:
     address = _address(document, places)
     try:
         return open_static(address, ledger)

@@ -197,6 +197,19 @@ class SuppliesEventTime(Protocol):
     earliest: int
 
 
+@runtime_checkable
+class ReadableOnce(Protocol):
+    """A live source of which what is there now can be read, once, as static data."""
+
+    def read_once(self) -> Iterator[Sequence[Event]]:
+        """Yields the events that are there now, and ends.
+
+        Raises:
+            SourceError: The source cannot be read, or does not end.
+        """
+        ...
+
+
 def risk_of(source: Source) -> str:
     """Returns what a killed run with a checkpoint loses of the events of a source; ``""``: nothing."""
     risk: str = getattr(source, "risk", "" if isinstance(source, Resumable | Replayable) else LOSS_RISK)
@@ -220,7 +233,7 @@ class FileSource:
         self.uri = address.text
         self.path = address.path
         self.settings = _settings(address, time)
-        self.format, self.compressed = infer_format(self.path, self.settings.format)
+        self.format, self.compression = infer_format(self.path, self.settings.format)
         is_pipe, self.size = _kind_of(self.path)
         follow = address.flag("follow")
         if follow:
@@ -262,14 +275,14 @@ class FileSource:
     def batches(self) -> Iterator[Sequence[Event]]:
         predicate_filter = _choice(self.wanted_predicates)
         task = ReadTask(self.path, self.settings, self.reading, predicate_filter, self._position)
-        return _batches(task, self.format, self.compressed, self.ledger, self._waiting)
+        return _batches(task, self.format, self.compression, self.ledger, self._waiting)
 
     def _check_follow(self, is_pipe: bool) -> None:
         """Raises UsageError if the file cannot be followed."""
         if is_pipe:
             raise UsageError(f"`{self.uri}` is a pipe, which is followed anyway", hint="leave `follow` out")
-        if self.compressed or not can_begin_anywhere(self.format):
-            what = "compressed" if self.compressed else f"of the format `{self.format.name}`"
+        if self.compression or not can_begin_anywhere(self.format):
+            what = "compressed" if self.compression else f"of the format `{self.format.name}`"
             hint = "a folder that such files come to can be followed"
             raise UsageError(f"`{self.uri}` cannot be followed: it is {what}, and not of lines", hint=hint)
 
@@ -346,15 +359,19 @@ class FolderSource:
 
     def _file(self, path: str, predicate_filter: PredicateFilter | None) -> Iterator[Sequence[Event]]:
         try:
-            format, compressed = infer_format(path, self.settings.format)
+            format, compression = infer_format(path, self.settings.format)
         except UsageError as error:
-            self.ledger.record("malformed", path, None, error.message, "")
+            self._lose(path, error.message)
             return
         if format.removals and not self.removals:
-            self.ledger.record("malformed", path, None, "removals were not announced by `format=rdfp`", "")
+            self._lose(path, "removals were not announced by `format=rdfp`")
             return
         task = ReadTask(path, self.settings, self.reading, predicate_filter, self._position)
-        yield from _batches(task, format, compressed, self.ledger)
+        yield from _batches(task, format, compression, self.ledger)
+
+    def _lose(self, path: str, reason: str) -> None:
+        self.reading.malformed += 1
+        self.ledger.record("malformed", path, None, reason, "")
 
 
 def open_path(address: Address, ledger: DeadLetterLedger, time: int = 0) -> Source:
@@ -379,10 +396,10 @@ def _choice(predicates: Collection[Term] | None) -> PredicateFilter | None:
 
 
 def _batches(
-    task: ReadTask, format: Format, compressed: bool, ledger: DeadLetterLedger, waiting: WaitPolicy | None = None
+    task: ReadTask, format: Format, compression: str, ledger: DeadLetterLedger, waiting: WaitPolicy | None = None
 ) -> Batches:
     """Reads a file, in a process of its own if that is worthwhile. The arguments are those of `read_file`."""
-    read_here = partial(read_file, task, format, compressed, ledger, waiting)
+    read_here = partial(read_file, task, format, compression, ledger, waiting)
     if waiting is None and reader_process.is_worthwhile(task, format):
         return reader_process.read_ahead(task, ledger, read_here)
     return read_here()

@@ -1,0 +1,310 @@
+"""The bytes of a document as its parser gets them: what a byte order mark, a line end and an encoding are.
+
+This is the policy of all sources, whatever carries a document: a file, a connection, a message, a part of a file on a
+worker. docs/reading.md states it for users.
+
+* The text is UTF-8. A byte order mark in front of it is left out. RDF/XML may also have another encoding that its
+  declaration, or a byte order mark, names.
+* In formats of lines, LF, CR LF and CR alone end a line. RDF/XML has the line ends of XML, Turtle and others their own.
+* A document without bytes, or of blanks alone, has no statements.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from typing import IO, cast
+
+from pyoxigraph import RdfFormat
+
+from squall.streams.formats import Format, Malformed
+from squall.streams.formats.compression import COMPRESSIONS
+
+BOM = codecs.BOM_UTF8
+_UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_SIGNATURES = (BOM, *_UTF_32, *_UTF_16, *(compression.signature for compression in COMPRESSIONS))
+_HEAD_BYTES = 1 << 16
+"""The number of bytes that are read at a time until the beginning of a document is known."""
+_MAX_HEAD_BYTES = 1 << 20
+"""The most bytes of blanks before the content, or of an XML prolog, that are looked at."""
+_LONE_CR = re.compile(rb"\r(?!\n)")
+_LINES = (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS)
+
+
+def unify_line_ends(data: bytes) -> bytes:
+    """Returns lines in which a line feed ends each: CR alone becomes LF. The length stays the same."""
+    return _LONE_CR.sub(b"\n", data) if b"\r" in data else data
+
+
+def count_lines(data: bytes) -> int:
+    """Returns the number of line ends in lines: LF, CR LF, or CR alone."""
+    return unify_line_ends(data).count(b"\n")
+
+
+def text_of_lines(block: bytes, is_begin: bool) -> bytes:
+    """Returns a block of lines, without the end of the last one, as a parser gets it.
+
+    Args:
+        block: The lines.
+        is_begin: Whether they are at the beginning of the document.
+
+    Raises:
+        Malformed: The document is compressed, or not UTF-8.
+    """
+    input = _LineInput(cast(IO[bytes], io.BytesIO(block)), is_begin)
+    input.begin()
+    return input.read() if is_begin or b"\r" in block else block
+
+
+def text_input(file: IO[bytes], format: Format, is_begin: bool = True) -> TextInput:
+    """Returns the input of a document.
+
+    Args:
+        file: The bytes of the document. It may have an attribute `is_cut`, a method `rewind`, and an attribute
+            `ends_in_cr`, which says that the byte before them is a CR.
+        format: The format of the document.
+        is_begin: Whether the file is at the beginning of the document.
+    """
+    if format.binary:
+        return TextInput(file, False)
+    if format.syntax == RdfFormat.RDF_XML:
+        return _XmlInput(file)
+    return _LineInput(file, is_begin) if format.syntax in _LINES else TextInput(file, is_begin)
+
+
+class TextInput:
+    """The bytes of a document, for a parser.
+
+    Attributes:
+        skipped: The number of bytes at the beginning that are left out.
+    """
+
+    def __init__(self, file: IO[bytes], is_begin: bool) -> None:
+        self._file = file
+        self._is_begin = is_begin
+        self._ahead = b""
+        """The bytes that have been read of the file, but not by the parser."""
+        self.skipped = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether reading was stopped before the end."""
+        return bool(getattr(self._file, "is_cut", False))
+
+    def begin(self) -> bool:
+        """Reads the beginning of the document, and returns whether there may be statements in it.
+
+        Raises:
+            Malformed: The document is compressed, or not UTF-8.
+        """
+        if not self._is_begin:
+            return True
+        self._read_head()
+        self._check_signature()
+        return self.has_content()
+
+    def read(self, size: int = -1) -> bytes:
+        """Reads some bytes, or all that are left (-1); ``b""`` at the end."""
+        data = self._ahead
+        if size < 0:
+            self._ahead = b""
+            return data + self._read_bytes(size)
+        if data:
+            self._ahead = data[size:]
+            return data[:size]
+        return self._read_bytes(size)
+
+    def _read_bytes(self, size: int) -> bytes:
+        """Reads bytes of the file; ``b""`` at the end."""
+        return self._file.read(size)
+
+    def rewind(self) -> bool:
+        """Goes back to the beginning, as after `begin`. Returns False if that is not possible."""
+        rewind = getattr(self._file, "rewind", None)
+        if rewind is not None:
+            is_possible = rewind()
+        else:
+            is_possible = isinstance(self._file, io.BytesIO)
+            if is_possible:
+                self._file.seek(0)
+        if is_possible:
+            self._ahead, self.skipped = b"", 0
+            self.begin()
+        return bool(is_possible)
+
+    def has_content(self) -> bool:
+        """Reads on while there are blanks alone, and returns whether something follows."""
+        while not self._ahead.strip():
+            if len(self._ahead) > _MAX_HEAD_BYTES or not self._read_more():
+                return bool(self._ahead.strip()) or len(self._ahead) > _MAX_HEAD_BYTES
+        return True
+
+    def _read_more(self) -> bool:
+        """Reads more bytes ahead. Returns False at the end."""
+        data = self._read_bytes(_HEAD_BYTES)
+        self._ahead += data
+        return bool(data)
+
+    def _read_head(self) -> None:
+        """Reads enough to tell the signature of the document, and leaves out a byte order mark."""
+        while any(signature.startswith(self._ahead[: len(signature)]) and len(self._ahead) < len(signature)
+                  for signature in _SIGNATURES) and self._read_more():  # fmt: skip
+            pass
+        if self._ahead.startswith(BOM):
+            self.skipped = len(BOM)
+            self._ahead = self._ahead[self.skipped :]
+
+    def _check_signature(self) -> None:
+        if self._ahead.startswith((*_UTF_32, *_UTF_16)):
+            raise Malformed("the text is UTF-16 or UTF-32, and not UTF-8", None)
+        for compression in COMPRESSIONS:
+            if self._ahead.startswith(compression.signature):
+                reason = f"it is compressed; name that by the ending `{compression.ending}`"
+                raise Malformed(f"{reason}, or by the format, such as `format=nt{compression.ending}`", None)
+
+
+class _LineInput(TextInput):
+    """The bytes of a document of lines. A line feed ends each line."""
+
+    def __init__(self, file: IO[bytes], is_begin: bool) -> None:
+        super().__init__(file, is_begin)
+        self._after_cr = bool(getattr(file, "ends_in_cr", False))
+
+    def has_content(self) -> bool:
+        return True  # blank lines are read as all others are
+
+    def read(self, size: int = -1) -> bytes:
+        data = super().read(size)
+        return self._unified(data) if self._after_cr or b"\r" in data else data
+
+    def rewind(self) -> bool:
+        self._after_cr = False
+        return super().rewind()
+
+    def _unified(self, data: bytes) -> bytes:
+        """Unifies line ends. A line feed after a CR that has been read becomes a blank, since positions count bytes."""
+        if self._after_cr and data.startswith(b"\n"):
+            data = b" " + data[1:]
+        self._after_cr = data.endswith(b"\r")
+        return unify_line_ends(data)
+
+
+_ENCODING = re.compile(rb"""(<\?xml\s[^>]*?)\sencoding\s*=\s*(?:"([A-Za-z0-9._-]+)"|'([A-Za-z0-9._-]+)')""")
+_MISCELLANEOUS = re.compile(rb"(?s)(?:\s++|<\?.*?\?>|<!--.*?-->)*+")
+"""What may be in front of the document type declaration."""
+_DOCUMENT_TYPE = re.compile(
+    rb"""(?sx)<!DOCTYPE(?>[^\[>"']|"[^"]*"|'[^']*')*
+    (?:\[(?>[^\]"'<]|"[^"]*"|'[^']*'|<!--.*?-->|<\?.*?\?>|<(?!!--|\?))*\]\s*)?>"""
+)
+_ENTITIES = re.compile(rb"""(?sx)<!--.*?-->|<\?.*?\?>|"[^"]*"|(<!ENTITY\s+(?:%\s+)?[^\s"'<>]+\s+)'([^']*)'|'[^']*'""")
+_OPENINGS = (b"<!DOCTYPE", b"<!--", b"<?")
+
+
+class _XmlInput(TextInput):
+    """The bytes of an XML document, in UTF-8, with the line ends of XML, and entities in double quotes.
+
+    The library reads no other encodings, and no entities in single quotes. Sources: XML 1.0 (fifth edition), sections
+    2.11, 4.3.3 and appendix F; production 9.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(file, True)
+        self._is_converting = False
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._after_cr = False
+
+    def begin(self) -> bool:
+        self._is_converting, self._decoder, self._after_cr = False, None, False
+        self._read_head()
+        encoding = self._encoding()
+        self._decoder = codecs.getincrementaldecoder(encoding)() if encoding else None
+        self._is_converting = True
+        self._ahead = self._converted(self._ahead, False)
+        while not self._prolog_ends() and self._read_more():
+            pass
+        self._ahead = self._rewritten(self._ahead)
+        return self.has_content()
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._ahead:
+            self._ahead = self._read_bytes(size)  # may be longer: other encodings have shorter characters
+        return super().read(size) if self._ahead else b""
+
+    def _read_bytes(self, size: int) -> bytes:
+        while data := super()._read_bytes(size):
+            if not self._is_converting or (converted := self._converted(data, False)):
+                return converted if self._is_converting else data
+        return self._converted(b"", True) if self._is_converting else b""
+
+    def _encoding(self) -> str:
+        """Returns the encoding of the document; ``""`` for UTF-8. Raises Malformed if it is unknown."""
+        for begin, encoding in _XML_BEGINS:
+            if self._ahead.startswith(begin):
+                return encoding
+        self._check_signature()
+        while self._ahead.startswith(b"<?xml") and b"?>" not in self._ahead and len(self._ahead) < _MAX_HEAD_BYTES:
+            if not self._read_more():
+                break
+        declared = _ENCODING.match(self._ahead)
+        name = (declared[2] or declared[3]).decode() if declared else ""
+        try:
+            info = codecs.lookup(name or "utf-8")
+        except LookupError:
+            raise Malformed(f"its encoding `{name}` is unknown", 1) from None
+        # The declaration has been read as ASCII, so that the text is not UTF-16 or UTF-32, whatever it says.
+        is_utf8 = info.name in ("utf-8", "ascii") or info.name.startswith(("utf-16", "utf-32"))
+        return "" if is_utf8 else info.name
+
+    def _converted(self, data: bytes, is_end: bool) -> bytes:
+        """Returns bytes of the document in UTF-8, with unified line ends. Raises Malformed."""
+        if self._decoder is not None:
+            try:
+                data = self._decoder.decode(data, is_end).encode()
+            except ValueError as error:
+                raise Malformed(f"the text is not in its encoding: {error}", None) from error
+        if not data:
+            return data
+        if self._after_cr and data.startswith(b"\n"):
+            data = data[1:]
+        self._after_cr = data.endswith(b"\r")
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
+
+    def _prolog_ends(self) -> bool:
+        """Returns whether what has been read ahead has the whole prolog."""
+        head = _MISCELLANEOUS.match(self._ahead)
+        assert head is not None  # it may be empty
+        rest = self._ahead[head.end() :]
+        if len(self._ahead) > _MAX_HEAD_BYTES or rest.startswith(b"<!DOCTYPE"):
+            return len(self._ahead) > _MAX_HEAD_BYTES or _DOCUMENT_TYPE.match(rest) is not None
+        return bool(rest) and not any(opening.startswith(rest[: len(opening)]) for opening in _OPENINGS)
+
+    def _rewritten(self, prolog: bytes) -> bytes:
+        """Returns the beginning of the document, its encoding and comments left out, and entities in double quotes."""
+        prolog = _ENCODING.sub(rb"\1", prolog, count=1) if _ENCODING.match(prolog) else prolog
+        head = _MISCELLANEOUS.match(prolog)
+        assert head is not None
+        declaration = _DOCUMENT_TYPE.match(prolog, head.end())
+        if declaration is None:
+            return prolog
+        entities = _ENTITIES.sub(_double_quoted, declaration[0])
+        return prolog[: head.end()] + entities + prolog[declaration.end() :]
+
+
+_XML_BEGINS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    ("<?".encode("utf-16-le"), "utf-16-le"),
+    ("<?".encode("utf-16-be"), "utf-16-be"),
+)
+"""How XML in other encodings than those that have ASCII begins, and its encoding."""
+
+
+def _double_quoted(match: re.Match[bytes]) -> bytes:
+    """Returns an entity in double quotes, the line ends of a comment, and anything else unchanged."""
+    if match[1] is not None:
+        return b'%b"%b"' % (match[1], match[2].replace(b'"', b"&#34;"))
+    return b"\n" * match[0].count(b"\n") if match[0].startswith(b"<!--") else match[0]

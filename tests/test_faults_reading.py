@@ -1,0 +1,402 @@
+"""Faults that users ran into when something was read: each input as it was, and what is right.
+
+Each docstring names the entry in the list of faults for which the test stands. docs/reading.md states the policy.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import json
+import lzma
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from squall.errors import PluginError, UsageError
+from squall.rdf import Triple, iri, literal
+from squall.sparql_update.datasets import read as read_dataset
+from squall.streams import DeadLetterFile, formats, open_sink, open_source, open_static
+from squall.streams.formats import compression
+from tests.conftest import Squall
+
+E = "http://ex/"
+TRIPLE = f"<{E}a> <{E}p> <{E}o> ."
+OTHER = f"<{E}b> <{E}p> <{E}o> ."
+FACTS = [Triple(iri(E + "a"), iri(E + "p"), iri(E + "o")), Triple(iri(E + "b"), iri(E + "p"), iri(E + "o"))]
+QUERY = "SELECT ?s ?o { ?s ?p ?o }"
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+XML = f"""<rdf:RDF xmlns:rdf="{RDF}" xmlns:e="{E}">
+<rdf:Description rdf:about="{E}a"><e:p rdf:resource="{E}o"/></rdf:Description>
+<rdf:Description rdf:about="{E}b"><e:p rdf:resource="{E}o"/></rdf:Description>
+</rdf:RDF>
+"""
+JSONLD = json.dumps([{"@id": E + name, E + "p": {"@id": E + "o"}} for name in "ab"])
+DOCUMENTS = {
+    "nt": f"{TRIPLE}\n{OTHER}\n",
+    "ntt": f"1 {TRIPLE}\n1 {OTHER}\n",
+    "nq": f"{TRIPLE}\n{OTHER}\n",
+    "nqt": f"1 {TRIPLE}\n1 {OTHER}\n",
+    "rdfp": f"A {TRIPLE}\nA {OTHER}\n",
+    "ttl": f"{TRIPLE}\n{OTHER}\n",
+    "trig": f"{TRIPLE}\n{OTHER}\n",
+    "rdf": XML,
+    "jsonld": JSONLD,
+    "nt-messages": f"{TRIPLE}\nMESSAGE\n{OTHER}\nMESSAGE\n",
+    "nq-messages": f"{TRIPLE}\nMESSAGE\n{OTHER}\nMESSAGE\n",
+    "ttl-messages": f"{TRIPLE}\nMESSAGE\n{OTHER}\nMESSAGE\n",
+    "trig-messages": f"{TRIPLE}\nMESSAGE\n{OTHER}\nMESSAGE\n",
+}
+"""Two statements in each text format."""
+LINES = ("nt", "ntt", "nq", "nqt", "rdfp", "nt-messages", "nq-messages")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("q.rq").write_text(QUERY)
+
+
+def read(uri: str, ledger: DeadLetterFile | None = None) -> list[Any]:
+    return [fact for batch in open_source(uri, ledger).batches() for event in batch for fact in event.facts]
+
+
+def named(format: str, path: str = "x") -> str:
+    return f"{path}?format={format}"
+
+
+# D1: static data from a server
+
+
+# D2 and its kind: what XML allows
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_an_entity_may_be_in_either_quotes(quote: str) -> None:
+    """D2."""
+    head = f"""<?xml version="1.0"?>
+<!DOCTYPE rdf:RDF [
+  <!-- <!ENTITY ex 'http://wrong/'> -->
+  <!ENTITY ex {quote}http://ex/{quote}>
+  <!ENTITY said '"so"'>
+]>
+"""
+    text = XML.replace(f'rdf:about="{E}', 'rdf:about="&ex;').replace("</rdf:RDF>", "")
+    text += '<rdf:Description rdf:about="&ex;c"><e:p>it is &said;</e:p></rdf:Description></rdf:RDF>'
+    Path("x.rdf").write_text(head + text)
+    assert read("x.rdf") == [*FACTS, Triple(iri(E + "c"), iri(E + "p"), literal('it is "so"'))]
+
+
+@pytest.mark.parametrize("encoding", ["ISO-8859-1", "windows-1252", "UTF-16", "utf-8", "UTF-32", "US-ASCII"])
+def test_xml_has_the_encoding_that_it_declares(encoding: str) -> None:
+    """D2, its kind."""
+    letter = "e" if encoding == "US-ASCII" else "é"
+    text = f"<?xml version='1.0' encoding='{encoding}'?>\n" + XML.replace(f"{E}o", f"{E}{letter}")
+    Path("x.rdf").write_bytes(text.encode(encoding))
+    assert [fact.object for fact in read("x.rdf")] == [iri(f"{E}{letter}")] * 2
+
+
+def test_xml_in_utf_16_needs_no_declaration() -> None:
+    """D2, its kind."""
+    Path("x.rdf").write_bytes(XML.encode("utf-16"))
+    assert read("x.rdf") == FACTS
+
+
+def test_an_unknown_encoding_of_xml_is_named() -> None:
+    """D2, its kind."""
+    ledger = DeadLetterFile()
+    Path("x.rdf").write_text(f"<?xml version='1.0' encoding='klingon'?>{XML}")
+    assert read("x.rdf", ledger) == []
+    assert ledger.first["malformed", "x.rdf"] == (1, "its encoding `klingon` is unknown; nothing of x.rdf is read")
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_a_line_end_in_xml_is_a_line_feed(end: str) -> None:
+    """D2, its kind: XML 1.0, section 2.11."""
+    text = XML.replace("</rdf:RDF>", f'<rdf:Description rdf:about="{E}c"><e:p>1\n2</e:p></rdf:Description></rdf:RDF>')
+    Path("x.rdf").write_bytes(text.replace("\n", end).encode())
+    assert read("x.rdf")[2].object == literal("1\n2")
+
+
+# D3 and D19: what is said of documents that are cut by an error
+
+
+def test_a_run_that_could_read_nothing_fails_and_says_why(squall: Squall) -> None:
+    """D3."""
+    Path("x.ttl").write_text(f"@prefix : <{E}> .\n:a :b .\n:c :d :e .\n")
+    code, _, messages = squall("run", "q.rq", "--source", "x.ttl")
+    assert code == 1
+    assert "1 malformed in x.ttl; line 2: . is not a valid RDF object; nothing of x.ttl is read" in messages
+    assert "nothing could be read of `x.ttl`" in messages
+
+
+@pytest.mark.parametrize("option", ["--static", "--graph"])
+def test_a_run_fails_if_nothing_of_its_static_data_could_be_read(option: str, squall: Squall) -> None:
+    """D3."""
+    Path("x.nt").write_text(TRIPLE)
+    Path("bad.nt").write_text("nonsense")
+    Path("g.rq").write_text(f"SELECT ?s FROM <{E}g> {{ ?s ?p ?o }}")
+    file = "bad.nt" if option == "--static" else f"{E}g=bad.nt"
+    program = "q.rq" if option == "--static" else "g.rq"
+    code, _, messages = squall("run", program, "--source", "x.nt", option, file)
+    assert code == 1
+    assert "1 malformed in bad.nt; line 1: " in messages
+
+
+def test_a_run_that_could_read_something_goes_well(squall: Squall) -> None:
+    """D3: a malformed line is no failure; `--strict` makes it one."""
+    Path("x.nt").write_text(f"{TRIPLE}\nnonsense\nnonsense\n")
+    code, _, messages = squall("run", "q.rq", "--source", "x.nt")
+    assert code == 0
+    assert "2 malformed in x.nt; the first: line 2: " in messages
+    assert "nothing could be read" not in messages
+    assert squall("run", "q.rq", "--source", "x.nt", "--strict")[0] == 1
+
+
+def test_an_empty_source_is_no_failure(squall: Squall) -> None:
+    """D3: nothing is there, and nothing is malformed."""
+    Path("x.ttl").write_text("")
+    assert squall("run", "q.rq", "--source", "x.ttl")[0] == 0
+
+
+CUT = {
+    "a.ttl": ("\n".join(f"<{E}{number}> <{E}p> 1 ." for number in range(617)) + "\n<a> <b> .\n", 618),
+    "a.trig": ("\n".join(f"<{E}{number}> <{E}p> 1 ." for number in range(617)) + "\n<a> <b> .\n", 618),
+    "a.rdf": (
+        XML.partition("\n")[0]
+        + "\n"
+        + "".join(f'<rdf:Description rdf:about="{E}{number}"><e:p>1</e:p></rdf:Description>\n' for number in range(617))
+        + "</rdf:Description>\n</rdf:RDF>\n",
+        619,
+    ),
+    "a.jsonld": (
+        "[" + "\n".join(f'{{"@id": "{E}{number}", "{E}p": 1}},' for number in range(617)) + '\n{"@id" 1}]',
+        618,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_a_document_that_is_cut_by_an_error_says_what_is_left_out(name: str) -> None:
+    """D19."""
+    text, line = CUT[name]
+    Path(name).write_text(text)
+    ledger = DeadLetterFile()
+    assert len(read(name, ledger)) == 617
+    place, reason = ledger.first["malformed", name]
+    assert reason.endswith(f"; the rest of {name} is left out (617 statements read)")
+    assert place == line
+
+
+BAD_TERMS = {
+    "ttl": f'<{E}a> <{E}p> "x"@toolonglanguage, <{E}o> .\n<{E}c> <{E}p> <{E}x y> .\n{OTHER}\n',
+    "trig": f'<{E}g> {{ <{E}a> <{E}p> "x"@toolonglanguage, <{E}o> .\n<{E}c> <{E}p> <{E}x y> .\n{OTHER} }}\n',
+    "rdf": XML.replace(
+        f'<rdf:Description rdf:about="{E}a">',
+        f'<rdf:Description rdf:about="{E}a"><e:p xml:lang="toolonglanguage">x</e:p>\n<e:p rdf:resource="{E}x y"/>',
+    ),
+}
+
+
+@pytest.mark.parametrize("format", BAD_TERMS)
+def test_a_malformed_term_costs_its_statement_only(format: str) -> None:
+    """D19: one bad language tag need not end a document."""
+    Path(f"x.{format}").write_text(BAD_TERMS[format])
+    ledger = DeadLetterFile(Path("lost"))
+    assert sorted(fact[:3] for fact in read(f"x.{format}", ledger)) == [tuple(fact) for fact in FACTS]
+    ledger.close()
+    tag, name = map(json.loads, Path("lost").read_text().splitlines())
+    assert tag["reason"].startswith("`toolonglanguage` is not a language tag: ")
+    assert name["reason"].startswith(f"<{E}x y> is not an IRI: ")
+    first = 2 if format == "rdf" else 1
+    assert (tag["line"], name["line"]) == (first, first + 1)
+
+
+def test_blank_nodes_keep_their_names_behind_a_malformed_term() -> None:
+    """D19: the document is read again from its beginning then."""
+    good = f"[] <{E}p> [ <{E}p> _:x ] .\n_:x <{E}p> [] .\n"
+    Path("x.ttl").write_text(good + good)
+    expected = read("x.ttl")
+    Path("x.ttl").write_text(f'{good}<{E}a> <{E}p> "x"@toolonglanguage .\n{good}')
+    assert read("x.ttl", DeadLetterFile()) == expected
+
+
+# D4: byte order marks
+
+
+@pytest.mark.parametrize("format", DOCUMENTS)
+def test_a_byte_order_mark_is_left_out(format: str) -> None:
+    """D4."""
+    Path("x").write_bytes(codecs.BOM_UTF8 + DOCUMENTS[format].encode())
+    assert [tuple(fact)[:3] for fact in read(named(format))] == [tuple(fact) for fact in FACTS]
+
+
+def test_static_data_with_a_byte_order_mark(squall: Squall) -> None:
+    """D4."""
+    Path("x.ttl").write_bytes(codecs.BOM_UTF8 + DOCUMENTS["ttl"].encode())
+    code, out, _ = squall("run", "q.rq", "--static", "x.ttl", "--format", "tsv")
+    assert code == 0
+    assert len(out.splitlines()) == 3
+    assert read_dataset("x.ttl").default == set(FACTS)
+
+
+@pytest.mark.parametrize("format", ["nt", "ntt", "rdfp"])
+def test_a_run_resumes_behind_a_byte_order_mark(format: str) -> None:
+    """D4, its kind: positions count the bytes of the file."""
+    text = f"TX .\n{DOCUMENTS[format]}TC .\n" if format == "rdfp" else DOCUMENTS[format]
+    Path(f"x.{format}").write_bytes(codecs.BOM_UTF8 + text.encode())
+    source: Any = open_source(f"x.{format}")
+    assert [fact for batch in source.batches() for event in batch for fact in event.facts] == FACTS
+    with Path(f"x.{format}").open("a") as file:
+        file.write(text.replace(f"{E}a", f"{E}c").replace(f"{E}b", f"{E}c"))
+    offset = list(source.current_offset())
+    offset[-1] = False  # the file has grown
+    other: Any = open_source(f"x.{format}")
+    other.resume(offset)
+    facts = [fact for batch in other.batches() for event in batch for fact in event.facts]
+    assert {fact.subject for fact in facts} == {iri(f"{E}c")}
+
+
+def test_text_in_utf_16_is_named() -> None:
+    """D4, its kind."""
+    Path("x.nt").write_bytes(DOCUMENTS["nt"].encode("utf-16"))
+    ledger = DeadLetterFile()
+    assert read("x.nt", ledger) == []
+    reason = "the text is UTF-16 or UTF-32, and not UTF-8; nothing of x.nt is read"
+    assert ledger.first["malformed", "x.nt"] == (None, reason)
+    assert sum(ledger.counts.values()) == 1
+
+
+# D8: the version directive
+
+
+@pytest.mark.parametrize("format", ["nt", "ntt", "nq", "nqt", "ttl", "trig"])
+@pytest.mark.parametrize("version", ['VERSION "1.2"', "VERSION '1.2-basic' # RDF 1.2", '  VERSION "1.1"\r'])
+def test_a_version_directive_is_no_statement(format: str, version: str) -> None:
+    """D8."""
+    Path("x").write_text(f"{version}\n{DOCUMENTS[format]}")
+    assert [tuple(fact)[:3] for fact in read(named(format))] == [tuple(fact) for fact in FACTS]
+
+
+# D12: line ends
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("format", DOCUMENTS)
+def test_each_line_end_is_one(format: str, end: str) -> None:
+    """D12."""
+    text = f"# a comment\n{DOCUMENTS[format]}" if format not in ("rdf", "jsonld") else DOCUMENTS[format]
+    Path("x").write_bytes(text.replace("\n", end).encode())
+    assert [tuple(fact)[:3] for fact in read(named(format))] == [tuple(fact) for fact in FACTS]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("format", ["nt", "ntt", "rdfp"])
+def test_lines_count_whatever_ends_them(format: str, end: str) -> None:
+    """D12."""
+    first, second = DOCUMENTS[format].splitlines()
+    Path("x").write_bytes(end.join([first, "nonsense", "", second, "nonsense"]).encode())
+    ledger = DeadLetterFile(Path("lost"))
+    assert read(named(format), ledger) == FACTS
+    ledger.close()
+    letters = [json.loads(line) for line in Path("lost").read_text().splitlines()]
+    assert [(letter["line"], letter["text"].strip()) for letter in letters] == [(2, "nonsense"), (5, "nonsense")]
+
+
+# D13: endings in capitals
+
+
+@pytest.mark.parametrize("format", ["nt", "ntt", "nq", "nqt", "rdfp", "ttl", "trig", "rdf", "jsonld"])
+def test_endings_may_be_in_capitals(format: str) -> None:
+    """D13."""
+    Path(f"ONE.{format.upper()}").write_text(DOCUMENTS[format])
+    assert [tuple(fact)[:3] for fact in read(f"ONE.{format.upper()}")] == [tuple(fact) for fact in FACTS]
+    Path(f"ONE.{format.upper()}.GZ").write_bytes(gzip.compress(DOCUMENTS[format].encode()))
+    assert [tuple(fact)[:3] for fact in read(f"ONE.{format.upper()}.GZ")] == [tuple(fact) for fact in FACTS]
+
+
+def test_endings_of_sinks_may_be_in_capitals() -> None:
+    """D13, its kind."""
+    assert [getattr(open_sink(name), "format", "") for name in ("OUT.NT", "Out.CSV.GZ", "x.JSONL")] == [
+        "nt", "csv", "ndjson",
+    ]  # fmt: skip
+
+
+# D18: compressed files
+
+COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": zstandard.compress,
+}
+
+
+@pytest.mark.parametrize("ending", COMPRESSED)
+@pytest.mark.parametrize("format", ["nt", "ntt", "ttl", "rdf", "rdfp"])
+def test_compressed_files_are_read_by_their_ending(format: str, ending: str) -> None:
+    """D18."""
+    data = DOCUMENTS[format].encode()
+    Path(f"a.{format}.{ending}").write_bytes(COMPRESSED[ending](data))
+    assert read(f"a.{format}.{ending}") == FACTS
+    assert read(f"a.{format}.{ending}?format={format}") == FACTS
+    Path("b").write_bytes(COMPRESSED[ending](data[:-100]) + COMPRESSED[ending](data[-100:]))
+    assert read(named(f"{format}.{ending}", "b")) == FACTS
+    if format in ("nt", "ttl", "rdf"):
+        assert list(open_static(f"a.{format}.{ending}"))
+        assert read_dataset(f"a.{format}.{ending}").default == set(FACTS)
+
+
+@pytest.mark.parametrize("ending", COMPRESSED)
+def test_a_compressed_file_that_is_cut_is_an_error(ending: str, squall: Squall) -> None:
+    """D18, its kind."""
+    data = COMPRESSED[ending](b"".join(f"<{E}{number}> <{E}p> <{E}o> .\n".encode() for number in range(1000)))
+    Path(f"a.nt.{ending}").write_bytes(data[:-9])
+    code, _, messages = squall("run", "q.rq", "--source", f"a.nt.{ending}")
+    assert code == 1
+    assert f"`a.nt.{ending}` cannot be read: " in messages
+
+
+@pytest.mark.parametrize("ending", COMPRESSED)
+def test_compressed_data_under_another_name_are_recognised(ending: str) -> None:
+    """D18: the hint to name the format led to the loss of all."""
+    Path("x.nt").write_bytes(COMPRESSED[ending](DOCUMENTS["nt"].encode()))
+    ledger = DeadLetterFile()
+    assert read("x.nt", ledger) == []
+    _, reason = ledger.first["malformed", "x.nt"]
+    assert reason.startswith(f"it is compressed; name that by the ending `.{ending}`, or by the format, such as ")
+    assert sum(ledger.counts.values()) == 1
+
+
+def test_zstandard_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D18."""
+    monkeypatch.setattr(compression, "find_spec", lambda name: None)
+    Path("a.nt.zst").write_bytes(b"")
+    with pytest.raises(PluginError, match=r"`.zst` needs `zstandard`, which is not installed") as failure:
+        open_source("a.nt.zst")
+    assert failure.value.hint is not None
+    assert "squall[zstd]" in failure.value.hint
+
+
+@pytest.mark.parametrize("name", ["out.nt.bz2", "out.nt.zst?format=nt", "out?format=nt.xz"])
+def test_sinks_compress_by_gzip_only(name: str) -> None:
+    """D18, its kind."""
+    with pytest.raises(UsageError, match="outputs are compressed by gzip only"):
+        open_sink(name)
+
+
+@pytest.mark.parametrize("ending", COMPRESSED)
+def test_a_dataset_is_written_compressed(ending: str, squall: Squall) -> None:
+    """D18, its kind."""
+    Path("x.ru").write_text(f"INSERT DATA {{ {TRIPLE} }}")
+    assert squall("update", "x.ru", "--output", f"out.nt.{ending}")[0] == 0
+    assert read(f"out.nt.{ending}") == FACTS[:1]
+
+
+def test_every_format_has_an_example_here() -> None:
+    names: Sequence[str] = [format.name for format in formats.FORMATS if not format.binary]
+    assert list(DOCUMENTS) == names
