@@ -22,6 +22,8 @@ from squall.rdf import Triple, iri, literal
 from squall.sparql_update.datasets import read as read_dataset
 from squall.streams import DeadLetterFile, formats, open_sink, open_source, open_static
 from squall.streams.formats import compression
+from squall.streams.formats.reading import ReadProgress, Settings
+from squall.streams.live import messages
 from tests.conftest import Squall
 
 E = "http://ex/"
@@ -128,10 +130,10 @@ def test_a_line_end_in_xml_is_a_line_feed(end: str) -> None:
 def test_a_run_that_could_read_nothing_fails_and_says_why(squall: Squall) -> None:
     """D3."""
     Path("x.ttl").write_text(f"@prefix : <{E}> .\n:a :b .\n:c :d :e .\n")
-    code, _, messages = squall("run", "q.rq", "--source", "x.ttl")
+    code, _, said = squall("run", "q.rq", "--source", "x.ttl")
     assert code == 1
-    assert "1 malformed in x.ttl; line 2: . is not a valid RDF object; nothing of x.ttl is read" in messages
-    assert "nothing could be read of `x.ttl`" in messages
+    assert "1 malformed in x.ttl; line 2: . is not a valid RDF object; nothing of x.ttl is read" in said
+    assert "nothing could be read of `x.ttl`" in said
 
 
 @pytest.mark.parametrize("option", ["--static", "--graph"])
@@ -142,18 +144,18 @@ def test_a_run_fails_if_nothing_of_its_static_data_could_be_read(option: str, sq
     Path("g.rq").write_text(f"SELECT ?s FROM <{E}g> {{ ?s ?p ?o }}")
     file = "bad.nt" if option == "--static" else f"{E}g=bad.nt"
     program = "q.rq" if option == "--static" else "g.rq"
-    code, _, messages = squall("run", program, "--source", "x.nt", option, file)
+    code, _, said = squall("run", program, "--source", "x.nt", option, file)
     assert code == 1
-    assert "1 malformed in bad.nt; line 1: " in messages
+    assert "1 malformed in bad.nt; line 1: " in said
 
 
 def test_a_run_that_could_read_something_goes_well(squall: Squall) -> None:
     """D3: a malformed line is no failure; `--strict` makes it one."""
     Path("x.nt").write_text(f"{TRIPLE}\nnonsense\nnonsense\n")
-    code, _, messages = squall("run", "q.rq", "--source", "x.nt")
+    code, _, said = squall("run", "q.rq", "--source", "x.nt")
     assert code == 0
-    assert "2 malformed in x.nt; the first: line 2: " in messages
-    assert "nothing could be read" not in messages
+    assert "2 malformed in x.nt; the first: line 2: " in said
+    assert "nothing could be read" not in said
     assert squall("run", "q.rq", "--source", "x.nt", "--strict")[0] == 1
 
 
@@ -326,6 +328,31 @@ def test_endings_of_sinks_may_be_in_capitals() -> None:
     ]  # fmt: skip
 
 
+# D14: empty messages
+
+
+@pytest.mark.parametrize("format", formats.BY_NAME)
+@pytest.mark.parametrize("data", [b"", b" \r\n\t\n", codecs.BOM_UTF8])
+def test_an_empty_message_is_nothing(format: str, data: bytes) -> None:
+    """D14: a retained message of MQTT that was cleared, a tombstone of Kafka."""
+    if formats.BY_NAME[format].binary and data:
+        return
+    ledger, reading = DeadLetterFile(), ReadProgress()
+    message = messages.Message(data, "mqtt://host/topic", "message 1")
+    batches = messages.read(message, formats.BY_NAME[format], Settings(format, "", 0), ledger, reading)
+    assert [event for batch in batches for event in batch] == []
+    assert not ledger.counts
+    assert not reading.is_unreadable
+
+
+@pytest.mark.parametrize("format", formats.BY_NAME)
+def test_an_empty_file_is_nothing(format: str, squall: Squall) -> None:
+    """D14, its kind."""
+    Path("x").write_bytes(b"")
+    assert squall("run", "q.rq", "--source", named(format))[0] == 0
+    assert read(named(format)) == []
+
+
 # D18: compressed files
 
 COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
@@ -356,9 +383,9 @@ def test_a_compressed_file_that_is_cut_is_an_error(ending: str, squall: Squall) 
     """D18, its kind."""
     data = COMPRESSED[ending](b"".join(f"<{E}{number}> <{E}p> <{E}o> .\n".encode() for number in range(1000)))
     Path(f"a.nt.{ending}").write_bytes(data[:-9])
-    code, _, messages = squall("run", "q.rq", "--source", f"a.nt.{ending}")
+    code, _, said = squall("run", "q.rq", "--source", f"a.nt.{ending}")
     assert code == 1
-    assert f"`a.nt.{ending}` cannot be read: " in messages
+    assert f"`a.nt.{ending}` cannot be read: " in said
 
 
 @pytest.mark.parametrize("ending", COMPRESSED)

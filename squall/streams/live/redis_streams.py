@@ -208,6 +208,7 @@ class RedisSource(MessageSource):
     def _message(self, name: str, fields: dict[bytes, bytes]) -> Message:
         if self.field not in fields:
             reason = f"entry {name}: it has no field `{self.field.decode()}`"
+            self.reading.malformed += 1
             self.ledger.record("malformed", self._place(), None, reason, "")
         return Message(fields.get(self.field, b""), self._place(), f"entry {name}")
 
