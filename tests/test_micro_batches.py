@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -41,14 +42,66 @@ WAYS = [(0, -1), (1_000_000, -1), (1_000_000, 1_000_000)]
 """The limits of rows and of bytes up to which one task processes a batch."""
 
 
-def data(features: frozenset[str]) -> dict[str, Any]:
-    return {
-        "system": systems(features=features),
-        "events": event_streams(features=features),
-        "facts": static_data(features=features),
-        "cuts": st.lists(st.integers(0, 12), max_size=5),
-        "compaction_interval": st.sampled_from([1, 2, 100]),
-    }
+@dataclass(frozen=True)
+class Trial:
+    """A generated program with its input, which a law runs in micro-batches.
+
+    Attributes:
+        system: the program.
+        events: the events of its streams.
+        facts: its static data.
+        cuts: where the events are cut into batches.
+        compaction_interval: the number of batches between two compactions of the state.
+        seed: the seed of all further choices of a law.
+    """
+
+    system: System
+    events: list[Event]
+    facts: list[Event]
+    cuts: list[int]
+    compaction_interval: int
+    seed: int
+
+    @property
+    def all_events(self) -> list[Event]:
+        """The events and the static data."""
+        return [*self.events, *self.facts]
+
+    def assert_as_oracle(self, plan: Plan, **options: Any) -> None:
+        """Runs a plan of the program with options of `tests.in_memory.run`, and compares it with the oracle."""
+        batches = in_memory.cut(self.events, self.cuts)
+        outputs = in_memory.run(plan, batches, self.facts, compaction_interval=self.compaction_interval, **options)
+        assert_as_oracle(self.system, outputs, self.events, self.facts)
+
+
+def trials(features: frozenset[str], programs: st.SearchStrategy[System] | None = None) -> st.SearchStrategy[Trial]:
+    """Draws trials of programs, which are those with the features if none are given."""
+    return st.builds(
+        Trial,
+        system=systems(features=features) if programs is None else programs,
+        events=event_streams(features=features),
+        facts=static_data(features=features),
+        cuts=st.lists(st.integers(0, 12), max_size=5),
+        compaction_interval=st.sampled_from([1, 2, 100]),
+        seed=st.integers(0, 1 << 32),
+    )
+
+
+def any_workers(draw: Random) -> in_memory.Workers:
+    """Draws workers with a cache of any size."""
+    return in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000]))
+
+
+def inputs_of(candidates: Mapping[Address, frozenset[Address]]) -> list[Address]:
+    """Returns the inputs on which candidates for broadcast inputs depend, in order."""
+    return sorted(frozenset().union(*candidates.values()))
+
+
+def any_broadcast(draw: Random, plan: Plan, share: float) -> frozenset[Address]:
+    """Draws broadcast inputs of a plan, as if this share of the inputs had few rows."""
+    candidates = broadcast_candidates(plan)
+    few_rows = {address: 1 for address in inputs_of(candidates) if draw.random() < share}
+    return choose_broadcast(plan, few_rows, [], 1000, candidates)
 
 
 @examples(40)
@@ -59,24 +112,14 @@ def data(features: frozenset[str]) -> dict[str, Any]:
 def test_any_program_in_any_batches_agrees_with_the_oracle(
     planner: str, max_single_task_rows: int, max_single_task_bytes: int, many: int
 ) -> None:
-    def law(system: System, events: list[Event], facts: list[Event], cuts: list[int], compaction_interval: int) -> None:
-        plan = squall.plan(system, planner)
+    def law(trial: Trial) -> None:
+        plan = squall.plan(trial.system, planner)
         assume(shardability.why_single_task(plan) is None)
-        assert_as_oracle(
-            system,
-            in_memory.run(
-                plan,
-                in_memory.cut(events, cuts),
-                facts,
-                max_single_task_rows,
-                max_single_task_bytes,
-                compaction_interval=compaction_interval,
-            ),
-            events,
-            facts,
+        trial.assert_as_oracle(
+            plan, max_single_task_rows=max_single_task_rows, max_single_task_bytes=max_single_task_bytes
         )
 
-    hold(law, many, **data(APART))
+    hold(law, many, trial=trials(APART))
 
 
 @examples(60)
@@ -84,31 +127,16 @@ def test_outputs_do_not_depend_on_caches_and_failures(many: int) -> None:
     """Any worker runs a task; tasks fail at any point and are retried; workers lose their caches; the driver restarts;
     one task or many process a batch."""
 
-    def law(
-        system: System,
-        events: list[Event],
-        facts: list[Event],
-        cuts: list[int],
-        compaction_interval: int,
-        max_single_task_rows: int,
-        seed: int,
-    ) -> None:
-        draw = Random(seed)
-        workers = in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000]))
-        max_single_task_bytes = draw.choice([-1, 2, 1_000_000])
-        outputs = in_memory.run(
-            squall.plan(system),
-            in_memory.cut(events, cuts),
-            facts,
-            max_single_task_rows,
-            max_single_task_bytes,
-            workers=workers,
-            compaction_interval=compaction_interval,
+    def law(trial: Trial) -> None:
+        draw = Random(trial.seed)
+        trial.assert_as_oracle(
+            squall.plan(trial.system),
+            workers=any_workers(draw),
+            max_single_task_rows=draw.choice([0, 10, 1_000_000]),
+            max_single_task_bytes=draw.choice([-1, 2, 1_000_000]),
         )
-        assert_as_oracle(system, outputs, events, facts)
 
-    more = {"max_single_task_rows": st.sampled_from([0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
-    hold(law, many, **data(APART), **more)
+    hold(law, many, trial=trials(APART))
 
 
 @examples(60)
@@ -116,43 +144,28 @@ def test_outputs_do_not_depend_on_caches_and_failures(many: int) -> None:
 def test_outputs_do_not_depend_on_broadcast_inputs(planner: str, many: int) -> None:
     """Any inputs that can be broadcast, whatever arrives and whenever, with failures at any point."""
 
-    def law(
-        system: System,
-        events: list[Event],
-        facts: list[Event],
-        cuts: list[int],
-        compaction_interval: int,
-        max_single_task_rows: int,
-        seed: int,
-    ) -> None:
-        draw = Random(seed)
-        plan = squall.plan(system, planner)
-        can_be = broadcast_candidates(plan)
-        entries = sorted(frozenset().union(*can_be.values()))
-        rows = {entry: draw.randrange(1, 4) for entry in entries}
-        streamed = [entry for entry in entries if draw.random() < 0.3]
-        broadcast_inputs = choose_broadcast(plan, rows, streamed, draw.choice([3, 1000]), can_be)
+    def law(trial: Trial) -> None:
+        draw = Random(trial.seed)
+        plan = squall.plan(trial.system, planner)
+        candidates = broadcast_candidates(plan)
+        inputs = inputs_of(candidates)
+        row_counts = {address: draw.randrange(1, 4) for address in inputs}
+        streamed = [address for address in inputs if draw.random() < 0.3]
+        broadcast_inputs = choose_broadcast(plan, row_counts, streamed, draw.choice([3, 1000]), candidates)
         assume(broadcast_inputs)
-        assert broadcast_inputs <= can_be.keys()
-        workers = in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000]))
-        max_single_task_bytes = draw.choice([-1, -1, 2, 1_000_000])
-        outputs = in_memory.run(
+        assert broadcast_inputs <= candidates.keys()
+        trial.assert_as_oracle(
             plan,
-            in_memory.cut(events, cuts),
-            facts,
-            max_single_task_rows,
-            max_single_task_bytes,
-            workers=workers,
+            workers=any_workers(draw),
+            max_single_task_rows=draw.choice([0, 0, 10, 1_000_000]),
+            max_single_task_bytes=draw.choice([-1, -1, 2, 1_000_000]),
             broadcast_inputs=broadcast_inputs,
-            compaction_interval=compaction_interval,
         )
-        assert_as_oracle(system, outputs, events, facts)
 
-    more = {"max_single_task_rows": st.sampled_from([0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
-    hold(law, many, **data(APART), **more)
+    hold(law, many, trial=trials(APART))
 
 
-def any_hot(
+def any_skewed_keys(
     draw: Random, plan: Plan, broadcast_inputs: frozenset[Address], events: list[Event]
 ) -> dict[Address, tuple[str, ...]]:
     """Draws keys, of terms of the events, that count as skewed."""
@@ -170,44 +183,23 @@ def test_outputs_do_not_depend_on_skewed_keys(planner: str, many: int) -> None:
     """Rows of any keys are split and joined with broadcast rows of these keys; whole inputs may be broadcast besides;
     failures may happen at any point."""
 
-    def law(
-        system: System,
-        events: list[Event],
-        facts: list[Event],
-        cuts: list[int],
-        compaction_interval: int,
-        max_single_task_rows: int,
-        seed: int,
-    ) -> None:
-        draw = Random(seed)
-        plan = squall.plan(system, planner)
-        entries = sorted(frozenset().union(*broadcast_candidates(plan).values()))
-        few_rows = {entry: 1 for entry in entries if draw.random() < 0.4}
-        broadcast_inputs = (
-            choose_broadcast(plan, few_rows, [], 1000, broadcast_candidates(plan))
-            if draw.random() < 0.5
-            else frozenset()
-        )
-        skewed_keys = any_hot(draw, plan, broadcast_inputs, [*events, *facts])
+    def law(trial: Trial) -> None:
+        draw = Random(trial.seed)
+        plan = squall.plan(trial.system, planner)
+        broadcast_inputs = any_broadcast(draw, plan, 0.4) if draw.random() < 0.5 else frozenset[Address]()
+        skewed_keys = any_skewed_keys(draw, plan, broadcast_inputs, trial.all_events)
         assume(skewed_keys)
-        workers = in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000]))
-        max_single_task_bytes = draw.choice([-1, -1, -1, 2, 1_000_000])
-        outputs = in_memory.run(
+        trial.assert_as_oracle(
             plan,
-            in_memory.cut(events, cuts),
-            facts,
-            max_single_task_rows,
-            max_single_task_bytes,
-            workers=workers,
+            workers=any_workers(draw),
+            max_single_task_rows=draw.choice([0, 0, 0, 10, 1_000_000]),
+            max_single_task_bytes=draw.choice([-1, -1, -1, 2, 1_000_000]),
             broadcast_inputs=broadcast_inputs,
             skewed_keys=skewed_keys,
             measures=lambda: draw.random() < 0.2,
-            compaction_interval=compaction_interval,
         )
-        assert_as_oracle(system, outputs, events, facts)
 
-    more = {"max_single_task_rows": st.sampled_from([0, 0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
-    hold(law, many, **data(APART), **more)
+    hold(law, many, trial=trials(APART))
 
 
 @examples(80)
@@ -215,36 +207,20 @@ def test_outputs_do_not_depend_on_skewed_keys(planner: str, many: int) -> None:
 def test_outputs_do_not_depend_on_the_partitioning(planner: str, many: int) -> None:
     """Plan validation suffices: any partitioning that keeps matching rows together gives the same outputs."""
 
-    def law(
-        system: System, events: list[Event], facts: list[Event], cuts: list[int], compaction_interval: int, seed: int
-    ) -> None:
-        draw = Random(seed)
-        plan = regrouped(draw, squall.plan(system, planner))
-        broadcast_inputs = frozenset[Address]()
-        if draw.random() < 0.3:
-            entries = sorted(frozenset().union(*broadcast_candidates(plan).values()))
-            broadcast_inputs = choose_broadcast(
-                plan, {entry: 1 for entry in entries if draw.random() < 0.4}, [], 1000, broadcast_candidates(plan)
-            )
-        skewed_keys = any_hot(draw, plan, broadcast_inputs, [*events, *facts]) if draw.random() < 0.5 else {}
-        workers = in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000]))
-        outputs = in_memory.run(
-            plan,
-            in_memory.cut(events, cuts),
-            facts,
-            workers=workers,
-            broadcast_inputs=broadcast_inputs,
-            skewed_keys=skewed_keys,
-            compaction_interval=compaction_interval,
+    def law(trial: Trial) -> None:
+        draw = Random(trial.seed)
+        plan = regrouped(draw, squall.plan(trial.system, planner))
+        broadcast_inputs = any_broadcast(draw, plan, 0.4) if draw.random() < 0.3 else frozenset[Address]()
+        skewed_keys = any_skewed_keys(draw, plan, broadcast_inputs, trial.all_events) if draw.random() < 0.5 else {}
+        trial.assert_as_oracle(
+            plan, workers=any_workers(draw), broadcast_inputs=broadcast_inputs, skewed_keys=skewed_keys
         )
-        assert_as_oracle(system, outputs, events, facts)
 
-    more = {"seed": st.integers(0, 1 << 32)}
-    hold(law, many, **data(APART), **more)
+    hold(law, many, trial=trials(APART))
 
 
-KEPT = APART - {"removals"}
-GROWING = KEPT - {"count"}
+WITHOUT_REMOVALS = APART - {"removals"}
+APPEND_ONLY = WITHOUT_REMOVALS - {"count"}
 """Features of programs that never retract facts, so that any closure is append-only."""
 
 
@@ -260,80 +236,45 @@ def test_outputs_do_not_depend_on_the_partitioning_of_closures(many: int) -> Non
     """Each task finds the paths of closures that begin at nodes of its partition, whichever other inputs are broadcast
     and keys are skewed, with failures at any point."""
 
-    def law(
-        system: System,
-        events: list[Event],
-        facts: list[Event],
-        cuts: list[int],
-        compaction_interval: int,
-        max_single_task_rows: int,
-        seed: int,
-    ) -> None:
-        draw = Random(seed)
-        plan = squall.plan(system)
+    def law(trial: Trial) -> None:
+        draw = Random(trial.seed)
+        plan = squall.plan(trial.system)
         steps = closure_inputs(plan)
         assume(steps)
         if draw.random() < 0.3:
             plan = regrouped(draw, plan)
-        can_be = broadcast_candidates(plan)
-        entries = sorted(frozenset().union(*can_be.values()))
-        few_rows = {entry: 1 for entry in entries if draw.random() < 0.3}
-        broadcast_inputs = steps | choose_broadcast(plan, few_rows, [], 1000, can_be)
-        skewed_keys = any_hot(draw, plan, broadcast_inputs, [*events, *facts]) if draw.random() < 0.3 else {}
-        workers = in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000]))
-        max_single_task_bytes = draw.choice([-1, -1, 2, 1_000_000])
-        outputs = in_memory.run(
+        broadcast_inputs = steps | any_broadcast(draw, plan, 0.3)
+        skewed_keys = any_skewed_keys(draw, plan, broadcast_inputs, trial.all_events) if draw.random() < 0.3 else {}
+        trial.assert_as_oracle(
             plan,
-            in_memory.cut(events, cuts),
-            facts,
-            max_single_task_rows,
-            max_single_task_bytes,
-            workers=workers,
+            workers=any_workers(draw),
+            max_single_task_rows=draw.choice([0, 0, 10, 1_000_000]),
+            max_single_task_bytes=draw.choice([-1, -1, 2, 1_000_000]),
             broadcast_inputs=broadcast_inputs,
             skewed_keys=skewed_keys,
-            compaction_interval=compaction_interval,
         )
-        assert_as_oracle(system, outputs, events, facts)
 
     predicates = st.sampled_from([predicate for level in LEVELS for predicate in level])
-    more = {"max_single_task_rows": st.sampled_from([0, 0, 10, 1_000_000]), "seed": st.integers(0, 1 << 32)}
-    programs = st.one_of(systems(features=GROWING), systems(features=KEPT))
-    closing = st.builds(with_transitive_rule, programs, predicates, sources_of("", GROWING))
-    existing = {**data(KEPT), "system": closing}
-    hold(law, many, **existing, **more)
+    programs = st.one_of(systems(features=APPEND_ONLY), systems(features=WITHOUT_REMOVALS))
+    closed = st.builds(with_transitive_rule, programs, predicates, sources_of("", APPEND_ONLY))
+    hold(law, many, trial=trials(WITHOUT_REMOVALS, closed))
 
 
 @pytest.mark.more
 @examples(40)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(planner: str, many: int) -> None:
-    def law(
-        system: System,
-        events: list[Event],
-        facts: list[Event],
-        cuts: list[int],
-        compaction_interval: int,
-        max_single_task_bytes: int,
-        seed: int,
-    ) -> None:
-        plan = squall.plan(system, planner)
+    def law(trial: Trial) -> None:
+        plan = squall.plan(trial.system, planner)
         assume(shardability.why_single_task(plan))
-        draw = Random(seed)
-        workers = (
-            in_memory.Workers(draw, max_cached_rows=draw.choice([0, 3, 1_000_000])) if draw.random() < 0.7 else None
-        )
-        outputs = in_memory.run(
+        draw = Random(trial.seed)
+        trial.assert_as_oracle(
             plan,
-            in_memory.cut(events, cuts),
-            facts,
-            max_single_task_bytes=max_single_task_bytes,
-            workers=workers,
-            compaction_interval=compaction_interval,
+            workers=any_workers(draw) if draw.random() < 0.7 else None,
+            max_single_task_bytes=draw.choice([-1, 3, 1_000_000]),
         )
-        assert_as_oracle(system, outputs, events, facts)
 
-    more = {"max_single_task_bytes": st.sampled_from([-1, 3, 1_000_000]), "seed": st.integers(0, 1 << 32)}
-    hold(law, many, **data(ALL), **more)
+    hold(law, many, trial=trials(ALL))
 
 
 def test_a_program_of_one_stage_resumes_in_any_way() -> None:
