@@ -33,6 +33,7 @@ from squall.model import System
 from squall.rdf import ALWAYS, Columns, Event, iri
 from squall.streams import DeadLetterFile, Sink, Sources, open_sink, open_source
 from squall.streams.dead_letters import DeferredLedger
+from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.reading import ReadProgress
 from squall.streams.sinks.outbox import Outbox
 from squall.streams.sources.files import risk_of
@@ -40,6 +41,7 @@ from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from tests.conftest import Squall
 from tests.laws import PLANNERS, examples, hold
+from tests.limits import open_limited
 from tests.live import output
 
 EACH = Interval(statements=1)
@@ -138,8 +140,16 @@ def patches(count: int, seed: int) -> str:
 class Setting:
     """A folder with what a run reads, in which it is started again and again."""
 
-    def __init__(self, folder: Path, addresses: Sequence[str], program: str = PROGRAM, lateness: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        addresses: Sequence[str],
+        program: str = PROGRAM,
+        lateness: int = 0,
+        limits: ReadLimits = DEFAULT_LIMITS,
+    ) -> None:
         self.folder = folder
+        self.limits = limits
         self.addresses = addresses
         self.lateness = lateness
         self.system = squall.compile(program, lexer="jena", window="RANGE 300ms", removals="rdfp" in addresses[0])
@@ -151,7 +161,9 @@ class Setting:
         resume = kept is not None and kept.exists()
         dead_letters = DeadLetterFile(ledger, append=resume)
         own = [DeferredLedger(dead_letters) for _ in self.addresses]
-        opened = [open_source(uri, mine, self.lateness) for uri, mine in zip(self.addresses, own, strict=True)]
+        opened = [
+            open_limited(uri, self.limits, mine, self.lateness) for uri, mine in zip(self.addresses, own, strict=True)
+        ]
         sources = Sources(opened, ledgers=own)
         options = Options(checkpoint=kept, ledger=dead_letters, sink=sink, checkpoint_interval=Interval(statements=40))  # type: ignore[arg-type]
         outputs = IteratorJob(squall.plan(self.system), options, self.tuning).run(sources)
@@ -208,18 +220,14 @@ def ordered(line: str) -> str:
     return json.dumps(entry)
 
 
-@pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes blocks small, so that a small file has many batches."""
-    monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 1000)
-    monkeypatch.setattr("squall.streams.formats.parsing.STATEMENTS_PER_BLOCK", 17)
+SMALL_BLOCKS = ReadLimits(chunk_bytes=1000, statements_per_block=17)
+"""With these, a small file has many batches."""
 
 
 @pytest.mark.parametrize("format", ["ntt", "ntt.gz", "trig", "ndjson-evaluations", "csv", "table"])
-@pytest.mark.usefixtures("small_blocks")
 def test_a_sink_resumes(tmp_path: Path, format: str) -> None:
     (tmp_path / "a.ntt").write_text(timed_lines(600, 1))
-    Setting(tmp_path, [f"{tmp_path}/a.ntt"]).holds(format)
+    Setting(tmp_path, [f"{tmp_path}/a.ntt"], limits=SMALL_BLOCKS).holds(format)
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -258,7 +266,6 @@ SOURCES = {
 
 
 @pytest.mark.parametrize(("names", "disorder"), SOURCES.values(), ids=SOURCES.keys())
-@pytest.mark.usefixtures("small_blocks")
 def test_a_source_resumes(tmp_path: Path, names: list[str], disorder: int) -> None:
     for number, name in enumerate(("a.ntt", "b.ntt")):
         text = timed_lines(500, number, disorder)
@@ -270,7 +277,7 @@ def test_a_source_resumes(tmp_path: Path, names: list[str], disorder: int) -> No
     for number in range(6):
         text = timed_lines(100, number).replace("\n", f"\n{number}0", 100)
         (tmp_path / "in" / f"{number}.ntt").write_text(timed_lines(100, number, first=1000 * number))
-    Setting(tmp_path, [f"{tmp_path}/{name}" for name in names]).holds()
+    Setting(tmp_path, [f"{tmp_path}/{name}" for name in names], limits=SMALL_BLOCKS).holds()
 
 
 def test_a_growing_folder_resumes(tmp_path: Path) -> None:
@@ -420,8 +427,7 @@ def test_what_counts_is_on_disk_before(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", replaced)
     monkeypatch.setattr(Sources, "acknowledge", acknowledged)
-    monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 1000)
-    setting = Setting(tmp_path, [f"{tmp_path}/a.ntt"])
+    setting = Setting(tmp_path, [f"{tmp_path}/a.ntt"], limits=SMALL_BLOCKS)
     setting.tuning = Tuning(min_log_growth=least)
     setting.run(open_sink(f"{tmp_path}/s.ntt"), tmp_path / "ls", tmp_path / "kept")
     *saved, end = [item.strip() for item in " ".join(steps).split("acknowledged")]

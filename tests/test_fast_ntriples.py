@@ -16,7 +16,9 @@ from squall.rdf import ALWAYS, XSD, Event, Term, Triple, iri
 from squall.streams import DeadLetterFile, ObservedSources, Sources, open_source, parse_lines
 from squall.streams.clock import VirtualClock, WallClock
 from squall.streams.formats import fast_ntriples
+from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.reading import grouped
+from tests.limits import open_limited
 
 E = "http://example.org/"
 WANTED = (iri(E + "p"),)
@@ -47,10 +49,12 @@ class Kept:
         self.entries.append((cause, line, reason, text))
 
 
-def read(path: Path, wanted: Sequence[Term] | None) -> tuple[list[Event], Kept, int]:
+def read(
+    path: Path, wanted: Sequence[Term] | None, chunk_bytes: int = DEFAULT_LIMITS.chunk_bytes
+) -> tuple[list[Event], Kept, int]:
     """Returns the events of a file, its dead letters, and the number of its statements."""
     ledger = Kept()
-    sources = Sources([open_source(str(path), ledger)])
+    sources = Sources([open_limited(str(path), ReadLimits(chunk_bytes=chunk_bytes), ledger)])
     if wanted is not None:
         sources.push_down(wanted)
     results = [event for batch in sources for event in batch]
@@ -115,9 +119,8 @@ def test_only_unused_predicates_are_skipped(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "chosen.ntt"
     path.write_text("\n".join(lines))
-    with patch("squall.streams.formats.reading._CHUNK", chunk):
-        every, events, statements = read(path, None)
-        predicate_filter, lost_too, statements_too = read(path, WANTED)
+    every, events, statements = read(path, None, chunk)
+    predicate_filter, lost_too, statements_too = read(path, WANTED, chunk)
     assert (events.entries, statements) == (lost_too.entries, statements_too)
     assert [pair for pair in pairs(every) if pair[1].predicate in WANTED] == [
         pair for pair in pairs(predicate_filter) if pair[1].predicate in WANTED
@@ -142,8 +145,7 @@ def test_lines_are_numbered_whichever_way_those_before_were_read(fine: str, tmp_
     path = tmp_path / "x.ntt"
     path.write_text("".join(map(fine.format, range(9))) + "\n9 b .\n")
     for chunk in (30, 100, 1 << 17):
-        with patch("squall.streams.formats.reading._CHUNK", chunk):
-            _, ledger, statements = read(path, None)
+        _, ledger, statements = read(path, None, chunk)
         assert (statements, [(cause, line) for cause, line, *_ in ledger.entries]) == (9, [("malformed", 11)])
 
 
@@ -164,11 +166,10 @@ def test_outputs_do_not_depend_on_push_down(
     results = []
     for expected in (None, WANTED):
         ledger = Kept()
-        sources = Sources([open_source(str(path), ledger)])
+        sources = Sources([open_limited(str(path), ReadLimits(chunk_bytes=chunk), ledger)])
         if expected is not None:
             sources.push_down(expected)
-        with patch("squall.streams.formats.reading._CHUNK", chunk):
-            outputs = list(squall.build(job, options=Options(ledger=ledger)).run(sources))
+        outputs = list(squall.build(job, options=Options(ledger=ledger)).run(sources))
         results.append((sorted(outputs), ledger.entries))
     assert results[0] == results[1]
 

@@ -24,7 +24,7 @@ from squall.streams import DeadLetterFile, open_sink, open_source, open_static
 from tests import live, test_durable
 from tests import test_live_http as live_http
 from tests.laws import examples_of
-from tests.test_durable import small_blocks  # noqa: F401
+from tests.limits import open_limited
 from tests.test_live_sockets import resets, serving
 
 pytest.importorskip("pyjelly")
@@ -35,6 +35,7 @@ from pyjelly.integrations.generic import parse
 from pyjelly.serialize.ioutils import write_delimited
 
 from squall.streams.formats import BY_NAME, jelly
+from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.reading import ReadProgress, Settings, decode
 
 E = "http://example.org/"
@@ -57,8 +58,8 @@ def write(path: Path, *facts: Any, resume: bool = False) -> Path:
     return path
 
 
-def read(path: Path | str, ledger: DeadLetterFile | None = None) -> list[Event]:
-    return [event for batch in open_source(str(path), ledger).batches() for event in batch]
+def read(path: Path | str, ledger: DeadLetterFile | None = None, limits: ReadLimits = DEFAULT_LIMITS) -> list[Event]:
+    return [event for batch in open_limited(str(path), limits, ledger).batches() for event in batch]
 
 
 def statements(events: Sequence[Event]) -> list[str]:
@@ -187,13 +188,12 @@ def test_an_incomplete_frame_is_counted(tmp_path: Path) -> None:
         assert ledger.counts == {("malformed", f"{tmp_path}/x.jelly"): 1}
 
 
-def test_a_frame_that_is_too_long_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frame_that_is_too_long_is_skipped(tmp_path: Path) -> None:
     data = write(tmp_path / "x.jelly", TRIPLE, Triple(TRIPLE.subject, TRIPLE.predicate, literal("x" * 2000)))
-    monkeypatch.setattr(jelly, "MAX_UNIT_BYTES", 1000)
     for content in (data.read_bytes(), b"\xff" * 100, graphs({"name": {"value": "x" * 2000}})):
         data.write_bytes(content)
         ledger = DeadLetterFile()
-        assert len(read(data, ledger)) <= 1
+        assert len(read(data, ledger, ReadLimits(max_unit_bytes=1000))) <= 1
         assert ledger.counts == {("malformed", str(data)): 1}
 
 
@@ -273,7 +273,6 @@ def test_events_of_a_server_are_text() -> None:
         list(server.opened("?format=jelly").batches())
 
 
-@pytest.mark.usefixtures("small_blocks")
 def test_a_killed_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run reads Jelly and writes it."""
     (tmp_path / "a.ttl").write_text(test_durable.described(400, 1))
@@ -285,8 +284,8 @@ def test_a_killed_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         return sorted(statements(read(f"{path}?format=jelly"))) if path.name in "ws" else lines(path)
 
     monkeypatch.setattr(test_durable, "lines", written)
-    monkeypatch.setattr(jelly, "_CHUNK", 1000)
-    test_durable.Setting(tmp_path, [f"{tmp_path}/a.jelly?time={E}at"]).holds("jelly")
+    addresses = [f"{tmp_path}/a.jelly?time={E}at"]
+    test_durable.Setting(tmp_path, addresses, limits=test_durable.SMALL_BLOCKS).holds("jelly")
 
 
 @pytest.mark.parametrize("fact", [Atom(iri(E + "r"), (TRIPLE.subject,)), Solution(("x",), (TRIPLE.subject,))])

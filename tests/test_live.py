@@ -22,12 +22,14 @@ from squall.streams import DeadLetterFile, Source, Sources, open_sink, open_sour
 from squall.streams.address import parse
 from squall.streams.clock import EventClock, WallClock
 from squall.streams.formats import BY_NAME
+from squall.streams.formats.limits import ReadLimits
 from squall.streams.formats.reading import ReadProgress
 from squall.streams.live.base import ConnectionLost, LiveSource, delays
 from squall.streams.live.buffer import Buffer
 from squall.streams.live.messages import Message, MessageSink, MessageSource
 from squall.streams.sources.reordering import ReorderingSource, TimedByProperty
 from tests.laws import examples_of
+from tests.limits import open_limited
 from tests.live import example, wait
 
 AT = iri("http://example.org/at")
@@ -305,11 +307,10 @@ def test_a_signal_interrupts_bounded_sources() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_a_signal_suspends_a_run_with_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 100)
+def test_a_signal_suspends_a_run_with_a_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "a.ntt"
     path.write_text("".join(f"{at} <urn:s> <urn:p> <urn:o> .\n" for at in range(1000)))
-    sources = Sources([open_source(str(path))])
+    sources = Sources([open_limited(str(path), ReadLimits(chunk_bytes=100))])
     sources.track_offsets((), 100)
     with stop_on_signal(sources):
         batches = iter(sources)

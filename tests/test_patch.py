@@ -13,6 +13,8 @@ from squall.errors import UsageError
 from squall.model import profiles
 from squall.rdf import Event, Triple, iri
 from squall.streams import DeadLetterFile, Sources, open_source
+from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
+from tests.limits import open_limited
 
 E = "http://example.org/"
 
@@ -24,12 +26,15 @@ def t(subject: str, object: str = "o") -> Triple:
 A, B, C = t("a"), t("b"), t("c")
 
 
-def read(tmp_path: Path, *rows: str, options: str = "") -> tuple[list[Event], list[tuple[int, str, str]]]:
+def read(
+    tmp_path: Path, *rows: str, options: str = "", limits: ReadLimits = DEFAULT_LIMITS
+) -> tuple[list[Event], list[tuple[int, str, str]]]:
     """Returns the events of a patch, and (line, reason, text) for each dead letter."""
     path = tmp_path / "x.rdfp"
     path.write_text("".join(f"{row}\n" for row in rows))
     ledger = DeadLetterFile(tmp_path / "lost")
-    events = [event for batch in open_source(f"{path}{options}", ledger).batches() for event in batch]
+    source = open_limited(f"{path}{options}", limits, ledger)
+    events = [event for batch in source.batches() for event in batch]
     ledger.close()
     entries = map(json.loads, (tmp_path / "lost").read_text().splitlines())
     return events, [(entry["line"], entry["reason"], entry["text"]) for entry in entries]
@@ -132,11 +137,10 @@ def test_rows_that_do_not_belong_into_a_transaction(row: str, reason: str, tmp_p
     assert reason in why
 
 
-def test_cutting_into_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cutting_into_blocks_does_not_matter(tmp_path: Path) -> None:
     rows = ["TX .", f"A {A}", f"D {B}", "TC .", f"A {C}", "bad"]
     events = read(tmp_path, *rows)
-    monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 10)
-    assert read(tmp_path, *rows) == events
+    assert read(tmp_path, *rows, limits=ReadLimits(chunk_bytes=10)) == events
     assert events[1] == [(6, "not a row of an RDF Patch here", "bad")]
 
 

@@ -19,11 +19,12 @@ from squall.rdf import ALWAYS, Boolean, Evaluated, Event, Quad, Solution, Term, 
 from squall.sparql_update import datasets
 from squall.streams import DeadLetterFile, open_sink, open_source, open_static
 from squall.streams.formats import BY_NAME, Malformed, Message
+from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.rdf_messages import messages
 from tests import test_durable
 from tests import test_live_http as http
 from tests.laws import examples_of
-from tests.test_durable import small_blocks  # noqa: F401
+from tests.limits import open_limited
 
 E = "http://example.org/"
 INTEGER = "^^<http://www.w3.org/2001/XMLSchema#integer>"
@@ -34,8 +35,8 @@ def t(number: int) -> Triple:
     return Triple(iri(f"{E}s{number}"), P, iri(f"{E}o{number}"))
 
 
-def read(path: Path | str, ledger: DeadLetterLedger | None = None) -> list[Event]:
-    return [event for batch in open_source(str(path), ledger).batches() for event in batch]
+def read(path: Path | str, ledger: DeadLetterLedger | None = None, limits: ReadLimits = DEFAULT_LIMITS) -> list[Event]:
+    return [event for batch in open_limited(str(path), limits, ledger).batches() for event in batch]
 
 
 class Whole(io.BytesIO):
@@ -149,12 +150,11 @@ def test_a_malformed_message_is_one_dead_letter(tmp_path: Path) -> None:
     assert entry["reason"].startswith("message 2: ")
 
 
-def test_a_message_that_is_too_long_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.streams.formats.rdf_messages.MAX_UNIT_BYTES", 100)
-    monkeypatch.setattr("squall.streams.formats.rdf_messages._CHUNK", 50)
+def test_a_message_that_is_too_long_is_skipped(tmp_path: Path) -> None:
+    limits = ReadLimits(chunk_bytes=50, max_unit_bytes=100)
     (tmp_path / "x").write_text(f"{A}\nMESSAGE\n" + "x" * 1000)
     ledger = DeadLetterFile()
-    assert len(read(f"{tmp_path}/x?format=ttl-messages", ledger)) == 1
+    assert len(read(f"{tmp_path}/x?format=ttl-messages", ledger, limits)) == 1
     assert ledger.counts == {("malformed", f"{tmp_path}/x"): 1}
 
 
@@ -283,19 +283,16 @@ def test_a_reconnected_source_declares_messages_again() -> None:
 
 
 @pytest.mark.parametrize("format", ["ttl-messages", "jelly-messages"])
-@pytest.mark.usefixtures("small_blocks")
 def test_a_killed_run_resumes(tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run reads a log and writes one."""
     if format.startswith("jelly"):
         pytest.importorskip("pyjelly")
     text = test_durable.described(400, 1)
-    monkeypatch.setattr("squall.streams.formats.rdf_messages._CHUNK", 1000)
     if format == "jelly-messages":
         (tmp_path / "a.ttl").write_text(text)
         facts = [fact for event in open_static(f"{tmp_path}/a.ttl", DeadLetterFile()) for fact in event.facts]
         rules = [Output(fact, number // 3, "r") for number, fact in enumerate(facts)]
         write(tmp_path / "a", format, *rules)
-        monkeypatch.setattr("squall.streams.formats.jelly._CHUNK", 1000)
     else:
         (tmp_path / "a").write_text(text.replace(" .\n", " .\nMESSAGE\n"))
     lines = test_durable.lines
@@ -304,7 +301,8 @@ def test_a_killed_run_resumes(tmp_path: Path, format: str, monkeypatch: pytest.M
         return sorted(map(str, event_rows(path, "format=rdfp"))) if path.name in "ws" else lines(path)
 
     monkeypatch.setattr(test_durable, "lines", written)
-    test_durable.Setting(tmp_path, [f"{tmp_path}/a?format={format}&time={E}at"]).holds("rdfp")
+    addresses = [f"{tmp_path}/a?format={format}&time={E}at"]
+    test_durable.Setting(tmp_path, addresses, limits=test_durable.SMALL_BLOCKS).holds("rdfp")
 
 
 def test_a_frame_has_its_event_time(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,17 +15,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event, Triple, iri
 from squall.streams import DeadLetterFile, FolderSource, open_source
-from squall.streams.formats import reading
+from squall.streams.formats.limits import ReadLimits
 from squall.streams.sources import files, reader_process
 from squall.streams.sources.file_reading import ReadTask, read_file
 from squall.streams.sources.files import FileSource
 from tests.laws import examples_of
+from tests.limits import open_limited
 
 E = "http://example.org/"
-CHUNK = 2000
+LIMITS = ReadLimits(chunk_bytes=2000, min_bytes_for_process=0, process_start_timeout=60.0)
+"""Every file counts as long and has many blocks, and the run waits for its reader process."""
 LATE = iri(E + "late")
 LINES = [
     f"{{time}} <{E}s{{n}}> <{E}p> <{E}o> .",
@@ -48,21 +51,15 @@ def text(kinds: Sequence[int]) -> str:
 
 @pytest.fixture(autouse=True)
 def others(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Records the reader processes that are started. Every file counts as long and has many blocks, and the run waits
-    for its reader process."""
+    """Records the reader processes that are started."""
     anys: list[Any] = []
 
     def noted(arguments: list[str], **options: Any) -> Any:
-        *interpreter, code = arguments
-        code = f"from squall.streams.formats import reading; reading._CHUNK = {CHUNK}; {code}"
-        anys.append(subprocess.Popen([*interpreter, code], **options))
+        anys.append(subprocess.Popen(arguments, **options))
         return anys[-1]
 
     monkeypatch.setattr(reader_process, "Popen", noted)
-    monkeypatch.setattr(reader_process, "MIN_BYTES_FOR_PROCESS", 0)
-    monkeypatch.setattr(reader_process, "_START_TIMEOUT_S", 60.0)
     monkeypatch.setattr(reader_process, "_cores", lambda: 2)
-    monkeypatch.setattr(reading, "_CHUNK", CHUNK)
     return anys
 
 
@@ -73,8 +70,10 @@ class Losses(list[Any]):
         self.append(loss)
 
 
-def opened(path: Path, mode: str, losses: Losses, wanted: Any = None) -> FileSource | FolderSource:
-    source = open_source(f"{path}?ahead={mode}", losses)
+def opened(
+    path: Path, mode: str, losses: DeadLetterLedger, wanted: Any = None, limits: ReadLimits = LIMITS
+) -> FileSource | FolderSource:
+    source = open_limited(f"{path}?ahead={mode}", limits, losses)
     assert isinstance(source, FileSource | FolderSource)
     source.wanted_predicates = wanted
     return source
@@ -99,13 +98,13 @@ def said(source: FileSource | FolderSource, losses: Losses) -> tuple[list[Any], 
     return [facts, losses, source.current_offset(), source.reading], places
 
 
-def compare(path: Path, wanted: Any = None, current_offset: Any = None) -> list[Any]:
+def compare(path: Path, wanted: Any = None, current_offset: Any = None, limits: ReadLimits = LIMITS) -> list[Any]:
     """Compares both ways of reading, and returns the offset of the source after each batch. All that it says is the
     same whoever reads it."""
     results = []
     for mode in ("no", "yes"):
         losses = Losses()
-        source = opened(path, mode, losses, wanted)
+        source = opened(path, mode, losses, wanted, limits)
         if current_offset is not None:
             source.resume(current_offset)
         results.append(said(source, losses))
@@ -184,15 +183,13 @@ def test_a_killed_process_does_not_change_the_events(tmp_path: Path, others: lis
     assert here[2] > 0
 
 
-def test_nor_one_that_is_killed_in_the_middle_of_what_it_sends(
-    tmp_path: Path, others: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nor_one_that_is_killed_in_the_middle_of_what_it_sends(tmp_path: Path, others: list[Any]) -> None:
     """The blocks are so large that only a part of one fits into the pipe."""
-    monkeypatch.setattr(sys.modules[__name__], "CHUNK", 1 << 20)
+    limits = replace(LIMITS, chunk_bytes=1 << 20)
     path = tmp_path / "a.ntt"
     path.write_text("".join(f"{n} <{E}s{n}> <{E}p> <{E}o> .\n" for n in range(100_000)))
-    expected, _ = said(opened(path, "no", Losses()), Losses())
-    source = opened(path, "yes", Losses())
+    expected, _ = said(opened(path, "no", Losses(), limits=limits), Losses())
+    source = opened(path, "yes", Losses(), limits=limits)
     facts = []
     for number, batch in enumerate(source.batches()):
         facts += of_use(batch, None)
@@ -218,7 +215,7 @@ def test_a_ledger_that_is_strict_ends_it(tmp_path: Path) -> None:
     path = tmp_path / "a.ntt"
     path.write_text(text([0, 0, 3]))
     with pytest.raises(SourceError, match=r"a\.ntt:201"):
-        list(open_source(str(path), DeadLetterFile(strict=True)).batches())
+        list(opened(path, "yes", DeadLetterFile(strict=True)).batches())
 
 
 def test_stopping_leaves_no_process_behind(tmp_path: Path, others: list[Any]) -> None:
@@ -232,25 +229,23 @@ def test_stopping_leaves_no_process_behind(tmp_path: Path, others: list[Any]) ->
     assert others[0].returncode == -signal.SIGKILL
 
 
-def test_a_file_that_has_ended_before_it_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader_process, "_START_TIMEOUT_S", 0.0)
+def test_a_file_that_has_ended_before_it_is_ready(tmp_path: Path) -> None:
     path = tmp_path / "a.ntt"
     path.write_text(text([0]))
-    compare(path)
+    compare(path, limits=replace(LIMITS, process_start_timeout=0.0))
 
 
 def test_when_no_process_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: list[Any]) -> None:
     path = tmp_path / "a.ntt"
     path.write_text(text([0]))
     list(opened(path, "no", Losses()).batches())
-    monkeypatch.setattr(reader_process, "MIN_BYTES_FOR_PROCESS", path.stat().st_size + 1)
-    list(opened(path, "yes", Losses()).batches())
-    monkeypatch.setattr(reader_process, "MIN_BYTES_FOR_PROCESS", path.stat().st_size)
-    monkeypatch.setattr(reader_process, "_cores", lambda: 1)
-    list(opened(path, "yes", Losses()).batches())
+    longer, as_long = (replace(LIMITS, min_bytes_for_process=path.stat().st_size + more) for more in (1, 0))
+    list(opened(path, "yes", Losses(), limits=longer).batches())
+    with monkeypatch.context() as patch:
+        patch.setattr(reader_process, "_cores", lambda: 1)
+        list(opened(path, "yes", Losses(), limits=as_long).batches())
     assert not others
-    monkeypatch.setattr(reader_process, "_cores", lambda: 2)
-    list(opened(path, "yes", Losses()).batches())
+    list(opened(path, "yes", Losses(), limits=as_long).batches())
     assert len(others) == 1
 
 

@@ -9,6 +9,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,8 +34,10 @@ from squall.streams import (
     parse_lines,
     windows,
 )
+from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.timestamps import time_of
 from squall.streams.sources.files import FileSource, Stoppable
+from tests.limits import open_limited
 
 E = "http://example.org/"
 
@@ -67,8 +70,8 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
     ledger.close()
 
 
-def events(uri: str | Path, ledger: DeadLetterFile | None = None) -> list[Event]:
-    return [event for batch in open_source(str(uri), ledger).batches() for event in batch]
+def events(uri: str | Path, ledger: DeadLetterFile | None = None, limits: ReadLimits = DEFAULT_LIMITS) -> list[Event]:
+    return [event for batch in open_limited(str(uri), limits, ledger).batches() for event in batch]
 
 
 # Addresses
@@ -354,12 +357,12 @@ def test_timed_lines_of_one_time_are_one_event(tmp_path: Path) -> None:
     assert events(path) == [Event(1, (t("a"), t("b"))), Event(2, (t("c"),)), Event(1, (t("d"),))]
 
 
-def test_line_numbers_count_over_blocks(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.streams.formats.reading._CHUNK", 100)
+def test_line_numbers_count_over_blocks(kept: Kept, tmp_path: Path) -> None:
     path = tmp_path / "x.nt"
     path.write_text(lines(t("a"), t("b")) + "bad\n" + lines(t("c")) + "\n# c\nworse")
     ledger, entries = kept
-    assert facts(path, ledger) == [t("a"), t("b"), t("c")]
+    results = events(path, ledger, ReadLimits(chunk_bytes=100))
+    assert [fact for event in results for fact in event.facts] == [t("a"), t("b"), t("c")]
     assert [(entry["line"], entry["text"], entry["source"]) for entry in entries()] == [
         (3, "bad", str(path)),
         (7, "worse", str(path)),
@@ -372,9 +375,8 @@ def test_line_numbers_count_over_blocks_of_timed_lines(kept: Kept, tmp_path: Pat
     path.write_text("".join(f"{time} {t('a')}\n" for time in range(10, 14)) + f"bad\n14 {t('b')}\n\nworse")
     for chunk in (100, 1000):
         ledger, entries = kept
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("squall.streams.formats.reading._CHUNK", chunk)
-            assert [event.time for event in events(path, ledger) if event.facts] == [10, 11, 12, 13, 14]
+        results = events(path, ledger, ReadLimits(chunk_bytes=chunk))
+        assert [event.time for event in results if event.facts] == [10, 11, 12, 13, 14]
         assert [(entry["line"], entry["text"]) for entry in entries()][-2:] == [(5, "bad"), (8, "worse")]
 
 
@@ -521,16 +523,14 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_line_that_is_too_long_in_a_file_that_grows(
-    whole: bool, kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_that_is_too_long_in_a_file_that_grows(whole: bool, kept: Kept, tmp_path: Path) -> None:
     """The line is counted once its end has been written; until then, the offset of the source is in front of it."""
-    monkeypatch.setattr("squall.streams.sources.files.MAX_UNIT_BYTES", 200_000)
     path = tmp_path / "a.nt"
     path.write_text(lines(t("a")) + "<" * 400_000 + ("\n" + lines(t("b")) if whole else ""))
     ledger, entries = kept
     source = open_source(f"{path}?follow=yes&poll=5", ledger)
     assert isinstance(source, FileSource)
+    source.settings = replace(source.settings, longest=200_000)
     threading.Timer(0.3, source.stop).start()
     results = [fact for batch in source.batches() for event in batch for fact in event.facts]
     assert results == ([t("a"), t("b")] if whole else [t("a")])

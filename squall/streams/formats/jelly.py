@@ -25,7 +25,6 @@ from squall.contracts import Output
 from squall.errors import SinkError
 from squall.rdf import Evaluated, Quad, Term, Triple, iri_text, is_blank, is_iri, parts
 from squall.streams.formats import (
-    MAX_UNIT_BYTES,
     TRIPLE_TERMS,
     Malformed,
     Message,
@@ -36,12 +35,12 @@ from squall.streams.formats import (
 )
 from squall.streams.formats.encoders import EvaluationEncoder
 from squall.streams.formats.evaluations import Evaluation, answer_of, statements_of, time_text
+from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.timestamps import time_of
 
 TIME = "time"
 """The key of the time in the metadata of a frame. Its value is text, as in timed N-Triples."""
 
-_CHUNK = 1 << 17
 _HEAD_BYTES = 3
 """The number of bytes that show whether frames are delimited by their lengths."""
 _LIBRARY_ERRORS = (
@@ -61,11 +60,11 @@ _LIBRARY_ERRORS = (
 # Reading
 
 
-def statements(input: IO[bytes], own: str) -> Iterator[list[Statement]]:
+def statements(input: IO[bytes], own: str, limits: ReadLimits = DEFAULT_LIMITS) -> Iterator[list[Statement]]:
     """Yields the statements of a document, a list for each chunk of bytes (see `parsing.parse_document`)."""
     reader, quads, rename = _Reader(), list[Any](), label_suffixer(own)
     try:
-        for frame in _frames(input):
+        for frame in _frames(input, limits):
             if frame is not None:
                 quads += reader.quads(frame)
             else:
@@ -77,10 +76,10 @@ def statements(input: IO[bytes], own: str) -> Iterator[list[Statement]]:
     yield statements_of_quads(quads, rename)
 
 
-def messages(input: IO[bytes], name: str) -> Iterator[Message | None]:
+def messages(input: IO[bytes], name: str, limits: ReadLimits = DEFAULT_LIMITS) -> Iterator[Message | None]:
     """Yields the messages of a log, which are its frames (see `squall.streams.formats.rdf_messages.messages`)."""
     reader = _Reader()
-    for number, frame in enumerate(_frames(input)):
+    for number, frame in enumerate(_frames(input, limits)):
         if frame is None:
             yield None
             continue
@@ -154,20 +153,20 @@ class _Terms(Adapter):  # type: ignore[misc]
         raise ValueError(TRIPLE_TERMS)
 
 
-def _frames(input: IO[bytes]) -> Iterator[bytes | None]:
+def _frames(input: IO[bytes], limits: ReadLimits) -> Iterator[bytes | None]:
     """Yields complete frames, and None when all available bytes have been used. Raises Malformed."""
-    data, is_delimited = b"", None
-    while chunk := input.read(_CHUNK):
+    data, is_delimited, max_bytes = b"", None, limits.max_unit_bytes
+    while chunk := input.read(limits.chunk_bytes):
         data += chunk
         if is_delimited is None and len(data) >= _HEAD_BYTES:
             is_delimited = delimited_jelly_hint(data[:_HEAD_BYTES])
         first = 0
-        while is_delimited and (frame := _next(data, first)):
+        while is_delimited and (frame := _next(data, first, max_bytes)):
             begin, first = frame
             yield data[begin:first]
         data = data[first:]
-        if len(data) > MAX_UNIT_BYTES:
-            raise _too_long()
+        if len(data) > max_bytes:
+            raise _too_long(max_bytes)
         yield None
     if data and is_delimited:
         raise Malformed("the last frame is incomplete", None)
@@ -175,13 +174,13 @@ def _frames(input: IO[bytes]) -> Iterator[bytes | None]:
         yield data
 
 
-def _next(data: bytes, first: int) -> tuple[int, int] | None:
+def _next(data: bytes, first: int, max_bytes: int) -> tuple[int, int] | None:
     """Returns the begin and end of the frame whose length (a varint) is at an index; None if it is incomplete."""
     size = shift = 0
     for place in range(first, len(data)):
         size |= (data[place] & 0x7F) << shift
-        if size > MAX_UNIT_BYTES:
-            raise _too_long()
+        if size > max_bytes:
+            raise _too_long(max_bytes)
         if data[place] < 0x80:
             end = place + 1 + size
             return (place + 1, end) if end <= len(data) else None
@@ -189,8 +188,8 @@ def _next(data: bytes, first: int) -> tuple[int, int] | None:
     return None
 
 
-def _too_long() -> Malformed:
-    return Malformed(f"a frame is longer than {MAX_UNIT_BYTES} bytes", None)
+def _too_long(max_bytes: int) -> Malformed:
+    return Malformed(f"a frame is longer than {max_bytes} bytes", None)
 
 
 # Writing

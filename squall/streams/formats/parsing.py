@@ -23,14 +23,8 @@ from squall.streams.formats import (
     reason_of,
     statements_of_quads,
 )
+from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.text_input import TextInput
-
-STATEMENTS_PER_BLOCK = 10_000
-"""The number of statements of a complete document that are output at a time."""
-
-_CHUNK = 1 << 17
-"""The number of bytes that the incremental parser reads at a time."""
-
 
 _CHECKED_TERMS = 10_000
 """The number of IRIs and language tags whose check is remembered."""
@@ -60,7 +54,12 @@ class Block(NamedTuple):
 
 
 def parse_document(
-    input: TextInput, format: Format, base: str | None, own: str, longest: int | None = None
+    input: TextInput,
+    format: Format,
+    base: str | None,
+    own: str,
+    longest: int | None = None,
+    limits: ReadLimits = DEFAULT_LIMITS,
 ) -> Iterator[Block]:
     """Yields the statements of a document, in blocks.
 
@@ -73,6 +72,7 @@ def parse_document(
             again. Otherwise it is parsed incrementally: statements are output as soon as they are complete, and if none
             ends within so many bytes, the rest is malformed. Blank nodes keep their labels, so that nothing has to be
             remembered.
+        limits: How much is read and output at a time, and the most bytes of a frame.
 
     Raises:
         Malformed: There is a syntax error. All statements before it have been output. (A malformed IRI or language tag
@@ -81,11 +81,11 @@ def parse_document(
     if format.binary:
         from squall.streams.formats import jelly
 
-        yield from (Block(statements, []) for statements in jelly.statements(cast(IO[bytes], input), own))
+        yield from (Block(statements, []) for statements in jelly.statements(cast(IO[bytes], input), own, limits))
     elif longest is None:
-        yield from _complete(input, format.syntax, base, own)
+        yield from _complete(input, format.syntax, base, own, limits)
     else:
-        yield from _incremental(input, format.syntax, base, own, longest)
+        yield from _incremental(input, format.syntax, base, own, longest, limits)
 
 
 def parse_graphs(input: TextInput, format: Format, base: str | None, own: str) -> dict[str, list[Triple]]:
@@ -107,20 +107,30 @@ def parse_graphs(input: TextInput, format: Format, base: str | None, own: str) -
     return graphs
 
 
-def _complete(input: TextInput, syntax: RdfFormat, base: str | None, own: str) -> Iterator[Block]:
+def _complete(input: TextInput, syntax: RdfFormat, base: str | None, own: str, limits: ReadLimits) -> Iterator[Block]:
     rename, sizes = _numbering(own), list[int]()
+    if syntax in _LENIENT and not input.can_rewind:
+        yield from _lenient(input, syntax, base, own, sizes, None, limits)
+        return
     parsed = pyoxigraph.parse(cast(IO[bytes], input), format=syntax, base_iri=base)
     try:
-        for quads in _quad_blocks(parsed, sizes):
+        for quads in _quad_blocks(parsed, sizes, limits.statements_per_block):
             yield _block(quads, rename)
     except SyntaxError as error:
-        if syntax not in _LENIENT or not input.rewind():
-            raise _malformed(error) from error
-        yield from _lenient(input, syntax, base, own, sizes, error.lineno)
+        if syntax not in _LENIENT:
+            raise Malformed(reason_of(error), error.lineno) from error
+        input.rewind()
+        yield from _lenient(input, syntax, base, own, sizes, error.lineno, limits)
 
 
 def _lenient(
-    input: TextInput, syntax: RdfFormat, base: str | None, own: str, sizes: Sequence[int], line: int | None
+    input: TextInput,
+    syntax: RdfFormat,
+    base: str | None,
+    own: str,
+    sizes: Sequence[int],
+    line: int | None,
+    limits: ReadLimits,
 ) -> Iterator[Block]:
     """Yields the statements of a document behind an error. Its terms are checked one by one.
 
@@ -131,9 +141,10 @@ def _lenient(
         own: The document's `suffix`.
         sizes: The sizes of the blocks before the error.
         line: The line of the error, or None if it is unknown.
+        limits: How much is read and output at a time.
     """
     rename, remaining_sizes = _numbering(own), list(sizes)
-    lines = _LineByLine(input)
+    lines = _LineByLine(input, limits.chunk_bytes)
     quads: list[pyoxigraph.Quad] = []
     unusable: list[UnusableStatement] = []
     try:
@@ -149,7 +160,7 @@ def _lenient(
                     remaining_sizes.pop(0)
                     _block(quads, rename)  # it has been output, and its blank nodes have been numbered
                     quads = []
-                elif len(quads) + len(unusable) == STATEMENTS_PER_BLOCK:
+                elif len(quads) + len(unusable) == limits.statements_per_block:
                     yield _block(quads, rename, unusable)
                     quads, unusable = [], []
     except SyntaxError as error:
@@ -161,7 +172,9 @@ def _lenient(
     yield _block(quads, rename, unusable)
 
 
-def _quad_blocks(parsed: Iterator[pyoxigraph.Quad], sizes: list[int]) -> Iterator[list[pyoxigraph.Quad]]:
+def _quad_blocks(
+    parsed: Iterator[pyoxigraph.Quad], sizes: list[int], block_size: int
+) -> Iterator[list[pyoxigraph.Quad]]:
     """Yields quads in blocks, those before an error included, and adds the size of each to a list."""
     quads: list[pyoxigraph.Quad] = []
     failure: SyntaxError | Malformed | None = None
@@ -170,7 +183,7 @@ def _quad_blocks(parsed: Iterator[pyoxigraph.Quad], sizes: list[int]) -> Iterato
             with bounded():
                 for quad in parsed:
                     quads.append(quad)
-                    if len(quads) == STATEMENTS_PER_BLOCK:
+                    if len(quads) == block_size:
                         break
         except (SyntaxError, Malformed) as error:
             failure = error
@@ -179,7 +192,7 @@ def _quad_blocks(parsed: Iterator[pyoxigraph.Quad], sizes: list[int]) -> Iterato
             sizes.append(size)
         yield quads
         quads = []
-        if failure is None and size < STATEMENTS_PER_BLOCK:
+        if failure is None and size < block_size:
             return
     raise failure
 
@@ -197,15 +210,16 @@ class _LineByLine:
         number: The number of the line that was read last, from 1.
     """
 
-    def __init__(self, input: TextInput) -> None:
+    def __init__(self, input: TextInput, chunk_bytes: int) -> None:
         self._input = input
+        self._chunk_bytes = chunk_bytes
         self._data = b""
         self.number = 0
         self._is_line_begin = True
 
     def read(self, size: int = -1) -> bytes:
         if not self._data:
-            self._data = self._input.read(_CHUNK)
+            self._data = self._input.read(self._chunk_bytes)
         self.number += self._is_line_begin and bool(self._data)
         end = self._data.find(b"\n") + 1 or len(self._data)
         line, self._data = self._data[: min(end, size)], self._data[min(end, size) :]
@@ -245,14 +259,16 @@ def _tag_error(tag: str) -> str:
     return ""
 
 
-def _incremental(input: TextInput, syntax: RdfFormat, base: str | None, own: str, longest: int) -> Iterator[Block]:
+def _incremental(
+    input: TextInput, syntax: RdfFormat, base: str | None, own: str, longest: int, limits: ReadLimits
+) -> Iterator[Block]:
     rename = label_suffixer(own)
     open_bytes = 0  # since the last end of a statement
     parser = _Parser(syntax, base)
     try:
         data = b"."
         while data:
-            data = input.read(_CHUNK)
+            data = input.read(limits.chunk_bytes)
             quads, error = parser.parse(data)
             unusable = []
             if syntax in _LENIENT:
@@ -355,7 +371,3 @@ def _block(
         usable = [quad for quad in quads if not isinstance(quad.object, pyoxigraph.Triple)]
         dead_letters = [*unusable, *(UnusableStatement(TRIPLE_TERMS, str(quad)) for quad in unsupported)]
         return Block(statements_of_quads(usable, rename), dead_letters)
-
-
-def _malformed(error: SyntaxError) -> Malformed:
-    return Malformed(reason_of(error), error.lineno)

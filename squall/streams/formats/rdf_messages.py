@@ -18,7 +18,6 @@ from pyoxigraph import RdfFormat
 
 from squall.contracts import Output
 from squall.streams.formats import (
-    MAX_UNIT_BYTES,
     VERSION,
     Format,
     Malformed,
@@ -32,8 +31,8 @@ from squall.streams.formats import (
 from squall.streams.formats.encoders import EvaluationEncoder
 from squall.streams.formats.evaluations import Evaluation, statements_of
 from squall.streams.formats.graphs import TriGEncoder
+from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 
-_CHUNK = 1 << 17
 _DELIMITERS = rb"\s;,\[\](){}\"'<>#"
 """The characters that end a word."""
 _CONTENT = re.compile(
@@ -65,7 +64,9 @@ _MAX_SPLIT_BYTES = 6
 # Reading
 
 
-def messages(input: IO[bytes], format: Format, base: str | None, name: str) -> Iterator[Message | Malformed | None]:
+def messages(
+    input: IO[bytes], format: Format, base: str | None, name: str, limits: ReadLimits = DEFAULT_LIMITS
+) -> Iterator[Message | Malformed | None]:
     """Yields the messages of a log, errors for malformed ones, and None when all available bytes have been used.
 
     Args:
@@ -73,6 +74,7 @@ def messages(input: IO[bytes], format: Format, base: str | None, name: str) -> I
         format: The format.
         base: The IRI against which relative ones are resolved.
         name: The name of the log, whose blank nodes are its own.
+        limits: The bytes that are read at a time, and the most bytes of a message.
 
     Raises:
         Malformed: The rest of the log cannot be read.
@@ -80,10 +82,10 @@ def messages(input: IO[bytes], format: Format, base: str | None, name: str) -> I
     if format.binary:
         from squall.streams.formats import jelly
 
-        yield from jelly.messages(input, name)
+        yield from jelly.messages(input, name, limits)
         return
     log = _Log(format, base, name)
-    for text in _texts(input):
+    for text in _texts(input, limits):
         yield text and log.message(*text)
 
 
@@ -114,7 +116,7 @@ class _Log:
         return Message(quads)
 
 
-def _texts(input: IO[bytes]) -> Iterator[tuple[int, bytes] | None]:
+def _texts(input: IO[bytes], limits: ReadLimits) -> Iterator[tuple[int, bytes] | None]:
     """Yields the number of the first line and the text of each message, and None when all available bytes are used.
 
     Raises:
@@ -123,7 +125,7 @@ def _texts(input: IO[bytes]) -> Iterator[tuple[int, bytes] | None]:
     """
     data, scanned, without, line, more = b"", 0, 0, 1, True
     while more:
-        chunk = input.read(_CHUNK)
+        chunk = input.read(limits.chunk_bytes)
         more = bool(chunk)
         data += chunk or b"\n"  # ends the last word
         begin = 0
@@ -140,8 +142,8 @@ def _texts(input: IO[bytes]) -> Iterator[tuple[int, bytes] | None]:
         else:
             without = max(0, len(data) - begin - _MAX_SPLIT_BYTES)
         data = data[begin:]
-        if len(data) > MAX_UNIT_BYTES:
-            raise Malformed(f"a message is longer than {MAX_UNIT_BYTES} bytes", line)
+        if len(data) > limits.max_unit_bytes:
+            raise Malformed(f"a message is longer than {limits.max_unit_bytes} bytes", line)
         yield None
     if data.strip():
         if getattr(input, "is_cut", False):

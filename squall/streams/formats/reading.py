@@ -21,15 +21,13 @@ from squall.streams.formats import (
     suffix,
 )
 from squall.streams.formats.fast_ntriples import PredicateFilter, events
+from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.parsing import parse_document
 from squall.streams.formats.rdf_messages import messages
 from squall.streams.formats.rdf_patch import PatchReader
 from squall.streams.formats.text_input import TextInput, text_input
 from squall.streams.formats.timestamps import property_time
 from squall.wording import counted
-
-_CHUNK = 1 << 17
-"""The number of bytes that are read at a time. The objects parsed from them should fit the processor's caches."""
 
 
 @dataclass
@@ -92,6 +90,7 @@ class Settings:
             for bounded sources.
         property: The property that has the time of a message, if there is one.
         ahead: Whether a process of its own may read a long file.
+        limits: How much is read at a time, and the like.
     """
 
     format: str
@@ -101,6 +100,7 @@ class Settings:
     longest: int | None = None
     property: Term | None = None
     ahead: bool = True
+    limits: ReadLimits = DEFAULT_LIMITS
 
 
 def decode(
@@ -225,8 +225,9 @@ class _Decoder:
             return
         seen_count, count = self.place.statements, 0
         try:
-            longest = self.settings.longest
-            for statements, bad in parse_document(self.input, self.format, self.base, suffix(self.name), longest):
+            longest, limits = self.settings.longest, self.settings.limits
+            own = suffix(self.name)
+            for statements, bad in parse_document(self.input, self.format, self.base, own, longest, limits):
                 count += len(statements)
                 new, dead_letters = statements[seen_count:], bad[max(0, seen_count - len(statements)) :]
                 seen_count = max(0, seen_count - len(statements) - len(bad))
@@ -243,7 +244,8 @@ class _Decoder:
             return
         seen_count, number, batch = self.place.statements, 0, list[Event]()
         try:
-            for message in messages(cast(IO[bytes], self.input), self.format, self.base, self.name):
+            limits = self.settings.limits
+            for message in messages(cast(IO[bytes], self.input), self.format, self.base, self.name, limits):
                 if message is None:
                     yield batch
                     batch = []
@@ -286,9 +288,9 @@ class _Decoder:
 
     def _blocks(self) -> Iterator[bytes]:
         """Yields blocks of complete lines as soon as they are available, without the end of the last line."""
-        longest = self.settings.longest
+        longest, chunk_bytes = self.settings.longest, self.settings.limits.chunk_bytes
         remainder, length = list[bytes](), 0
-        chunk = self.input.read(_CHUNK)
+        chunk = self.input.read(chunk_bytes)
         if self.place.offset == 0:
             self.place.offset = self.input.skipped
         while chunk:
@@ -302,7 +304,7 @@ class _Decoder:
             if longest is not None and length > longest:
                 after = self._skip_line(b"".join(remainder))
                 remainder, length = [], 0
-            chunk = after or self.input.read(_CHUNK)
+            chunk = after or self.input.read(chunk_bytes)
         if remainder and not self.settings.whole_lines:
             yield b"".join(remainder)
 
@@ -313,7 +315,7 @@ class _Decoder:
             begin: The line so far.
         """
         size, after = len(begin), b""
-        while chunk := self.input.read(_CHUNK):
+        while chunk := self.input.read(self.settings.limits.chunk_bytes):
             end, newline, after = chunk.partition(b"\n")
             size += len(end)
             if newline:

@@ -26,11 +26,6 @@ from squall.streams.formats import Format, infer_format
 from squall.streams.formats.reading import DocumentPosition, ReadProgress, can_begin_anywhere
 from squall.streams.sources.file_reading import Batches, ReadTask, read_file
 
-MIN_BYTES_FOR_PROCESS = 1 << 26
-"""The number of bytes still to read from which on a process is worth its cost."""
-_START_TIMEOUT_S = 0.0
-"""The seconds to wait, after each block, for the process to have started: none."""
-
 
 class _Block(NamedTuple):
     """The events of a block (or of several, if the first ones have none), and the state of the task after it.
@@ -56,7 +51,7 @@ def is_worthwhile(task: ReadTask, format: Format) -> bool:
         return False
     with suppress(OSError):  # reading the file raises it again
         remaining_bytes = os.path.getsize(task.path) - task.place.offset
-        return remaining_bytes >= MIN_BYTES_FOR_PROCESS and bool(sys.executable) and _cores() > 1
+        return remaining_bytes >= task.settings.limits.min_bytes_for_process and bool(sys.executable) and _cores() > 1
     return False
 
 
@@ -73,7 +68,7 @@ def read_ahead(task: ReadTask, ledger: DeadLetterLedger, read_here: Callable[[],
         with closing(cast(Generator[Sequence[Event]], read_here())) as batches:
             for batch in batches:
                 yield batch
-                if process.is_ready():
+                if process.is_ready(task.settings.limits.process_start_timeout):
                     break
             else:
                 return
@@ -113,9 +108,9 @@ class _ReaderProcess:
         self.process.kill()
         self.process.wait()
 
-    def is_ready(self) -> bool:
-        """Returns whether the process has started."""
-        return self.pipe.poll(_START_TIMEOUT_S)
+    def is_ready(self, timeout: float) -> bool:
+        """Returns whether the process has started. timeout: how many seconds to wait for that."""
+        return self.pipe.poll(timeout)
 
     def blocks(self, task: ReadTask) -> Iterator[_Block]:
         """Yields the blocks that the process sends, until the file or the process ends."""
