@@ -30,9 +30,9 @@ class Partition:
     batches: list[tuple[int, bytes]] = field(default_factory=list)
     behind: int = 0
     open: dict[int, int] = field(default_factory=dict)
-    """The first offsets of transactions that are open, by producer."""
+    """The first offsets of open transactions, by producer."""
     aborted: list[tuple[int, int, int]] = field(default_factory=list)
-    """Transactions that are: the producer, the first offset, and that of the mark."""
+    """The aborted transactions: the producer, the first offset, and the offset of the marker."""
 
     def add(self, records: bytes) -> int:
         """Adds records, which are one batch, and returns the offset of the first."""
@@ -63,7 +63,7 @@ class Producing:
     id: int
     epoch: int = -1
     offsets: dict[tuple[str, str, int], int] = field(default_factory=dict)
-    """Of groups, that the transaction is to commit."""
+    """The offsets of groups that the transaction is to commit."""
 
 
 class KafkaBroker:
@@ -329,4 +329,4 @@ _APIS: dict[int, tuple[int, Callable[[KafkaBroker, Reader, Writer], None]]] = {
     26: (0, KafkaBroker.end_txn),
     28: (0, KafkaBroker.txn_offset_commit),
 }
-"""The newest version of each request that is understood, by its key."""
+"""The newest supported version of each request, by its key."""

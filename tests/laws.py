@@ -18,11 +18,11 @@ from squall.planners.passes.share_constants import share_constants
 
 PLANNERS = ("greedy", "rete")
 SLOW_FACTOR = int(os.environ.get("SQUALL_AT_LENGTH", "12"))
-"""How many times as many examples a law gets in the slow tests."""
+"""The factor by which a law gets more examples in the slow tests."""
 FEW_EXAMPLES = os.environ.get("SQUALL_EXAMPLES") == "few"
 """Whether each property is tried on a few examples only, as `make test` does."""
 FEW_FACTOR = 20
-"""By how much `make test` divides the number of examples."""
+"""The number by which `make test` divides the number of examples."""
 MIN_EXAMPLES = 3
 
 

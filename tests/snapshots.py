@@ -27,9 +27,10 @@ REL = relation_tag(C)
 
 Bag = Counter[Row]
 Snapshot = Callable[[Bag, Bag], Bag]
-"""What a relational operator makes of the bags on its two inputs (of the second there is none where it has one)."""
+"""The function of a relational operator from the bags on its two inputs to its output. The second bag is empty if the
+operator has one input."""
 Step = tuple[int, list[Delta]]
-"""A port and what comes on it."""
+"""A port, and the deltas that arrive at it."""
 
 
 def at(entries: Iterable[Delta], instant: int) -> Bag:

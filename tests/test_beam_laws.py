@@ -26,7 +26,7 @@ from tests.test_beam_live import anew, compacting_job, one_by_one
 pytestmark = [pytest.mark.beam, pytest.mark.skipif(find_spec("apache_beam") is None, reason="Beam is not installed")]
 
 IN_FILES = ALL - {"removals", "streams", "graphs", "named", "count", "output specs"}
-"""What lines of N-Triples can say: they are of one stream, and each is an event of its own."""
+"""The features that lines of N-Triples can express: they are of one stream, and each line is an event of its own."""
 Run = Callable[[Plan, list[Event], list[Event], list[int]], list[Output]]
 
 

@@ -62,7 +62,7 @@ from squall.testing.streams import stream
 E = "http://example.org/"
 X, Y, Z = map(Variable, "xyz")
 Damage = Callable[[Any], None]
-"""Breaks an operator that is ready to work."""
+"""A function that breaks an operator."""
 
 
 # Programs
@@ -123,14 +123,14 @@ STREAMED = System(
         ),
     )
 )
-"""A query that makes a stream, and a rule that reads it."""
+"""A query that derives a stream, and a rule that reads it."""
 IN_GRAPH = System(
     subsystems=(
         rule(P, then=Insert((pattern(X, "q", Y),), iri(E + "g"))),
         replace(rule(pattern(X, "q", Y)), name="g", sources=(Source(E + "g"),)),
     )
 )
-"""A rule that reads what another one inserts."""
+"""A rule that reads facts which another rule inserts."""
 CHAIN = "1 :a :p :b\n2 :b :q :c\n3 :b :p :c\n5 :c :q :d\n6 :a :p :b\n8 :e :p :e"
 SHUT = "1 :a :p :b\n1 :b :p :c\n1 :c :p :b\n2 :a :q :b\n4 :a :p :d\n5 :b :q :c"
 
@@ -556,13 +556,13 @@ PATHS = by_hand(
     Node("closure", ops.TransitiveClosure()),
     Node("emit", ops.Construct((0, iri(E + "r"), 1), rules=("r",))),
 )
-"""What `REACHES` means, by the operator for it."""
+"""The meaning of `REACHES` as a plan with a transitive closure."""
 SWITCHED = by_hand(
     Node("match", ops.Match((0, 1, 2))),
     Node("where", ops.ConstantFilter(1, iri(E + "p"))),
     Node("emit", ops.Construct((0, iri(E + "k"), 2), rules=("r",))),
 )
-"""What `rule(P)` means, by looking at the predicate last."""
+"""The meaning of `rule(P)` as a plan that tests the predicate last."""
 
 
 def _single_steps(patch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,8 @@ PROGRAMS = [
 
 
 PROLOGUES = {"jena": "@prefix : <http://example.org/> ."}
-"""How a language says what the prefixes of the events are; without a line of its own, so that places stay right."""
+"""The declaration of the prefixes of the events in a language. It is not on a line of its own, so that places stay
+right."""
 
 
 def prefixed(language: str, text: str) -> str:

@@ -18,7 +18,7 @@ from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.rdf import ALWAYS, FOREVER
 
 LAST = 12
-"""No interval of the tests begins or ends later, but for those that never end."""
+"""The latest start and end of intervals in the tests, except for those that never end."""
 INSTANTS = (ALWAYS, *range(LAST + 1))
 
 
@@ -63,7 +63,7 @@ class Shared:
 
 
 Make = Callable[..., ClosureIndex | Shared]
-"""Makes a closure. Its keyword parameter is `tuning`."""
+"""A function that makes a closure. Its keyword parameter is `tuning`."""
 
 
 @pytest.fixture(params=[ClosureIndex, Shared], scope="module")

@@ -17,9 +17,9 @@ WHERE = corpus()
 
 
 LONG = {"csrbench", "lubm", "owl1-wg-tests", "owl2-tests"}
-"""The suites that take their seconds: in `make test` they are run with one planner."""
+"""The suites that take seconds: in `make test` they run with one planner."""
 LONGER = {"jena-owl"}
-"""Those that take minutes."""
+"""The suites that take minutes."""
 
 
 def _is_slow(suite: str, planner: str) -> bool:
@@ -48,7 +48,8 @@ SAMPLES = {
     "squall": 9, "jena-rules": 50, "rif-w3c": 30, "w3c-rdf-tests": 150, "csparql-engine": 15, "csrbench": 50,
     "instans": 20, "rif-owl2rl-weaver": 9, "owl2-tests": 100, "owl1-wg-tests": 50, "jena-owl": 50,
 }  # fmt: skip
-"""Of these suites' cases, each of so many is run on other builders in `make test`, and all are in `make test-all`."""
+"""The sampling rates of suites: in `make test`, one case in so many runs on other builders; in `make test-all`, all
+do."""
 ELSEWHERE = [
     pytest.param(suite, builder, often, marks=[getattr(pytest.mark, builder), *slow])
     for builder in ("spark", "beam")

@@ -33,7 +33,7 @@ OF_TIME: st.SearchStrategy[Window] = st.one_of(
 OF_TRIPLES = st.builds(CountWindow, st.integers(1, 4), st.integers(1, 2))
 REPORTS = st.sampled_from([None, None, Report("change"), Report("nonempty"), Report("periodic", 3)])
 PATHS = ((X, Y), (Y, Z), (Y, X))
-"""What patterns of a body are about: one behind the other, so that two of them meet."""
+"""The subjects and objects of the patterns of a body: a path, so that two patterns can be joined."""
 
 
 @st.composite

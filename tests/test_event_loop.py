@@ -42,7 +42,8 @@ NONLINEAR = "[step: (?x :path ?y) -> (?x :reach ?y)] [on: (?x :reach ?y) (?y :re
 WITHIN = (
     "[step: (?x :edge ?y) -> (?x :reach ?y)] [on: (?x :reach ?y) (?y :edge ?z) noValue(?x :shut ?z) -> (?x :reach ?z)]"
 )
-"""Negation below a recursion, twice; and inside one, on what does not depend on it."""
+"""Rules with negation below a recursion, twice, and inside one, of a predicate that does not depend on the
+recursion."""
 
 
 def plan(text: str, planner: str = "rete") -> Plan:
@@ -66,7 +67,7 @@ def expected(text: str) -> list[tuple[int, str]]:
 
 
 Change = tuple[bool, Term, Term]
-"""Whether an edge is shut (rather than there), and its two ends."""
+"""Whether an edge is closed (and not open), and its two ends."""
 CHANGES = st.tuples(st.booleans(), st.sampled_from(NODES), st.sampled_from(NODES))
 
 

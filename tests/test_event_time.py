@@ -33,7 +33,7 @@ CELLS = (ONE, ALSO_ONE, TWO, HALF, A, TEXT, None)
 NUMBERS = (ONE, ALSO_ONE, TWO, HALF)
 PLUS = Invoke(function_iri("addOne"), (Column(1),))
 FOLLOWING: dict[str | None, str] = {ONE: literal("2", XSD + "int"), TWO: literal("3", XSD + "int")}
-"""What `PLUS` comes to."""
+"""The values of `PLUS`."""
 
 Expected = Callable[[Bag], Bag]
 

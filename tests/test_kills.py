@@ -35,10 +35,10 @@ KILLS = pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.
 LAST = """100000000 <http://example.org/last> <http://example.org/in> <http://example.org/last> .
 200000000 <http://example.org/last> <http://example.org/note> <http://example.org/last> .
 """
-"""What comes so late that all windows have closed, and what shows that the instant of that is over."""
+"""An event so late that all windows have closed, and an event which shows that the instant of the first is complete."""
 IS_LAST = "<http://example.org/last> <http://example.org/has> <http://example.org/Cold> ."
 PARTS = 4
-"""How many parts of its input there are for each time that a run is started."""
+"""The number of parts of the input for each start of a run."""
 
 
 class Killed:
@@ -235,7 +235,7 @@ def test_from_a_file_that_grows_into_a_compressed_one(tmp_path: Path, kills: int
 
 
 ON_SPARK = [("", "out.ntt", 50), ("&group=g&consumer=c", "out.ntt", 20), ("", "redis", 20), ("", "kafka", 20)]
-"""As whose consumer, into what, and how many kills at length: each takes as long as Spark takes to start."""
+"""The consumer of the source, the sink, and the number of kills in the slow tests: each kill costs a start of Spark."""
 
 
 @pytest.mark.spark

@@ -103,7 +103,7 @@ def test_batches_do_not_matter(planner: str, many: int) -> None:
 
 
 UNCOUNTED = ALL - {"count"}
-"""Without windows of the last so many triples, which see the order of an instant, and what comes twice."""
+"""The features without count windows, which depend on the order within an instant, and on duplicates."""
 
 
 @examples(20)
@@ -241,7 +241,7 @@ def test_rete_gives_one_plan_to_one_meaning(system: System, data: st.DataObject)
 
 
 SEEN = ALL - {"reports", "output specs"}
-"""Features without report policies, which may skip an instant, and with one output specification."""
+"""The features without report policies, which may skip an instant, and with one output specification."""
 
 
 @few

@@ -28,7 +28,7 @@ MESSAGES = [
 
 Feed = Callable[[Path], Any]
 Said = tuple[str, Callable[[], object]]
-"""The address of a source, with an option already, and what says the messages when it has connected."""
+"""The address of a source, with an option already, and a function that sends its messages when it has connected."""
 
 
 def _nothing() -> None:

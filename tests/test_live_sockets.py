@@ -316,7 +316,7 @@ OPEN = {
     "rdf": (RDF + b'urn:a:s"><rdf:value>1</rdf:value></rdf:Description>', b"<!-- "),
     "jsonld": (b'[{"@id": "urn:a:s", "urn:a:p": 1}, ', b'{"@id": "'),
 }
-"""The beginning of a document with a statement, and that of what never ends."""
+"""The beginning of a document: a statement, and the beginning of one that never ends."""
 
 
 @pytest.mark.parametrize("format", OPEN)

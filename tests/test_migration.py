@@ -80,7 +80,7 @@ POOL = {
     "wide": "(?s :p ?o) (?s :q ?t) (?s :r ?u) (?s :n ?v) -> (?s :wide ?v)",
     "again": "(?s :made ?o) -> (?o :again ?s)",
 }
-"""Rules that share nodes, facts, and the way in which joins are done and time goes on, or do not."""
+"""Rules some of which share nodes, facts, fused joins and the instants of evaluation."""
 WINDOWS = ("RANGE 20ms", "RANGE 12ms STEP 5ms", "TRIPLES 4 STEP 1", "LANDMARK")
 
 

@@ -88,7 +88,7 @@ BROKEN: dict[type, tuple[str, Change]] = {
     Update: ("delete", lambda op: replace(op, deletes=op.inserts, inserts=op.deletes)),
     Sink: ("", lambda op: replace(op, output="rstream" if op.output == "istream" else "istream")),
 }
-"""For each kind of operator the features that programs need to have it, and what is done to it instead."""
+"""The features that a program needs to have each kind of operator, and the change that breaks it."""
 
 
 def _with(plan: Plan, change: Callable[[Node], Node]) -> Plan:

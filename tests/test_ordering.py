@@ -76,7 +76,7 @@ SORTED = [
     literal("b", "urn:a"),
     literal("a", "urn:b"),
 ]
-"""In the order that the docstring of `key` gives: one pair at least for each of its clauses."""
+"""Terms in the order that the docstring of `key` defines, with at least one pair for each of its clauses."""
 
 
 def test_the_order_of_all_kinds() -> None:

@@ -72,7 +72,7 @@ def course_of(course: Sequence[Advance], kind: str) -> list[Advance]:
 
 
 COURSES = courses(2, (A, B), always=True)
-"""Of a term and the name of a rule."""
+"""Courses of rows that consist of a term and the name of a rule."""
 
 
 # What is output
@@ -234,7 +234,8 @@ GROWING = st.lists(
     st.tuples(st.sampled_from([A, B]), st.integers(0, 6), st.integers(1, 6), st.integers(0, 6), st.sampled_from("rs")),
     max_size=8,
 )
-"""Facts by subject: since when, how long, how long before that they come, and the name of a rule."""
+"""Append-only facts by subject: their start, their length, how long before the start they come, and the name of a
+rule."""
 
 
 def growing(spans: Iterable[tuple[str, int, int, int, str]], last: int) -> list[Advance]:

@@ -179,7 +179,7 @@ STAYS = System(
     ),
     output="dstream",
 )
-"""What is inserted is there until it is deleted."""
+"""Rules that insert a fact, which holds until it is deleted."""
 
 
 NOT_Q = NotExists((pattern(X, "q", Y),))

@@ -46,13 +46,13 @@ UPDATES = (
     "INSERT DATA { :a :r :b . :b :last :c }",
     "INSERT DATA { :a :p :b . :c :d :a }",
 )
-"""Updates of what has the same subject as what they have found."""
+"""Updates whose effects have the same subject as their solutions."""
 MIXING = (
     "INSERT { ?y :r ?x } WHERE { ?x :p ?y }",
     "DELETE { ?y :p ?x } WHERE { ?x :q ?y }",
     "INSERT { :a :q ?y } WHERE { ?x :p ?y }",
 )
-"""Others."""
+"""Updates whose effects have another subject than their solutions."""
 RULES = (
     ("[(?x :p ?y) (?x :q ?z) -> (?x :d ?z)]", "jena"),
     ("[(?x :d ?y) (?x :last ?z) -> (?x :d ?z)]", "jena"),

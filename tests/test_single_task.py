@@ -35,7 +35,7 @@ ORDERED = {
         )
     ),
 }
-"""What an engine runs in one task that does not run ordered scans by tasks of their own."""
+"""A program that an engine without tasks for ordered scans runs in one task."""
 
 
 def test_the_reason_for_a_single_task_is_given() -> None:

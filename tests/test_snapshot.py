@@ -44,7 +44,7 @@ SCHEMA = """
 [few: (?x :type :a) -> (?x :is :a)]
 [every: -> (:a :under :b)]
 """
-"""Joins on predicates, of all kinds; a closure; a rule that holds anyway."""
+"""Rules with joins on predicates, of all kinds; with a closure; and with a rule without a body."""
 
 
 def plan(text: str, planner: str = "rete") -> Plan:

@@ -51,7 +51,7 @@ REACH = """
 [step: (?a :path ?b) (?b :path ?c) -> (?a :path ?c)]
 """
 CUT = REACH.replace("noValue(?a, :closed) ", "") + "[cut: (?a :closed ?any) (?a :edge ?b) -> remove(1)]"
-"""One task runs this as a whole."""
+"""A program that one task runs as a whole."""
 GRANDPARENTS = "@prefix : <http://example.org/>.\n(?a :parent ?b) (?b :parent ?c) -> (?a :grandparent ?c)."
 
 
@@ -796,7 +796,7 @@ MASTER = "local[2]"
 
 
 WAYS = pytest.mark.parametrize("few", ["0", "16777216"], ids=["in tasks", "in one task"])
-"""Up to how many bytes one task works a micro-batch off."""
+"""The most bytes of a micro-batch that one task processes."""
 
 
 def command(sink: str, checkpoint: str, master: str, few: str) -> list[str]:

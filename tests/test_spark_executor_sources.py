@@ -28,7 +28,7 @@ from squall.builders.spark.store import Store, uri_of
 pytestmark = [pytest.mark.spark, pytest.mark.more]
 SEEN = "[seen: (?s ?p ?o) -> (?s <urn:seen> ?o)]"
 PAIRS = "[pair: (?a <urn:p> ?b) (?b <urn:p> ?c) -> (?a <urn:pp> ?c)]"
-"""Which of them there are depends on which triples are the last ones."""
+"""A rule whose conclusions depend on which triples are the last ones."""
 
 
 def at(broker: brokers.Broker, options: str = "&from=first") -> str:

@@ -128,7 +128,7 @@ def test_the_place_puts_the_answers_of_a_time_in_order(tmp_path: Path) -> None:
 
 
 READINGS = stream("\n".join(f"{n // 100} :s{n * 7 % 300} :age {n * 37 % 90}" for n in range(300)))
-"""A hundred at each of three times."""
+"""A hundred observations at each of three times."""
 
 
 def by_several(text: str, folder: Path, format: str) -> list[tuple[int, Solution]]:

@@ -26,8 +26,7 @@ pytest.importorskip("pyspark")
 pytestmark = [pytest.mark.spark, pytest.mark.more]
 
 FEATURES = ALL - {"removals", "delete", "insert", "streams", "graphs", "named", "now"}
-"""What needs no stream but one, since files of lines are of the stream that their address says, and nothing that lines
-cannot say."""
+"""The features that lines of a file can express. They are of one stream, which the address of the file names."""
 
 
 @pytest.fixture

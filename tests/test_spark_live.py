@@ -142,7 +142,7 @@ def test_what_cannot_be_cut_back_gets_what_counts(tmp_path: Path) -> None:
 
 
 CALM = "@prefix : <http://example.org/>.\n[calm: (?s :at ?v) noValue(?s :is :Loud) -> (?s :seen ?v)]"
-"""What is seen at a time is known when that is over."""
+"""A rule with negation, whose conclusions are known when their instant is complete."""
 
 
 def at(*times: int) -> str:

@@ -14,7 +14,8 @@ ROOT = Path(__file__).parent.parent
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 VERSIONS = {"oldest": "pyspark==4.0.0", "newest": "pyspark>=4,<5"}
-"""What is installed for each test; setup.cfg allows versions from the oldest up to the next major version."""
+"""The versions that are installed for each test; setup.cfg allows versions from the oldest up to the next major
+version."""
 
 SELECTED = ("tests/test_spark.py", "tests/test_spark_dataframes.py", "tests/test_spark_datasource.py")
 

@@ -24,7 +24,7 @@ VARIABLES = ("?x", "?y", "?z")
 
 BUT = ("!:p", "!(:p|:q)", "!^:p", "!(:p|^:q)")
 MARK = re.compile(r"\)[?*+]")
-"""A path that is repeated."""
+"""The end of a path that is repeated."""
 
 subjects = st.sampled_from((*VARIABLES, *VARIABLES, *NODES))
 objects = st.sampled_from((*VARIABLES, *VARIABLES, *NODES, *LITERALS))

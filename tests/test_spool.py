@@ -24,13 +24,13 @@ from tests.live import threads, wait
 from tests.test_live import Acknowledged, event
 
 TIMES = (1, 2, 4, 3, 5, 5, 4, 6)
-"""Of events, of which two are late."""
+"""The times of events, of which two are late."""
 BROKEN = (2, 5)
-"""Behind which events something comes that cannot be used."""
+"""The events that malformed input follows."""
 
 
 AT_ONCE = Tuning(spool_interval=0)
-"""Each batch is a file of its own."""
+"""A spool interval for which each batch is a file of its own."""
 
 
 class Log(Acknowledged):

@@ -211,7 +211,7 @@ def test_both_sides_of_an_optional(query: str, expected: list[tuple[str, ...]]) 
 Made = list[tuple[str, str, str, str]]
 ONE = st.tuples(*[st.sampled_from("abc")] * 2, st.sampled_from("pqr"), st.sampled_from("st"))
 MADE = st.lists(ONE, max_size=9)
-"""Triples (subject, object, predicate) and streams; each comes a millisecond after the one before."""
+"""Triples (subject, object, predicate) with their streams; each comes a millisecond after the one before."""
 
 
 def counted(query: str, made: Made, expected: Callable[[Arrived], Iterable[tuple[str, ...]]]) -> None:

@@ -29,10 +29,10 @@ from tests.bench.works import WORKS
 ROOT = Path(__file__).parent.parent.parent
 PLANS = "plans"
 LONG = 20
-"""A peer that takes so many seconds for a run is not run again."""
+"""The seconds from which on a run of a peer is not repeated."""
 
-Tell = Callable[[str, str], None]
-"""What is called with a peer that is left out, and why."""
+OnLeftOut = Callable[[str, str], None]
+"""A function that is called with each peer that is left out, and the reason."""
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -62,17 +62,17 @@ def left_out(peer: str, reason: str) -> None:
     print(f"left out: {peer}: {reason}", file=sys.stderr)
 
 
-def able(asked: Sequence[str], name: str, tell: Tell = left_out) -> list[str]:
+def able(asked: Sequence[str], name: str, on_left_out: OnLeftOut = left_out) -> list[str]:
     """Returns the peers that can run a workload here. Prints why the others cannot."""
     reasons = {peer: peers.reason(peer, WORKS[name]) for peer in asked}
     for peer, reason in reasons.items():
         if reason:
-            tell(peer, reason)
+            on_left_out(peer, reason)
     return [peer for peer in asked if not reasons[peer]]
 
 
 def compare(
-    name: str, runs: Sequence[str], size: int, repeat: int, limit: float = 3600, tell: Tell = left_out
+    name: str, runs: Sequence[str], size: int, repeat: int, limit: float = 3600, on_left_out: OnLeftOut = left_out
 ) -> list[dict[str, Any]]:
     """Returns the medians of each run of a workload.
 
@@ -90,7 +90,7 @@ def compare(
                 except Failed as error:
                     if run not in peers.PEERS:
                         raise
-                    tell(run, str(error))
+                    on_left_out(run, str(error))
                     del measureds[run]
     return [row(name, size, run, measured, measureds[runs[0]]) for run, measured in measureds.items()]
 

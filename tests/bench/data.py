@@ -24,7 +24,7 @@ SENSORS = 1000
 PLATFORMS = 50
 START = 1_700_000_000_000
 STEP = 10
-"""Milliseconds between one observation and the next."""
+"""The milliseconds between two observations."""
 
 
 def statement(subject: str, predicate: str, object: str) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 RULES = {"q3": Q3, "q9": Q9}
 FIRST = 3
-"""How many micro-batches are left out."""
+"""The number of micro-batches at the beginning that are not measured."""
 
 
 def triggers(spark: SparkSession, run: Callable[[], None], look: Callable[[], None] | None = None) -> list[float]:

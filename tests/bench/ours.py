@@ -16,11 +16,11 @@ from tests.bench import spark
 from tests.bench.works import OBSERVATION, ON_SPARK, Answer, Evaluate, Statement, Task, Work, statement, written
 
 EVENTS = "events"
-"""Behind the planner and the builder of a run: a stream in memory is given as events, not as columns."""
+"""The suffix of a run (behind planner and builder) that gets a stream in memory as events, and not as columns."""
 OURS = "rete:iterator"
 GIVEN_EVENTS = f"{OURS}:{EVENTS}"
 NAMES = {OURS: "squall", ON_SPARK: "squall", GIVEN_EVENTS: "squall, given events"}
-"""How the tables call these runs."""
+"""The names of these runs in the tables."""
 
 
 def prepare(task: Task, planner: str, builder: str, form: str = "") -> Evaluate:

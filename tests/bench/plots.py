@@ -15,9 +15,9 @@ matplotlib.rcParams.update({"svg.hashsalt": "squall", "svg.fonttype": "none", "f
 
 OURS, OTHERS = "#d1495b", "#8d99ae"
 SQUALL = "squall"
-"""What the names of our bars begin with."""
+"""The beginning of the names of squall's own bars."""
 APART = 40
-"""How many times the least of all values the largest one may be, until the axis is logarithmic."""
+"""The ratio of the largest value to the least one from which on the axis is logarithmic."""
 
 
 Panel = tuple[str, Mapping[str, float]]

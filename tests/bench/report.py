@@ -59,7 +59,7 @@ class Chapter:
 
 
 EARLIER = {"C-SPARQL": (0.31, 10.0), "CQELS": (0.027, 100.0), "Sparkwave": (0.115, 100.0)}
-"""What is `Part.published` of windows."""
+"""`Part.published` for workloads with windows."""
 ENGINES = (
     Part(
         "3 patterns, window of 1,000 triples", "q3-small", 100_000, {"jena": 5, "pyoxigraph": 2, "bytewax": 3}, EARLIER,

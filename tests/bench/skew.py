@@ -26,7 +26,7 @@ from tests.bench.works import WORKS, Work
 
 TASKS = (2, 4, 8, 16, 64)
 _HEAD = 1 << 18
-"""How many bytes are looked at to see which keys are hot."""
+"""The number of bytes at the beginning that are sampled to find skewed keys."""
 
 
 def busiest(plan: Plan, events: Sequence[Event], head: Sequence[Event], tasks: int, share: float) -> float:

@@ -23,11 +23,11 @@ from tests.bench import data
 from tests.bench.works import OBSERVATION, WORKS
 
 LARGEST = 600
-"""Bytes of state that a live fact may take."""
+"""The most bytes of state that a live fact may take."""
 GROWTH = 1.05
-"""How much more than in the second quarter of a run may be in use in the last one."""
+"""The most memory in the last quarter of a run, as a multiple of that in the second quarter."""
 BATCH = 125
-"""Events that come at a time."""
+"""The number of events that come at a time."""
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 

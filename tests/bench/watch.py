@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 INTERVAL = 0.1
-"""Seconds between two looks."""
+"""The seconds between two samples."""
 
 _TICK = os.sysconf("SC_CLK_TCK")
 

@@ -17,9 +17,9 @@ Statement = tuple[str, str, str]
 """A triple of terms in N-Triples; in a rule, of these and of variables such as ``?o``."""
 
 OBSERVATION = 8
-"""Triples of one observation: one event of the stream."""
+"""The number of triples of an observation, which is one event of the stream."""
 PART = 100_000
-"""Triples of a file, where the stream is a folder of them."""
+"""The number of triples in a file, where the stream is a folder of files."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class Answer:
 
 
 Evaluate = Callable[[], Answer]
-"""A run that is ready: everything is imported, planned and loaded. To call it is what is measured."""
+"""A run that is ready: everything is imported, planned and loaded. The call of this function is measured."""
 
 
 def nothing() -> Lines:

@@ -37,14 +37,15 @@ SUITES = {
 """The suites by name (a folder of the corpus), each with the module whose ``cases(folder)`` gives its cases."""
 
 PLACES = {"jena-owl": Path("jena-rules", "owl_ruleset_tests.json")}
-"""Where the cases of suites are that have no folder of their own."""
+"""The paths of the cases of suites that have no folder of their own."""
 
 STATUSES = ("passed", "failed", "left out", "known bad")
-"""What may become of a case."""
+"""The possible results of a case."""
 
 SECONDS = {"iterator": 60.0, "beam": 600.0}
-"""How long one case may take on a builder, by the clock. (In the middle of a call to Spark's JVM an alarm would end the
-session, and with it all other cases; a pipeline of Beam's may take 20 s of a core that has other work, too.)"""
+"""The seconds that one case may take on a builder, by the clock. (In the middle of a call to Spark's JVM, an alarm
+would end the session, and with it all other cases. A Beam pipeline may take 20 s of a core that has other work,
+too.)"""
 
 
 @dataclass(frozen=True)

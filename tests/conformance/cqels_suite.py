@@ -18,7 +18,7 @@ from tests.conformance.w3c_manifests import triples
 HAS_VALUE = iri("http://example.org/ontology#hasValue")
 HAS_STREAM = iri("http://example.org/ontology#hasStream")
 NAMED = ("streamURIAsVar", "severalStreamsAsVarsFromDataset")
-"""The queries whose stream is a variable: which streams there are is said by a data set."""
+"""The queries whose stream is a variable. A dataset clause says which streams there are."""
 
 
 def cases(folder: Path) -> Iterator[Case]:

@@ -18,7 +18,7 @@ from tests.conformance import Case, KnownBad, Stages, stream_queries_suite
 from tests.conformance.evaluations import answers, query, streams
 
 DEFECTS = {5, 6, 7, 11}
-"""The cases in which the engine's authors describe defects of it at the ends of windows."""
+"""The cases in which the authors of the engine describe its defects at the ends of windows."""
 
 
 def cases(folder: Path) -> Iterator[Case]:

@@ -44,11 +44,11 @@ PROPERTIES = (
 )
 LANGUAGES = {"booleanquery": "sparql", "rspqlquery": "rspql", "csparqlquery": "csparql"}
 OTHERS = {"rdfoxquery": "no lexer for RDFox's stream queries", "unsupportedquery": "a text without its pattern"}
-"""The kinds of texts that are no queries of a language that squall has."""
+"""The kinds of texts in languages that squall does not have."""
 REFUSED = {"aligned/srbench-queries-aligned.properties/srb.query6.csparqlquery"}
-"""The texts that are no queries."""
+"""The texts that are not queries."""
 ELSEWHERE = Path("..", "rsp-query-sets", "yasper", "queries", "csrbench")
-"""Where another corpus has the same queries, by language."""
+"""The other corpora that have the same queries, by language."""
 
 
 class Expected(NamedTuple):

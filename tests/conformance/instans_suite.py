@@ -33,7 +33,7 @@ PREFIXES = "".join(
     f"PREFIX {name}: <http://www.w3.org/{place}#>\n"
     for name, place in (("rdf", "1999/02/22-rdf-syntax-ns"), ("rdfs", "2000/01/rdf-schema"), ("xsd", "2001/XMLSchema"))
 )
-"""INSTANS declares these implicitly."""
+"""The prefixes that INSTANS declares implicitly."""
 
 INPUTS = {
     "cep2sparql/queries/EPA3_local.rq": ["cep2sparql/data/CEP2SPARQL_SampleEvents.trig"],
@@ -52,27 +52,27 @@ INPUTS = {
     "windowlibrary/queries/aggr-dbg.rq": ["windowlibrary/input/ex_int_events.ttl"],
     "windowlibrary/queries/aggr-lib.rq": ["windowlibrary/config/ex_windef.ttl", "windowlibrary/input/ex_events.ttl"],
 }
-"""Documents that are no namesakes of their program."""
+"""The input documents whose names differ from that of their program."""
 FOLDERS = {
     "cep2sparql/queries": "cep2sparql/data/CEP2SPARQL_SampleEvents.trig",
     "reasoning/rules": "reasoning/rules/valid-rdfs.ttl",
     "tests-input": "tests-input/simple.ttl",
     "tests-input/removing-two-ways": "tests-input/removing-two-ways/test.ttl",
 }
-"""The document for the other programs of a folder."""
+"""The input document for the other programs of a folder."""
 COUNTED = {f"tests-input/removing-two-ways/test{number}.rq": count for number, count in ((1, 2), (2, 1), (3, 0))}
-"""How many solutions there are, as the program's comment says."""
+"""The number of solutions, according to the comment in the program."""
 OTHERWISE = {
     "tests-input/issues/issue14.rq": "a string and a number are not comparable in INSTANS, and unequal here",
     "tests-input/removing-two-ways/test4.rq": "its comment counts on one solution acting before the next one",
 }
-"""The programs that mean something else to INSTANS."""
+"""The programs that have another meaning in INSTANS."""
 ENDLESS = {
     "tests-input/issues/issue18-uuid.rq": "acts on what it has written itself, with a new UUID each time",
 }
-"""The programs that go on for ever, which is an error."""
+"""The programs that do not terminate, which is an error."""
 STEPS = 200
-"""After so many steps without an event something goes on for ever."""
+"""The number of steps without an event after which a program counts as endless."""
 OWN = "there is no function <http://instans.org/extensions/"
 
 

@@ -38,13 +38,14 @@ HOOKS = """
 [(?c owl:intersectionOf ?l) (?x urn:x-test:in ?l) -> (?x rdf:type ?c)]
 -> hide(urn:x-test:of urn:x-test:in) .
 """
-"""What Jena makes of each intersection: an instance of all of its classes is one of it."""
+"""The rules that Jena makes of each intersection: an instance of all its classes is an instance of it."""
 
 VALIDATION = """
 -> (urn:x-test:v rb:validation on()) .
 [(?x rb:violation ?why) strConcat(?why ?text) -> (?x urn:x-test:why ?text)]
 """
-"""Asks for violations, which are functors, and says them as texts. Those of hidden nodes and literals are no answer."""
+"""A query that returns violations, which are functors, as texts. Violations by hidden nodes and literals are no
+answers."""
 
 _ENDLESS = "its closure takes more than a minute"
 _OPEN = "its rule `validationFP` has a variable in its head that nothing binds"
@@ -58,7 +59,7 @@ LEFT_OUT = {
     ("owl-fb-mini.rules", "cardinality/Manifest002-mod.rdf"): _ENDLESS,
     ("owl-fb-mini.rules", "owl/inconsistent6.rdf"): _OPEN,
 }
-"""Why a rule file is not run over some test."""
+"""The reasons why a rule file is not run over some test."""
 
 
 def cases(listed: Path) -> Iterator[Case]:

@@ -29,16 +29,16 @@ CLOSURE = """
 [(?p rdfs:subPropertyOf rdfs:subClassOf) (?a ?p ?b) -> (?a rdfs:subClassOf ?b)]
 [(?p rdfs:subPropertyOf rdfs:subPropertyOf) (?a ?p ?b) -> (?a rdfs:subPropertyOf ?b)]
 """
-"""What the transitive graph cache of Jena adds to the rules of others."""
+"""The rules that stand for Jena's transitive graph cache."""
 
 MEMBERSHIP = """
 [(?x ?p ?y) strConcat(?p ?n) regex(?n 'http://www\\\\.w3\\\\.org/1999/02/22-rdf-syntax-ns#_[0-9]+')
     -> (?p rdf:type rdfs:ContainerMembershipProperty)]
 """
-"""What Jena says of the properties of the data beforehand."""
+"""The facts that Jena states about the properties of the data beforehand."""
 
 PROFILE = "jena"
-"""Its rule sets cannot be stratified."""
+"""The profile with which the rule sets run, because they cannot be stratified."""
 
 MANIFESTS = {
     "rdfs/manifest-standard.rdf": "rdfs-fb-tgc-noresource.rules",

@@ -25,7 +25,7 @@ Entry = dict[str, Any]
 Pattern = tuple[Term | None, ...]
 
 BROKEN = "<__main__.Obj object"
-"""In an expected text: what the tool that extracted the cases printed in place of the text."""
+"""The text that the tool which extracted the cases printed by mistake in an expected text."""
 
 
 def cases(folder: Path) -> Iterator[Case]:
@@ -38,7 +38,7 @@ def cases(folder: Path) -> Iterator[Case]:
 
 
 ONE_BY_ONE = ("TestGenericRules.testAddRemove2.1", "TestRuleSystemBugs.testNonmonotonicCR")
-"""Cases in which several rules remove facts at once, and each is to see what the one before has done."""
+"""The cases in which several rules remove facts at once, and each has to see the effect of the one before."""
 
 
 def _run(entry: Entry, stages: Stages) -> None:
@@ -62,9 +62,9 @@ BAD = {
     "custom-builtins.rules": "its built-ins are made by the test in Java",
     "groundClosure2.rules": "its built-ins are made by the test in Java",
 }
-"""Files that Jena does not read, or not as they are in the corpus, and why."""
+"""The files that Jena does not read, or not as they are in the corpus, with the reason."""
 INCLUDES = "@include <file:testing/reasoners/"
-"""How a file names another one from the root of Jena's repository."""
+"""The way in which a file names another one from the root of Jena's repository."""
 
 
 def _reads(path: Path, stages: Stages) -> None:
@@ -290,4 +290,4 @@ KINDS: dict[str, Callable[[Entry, Stages], None]] = {
 REASONS = {
     "derivation": "which facts a fact was derived from is not recorded",
 }
-"""The kinds that are left out, and why."""
+"""The kinds of cases that are left out, with the reason."""

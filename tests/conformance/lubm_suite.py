@@ -42,11 +42,11 @@ OWL = """
 [two:        (?c owl:intersectionOf ?l) (?l rdf:first ?a) (?l rdf:rest ?m) (?m rdf:first ?b) (?m rdf:rest rdf:nil)
              (?x rdf:type ?a) (?x rdf:type ?b) -> (?x rdf:type ?c)]
 """
-"""What the answers need beyond RDFS: the rules of OWL 2 RL (section 4.3) for what the ontology is made of. Its
+"""The rules that the answers need beyond RDFS: those of OWL 2 RL (section 4.3) for the constructs of the ontology. Its
 intersections are of one or two classes."""
 
 Rows = dict[str, set[tuple[object, ...]]]
-"""What each query answers, by its name."""
+"""The rows that each query answers, by its name."""
 
 
 def cases(folder: Path) -> Iterator[Case]:

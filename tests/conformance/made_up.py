@@ -16,7 +16,7 @@ from squall.planners.lowering.walk import Part, inside
 from squall.rdf import ALWAYS, XSD, Event, Term, Triple, iri, literal
 
 COPIES = 3
-"""How many triples there are of a pattern; the first of what a query wants to be absent only."""
+"""The number of triples for each pattern. A pattern that a query negates has only the first of them."""
 NUMBERS = ("1", "30", "90")
 
 

@@ -22,7 +22,7 @@ CORE_BASE = "http://www.w3.org/2000/10/rdf-tests/rdfcore/"
 OTHERWISE = {
     "datatypes/Manifest.rdf#non-well-formed-literal-2": "in RDF 1.1 an ill-typed literal is a contradiction",
 }
-"""The tests of RDF Core that RDF 1.1 has the other way round."""
+"""The tests of RDF Core whose result RDF 1.1 has changed."""
 BASE = "http://www.w3.org/2002/03owlt/"
 IMPORTS = iri(OWL + "imports")
 KINDS = {
@@ -33,7 +33,7 @@ KINDS = {
     "ConsistencyTest": "ConsistencyTest",
     "InconsistencyTest": "InconsistencyTest",
 }
-"""What a test's type asks; one of OWL for OWL, whether the vocabulary alone entails a document."""
+"""The kind of test for each type. The type of OWL for OWL asks whether the vocabulary alone entails a document."""
 LEFT_OUT = {
     "localtests/Manifest007#propInheritance": "the reader of RDF/XML refuses entities in single quotes",
     "miscellaneous/Manifest002#test": "imports a document that is not at hand",
@@ -95,8 +95,8 @@ REASONS = {
     """,
 }
 BEYOND = {name: reason for reason, names in REASONS.items() for name in names.split()}
-"""What the rules of OWL 2 RL do not conclude, and why: they are complete for assertions of classes and properties about
-individuals (OWL 2 Profiles, theorem PR1)."""
+"""The conclusions that the rules of OWL 2 RL do not draw, with the reason. The rules are complete for assertions of
+classes and properties about individuals (OWL 2 Profiles, theorem PR1)."""
 
 
 def cases(folder: Path) -> Iterator[Case]:

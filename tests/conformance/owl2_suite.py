@@ -34,8 +34,8 @@ BEYOND = {
     "owl2-rl-rules-fp-differentFrom": DIFFERENT,
     "owl2-rl-rules-ifp-differentFrom": DIFFERENT,
 }
-"""The entailments that the rules of OWL 2 RL do not have, and why: they are complete for assertions of classes and
-properties about individuals (OWL 2 Profiles, theorem PR1)."""
+"""The entailments that the rules of OWL 2 RL do not have, with the reason. The rules are complete for assertions of
+classes and properties about individuals (OWL 2 Profiles, theorem PR1)."""
 KINDS = ("PositiveEntailmentTest", "NegativeEntailmentTest", "ConsistencyTest", "InconsistencyTest")
 
 

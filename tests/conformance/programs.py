@@ -18,7 +18,7 @@ from squall.testing import isomorphic
 from tests.conformance import LeftOut, Stages
 
 UNSUPPORTED = ("is not supported", "is not bound where", "what depends on it")
-"""How the lexer, the translator and the check for strata say that a program lies beyond what squall does."""
+"""The messages by which the lexer, the translator and stratification refuse a program that squall does not support."""
 
 
 def compiled(text: str, language: str, profile: str = "default") -> System:
@@ -62,7 +62,7 @@ _SPO = (Variable("s"), Variable("p"), Variable("o"))
 _PROBE = System(
     "probe", joinables=(Pattern(*_SPO),), consequences=(Construct((AtomPattern(HELD, _SPO),)),), reentrant=False
 )
-"""Answers all that holds, given or derived."""
+"""A rule that outputs all facts, given or derived."""
 
 
 class Model(NamedTuple):

@@ -25,7 +25,7 @@ from squall.streams.sources.documents import load
 from tests.conformance import Case, KnownBad, LeftOut, Stages
 
 PLACE = "http://www.w3.org/2005/rules/test/repository/tc/"
-"""What the IRIs of imported files begin with."""
+"""The beginning of the IRIs of imported files."""
 
 GOAL = "urn:x-squall:test:goal"
 
@@ -33,7 +33,7 @@ BAD = {
     "RDF_Combination_Constant_Equivalence_4": "the import has a broken datatype IRI",
 }
 PLAIN = {"IRI_from_IRI", "Multiple_IRIs_from_String", "Multiple_Strings_from_IRI"}
-"""The cases whose conclusion in presentation syntax has a built-in as a relation of the program."""
+"""The cases whose conclusion in presentation syntax uses a built-in as a relation of the program."""
 
 Entry = dict[str, Any]
 
@@ -130,7 +130,7 @@ DEFECTS = {
     "Builtins_Time": ["timezone-from-date>", "date-equal", "subtract-dayTimeDuration-from-date>", "#dayTime>",
                       r'"-?\d+\.\d+"\^\^<[^>]*#integer>'],
 }  # fmt: skip
-"""Of a case, what tells the lines that are known to be wrong or doubtful: typing errors, integers with a fraction."""
+"""Patterns of the lines of a case that are known to be wrong or doubtful: typing errors, integers with a fraction."""
 
 
 def _outside(formula: tree.Formula) -> tree.Formula:

@@ -30,7 +30,7 @@ FOLLOWS: dict[str, tuple[str, Fact]] = {
     "rdfs.core": ("spsp.nt", Triple(iri("data:x"), iri("data:q"), iri("data:y"))),
     "minrdfs.core": ("spsp.nt", Triple(iri("data:x"), iri("data:q"), iri("data:y"))),
 }
-"""What follows from the data of a file, by rule set."""
+"""The conclusions from the data of a file, by rule set."""
 
 
 def cases(folder: Path) -> Iterator[Case]:

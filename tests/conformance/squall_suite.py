@@ -26,9 +26,9 @@ from tests.conformance.stream_queries_suite import run_made_up
 
 EXPECTED = Path("_derived", "expected.json")
 LANGUAGES = {"rif-core-xml": "rif"}
-"""What the cases call our languages."""
+"""The names of our languages in the cases."""
 STREAM = "http://example.org/stream"
-"""What the placeholder of a query for the IRI of its stream stands for."""
+"""The IRI of the stream, for which queries have a placeholder."""
 EMPTY = "test.otherunion.csparql"
 
 

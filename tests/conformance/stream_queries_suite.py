@@ -43,9 +43,9 @@ REFUSED = {
     "yasper/queries/sample-queries/cqelsql/query3.cqels": "has no pattern, and an IRI without `<` and `>`",
     "yasper/queries/sample-queries/rspql/query8.rspql": "has a CONSTRUCT for a sub-query, which its comment disowns",
 }
-"""The texts that are no queries of their language, and why."""
+"""The texts that are not queries of their language, with the reason."""
 MISUSED = {f"yasper/queries/sample-queries/{name}" for name in ("cqelsql/query4.cqels", "rspql/query4.rspql")}
-"""The texts that are refused for how they call a function."""
+"""The texts that are refused because of the way in which they call a function."""
 
 
 def cases(folder: Path) -> Iterator[Case]:

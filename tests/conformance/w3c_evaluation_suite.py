@@ -52,8 +52,8 @@ ENTAILMENT = """
 [type:    (?x rdf:type ?c) -> (?c rdf:type rdfs:Class)]
 [rdfs10:  (?c rdf:type rdfs:Class) -> (?c rdfs:subClassOf ?c)]
 """
-"""What the rule set ``rhodf`` leaves out and answers ask for (RDF 1.1 Semantics, sections 8.1.1 and 9.2.1), of classes
-and properties; `of` and `type` follow from the axioms about domains and ranges."""
+"""The rules about classes and properties that the rule set ``rhodf`` leaves out and that answers need (RDF 1.1
+Semantics, sections 8.1.1 and 9.2.1). `of` and `type` follow from the axioms about domains and ranges."""
 REGIMES = "http://www.w3.org/ns/entailment/"
 OWL_REGIMES = {REGIMES + name for name in ("OWL-Direct", "OWL-RDF-Based")}
 BEYOND_RL = {
@@ -64,7 +64,7 @@ BEYOND_RL = {
     ),
     "sparqldl-11": "asks for an axiom about an inverse property: the rules of OWL 2 RL conclude assertions",
 }  # fmt: skip
-"""The cases of OWL's regimes that the rule set ``owl2rl`` has no answers of, and why."""
+"""The cases of OWL's regimes for which the rule set ``owl2rl`` has no answers, with the reason."""
 REGIME = "http://www.w3.org/ns/sparql-service-description#entailmentRegime"
 OTHERWISE = {
     "sparql/sparql10/optional-filter#dawg-optional-filter-005-simplified": "SPARQL 1.1 reads it in the other way, as "

@@ -17,15 +17,15 @@ from tests.conformance.entailment import check, document
 from tests.conformance.w3c_manifests import MF, manifest, path_of
 
 RDFS = ("rdfs", "rdfs-axioms")
-"""The sets for RDF and RDFS. Those of RDFS conclude more than RDF has: a test of RDF that something does not follow is
-the harder for it."""
+"""The rule sets for RDF and RDFS. Those of RDFS conclude more than RDF does, which makes negative tests of RDF
+harder."""
 COUNTED = "follows from how many values a datatype has: no rule counts them"
 BEYOND = {
     "rdf/rdf11/rdf-mt/az-tests#inconsistent-recognizing-integer": COUNTED,
     "rdf/rdf11/rdf-mt/az-tests#only-one-class": COUNTED,
     "rdf/rdf11/rdf-mt/az-tests#only-one-property": COUNTED,
 }
-"""What no rule of ours concludes, and why."""
+"""The conclusions that none of our rules draws, with the reason."""
 NUMBERED = f"<{RDF}_"
 
 

@@ -33,7 +33,7 @@ from tests.conformance.evaluations import (
 
 ALL = "SELECT ?s ?p ?o WHERE { ?s ?p ?o }"
 INPUT = Path("oracle-tests", "tests", "AbstractOracleTestTest", "input.stream")
-"""The stream that the configured queries are run over: their own is made by a generator that is not at hand."""
+"""The stream over which the configured queries run. Their own stream comes from a generator that is not available."""
 
 
 def cases(folder: Path) -> Iterator[Case]:

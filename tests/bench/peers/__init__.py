@@ -43,9 +43,9 @@ def _peer(module: str, needs: str, kinds: str, fed: str = "memory", **more: obje
 
 
 PARSING = "parse"
-"""The one that only reads."""
+"""The peer that only parses."""
 TUMBLING = "-tumbling"
-"""What is behind the name of a peer that answers only when a window is full."""
+"""The suffix of the name of a peer that answers only when a window is full."""
 
 _ENGINES = {
     "pyoxigraph": _peer("oxigraph", "pyoxigraph", "join many rdfs closure", "memory files", once=True),

@@ -22,7 +22,7 @@ Row = tuple[str, ...]
 Item = tuple[int, int, Row]
 """The numbers in the stream of the oldest and the latest triple of a row, and the row."""
 Sided = tuple[int, str, Item]
-"""The side of a join that an item is on (0: left, 1: right), and what it is joined on."""
+"""The side of a join that an item is on (0: left, 1: right), and its join key."""
 
 
 def prepare(task: Task) -> Evaluate:

@@ -9,7 +9,7 @@ from tests.bench.works import Statement
 Numbers = tuple[int, int, int]
 
 LITERAL = 2**30
-"""The number of a literal is at least this; those of other terms are less."""
+"""The least number of a literal; the numbers of other terms are less."""
 
 
 class Dictionary:
