@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from squall.errors import PluginError, UsageError
+from squall.errors import PluginError, SourceError, UsageError
 from squall.rdf import Triple, iri, literal
 from squall.sparql_update.datasets import read as read_dataset
 from squall.streams import DeadLetterFile, formats, open_sink, open_source, open_static
@@ -25,6 +25,7 @@ from squall.streams.formats import compression
 from squall.streams.formats.reading import ReadProgress, Settings
 from squall.streams.live import messages
 from tests.conftest import Squall
+from tests.test_live_http import serving, status
 
 E = "http://ex/"
 TRIPLE = f"<{E}a> <{E}p> <{E}o> ."
@@ -55,11 +56,19 @@ DOCUMENTS = {
 }
 """Two statements in each text format."""
 LINES = ("nt", "ntt", "nq", "nqt", "rdfp", "nt-messages", "nq-messages")
+COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": zstandard.compress,
+}
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
     Path("q.rq").write_text(QUERY)
 
 
@@ -72,6 +81,66 @@ def named(format: str, path: str = "x") -> str:
 
 
 # D1: static data from a server
+
+
+def test_static_data_of_a_server_are_fetched_once(squall: Squall) -> None:
+    """D1."""
+    with serving(status(200, DOCUMENTS["nt"].encode()), status(500)) as server:
+        code, out, _ = squall("run", "q.rq", "--static", server.at("x.nt?format=nt"), "--format", "srcsv")
+        assert code == 0
+        assert len(out.splitlines()) == 3
+        assert len(server.asked) == 1
+
+
+def test_a_graph_may_be_fetched(squall: Squall) -> None:
+    """D1, its kind."""
+    Path("g.rq").write_text(f"SELECT ?s FROM <{E}g> {{ ?s ?p ?o }}")
+    with serving(status(200, b"<a> <p> <o> .")) as server:
+        code, out, _ = squall("run", "g.rq", "--graph", f"{E}g={server.at('dir/x.ttl')}", "--format", "srcsv")
+        assert code == 0
+        assert out.split() == ["s", server.at("dir/a")]
+
+
+@pytest.mark.parametrize("uri", ["mqtt://localhost/t?format=nt", "tcp://localhost:1?format=nt", "ws://h/?format=nt"])
+def test_what_is_live_cannot_be_static(uri: str) -> None:
+    """D1."""
+    with pytest.raises(UsageError, match="is live: it cannot be static"):
+        open_static(uri)
+
+
+def test_a_stream_of_events_cannot_be_static() -> None:
+    """D1."""
+    with serving(status(200, b"data: x\n\n", **{"Content-Type": "text/event-stream"})) as server:
+        data = open_static(server.at("?format=nt"))
+        with pytest.raises(SourceError, match="is a stream of events: it cannot be static"):
+            list(data)
+
+
+def test_timed_data_of_a_server_cannot_be_static() -> None:
+    """D1, its kind."""
+    with pytest.raises(UsageError, match="is timed: it cannot be static"):
+        open_static("http://localhost/x.ntt")
+
+
+@pytest.mark.parametrize("code", [404, 503])
+def test_static_data_that_a_server_does_not_have_are_an_error(code: int) -> None:
+    """D1."""
+    with serving(status(code)) as server, pytest.raises(SourceError, match=f"the server answers {code}"):
+        list(open_static(server.at("x.nt")))
+
+
+def test_static_data_of_a_server_that_are_cut_off_are_an_error() -> None:
+    """D1."""
+
+    def half(request: Any) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", "1000")
+        request.end_headers()
+        request.wfile.write(f"{TRIPLE}\n".encode())
+        request.close_connection = True
+
+    with serving(half) as server, pytest.raises(SourceError, match="bytes too early"):
+        list(open_static(server.at("x.nt")))
 
 
 # D2 and its kind: what XML allows
@@ -273,6 +342,76 @@ def test_text_in_utf_16_is_named() -> None:
     assert sum(ledger.counts.values()) == 1
 
 
+# D5: the format of what a server has
+
+
+@pytest.mark.parametrize(
+    ("path", "media_type", "format"),
+    [
+        ("data.ttl", "text/plain", "ttl"),
+        ("data.RDF?query.x=1", "application/octet-stream", "rdf"),
+        ("data", "text/turtle; charset=utf-8", "ttl"),
+        ("data.rdf", "text/turtle", "ttl"),
+        ("data", "application/rdf+xml", "rdf"),
+        ("data.ttl", "application/ld+json", "jsonld"),
+        ("data", "application/n-triples", "nt"),
+        ("data", "application/n-quads", "nq"),
+        ("data", "application/trig", "trig"),
+        ("data?format=ttl", "application/ld+json", "ttl"),
+    ],
+)
+def test_the_media_type_or_the_ending_says_the_format(path: str, media_type: str, format: str) -> None:
+    """D5."""
+    with serving(status(200, DOCUMENTS[format].encode(), **{"Content-Type": media_type}), status(404)) as server:
+        assert [fact for event in open_static(server.at(path)) for fact in event.facts] == FACTS
+    with serving(status(200, DOCUMENTS[format].encode(), **{"Content-Type": media_type}), status(404)) as server:
+        uri = server.at(f"{path}{'&' if '?' in path else '?'}poll=0")
+        assert [fact for event in next(iter(open_source(uri).batches())) for fact in event.facts] == FACTS
+
+
+def test_a_timed_format_of_a_server_is_told_by_its_ending() -> None:
+    """D5, its kind: it has no media type."""
+    with serving(status(200, b"5 " + TRIPLE.encode(), **{"Content-Type": "text/plain"}), status(404)) as server:
+        batches = open_source(server.at("x.ntt?poll=0")).batches()
+        assert [event.time for event in next(iter(batches))] == [5]
+
+
+def test_an_unknown_media_type_is_named() -> None:
+    """D5."""
+    with serving(status(200, b"{}", **{"Content-Type": "application/json"})) as server:
+        with pytest.raises(SourceError, match="its media type `application/json` is none of RDF") as failure:
+            list(open_static(server.at("data")))
+        assert failure.value.hint == "name it: `?format=ttl`"
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "xz", "zst"])
+def test_what_a_server_has_may_be_compressed(ending: str) -> None:
+    """D5 and D18."""
+    data = COMPRESSED[ending](DOCUMENTS["nt"].encode())
+    with serving(status(200, data), status(404)) as server:
+        assert [fact for event in open_static(server.at(f"x.nt.{ending}")) for fact in event.facts] == FACTS
+    with serving(status(200, data), status(404)) as server:
+        batch = next(iter(open_source(server.at(f"x?format=nt.{ending}")).batches()))
+        assert [fact for event in batch for fact in event.facts] == FACTS
+
+
+@pytest.mark.parametrize("path", ["x.nt", "x.nt.gz"])
+def test_a_server_may_say_that_its_content_is_compressed(path: str) -> None:
+    """D5 and D18: a server that has `x.nt.gz` may say so by its encoding."""
+    data = gzip.compress(DOCUMENTS["nt"].encode())
+    with serving(status(200, data, **{"Content-Encoding": "gzip"})) as server:
+        assert [fact for event in open_static(server.at(path)) for fact in event.facts] == FACTS
+
+
+# D6: redirects and proxies; see tests/test_http_client.py
+
+
+def test_a_server_that_redirects_is_followed(squall: Squall) -> None:
+    """D6."""
+    with serving(status(301, Location="/b.nt"), status(200, DOCUMENTS["nt"].encode())) as server:
+        assert squall("run", "q.rq", "--static", server.at("a"), "--format", "srcsv")[0] == 0
+
+
 # D8: the version directive
 
 
@@ -354,13 +493,6 @@ def test_an_empty_file_is_nothing(format: str, squall: Squall) -> None:
 
 
 # D18: compressed files
-
-COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
-    "gz": gzip.compress,
-    "bz2": bz2.compress,
-    "xz": lzma.compress,
-    "zst": zstandard.compress,
-}
 
 
 @pytest.mark.parametrize("ending", COMPRESSED)

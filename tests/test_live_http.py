@@ -197,11 +197,21 @@ def test_a_truncated_response_is_requested_again() -> None:
         assert "If-None-Match" not in server.asked[2][1]
 
 
-def test_a_server_that_moved_is_named() -> None:
-    with serving(status(301, Location="http://elsewhere/")) as server:
-        with pytest.raises(SourceError) as caught:
-            list(server.opened("?format=nt").batches())
-        assert "elsewhere" in str(caught.value)
+def test_a_server_that_moved_and_is_not_there_is_named() -> None:
+    expected = r"elsewhere\.invalid:80, to which it redirects"
+    with serving(status(301, Location="http://elsewhere.invalid/")) as server:
+        batches = server.opened("?format=nt").batches()
+        with pytest.raises(SourceError, match=expected):
+            list(batches)
+
+
+def test_a_sink_names_the_place_to_which_a_server_redirects() -> None:
+    with serving(status(308, Location="http://elsewhere.invalid/")) as server:
+        sink = open_sink(server.at("in?format=nt"))
+        sink.start()
+        with pytest.raises(SinkError, match=r"308: it is at `http://elsewhere\.invalid/`"):
+            sink.write(output(1))
+        sink.close()
 
 
 def test_no_server_is_an_error_at_once() -> None:
@@ -317,7 +327,6 @@ def test_what_a_server_refuses_is_an_error(number: int, retry: int) -> None:
         ("http:?format=nt", "names no server"),
         ("http://h/?format=nt&token=1", "unknown option"),
         ("http://h/?format=nt&header.X=a%0ab", "line end"),
-        ("http://h/", "does not say its format"),
     ],
 )
 def test_an_invalid_address_is_reported(uri: str, message: str) -> None:

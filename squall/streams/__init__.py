@@ -138,7 +138,7 @@ def open_static(uri: str, ledger: DeadLetterLedger | None = None) -> StaticData:
         raise _not_static(uri)
     source = _open(place, RunLedger() if ledger is None else ledger, ALWAYS)
     is_file = isinstance(source, FileSource | FolderSource)
-    if place.flag("follow") or (is_file and getattr(source, "timed", False)):
+    if place.flag("follow") or getattr(source, "timed", False):
         raise _not_static(uri)
     if source.live and not is_file and not isinstance(source, ReadableOnce):
         hint = "give it with --source, or save its data in a file first"

@@ -159,6 +159,21 @@ def of_path(path: str) -> tuple[Format, str] | None:
     return None
 
 
+def of_media_type(name: str) -> Format | None:
+    """Returns the format of a media type without parameters, which has no times; None if it is unknown."""
+    return next((format for format in FORMATS if format.endings and name in _media_types(format)), None)
+
+
+def _media_types(format: Format) -> tuple[str, ...]:
+    if format.timed:
+        return ()
+    return (format.media_type, *_OTHER_MEDIA_TYPES.get(format.name, ()))
+
+
+_OTHER_MEDIA_TYPES = {"ttl": ("application/x-turtle",), "nq": ("text/x-nquads",), "trig": ("application/x-trig",)}
+"""Media types that servers use besides those that are registered, by format."""
+
+
 def infer_format(path: str, format_name: str) -> tuple[Format, str]:
     """Returns the format of a file, by a name or else by its ending, and its compression (``""``: none).
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import zlib
 from collections.abc import Callable
@@ -126,6 +127,14 @@ def check_installed(name: str) -> None:
 def decompressing(file: IO[bytes], name: str) -> Any:
     """Returns a file with the decompressed bytes of a file, which has the methods `read1` and `close`."""
     return BY_NAME[name].reader(file)
+
+
+def decompressed(data: bytes, name: str, most: int) -> bytes:
+    """Returns decompressed bytes, at most so many. Raises one of `errors` if they cannot be decompressed."""
+    file, result = decompressing(io.BytesIO(data), name), b""
+    while len(result) < most and (chunk := file.read1(most - len(result))):
+        result += chunk
+    return result
 
 
 def errors() -> tuple[type[Exception], ...]:

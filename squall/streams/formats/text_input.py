@@ -14,7 +14,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from pyoxigraph import RdfFormat
 
@@ -62,8 +62,8 @@ def text_input(file: IO[bytes], format: Format, is_begin: bool = True) -> TextIn
     """Returns the input of a document.
 
     Args:
-        file: The bytes of the document. It may have an attribute `is_cut`, a method `rewind`, and an attribute
-            `ends_in_cr`, which says that the byte before them is a CR.
+        file: The bytes of the document. It may have the attributes `is_cut`, and `ends_in_cr`, which says
+            that the byte before them is a CR; and `can_rewind` with a method `rewind`.
         format: The format of the document.
         is_begin: Whether the file is at the beginning of the document.
     """
@@ -120,19 +120,19 @@ class TextInput:
         """Reads bytes of the file; ``b""`` at the end."""
         return self._file.read(size)
 
-    def rewind(self) -> bool:
-        """Goes back to the beginning, as after `begin`. Returns False if that is not possible."""
-        rewind = getattr(self._file, "rewind", None)
-        if rewind is not None:
-            is_possible = rewind()
+    @property
+    def can_rewind(self) -> bool:
+        """Whether the document can be read again."""
+        return isinstance(self._file, io.BytesIO) or bool(getattr(self._file, "can_rewind", False))
+
+    def rewind(self) -> None:
+        """Goes back to the beginning, as after `begin`. It must be possible (`can_rewind`)."""
+        if isinstance(self._file, io.BytesIO):
+            self._file.seek(0)
         else:
-            is_possible = isinstance(self._file, io.BytesIO)
-            if is_possible:
-                self._file.seek(0)
-        if is_possible:
-            self._ahead, self.skipped = b"", 0
-            self.begin()
-        return bool(is_possible)
+            cast(Any, self._file).rewind()
+        self._ahead, self.skipped = b"", 0
+        self.begin()
 
     def has_content(self) -> bool:
         """Reads on while there are blanks alone, and returns whether something follows."""
@@ -179,9 +179,9 @@ class _LineInput(TextInput):
         data = super().read(size)
         return self._unified(data) if self._after_cr or b"\r" in data else data
 
-    def rewind(self) -> bool:
+    def rewind(self) -> None:
         self._after_cr = False
-        return super().rewind()
+        super().rewind()
 
     def _unified(self, data: bytes) -> bytes:
         """Unifies line ends. A line feed after a CR that has been read becomes a blank, since positions count bytes."""

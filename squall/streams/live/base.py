@@ -51,7 +51,8 @@ class LiveSource(ABC):
         address.only(*COMMON, *self.options)
         self.uri = address.text
         self.settings = Settings(address.get("format"), address.get("stream"), address.integer("time", time))
-        self.format = format_of(address)
+        self.format = self.format_of(address)
+        self.timed = self.format.timed
         self.idle = address.integer("idle", 5000, least=0)
         self.retry = address.integer("retry", 60_000, least=0)
         self.removals = self.format.removals
@@ -61,6 +62,10 @@ class LiveSource(ABC):
         self.ledger = ledger
         self.stopped = threading.Event()
         self.connected = threading.Event()
+
+    def format_of(self, address: Address) -> Format:
+        """Returns the format of what is received. Raises UsageError if the address does not say it."""
+        return format_of(address)
 
     @abstractmethod
     def receive(self) -> Iterator[Sequence[Event]]:

@@ -10,30 +10,50 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPException, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import IO, Any, cast
+from urllib.parse import urlsplit
 
 from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
 from squall.rdf import Event
 from squall.streams.address import Address
-from squall.streams.formats import MAX_UNIT_BYTES
+from squall.streams.formats import (
+    BY_NAME,
+    FORMATS,
+    MAX_UNIT_BYTES,
+    Format,
+    check_library,
+    format_named,
+    of_media_type,
+    of_path,
+)
+from squall.streams.formats.compression import check_installed, decompressed, decompressing, errors
+from squall.streams.formats.reading import ReadProgress, decode
 from squall.streams.live.base import ConnectionLost
 from squall.streams.live.events import EventStream
+from squall.streams.live.http_client import CONNECT_TIMEOUT_S, MAX_REDIRECTS, Client, connected, redirected
 from squall.streams.live.messages import CONTENT_TYPES, Message, MessageSink, MessageSource
 from squall.streams.live.serving import ServingSink
 from squall.streams.live.web import Target, listening_target, target
 from squall.streams.sinks import Sink
 
-_CONNECT_TIMEOUT_S = 10.0
 MIN_RESPONSE_TIMEOUT_S = 1.0
 _CHUNK = 1 << 16
 _SHUTDOWN_POLL_S = 0.1
 _TRANSIENT_STATUSES = (408, 425, 429, 500, 502, 503, 504)
 """Status codes after which the same request may succeed later."""
+_ENCODINGS = {"gzip": "gz", "x-gzip": "gz", "zstd": "zst"}
+"""Compressions by their names in HTTP."""
+_MEDIA_TYPES = tuple(
+    f"{format.media_type};q=0.9"
+    for format in FORMATS
+    if not (format.timed or format.removals or format.messages or format.binary)
+)
+"""The media types that are accepted if the format is open."""
 
 
 class HttpSource(MessageSource):
@@ -43,6 +63,8 @@ class HttpSource(MessageSource):
     requests the events after the last one; 204 ends the source. It is replayable if the server is. Anything else: the
     body is a message, and the source polls, at most every ``poll`` ms (1000). The server may delay its response until
     there is something new (long polling). 204 and 304 (with an ``ETag``) mean that there is nothing new.
+
+    Without ``format``, the media type of a document decides it, or else the ending of the path. Redirects are followed.
     """
 
     options = ("poll",)
@@ -52,6 +74,9 @@ class HttpSource(MessageSource):
         self, address: Address, ledger: DeadLetterLedger, time: int = 0, *, max_message_bytes: int = MAX_UNIT_BYTES
     ) -> None:
         self.target, address = target(address)
+        self.compression = ""
+        self._is_format_open = False
+        """Whether the media type of a document decides its format."""
         super().__init__(address, ledger, time)
         self.max_message_bytes = max_message_bytes
         self.poll = address.integer("poll", 1000, least=0)
@@ -60,18 +85,39 @@ class HttpSource(MessageSource):
         self._tag = ""
         self._socket: socket.socket | None = None
 
+    def format_of(self, address: Address) -> Format:
+        """Returns the format that the address names, or that the ending of its path names, or else N-Triples, until
+        the server says the format."""
+        if name := address.get("format"):
+            format, self.compression = format_named(name)
+            return format
+        by_ending = of_path(urlsplit(self.target.path).path)
+        format, self.compression = by_ending or (BY_NAME["nt"], "")
+        check_library(format.name)
+        check_installed(self.compression)
+        self._is_format_open = not (format.timed or format.removals)
+        self._has_ending = by_ending is not None
+        return format
+
     def receive(self) -> Iterator[Sequence[Event]]:
         while not self.stopped.is_set():
             began = time.monotonic()
-            try:
-                with closing(_connected(self.target)) as connection:
-                    self._socket = connection.sock
-                    yield from self._responses(connection)
-            except (OSError, HTTPException) as error:
-                raise ConnectionLost(str(error) or type(error).__name__) from error
+            with self._response() as (place, response):
+                if response is None:
+                    return
+                yield from self._responses(place, response)
             if self._is_stream:
                 return
             self.stopped.wait(max(0.0, began + self.poll / 1000 - time.monotonic()))
+
+    def read_once(self) -> Iterator[Sequence[Event]]:
+        """Yields the events of the document that the server has now (`squall.streams.sources.files.ReadableOnce`)."""
+        try:
+            with self._response() as (place, response):
+                if response is not None:
+                    yield from self._document(place, response)
+        except ConnectionLost as error:
+            raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
 
     def seek(self, position: str) -> None:
         """Begins behind the event with an id (`squall.streams.sources.files.Replayable`)."""
@@ -89,26 +135,109 @@ class HttpSource(MessageSource):
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
-    def _responses(self, connection: HTTPConnection) -> Iterator[Sequence[Event]]:
-        connection.request("GET", self.target.path, headers=self._headers())
-        if self.stopped.is_set():
-            return
-        response = connection.getresponse()
-        if response.status in _TRANSIENT_STATUSES:
-            raise ConnectionLost(f"the server answers {response.status}")
+    @contextmanager
+    def _response(self) -> Iterator[tuple[Target, HTTPResponse | None]]:
+        """Provides the response to a request, and where it is from; None if the source is stopped meanwhile.
+
+        Raises:
+            ConnectionLost: There is no connection, or no longer.
+            SourceError: The server redirects too often, or to where nothing may be read.
+        """
+        place, redirects = self.target, 0
+        try:
+            while True:
+                client = connected(place)
+                with closing(client.connection) as connection:
+                    self._socket = connection.sock
+                    connection.request("GET", client.path, headers={**self._headers(place), **client.headers})
+                    if self.stopped.is_set():
+                        yield place, None
+                        return
+                    response = connection.getresponse()
+                    other = redirected(place, response, self.uri)
+                    if other is None:
+                        yield place, response
+                        return
+                place, redirects = other, redirects + 1
+                if redirects > MAX_REDIRECTS:
+                    raise SourceError(f"`{self.uri}` cannot be read: more than {MAX_REDIRECTS} redirects")
+        except (OSError, HTTPException) as error:
+            where = f"{place.host}, to which it redirects: " if redirects else ""
+            raise ConnectionLost(f"{where}{error or type(error).__name__}") from error
+
+    def _responses(self, place: Target, response: HTTPResponse) -> Iterator[Sequence[Event]]:
+        _check_transient(response)
         if response.status in (204, 304):
             yield ()  # the end of an event stream
-        elif response.status != 200:
-            hint = f"it is at {response.headers['Location']}" if "Location" in response.headers else None
-            raise SourceError(f"`{self.uri}` cannot be read: the server answers {response.status}", hint=hint)
-        elif response.headers.get_content_type() == "text/event-stream":
+            return
+        self._check_status(response)
+        if response.headers.get_content_type() == "text/event-stream":
             yield from self._events_of(response)
         else:
-            yield self._body(response)
+            yield self._body(response, place)
 
-    def _headers(self) -> dict[str, str]:
-        accepted = f"text/event-stream, {self.format.media_type}, */*;q=0.1"
-        headers = {"Accept": accepted, "Cache-Control": "no-cache", **self.target.headers}
+    def _document(self, place: Target, response: HTTPResponse) -> Iterator[Sequence[Event]]:
+        """Yields the events of a document of any length."""
+        _check_transient(response)
+        if response.status == 204:
+            return
+        self._check_status(response)
+        if response.headers.get_content_type() == "text/event-stream":
+            hint = "give it with --source, or save its data in a file first"
+            raise SourceError(f"`{self.uri}` is a stream of events: it cannot be static", hint=hint)
+        self._detect_format(response, place)
+        body = _Body(response, self.reading)
+        compression = self._compression(response)
+        file = _Decompressed(decompressing(cast(IO[bytes], body), compression)) if compression else body
+        settings, reading = self.settings, self.reading
+        try:
+            yield from decode(
+                cast(IO[bytes], file), self.uri, self.format, settings, self.ledger, reading, base=place.url
+            )
+        except errors() as error:
+            raise ConnectionLost(str(error)) from error
+
+    def _check_status(self, response: HTTPResponse) -> None:
+        """Raises SourceError if there is nothing to read."""
+        if response.status != 200:
+            raise SourceError(f"`{self.uri}` cannot be read: the server answers {response.status}")
+
+    def _detect_format(self, response: HTTPResponse, place: Target) -> None:
+        """Sets the format by the media type of a response, or by the path to which a server redirects.
+
+        The address decides it first, by its option; and by its ending if the media type is unknown.
+
+        Raises:
+            SourceError: The format is not known.
+        """
+        if not self._is_format_open:
+            return
+        media_type = response.headers.get_content_type()
+        if (format := of_media_type(media_type)) is not None:
+            check_library(format.name)
+            self.format = format
+        elif not self._has_ending:
+            by_ending = of_path(urlsplit(place.path).path)
+            if by_ending is not None and not (by_ending[0].timed or by_ending[0].removals):
+                self.format, self.compression = by_ending
+                check_installed(self.compression)
+                return
+            problem = f"its media type `{media_type}` is none of RDF, and its path has no ending of RDF"
+            raise SourceError(f"the format of `{self.uri}` is unknown: {problem}", hint="name it: `?format=ttl`")
+
+    def _compression(self, response: HTTPResponse) -> str:
+        """Returns how a body is compressed. A server may say what the ending says already. Raises SourceError."""
+        encoding = response.headers.get("Content-Encoding", "identity").lower()
+        if encoding == "identity":
+            return self.compression
+        if encoding not in _ENCODINGS:
+            raise SourceError(f"`{self.uri}` cannot be read: its content is encoded as `{encoding}`")
+        return _ENCODINGS[encoding]
+
+    def _headers(self, place: Target) -> dict[str, str]:
+        accepted = ", ".join(_MEDIA_TYPES) if self._is_format_open and not self._has_ending else self.format.media_type
+        accept = f"text/event-stream, {accepted}, */*;q=0.1"
+        headers = {"Accept": accept, "Cache-Control": "no-cache", **place.headers}
         if self.reached:
             headers["Last-Event-ID"] = self.reached
         if self._tag:
@@ -116,6 +245,11 @@ class HttpSource(MessageSource):
         return headers
 
     def _events_of(self, response: HTTPResponse) -> Iterator[Sequence[Event]]:
+        if self._is_format_open and not self._has_ending:
+            hint = "name it: `?format=nt`"
+            raise SourceError(f"`{self.uri}` does not say the format of its events", hint=hint)
+        if self.compression:
+            raise SourceError(f"`{self.uri}` cannot be read: events of a server are text, and not compressed")
         if self.format.binary:
             hint = "poll for it, or use another format"
             raise SourceError(f"`{self.uri}` cannot be read: events of a server are text, not Jelly", hint=hint)
@@ -133,16 +267,25 @@ class HttpSource(MessageSource):
         if not self.stopped.is_set():
             raise ConnectionLost("the server has ended the stream")
 
-    def _body(self, response: HTTPResponse) -> list[Event]:
+    def _body(self, response: HTTPResponse, place: Target) -> list[Event]:
+        self._detect_format(response, place)
         data = response.read(self.max_message_bytes + 1)
         if response.length and len(data) <= self.max_message_bytes:
             raise ConnectionLost(f"an answer ends {response.length} bytes too early")
         self._tag = response.headers.get("ETag", "")
+        reason = ""
+        if name := self._compression(response):
+            try:
+                data = decompressed(data, name, self.max_message_bytes + 1)
+            except errors() as error:
+                reason = f"an answer cannot be decompressed: {error}"
         if len(data) > self.max_message_bytes:
             reason = f"an answer is longer than {self.max_message_bytes} bytes"
+        if reason:
+            self.reading.malformed += 1
             self.ledger.record("malformed", self.uri, None, reason, "")
             return []
-        return self.events([self._message(data)])
+        return self.events([self._message(data)], place.url)
 
     def _message(self, data: bytes) -> Message:
         self._count += 1
@@ -160,11 +303,11 @@ class HttpSink(MessageSink):
         self.target, address = target(address)
         super().__init__(address)
         self.patience = max(self.retry / 1000, min_response_timeout)
-        self._connection: Any = None
+        self._client: Client | None = None
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
         try:
-            self._connection = _connected(self.target, self.patience)
+            self._client = connected(self.target, self.patience)
         except OSError as error:
             self.fail(error)
 
@@ -175,25 +318,29 @@ class HttpSink(MessageSink):
         pass
 
     def disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
+        if self._client is not None:
+            self._client.connection.close()
 
     def _post(self, data: bytes) -> str | None:
         """Posts a message. Returns the problem if it may succeed later, or None. Raises SinkError if it cannot."""
-        headers = {"Content-Type": CONTENT_TYPES.get(self.format, "text/plain; charset=utf-8"), **self.target.headers}
+        assert self._client is not None
+        connection, path, proxy_headers = self._client
+        media_type = CONTENT_TYPES.get(self.format, "text/plain; charset=utf-8")
+        headers = {"Content-Type": media_type, **self.target.headers, **proxy_headers}
         if self.identity:
             headers["Idempotency-Key"] = self.identity
         try:
-            self._connection.request("POST", self.target.path, data, headers)
-            response = self._connection.getresponse()
+            connection.request("POST", path, data, headers)
+            response = connection.getresponse()
             response.read()
         except (OSError, HTTPException) as error:
-            self._connection.close()  # the next request connects again
+            connection.close()  # the next request connects again
             return str(error) or type(error).__name__
         if response.status in _TRANSIENT_STATUSES:
             return f"the server answers {response.status}"
         if not 200 <= response.status < 300:
-            self.fail(f"the server answers {response.status}")
+            place = f": it is at `{location}`" if (location := response.headers.get("Location")) else ""
+            self.fail(f"the server answers {response.status}{place}")
         return None
 
 
@@ -212,7 +359,7 @@ class HttpServer(ServingSink):
         sink = self
 
         class Handler(BaseHTTPRequestHandler):
-            timeout = _CONNECT_TIMEOUT_S
+            timeout = CONNECT_TIMEOUT_S
 
             def do_GET(self) -> None:
                 sink._respond(self)
@@ -274,20 +421,34 @@ def open_sink(address: Address) -> Sink:
     return HttpServer(address) if address.flag("listen") else HttpSink(address)
 
 
-def _connected(target: Target, patience: float | None = None) -> HTTPConnection:
-    """Connects, and returns the connection, whose responses may take `patience` seconds (None: no limit).
+class _Body:
+    """The body of a response as a file."""
 
-    Raises:
-        OSError: There is no connection.
-    """
-    host, port, *_ = target.endpoint
-    connection = (
-        HTTPConnection(host, port, timeout=_CONNECT_TIMEOUT_S)
-        if target.tls is None
-        else HTTPSConnection(host, port, timeout=_CONNECT_TIMEOUT_S, context=target.tls)
-    )
-    connection.connect()
-    connection.timeout = patience  # also for later connections
-    connection.sock.settimeout(patience)
-    connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a stream may have no events for long
-    return connection
+    def __init__(self, response: HTTPResponse, reading: ReadProgress) -> None:
+        self._response = response
+        self._reading = reading
+
+    def read(self, size: int = -1) -> bytes:
+        """Reads some bytes. Raises EOFError if the body is cut off."""
+        data = self._response.read1(size)
+        self._reading.bytes += len(data)
+        if not data and self._response.length:
+            raise EOFError(f"it ends {self._response.length} bytes too early")
+        return data
+
+
+class _Decompressed:
+    """The decompressed bytes of a file."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self._file.read1(size)
+        return data
+
+
+def _check_transient(response: HTTPResponse | None) -> None:
+    """Raises ConnectionLost if the same request may succeed later."""
+    if response is not None and response.status in _TRANSIENT_STATUSES:
+        raise ConnectionLost(f"the server answers {response.status}")

@@ -74,26 +74,32 @@ class MessageSource(LiveSource):
         """Returns the position behind the last batch (`squall.streams.sources.files.Acknowledging`)."""
         return self.reached
 
-    def events(self, messages: Sequence[Message]) -> list[Event]:
-        """Parses messages to events."""
-        return [event for message in messages for batch in self._read(message) for event in batch]
+    def events(self, messages: Sequence[Message], base: str | None = None) -> list[Event]:
+        """Parses messages to events. Relative IRIs in them are resolved against a base."""
+        return [event for message in messages for batch in self._read(message, base) for event in batch]
 
     def drop(self, message: Message) -> None:
         """Records a message for which the buffer has no room as a dead letter."""
         reason = f"{message.which}: more than buffer={self.buffer} messages wait"
         self.ledger.record("dropped", message.place, None, reason, excerpt(message.data))
 
-    def _read(self, message: Message) -> Iterator[Sequence[Event]]:
+    def _read(self, message: Message, base: str | None) -> Iterator[Sequence[Event]]:
         self.reading.bytes += len(message.data)
-        return read(message, self.format, self.settings, self.ledger, self.reading)
+        return read(message, self.format, self.settings, self.ledger, self.reading, base)
 
 
 def read(
-    message: Message, format: Format, settings: Settings, ledger: DeadLetterLedger, reading: ReadProgress
+    message: Message,
+    format: Format,
+    settings: Settings,
+    ledger: DeadLetterLedger,
+    reading: ReadProgress,
+    base: str | None = None,
 ) -> Iterator[Sequence[Event]]:
     """Parses a message to batches of events."""
     name = f"{message.place} {message.which}"
-    return decode(io.BytesIO(message.data), name, format, settings, _MessageLedger(ledger, message), reading)
+    own_ledger = _MessageLedger(ledger, message)
+    return decode(io.BytesIO(message.data), name, format, settings, own_ledger, reading, base=base)
 
 
 class _MessageLedger:

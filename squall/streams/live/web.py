@@ -11,7 +11,8 @@ from squall.errors import UsageError
 from squall.streams.address import Address, Endpoint
 from squall.streams.live.tls import CERTIFICATES, context
 
-_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+"""The default ports of schemes."""
 _SAFE = ("https", "wss")
 _QUERY, _HEADER = "query.", "header."
 
@@ -24,18 +25,29 @@ class Target(NamedTuple):
         tls: The TLS context, or None for no encryption.
         path: The path, with the query.
         headers: The headers of requests.
+        authorities: The file with the certificate authorities of the other side; ``""``: those of the system.
     """
 
     endpoint: Endpoint
     tls: ssl.SSLContext | None
     path: str
     headers: dict[str, str]
+    authorities: str = ""
+
+    @property
+    def url(self) -> str:
+        """The URL over HTTP."""
+        scheme = "http" if self.tls is None else "https"
+        return f"{scheme}://{self.host if self.endpoint.port != PORTS[scheme] else self._host_name}{self.path}"
+
+    @property
+    def _host_name(self) -> str:
+        return f"[{self.endpoint.host}]" if ":" in self.endpoint.host else self.endpoint.host
 
     @property
     def host(self) -> str:
         """The host and port, as in a URL."""
-        host = f"[{self.endpoint.host}]" if ":" in self.endpoint.host else self.endpoint.host
-        return f"{host}:{self.endpoint.port}"
+        return f"{self._host_name}:{self.endpoint.port}"
 
 
 def target(address: Address) -> tuple[Target, Address]:
@@ -47,7 +59,7 @@ def target(address: Address) -> tuple[Target, Address]:
     Raises:
         UsageError: The address names no server, or an option is wrong.
     """
-    endpoint = address.endpoint(_PORTS[address.scheme])
+    endpoint = address.endpoint(PORTS[address.scheme])
     tls = context(address, address.scheme in _SAFE)
     if not endpoint.host:
         raise UsageError(f"`{address.text}` names no server", hint=f"write `{address.scheme}://HOST`")
@@ -60,7 +72,7 @@ def target(address: Address) -> tuple[Target, Address]:
         raise UsageError(f"`{address.text}` has a header with a line end in it")
     path = "/" + quote(endpoint.path, safe="/:@!$&'()*+,;=-._~") + (f"?{urlencode(query)}" if query else "")
     names = [name for name, _ in address.options if name.startswith((_QUERY, _HEADER)) or name in CERTIFICATES]
-    return Target(endpoint, tls, path, headers), address.without(*names)
+    return Target(endpoint, tls, path, headers, address.get("ca")), address.without(*names)
 
 
 def listening_target(address: Address) -> Target:
@@ -69,7 +81,7 @@ def listening_target(address: Address) -> Target:
     Raises:
         UsageError: An option is wrong.
     """
-    endpoint = address.endpoint(_PORTS[address.scheme])
+    endpoint = address.endpoint(PORTS[address.scheme])
     if endpoint.user is not None:
         raise UsageError(f"`{address.text}` listens: it asks nobody for a password", hint="leave the user out")
     local = endpoint._replace(host=endpoint.host or "127.0.0.1")

@@ -186,5 +186,5 @@ def _connected(scheme: str, target: Target) -> Any:
     """Returns a context with a connection."""
     uri = f"{scheme}://{target.host}{target.path}"
     return connect(
-        uri, additional_headers=target.headers, max_size=MAX_UNIT_BYTES, ping_timeout=60, proxy=None, ssl=target.tls
+        uri, additional_headers=target.headers, max_size=MAX_UNIT_BYTES, ping_timeout=60, proxy=True, ssl=target.tls
     )

@@ -61,13 +61,16 @@ class StoredFile(io.RawIOBase):
         self.ends_in_cr = last == b"\r"
         return last in (b"\n", b"\r", b"")
 
-    def rewind(self) -> bool:
-        """Goes back to the beginning. Returns False if that is not possible."""
-        if self._begin is None:
-            return False
-        self._reading.bytes -= self._raw.tell() - self._begin
-        self._raw.seek(self._begin)
-        return True
+    @property
+    def can_rewind(self) -> bool:
+        """Whether the file can be read again from its beginning."""
+        return self._begin is not None
+
+    def rewind(self) -> None:
+        """Goes back to the beginning."""
+        if self._begin is not None:
+            self._reading.bytes -= self._raw.tell() - self._begin
+            self._raw.seek(self._begin)
 
     def close(self) -> None:
         self._raw.close()
@@ -149,13 +152,16 @@ class CompressedFile(io.RawIOBase):
         self.ends_in_cr = last.endswith(b"\r")
         return last.endswith((b"\n", b"\r")) if not size else size == 1
 
-    def rewind(self) -> bool:
-        """Goes back to the beginning. Returns False if that is not possible."""
-        if not self._stored.rewind():
-            return False
+    @property
+    def can_rewind(self) -> bool:
+        """Whether the file can be read again from its beginning."""
+        return self._stored.can_rewind
+
+    def rewind(self) -> None:
+        """Goes back to the beginning."""
+        self._stored.rewind()
         self._file.close()
         self._file = decompressing(cast(IO[bytes], self._stored), self._compression)
-        return True
 
     def close(self) -> None:
         self._file.close()
