@@ -17,9 +17,11 @@ import pytest
 from squall import explain
 from squall.cli.explain import DRAWINGS
 from squall.contracts import BuilderCapabilities, Options, Output, declare_capabilities
+from squall.observe.progress import Tally, progress_bar
 from squall.plan import Plan
 from squall.plan.node_metrics import NodeMetric
 from squall.rdf import ALWAYS, Event
+from squall.streams import Sources, open_source
 from tests.conftest import Squall
 from tests.live import wait
 
@@ -298,12 +300,22 @@ def test_output_by_another_operator(squall: Squall) -> None:
     assert [line.split()[0] for line in out.splitlines()] == ["1000", "2000", "3000", "3000"]
 
 
-def test_progress_can_be_requested(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("squall.observe.progress._START_DELAY_S", 0)
+def test_progress_can_be_requested(squall: Squall) -> None:
     code, out, err = squall("build", "family.jena", "--source", "people.ttl", "--progress")
     assert code == 0
     assert set(out.splitlines()) == ANCESTORS
     assert "2 statements read" in err
+
+
+def test_progress_is_shown_on_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    (tmp_path / "a.nt").write_text("<urn:a> <urn:p> <urn:b> .\n" * 2)
+    sources = Sources([open_source(str(tmp_path / "a.nt"))])
+    with progress_bar(sources, Tally(outputs=3), start_delay=0):
+        list(sources)
+        wait(lambda: "2 statements" in capsys.readouterr().err)
 
 
 WRONG = {

@@ -82,8 +82,9 @@ def expect(want: str, got: str, where: str) -> None:
 class Page:
     """A page at work in a folder."""
 
-    def __init__(self, path: Path, folder: Path) -> None:
+    def __init__(self, path: Path, folder: Path, root: Path = ROOT) -> None:
         self.path = path
+        self.root = root
         self.folder = folder
         self.names: dict[str, Any] = {"__name__": "page"}
         self.printed = ""
@@ -93,7 +94,7 @@ class Page:
             self._block(block)
 
     def _block(self, block: Block) -> None:
-        where = f"{self.path.relative_to(ROOT)}:{block.line}"
+        where = f"{self.path.relative_to(self.root)}:{block.line}"
         match block.language, block.rest:
             case "python", "":
                 self._python(block)
@@ -286,11 +287,10 @@ def test_the_picture_of_the_readme_has_the_operators_of_its_plan(tmp_path: Path)
         "```pyhton\n1\n```\n",
     ],
 )
-def test_a_wrong_page_fails(wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+def test_a_wrong_page_fails(wrong: str, tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text(wrong)
     with pytest.raises(AssertionError):
-        Page(tmp_path / "page.md", tmp_path).run()
+        Page(tmp_path / "page.md", tmp_path, tmp_path).run()
 
 
 RIGHT = """
@@ -312,9 +312,8 @@ print(1)
 """
 
 
-def test_a_right_page_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+def test_a_right_page_passes(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text(RIGHT)
-    page = Page(tmp_path / "page.md", tmp_path)
+    page = Page(tmp_path / "page.md", tmp_path, tmp_path)
     page.run()
     assert page.printed == "1\n"

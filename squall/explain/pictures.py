@@ -9,7 +9,7 @@ from html import escape
 from itertools import pairwise
 
 from squall.explain.diagrams import COLOURS
-from squall.explain.layout import Layout, Point, Size, entry, lay_out
+from squall.explain.layout import MAX_POINTS, Layout, Point, Size, entry, lay_out
 from squall.explain.words import edge_label, heat, metrics_text, node_labels
 from squall.plan import Input, Node, Plan
 from squall.plan.node_metrics import PlanMetrics
@@ -46,18 +46,18 @@ DARK_STYLE = """
 """
 
 
-def svg(plan: Plan, metrics: PlanMetrics | None = None) -> str:
+def svg(plan: Plan, metrics: PlanMetrics | None = None, max_points: int = MAX_POINTS) -> str:
     """Draws a plan as an SVG picture from left to right, light or dark as the viewer prefers.
 
-    Feedback is dashed; nodes with metrics are coloured by how hot they are. A very large plan gets a simple layout, and
-    the picture says so.
+    Feedback is dashed; nodes with metrics are coloured by how hot they are. A plan with more points than `max_points`
+    (nodes, and bends of edges) gets a simple layout, and the picture says so.
     """
     texts, _ = node_labels(plan)
     labels = {
         node.id: _label(node.id, texts[node.id], metrics_text((metrics or {}).get(node.id))) for node in plan.nodes
     }
     sizes = {id: _size(label) for id, label in labels.items()}
-    layout = lay_out(plan, sizes)
+    layout = lay_out(plan, sizes, max_points)
     width, height = (side + 2 * MARGIN for side in layout.size)
     loops = [*_loops(plan, layout, sizes)]
     height += max((low for _, _, low in loops), default=layout.size[1]) - layout.size[1] + LINE_HEIGHT

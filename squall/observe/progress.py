@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from squall.streams import DeadLetterFile, Source, Sources, StaticData
 from squall.wording import counted
 
-_START_DELAY_S = 1.0
-"""The seconds before progress is shown."""
+START_DELAY_S = 1.0
+"""The seconds before progress is shown by default: many runs are over by then."""
 _REFRESH_INTERVAL_S = 0.25
 
 
@@ -44,13 +44,15 @@ def statements(sources: Sources) -> int:
 
 
 @contextmanager
-def progress_bar(sources: Sources, tally: Tally) -> Iterator[None]:
+def progress_bar(sources: Sources, tally: Tally, start_delay: float = START_DELAY_S) -> Iterator[None]:
     """Shows a progress bar of the bytes read, with rates and counts, within a context.
 
-    It appears after a second. The size of the sources must be known.
+    It appears after so many seconds. The size of the sources must be known.
     """
     finished = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(sources, tally, finished), name="progress", daemon=True)
+    watcher = threading.Thread(
+        target=_watch, args=(sources, tally, finished, start_delay), name="progress", daemon=True
+    )
     watcher.start()
     try:
         yield
@@ -59,8 +61,8 @@ def progress_bar(sources: Sources, tally: Tally) -> Iterator[None]:
         watcher.join()
 
 
-def _watch(sources: Sources, tally: Tally, finished: threading.Event) -> None:
-    if finished.wait(_START_DELAY_S):
+def _watch(sources: Sources, tally: Tally, finished: threading.Event, start_delay: float) -> None:
+    if finished.wait(start_delay):
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
