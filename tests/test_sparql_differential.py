@@ -218,6 +218,20 @@ quads = st.lists(
 )
 
 
+WITHOUT_TRIPLES = (
+    "{}",
+    "{ BIND (1 AS ?x) }",
+    "{ VALUES ?x { 1 2 } }",
+    "{ OPTIONAL { ?x :p ?y } }",
+    "{ FILTER NOT EXISTS { ?x :p ?y } }",
+    "{ ?x (:p|:q)+ ?y }",
+    "{ {} UNION { ?x :p ?y } }",
+    "{ SELECT (COUNT(*) AS ?n) { ?x :p ?y } }",
+    "{ SELECT ?x (COUNT(*) AS ?n) { ?x :p ?y } GROUP BY ?x }",
+)
+"""Groups that may have solutions over an empty graph, and some that have none."""
+
+
 def ours_of_graphs(query: str, data: Sequence[tuple[str, Triple]], planner: str) -> Counter[object]:
     plan = squall.plan(squall.compile(query, lexer="sparql"), planner)
     outputs = squall.run(plan, [], static=[Event(ALWAYS, (fact,), graph) for graph, fact in data])
@@ -244,6 +258,40 @@ def test_an_unnamed_dataset_has_the_existing_graphs(
     assert ours_of_graphs(wrapped.text(), data, planner) == ours_of_graphs(wrapped.text(dataset), data, planner)
     alone = Query("SELECT *", f"{{ GRAPH {name} {query.group} }}")
     assert ours_of_graphs(alone.text(), data, planner) == graph_by_graph(name[1:], query.group, data)
+
+
+@pytest.mark.parametrize("planner", ["greedy", "rete"])
+@settings(max_examples=examples_of(100), deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    group=st.one_of(groups(), st.sampled_from(WITHOUT_TRIPLES)), graph=quads, name=st.sampled_from((*NAMES, ":none"))
+)
+def test_a_graph_that_does_not_exist_has_no_solutions(
+    planner: str, group: str, graph: list[tuple[str, str, str, str]], name: str
+) -> None:
+    """S1 of the reported faults: without a triple the pattern of a graph had solutions (SPARQL 1.1, section 18.6)."""
+    data = [
+        (f"http://example.org/{item[1:]}" if item else "", Triple(*map(_resolved, remainder)))
+        for item, *remainder in graph
+    ]
+    facts = list(dict.fromkeys(fact for item, fact in data if item == f"http://example.org/{name[1:]}"))
+    expected = theirs(Query("SELECT *", group).text(), facts) if facts else Counter[object]()
+    query = Query("SELECT *", f"{{ GRAPH {name} {group} }}")
+    assert ours_of_graphs(query.text(), data, planner) == expected
+    optional = Query("SELECT *", f"{{ VALUES ?w {{ 1 }} OPTIONAL {{ GRAPH {name} {group} }} }}")
+    row = ("w", _resolved("1"))
+    solutions = Counter({solution | {row}: count for solution, count in expected.items()})  # type: ignore[operator]
+    assert ours_of_graphs(optional.text(), data, planner) == (solutions or Counter([frozenset([row])]))
+    exists = Query("ASK", f"{{ FILTER NOT EXISTS {{ GRAPH {name} {group} }} }}")
+    assert ours_of_graphs(exists.text(), data, planner) == Counter([not expected])
+
+
+@pytest.mark.parametrize(("name", "count"), [(":a", 1), (":none", 0)])
+@pytest.mark.parametrize("path", [":b :p* :b", "?x :p? :b", ":b (:p|:q)* ?x"])
+def test_a_path_of_length_zero_needs_a_graph(path: str, name: str, count: int) -> None:
+    """The terms of such a path need not be nodes of the graph (section 18.4), but the graph has to exist."""
+    data = [("http://example.org/a", Triple(*map(_resolved, (":a", ":p", ":c"))))]
+    query = Query("SELECT *", f"{{ GRAPH {name} {{ {path} }} }}")
+    assert ours_of_graphs(query.text(), data, "rete").total() == count
 
 
 def graph_by_graph(name: str, group: str, data: Sequence[tuple[str, Triple]]) -> Counter[object]:

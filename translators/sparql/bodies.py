@@ -18,6 +18,7 @@ from squall.model import (
     Filter,
     Joinable,
     Negation,
+    Pattern,
     Predicate,
     Select,
     Source,
@@ -144,6 +145,15 @@ def graph_names(graph: Variable, sources: tuple[Source, ...]) -> System:
 
 
 _TRIPLE = tuple(Variable(f"graph {part}") for part in ("subject", "predicate", "object"))
+
+
+def existence(sources: tuple[Source, ...]) -> System:
+    """Returns a part with one solution, which binds nothing, while the graph of these sources has triples.
+
+    A graph without triples does not exist (SPARQL 1.1 Query, section 18.6).
+    """
+    pattern = Pattern(*_TRIPLE, exact=True)
+    return System(sources=sources, joinables=(pattern,), distinct=True, consequences=(Select(()),))
 
 
 def empty(variables: Iterable[Variable]) -> System:

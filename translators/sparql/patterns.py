@@ -8,11 +8,14 @@ from squall.errors import Origin, did_you_mean
 from squall.functions.sparql.tables import TABLE
 from squall.lexers.sparql import tree as q
 from squall.model import (
+    AtomPattern,
     Bind,
     Filter,
     Graphs,
+    Joinable,
     Minus,
     Optional,
+    Pattern,
     Predicate,
     Select,
     Source,
@@ -25,7 +28,7 @@ from squall.model import (
 from squall.model.windows import LANDMARK
 from squall.rdf import XSD, Term, iri_text, literal
 from squall.translators.sparql import calls
-from squall.translators.sparql.bodies import Body, empty, graph_names
+from squall.translators.sparql.bodies import Body, empty, existence, graph_names
 from squall.translators.sparql.datasets import ActiveDataset, window
 from squall.translators.sparql.expressions import Expressions, used_variables
 from squall.translators.sparql.paths import Paths
@@ -137,7 +140,39 @@ class Patterns:
         if isinstance(graph.name, Variable):
             return self._any_graph(graph, graph.name, reads)
         graph_reads = reads.of_graph(graph.name)
-        return empty(q.in_scope(graph)) if graph_reads is None else self.group(graph.group, graph_reads)
+        if graph_reads is None:
+            return empty(q.in_scope(graph))
+        part = self.group(graph.group, graph_reads)
+        is_declared = reads.graphs is not None and graph.name in reads.graphs
+        if is_declared or self._needs_triple(part, graph_reads.sources):
+            return part
+        return Body(graph_reads, [part, existence(graph_reads.sources)]).system(origin=graph.origin)
+
+    def _needs_triple(self, part: Joinable, sources: tuple[Source, ...]) -> bool:
+        """Returns whether each solution of a part needs a triple of these sources."""
+        match part:
+            case Union(branches=branches):
+                return all(self._needs_triple(branch, sources) for branch in branches)
+            case System(grouping=grouping, joinables=joinables):
+                if grouping is not None and not grouping.keys:
+                    return False  # no solutions are a group as well
+                reads_graph = part.sources == sources and any(isinstance(joinable, Pattern) for joinable in joinables)
+                return reads_graph or any(self._needs_triple(joinable, sources) for joinable in joinables)
+            case AtomPattern(relation=relation):  # of a path, whose pairs are nodes of triples
+                return any(rule.sources == sources for rule in self._relation_rules(relation))
+            case _:
+                return False
+
+    def _relation_rules(self, relation: Term) -> Iterator[System]:
+        """Yields the rules of a path's relation, and of the relations that these read."""
+        pending, visited = [relation], set[Term]()
+        while pending:
+            name = pending.pop()
+            if name not in visited:
+                visited.add(name)
+                for rule in self.state.relations.get(name, ()):
+                    yield rule
+                    pending += [part.relation for part in rule.joinables if isinstance(part, AtomPattern)]
 
     def _any_graph(self, graph: q.Graph, name: Variable, reads: ActiveDataset) -> System | Union:
         """Returns a pattern over each graph: those that the dataset names, then all others."""
