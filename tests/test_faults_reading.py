@@ -8,6 +8,7 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import io
 import json
 import lzma
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from squall.rdf import Triple, iri, literal
 from squall.sparql_update.datasets import read as read_dataset
 from squall.streams import DeadLetterFile, formats, open_sink, open_source, open_static
 from squall.streams.formats import compression
-from squall.streams.formats.reading import ReadProgress, Settings
+from squall.streams.formats.reading import ReadProgress, Settings, decode
 from squall.streams.live import messages
 from tests.conftest import Squall
 from tests.test_live_http import serving, status
@@ -369,7 +370,7 @@ def test_the_media_type_or_the_ending_says_the_format(path: str, media_type: str
         assert [fact for event in next(iter(open_source(uri).batches())) for fact in event.facts] == FACTS
 
 
-def test_a_timed_format_of_a_server_is_told_by_its_ending() -> None:
+def test_a_timed_format_of_a_server_has_its_ending() -> None:
     """D5, its kind: it has no media type."""
     with serving(status(200, b"5 " + TRIPLE.encode(), **{"Content-Type": "text/plain"}), status(404)) as server:
         batches = open_source(server.at("x.ntt?poll=0")).batches()
@@ -410,6 +411,195 @@ def test_a_server_that_redirects_is_followed(squall: Squall) -> None:
     """D6."""
     with serving(status(301, Location="/b.nt"), status(200, DOCUMENTS["nt"].encode())) as server:
         assert squall("run", "q.rq", "--static", server.at("a"), "--format", "srcsv")[0] == 0
+
+
+# D7, D15, D16: contexts of JSON-LD
+
+CONTEXT = {"@context": {"@base": "http://wrong/", "p": {"@id": f"{E}p", "@type": "@id"}}}
+SCHEMA = "https://schema.example"
+
+
+def jsonld(context: Any) -> str:
+    return json.dumps({"@context": context, "@graph": [{"@id": f"{E}{name}", "p": f"{E}o"} for name in "ab"]}, indent=1)
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', '[{"a": {"b": [1]}}]', '{"a": 1, "b": "' + "x" * 1_000_000 + '"}'])
+def test_json_without_a_context_is_malformed(text: str, squall: Squall) -> None:
+    """D7."""
+    Path("x.jsonld").write_text(text)
+    code, _, said = squall("run", "q.rq", "--source", "x.jsonld")
+    assert code == 1
+    assert "it has no `@context`, so that its keys are no IRIs; nothing of x.jsonld is read" in said
+
+
+def test_json_of_which_a_context_has_no_key_is_malformed() -> None:
+    """D7, its kind."""
+    Path("x.jsonld").write_text(json.dumps({"@context": {"name": f"{E}name"}, "nam": "x"}))
+    ledger = DeadLetterFile()
+    assert read("x.jsonld", ledger) == []
+    reason = "none of its keys is an IRI, or a term of its context; nothing of x.jsonld is read"
+    assert ledger.first["malformed", "x.jsonld"] == (None, reason)
+
+
+@pytest.mark.parametrize(
+    "document", [{}, [], {"@context": {"p": f"{E}p"}, "@graph": []}, {"@id": f"{E}a"}, {f"{E}p": []}]
+)
+def test_json_without_a_value_is_empty(document: Any) -> None:
+    """D7, its kind: nothing is lost."""
+    Path("x.jsonld").write_text(json.dumps(document))
+    assert read("x.jsonld") == []
+
+
+def test_a_message_without_a_context_is_malformed() -> None:
+    """D7, its kind."""
+    ledger, reading = DeadLetterFile(), ReadProgress()
+    message = messages.Message(b'{"temperature": 20}', "mqtt://host/topic", "message 1")
+    settings = Settings("jsonld", "", 0)
+    assert not any(messages.read(message, formats.BY_NAME["jsonld"], settings, ledger, reading))
+    assert reading.is_unreadable
+    assert "it has no `@context`" in ledger.first["malformed", "mqtt://host/topic"][1]
+
+
+@pytest.mark.parametrize(
+    "context", ["c.jsonld", ["c.jsonld"], [None, "c.jsonld", {"q": f"{E}q"}], {"@import": "c.jsonld"}]
+)
+def test_a_relative_context_is_read_beside_its_document(context: Any) -> None:
+    """D16."""
+    Path("in").mkdir()
+    Path("in/c.jsonld").write_text(json.dumps(CONTEXT))
+    Path("in/x.jsonld").write_text(jsonld(context))
+    assert read("in/x.jsonld") == FACTS
+    assert [fact for event in open_static("in/x.jsonld") for fact in event.facts] == FACTS
+    assert read_dataset("in/x.jsonld").default == set(FACTS)
+
+
+def test_a_context_may_refer_to_others() -> None:
+    """D16."""
+    Path("sub").mkdir()
+    Path("x.jsonld").write_text(jsonld(["sub/a.jsonld"]))
+    Path("sub/a.jsonld").write_text(json.dumps({"@context": [{"q": f"{E}q"}, "../b.jsonld"]}))
+    Path("b.jsonld").write_text(json.dumps(CONTEXT))
+    assert read("x.jsonld") == FACTS
+
+
+def test_a_term_may_have_a_context_of_another_file() -> None:
+    """D16."""
+    Path("c.jsonld").write_text(json.dumps(CONTEXT))
+    inner = {"@context": {"has": {"@id": f"{E}has", "@context": "c.jsonld"}}, "@id": f"{E}x"}
+    Path("x.jsonld").write_text(json.dumps({**inner, "has": {"@id": f"{E}a", "p": f"{E}o"}}))
+    assert FACTS[0] in read("x.jsonld")
+
+
+@pytest.mark.parametrize("option", ["--source", "--static"])
+@pytest.mark.parametrize("name", [SCHEMA, f"{SCHEMA}/"])
+def test_a_context_may_be_named_with_its_file(option: str, name: str, squall: Squall) -> None:
+    """D16."""
+    Path("schema.jsonld").write_text(json.dumps(CONTEXT))
+    Path("x.jsonld").write_text(jsonld(SCHEMA))
+    graph = f"{name}=schema.jsonld"
+    code, out, _ = squall("run", "q.rq", option, "x.jsonld", "--graph", graph, "--format", "srcsv")
+    assert code == 0
+    assert len(out.splitlines()) == 3
+
+
+def test_an_update_reads_contexts_that_are_named(squall: Squall) -> None:
+    """D16, its kind."""
+    Path("schema.jsonld").write_text(json.dumps(CONTEXT))
+    Path("x.jsonld").write_text(jsonld(SCHEMA))
+    Path("x.ru").write_text("LOAD <x.jsonld>")
+    graph = f"{SCHEMA}=schema.jsonld"
+    for arguments in (("--data", "x.jsonld"), ()):
+        code, out, said = squall("update", "x.ru", *arguments, "--graph", graph)
+        assert code == 0, said
+        assert out.count("\n") == 2
+
+
+def test_a_message_may_have_a_context_that_is_named() -> None:
+    """D16, its kind: NGSI-LD over MQTT."""
+    Path("schema.jsonld").write_text(json.dumps(CONTEXT))
+    source: Any = open_source("mqtt://localhost/t?format=jsonld", documents={SCHEMA: "schema.jsonld"})
+    events = source.events([messages.Message(jsonld(SCHEMA).encode(), "mqtt://localhost/t", "message 1")])
+    assert [fact for event in events for fact in event.facts] == FACTS
+
+
+def test_a_context_that_is_not_named_is_not_fetched(squall: Squall) -> None:
+    """D15 and D16."""
+    with serving(status(200, json.dumps(CONTEXT).encode())) as server:
+        iri = server.at("c.jsonld")
+        Path("x.jsonld").write_text(jsonld(iri))
+        code, _, said = squall("run", "q.rq", "--source", "x.jsonld")
+        assert code == 1
+        reason = f"line 2: the context <{iri}> is not fetched: name its file by `--graph {iri}=FILE`"
+        assert f"1 malformed in x.jsonld; {reason}; nothing of x.jsonld is read" in said
+        assert server.asked == []
+
+
+@pytest.mark.parametrize("reference", ["c.jsonld", "/etc/passwd", "file:///etc/passwd"])
+def test_a_message_does_not_lead_to_files(reference: str) -> None:
+    """D16: strangers write messages."""
+    Path("c.jsonld").write_text(json.dumps(CONTEXT))
+    ledger, reading = DeadLetterFile(), ReadProgress()
+    message = messages.Message(jsonld(reference).encode(), "mqtt://host/topic", "message 1")
+    settings = Settings("jsonld", "", 0)
+    assert not any(messages.read(message, formats.BY_NAME["jsonld"], settings, ledger, reading))
+    assert "is not fetched" in ledger.first["malformed", "mqtt://host/topic"][1]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "the context `{}` cannot be read: No such file or directory"),
+        ("nonsense", "the context `{}` is no JSON: "),
+        ("{}", "the file `{}` has no `@context`"),
+        ('{"@context": "c.jsonld"}', "the context <file://{}> includes itself"),
+        ('{"@context": {"@import": 1}}', "`1` is no reference to a context"),
+    ],
+)
+def test_a_context_that_cannot_be_used_is_named(text: str | None, reason: str) -> None:
+    """D16."""
+    if text is not None:
+        Path("c.jsonld").write_text(text)
+    Path("x.jsonld").write_text(jsonld("c.jsonld"))
+    ledger = DeadLetterFile()
+    assert read("x.jsonld", ledger) == []
+    line, said = ledger.first["malformed", "x.jsonld"]
+    assert said.startswith(reason.format(Path("c.jsonld").absolute()))
+    assert line == 2
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1 << 16])
+def test_a_context_is_replaced_wherever_the_input_is_cut(size: int) -> None:
+    """D16."""
+    Path("c.jsonld").write_text(json.dumps(CONTEXT))
+    text = jsonld(["c.jsonld", {"é": f"{E}é"}]).replace('"@context": ', '"@context" \n : ') + "\n\n"
+
+    class Slow(io.BytesIO):
+        def read(self, _: int | None = -1) -> bytes:
+            return super().read(size)
+
+    base = Path("x.jsonld").absolute().as_uri()
+    batches = decode(Slow(text.encode()), "x", formats.BY_NAME["jsonld"], Settings("", "", 0), DeadLetterFile(),
+                     ReadProgress(), base=base)  # fmt: skip
+    assert [fact for batch in batches for event in batch for fact in event.facts] == FACTS
+
+
+def test_a_context_is_read_from_a_file_only() -> None:
+    """D16."""
+    Path("x.jsonld").write_text(jsonld(SCHEMA))
+    ledger = DeadLetterFile()
+    source = open_source("x.jsonld", ledger, documents={SCHEMA: "http://localhost/c.jsonld"})
+    assert not any(source.batches())
+    assert "which is no file" in ledger.first["malformed", "x.jsonld"][1]
+
+
+def test_an_error_behind_a_context_has_the_line_of_the_document() -> None:
+    """D16 and D19."""
+    Path("c.jsonld").write_text(json.dumps(CONTEXT, indent=1))
+    text = jsonld(["c.jsonld"])
+    Path("x.jsonld").write_text(text[:-4] + "nonsense")
+    ledger = DeadLetterFile()
+    read("x.jsonld", ledger)
+    assert ledger.first["malformed", "x.jsonld"][0] == text[:-4].count("\n") + 1
 
 
 # D8: the version directive

@@ -7,8 +7,9 @@ read, each a range between two positions; the positions are the offsets in the c
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
@@ -133,7 +134,7 @@ class _StreamReader(DataSourceStreamReader):
 class LineSource(DataSource):
     """The same addresses for a run of squall (`squall.builders.spark.executor_sources`), which handles streams and
     windows itself. The lines are those of the spool, in the order of their split. The option ``begin`` is the
-    position at which the run begins."""
+    position at which the run begins, ``documents`` the files of contexts by IRI, as JSON."""
 
     @classmethod
     def name(cls) -> str:
@@ -143,28 +144,30 @@ class LineSource(DataSource):
         return "value string, file string, block bigint"
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
-        return _LineReader(self.options["path"], self.options["begin"])
+        documents = json.loads(self.options.get("documents", "{}"))
+        return _LineReader(self.options["path"], self.options["begin"], documents)
 
 
 class _LineReader(_StreamReader):
-    def __init__(self, uri: str, begin: str) -> None:
+    def __init__(self, uri: str, begin: str, documents: Mapping[str, str]) -> None:
         super().__init__(uri)
         self._begin = begin
+        self._documents = documents
 
     def initialOffset(self) -> dict[str, str]:
         return {_OFFSET: self._begin}
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        return _line_batches(self._uri, partition.value)
+        return _line_batches(self._uri, partition.value, self._documents)
 
     def _opened(self) -> Splittable:
         return cast(Splittable, open_source(self._uri))
 
 
-def _line_batches(uri: str, part: str) -> Iterator[pyarrow.RecordBatch]:
+def _line_batches(uri: str, part: str, documents: Mapping[str, str]) -> Iterator[pyarrow.RecordBatch]:
     """Yields the lines of a range, one record batch for each batch of the source."""
     losses = DeadLetterBuffer()
-    with closing(cast(Splittable, open_source(uri, losses))) as source:
+    with closing(cast(Splittable, open_source(uri, losses, documents=documents))) as source:
         for events in chain(drop_late_events(source.read_split(part), losses.add), [()]):
             lines = [*(line for event in events for line in spool_lines(event)), *map(dead_letter_line, losses.take())]
             if lines:

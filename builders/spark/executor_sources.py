@@ -5,9 +5,10 @@ A run keeps the choice that it begins with, because the offsets in Spark's check
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from squall.builders.distributed.io.parsing import Document
 from squall.builders.spark import kafka
@@ -54,7 +55,9 @@ class ExecutorSource(NamedTuple):
         from squall.builders.spark.datasource import LineSource
 
         spark.dataSource.register(LineSource)
-        return spark.readStream.format(LineSource.name()).option("begin", self.begin).load(self.source.uri)
+        documents = json.dumps(dict(cast(Any, self.source).settings.documents))
+        reader = spark.readStream.format(LineSource.name()).option("begin", self.begin).option("documents", documents)
+        return reader.load(self.source.uri)
 
 
 def chosen(spark: SparkSession, store: Store, batches: Iterable[Sequence[Event]]) -> ExecutorSource:

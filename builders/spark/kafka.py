@@ -50,7 +50,15 @@ def is_there(spark: SparkSession) -> bool:
 
 def document_of(topic: Topic) -> Document:
     """Returns how to parse its messages."""
-    return Document(topic.place, topic.settings.stream, topic.format.name, topic.settings.time, messages=True)
+    settings = topic.settings
+    return Document(
+        topic.place,
+        settings.stream,
+        topic.format.name,
+        settings.time,
+        messages=True,
+        documents=settings.documents,
+    )
 
 
 def lines(spark: SparkSession, topic: Topic) -> DataFrame:

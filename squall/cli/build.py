@@ -202,7 +202,7 @@ def build(
     Outputs (what is derived, not the input) go to the sink; messages, progress and a summary to standard error.
 
     \b
-    Sources by extension: .nt .nq .ttl .trig .rdf .jsonld and timed .ntt, each also with .gz; a folder; -
+    Sources by extension: .nt .nq .ttl .trig .rdf .jsonld and timed .ntt, also with .gz .bz2 .xz .zst; a folder; -
       --source people.ttl
       --source '-?format=nt'                  standard input
       --source 'in/?follow=yes&poll=500'      a folder that grows; so does a file
@@ -257,7 +257,7 @@ def build(
     if isinstance(target, ReportsDeadLetters):
         target.ledger = ledger
     times = length("--lateness", lateness, 0), clock, length("--heartbeat", heartbeat, 1)
-    streams, static_data = inputs_of(sources, statics, ledger, checkpoint is not None, *times)
+    streams, static_data = inputs_of(sources, statics, graphs, ledger, checkpoint is not None, *times)
     opened = documents_of(system, graphs, (*sources, *statics), ledger)
     static = static_events(static_data, opened)
     system = with_windows(system, removals=streams.removals)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def inputs_of(
     sources: Sequence[str],
     statics: Sequence[str],
+    graphs: Sequence[str],
     ledger: DeadLetterFile,
     has_checkpoint: bool,
     lateness: int,
@@ -31,6 +32,7 @@ def inputs_of(
     Args:
         sources: The addresses of streams.
         statics: The addresses of static data.
+        graphs: The files of documents, each as IRI=FILE: contexts of JSON-LD may be among them.
         ledger: The ledger of dead letters.
         has_checkpoint: With a checkpoint a dead letter counts when the run processes its batch, and not when a source
             is read ahead.
@@ -41,17 +43,20 @@ def inputs_of(
     from squall.streams import Sources, address, open_source, open_static
     from squall.streams.clock import EventClock, WallClock
     from squall.streams.dead_letters import DeferredLedger
+    from squall.streams.sources import documents
 
     if sum(address.source(uri).path == "-" for uri in (*sources, *statics)) > 1:
         raise UsageError("standard input (`-`) can be read once only")
     ledgers = [DeferredLedger(ledger) for _ in sources] if has_checkpoint else []
+    places = dict(map(documents.place, graphs))
     opened = [
-        open_source(uri, ledgers[number] if has_checkpoint else ledger, lateness) for number, uri in enumerate(sources)
+        open_source(uri, ledgers[number] if has_checkpoint else ledger, lateness, places)
+        for number, uri in enumerate(sources)
     ]
     for source in opened:
         messages.detail(f"source `{source.uri}`: {'live' if source.live else 'bounded'}")
     streams = Sources(opened, WallClock() if clock == "wall" else EventClock(), heartbeat, ledgers)
-    return streams, [open_static(uri, ledger) for uri in statics]
+    return streams, [open_static(uri, ledger, places) for uri in statics]
 
 
 def documents_of(

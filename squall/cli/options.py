@@ -39,7 +39,8 @@ PROFILE = cloup.option(
 )  # fmt: skip
 GRAPH = cloup.option(
     "--graph", "graphs", multiple=True, metavar="IRI=FILE",
-    help="The file of a graph that a program names (FROM), or of a document that it imports.",
+    help="The file of a graph that a program names (FROM), of a document that it imports, or of a context that JSON-LD "
+    "names.",
 )  # fmt: skip
 
 

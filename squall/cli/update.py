@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         "graphs",
         multiple=True,
         metavar="IRI=FILE",
-        help="A named graph; also the document of this IRI for LOAD.",
+        help="A named graph; also the document of this IRI for LOAD, or the context that JSON-LD names.",
     ),
 )
 @cloup.option_group(
@@ -55,7 +55,7 @@ def update(
     or as --graph says. (`squall run` runs updates as standing rules over streams.)
 
     \b
-    Files by extension: .nt .nq .ttl .trig .rdf .jsonld, each also with .gz
+    Files by extension: .nt .nq .ttl .trig .rdf .jsonld, also with .gz .bz2 .xz .zst
       --data people.trig
       --data '-?format=nq'                      standard input
       --graph http://example.org/staff=staff.ttl
@@ -116,11 +116,11 @@ def _dataset(data: Sequence[str], named: Sequence[tuple[str, str]]) -> Dataset:
     if sum(address.parse(file, "stdin").path == "-" for file in files) > 1:
         raise UsageError("standard input (`-`) can be read once only")
     _check_names([name for name, _ in named])
-    dataset = Dataset()
+    dataset, documents = Dataset(), dict(named)
     for file in data:
-        dataset |= read(file)
+        dataset |= read(file, documents=documents)
     for name, file in named:
-        dataset |= _graph(name, file)
+        dataset |= _graph(name, file, documents)
     return dataset
 
 
@@ -134,11 +134,11 @@ def _check_names(names: Sequence[str]) -> None:
             raise UsageError(f"`--graph` says twice what <{name}> is")
 
 
-def _graph(name: str, file: str) -> Dataset:
+def _graph(name: str, file: str, documents: Mapping[str, str]) -> Dataset:
     from squall.rdf import iri
     from squall.sparql_update.datasets import Dataset, read
 
-    dataset = read(file)
+    dataset = read(file, documents=documents)
     if dataset.named:
         raise UsageError(f"`{file}` has named graphs, and cannot be one", hint="give it by `--data`")
     return Dataset(named={iri(name): dataset.default})

@@ -99,7 +99,8 @@ def apply_update(
     Args:
         dataset: The dataset before.
         request: A file (a Path), a text, or a tree (`parse`).
-        documents: Files by IRI, for LOAD. ``file:`` IRIs and relative ones stand for themselves; nothing is fetched.
+        documents: Files by IRI, for LOAD and for contexts of JSON-LD. ``file:`` IRIs and relative ones stand for
+            themselves; nothing is fetched.
         now: The value of ``NOW()`` (integer ms since the epoch); by default, the time of the call.
         planner: The planner of patterns.
         builder: The builder that runs patterns.
@@ -353,7 +354,7 @@ class _Store:
         document = Document(iri_text(load.source), load.origin)
         base = document.iri if is_absolute(document.iri) else None
         try:
-            loaded = read(places.path_of(document, self._documents), base, self._unique())
+            loaded = read(places.path_of(document, self._documents), base, self._unique(), self._documents)
         except (SourceError, UsageError) as error:
             raise UpdateError(error.message, load.origin, error.hint) from error
         if loaded.named:

@@ -69,7 +69,9 @@ class Dataset:
 # Reading
 
 
-def read(uri: str, base: str | None = None, scope: str = "") -> Dataset:
+def read(
+    uri: str, base: str | None = None, scope: str = "", documents: Mapping[str, str] = MappingProxyType({})
+) -> Dataset:
     """Reads the dataset of a file or of standard input (``-?format=trig``).
 
     Args:
@@ -77,6 +79,7 @@ def read(uri: str, base: str | None = None, scope: str = "") -> Dataset:
             compressed. A document in a format without named graphs is a default graph.
         base: The base of relative IRIs; by default the IRI of the file.
         scope: Blank nodes belong to this document and scope. Read twice with the same scope, they are the same.
+        documents: Files, by the IRIs for which they stand: contexts of JSON-LD.
 
     Raises:
         UsageError: The format cannot be determined, or has times.
@@ -93,18 +96,22 @@ def read(uri: str, base: str | None = None, scope: str = "") -> Dataset:
         raise UsageError(f"`{uri}` is {kind}: it is no data set", hint="`squall run` reads streams")
     if base is None and location.path != "-":
         base = Path(location.path).absolute().as_uri()
-    graphs = _graphs(location.path, format, compression, base, suffix(f"{location.path}{scope}"))
+    graphs = _graphs(location.path, format, compression, base, suffix(f"{location.path}{scope}"), documents)
     default = graphs.pop("", [])
     return Dataset(frozenset(default), {_name(name, uri): frozenset(graph) for name, graph in graphs.items()})
 
 
-def _graphs(path: str, format: Format, compression: str, base: str | None, suffix_text: str) -> dict[str, list[Triple]]:
+def _graphs(
+    path: str, format: Format, compression: str, base: str | None, suffix_text: str, documents: Mapping[str, str]
+) -> dict[str, list[Triple]]:
+    place = base if path == "-" else Path(path).absolute().as_uri()  # contexts are read beside the file
     try:
         with open_file(path, ReadProgress(), compression, None) as file:
-            return parse_graphs(text_input(cast(IO[bytes], file), format), format, base, suffix_text)
+            input = text_input(cast(IO[bytes], file), format, base=place, documents=tuple(documents.items()))
+            return parse_graphs(input, format, base, suffix_text)
     except Malformed as error:
-        place = path if error.line is None else f"{path}:{error.line}"
-        raise SourceError(f"{place}: {error.reason}") from error
+        where = path if error.line is None else f"{path}:{error.line}"
+        raise SourceError(f"{where}: {error.reason}") from error
     except errors() as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SourceError(f"`{path}` cannot be read: {reason}") from error

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
 
 from squall import plugins
 from squall.contracts import DeadLetterLedger
@@ -15,6 +18,7 @@ from squall.streams import address
 from squall.streams.address import Address
 from squall.streams.dead_letters import DeadLetterFile, RunLedger
 from squall.streams.formats import parse_lines
+from squall.streams.formats.reading import Settings
 from squall.streams.sinks import FileSink, Sink
 from squall.streams.sources.files import (
     COMMON_OPTIONS,
@@ -45,7 +49,12 @@ __all__ = [
 ]
 
 
-def open_source(uri: str, ledger: DeadLetterLedger | None = None, lateness: int = 0) -> Source:
+def open_source(
+    uri: str,
+    ledger: DeadLetterLedger | None = None,
+    lateness: int = 0,
+    documents: Mapping[str, str] = MappingProxyType({}),
+) -> Source:
     """Opens the source of a path or URI, or of standard input (``-``). Nothing is read yet.
 
     The window that an address may have is not applied here: see `windows`.
@@ -55,6 +64,7 @@ def open_source(uri: str, ledger: DeadLetterLedger | None = None, lateness: int 
         ledger: The ledger for dead letters. None: that of the run (`squall.contracts.Options`); without that, a dead
             letter is an error.
         lateness: How far events may be out of order, in integer ms, unless the address has that option itself.
+        documents: Files, by the IRIs for which they stand: contexts of JSON-LD (see docs/reading.md).
 
     Raises:
         SourceError: There is no such source.
@@ -66,7 +76,7 @@ def open_source(uri: str, ledger: DeadLetterLedger | None = None, lateness: int 
     if own_lateness := place.get("lateness"):
         lateness = milliseconds(own_lateness)
     property = _property(place)
-    source = _open(place.without("time") if property else place, ledger)
+    source = _with_documents(_open(place.without("time") if property else place, ledger), documents)
     if property:
         if source.removals:
             raise UsageError(f"`{uri}` has the times of its transactions itself", hint="leave `time` out")
@@ -121,12 +131,15 @@ class StaticData:
         return next(self._events)
 
 
-def open_static(uri: str, ledger: DeadLetterLedger | None = None) -> StaticData:
+def open_static(
+    uri: str, ledger: DeadLetterLedger | None = None, documents: Mapping[str, str] = MappingProxyType({})
+) -> StaticData:
     """Opens static data, and returns its events, which always hold.
 
     Args:
         uri: The address.
         ledger: The ledger for dead letters. None: a dead letter is an error.
+        documents: Files, by the IRIs for which they stand: contexts of JSON-LD (see docs/reading.md).
 
     Raises:
         SourceError: There is no such source.
@@ -136,7 +149,7 @@ def open_static(uri: str, ledger: DeadLetterLedger | None = None) -> StaticData:
     place = address.source(uri)
     if any(place.get(option) for option in (*COMMON_OPTIONS, "time")):
         raise _not_static(uri)
-    source = _open(place, RunLedger() if ledger is None else ledger, ALWAYS)
+    source = _with_documents(_open(place, RunLedger() if ledger is None else ledger, ALWAYS), documents)
     is_file = isinstance(source, FileSource | FolderSource)
     if place.flag("follow") or getattr(source, "timed", False):
         raise _not_static(uri)
@@ -155,6 +168,21 @@ def _open(place: Address, ledger: DeadLetterLedger, *time: int) -> Source:
     with plugins.dependencies(plugins.SOURCES, place.scheme):
         opened: Source = factory(place, ledger, *time)
     return opened
+
+
+def _with_documents(source: Source, documents: Mapping[str, str]) -> Source:
+    """Returns a source to which files for the IRIs of documents are known."""
+    settings = getattr(source, "settings", None)
+    if documents and isinstance(settings, Settings):  # a plug-in may have none
+        files = tuple((iri, _absolute(file)) for iri, file in documents.items())
+        cast(Any, source).settings = replace(settings, documents=files)
+    return source
+
+
+def _absolute(file: str) -> str:
+    """Returns an absolute path, which is the same in every process on a machine; any other address is unchanged."""
+    place = address.parse(file, "stdin")
+    return str(Path(place.path).absolute()) if place.scheme == "file" else file
 
 
 def _property(place: Address) -> Term | None:

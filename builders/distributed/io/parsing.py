@@ -34,6 +34,7 @@ class Document(NamedTuple):
         spooled: whether the lines are what `spool_lines` and `dead_letter_line` made, not RDF.
         messages: whether each line is a message, and so a document of its own, by its topic and offset.
         static: whether its facts always hold. None of them counts as a statement of a source.
+        documents: IRIs, and the files for which they stand: contexts of JSON-LD.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Document(NamedTuple):
     spooled: bool = False
     messages: bool = False
     static: bool = False
+    documents: tuple[tuple[str, str], ...] = ()
 
     def of(self, path: str) -> str:
         """Returns the name of the document that a file is. It scopes blank nodes, in the same way on every builder."""
@@ -188,7 +190,7 @@ def _parse_message(
 
     assert isinstance(data, bytes)
     losses = DeadLetterBuffer()
-    settings = Settings(document.format, document.stream, document.time)
+    settings = Settings(document.format, document.stream, document.time, documents=document.documents)
     message = messages.Message(data, place, f"offset {number}")
     read = messages.read(message, format_named(document.format)[0], settings, losses, ReadProgress())
     return _with_fact_count([event for batch in read for event in batch], losses.take())

@@ -91,6 +91,7 @@ class Settings:
         property: The property that has the time of a message, if there is one.
         ahead: Whether a process of its own may read a long file.
         limits: How much is read at a time, and the like.
+        documents: IRIs, and the files for which they stand: contexts of JSON-LD.
     """
 
     format: str
@@ -101,6 +102,7 @@ class Settings:
     property: Term | None = None
     ahead: bool = True
     limits: ReadLimits = DEFAULT_LIMITS
+    documents: tuple[tuple[str, str], ...] = ()
 
 
 def decode(
@@ -132,7 +134,8 @@ def decode(
             begin there (`can_begin_anywhere`), and otherwise at its beginning.
     """
     place = place or DocumentPosition()
-    input = text_input(file, format, place.offset == 0 or not can_begin_anywhere(format))
+    is_begin = place.offset == 0 or not can_begin_anywhere(format)
+    input = text_input(file, format, is_begin, base, settings.documents)
     decoder = _Decoder(input, name, format, settings, ledger, reading, predicate_filter, base, place)
     yield from decoder.batches()
     decoder.place.ended = True
@@ -235,6 +238,8 @@ class _Decoder:
                 for dead_letter in dead_letters:
                     self._lose(dead_letter.line, dead_letter.reason, dead_letter.text)
                 yield self._batch(new)
+            if not self.place.statements and (reason := self.input.why_nothing()):
+                self._leave_out_rest(Malformed(reason, None))
         except Malformed as error:
             self._leave_out_rest(error, counted(count, "statement") if count else "")
 

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import codecs
 import io
+import json
 import re
+from collections.abc import Sequence
 from typing import IO, Any, cast
 
 from pyoxigraph import RdfFormat
 
 from squall.streams.formats import Format, Malformed
 from squall.streams.formats.compression import COMPRESSIONS
+from squall.streams.formats.jsonld_contexts import ContextFiles, lost_keys, refers
 
 BOM = codecs.BOM_UTF8
 _UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
@@ -58,7 +61,13 @@ def text_of_lines(block: bytes, is_begin: bool) -> bytes:
     return input.read() if is_begin or b"\r" in block else block
 
 
-def text_input(file: IO[bytes], format: Format, is_begin: bool = True) -> TextInput:
+def text_input(
+    file: IO[bytes],
+    format: Format,
+    is_begin: bool = True,
+    base: str | None = None,
+    documents: Sequence[tuple[str, str]] = (),
+) -> TextInput:
     """Returns the input of a document.
 
     Args:
@@ -66,9 +75,13 @@ def text_input(file: IO[bytes], format: Format, is_begin: bool = True) -> TextIn
             that the byte before them is a CR; and `can_rewind` with a method `rewind`.
         format: The format of the document.
         is_begin: Whether the file is at the beginning of the document.
+        base: The IRI of the document, or None.
+        documents: IRIs, and the files for which they stand: contexts of JSON-LD.
     """
     if format.binary:
         return TextInput(file, False)
+    if format.syntax == RdfFormat.JSON_LD:
+        return _JsonLdInput(file, ContextFiles(base, dict(documents)))
     if format.syntax == RdfFormat.RDF_XML:
         return _XmlInput(file)
     return _LineInput(file, is_begin) if format.syntax in _LINES else TextInput(file, is_begin)
@@ -107,17 +120,19 @@ class TextInput:
 
     def read(self, size: int = -1) -> bytes:
         """Reads some bytes, or all that are left (-1); ``b""`` at the end."""
-        data = self._ahead
         if size < 0:
-            self._ahead = b""
+            self._ahead, data = b"", self._ahead
             return data + self._read_bytes(size)
-        if data:
-            self._ahead = data[size:]
-            return data[:size]
-        return self._read_bytes(size)
+        self._ahead = self._ahead or self._read_bytes(size)
+        data, self._ahead = self._ahead[:size], self._ahead[size:]
+        return data
+
+    def why_nothing(self) -> str:
+        """Returns why a document without an error, which has been read, has no statements; ``""`` if it need not."""
+        return ""
 
     def _read_bytes(self, size: int) -> bytes:
-        """Reads bytes of the file; ``b""`` at the end."""
+        """Reads bytes of the file, and converts them, so that there may be more; ``b""`` at the end."""
         return self._file.read(size)
 
     @property
@@ -227,11 +242,6 @@ class _XmlInput(TextInput):
         self._ahead = self._rewritten(self._ahead)
         return self.has_content()
 
-    def read(self, size: int = -1) -> bytes:
-        if not self._ahead:
-            self._ahead = self._read_bytes(size)  # may be longer: other encodings have shorter characters
-        return super().read(size) if self._ahead else b""
-
     def _read_bytes(self, size: int) -> bytes:
         while data := super()._read_bytes(size):
             if not self._is_converting or (converted := self._converted(data, False)):
@@ -308,3 +318,88 @@ def _double_quoted(match: re.Match[bytes]) -> bytes:
     if match[1] is not None:
         return b'%b"%b"' % (match[1], match[2].replace(b'"', b"&#34;"))
     return b"\n" * match[0].count(b"\n") if match[0].startswith(b"<!--") else match[0]
+
+
+_CONTEXT = re.compile(rb"""(?<!\\)"@context"\s*:\s*(?=\S)""")
+_CONTEXT_BEGIN = re.compile(rb"""(?<!\\)"(?:@|@c|@co|@con|@cont|@conte|@contex|@context|@context"\s*:?\s*)?\Z""")
+"""What may become the beginning of a context."""
+_MAX_CONTEXT_BYTES = 1 << 24
+"""The most bytes of a context that is looked at."""
+
+
+class _JsonLdInput(TextInput):
+    """The bytes of a JSON-LD document, in which contexts of other files are included.
+
+    Line numbers are those of the document.
+    """
+
+    def __init__(self, file: IO[bytes], contexts: ContextFiles) -> None:
+        super().__init__(file, True)
+        self._contexts = contexts
+        self._pending = b""
+        """The bytes that have been read, but not been passed on."""
+        self._line = 1
+        """The number of the line in which they begin."""
+        self._beginning = b""
+        """The first bytes of the document, in which keys are looked for if there are no statements."""
+
+    def why_nothing(self) -> str:
+        try:
+            document = json.loads(self._beginning.removeprefix(BOM))
+            has_lost_keys = next(lost_keys(document), None) is not None
+        except (ValueError, RecursionError):  # it goes on
+            has_lost_keys = True
+        if not has_lost_keys:
+            return ""
+        if b'"@context"' not in self._beginning:
+            return "it has no `@context`, so that its keys are no IRIs"
+        return "none of its keys is an IRI, or a term of its context"
+
+    def _read_bytes(self, size: int) -> bytes:
+        data = b"."
+        while data:
+            data = self._file.read(size)
+            if len(self._beginning) < _MAX_HEAD_BYTES:
+                self._beginning += data
+            self._pending += data
+            if converted := self._convert(not data):
+                return converted
+        return b""
+
+    def _convert(self, is_end: bool) -> bytes:
+        """Returns pending bytes, up to a context that is incomplete. Raises Malformed."""
+        parts: list[bytes] = []
+        while match := _CONTEXT.search(self._pending):
+            text = self._pending[match.end() :].decode("utf-8", "surrogateescape")
+            try:
+                context, end = _DECODER.raw_decode(text)
+            except ValueError:
+                if not is_end and len(text) < _MAX_CONTEXT_BYTES:
+                    parts.append(self._pass_on(match.start()))
+                    return b"".join(parts)
+                context, end = None, 0  # the parser says what is wrong
+            except RecursionError:
+                context, end = None, 0
+            parts.append(self._pass_on(match.end()))
+            value = self._pass_on(len(text[:end].encode("utf-8", "surrogateescape")), is_counted=False)
+            parts.append(self._inlined(context, value) if refers(context) else value)
+            self._line += value.count(b"\n")
+        begin = None if is_end else _CONTEXT_BEGIN.search(self._pending)
+        parts.append(self._pass_on(len(self._pending) if begin is None else begin.start()))
+        return b"".join(parts)
+
+    def _inlined(self, context: Any, text: bytes) -> bytes:
+        try:
+            inlined = self._contexts.inlined(context)
+        except Malformed as error:
+            raise Malformed(error.reason, self._line) from error
+        return json.dumps(inlined).encode() + b"\n" * text.count(b"\n")
+
+    def _pass_on(self, size: int, is_counted: bool = True) -> bytes:
+        """Takes some pending bytes away, and returns them."""
+        data, self._pending = self._pending[:size], self._pending[size:]
+        self._line += data.count(b"\n") if is_counted else 0
+        return data
+
+
+_DECODER = json.JSONDecoder()

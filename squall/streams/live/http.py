@@ -163,7 +163,7 @@ class HttpSource(MessageSource):
                     raise SourceError(f"`{self.uri}` cannot be read: more than {MAX_REDIRECTS} redirects")
         except (OSError, HTTPException) as error:
             where = f"{place.host}, to which it redirects: " if redirects else ""
-            raise ConnectionLost(f"{where}{error or type(error).__name__}") from error
+            raise ConnectionLost(f"{where}{str(error) or type(error).__name__}") from error
 
     def _responses(self, place: Target, response: HTTPResponse) -> Iterator[Sequence[Event]]:
         _check_transient(response)

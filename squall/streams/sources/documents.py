@@ -36,7 +36,7 @@ def load(
 
     Args:
         system: The program.
-        places: Files, by the IRIs for which they stand.
+        places: Files, by the IRIs for which they stand, those of contexts of JSON-LD included.
         streams: The IRIs of the streams that come as sources, for which no document is read.
         ledger: The ledger for malformed statements.
 
@@ -81,7 +81,7 @@ def _ontology(parts: Sequence[tuple[Document, Iterable[Event]]]) -> Iterator[Eve
 def _open_document(document: Document, places: Mapping[str, str], ledger: DeadLetterLedger | None) -> StaticData:
     address = _address(document, places)
     try:
-        return open_static(address, ledger)
+        return open_static(address, ledger, places)
     except SourceError as error:
         hint = error.hint or f"name its file: `--graph {document.iri}=FILE`"
         raise SourceError(error.message, document.origin, hint) from error

@@ -1,0 +1,138 @@
+"""Contexts of JSON-LD documents: those that are in other files are put into the document before it is parsed.
+
+Nothing is fetched. A relative context of a document in a file is read beside it; any other one has to be named with a
+file of its own (``--graph IRI=FILE``).
+
+Source: JSON-LD 1.1 Processing Algorithms and API, section 4.1 (context processing).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urldefrag, urljoin, urlsplit
+from urllib.request import url2pathname
+
+from squall.streams.address import parse
+from squall.streams.formats import Malformed
+
+_CACHED_FILES = 64
+"""The number of files with contexts that are kept in memory."""
+
+
+class ContextFiles:
+    """The files with contexts to which a document may refer."""
+
+    def __init__(self, base: str | None, documents: Mapping[str, str]) -> None:
+        """Creates it.
+
+        Args:
+            base: The IRI of the document, or None.
+            documents: Files, by the IRIs for which they stand.
+        """
+        self._base = base
+        self._documents = {_normalized(iri): file for iri, file in documents.items()}
+
+    def inlined(self, context: Any) -> Any:
+        """Returns a context in which all contexts of other files are included. Raises Malformed."""
+        return self._inlined(context, self._base or "", ())
+
+    def _inlined(self, context: Any, base: str, parents: tuple[str, ...]) -> Any:
+        if isinstance(context, str):
+            return self._loaded(context, base, parents)
+        if isinstance(context, list):
+            members = [self._inlined(member, base, parents) for member in context]
+            return [part for member in members for part in (member if isinstance(member, list) else [member])]
+        if not isinstance(context, dict):
+            return context
+        definitions = {name: self._definition(value, base, parents) for name, value in context.items()}
+        if "@import" not in context:
+            return definitions
+        imported = self._loaded(context["@import"], base, parents)
+        if not isinstance(imported, dict):
+            raise Malformed(f"the context `{context['@import']}` cannot be imported: it is not one object", None)
+        del definitions["@import"]
+        return {**imported, **definitions}
+
+    def _definition(self, value: Any, base: str, parents: tuple[str, ...]) -> Any:
+        """Returns the definition of a term, which may have a context of its own."""
+        if not isinstance(value, dict) or "@context" not in value:
+            return value
+        return {**value, "@context": self._inlined(value["@context"], base, parents)}
+
+    def _loaded(self, reference: Any, base: str, parents: tuple[str, ...]) -> Any:
+        """Returns the context to which a reference leads."""
+        if not isinstance(reference, str):
+            raise Malformed(f"`{reference}` is no reference to a context", None)
+        iri = urldefrag(urljoin(base, reference))[0]
+        if iri in parents:
+            raise Malformed(f"the context <{iri}> includes itself", None)
+        file = self._file_of(iri, reference, base)
+        try:
+            status = os.stat(file)
+            document = _json_of(file, status.st_mtime_ns, status.st_size)
+        except OSError as error:
+            raise Malformed(f"the context `{file}` cannot be read: {error.strerror}", None) from error
+        except ValueError as error:
+            raise Malformed(f"the context `{file}` is no JSON: {error}", None) from error
+        if not isinstance(document, dict) or "@context" not in document:
+            raise Malformed(f"the file `{file}` has no `@context`", None)
+        return _without_base(self._inlined(document["@context"], iri, (*parents, iri)))
+
+    def _file_of(self, iri: str, reference: str, base: str) -> str:
+        """Returns the file of a context. Raises Malformed if there is none."""
+        if (file := self._documents.get(_normalized(iri))) is not None:
+            place = parse(file, "stdin")
+            if place.scheme != "file":
+                raise Malformed(f"the context <{iri}> is to be read from `{place.text}`, which is no file", None)
+            return place.path
+        if urlsplit(base).scheme == "file" and not urlsplit(reference).scheme and not urlsplit(reference).netloc:
+            return url2pathname(urlsplit(iri).path)
+        raise Malformed(f"the context <{iri}> is not fetched: name its file by `--graph {iri}=FILE`", None)
+
+
+def refers(context: Any) -> bool:
+    """Returns whether a context refers to others."""
+    if isinstance(context, list):
+        return any(map(refers, context))
+    if not isinstance(context, dict):
+        return isinstance(context, str)
+    definitions = (value["@context"] for value in context.values() if isinstance(value, dict) and "@context" in value)
+    return "@import" in context or any(map(refers, definitions))
+
+
+def lost_keys(document: Any) -> Iterator[str]:
+    """Yields the keys with a value in a document outside of its contexts; keywords are none."""
+    if isinstance(document, list):
+        for member in document:
+            yield from lost_keys(member)
+    elif isinstance(document, dict):
+        for key, value in document.items():
+            if key == "@context" or value in (None, [], {}):
+                continue
+            if not key.startswith("@"):
+                yield key
+            yield from lost_keys(value)
+
+
+def _normalized(iri: str) -> str:
+    """Returns an IRI without a fragment, and with a path (RFC 3986, section 6.2.3)."""
+    parts = urlsplit(urldefrag(iri)[0])
+    return parts._replace(path="/").geturl() if parts.netloc and not parts.path else parts.geturl()
+
+
+def _without_base(context: Any) -> Any:
+    """Returns a context of another file without ``@base``, which has no effect there."""
+    if isinstance(context, list):
+        return [_without_base(member) for member in context]
+    return {name: value for name, value in context.items() if name != "@base"} if isinstance(context, dict) else context
+
+
+@lru_cache(_CACHED_FILES)
+def _json_of(file: str, modified: int, size: int) -> Any:
+    """Returns the content of a file, which has been modified at some time and has some size."""
+    with open(file, encoding="utf-8-sig") as opened:
+        return json.load(opened)
