@@ -33,10 +33,10 @@ Step = tuple[int, list[Delta]]
 """A port, and the deltas that arrive at it."""
 
 
-def at(entries: Iterable[Delta], instant: int) -> Bag:
+def at(deltas: Iterable[Delta], instant: int) -> Bag:
     """Returns the bag of rows that is valid at an instant."""
     bag: Bag = Counter()
-    for *row, start, end, weight in entries:
+    for *row, start, end, weight in deltas:
         if start <= instant < end:
             bag[tuple(row)] += weight
     return nonzero(bag)
@@ -77,20 +77,20 @@ def _be_eager(part: Any) -> None:
                 _be_eager(inner)
 
 
-# Entries
+# Deltas
 
 
 SPANS = tuple((start, start + length) for start in range(7) for length in range(1, 6))
 
 
 @cache
-def entries(
+def delta_lists(
     width: int, signs: Sequence[int], cells: Sequence[str | None] = (A, B), most: int = 4
 ) -> st.SearchStrategy[list[Delta]]:
-    """Lists of entries. Each is drawn as one number: most of a test's time goes into drawing."""
+    """Draws lists of deltas. Each delta is drawn as one number: most of a test's time goes into drawing."""
     kinds = [*[cells] * width, SPANS, signs]
 
-    def entry(number: int) -> Delta:
+    def delta(number: int) -> Delta:
         anys: list[Any] = []
         for kind in kinds:
             number, place = divmod(number, len(kind))
@@ -98,7 +98,7 @@ def entries(
         *row, (start, end), weight = anys
         return (*row, start, FOREVER if end > max(INSTANTS) else end, weight)
 
-    return st.lists(st.integers(0, prod(map(len, kinds)) - 1).map(entry), max_size=most)
+    return st.lists(st.integers(0, prod(map(len, kinds)) - 1).map(delta), max_size=most)
 
 
 @dataclass(frozen=True)
@@ -117,14 +117,15 @@ class Case:
     @cached_property
     def steps(self) -> st.SearchStrategy[list[Step]]:
         ports = [
-            st.tuples(st.just(port), entries(width, self.signs, self.cells)) for port, width in enumerate(self.widths)
+            st.tuples(st.just(port), delta_lists(width, self.signs, self.cells))
+            for port, width in enumerate(self.widths)
         ]
         return st.lists(st.one_of(ports), max_size=6)
 
     def holds(self, taken: Sequence[Step], came: Sequence[Delta], instants: Iterable[int] = INSTANTS) -> None:
         """Asserts that the deltas add up, at each instant, to the expected rows."""
         assert all(start < end and weight for *_, start, end, weight in came)
-        sides = [[entry for at_port, batch in taken if at_port == port for entry in batch] for port in (0, 1)]
+        sides = [[delta for at_port, batch in taken if at_port == port for delta in batch] for port in (0, 1)]
         text = [(*item[:-3][: self.columns], *item[-3:]) for item in came]
         for instant in instants:
             left, right = (at(side, instant) for side in sides)
@@ -159,8 +160,8 @@ def courses(draw: st.DrawFn, width: int, cells: Sequence[str | None], always: bo
     times = [ALWAYS, *sorted(draw(st.sets(st.sampled_from(INSTANTS)))), max(INSTANTS) + 5]
     advances: list[Advance] = []
     for now in times:
-        batch = [entry for expected, entry in coming if expected <= now]
-        coming = [(expected, entry) for expected, entry in coming if expected > now]
+        batch = [delta for expected, delta in coming if expected <= now]
+        coming = [(expected, delta) for expected, delta in coming if expected > now]
         advances.append(Advance(now, draw(st.permutations(batch))))
     return advances
 

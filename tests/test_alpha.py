@@ -62,15 +62,15 @@ def plan(matches: Sequence[tuple[Cell, ...]], *before: Node) -> Plan:
     return Plan((*nodes, *(Node(str(place), ops.Match(cells), (last,)) for place, cells in enumerate(matches))))
 
 
-def entry(*fact: str, rule: str = "") -> Delta:
+def delta_of(*fact: str, rule: str = "") -> Delta:
     return (*fact, rule, 3, FOREVER, 1)
 
 
 def rows_by_match(matches: Iterator[Matched]) -> Mapping[str, Counter[Row]]:
     """Returns the rows of each match that has any."""
     rows: dict[str, Counter[Row]] = {}
-    for id, entries in matches:
-        for *row, start, end, weight in entries:
+    for id, deltas in matches:
+        for *row, start, end, weight in deltas:
             assert (start, end, weight) == (3, FOREVER, 1)
             rows.setdefault(id, Counter())[tuple(row)] += 1
     return rows
@@ -104,7 +104,7 @@ def test_each_fact_reaches_the_matches_that_it_fits(
     matches: list[tuple[Cell, ...]], facts: list[tuple[str, ...]]
 ) -> None:
     alpha = AlphaNetwork(plan(matches), "read")
-    assert rows_by_match(alpha.rows([entry(*fact) for fact in facts])) == expected(matches, facts)
+    assert rows_by_match(alpha.rows([delta_of(*fact) for fact in facts])) == expected(matches, facts)
 
 
 @given(matches=MATCHES, facts=st.lists(triples | atoms, max_size=8))
@@ -113,13 +113,13 @@ def test_facts_may_be_wrapped(matches: list[tuple[Cell, ...]], facts: list[tuple
     """`squall.builders.runtime.operators.scan.ScannedFacts` wraps facts in this way."""
     alpha = AlphaNetwork(plan(matches), "read")
     boxes: dict[Term, list[Delta]] = {}
-    full_result = [entry(*fact) for fact in facts if fact[0][0] != "@"]
+    full_result = [delta_of(*fact) for fact in facts if fact[0][0] != "@"]
     for item in full_result:
         boxes.setdefault(item[1], []).append((item[0], item[2], *item[4:]))
     results = list(alpha.triples(boxes, full_result))
     for fact in facts:
         if fact[0][0] == "@":
-            results += alpha.atoms_rows(fact_kind(entry(*fact)), [entry(*fact)])
+            results += alpha.atoms_rows(fact_kind(delta_of(*fact)), [delta_of(*fact)])
     assert rows_by_match(iter(results)) == expected(matches, facts)
 
 
@@ -150,18 +150,18 @@ def test_what_rules_make_reaches_the_same_matches(
     nodes = (*start, *emits, *ends)
     facts = [made(template, row) for template in templates for row in rows]
     alpha = AlphaNetwork(plan(matches, *nodes), nodes[-1].id)
-    assert rows_by_match(alpha.rows([entry(*fact, rule="r") for fact in facts])) == expected(matches, facts)
+    assert rows_by_match(alpha.rows([delta_of(*fact, rule="r") for fact in facts])) == expected(matches, facts)
 
 
 def test_a_node_that_reads_another_twice_gets_its_deltas_twice() -> None:
     """The set behind the node merges them again."""
     nodes = Node("read", ops.Scan(Source())), Node("0", ops.Match((0, A, 1)), (Input("read"), Input("read")))
-    assert rows_by_match(AlphaNetwork(Plan(nodes), "read").rows([entry(A, A, B)])) == {"0": Counter({(A, B): 2})}
+    assert rows_by_match(AlphaNetwork(Plan(nodes), "read").rows([delta_of(A, A, B)])) == {"0": Counter({(A, B): 2})}
 
 
 def test_cells_that_the_index_has_matched_are_not_compared_again() -> None:
     step = stateless.match_step((0, A, B), bound_columns=(1, 2))
-    assert step([entry(A, C, C)]) == [(A, 3, FOREVER, 1)]
+    assert step([delta_of(A, C, C)]) == [(A, 3, FOREVER, 1)]
 
 
 @pytest.mark.parametrize("many", [10, 1000])
@@ -171,7 +171,7 @@ def test_a_fact_meets_only_what_it_fits_however_many_rules_there_are(many: int) 
     matches += [(0, A, Term(f"<urn:o{n}>")) for n in range(many)]
     matches += [(0, B, Value(Term(f'"{n}"'))) for n in range(many)]
     alpha = AlphaNetwork(plan(matches), "read")
-    rows = list(alpha.rows([entry(A, "<urn:p7>", C), entry(C, A, "<urn:o7>"), entry(C, B, '"7"')]))
+    rows = list(alpha.rows([delta_of(A, "<urn:p7>", C), delta_of(C, A, "<urn:o7>"), delta_of(C, B, '"7"')]))
     assert dict(rows) == {
         "7": [(A, C, 3, FOREVER, 1)], str(many + 7): [(C, 3, FOREVER, 1)], str(2 * many + 7): [(C, 3, FOREVER, 1)]
     }  # fmt: skip

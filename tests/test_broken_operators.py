@@ -154,7 +154,7 @@ def changed_input(change: Callable[[int, Sequence[Delta]], Sequence[Delta]]) -> 
 
     def damage(op: Any) -> None:
         apply = op.apply
-        op.apply = lambda port, entries: apply(port, change(port, entries))
+        op.apply = lambda port, deltas: apply(port, change(port, deltas))
 
     return damage
 
@@ -169,21 +169,21 @@ def advancing(change: Callable[[list[Delta]], list[Delta]]) -> Damage:
     return damage
 
 
-def for_ever(entries: Sequence[Delta]) -> list[Delta]:
-    return [(*entry[:-2], FOREVER, entry[-1]) for entry in entries]
+def for_ever(deltas: Sequence[Delta]) -> list[Delta]:
+    return [(*delta[:-2], FOREVER, delta[-1]) for delta in deltas]
 
 
-def never_back(entries: Sequence[Delta]) -> list[Delta]:
-    return [entry for entry in entries if entry[-1] > 0]
+def never_back(deltas: Sequence[Delta]) -> list[Delta]:
+    return [delta for delta in deltas if delta[-1] > 0]
 
 
-def once(entries: Sequence[Delta]) -> list[Delta]:
-    return list(dict.fromkeys(entries))
+def once(deltas: Sequence[Delta]) -> list[Delta]:
+    return list(dict.fromkeys(deltas))
 
 
-def unlike(entries: Sequence[Delta]) -> list[Delta]:
+def unlike(deltas: Sequence[Delta]) -> list[Delta]:
     """Returns deltas whose second cell is replaced by the first."""
-    return [(entry[0], *entry[:1], *entry[2:]) for entry in entries]
+    return [(delta[0], *delta[:1], *delta[2:]) for delta in deltas]
 
 
 def works_as(kind: type[Operator]) -> Damage:
@@ -199,22 +199,22 @@ def works_as(kind: type[Operator]) -> Damage:
 class _Deaf(AppendOnlyDistinct):
     """A row that was valid once is known for good."""
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
-        return super().apply(port, [entry for entry in entries if entry[: self.by] not in self.valid])
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
+        return super().apply(port, [delta for delta in deltas if delta[: self.by] not in self.valid])
 
 
 class _Hasty(RetractableDistinct):
     """A row is gone as soon as one of its reasons is."""
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
-        return [*super().apply(port, never_back(entries)), *(entry for entry in entries if entry[-1] < 0)]
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
+        return [*super().apply(port, never_back(deltas)), *(delta for delta in deltas if delta[-1] < 0)]
 
 
 class _Counting(DRedDistinct):
     """A row is valid while there is a reason for it, be it the row itself."""
 
-    def apply(self, port: int, entries: Sequence[Delta]) -> list[Delta]:
-        return RetractableDistinct.apply(self, port, entries)
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
+        return RetractableDistinct.apply(self, port, deltas)
 
 
 def _falling(op: Any) -> None:
@@ -245,11 +245,11 @@ def _early(compute: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
 
 
 def _first_of(step: stateless.Step) -> stateless.Step:
-    return lambda entries: [result[0] for entry in entries if (result := step([entry]))]
+    return lambda deltas: [result[0] for delta in deltas if (result := step([delta]))]
 
 
-def _careless(entries: Sequence[Delta]) -> list[Delta]:
-    return [(entry[0], iri(E + "k"), entry[-4] or iri("urn:null"), "r", *entry[-3:]) for entry in entries]
+def _careless(deltas: Sequence[Delta]) -> list[Delta]:
+    return [(delta[0], iri(E + "k"), delta[-4] or iri("urn:null"), "r", *delta[-3:]) for delta in deltas]
 
 
 def _in_vain(demanded: Callable[[int], list[tuple[int, Any]]]) -> Callable[[int], list[tuple[int, Any]]]:
@@ -274,35 +274,35 @@ class Case:
 
 
 CASES = {
-    "a join that finds each pair twice": Case(ops.Join, answering(lambda entries: entries * 2), rule(P, Q, then=ALL)),
+    "a join that finds each pair twice": Case(ops.Join, answering(lambda deltas: deltas * 2), rule(P, Q, then=ALL)),
     "a join that takes in no left rows late": Case(
-        ops.Join, changed_input(lambda port, entries: [e for e in entries if port or e[-3] < 2]), rule(P, Q, then=ALL)
+        ops.Join, changed_input(lambda port, deltas: [e for e in deltas if port or e[-3] < 2]), rule(P, Q, then=ALL)
     ),
     "a join whose rows never end": Case(
         ops.Join, answering(for_ever), with_windows(replace(rule(P, Q), output="dstream"), SlidingWindow(4)),
     ),
     "a left join that has only pairs": Case(
-        ops.LeftJoin, answering(lambda entries: [e for e in entries if None not in e]),
+        ops.LeftJoin, answering(lambda deltas: [e for e in deltas if None not in e]),
         rule(P, predicates=(Optional(part(Q)),), then=ALL),
     ),
     "a left join that has every row alone": Case(
-        ops.LeftJoin, lambda op: setattr(op.anti_join, "_apply_right", lambda entries: iter(())),
+        ops.LeftJoin, lambda op: setattr(op.anti_join, "_apply_right", lambda deltas: iter(())),
         replace(rule(P, predicates=(Optional(part(Q)),), then=ALL), output="dstream"),
     ),
     "an anti-join that looks at the left alone": Case(
-        ops.AntiJoin, changed_input(lambda port, entries: () if port else entries),
+        ops.AntiJoin, changed_input(lambda port, deltas: () if port else deltas),
         replace(rule(P, predicates=(NotExists((pattern(X, "q", Y),)),)), output="dstream"), SHUT,
     ),
     "an anti-join that never lets back": Case(
-        ops.AntiJoin, changed_input(lambda port, entries: for_ever(entries) if port else entries),
+        ops.AntiJoin, changed_input(lambda port, deltas: for_ever(deltas) if port else deltas),
         with_windows(rule(P, predicates=(NotExists((Q,)),)), windows={"urn:s": SlidingWindow(2)}),
         "1 :a :p :b\n2 @<urn:s> :b :q :c\n9 :a :p :c",
     ),
     "a union of one row at a time": Case(
-        ops.Union, answering(lambda entries: entries[:1]), rule(EITHER, then=ALL), "1 :a :p :b, :c"
+        ops.Union, answering(lambda deltas: deltas[:1]), rule(EITHER, then=ALL), "1 :a :p :b, :c"
     ),
     "a union of what is bound": Case(
-        ops.Union, answering(lambda entries: [e for e in entries if None not in e]), rule(EITHER, then=ALL)
+        ops.Union, answering(lambda deltas: [e for e in deltas if None not in e]), rule(EITHER, then=ALL)
     ),
     "a projection to another column": Case(ops.Project, answering(unlike), rule(EITHER, then=ALL)),
     "a test that all pass": Case(
@@ -310,27 +310,27 @@ CASES = {
         rule(P, predicates=(Holds(Call(function_iri("equal"), (X, Y))),)),
     ),
     "an extension by another value": Case(
-        ops.Extend, answering(lambda entries: [(*e[:-4], iri("urn:other"), *e[-3:]) for e in entries]),
+        ops.Extend, answering(lambda deltas: [(*e[:-4], iri("urn:other"), *e[-3:]) for e in deltas]),
         rule(P, predicates=(Bind(Z, Y),), then=ALL),
     ),
     "an extension that keeps nothing without a value": Case(
-        ops.Extend, answering(lambda entries: [e for e in entries if e[-4] is not None]),
+        ops.Extend, answering(lambda deltas: [e for e in deltas if e[-4] is not None]),
         rule(P, predicates=(Bind(Z, Call(function_iri("sum"), (Y, Y)), keep_unbound=True),), then=ALL),
     ),
     "an extension by what is there where nothing is": Case(
-        ops.Extend, answering(lambda entries: [(*e[:-4], TRUE, *e[-3:]) for e in entries]),
+        ops.Extend, answering(lambda deltas: [(*e[:-4], TRUE, *e[-3:]) for e in deltas]),
         rule(P, predicates=(Exists(Z, part(Q)),), then=ALL),
     ),
     "a set of all that is asked for": Case(
-        ops.Distinct, answering(lambda entries: [e for e in entries if e[-3] < 2]),
+        ops.Distinct, answering(lambda deltas: [e for e in deltas if e[-3] < 2]),
         rule(P, predicates=(Exists(None, part(Q), True),), then=ALL),
     ),
     "a union of the cases in which something is unbound": Case(
-        ops.Union, answering(lambda entries: [e for e in entries if None in e]),
+        ops.Union, answering(lambda deltas: [e for e in deltas if None in e]),
         rule(P, predicates=(Optional(part(Q)), Optional(part(pattern(X, "q", Z)))), then=ALL),
     ),
     "an answer that is asked for and never true": Case(
-        ops.Select, answering(lambda entries: [(e[0], FALSE, *e[2:]) for e in entries]), rule(P, then=Ask()),
+        ops.Select, answering(lambda deltas: [(e[0], FALSE, *e[2:]) for e in deltas]), rule(P, then=Ask()),
     ),
     "a timed extension that takes another time": Case(
         ops.Extend, lambda op: setattr(op, "compute", _early(op.compute)),
@@ -346,7 +346,7 @@ CASES = {
         ops.Distinct, works_as(_Deaf), with_windows(rule(P), SlidingWindow(2))
     ),
     "a growing set that is none": Case(
-        ops.Distinct, lambda op: setattr(op, "apply", lambda port, entries: list(entries)),
+        ops.Distinct, lambda op: setattr(op, "apply", lambda port, deltas: list(deltas)),
         rule(P, then=Select((X,))), "1 :a :p :b\n2 :a :p :b",
     ),
     "a set that counts only once": Case(
@@ -365,11 +365,11 @@ CASES = {
         ops.Group, advancing(never_back), replace(COUNTED, output="dstream"), "1 :a :p :b\n2 :a :p :c",
     ),
     "a group that rows never leave": Case(
-        ops.Group, changed_input(lambda port, entries: for_ever(entries)),
+        ops.Group, changed_input(lambda port, deltas: for_ever(deltas)),
         with_windows(COUNTED, SlidingWindow(2)),
     ),
     "a group of nothing that is none": Case(
-        ops.Group, advancing(lambda entries: [e for e in entries if e[-3] >= 0]),
+        ops.Group, advancing(lambda deltas: [e for e in deltas if e[-3] >= 0]),
         rule(P, grouping=Grouping((), (Aggregate(Y, "count"),)), then=Select((Y,))),
     ),
     "a slice in another order": Case(
@@ -383,7 +383,7 @@ CASES = {
         ops.Select, answering(once), rule(P, Q, then=Select((Y,))), "1 :b :q :c\n2 :a :p :b, :c\n2 :d :p :b",
     ),
     "an answer with its columns turned round": Case(
-        ops.Select, answering(lambda entries: [(e[0], e[2], e[1], *e[3:]) for e in entries]),
+        ops.Select, answering(lambda deltas: [(e[0], e[2], e[1], *e[3:]) for e in deltas]),
         rule(P, then=Select((X, Y))),
     ),
     "a fact with its cells turned round": Case(ops.Construct, answering(unlike), rule(P)),
@@ -392,7 +392,7 @@ CASES = {
         rule(P, predicates=(Optional(part(Q)),), then=Construct((pattern(X, "k", Z),))),
     ),
     "a rule of another name": Case(
-        ops.Construct, answering(lambda entries: [(*e[:-4], "nobody", *e[-3:]) for e in entries]), rule(P)
+        ops.Construct, answering(lambda deltas: [(*e[:-4], "nobody", *e[-3:]) for e in deltas]), rule(P)
     ),
     "a retraction that retracts nothing": Case(
         ops.Update, lambda op: setattr(op, "pop_graph_updates", _in_vain(op.pop_graph_updates)),
@@ -409,7 +409,7 @@ CASES = {
     "an insertion into another graph": Case(
         ops.Update, lambda op: setattr(op, "quads", [(kind, (None, *quad[1:])) for kind, quad in op.quads]), IN_GRAPH,
     ),
-    "a stream that does not move": Case(ops.DerivedStream, advancing(lambda entries: []), STREAMED),
+    "a stream that does not move": Case(ops.DerivedStream, advancing(lambda deltas: []), STREAMED),
     "a stream that ends nothing": Case(
         ops.DerivedStream, advancing(for_ever), replace(STREAMED, output="dstream"), "1 :a :p :b\n5 :a :q :b",
     ),
@@ -441,7 +441,7 @@ def _miscounted(patch: pytest.MonkeyPatch) -> None:
 
 def _late(come: Callable[..., Iterator[Delta]]) -> Callable[..., Iterator[Delta]]:
     def late(self: CountWindowContent, fact: Any, time: int, graph: str) -> Iterator[Delta]:
-        return ((*entry[:-3], entry[-3] + (entry[-1] < 0), *entry[-2:]) for entry in come(self, fact, time, graph))
+        return ((*delta[:-3], delta[-3] + (delta[-1] < 0), *delta[-2:]) for delta in come(self, fact, time, graph))
 
     return late
 
@@ -566,21 +566,21 @@ SWITCHED = by_hand(
 
 
 def _single_steps(patch: pytest.MonkeyPatch) -> None:
-    break_(patch, ops.TransitiveClosure, lambda op: setattr(op, "apply", lambda port, entries: list(entries)))
+    break_(patch, ops.TransitiveClosure, lambda op: setattr(op, "apply", lambda port, deltas: list(deltas)))
 
 
 def _forgotten_paths(patch: pytest.MonkeyPatch) -> None:
     break_(
         patch,
         ops.TransitiveClosure,
-        lambda op: setattr(op, "apply", lambda port, entries: type(op)().apply(port, entries)),
+        lambda op: setattr(op, "apply", lambda port, deltas: type(op)().apply(port, deltas)),
     )
 
 
 def _anywhere(patch: pytest.MonkeyPatch) -> None:
-    def everything(self: Dataflow, column: int, table: dict[str, list[str]], entries: Sequence[Delta]) -> None:
+    def everything(self: Dataflow, column: int, table: dict[str, list[str]], deltas: Sequence[Delta]) -> None:
         for id in (id for ids in table.values() for id in ids):
-            self.emit(id, entries)
+            self.emit(id, deltas)
 
     patch.setattr(Dataflow, "_constant_targets", lambda self, id: iter(()))
     patch.setattr(Dataflow, "_emit_by_constant", everything)

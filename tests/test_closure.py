@@ -31,8 +31,8 @@ def warshall(pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
     return reached
 
 
-def at(entries: Iterable[Pair], instant: int) -> list[tuple[str, str]]:
-    return [(x, y) for x, y, start, end in entries if start <= instant < end]
+def at(deltas: Iterable[Pair], instant: int) -> list[tuple[str, str]]:
+    return [(x, y) for x, y, start, end in deltas if start <= instant < end]
 
 
 class Shared:
@@ -45,8 +45,8 @@ class Shared:
     def _is_own(number: int, node: str) -> bool:
         return zlib.crc32(node.encode()) % 3 == number
 
-    def add(self, entries: Sequence[Pair]) -> list[Pair]:
-        results = [part.add(entries) for part in self.parts]
+    def add(self, deltas: Sequence[Pair]) -> list[Pair]:
+        results = [part.add(deltas) for part in self.parts]
         assert all(self._is_own(number, x) for number, pairs in enumerate(results) for x, *_ in pairs)
         return [pair for pairs in results for pair in pairs]
 
@@ -132,9 +132,9 @@ def test_expired_steps_are_deleted(made: Make, steps: list[tuple[str, str, int, 
     added: list[Pair] = []
     for batch in cut(steps, size):
         now += batch[0][2]
-        entries = [(x, y, now, now + length) for x, y, _, length in batch]
-        added += entries
-        pairs += result.add(entries)
+        deltas = [(x, y, now, now + length) for x, y, _, length in batch]
+        added += deltas
+        pairs += result.add(deltas)
         result.expire(now)
         assert result.size() == len({(x, y) for x, y, _, end in pairs if end > now})
     for instant in range(now + 6):

@@ -89,16 +89,16 @@ def reachable(edges: set[tuple[str, str]], shut: set[tuple[str, str]], within: b
 def test_deletions_agree_with_recomputation(planner: str, rules: str, batches: list[list[Change]]) -> None:
     """A graph grows and loses edge by edge; after each batch, the valid facts follow from the current edges."""
     query_plan = plan(rules, planner)
-    machine = Dataflow(query_plan)
-    deliver = machine.operators[query_plan.sink[0].id]
+    dataflow = Dataflow(query_plan)
+    deliver = dataflow.operators[query_plan.sink[0].id]
     assert isinstance(deliver, OutputOperator)
-    machine.start()
+    dataflow.start()
     edges: set[tuple[str, str]] = set()
     shut: set[tuple[str, str]] = set()
     for time, batch in enumerate(batches):
         facts = [Triple(start, SHUT if shuts else EDGE, end) for shuts, start, end in batch]
-        machine.read([Event(time, tuple(facts))])
-        machine.run(time)
+        dataflow.read([Event(time, tuple(facts))])
+        dataflow.run(time)
         deliver.flush(time)
         edges |= {(start, end) for shuts, start, end in batch if not shuts}
         shut |= {(start, end) for shuts, start, end in batch if shuts}
@@ -247,7 +247,7 @@ def test_what_it_does_not_have_is_refused(options: Options) -> None:
 # What reaches which node
 
 
-def entry(*row: str) -> Delta:
+def delta_of(*row: str) -> Delta:
     return (*row, 0, FOREVER, 1)
 
 
@@ -270,25 +270,25 @@ JOINING = "[r: (?x :edge ?y) (?y :edge ?z) -> (?x :path ?z)]"
 
 def test_rows_for_other_partitions_stay_in_the_outbox() -> None:
     query_plan = plan(JOINING)
-    machine = Dataflow(query_plan, hosted=())
-    machine.read([Event(0, (Triple(NODES[0], EDGE, NODES[1]), Triple(NODES[0], SHUT, NODES[1])))])
-    machine.run()
-    ((address, entries),) = machine.outbox.items()
+    dataflow = Dataflow(query_plan, hosted=())
+    dataflow.read([Event(0, (Triple(NODES[0], EDGE, NODES[1]), Triple(NODES[0], SHUT, NODES[1])))])
+    dataflow.run()
+    ((address, deltas),) = dataflow.outbox.items()
     assert is_stateful(query_plan.by_id[address[0]].op)
-    assert entries == [entry(NODES[0], NODES[1])]
-    assert not any(is_stateful(query_plan.by_id[id].op) for id in machine.operators)
+    assert deltas == [delta_of(NODES[0], NODES[1])]
+    assert not any(is_stateful(query_plan.by_id[id].op) for id in dataflow.operators)
 
 
 def test_a_partition_processes_its_own_rows() -> None:
     query_plan = plan(JOINING, "greedy")
     own = [node.id for node in query_plan.nodes if isinstance(node.op, Join)]
-    machine = Dataflow(query_plan, hosted=own)
-    machine.receive((own[0], 0), [entry(NODES[0], NODES[1])])
-    machine.receive((own[0], 1), [entry(NODES[1], NODES[2])])
-    machine.run()
-    ((address, entries),) = machine.outbox.items()
+    dataflow = Dataflow(query_plan, hosted=own)
+    dataflow.receive((own[0], 0), [delta_of(NODES[0], NODES[1])])
+    dataflow.receive((own[0], 1), [delta_of(NODES[1], NODES[2])])
+    dataflow.run()
+    ((address, deltas),) = dataflow.outbox.items()
     assert address[0] not in own
-    assert [row[:3] for row in entries] == [(NODES[0], PATH, NODES[2])]
+    assert [row[:3] for row in deltas] == [(NODES[0], PATH, NODES[2])]
 
 
 @given(events=EVENTS)
@@ -332,13 +332,13 @@ def test_the_changelog_has_each_change_once_and_restores_a_dataflow() -> None:
     first.read(before)
     first.run()
     store: dict[tuple[str, int], list[Delta]] = {}
-    for id, slot, entries in first.drain_changelog():
-        store.setdefault((id, slot), []).extend(entries)
+    for id, slot, deltas in first.drain_changelog():
+        store.setdefault((id, slot), []).extend(deltas)
     assert list(first.drain_changelog()) == []
-    for (id, slot), entries in sorted(store.items()):
+    for (id, slot), deltas in sorted(store.items()):
         op = second.operators[id]
         assert isinstance(op, Stateful)
-        op.restore(slot, entries)
+        op.restore(slot, deltas)
     second.read(after)
     second.run()
     full_result.read(before)
@@ -352,14 +352,14 @@ def test_the_right_side_of_a_negation_is_processed_first(monkeypatch: pytest.Mon
     """So nothing is output and retracted that was excluded from the start."""
     query_plan = plan(OPEN)
     (anti,) = (node.id for node in query_plan.nodes if isinstance(node.op, AntiJoin))
-    machine = Dataflow(query_plan)
-    deltas: dict[str, list[Delta]] = {}
-    monkeypatch.setattr(machine, "emit", lambda id, entries: deltas.setdefault(id, []).extend(entries))
+    dataflow = Dataflow(query_plan)
+    deltas_by_node: dict[str, list[Delta]] = {}
+    monkeypatch.setattr(dataflow, "emit", lambda id, deltas: deltas_by_node.setdefault(id, []).extend(deltas))
     a, b, c, _ = NODES
-    machine.receive((anti, 0), [entry(a, b), entry(a, c)])
-    machine.receive((anti, 1), [entry(a, b)])
-    machine.run()
-    assert deltas == {anti: [entry(a, c)]}
+    dataflow.receive((anti, 0), [delta_of(a, b), delta_of(a, c)])
+    dataflow.receive((anti, 1), [delta_of(a, b)])
+    dataflow.run()
+    assert deltas_by_node == {anti: [delta_of(a, c)]}
 
 
 def test_rows_are_routed_by_their_constants() -> None:
@@ -531,9 +531,9 @@ def test_large_columns_are_processed_in_parts(monkeypatch: pytest.MonkeyPatch) -
     outputs = output_rows(job(OPEN + REACHES).run([events]))
     reading, lots = Dataflow.read, list[int]()
 
-    def read(machine: Dataflow, batch: Sequence[Event]) -> None:
+    def read(dataflow: Dataflow, batch: Sequence[Event]) -> None:
         lots.append(len(batch))
-        reading(machine, batch)
+        reading(dataflow, batch)
 
     monkeypatch.setattr(Dataflow, "read", read)
     assert output_rows(job(OPEN + REACHES, tuning=SMALL_PASSES).run([Columns.of(events)])) == outputs

@@ -234,7 +234,7 @@ BOTH = (ops.Group((0,), (Aggregate("max", Column(1)),)), ops.Slice(limit=2), ops
 def test_outputs_do_not_depend_on_the_steps_of_time(
     op: ops.Group | ops.Slice, course: list[Advance], data: st.DataObject
 ) -> None:
-    every = [entry for step in course for entry in step.batch]
+    every = [delta for step in course for delta in step.batch]
     once = ready(op, 2)
     assert isinstance(once, EventTimeOperator)
     once.apply(0, data.draw(st.permutations(every)))
@@ -277,14 +277,14 @@ def test_another_instance_resumes_from_its_state(
     for step in course:
         result = _driven(op)
         result.resume_at(passed)
-        result.restore(0, [entry for entry in consolidate(store) if entry[-2] > passed] if settled else store)
+        result.restore(0, [delta for delta in consolidate(store) if delta[-2] > passed] if settled else store)
         assert result.advance(passed) == []
         result.enable_changelog()
         for item, answers in ((result, deltas), (full_result, message)):
             answers += item.apply(0, step.batch)
             answers += item.advance(step.now)
         assert result.next_time == full_result.next_time
-        store += [entry for _, state in result.drain_changelog() for entry in state]
+        store += [delta for _, state in result.drain_changelog() for delta in state]
         passed = step.now
         for instant in (ALWAYS, *INSTANTS):
             assert at(deltas, instant) == at(message, instant)

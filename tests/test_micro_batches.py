@@ -428,13 +428,13 @@ def test_many_rows_are_one_message() -> None:
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{CHAIN}", lexer="jena"))
     router = PhysicalPlan(plan, stages_of(plan)).router()
     address = next(iter(router.key_functions))
-    entries = [("<a>", f"<b{number % 3}>", number, number + 1, 1) for number in range(300)]
-    rows = list(router.row_batches(address, entries))
+    deltas = [("<a>", f"<b{number % 3}>", number, number + 1, 1) for number in range(300)]
+    rows = list(router.row_batches(address, deltas))
     assert len(rows) <= 3
-    assert sorted(entry for row_batch in rows for entry in row_batch.deltas) == sorted(entries)
-    assert {router.bucket(address, entry) == row_batch.bucket for row_batch in rows for entry in row_batch.deltas} == {
+    assert sorted(delta for row_batch in rows for delta in row_batch.deltas) == sorted(deltas)
+    assert {router.bucket(address, delta) == row_batch.bucket for row_batch in rows for delta in row_batch.deltas} == {
         True
     }
     for row_batch in rows:
         message = row_batch.message()
-        assert (message.many, message.start) == (len(row_batch.deltas), max(entry[-3] for entry in row_batch.deltas))
+        assert (message.many, message.start) == (len(row_batch.deltas), max(delta[-3] for delta in row_batch.deltas))

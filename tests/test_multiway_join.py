@@ -29,7 +29,7 @@ from squall.rdf import FOREVER, Event, Term, Triple
 from squall.testing import assert_as_oracle
 from tests.in_memory import Workers, run
 from tests.laws import examples, examples_of, hold
-from tests.snapshots import INSTANTS, Bag, at, entries, forget
+from tests.snapshots import INSTANTS, Bag, at, delta_lists, forget
 
 # The operator
 
@@ -70,7 +70,7 @@ def test_a_star_joins_all_its_inputs(shape: JoinShape, forgets: bool, data: st.D
     deltas: list[list[Delta]] = [[] for _ in ports]
     now = 0
     for port in data.draw(st.lists(st.sampled_from(ports), max_size=8)):
-        batch = [item for item in data.draw(entries(shape.widths[port], (1,))) if item[-3] >= now]
+        batch = [item for item in data.draw(delta_lists(shape.widths[port], (1,))) if item[-3] >= now]
         deltas[port] += batch
         actual += star.apply(port, batch)
         if forgets:
@@ -81,7 +81,7 @@ def test_a_star_joins_all_its_inputs(shape: JoinShape, forgets: bool, data: st.D
         assert at(actual, instant) == joined(shape, [at(side, instant) for side in deltas]), instant
 
 
-@given(batches=st.lists(st.tuples(st.integers(0, 2), entries(1, (1, 2))), max_size=6), more=entries(1, (1,)))
+@given(batches=st.lists(st.tuples(st.integers(0, 2), delta_lists(1, (1, 2))), max_size=6), more=delta_lists(1, (1,)))
 @settings(max_examples=examples_of(40), deadline=None)
 def test_a_multiway_join_retracts_its_state(batches: list[tuple[int, list[Delta]]], more: list[Delta]) -> None:
     shape = JoinShape((1, 1, 1), ((0,), (0,), (0,)), (0,))
@@ -106,7 +106,7 @@ def test_the_state_of_a_multiway_join_stays_small(keys: int, static: bool) -> No
         star.apply(time % 2, [(f"<urn:{time // 2 % keys}>", time, time + 10, 1)])
         star.expire(time)
         largest = max(largest, star.size())
-        assert star.further == sum(len(entries) for more in star.more for entries in more.values())
+        assert star.further == sum(len(deltas) for more in star.more for deltas in more.values())
     assert largest < 4 * DEFAULT_TUNING.min_rows_to_sweep
     forget(star, FOREVER - 1)
     assert star.size() == (7 if static else 0)
@@ -215,12 +215,12 @@ def test_a_star_that_is_spread_over_workers_answers_as_the_oracle(window: str, m
     in turn. Some of its inputs are broadcast."""
     system = squall.compile(STAR, lexer="jena", window=window)
     query_plan = squall.plan(system)
-    entries = sorted(frozenset().union(*broadcast_candidates(query_plan).values()))
+    deltas = sorted(frozenset().union(*broadcast_candidates(query_plan).values()))
 
     def law(steps: list[tuple[int, list[Triple]]], static: list[Triple], seed: int) -> None:
         draw = Random(seed)
         broadcast_inputs = choose_broadcast(
-            query_plan, dict.fromkeys(entries, 1), [entry for entry in entries if draw.random() < 0.7], 10
+            query_plan, dict.fromkeys(deltas, 1), [delta for delta in deltas if draw.random() < 0.7], 10
         )
         times = accumulate(gap for gap, _ in steps)
         batches = [[Event(time, tuple(facts))] for time, (_, facts) in zip(times, steps, strict=True)]

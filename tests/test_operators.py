@@ -1,6 +1,6 @@
 """Every operator is held against its relational counterpart at every instant (snapshot reducibility, semantics.md 3).
 
-Signed entries come in any order and in any batches; at every instant what has come out has to add up to what the
+Signed deltas come in any order and in any batches; at every instant what has come out has to add up to what the
 counterpart makes of what has gone in. An operator that keeps rows may be stopped and go on somewhere else, and forgets
 what has ended. Operators that evaluate complete instants have tests of their own (test_event_time.py, test_output.py).
 """
@@ -54,7 +54,7 @@ from tests.snapshots import (
     Snapshot,
     Step,
     at,
-    entries,
+    delta_lists,
     forget,
     nonzero,
     ready,
@@ -380,8 +380,8 @@ def test_retracted_rows_leave_no_state(name: str, data: st.DataObject) -> None:
     case = KEEPING[name]
     op = case.make()
     assert isinstance(op, Stateful)
-    steps = [(port, [(*entry[:-1], 1) for entry in batch]) for port, batch in data.draw(case.steps)]
-    back = [(port, [(*entry[:-1], -1) for entry in batch]) for port, batch in steps]
+    steps = [(port, [(*delta[:-1], 1) for delta in batch]) for port, batch in data.draw(case.steps)]
+    back = [(port, [(*delta[:-1], -1) for delta in batch]) for port, batch in steps]
     for port, batch in steps:
         op.apply(port, batch)
     assert bool(op.size()) == any(batch for _, batch in steps)
@@ -411,11 +411,11 @@ def test_expiry_does_not_change_outputs(case: Case, data: st.DataObject, forever
         steps.append((port, batch))
     case.holds(steps, deltas)
     forget(op, 2 * len(INSTANTS))
-    assert op.size() == 0 or any(entry[-2] == FOREVER for _, batch in steps for entry in batch)
+    assert op.size() == 0 or any(delta[-2] == FOREVER for _, batch in steps for delta in batch)
 
 
 def _singly(steps: Iterable[Step]) -> Iterator[Step]:
-    return ((port, [entry]) for port, batch in steps for entry in batch)
+    return ((port, [delta]) for port, batch in steps for delta in batch)
 
 
 def test_an_index_is_swept_when_it_has_doubled() -> None:
@@ -480,15 +480,15 @@ def test_rows_of_one_side_wait_until_the_other_brings_some() -> None:
 # Sets in a recursion
 
 
-@given(entries_of=st.lists(st.tuples(st.booleans(), entries(1, (-1, 1, 1))), max_size=6))
+@given(batches=st.lists(st.tuples(st.booleans(), delta_lists(1, (-1, 1, 1))), max_size=6))
 @settings(max_examples=examples_of(25), deadline=None)
-def test_a_recursive_set_deletes_first_and_rederives(entries_of: list[tuple[bool, list[Delta]]]) -> None:
+def test_a_recursive_set_deletes_first_and_rederives(batches: list[tuple[bool, list[Delta]]]) -> None:
     """While deleting, it outputs all possible deletions and no insertion; after rederivation, the result agrees with
     counting."""
     op = DRedDistinct(1)
     deltas: list[Delta] = []
     actual: list[Delta] = []
-    for deleting, batch in entries_of:
+    for deleting, batch in batches:
         op.deleting = deleting
         result = op.apply(0, batch)
         op.deleting = False
@@ -510,7 +510,7 @@ def test_while_deleting_a_row_goes_though_it_has_another_reason() -> None:
 
 
 @given(
-    before=st.lists(entries(1, (-1, 1, 1)), max_size=4), after=st.lists(entries(1, (-1, 1, 1)), max_size=3),
+    before=st.lists(delta_lists(1, (-1, 1, 1)), max_size=4), after=st.lists(delta_lists(1, (-1, 1, 1)), max_size=3),
     settled=st.booleans(),
 )  # fmt: skip
 @settings(max_examples=examples_of(25), deadline=None)
@@ -540,13 +540,13 @@ def test_a_recursive_set_moves_between_deleting_and_rederiving(
     for batch in after:
         moved(delete(batch))
     moved(DRedDistinct.rederive)
-    every = [entry for batch in [*before, *after] for entry in batch]
+    every = [delta for batch in [*before, *after] for delta in batch]
     for instant in INSTANTS:
         assert at(deltas, instant) == unique(1)(at(every, instant), Counter())
 
 
 @pytest.mark.parametrize("made", [RetractableDistinct, DRedDistinct])
-@given(entries(2, (-1, 1, 1), most=8))
+@given(delta_lists(2, (-1, 1, 1), most=8))
 @settings(max_examples=examples_of(25), deadline=None)
 def test_a_row_begins_with_its_derivations(made: type[RetractableDistinct], batch: list[Delta]) -> None:
     """The second column is the rule: one that derives the row when it begins."""
@@ -583,7 +583,7 @@ def timed_rows(op: ops.Extend | ops.Filter, taken: Sequence[Delta], instant: int
 
 
 @pytest.mark.parametrize("op", [ops.Extend(NOW, timed=True), ops.Filter(EARLY, timed=True)], ids=["extend", "test"])
-@given(batches=st.lists(entries(1, (-1, 1, 1)), max_size=5), move=st.booleans(), settled=st.booleans())
+@given(batches=st.lists(delta_lists(1, (-1, 1, 1)), max_size=5), move=st.booleans(), settled=st.booleans())
 @settings(max_examples=examples_of(25), deadline=None)
 def test_a_function_of_time_sees_since_when_a_row_holds(
     op: ops.Extend | ops.Filter, batches: list[list[Delta]], move: bool, settled: bool
@@ -606,7 +606,7 @@ def test_a_function_of_time_sees_since_when_a_row_holds(
 
 
 @pytest.mark.parametrize("op", [ops.Extend(NOW, timed=True), ops.Filter(EARLY, timed=True)], ids=["extend", "test"])
-@given(batch=entries(1, (-1, 1, 1), most=8), data=st.data())
+@given(batch=delta_lists(1, (-1, 1, 1), most=8), data=st.data())
 @settings(max_examples=examples_of(25), deadline=None)
 def test_a_time_function_deletes_expired_rows(
     op: ops.Extend | ops.Filter, batch: list[Delta], data: st.DataObject
@@ -615,9 +615,9 @@ def test_a_time_function_deletes_expired_rows(
     timed = ready(op, 1)
     assert isinstance(timed, TimeDependentOperator)
     deltas: list[Delta] = []
-    for entry in sorted(batch, key=lambda item: item[-3]):
-        forget(timed, data.draw(st.integers(0, entry[-3])))
-        deltas += timed.apply(0, [entry])
+    for delta in sorted(batch, key=lambda item: item[-3]):
+        forget(timed, data.draw(st.integers(0, delta[-3])))
+        deltas += timed.apply(0, [delta])
     for instant in INSTANTS:
         assert at(deltas, instant) == timed_rows(op, batch, instant)
 
@@ -673,7 +673,7 @@ def test_generalized_triples_are_not_output(row: Row, expected: bool) -> None:
     assert is_rdf(row) is expected
 
 
-@given(entries(1, (-1, 1, 2)))
+@given(delta_lists(1, (-1, 1, 2)))
 def test_settled_entries_add_up_to_the_same(taken: list[Delta]) -> None:
     settled = consolidate(taken)
     assert all(at(settled, instant) == at(taken, instant) for instant in INSTANTS)

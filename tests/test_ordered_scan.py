@@ -301,7 +301,7 @@ def test_a_reader_resumes_with_what_others_have_read_since() -> None:
 
 
 def _kept(reader: ScanOperator) -> list[Any]:
-    return [entry for slot, entries in reader.drain_changelog() if slot == 0 for entry in entries]
+    return [delta for slot, deltas in reader.drain_changelog() if slot == 0 for delta in deltas]
 
 
 def test_differences_resume_with_what_has_been_output_since() -> None:

@@ -59,16 +59,16 @@ def _reported(report: Report, times: Sequence[int]) -> Sequence[int]:
     return [time for time in times if report.policy != "periodic" or time == ALWAYS or time % report.period == 0]
 
 
-def rows_of(entry: Delta, kind: str) -> Delta:
+def rows_of(delta: Delta, kind: str) -> Delta:
     """Returns a delta of a fact or a solution, made from a delta of a term and a rule."""
-    term, rule, *remainder = entry
+    term, rule, *remainder = delta
     if kind == "solutions":
         return ("?x y", term, None, rule, *remainder)
     return (term, B, C, rule, *remainder)
 
 
 def course_of(course: Sequence[Advance], kind: str) -> list[Advance]:
-    return [Advance(step.now, [rows_of(entry, kind) for entry in step.batch]) for step in course]
+    return [Advance(step.now, [rows_of(delta, kind) for delta in step.batch]) for step in course]
 
 
 COURSES = courses(2, (A, B), always=True)
@@ -139,7 +139,7 @@ def test_another_instance_resumes_from_its_state(output: str, course: list[Advan
         op.apply(0, step.batch)
         deltas += step.batch
         outputs += op.flush(step.now, [time for time in TIMES if passed < time <= step.now])
-        store += [entry for _, state in op.drain_changelog() for entry in state]
+        store += [delta for _, state in op.drain_changelog() for delta in state]
         passed = step.now
     assert Counter((out.time, out.fact) for out in outputs) == expected_outputs(output, Report(), deltas, passed, TIMES)
 
@@ -244,7 +244,7 @@ def growing(spans: Iterable[tuple[str, int, int, int, str]], last: int) -> list[
         for subject, start, length, early, rule in spans
     ]
     return [
-        Advance(now, [entry for expected, entry in coming if expected == now or (now == 0 and expected < 0)])
+        Advance(now, [delta for expected, delta in coming if expected == now or (now == 0 and expected < 0)])
         for now in range(last)
     ]
 
@@ -288,7 +288,7 @@ def test_an_append_only_answer_resumes_from_its_state(spans: list[tuple[str, int
         op.enable_changelog()
         op.apply(0, step.batch)
         outputs += op.flush(step.now)
-        store += [entry for _, state in op.drain_changelog() for entry in state]
+        store += [delta for _, state in op.drain_changelog() for delta in state]
         deltas += step.batch
     assert Counter((out.time, out.fact) for out in outputs) == expected_outputs(
         "istream", Report(), deltas, max(TIMES), ()

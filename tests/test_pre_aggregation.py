@@ -57,7 +57,7 @@ TAKEN_BACK = ("c", "k", "w", "1", 2, 5, -1)
 def test_what_a_group_does_not_read_is_blank(group: Group, expected: list[Delta]) -> None:
     combined = combiner(group)
     result = combined([ONE, OTHER, UNBOUND])
-    assert result == [entry for entry in expected if entry[-1]]
+    assert result == [delta for delta in expected if delta[-1]]
     assert combined(result) == result
 
 
@@ -87,16 +87,16 @@ SLICES = st.builds(
 
 
 @given(SLICES, ENTRIES, st.lists(st.integers(0, 20), max_size=3))
-def test_dropped_deltas_are_in_no_slice(op: SliceNode, entries: list[Delta], cuts: list[int]) -> None:
+def test_dropped_deltas_are_in_no_slice(op: SliceNode, deltas: list[Delta], cuts: list[int]) -> None:
     """This holds wherever the deltas are, and whenever they come."""
     least = partial_top_k(op)
     assert least is not None
     full_result, some = SliceOperator(op), SliceOperator(op)
-    places = [0, *sorted(min(cut, len(entries)) for cut in cuts), len(entries)]
+    places = [0, *sorted(min(cut, len(deltas)) for cut in cuts), len(deltas)]
     for begin, end in pairwise(places):
-        part = least(entries[begin:end])
-        assert Counter(part) <= Counter(entries[begin:end])
-        full_result.apply(0, entries[begin:end])
+        part = least(deltas[begin:end])
+        assert Counter(part) <= Counter(deltas[begin:end])
+        full_result.apply(0, deltas[begin:end])
         some.apply(0, part)
     assert Counter(some.advance(FOREVER - 1)) == Counter(full_result.advance(FOREVER - 1))
 

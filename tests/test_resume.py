@@ -64,7 +64,7 @@ from squall.testing import assert_as_oracle
 from squall.testing.strategies import ALL, event_streams, static_data, systems
 from squall.testing.streams import stream
 from tests.laws import PLANNERS, examples, examples_of, hold
-from tests.snapshots import INSTANTS, at, entries
+from tests.snapshots import INSTANTS, at, delta_lists
 from tests.test_broken_operators import (
     CHAIN,
     COUNTED,
@@ -330,7 +330,7 @@ def test_each_part_of_the_state_is_needed(
 
 
 @pytest.mark.parametrize("together", [None, 1], ids=["", "together"])
-@given(known=entries(2, (-1, 1, 1, 2), most=9), more=entries(2, (-1, 1)), passed=st.sampled_from(INSTANTS))
+@given(known=delta_lists(2, (-1, 1, 1, 2), most=9), more=delta_lists(2, (-1, 1)), passed=st.sampled_from(INSTANTS))
 @settings(max_examples=examples_of(150), deadline=None)
 def test_compaction_preserves_the_state_from_the_watermark_on(
     together: int | None, known: list[Delta], more: list[Delta], passed: int
@@ -345,7 +345,7 @@ def test_compaction_preserves_the_state_from_the_watermark_on(
             assert at(deltas + more, instant) == at(known + more, instant)
 
 
-@given(known=entries(2, (1, 1, 2), most=9), passed=st.sampled_from(INSTANTS))
+@given(known=delta_lists(2, (1, 1, 2), most=9), passed=st.sampled_from(INSTANTS))
 @settings(max_examples=examples_of(100), deadline=None)
 def test_compaction_preserves_the_start_of_live_rows(known: list[Delta], passed: int) -> None:
     """For rows with the same first column, it preserves the time since when any of them has held without a gap."""
@@ -356,26 +356,28 @@ def test_compaction_preserves_the_start_of_live_rows(known: list[Delta], passed:
 
 
 @pytest.mark.parametrize("together", [None, 1], ids=["", "together"])
-@given(known=entries(2, (1, 1, 2), most=9), more=entries(2, (1, 1, 2), most=9), passed=st.sampled_from(INSTANTS))
+@given(
+    known=delta_lists(2, (1, 1, 2), most=9), more=delta_lists(2, (1, 1, 2), most=9), passed=st.sampled_from(INSTANTS)
+)
 @settings(max_examples=examples_of(300), deadline=None)
 def test_rows_dropped_by_compaction_leave_nothing(
     together: int | None, known: list[Delta], more: list[Delta], passed: int
 ) -> None:
     """All later deltas begin later."""
-    since = max((entry[-3] for entry in known), default=ALWAYS)
-    later = [entry for entry in more if entry[-3] >= since]
+    since = max((delta[-3] for delta in known), default=ALWAYS)
+    later = [delta for delta in more if delta[-3] >= since]
     left = live_deltas(later, passed, together)
     assert Counter(compact_deltas(known + left, passed, together)) == Counter(
         compact_deltas(known + later, passed, together)
     )
-    assert not live_deltas([entry for entry in later if entry[-2] < passed], passed, together)
+    assert not live_deltas([delta for delta in later if delta[-2] < passed], passed, together)
 
 
 def _holding(known: Sequence[Delta], passed: int) -> set[tuple[str, int, int]]:
     """Returns rows by their first column, with the interval around a time over which they hold."""
     spans: dict[str, list[tuple[int, int]]] = {}
-    for entry in known:
-        spans.setdefault(entry[0], []).append(entry[-3:-1])
+    for delta in known:
+        spans.setdefault(delta[0], []).append(delta[-3:-1])
     return {(key, start, end) for key, parts in spans.items() for start, end in union(parts) if start <= passed <= end}
 
 

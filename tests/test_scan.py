@@ -212,8 +212,8 @@ def test_the_ends_of_a_grid() -> None:
     facts = [Event(time, FACTS[:1]) for time in (5, 6, 9, 10)]
     half_open = reader(Source("", HoppingWindow(10, 5))).read(facts).triples
     closed = reader(Source("", HoppingWindow(10, 5, closed=True))).read(facts).triples
-    assert [entry[-3:-1] for entry in half_open] == [(10, 20), (10, 20), (10, 20), (15, 25)]
-    assert [entry[-3:-1] for entry in closed] == [(5, 15), (10, 20), (10, 20), (10, 20)]
+    assert [delta[-3:-1] for delta in half_open] == [(10, 20), (10, 20), (10, 20), (15, 25)]
+    assert [delta[-3:-1] for delta in closed] == [(5, 15), (10, 20), (10, 20), (10, 20)]
 
 
 def test_a_heartbeat_brings_nothing() -> None:
@@ -238,21 +238,21 @@ def test_a_fact_inserted_at_the_instant_of_its_removal_stays() -> None:
     fact = FACTS[0]
     events = [Event(1, (fact,)), Event(3, (fact,), removed=(fact,)), Event(5, ())]
     actual = reader(Source(removals=True)).read(events).triples
-    assert [entry[-3:] for entry in actual] == [(1, FOREVER, 1), (3, FOREVER, -1), (3, FOREVER, 1)]
+    assert [delta[-3:] for delta in actual] == [(1, FOREVER, 1), (3, FOREVER, -1), (3, FOREVER, 1)]
 
 
 def test_a_fact_removed_before_its_start_never_begins() -> None:
     fact = FACTS[0]
     events = [Event(1, (fact,)), Event(4, (), removed=(fact,))]
     actual = reader(Source("", HoppingWindow(5, 5), removals=True)).read(events).triples
-    assert [entry[-3:] for entry in actual] == [(5, 10, 1), (5, 10, -1)]
+    assert [delta[-3:] for delta in actual] == [(5, 10, 1), (5, 10, -1)]
 
 
 def test_a_removal_on_one_stream_leaves_the_others_alone() -> None:
     fact = FACTS[0]
     op = reader(Source(removals=True))
     op.read([Event(1, (fact,), S), Event(1, (fact,), T)])
-    assert [entry[-3:] for entry in op.read([Event(3, (), S, (fact,))]).triples] == [(3, FOREVER, -1)]
+    assert [delta[-3:] for delta in op.read([Event(3, (), S, (fact,))]).triples] == [(3, FOREVER, -1)]
     assert op.read([Event(4, (), S, (fact,))]).triples == []
 
 
@@ -292,15 +292,15 @@ def test_a_rule_takes_out_static_data_as_well() -> None:
     op = ScanOperator(Source(removals=True), (), True, True, tracks_facts=True, deletes_static=True)
     op.read([Event(ALWAYS, FACTS[:1], S), Event(ALWAYS, FACTS[:1], T)])
     assert op.read([Event(3, (), S, FACTS[:1])]) == ScannedFacts(), "a removal is about what the stream brought"
-    assert [entry[-3:] for entry in op.remove(FACTS[0], 4, S)] == [(4, FOREVER, -1)]
-    assert [entry[-3:] for entry in op.remove(FACTS[0], 5)] == [(5, FOREVER, -1)]
+    assert [delta[-3:] for delta in op.remove(FACTS[0], 4, S)] == [(4, FOREVER, -1)]
+    assert [delta[-3:] for delta in op.remove(FACTS[0], 5)] == [(5, FOREVER, -1)]
     assert op.remove(FACTS[0], 6) == []
 
 
 def test_a_rule_takes_out_static_data_before_all_events() -> None:
     op = ScanOperator(Source(), (), True, True, tracks_facts=True, deletes_static=True)
     op.read([Event(ALWAYS, FACTS[:1])])
-    assert [entry[-3:] for entry in op.remove(FACTS[0], ALWAYS)] == [(ALWAYS, FOREVER, -1)]
+    assert [delta[-3:] for delta in op.remove(FACTS[0], ALWAYS)] == [(ALWAYS, FOREVER, -1)]
 
 
 @pytest.mark.parametrize(
@@ -324,11 +324,11 @@ def test_windows_do_not_end_what_rules_insert(source: Source, stream: str, is_re
 def test_what_rules_insert_is_read_with_where_and_when_it_came() -> None:
     fact = Triple(A, iri("urn:p"), B)
     arrivals, graphs = reader(Arrivals("")), reader(Graphs(""))
-    (entry,) = arrivals.insert(S, fact, 5, 9, -1)
-    assert entry == (*fact_row(Atom(ARRIVAL, (iri(S), literal("5", XSD + "integer"), *fact))), 9, FOREVER, -1)
-    (entry,) = arrivals.insert(WORKING, fact, 5, 5, 1)
-    assert entry[1] == literal("")
-    assert [entry[:2] for entry in graphs.insert(S, fact, 5, 5, 1)] == [(f"@{GRAPH}", iri(S))]
+    (delta,) = arrivals.insert(S, fact, 5, 9, -1)
+    assert delta == (*fact_row(Atom(ARRIVAL, (iri(S), literal("5", XSD + "integer"), *fact))), 9, FOREVER, -1)
+    (delta,) = arrivals.insert(WORKING, fact, 5, 5, 1)
+    assert delta[1] == literal("")
+    assert [delta[:2] for delta in graphs.insert(S, fact, 5, 5, 1)] == [(f"@{GRAPH}", iri(S))]
     assert graphs.insert(WORKING, fact, 5, 5, 1) == []
 
 

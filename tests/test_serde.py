@@ -45,10 +45,10 @@ SPANS = st.tuples(st.integers(ALWAYS, FOREVER), st.integers(ALWAYS, FOREVER), st
 def test_deltas_survive_a_round_trip(rows: list[list[str | None]], spans: list[tuple[int, ...]]) -> None:
     """The deltas may be of equal width, as most are, or not."""
     for some in (rows, [row for row in rows if len(row) == len(rows[0])]):
-        entries = [(*row, *span) for row, span in zip(some, cycle(spans), strict=False)]
-        packed = pack_all(entries)
-        assert unpack_all(packed.text, packed.spans) == entries
-        used = spans[: len(entries)]
+        deltas = [(*row, *span) for row, span in zip(some, cycle(spans), strict=False)]
+        packed = pack_all(deltas)
+        assert unpack_all(packed.text, packed.spans) == deltas
+        used = spans[: len(deltas)]
         assert packed.start == max(start for start, _, _ in used)
         assert packed.end == max({end for _, end, _ in used} - {FOREVER}, default=FOREVER)
 

@@ -37,7 +37,7 @@ from squall.testing import assert_as_oracle, oracle, static, stream
 from squall.testing.strategies import NODES, event_streams
 from squall.testing.streams import show
 from tests.laws import examples_of
-from tests.snapshots import INSTANTS, ONE, A, Advance, B, Bag, C, at, courses, entries
+from tests.snapshots import INSTANTS, ONE, A, Advance, B, Bag, C, at, courses, delta_lists
 
 TIMES = (ALWAYS, *range(2 * len(INSTANTS)))
 X, Y, Z = map(Variable, "xyz")
@@ -74,7 +74,7 @@ def test_each_row_that_begins_demands_something(course: list[Advance]) -> None:
     assert op.next_time == FOREVER
 
 
-@given(batch=entries(1, (1,)))
+@given(batch=delta_lists(1, (1,)))
 def test_the_steps_of_time_make_no_difference(batch: list[Delta]) -> None:
     once, often = (UpdateOperator(ops.Update(((None, 0, B, C),))) for _ in range(2))
     once.apply(0, batch)
