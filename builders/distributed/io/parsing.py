@@ -162,7 +162,9 @@ def parse_block(
         return [], [], 0
     is_begin = block == before == 0
     try:
-        format, _ = infer_format(path, document.format)
+        format, compression = infer_format(path, document.format)
+        if compression != ("gz" if path.endswith(".gz") else ""):
+            raise UsageError(f"workers do not read files that are compressed as `.{compression}`")
         text = text_of_lines(text, is_begin) if path else text  # rows of a table have no ends
     except (UsageError, Malformed) as error:
         return [], [DeadLetter("malformed", name, 0, 0, _reason(error), "")] if is_begin else [], 0
