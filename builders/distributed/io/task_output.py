@@ -116,9 +116,9 @@ def _record_file_record(put: WriteFile, place: RecordGroup, messages: pyarrow.Ta
 # What counts of a folder
 
 
-def write_file_list(store: Files, folder: Folder, entries: Iterable[tuple[str, int, str]]) -> None:
+def write_file_list(store: Files, folder: Folder, files: Iterable[tuple[str, int, str]]) -> None:
     """Writes the list of a folder's files: type, stage and name of each."""
-    store.write(list(entries), *folder, FILE_LIST)
+    store.write(list(files), *folder, FILE_LIST)
 
 
 def read_file_list(store: Files, folder: Folder) -> list[tuple[str, int, str]]:
