@@ -9,6 +9,7 @@ from typing import Any
 from squall.errors import UsageError, did_you_mean
 from squall.model import CLOSE, Filter, Optional, Report, Source, System, Union, has_own_output, map_parts, with_windows
 from squall.model.jena_negation import evaluate_negation_once
+from squall.model.windowing import separate_inserted_graphs
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window, milliseconds
 
 R2S_OPERATORS = ("istream", "dstream", "rstream")
@@ -142,8 +143,8 @@ def apply_profile(
 ) -> System:
     """Returns the system as it is to be run.
 
-    It puts windows on the default graph (`squall.model.with_windows`). Then the profile changes the windows, the
-    meaning of parts, the report policy and the R2S operator.
+    It puts windows on the default graph (`squall.model.with_windows`), and takes the graphs out of it into which updates
+    insert. Then the profile changes the windows, the meaning of parts, the report policy and the R2S operator.
 
     Args:
         system: The system.
@@ -158,7 +159,7 @@ def apply_profile(
         UsageError: There is no such profile or R2S operator.
     """
     engine = by_name(profile)
-    windowed: System = engine.system(with_windows(system, window, windows, removals))
+    windowed: System = engine.system(separate_inserted_graphs(with_windows(system, window, windows, removals)))
     if engine.window is not _same_window:
         windowed = _change_windows(windowed, engine.window)
     empty = engine.report is not None and engine.report.empty

@@ -1,15 +1,20 @@
-"""Windows that are given from outside of the program."""
+"""The windows of sources that are given from outside of a pattern: by options, and by updates of the same run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
+from squall.model.consequences import Insert
 from squall.model.expressions import Exists, Negation, Optional, Union
+from squall.model.reading import rules
+from squall.model.rewriting import map_parts
 from squall.model.sources import Graph, Source
 from squall.model.systems import System
-from squall.model.windows import LANDMARK, Window
+from squall.model.windows import EMPTY, LANDMARK, EmptyWindow, Window
+from squall.rdf import iri_text
 
 
 def with_windows(
@@ -58,3 +63,28 @@ def _apply_defaults(system: System, default: Source) -> System:
         predicates=tuple(map(part, system.predicates)),
         subsystems=tuple(map(part, system.subsystems)),
     )
+
+
+def separate_inserted_graphs(system: System) -> System:
+    """Returns the system in which the default graph of SPARQL has nothing of the graphs that its updates insert into.
+
+    A named graph is no part of the default graph (SPARQL 1.1 Query, section 13.1). This covers the graphs that updates
+    name. A graph whose name is a variable is only known in the run.
+    """
+    graphs = {
+        iri_text(consequence.graph)
+        for rule in rules(system)
+        for consequence in rule.consequences
+        if isinstance(consequence, Insert) and isinstance(consequence.graph, str)
+    }
+    return _without_graphs(system, graphs) if graphs else system
+
+
+def _without_graphs(part: Any, graphs: Set[str]) -> Any:
+    """Returns the part of a system in which the default graph does not read these streams."""
+    if not isinstance(part, Source):
+        return map_parts(part, lambda inner: _without_graphs(inner, graphs))
+    if part.iri or not part.sparql_dataset or isinstance(part.window, EmptyWindow):
+        return part
+    windows = dict(part.windows) | dict.fromkeys(graphs, EMPTY)
+    return replace(part, windows=tuple(sorted(windows.items(), key=itemgetter(0))))

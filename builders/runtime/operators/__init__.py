@@ -31,7 +31,7 @@ from squall.builders.runtime.operators.stateless import StatelessOperator
 from squall.builders.runtime.operators.update import UpdateOperator
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
-from squall.model.windows import Landmark
+from squall.model.windows import EmptyWindow, Landmark
 from squall.plan import Node, Plan
 from squall.plan import operators as ops
 
@@ -118,7 +118,7 @@ def output_tracks_facts(plan: Plan) -> bool:
 def has_expiring_windows(plan: Plan) -> bool:
     """Returns whether a window of the plan lets rows expire."""
     windows = (window for node in plan.nodes for window in ops.windows_of(node.op))
-    return any(not isinstance(window, Landmark) for window in windows)
+    return any(not isinstance(window, Landmark | EmptyWindow) for window in windows)
 
 
 def _distinct(node: Node, by: int, plan: Plan, tuning: Tuning) -> Operator:
