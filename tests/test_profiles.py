@@ -113,6 +113,16 @@ def assert_outputs(text: str, arriving: str, expected: str, profile: str = "squa
 FROM = "FROM STREAM <urn:s> [RANGE 10s STEP 5s]"
 
 
+@pytest.mark.parametrize(("profile", "times"), [("default", [2]), ("instans", [1])])
+def test_instans_has_graphs_without_triples(profile: str, times: list[int]) -> None:
+    text = "SELECT ?x ?z { ?x :p ?y GRAPH :g { OPTIONAL { ?x :q ?z } } }"
+    system = squall.compile(f"PREFIX : <http://example.org/>\n{text}", lexer="sparql", profile=profile)
+    arriving = [*stream("1 :a :p :b"), Event(2, stream("2 :c :r :d")[0].facts, graph="<http://example.org/g>")]
+    result = run(system, arriving)
+    assert [item.time for item in result] == times
+    assert_as_oracle(system, result, arriving)
+
+
 def test_squall2013_also_outputs_what_optional_does_not_extend() -> None:
     assert_outputs(
         f"SELECT ?x ?y {FROM} WHERE {{ ?x :p :o OPTIONAL {{ ?x :q ?y FILTER(?y > 1) }} }}",
@@ -248,7 +258,7 @@ def test_removals_and_windows_by_stream() -> None:
     ("name", "message"),
     [
         ("cqel", r"no profile `cqel`\nhint: did you mean `cqels`"),
-        ("x", r"no profile `x`\nhint: profiles: default, csparql, cqels, rspql, jena, squall2013"),
+        ("x", r"no profile `x`\nhint: profiles: default, csparql, cqels, rspql, jena, instans, squall2013"),
     ],
 )
 def test_a_profile_that_there_is_not(name: str, message: str) -> None:

@@ -35,7 +35,7 @@ RULES = cloup.option(
 )  # fmt: skip
 PROFILE = cloup.option(
     "--profile", default="default", show_default=True, metavar="NAME", shell_complete=completers.profiles,
-    help="Behave like another engine: csparql, cqels, rspql, jena or squall2013.",
+    help="Behave like another engine: csparql, cqels, rspql, jena, instans or squall2013.",
 )  # fmt: skip
 GRAPH = cloup.option(
     "--graph", "graphs", multiple=True, metavar="IRI=FILE",

@@ -29,7 +29,7 @@ from squall.model.outputs import OutputSpec, derived_streams, has_own_output, ou
 from squall.model.patterns import UNNAMED, AtomPattern, FactPattern, Pattern, Slot, Variable
 from squall.model.reading import documents, is_initial, is_update, rules, streams, variables, visible, warnings
 from squall.model.rewriting import map_parts
-from squall.model.sources import ARRIVAL, GRAPH, Arrivals, Graph, Graphs, Source
+from squall.model.sources import ARRIVAL, GRAPH, GRAPH_EXISTS, Arrivals, Graph, Graphs, Source
 from squall.model.systems import CLOSE, Document, Joinable, Report, Stream, System
 from squall.model.windowing import with_windows
 
@@ -37,6 +37,7 @@ __all__ = [
     "ARRIVAL",
     "CLOSE",
     "GRAPH",
+    "GRAPH_EXISTS",
     "UNNAMED",
     "Aggregate",
     "Arrivals",

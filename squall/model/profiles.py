@@ -7,7 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from squall.errors import UsageError, did_you_mean
-from squall.model import CLOSE, Filter, Optional, Report, Source, System, Union, has_own_output, map_parts, with_windows
+from squall.model import (
+    CLOSE,
+    GRAPH_EXISTS,
+    Filter,
+    Optional,
+    Report,
+    Source,
+    System,
+    Union,
+    has_own_output,
+    map_parts,
+    with_windows,
+)
 from squall.model.jena_negation import evaluate_negation_once
 from squall.model.windowing import separate_inserted_graphs
 from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window, milliseconds
@@ -62,6 +74,15 @@ def _union_of_unextended(system: System) -> System:
     return replace(system, joinables=(union,), predicates=system.predicates[place + 1 :])
 
 
+def _with_empty_graphs(part: Any) -> Any:
+    """Returns the part of a system in which each named graph exists, even if it has no triples."""
+    rewritten = map_parts(part, _with_empty_graphs)
+    if not isinstance(rewritten, System):
+        return rewritten
+    joinables = tuple(part for part in rewritten.joinables if getattr(part, "name", "") != GRAPH_EXISTS)
+    return replace(rewritten, joinables=joinables)
+
+
 @dataclass(frozen=True)
 class Profile:
     """An engine's behaviour.
@@ -111,6 +132,11 @@ PROFILES = (
         system=evaluate_negation_once,
     ),
     Profile(
+        "instans",
+        "a named graph exists also without triples: the pattern of GRAPH <g> is evaluated in any case",
+        system=_with_empty_graphs,
+    ),
+    Profile(
         "squall2013",
         "OPTIONAL gives the row that it does not extend as well; windows slide without steps, and what is new is "
         "output at once, so that aggregates run",
@@ -143,8 +169,8 @@ def apply_profile(
 ) -> System:
     """Returns the system as it is to be run.
 
-    It puts windows on the default graph (`squall.model.with_windows`), and takes the graphs out of it into which updates
-    insert. Then the profile changes the windows, the meaning of parts, the report policy and the R2S operator.
+    It puts windows on the default graph (`squall.model.with_windows`), and takes the graphs out of it into which
+    updates insert. Then the profile changes the windows, the meaning of parts, the report policy and the R2S operator.
 
     Args:
         system: The system.

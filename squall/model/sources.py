@@ -144,6 +144,8 @@ class Graph(Source):
 
 GRAPH = iri("urn:x-squall:graph")
 """The relation of the facts that `Graphs` reads."""
+GRAPH_EXISTS = "graph exists"
+"""The name of a part with one solution, without variables, while a named graph has triples."""
 
 
 @dataclass(frozen=True)

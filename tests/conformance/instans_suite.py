@@ -21,7 +21,7 @@ import squall
 from squall.contracts import Options, Output
 from squall.errors import BuilderError, Errors, SquallError
 from squall.lexers.sparql import SparqlLexer
-from squall.model import System
+from squall.model import System, profiles
 from squall.rdf import Event, Solution, Term, Triple, is_literal, parts, term
 from squall.testing import isomorphic
 from squall.translators.sparql import translator
@@ -105,7 +105,7 @@ def _run(folder: Path, path: Path, stages: Stages) -> None:
 def _compiled(path: Path, name: str) -> System:
     program = SparqlLexer(base=BASE)(PREFIXES + path.read_text(encoding="utf-8"), name)
     try:
-        return translated(program, translator)
+        return profiles.apply_profile(translated(program, translator), "instans")
     except SquallError as error:
         reasons = [item.message for item in (error.errors if isinstance(error, Errors) else (error,))]
         if not all(reason.startswith(OWN) for reason in reasons):

@@ -10,6 +10,7 @@ from squall.functions.sparql.logic import EBV
 from squall.functions.sparql.names import FALSE
 from squall.model import (
     GRAPH,
+    GRAPH_EXISTS,
     AtomPattern,
     Bind,
     Call,
@@ -150,10 +151,16 @@ _TRIPLE = tuple(Variable(f"graph {part}") for part in ("subject", "predicate", "
 def existence(sources: tuple[Source, ...]) -> System:
     """Returns a part with one solution, which binds nothing, while the graph of these sources has triples.
 
-    A graph without triples does not exist (SPARQL 1.1 Query, section 18.6).
+    A graph without triples does not exist (SPARQL 1.1 Query, section 18.6). The profile `instans` leaves the
+    part out.
     """
-    pattern = Pattern(*_TRIPLE, exact=True)
-    return System(sources=sources, joinables=(pattern,), distinct=True, consequences=(Select(()),))
+    return System(
+        GRAPH_EXISTS,
+        sources,
+        (Pattern(Variable("graph subject"), Variable("graph predicate"), Variable("graph object"), exact=True),),
+        distinct=True,
+        consequences=(Select(()),),
+    )
 
 
 def empty(variables: Iterable[Variable]) -> System:
