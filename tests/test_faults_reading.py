@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import bz2
 import codecs
+import errno
 import gzip
 import io
 import json
 import lzma
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from squall.errors import PluginError, SourceError, UsageError
+from squall.errors import BuilderError, PluginError, SourceError, UsageError
 from squall.rdf import Triple, iri, literal
 from squall.sparql_update.datasets import read as read_dataset
 from squall.streams import DeadLetterFile, formats, open_sink, open_source, open_static
@@ -744,6 +746,77 @@ def test_a_dataset_is_written_compressed(ending: str, squall: Squall) -> None:
     Path("x.ru").write_text(f"INSERT DATA {{ {TRIPLE} }}")
     assert squall("update", "x.ru", "--output", f"out.nt.{ending}")[0] == 0
     assert read(f"out.nt.{ending}") == FACTS[:1]
+
+
+# H3: a file system that refuses
+
+
+REFUSALS = [OSError(errno.ENOSPC, "No space left on device"), OSError(errno.EROFS, "Read-only file system")]
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, failure: OSError, calls: int = 0) -> None:
+    """Replaces a function by one that raises an error after some calls."""
+    original, count = getattr(owner, name), iter(range(calls))
+
+    def refusing(*arguments: Any, **options: Any) -> Any:
+        if next(count, None) is None:
+            raise failure
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(owner, name, refusing)
+
+
+@pytest.mark.parametrize("failure", REFUSALS)
+@pytest.mark.parametrize("calls", [0, 1, 2, 3, 4, 5])
+def test_a_checkpoint_that_cannot_be_saved_is_an_error(
+    failure: OSError, calls: int, squall: Squall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H3: whichever file is synced when the file system refuses: checkpoint, sink or dead letters."""
+    Path("x.ntt").write_text(f"1 {TRIPLE}\nnonsense\n2 {OTHER}\n")
+    Path("c.rq").write_text("CONSTRUCT { ?s <urn:q> ?o } { ?s ?p ?o }")
+    refuse(monkeypatch, os, "fsync", failure, calls)
+    options = "--checkpoint", "cp", "--checkpoint-interval", "1", "--dead-letters", "lost", "--sink", "out.nt"
+    code, _, said = squall("run", "c.rq", "--source", "x.ntt", *options)
+    assert code == 1
+    assert str(failure.strerror) in said
+    assert "cannot be saved" in said or "cannot be written" in said
+
+
+def test_a_checkpoint_that_cannot_be_opened_again_is_an_error(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H3."""
+    Path("x.ntt").write_text(f"1 {TRIPLE}\n")
+    arguments = "run", "q.rq", "--source", "x.ntt", "--checkpoint", "cp", "--sink", "out.tsv"
+    assert squall(*arguments)[0] == 0
+    opened = Path.open
+
+    def refusing(path: Path, mode: str = "r", *rest: Any, **options: Any) -> Any:
+        if path.name == "checkpoint.jsonl" and mode == "r+b":
+            raise REFUSALS[1]
+        return opened(path, mode, *rest, **options)
+
+    monkeypatch.setattr(Path, "open", refusing)
+    code, _, said = squall(*arguments)
+    assert code == 1
+    assert "the checkpoint `cp` cannot be used: Read-only file system" in said
+
+
+@pytest.mark.parametrize("failure", REFUSALS)
+def test_what_an_engine_cannot_save_is_an_error(failure: OSError) -> None:
+    """H3: the errors of Spark's JVM are texts."""
+    pytest.importorskip("pyspark")
+    from squall.builders.distributed.io.records import WorkerError
+    from squall.builders.spark.disk_errors import disk_errors
+
+    with (
+        pytest.raises(BuilderError, match=f"the state of the run cannot be saved: {failure.strerror}"),
+        WorkerError.retold(),
+    ):
+        raise RuntimeError(f"java.io.IOException: {failure.strerror}\n  at somewhere")
+    with (
+        pytest.raises(BuilderError, match=f"the checkpoint cannot be saved in `cp`: {failure.strerror}"),
+        disk_errors(Path("cp")),
+    ):
+        raise failure
 
 
 def test_every_format_has_an_example_here() -> None:

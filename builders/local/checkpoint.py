@@ -111,8 +111,14 @@ class Checkpoint:
         """Returns the operator state at the last checkpoint. Call it first, and once.
 
         Raises:
-            BuilderError: The file belongs to another run, is damaged, or has an unknown format.
+            BuilderError: The file belongs to another run, is damaged, has an unknown format, or cannot be written.
         """
+        try:
+            return self._load()
+        except OSError as error:
+            raise BuilderError(f"the checkpoint `{self.folder}` cannot be used: {error.strerror}") from error
+
+    def _load(self) -> dict[Slot, list[Delta]]:
         state = StateChangelog()
         if not self.path.exists():
             return state.deltas

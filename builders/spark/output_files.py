@@ -17,6 +17,7 @@ import pyarrow
 from pyarrow import parquet
 
 from squall.builders.distributed.io.task_output import OUTPUT_ORDER
+from squall.builders.spark.disk_errors import disk_errors
 
 _OUTPUT_COLUMNS = ("start", "node", "row")
 """The columns of an output that the driver yields. Its position among other outputs is not one of them."""
@@ -25,10 +26,15 @@ ROWS_PER_GROUP = 10_000
 
 
 def write(folder: Path, messages: pyarrow.Table, rows_per_group: int = ROWS_PER_GROUP) -> str:
-    """Writes records into a new file of a folder, in row groups, and returns its name, which is unique."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Writes records into a new file of a folder, in row groups, and returns its name, which is unique.
+
+    Raises:
+        BuilderError: The file system refuses.
+    """
     name = f"{uuid.uuid4().hex}.parquet"
-    parquet.write_table(messages, folder / name, row_group_size=rows_per_group)
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        parquet.write_table(messages, folder / name, row_group_size=rows_per_group)
     return name
 
 

@@ -33,6 +33,7 @@ from squall.builders.distributed.plan.stages import partitionings_of, stages_of
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.spark import executor_sources
+from squall.builders.spark.disk_errors import disk_errors
 from squall.builders.spark.engine import SparkEngine
 from squall.builders.spark.folder import FolderWriter
 from squall.builders.spark.inputs import (
@@ -279,10 +280,11 @@ class Run:
     def _start(self, static: Iterable[Event], inputs: Inputs) -> BatchInput:
         """Returns the initial batch: axioms and static data, if there are any."""
         file = self.path / "spool" / "static" / "static.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
         samples = InputSampler(self.plan)
         static_events = samples.seen(event._replace(time=ALWAYS) for event in static)
-        draft = write_lines(file, chain.from_iterable(map(spool_lines, static_events)))
+        with disk_errors(self.path):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            draft = write_lines(file, chain.from_iterable(map(spool_lines, static_events)))
         self._choose_join_strategies(samples.rows, inputs)
         first = self.batches.initial_records()
         if draft is None:

@@ -19,6 +19,7 @@ from squall.builders.distributed.io.parsing import DeadLetter, dead_letter_line,
 from squall.builders.distributed.io.prefetch import EndOfSources, PrefetchedBatch, Prefetcher, split_end
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
+from squall.builders.spark.disk_errors import disk_errors
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS
 from squall.streams import Sources
@@ -134,13 +135,14 @@ class Spool:
                 yield from map(dead_letter_line, last.lost)
                 self._latest = last.events[-1].time if last.events else self._latest
 
-        draft = write_lines(file_of(self.files, self.number + 1), lines())
-        if last is not None and draft is not None:
-            self.number += 1
-            self._waiting.append((self.number, last.positions))
-            if self._keeps:
-                self._note(last.current_offsets, last.positions)
-            publish(draft)
+        with disk_errors(self.folder):
+            draft = write_lines(file_of(self.files, self.number + 1), lines())
+            if last is not None and draft is not None:
+                self.number += 1
+                self._waiting.append((self.number, last.positions))
+                if self._keeps:
+                    self._note(last.current_offsets, last.positions)
+                publish(draft)
 
     # Where sources stand
 

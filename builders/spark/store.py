@@ -29,6 +29,7 @@ from squall.builders.distributed.exec.routing import BUCKET_COUNT
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.local.format_5 import converted_key
 from squall.builders.local.identity import differences, rule_digests, unknown_format
+from squall.builders.spark.disk_errors import disk_errors
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.fingerprint import node_fingerprint
@@ -101,12 +102,13 @@ class Store:
         self.files.rename(self._path(*old), self._path(*new))
 
     def write(self, value: object, *parts: object) -> None:
-        """Writes a value as JSON, atomically."""
+        """Writes a value as JSON, atomically. Raises BuilderError if the file system refuses."""
         path = self.path(*parts)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f"_{path.name}")
-        draft.write_text(json.dumps(value), encoding="utf-8")
-        draft.replace(path)
+        with disk_errors(self.root):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft = path.with_name(f"_{path.name}")
+            draft.write_text(json.dumps(value), encoding="utf-8")
+            draft.replace(path)
 
     def read(self, *parts: object) -> Any:
         """Returns the value of a JSON file, or None if it does not exist."""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, NoReturn
 
 from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
@@ -78,23 +78,36 @@ class DeadLetterFile:
     def position(self) -> int:
         """Syncs the file to disk, and returns its length in bytes (`squall.contracts.TruncatableSink`).
 
-        It is 0 if there is no file."""
+        It is 0 if there is no file.
+
+        Raises:
+            SourceError: The file cannot be written.
+        """
         if self._file is None:
             return 0
         with self._lock:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            return self._file.tell()
+            try:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                return self._file.tell()
+            except OSError as error:
+                self._refuse(self._file, error)
 
     def truncate(self, position: int) -> None:
         """Truncates the file to a position, but keeps the counts.
 
         A shorter file, such as one that was moved away meanwhile and begun anew, continues at its end.
+
+        Raises:
+            SourceError: The file cannot be written.
         """
         if self._file is not None:
             with self._lock:
-                self._file.truncate(min(position, os.fstat(self._file.fileno()).st_size))
-                self._file.seek(0, os.SEEK_END)
+                try:
+                    self._file.truncate(min(position, os.fstat(self._file.fileno()).st_size))
+                    self._file.seek(0, os.SEEK_END)
+                except OSError as error:
+                    self._refuse(self._file, error)
 
     def snapshot(self, last: bool = False) -> Any:
         """Returns the length of the file and the counts as a JSON value (`squall.contracts.CheckpointedSink`)."""
@@ -117,10 +130,14 @@ class DeadLetterFile:
             file.write(line)
             file.flush()
         except OSError as error:
-            self._file = None
-            with suppress(OSError):  # there is no room for the rest of the line either
-                file.close()
-            raise SourceError(f"the dead-letter file `{self.path}` cannot be written: {error.strerror}") from error
+            self._refuse(file, error)
+
+    def _refuse(self, file: IO[str], error: OSError) -> NoReturn:
+        """Gives the file up, and raises SourceError for an error of the system."""
+        self._file = None
+        with suppress(OSError):  # there is no room for the rest of the line either
+            file.close()
+        raise SourceError(f"the dead-letter file `{self.path}` cannot be written: {error.strerror}") from error
 
 
 class DeadLetter(NamedTuple):

@@ -6,7 +6,9 @@ this form. `squall.builders.runtime.serde` says how a row is one string.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from array import array
 from base64 import b64decode, b64encode
@@ -180,6 +182,10 @@ def identity_step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.Re
     return batches
 
 
+_REFUSALS = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EROFS, errno.EDQUOT))
+"""What the system says when files cannot be written. Errors of engines carry no more than this text."""
+
+
 class WorkerError(Exception):
     """A run has failed in a worker for a reason that the user can mend. The driver only gets its text."""
 
@@ -199,13 +205,20 @@ class WorkerError(Exception):
     @classmethod
     @contextmanager
     def retold(cls) -> Iterator[None]:
-        """Raises the BuilderError of a worker in place of the engine's error that carries it."""
+        """Raises the BuilderError of a worker in place of the engine's error that carries it.
+
+        A file system that is full, or read-only, is such an error as well, wherever the engine meets it.
+        """
         try:
             yield
         except Exception as error:
             payloads = re.findall(f"{cls.MARK}([A-Za-z0-9+/=]+)>", str(error))
             if not payloads:
-                raise
+                reason = next((reason for reason in _REFUSALS if reason in str(error)), None)
+                if reason is None or isinstance(error, SquallError):
+                    raise
+                hint = "the checkpoint, or else the folder for temporary files, has to be writable, with room left"
+                raise BuilderError(f"the state of the run cannot be saved: {reason}", hint=hint) from error
             message, hint = json.loads(b64decode(payloads[-1]))
             raise BuilderError(message, hint=hint) from None
 
