@@ -29,10 +29,11 @@ from squall.model.windows import EMPTY
 from squall.plan import Node, Plan
 from squall.plan import operators as ops
 from squall.plan.fingerprint import stable_id
-from squall.plan.operators import Cell, Match, Scan, Update, Value
+from squall.plan.operators import Cell, Column, Invoke, Match, Scan, Update, Value
 from squall.planners.lowering.plan_builder import Draft
 from squall.planners.lowering.walk import walk
 from squall.planners.partitioning import assign_partitioning
+from squall.rdf.compounds import IS_RDF
 
 _STREAM = itemgetter(0)
 _OTHER = "/other"
@@ -278,19 +279,37 @@ def shape_of(cells: Sequence[Cell]) -> Shape:
     return tuple(cell.term if isinstance(cell, Value) else cell if isinstance(cell, str) else None for cell in cells)
 
 
-def add_feedback(draft: Draft, derived_facts: Iterable[Facts]) -> None:
-    """Lets each `Match` over the default graph read the derived facts that may match it."""
+def add_feedback(draft: Draft, derived_facts: Sequence[Facts]) -> None:
+    """Lets each `Match` over the default graph read the derived facts that may match it.
+
+    The solutions of queries are about well-formed RDF triples (SPARQL 1.1 Entailment Regimes, section 3.1), while rules
+    read generalised ones as well.
+    """
     reentrant_facts: Shapes[str] = Shapes()
     for facts in derived_facts:
         if facts.reentrant:
             reentrant_facts.add(facts.shape, facts.node)
+    shapes = {facts.node: facts.shape for facts in derived_facts}
     for id, node in list(draft.nodes.items()):
-        if isinstance(node.op, Match) and _reads_all(draft, node):
-            draft.read_again(id, sorted(reentrant_facts.overlapping(shape_of(node.op.cells))))
+        if not isinstance(node.op, Match):
+            continue
+        reading = [source for source in _sources_of(draft, node) if source.reads_derived_facts]
+        if not reading:
+            continue
+        read_facts = list(reentrant_facts.overlapping(shape_of(node.op.cells)))
+        if all(source.sparql_dataset for source in reading):
+            read_facts = [_well_formed(draft, facts, shapes[facts]) for facts in read_facts]
+        draft.read_again(id, sorted(read_facts))
 
 
-def _reads_all(draft: Draft, node: Node) -> bool:
-    return any(source.reads_derived_facts for source in _sources_of(draft, node))
+def _well_formed(draft: Draft, facts: str, shape: Shape) -> str:
+    """Returns the node of those of the facts that are RDF triples; of atoms all."""
+    if len(shape) != _TRIPLE_WIDTH or (shape[0] or "").startswith("@"):
+        return facts
+    return draft.add(ops.Filter(Invoke(IS_RDF, (Column(0), Column(1), Column(2)))), facts)
+
+
+_TRIPLE_WIDTH = 3
 
 
 def _sources_of(draft: Draft, node: Node) -> list[Source]:

@@ -11,6 +11,7 @@ from squall.rdf.compounds import (
     BUILD,
     CLASH,
     DECOMPOSE,
+    IS_RDF,
     JOIN,
     LIMIT,
     LIST,
@@ -24,6 +25,7 @@ from squall.rdf.compounds import (
     VIOLATED,
     compound,
     depth,
+    is_compound,
     parse_compound,
 )
 
@@ -84,6 +86,10 @@ def _members(left: Term, right: Term) -> Rows:
         raise _inconsistent(left, right)
     pairs = zip(left_parts.arguments, right_parts.arguments, strict=True)
     return [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
+
+
+def _is_rdf(subject: Term, predicate: Term, object: Term) -> bool:
+    return subject[0] != '"' and predicate[0] == "<" and not is_compound(object)
 
 
 def _clash(left: Term, right: Term) -> bool:
@@ -160,6 +166,7 @@ FUNCTIONS: tuple[Function | Builtin, ...] = (
     ),
     Function(REDUCED, _reduced, 3, 3, doc="the same, where the new term is nested no deeper than the one it replaces"),
     Function(MEMBERS, _members, 2, 2, doc="the members in which two lists differ, in pairs, as rows"),
+    Function(IS_RDF, _is_rdf, 3, 3, truth=True, doc="whether three terms are an RDF triple, and none is compound"),
     Function(CLASH, _clash, 2, 2, truth=True, doc="false; an error, where the two are values that cannot be equal"),
     Function(VIOLATED, _violated, 2, 2, truth=True, doc="an error: a rule is violated by something"),
     Function(UNKNOWN, _unknown, 1, 1, truth=True, doc="an error: it is not known in which class of a union it is"),

@@ -30,6 +30,7 @@ MEMBERS = "urn:x-squall:compound:members"
 CLASH = "urn:x-squall:compound:clash"
 VIOLATED = "urn:x-squall:compound:violated"
 UNKNOWN = "urn:x-squall:compound:unknown"
+IS_RDF = "urn:x-squall:compound:isRDF"
 """The IRIs of the functions over compounds (`squall.functions.compounds`)."""
 
 MAX_NESTING_DEPTH = 100

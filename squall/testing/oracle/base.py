@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from squall.model import Arrivals, Graph, Graphs, Source, System, Variable
-from squall.rdf import ALWAYS, Boolean, Evaluated, Fact, Quad, Solution, Term
+from squall.rdf import ALWAYS, Boolean, Evaluated, Fact, Quad, Solution, Term, Triple
+from squall.rdf.compounds import is_compound
 
 Names = frozenset[str]
 Item = Fact | Quad | Solution | Boolean
@@ -56,12 +57,24 @@ class Instant:
     def graph(self, part: System) -> set[Fact]:
         """Returns the facts that the patterns of a part read."""
         facts = {fact for source in part.sources for fact in self.read.get(source, ())}
-        return facts | self.derived if reads_derived(part) else facts
+        return facts | set(filter(_filter_of(part), self.derived)) if reads_derived(part) else facts
 
 
 def reported_time(time: int) -> int:
     """Returns the time of an instant outside the oracle."""
     return ALWAYS if time < BEGIN else time
+
+
+def _filter_of(part: System) -> Callable[[Fact], bool] | None:
+    """Returns whether a part sees a derived fact. Queries do not see triples that are none in RDF."""
+    is_query = all(source.sparql_dataset for source in part.sources if source.iri == "")
+    return _is_well_formed if is_query else None
+
+
+def _is_well_formed(fact: Fact) -> bool:
+    return not isinstance(fact, Triple) or (
+        fact.subject[0] in "<_" and fact.predicate[0] == "<" and not is_compound(fact.object)
+    )
 
 
 def reads_derived(part: System) -> bool:
