@@ -11,7 +11,7 @@ from squall.errors import BuilderError
 
 
 @contextmanager
-def disk_errors(folder: Path) -> Iterator[None]:
+def disk_errors(folder: Path | str) -> Iterator[None]:
     """Raises BuilderError if the file system refuses what is written into a folder within the context."""
     try:
         yield
