@@ -272,7 +272,7 @@ def test_the_command_writes_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert code == 0, result
     assert "2 outputs" in result
     (path,) = Path("out").glob("batch-*/part-*.csv")
-    assert path.read_text() == "who,age,time,place,rule\nurn:a,1,1,0,query\nurn:b,2,2,0,query\n"
+    assert path.read_text() == "who,age,time,place,rule\nurn:a,1,1,0,ages\nurn:b,2,2,0,ages\n"
 
 
 @pytest.mark.parametrize(
