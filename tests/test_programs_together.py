@@ -177,3 +177,16 @@ def test_a_query_gives_way_to_the_name_of_a_rule_and_of_a_registered_query(tmp_p
     system = squall.compile(*(tmp_path / name for name in ("hot.rq", "warm.rq", "c.jena", "d.csparql")))
     outputs = run(system, [Event(1, (triple(*NODES),))], "iterator")
     assert {output.rule for output in outputs} == {"hot", "hot-2", "warm", "warm-2"}
+
+
+def test_labels_of_blank_nodes_are_local_to_an_operation(tmp_path: Path) -> None:
+    """S10 of the reported faults: `_:b` of two requests was one node."""
+    for name, predicate in (("a.ru", "p"), ("b.ru", "q")):
+        (tmp_path / name).write_text(f"PREFIX : <{EX}> INSERT DATA {{ _:b :{predicate} :a . :c :has _:b }}")
+    both = "INSERT DATA { _:b :r :a } ; INSERT DATA { _:c :r :b }"
+    (tmp_path / "c.ru").write_text(f"PREFIX : <{EX}> {both}")
+    (tmp_path / "all.rq").write_text(f"PREFIX : <{EX}> SELECT ?x ?y {{ ?x ?p ?y . :c :has ?x }}")
+    system = squall.compile(*(tmp_path / name for name in ("a.ru", "b.ru", "c.ru", "all.rq")))
+    solutions = [output.fact for output in run(system, [], "iterator") if output.rule == "all"]
+    assert len({solution.values[0] for solution in solutions}) == len(solutions) == 2
+    assert run(system, [], "iterator") == run(system, [], "iterator")

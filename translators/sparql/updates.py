@@ -13,10 +13,11 @@ from dataclasses import replace
 from squall.errors import Origin
 from squall.lexers.sparql import tree as q
 from squall.model import Delete, Graph, Insert, Pattern, Slot, System
-from squall.rdf import iri_text
+from squall.rdf import Term, iri_text, is_blank
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import ALL, ActiveDataset, dataset
 from squall.translators.sparql.forms import Forms, Quads
+from squall.translators.sparql.state import digest
 
 
 class Updates(Forms):
@@ -26,7 +27,7 @@ class Updates(Forms):
         """Returns the rules of an operation. A refused operation has none."""
         match operation:
             case q.InsertData(quads=quads, origin=origin):
-                return [Body(ALL).system(self._data(quads), name, origin)]
+                return [Body(ALL).system(self._data(quads, name), name, origin)]
             case q.DeleteData(quads=quads):
                 return [self._delete(quad, name) for quad in quads]
             case q.Modify():
@@ -60,11 +61,20 @@ class Updates(Forms):
         consequences = [Delete(template, graph) for graph, template in deleted.items()]
         return body.system([*consequences, *_inserts(inserted)], name, operation.origin)
 
-    def _data(self, quads: Sequence[q.QuadPattern]) -> list[Insert]:
-        """Returns the triples of data by their graphs. Their blank nodes are kept."""
+    def _data(self, quads: Sequence[q.QuadPattern], name: str) -> list[Insert]:
+        """Returns the triples of data by their graphs.
+
+        The labels of their blank nodes are local to the operation (SPARQL 1.1 Update, section 3.1.1; Query, section
+        4.1.4), so each gets a suffix. The suffix is the same in each run, for checkpoints.
+        """
+        suffix = digest(f"{name} {self.state.key}")
+
+        def node(slot: Slot) -> Slot:
+            return Term(f"{slot}-{suffix}") if isinstance(slot, str) and is_blank(slot) else slot
+
         quads_by_graph: Quads = {}
         for quad in quads:
-            triple = Pattern(quad.subject, quad.predicate, quad.object, origin=quad.origin)
+            triple = Pattern(node(quad.subject), quad.predicate, node(quad.object), origin=quad.origin)
             quads_by_graph[quad.graph] = (*quads_by_graph.get(quad.graph, ()), triple)
         return _inserts(quads_by_graph)
 
