@@ -76,6 +76,9 @@ from squall.planners.passes.push_filters import push_filters
 from squall.planners.passes.share_constants import share_constants
 from squall.planners.passes.transitive_closure import introduce_closures
 
+MAX_FORMS = 64
+"""With more forms of predicates that may come next, the first in the order of the program is taken."""
+
 Pass = Callable[[Plan, Statistics | None], Plan]
 """A pass turns a plan into an equivalent one. It is given statistics of the data, if there are any."""
 
@@ -312,14 +315,12 @@ class _RetePlanner:
         correlated: Rows | None,
     ) -> tuple[int, Rows | None]:
         """Returns the predicate with the least code among those that may come next, in the form with the least code."""
-        sure = rows.non_null
-        ready = (number for number, part in enumerate(remaining) if _is_ready(part, remaining[:number], sure))
         forms = [
             (number, inner)
-            for number in ready
+            for number in _ready(remaining, rows.non_null)
             for inner in self._inner(remaining[number], system, needs_multiplicity, correlated)
         ]
-        if len(forms) == 1:
+        if len(forms) == 1 or len(forms) > MAX_FORMS:
             return forms[0]
         return min(forms, key=lambda form: self._trial_of(rows, remaining[form[0]], form[1], system, correlated))
 
@@ -367,28 +368,37 @@ def _by_node(branches: Iterable[Rows]) -> Iterator[list[Rows]]:
         yield [rows for group in groups for rows in group]
 
 
-def _is_ready(part: Predicate, earlier: Sequence[Predicate], sure: Names) -> bool:
-    """Returns whether a predicate may move before all predicates in front of it.
+def _ready(predicates: Sequence[Predicate], sure: Names) -> Iterator[int]:
+    """Yields the numbers of the predicates that may move before all predicates in front of them.
 
-    It may if none of them binds what it reads or reads what it binds. A predicate with a side effect (``print``) stays
-    behind those that decide whether it happens. One that takes the time since which a solution holds keeps its place
-    among those that decide about that time.
+    A predicate may if none of them binds what it reads or reads what it binds. A predicate with a side effect
+    (``print``) stays behind those that decide whether it happens. One that takes the time since which a solution holds
+    keeps its place among those that decide about that time.
+
+    Args:
+        predicates: The predicates, in the order of the program.
+        sure: The variables that are always bound before them.
     """
-    if earlier and (is_effect(part) or any(map(is_effect, earlier))):
-        return False
-    reads, binds = _reads(part), _binds(part, sure)
-    return not any(
-        reads & _binds(before, sure) or binds & _reads(before) or _depend_on_time(part, before) for before in earlier
-    )
-
-
-def _depend_on_time(first: Predicate, second: Predicate) -> bool:
-    return any(
-        isinstance(timed_predicate, Filter | Bind)
-        and is_time_dependent(timed_predicate.expression)
-        and isinstance(other, Negation | Optional | Exists)
-        for timed_predicate, other in ((first, second), (second, first))
-    )
+    read_before, bound_before = set[Variable](), set[Variable]()
+    effect_before = timed_before = decider_before = False
+    for number, part in enumerate(predicates):
+        reads, binds, has_effect = _reads(part), _binds(part, sure), is_effect(part)
+        is_timed = isinstance(part, Filter | Bind) and is_time_dependent(part.expression)
+        decides = isinstance(part, Negation | Optional | Exists)
+        if not (
+            (has_effect and number > 0)
+            or effect_before
+            or not reads.isdisjoint(bound_before)
+            or not binds.isdisjoint(read_before)
+            or (is_timed and decider_before)
+            or (decides and timed_before)
+        ):
+            yield number
+        read_before |= reads
+        bound_before |= binds
+        effect_before |= has_effect
+        timed_before |= is_timed
+        decider_before |= decides
 
 
 def _reads(part: Predicate) -> set[Variable]:

@@ -44,10 +44,15 @@ class _FilterPushDown(Rewrite):
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         for node in plan.nodes:
-            if _is_movable(node):
-                self.new_ids[node.id] = self.push((), node.id)
-            else:
+            if not _is_movable(node):
                 self.keep(node)
+            elif not self.is_followed(node):
+                self.new_ids[node.id] = self.push((), node.id)
+
+    def is_followed(self, node: Node) -> bool:
+        """Returns whether a filter feeds another one alone, which takes it along."""
+        consumers = self.plan.consumers[node.id]
+        return len(consumers) == 1 and _is_movable(self.plan.by_id[consumers[0][0]])
 
     def push(self, filters: Sequence[Invoke], id: str) -> str:
         """Returns the rows of an old node for which all filters are true."""
