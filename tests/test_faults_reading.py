@@ -14,6 +14,7 @@ import json
 import lzma
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +289,58 @@ def test_a_malformed_term_costs_its_statement_only(format: str) -> None:
     assert name["reason"].startswith(f"<{E}x y> is not an IRI: ")
     first = 2 if format == "rdf" else 1
     assert (tag["line"], name["line"]) == (first, first + 1)
+
+
+@pytest.mark.parametrize("format", BAD_TERMS)
+def test_a_malformed_term_does_not_end_a_live_document(format: str) -> None:
+    """D19, its kind: a pipe, a connection, or the response of a server cannot be read twice."""
+    text, settings = BAD_TERMS[format].encode(), Settings("", "", 0)
+    for longest in (None, 1 << 20):
+        ledger = DeadLetterFile()
+        file: Any = Once(text)
+        batches = decode(file, "x", formats.BY_NAME[format], replace(settings, longest=longest), ledger, ReadProgress())
+        facts = [fact for batch in batches for event in batch for fact in event.facts]
+        assert sorted(fact[:3] for fact in facts) == [tuple(fact) for fact in FACTS]
+        assert ledger.counts == {("malformed", "x"): 2}
+
+
+class Once(io.RawIOBase):
+    """Bytes that can be read once, some at a time."""
+
+    def __init__(self, data: bytes) -> None:
+        self._file = io.BytesIO(data)
+
+    def read(self, size: int = -1) -> bytes:
+        return self._file.read(min(size, 50))
+
+
+@pytest.mark.parametrize(
+    ("term", "is_right"),
+    [
+        ("<http://e.org/a-b_c.d~e/f?g=h&i;j,k+l@m!n$o'p(q)*r#s>", True),
+        ("<http://localhost:8080/a>", True),
+        ("<http://e.org/é>", True),
+        ("<mailto:a@b.org>", True),
+        ("<http://a:xx/>", False),
+        ("<http://e.org/a#b#c>", False),
+        ("<http://e.org/a|b>", False),
+        ('"x"@en', True),
+        ('"x"@de-at', True),
+        ('"x"@zh-hans-cn', True),
+        ('"x"@abcdefghi', False),
+        ('"a \\"quoted\\" \\\\ é\\n"', True),
+        ('"1"^^<http://e.org/integer>', True),
+        ('"1"^^<http://e.org/inte ger>', False),
+    ],
+)
+def test_terms_of_a_live_document_are_checked(term: str, is_right: bool) -> None:
+    """D19, its kind."""
+    ledger = DeadLetterFile()
+    data = f"<{E}a> <{E}p> {term} .\n{TRIPLE}\n".encode()
+    file: Any = Once(data)
+    batches = decode(file, "x", formats.BY_NAME["ttl"], Settings("", "", 0, longest=1000), ledger, ReadProgress())
+    count = sum(len(event.facts) for batch in batches for event in batch)
+    assert (count, ledger.total("malformed")) == ((2, 0) if is_right else (1, 1))
 
 
 def test_blank_nodes_keep_their_names_behind_a_malformed_term() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from queue import SimpleQueue
 from typing import IO, NamedTuple, cast
 
@@ -227,6 +229,26 @@ class _LineByLine:
         return line
 
 
+def _checked_block(quads: list[pyoxigraph.Quad], rename: Callable[[str], Term]) -> Block:
+    """Returns the block of quads whose terms have not been checked. `rename` does not depend on earlier labels."""
+    block = _block(quads, rename)
+    if _ARE_PLAIN(" ".join({*chain.from_iterable(block.statements)}) + " "):
+        return block
+    reasons = list(map(_term_error, quads))
+    unusable = [UnusableStatement(reason, str(quad)) for quad, reason in zip(quads, reasons, strict=True) if reason]
+    usable = [quad for quad, reason in zip(quads, reasons, strict=True) if not reason]
+    return _block(usable, rename, unusable) if unusable else block
+
+
+_CHARACTERS = r"[A-Za-z0-9_./~:?&=;,+@!$'()*-]*+"
+_IRI = rf"<(?:https?+://[A-Za-z0-9.-]++(?::[0-9]++)?+(?:/{_CHARACTERS}|)|urn:[A-Za-z0-9]++:{_CHARACTERS})(?:#{_CHARACTERS})?+>"
+_ARE_PLAIN = re.compile(
+    rf"""(?>(?:(?:{_IRI}|_:[A-Za-z0-9.]++|"(?>[^"\\]|\\.)*"(?:\^\^{_IRI}|@[a-z]{{2}}(?:-[a-z]{{2}})?+)?+)[ ])*)""",
+    re.DOTALL,
+).fullmatch
+"""Whether terms, each followed by a blank, are such as need no closer look: most are."""
+
+
 def _term_error(quad: pyoxigraph.Quad) -> str:
     """Returns what is wrong with the terms of a quad that has not been checked; ``""``: nothing."""
     for term in (quad.subject, quad.predicate, quad.object, quad.graph_name):
@@ -270,11 +292,7 @@ def _incremental(
         while data:
             data = input.read(limits.chunk_bytes)
             quads, error = parser.parse(data)
-            unusable = []
-            if syntax in _LENIENT:
-                unusable = [UnusableStatement(reason, str(quad)) for quad in quads if (reason := _term_error(quad))]
-                quads = [quad for quad in quads if not _term_error(quad)] if unusable else quads
-            yield _block(quads, rename, unusable)
+            yield _checked_block(quads, rename) if syntax in _LENIENT else _block(quads, rename)
             if isinstance(error, SyntaxError):
                 raise Malformed(reason_of(error), error.lineno or parser.line) from error
             if error is not None:
