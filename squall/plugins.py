@@ -225,10 +225,12 @@ def by_extension(path: str | Path) -> str:
     Raises:
         UsageError: No language has the extension, or several have.
     """
-    filename = Path(path).name
+    filename = Path(path).name.lower()  # as with data, capitals do not matter
     by_suffix = extensions()
     languages = list(
-        dict.fromkeys(name for suffix, claims in by_suffix.items() if filename.endswith(suffix) for name in claims)
+        dict.fromkeys(
+            name for suffix, claims in by_suffix.items() if filename.endswith(suffix.lower()) for name in claims
+        )
     )
     if len(languages) > 1:
         languages = [name for name in languages if _is_usable(name)] or languages

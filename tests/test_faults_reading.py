@@ -712,6 +712,14 @@ def test_endings_of_sinks_may_be_in_capitals() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["Q.RQ", "Q.Rq"])
+def test_endings_of_programs_may_be_in_capitals(name: str, squall: Squall) -> None:
+    """D13, its kind."""
+    Path(name).write_text(QUERY)
+    Path("x.nt").write_text(TRIPLE)
+    assert squall("run", name, "--source", "x.nt")[0] == 0
+
+
 # D14: empty messages
 
 

@@ -44,7 +44,8 @@ class Source(Protocol):
         size: The size in bytes, or None if it is unknown.
         idle: How long other sources wait for events of a live source, in ms (see `squall.streams.Sources`).
         removals: Whether its events may have `removed` facts.
-        reading: The counts of what has been read, which `batches` updates.
+        reading: The counts of what has been read, which `batches` updates. A run fails if there are malformed
+            statements of a source, and no others (`squall.streams.formats.reading.ReadProgress.is_unreadable`).
     """
 
     uri: str
