@@ -605,7 +605,7 @@ def test_a_message_does_not_lead_to_files(reference: str) -> None:
     [
         (None, "the context `{}` cannot be read: No such file or directory"),
         ("nonsense", "the context `{}` is no JSON: "),
-        ("{}", "the file `{}` has no `@context`"),
+        ("{}", "the context `{}` has no `@context`"),
         ('{"@context": "c.jsonld"}', "the context <file://{}> includes itself"),
         ('{"@context": {"@import": 1}}', "`1` is no reference to a context"),
     ],
@@ -638,13 +638,36 @@ def test_a_context_is_replaced_wherever_the_input_is_cut(size: int) -> None:
     assert [fact for batch in batches for event in batch for fact in event.facts] == FACTS
 
 
-def test_a_context_is_read_from_a_file_only() -> None:
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_a_context_is_fetched_once_if_that_is_asked_for(ending: str) -> None:
+    """D16: `--graph IRI=http://...`."""
+    data = json.dumps(CONTEXT).encode()
+    with serving(status(200, gzip.compress(data) if ending else data), status(500)) as server:
+        mark = "?format=jsonld.gz" if ending else ""
+        documents = {SCHEMA: server.at(f"c{mark}")}
+        for name in ("x.jsonld", "y.jsonld"):
+            Path(name).write_text(jsonld([SCHEMA, {"q": f"{E}q"}]))
+            batches = open_source(name, documents=documents).batches()
+            assert [fact for batch in batches for event in batch for fact in event.facts] == FACTS
+        assert len(server.asked) == 1
+
+
+def test_a_context_that_a_server_does_not_have_is_named() -> None:
+    """D16."""
+    Path("x.jsonld").write_text(jsonld(SCHEMA))
+    for answer, reason in ((status(404), "the server answers 404"), (status(200, b"<html>"), "is no JSON: ")):
+        ledger = DeadLetterFile()
+        with serving(answer) as server:
+            assert not any(open_source("x.jsonld", ledger, documents={SCHEMA: server.at("c")}).batches())
+        assert reason in ledger.first["malformed", "x.jsonld"][1]
+
+
+def test_a_context_is_no_live_source() -> None:
     """D16."""
     Path("x.jsonld").write_text(jsonld(SCHEMA))
     ledger = DeadLetterFile()
-    source = open_source("x.jsonld", ledger, documents={SCHEMA: "http://localhost/c.jsonld"})
-    assert not any(source.batches())
-    assert "which is no file" in ledger.first["malformed", "x.jsonld"][1]
+    assert not any(open_source("x.jsonld", ledger, documents={SCHEMA: "mqtt://localhost/t"}).batches())
+    assert "is neither a file nor a document of a server" in ledger.first["malformed", "x.jsonld"][1]
 
 
 def test_an_error_behind_a_context_has_the_line_of_the_document() -> None:

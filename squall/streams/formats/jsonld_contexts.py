@@ -1,7 +1,7 @@
 """Contexts of JSON-LD documents: those that are in other files are put into the document before it is parsed.
 
-Nothing is fetched. A relative context of a document in a file is read beside it; any other one has to be named with a
-file of its own (``--graph IRI=FILE``).
+Nothing is fetched unless it is asked for. A relative context of a document in a file is read beside it; any other one
+has to be named with a file of its own (``--graph IRI=FILE``), or with a URL, from which it is fetched once.
 
 Source: JSON-LD 1.1 Processing Algorithms and API, section 4.1 (context processing).
 """
@@ -11,12 +11,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
-from squall.streams.address import parse
+from squall import plugins
+from squall.errors import SourceError
+from squall.streams.address import Address, parse
+from squall.streams.dead_letters import RunLedger
 from squall.streams.formats import Malformed
 
 _CACHED_FILES = 64
@@ -70,28 +74,37 @@ class ContextFiles:
         iri = urldefrag(urljoin(base, reference))[0]
         if iri in parents:
             raise Malformed(f"the context <{iri}> includes itself", None)
-        file = self._file_of(iri, reference, base)
-        try:
-            status = os.stat(file)
-            document = _json_of(file, status.st_mtime_ns, status.st_size)
-        except OSError as error:
-            raise Malformed(f"the context `{file}` cannot be read: {error.strerror}", None) from error
-        except ValueError as error:
-            raise Malformed(f"the context `{file}` is no JSON: {error}", None) from error
+        place = self._place_of(iri, reference, base)
+        document = _read(place)
         if not isinstance(document, dict) or "@context" not in document:
-            raise Malformed(f"the file `{file}` has no `@context`", None)
+            raise Malformed(f"the context `{place.text}` has no `@context`", None)
         return _without_base(self._inlined(document["@context"], iri, (*parents, iri)))
 
-    def _file_of(self, iri: str, reference: str, base: str) -> str:
-        """Returns the file of a context. Raises Malformed if there is none."""
-        if (file := self._documents.get(_normalized(iri))) is not None:
-            place = parse(file, "stdin")
-            if place.scheme != "file":
-                raise Malformed(f"the context <{iri}> is to be read from `{place.text}`, which is no file", None)
-            return place.path
+    def _place_of(self, iri: str, reference: str, base: str) -> Address:
+        """Returns the address of a context. Raises Malformed if there is none."""
+        if (address := self._documents.get(_normalized(iri))) is not None:
+            return parse(address, "stdin")
         if urlsplit(base).scheme == "file" and not urlsplit(reference).scheme and not urlsplit(reference).netloc:
-            return url2pathname(urlsplit(iri).path)
+            path = url2pathname(urlsplit(iri).path)
+            return Address(path, "file", path)
         raise Malformed(f"the context <{iri}> is not fetched: name its file by `--graph {iri}=FILE`", None)
+
+
+def _read(place: Address) -> Any:
+    """Returns the JSON at an address. Raises Malformed."""
+    try:
+        if place.scheme in ("http", "https"):
+            return _fetched(place)
+        if place.scheme != "file":
+            raise Malformed(f"the context `{place.text}` is neither a file nor a document of a server", None)
+        status = os.stat(place.path)
+        return _json_of(place.path, status.st_mtime_ns, status.st_size)
+    except OSError as error:
+        raise Malformed(f"the context `{place.text}` cannot be read: {error.strerror}", None) from error
+    except SourceError as error:
+        raise Malformed(f"the context cannot be read: {error.message}", None) from error
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"the context `{place.text}` is no JSON: {error}", None) from error
 
 
 def refers(context: Any) -> bool:
@@ -129,6 +142,15 @@ def _without_base(context: Any) -> Any:
     if isinstance(context, list):
         return [_without_base(member) for member in context]
     return {name: value for name, value in context.items() if name != "@base"} if isinstance(context, dict) else context
+
+
+@lru_cache(_CACHED_FILES)
+def _fetched(place: Address) -> Any:
+    """Returns the JSON of a document of a server, which is fetched once by this process."""
+    format = () if place.get("format") else (("format", "jsonld"),)
+    address = replace(place, options=(*place.options, *format))
+    source: Any = plugins.load(plugins.SOURCES, place.scheme)(address, RunLedger())
+    return json.loads(source.content())
 
 
 @lru_cache(_CACHED_FILES)

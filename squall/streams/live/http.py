@@ -176,6 +176,26 @@ class HttpSource(MessageSource):
         else:
             yield self._body(response, place)
 
+    def content(self) -> bytes:
+        """Returns the document that the server has now, decompressed.
+
+        Raises:
+            SourceError: It cannot be read, or is too long.
+        """
+        try:
+            with self._response() as (_, response):
+                assert response is not None  # it is not stopped
+                _check_transient(response)
+                self._check_status(response)
+                data, most = response.read(self.max_message_bytes + 1), self.max_message_bytes
+                if name := self._compression(response):
+                    data = self._decompressed(data, name)
+                if len(data) > most or response.length:
+                    raise ConnectionLost(f"it is longer than {most} bytes, or cut off")
+                return data
+        except ConnectionLost as error:
+            raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
+
     def _document(self, place: Target, response: HTTPResponse) -> Iterator[Sequence[Event]]:
         """Yields the events of a document of any length."""
         _check_transient(response)
@@ -276,9 +296,9 @@ class HttpSource(MessageSource):
         reason = ""
         if name := self._compression(response):
             try:
-                data = decompressed(data, name, self.max_message_bytes + 1)
-            except errors() as error:
-                reason = f"an answer cannot be decompressed: {error}"
+                data = self._decompressed(data, name)
+            except ConnectionLost as error:
+                reason = str(error)
         if len(data) > self.max_message_bytes:
             reason = f"an answer is longer than {self.max_message_bytes} bytes"
         if reason:
@@ -286,6 +306,13 @@ class HttpSource(MessageSource):
             self.ledger.record("malformed", self.uri, None, reason, "")
             return []
         return self.events([self._message(data)], place.url)
+
+    def _decompressed(self, data: bytes, name: str) -> bytes:
+        """Returns a decompressed body, which may be too long. Raises ConnectionLost if that is not possible."""
+        try:
+            return decompressed(data, name, self.max_message_bytes + 1)
+        except errors() as error:
+            raise ConnectionLost(f"an answer cannot be decompressed: {error}") from error
 
     def _message(self, data: bytes) -> Message:
         self._count += 1
