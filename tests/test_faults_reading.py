@@ -487,6 +487,16 @@ def test_json_without_a_context_is_malformed(text: str, squall: Squall) -> None:
     assert "it has no `@context`, so that its keys are no IRIs; nothing of x.jsonld is read" in said
 
 
+def test_an_update_does_not_read_json_without_a_context(squall: Squall) -> None:
+    """D7, its kind: it would be replaced by nothing."""
+    Path("x.ru").write_text("DELETE WHERE { ?s ?p ?o }")
+    Path("x.jsonld").write_text('{"a": 1}')
+    code, _, said = squall("update", "x.ru", "--data", "x.jsonld", "--output", "x.jsonld")
+    assert code != 0
+    assert "it has no `@context`" in said
+    assert Path("x.jsonld").read_text() == '{"a": 1}'
+
+
 def test_json_of_which_a_context_has_no_key_is_malformed() -> None:
     """D7, its kind."""
     Path("x.jsonld").write_text(json.dumps({"@context": {"name": f"{E}name"}, "nam": "x"}))

@@ -106,6 +106,8 @@ def parse_graphs(input: TextInput, format: Format, base: str | None, own: str) -
             raise Malformed(statement.reason, statement.line, statement.text)
         for graph, triples in in_graphs(block.statements):
             graphs.setdefault(graph, []).extend(triples)
+    if not graphs and (reason := input.why_nothing()):
+        raise Malformed(reason, None)
     return graphs
 
 
