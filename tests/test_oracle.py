@@ -253,9 +253,17 @@ def test_a_removal_ends_what_came_before_it() -> None:
     assert lines(removing(), events, output="dstream") == ["3 :a :q :b"]
 
 
-def test_at_one_instant_removals_come_first() -> None:
-    assert lines(removing(), "1 :a :p :b\n3 :a :p :b\n3 - :a :p :b", output="dstream") == []
-    assert lines(removing(), "3 :a :p :b\n3 - :a :p :b") == ["3 :a :q :b"]
+def test_events_of_one_instant_are_applied_in_order() -> None:
+    assert lines(removing(), "1 :a :p :b\n3 :a :p :b\n3 - :a :p :b", output="dstream") == ["3 :a :q :b"]
+    assert lines(removing(), "1 :a :p :b\n3 - :a :p :b\n3 :a :p :b", output="dstream") == []
+    assert lines(removing(), "3 :a :p :b\n3 - :a :p :b") == []
+    assert lines(removing(), "3 - :a :p :b\n3 :a :p :b") == ["3 :a :q :b"]
+    assert lines(removing(CountWindow(2)), "3 :a :p :b\n3 - :a :p :b") == []
+
+
+def test_of_one_event_what_it_removes_ends_first() -> None:
+    facts = stream("3 :a :p :b")[0].facts
+    assert [time for time, *_ in oracle.outputs(removing(), [Event(3, facts, removed=facts)], [])] == [3]
 
 
 def test_a_removal_takes_nothing_from_other_streams() -> None:

@@ -49,11 +49,15 @@ def stays(source: Source, events: Sequence[Event]) -> list[Stay]:
     results: list[Stay] = []
     for stream in dict.fromkeys(event.stream for event in events):
         if source.iri in ("", stream):
-            results += _windowed(source.window_of(stream), [event for event in events if event.stream == stream])
-    for event in events:
-        for stay in results:
-            if stay.fact in event.removed and stay.stream == event.stream and stay.arrival < event.time:
-                stay.end = min(stay.end, event.time)
+            stream_events = [event for event in events if event.stream == stream]
+            stays = list(_windowed(source.window_of(stream), stream_events))
+            brought = 0
+            for event in stream_events:
+                for stay in stays[:brought]:
+                    if stay.fact in event.removed:
+                        stay.end = min(stay.end, event.time)
+                brought += len(event.facts) if event.time != ALWAYS else 0
+            results += stays
     return results
 
 

@@ -118,8 +118,8 @@ class Event(NamedTuple):
         time: Integer milliseconds since the epoch; `ALWAYS` for static data.
         facts: The facts.
         stream: The IRI of the stream on which they arrive. ``""`` is the default stream.
-        removed: Facts that this stream has brought before and that expire now (an RDF Patch's ``D``). At one instant
-            removals come first: what arrives at that time stays.
+        removed: Facts that this stream has brought in earlier events, also of the same time, and that expire now (an
+            RDF Patch's ``D``). What this event itself brings stays.
         graph: The name (a term's text) of the named graph of all these facts. ``""`` is the default graph.
     """
 

@@ -81,12 +81,12 @@ class CountWindowContent:
         elif triple.is_valid and since is not None and since < time:
             yield from self.deltas_of(triple.fact, triple.arrival, triple.graph, (since, time), 1)
 
-    def remove(self, fact: Fact, time: int, is_meant: Callable[[str], bool]) -> Iterator[Delta]:
-        """Ends a fact that came before this time, in the graphs that `is_meant` accepts. It still counts for the
+    def remove(self, fact: Fact, time: int, is_meant: Callable[[str, int], bool]) -> Iterator[Delta]:
+        """Ends the arrivals of a fact that `is_meant` accepts by graph and time of arrival. They still count for the
         window's size."""
 
         def ends(triple: _WindowFact) -> bool:
-            return triple.fact == fact and triple.is_valid and triple.arrival < time and is_meant(triple.graph)
+            return triple.fact == fact and triple.is_valid and is_meant(triple.graph, triple.arrival)
 
         reported_count = len(self.facts) - len(self.new_starts)
         for place, triple in enumerate(self.facts):

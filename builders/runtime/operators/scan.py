@@ -372,13 +372,16 @@ class ScanOperator(Stateful):
         return [] if unread else list(self._entries(stream, fact, arrival, "", (time, FOREVER), weight))
 
     def _remove(self, stream: str, fact: Fact, time: int, graph: str) -> Iterator[Delta]:
-        """Ends a fact that the stream brought before this time, in the named graph or in none ("")."""
+        """Ends a fact that the stream has brought so far, at this time included, in the named graph or in none ("").
+
+        A stream is a sequence, also of events of one time (docs/decisions/0065-removals-in-order.md).
+        """
 
         def ends(arrival: _ReadFact) -> bool:
-            return arrival.stream == stream and arrival.graph == graph and ALWAYS < arrival.arrival < time
+            return arrival.stream == stream and arrival.graph == graph and arrival.arrival > ALWAYS
 
         if stream in self.count_windows:
-            yield from self.count_windows[stream].remove(fact, time, lambda own: own == graph)
+            yield from self.count_windows[stream].remove(fact, time, lambda own, _: own == graph)
         yield from self._end_facts(fact, time, ends)
 
     def _delete(self, stream: str, fact: Fact, time: int, name: Term | None) -> Iterator[Delta]:
@@ -402,7 +405,8 @@ class ScanOperator(Stateful):
             )
 
         if stream in self.count_windows:
-            yield from self.count_windows[stream].remove(fact, time, is_meant)
+            count_window = self.count_windows[stream]
+            yield from count_window.remove(fact, time, lambda own, arrival: is_meant(own) and arrival < time)
         yield from self._end_facts(fact, time, ends)
 
     def _end_facts(self, fact: Fact, time: int, ends: Callable[[_ReadFact], bool]) -> Iterator[Delta]:

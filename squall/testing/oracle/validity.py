@@ -68,10 +68,13 @@ def stays_of(source: Source, events: Sequence[Event], static: Sequence[Event]) -
         if not reads(source, stream, graph):
             continue
         stream_events = [event for event in events if event.stream == stream and event.time >= BEGIN]
-        stays = [stay for stay in _windowed(source, stream, stream_events) if stay.graph == graph]
+        stays = _windowed(source, stream, stream_events)
+        arrived_count = 0
         for event in stream_events:
-            cut_short(stays, set(event.removed) if event.graph == graph else set(), event.time)
-        all_stays += stays
+            if event.graph == graph:
+                _remove(event, stays[:arrived_count])
+            arrived_count += len(event.facts)
+        all_stays += [stay for stay in stays if stay.graph == graph]
     return all_stays
 
 
@@ -119,6 +122,13 @@ def _change(number: int, window: CountWindow) -> int:
 def _at(number: int, times: Sequence[int]) -> int:
     """Returns the arrival time of the fact of this number; FOREVER if there is none."""
     return times[number] if number < len(times) else FOREVER
+
+
+def _remove(event: Event, earlier: Iterable[Stay]) -> None:
+    """Ends what an event removes of the facts that its stream brought before it, at the same time or earlier."""
+    for stay in earlier:
+        if stay.fact in event.removed and stay.graph == event.graph:
+            stay.end = min(stay.end, max(stay.start, event.time))
 
 
 def cut_short(stays: Iterable[Stay], removed: set[Fact], time: int) -> None:
