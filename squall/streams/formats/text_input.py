@@ -213,15 +213,20 @@ _DOCUMENT_TYPE = re.compile(
     rb"""(?sx)<!DOCTYPE(?>[^\[>"']|"[^"]*"|'[^']*')*
     (?:\[(?>[^\]"'<]|"[^"]*"|'[^']*'|<!--.*?-->|<\?.*?\?>|<(?!!--|\?))*\]\s*)?>"""
 )
-_ENTITIES = re.compile(rb"""(?sx)<!--.*?-->|<\?.*?\?>|"[^"]*"|(<!ENTITY\s+(?:%\s+)?[^\s"'<>]+\s+)'([^']*)'|'[^']*'""")
+_ENTITIES = re.compile(
+    rb"""(?sx)<!--.*?-->|<\?.*?\?>|<!ENTITY\s+([^\s"'<>%;&]+)\s+("[^"]*"|'[^']*')\s*>|"[^"]*"|'[^']*'"""
+)
+"""The general entities of a declaration, which have a name and a value; and what may contain something like them."""
+_ESCAPES = ((b'"', b"&#34;"), (b">", b"&#62;"), (b"]", b"&#93;"), (b"\n", b"&#10;"))
+"""Characters of a value, and how they are written."""
 _OPENINGS = (b"<!DOCTYPE", b"<!--", b"<?")
 
 
 class _XmlInput(TextInput):
-    """The bytes of an XML document, in UTF-8, with the line ends of XML, and entities in double quotes.
+    """The bytes of an XML document, in UTF-8, with the line ends of XML, and a plain document type declaration.
 
-    The library reads no other encodings, and no entities in single quotes. Sources: XML 1.0 (fifth edition), sections
-    2.11, 4.3.3 and appendix F; production 9.
+    The library reads no other encodings, and not all declarations. Sources: XML 1.0 (fifth edition), sections
+    2.11, 4.2, 4.3.3 and appendix F.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -291,15 +296,14 @@ class _XmlInput(TextInput):
         return bool(rest) and not any(opening.startswith(rest[: len(opening)]) for opening in _OPENINGS)
 
     def _rewritten(self, prolog: bytes) -> bytes:
-        """Returns the beginning of the document, its encoding and comments left out, and entities in double quotes."""
+        """Returns the beginning of the document without its encoding, and with a plain document type declaration."""
         prolog = _ENCODING.sub(rb"\1", prolog, count=1) if _ENCODING.match(prolog) else prolog
         head = _MISCELLANEOUS.match(prolog)
         assert head is not None
         declaration = _DOCUMENT_TYPE.match(prolog, head.end())
         if declaration is None:
             return prolog
-        entities = _ENTITIES.sub(_double_quoted, declaration[0])
-        return prolog[: head.end()] + entities + prolog[declaration.end() :]
+        return prolog[: head.end()] + _plain_declaration(declaration[0]) + prolog[declaration.end() :]
 
 
 _XML_BEGINS = (
@@ -313,11 +317,21 @@ _XML_BEGINS = (
 """How XML in other encodings than those that have ASCII begins, and its encoding."""
 
 
-def _double_quoted(match: re.Match[bytes]) -> bytes:
-    """Returns an entity in double quotes, the line ends of a comment, and anything else unchanged."""
-    if match[1] is not None:
-        return b'%b"%b"' % (match[1], match[2].replace(b'"', b"&#34;"))
-    return b"\n" * match[0].count(b"\n") if match[0].startswith(b"<!--") else match[0]
+def _plain_declaration(declaration: bytes) -> bytes:
+    """Returns a document type declaration with as many lines, and only with its entities, in double quotes.
+
+    The first declaration of an entity counts. One that has markup is left out: a reference to it is an error.
+    """
+    entities: dict[bytes, bytes] = {}
+    for name, value in _ENTITIES.findall(declaration):
+        if name:
+            entities.setdefault(name, value[1:-1])
+    text = b""
+    for name, value in entities.items():
+        for character, escape in _ESCAPES:
+            value = value.replace(character, escape)
+        text += b'<!ENTITY %b "%b">' % (name, value) if b"<" not in value else b""
+    return b"<!DOCTYPE rdf:RDF [%b%b]>" % (text, b"\n" * declaration.count(b"\n"))
 
 
 _CONTEXT = re.compile(rb"""(?<!\\)"@context"\s*:\s*(?=\S)""")
