@@ -12,6 +12,7 @@ from squall.model import AtomPattern, Joinable, Pattern, System, Variable, varia
 from squall.plan import Plan
 from squall.plan.fingerprint import ID_PREFIXES
 from squall.plan.operators import Operator, Scan
+from squall.planners.lowering.limits import check_size
 from squall.planners.lowering.rule_plans import Draft, Identity, Rows, finish, join, plan_in_written_order
 
 
@@ -21,6 +22,7 @@ def plan(system: System) -> Plan:
     Raises:
         PlannerError: The system cannot be planned.
     """
+    check_size(system)
     draft = Draft(_numbering())
     return finish(draft, system, plan_in_written_order(draft, system, body), "greedy")
 

@@ -48,6 +48,7 @@ from squall.plan.operators import Match
 from squall.planners.canonical_order import MAX_ORDERS, JoinOrder, PlannedJoinable, Rank, least_orders
 from squall.planners.lowering.columns import union
 from squall.planners.lowering.compatible_joins import join
+from squall.planners.lowering.limits import check_size
 from squall.planners.lowering.plan_builder import digest
 from squall.planners.lowering.plan_outputs import RuleOutput, assemble, partitioned
 from squall.planners.lowering.rule_plans import (
@@ -104,6 +105,7 @@ def plan(system: System, statistics: Statistics | None = None, passes: Sequence[
     Raises:
         PlannerError: The system cannot be planned.
     """
+    check_size(system)
     planner = _RetePlanner(system)
     specs = output_specs(system)
     ends = [RuleOutput(node, spec) for spec in specs for rule in spec.rules for node in planner.rule(rule)]

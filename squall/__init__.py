@@ -24,6 +24,7 @@ from squall.model.windows import LANDMARK, Window, as_window
 from squall.plan import Plan
 from squall.plan.validation import check
 from squall.process.gc_tuning import no_collection
+from squall.process.recursion import deep_recursion
 from squall.rdf import ALWAYS, FOREVER, Atom, Columns, Event, Fact, Term, Triple
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def parse(program: str | Path, lexer: str | None = None) -> tuple[str, object]:
 
 
 @no_collection()
+@deep_recursion()
 def compile(
     *programs: str | Path,
     lexer: str | None = None,
@@ -106,6 +108,7 @@ def compile(
 
 
 @no_collection()
+@deep_recursion()
 def plan(system: System, planner: str | Planner = "rete", statistics: Statistics | str | Path | None = None) -> Plan:
     """Plans a system, and checks the plan.
 
@@ -135,6 +138,7 @@ def _loaded(statistics: Statistics | str | Path) -> Statistics:
 
 
 @no_collection()
+@deep_recursion()
 def build(plan: Plan, builder: str | Builder = "iterator", options: Options | None = None) -> Job:
     """Prepares a plan to run.
 

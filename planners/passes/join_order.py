@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,6 +25,10 @@ from squall.planners.passes.rewrite import Rewrite
 Names = tuple[int, ...]
 """The variable of each column, as a number that is local to a tree."""
 JoinKeys = tuple[tuple[int, int], ...]
+MAX_PAIRED_PARTS = 48
+"""Of a tree with more parts, only so many are compared with each other."""
+MAX_COST = 1e300
+"""Higher costs, up to infinity, count as this one."""
 
 
 def order_joins(plan: Plan, statistics: Statistics | None = None) -> Plan:
@@ -136,6 +140,17 @@ def _shared(left: Names, right: Names) -> JoinKeys:
     return tuple([(left.index(name), column) for column, name in enumerate(right) if name in left])
 
 
+def _pairs(count: int) -> list[tuple[int, int]]:
+    """Returns the pairs of two of so many positions."""
+    return [(left_place, right_place) for right_place in range(count) for left_place in range(right_place)]
+
+
+def _connected_pairs(parts: Sequence[_JoinedPart]) -> list[tuple[int, int]]:
+    """Returns the positions of each two parts that share a variable."""
+    names = [frozenset(part.names) for part in parts]
+    return [(left, right) for left, right in _pairs(len(parts)) if not names[left].isdisjoint(names[right])]
+
+
 class _JoinOrdering(Rewrite):
     def __init__(self, plan: Plan, statistics: Statistics | None) -> None:
         super().__init__(plan)
@@ -212,19 +227,13 @@ class _JoinOrdering(Rewrite):
             unfinished_trees = [tree for tree in unfinished_trees if len(tree.parts) > 1]
 
     def choices(self, tree: _JoinTree) -> Iterator[tuple[_JoinedPart, tuple[int, int]]]:
-        """Yields the joins of two parts of a tree, with the positions of these. Parts without a shared variable are
-        only joined if all parts are such.
+        """Yields the joins of two parts of a tree, with the positions of these.
+
+        Parts without a shared variable are only joined if all parts are such. Of a tree with very many parts, only the
+        first ones are paired, as long as some of them share a variable: the pairs of all would take cubic time.
         """
-        places = [
-            (left_place, right_place) for right_place in range(len(tree.parts)) for left_place in range(right_place)
-        ]
-        names = [frozenset(part.names) for part in tree.parts]
-        connected = [
-            (left_place, right_place)
-            for left_place, right_place in places
-            if not names[left_place].isdisjoint(names[right_place])
-        ]
-        for left_place, right_place in connected or places:
+        pairs = _connected_pairs(tree.parts[:MAX_PAIRED_PARTS]) or _connected_pairs(tree.parts)
+        for left_place, right_place in pairs or _pairs(min(len(tree.parts), MAX_PAIRED_PARTS)):
             yield (
                 self.relations.join(*_canonical_pair(tree.parts[left_place], tree.parts[right_place])),
                 (left_place, right_place),
@@ -233,7 +242,7 @@ class _JoinOrdering(Rewrite):
     def rank(self, part: _JoinedPart, places: tuple[int, int], votes: Counter[int]) -> tuple[object, ...]:
         relation = self.relations.all[part.relation]
         cost = relation.cost / votes[part.relation]
-        return (round(math.log2(cost + 1)), relation.depth, cost, places)
+        return (round(math.log2(min(cost, MAX_COST) + 1)), relation.depth, cost, places)
 
     # The new plan
 

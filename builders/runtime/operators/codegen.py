@@ -19,6 +19,8 @@ COMPILED: dict[str, CodeType] = {}
 """The code compiled in this process, by source."""
 
 Names = dict[str, Any]
+MAX_CALL_DEPTH = 40
+"""The depth of nested calls at which generated code continues in a function of its own."""
 
 
 def compile_source(body: str, names: Names) -> Callable[..., Any]:
@@ -124,28 +126,45 @@ def expression_source(
     Args:
         value: The expression; None is unbound.
         row: The name of the row in the source.
-        time: The source of the time.
+        time: The source of the time: a name, or an expression of the row.
         names: Receives constants and functions.
         careful: Whether an error names the function in which it occurs.
         calls: Receives the calls of vectorised functions, whose results the source looks up; None: they are called for
             one row, as other functions are.
     """
+    return _nested_source(value, row, time, names, careful, calls)[0]
+
+
+def _nested_source(
+    value: Expression, row: str, time: str, names: Names, careful: bool, calls: list[_Calls] | None
+) -> tuple[str, int]:
+    """Returns the source of an expression, and how deep calls are nested in it.
+
+    Python compiles parentheses up to a depth only, so a deep expression becomes several functions.
+    """
     match value:
         case Column(index=index):
-            return f"{row}[{index}]"
+            return f"{row}[{index}]", 0
         case Invoke(function=iri, arguments=arguments):
             function = functions.lookup(iri)
-            arguments_code = [expression_source(argument, row, time, names, careful, calls) for argument in arguments]
+            sources = [_nested_source(argument, row, time, names, careful, calls) for argument in arguments]
+            depth = 1 + max([depth for _, depth in sources], default=0)
+            arguments_code = [code for code, _ in sources]
             if calls is not None and function.vector is not None:
                 calls.append(_Calls(function, f"({', '.join(arguments_code)},)", {}))
-                return f"{_named('c', calls[-1].results, names)}[{calls[-1].arguments}]"
+                return f"{_named('c', calls[-1].results, names)}[{calls[-1].arguments}]", depth
             call_arguments = [time, *arguments_code] if function.timed else arguments_code
             body = function.body if function.pure and not careful and calls is None else function.evaluate
-            return f"{_named('f', body, names)}({', '.join(call_arguments)})"
+            code = f"{_named('f', body, names)}({', '.join(call_arguments)})"
+            if depth < MAX_CALL_DEPTH:
+                return code, depth
+            parameters = f"{row}, {time}" if time.isidentifier() and time != row else row
+            part = compile_source(f"def run({parameters}):\n return {code}", names)
+            return f"{_named('p', part, names)}({parameters})", 0
         case None:
-            return "None"
+            return "None", 0
         case _:
-            return _named("k", value, names)
+            return _named("k", value, names), 0
 
 
 def _named(letter: str, value: Any, names: Names) -> str:
