@@ -55,9 +55,9 @@ def test_a_header_sets_the_event_time(tmp_path: Path) -> None:
     assert not dead_letters
 
 
-def test_what_a_transaction_has_at_its_end_counts(tmp_path: Path) -> None:
+def test_an_event_ends_where_a_row_deletes_what_it_adds(tmp_path: Path) -> None:
     events, _ = read(tmp_path, f"A {A}", f"D {A}", f"D {B}", f"A {B}", f"A {C}", f"A {C}")
-    assert events == [Event(0, (B, C), "", (A, B))]
+    assert events == [Event(0, (A,)), Event(0, (B, C, C), "", (A, B))]
 
 
 def test_aborted_transactions_have_no_effect(tmp_path: Path) -> None:
@@ -83,11 +83,9 @@ def test_a_transaction_is_an_event_for_each_graph(tmp_path: Path) -> None:
     assert read(tmp_path, row("A", A), row("D", B)) == ([Event(0, (A,), "", (B,), f"<{E}g>")], [])
     assert read(tmp_path, row("A", A), f"A {A}", f"D {B}", row("D", C), row("A", B)) == (
         [
-            Event(0, (), "", (B,)),
-            Event(0, (), "", (C,), f"<{E}g>"),
             Event(0, (A,), "", (), f"<{E}g>"),
-            Event(0, (A,)),
-            Event(0, (B,), "", (), f"<{E}g>"),
+            Event(0, (A,), "", (B,)),
+            Event(0, (B,), "", (C,), f"<{E}g>"),
         ],
         [],
     )
@@ -95,7 +93,8 @@ def test_a_transaction_is_an_event_for_each_graph(tmp_path: Path) -> None:
 
 def test_blank_nodes_by_label(tmp_path: Path) -> None:
     events, dead_letters = read(tmp_path, f'A <_:b1> <{E}p> "<_:b1>" .', f'A _:b1 <{E}p> "<_:b1>" .')
-    (fact,), removed = events[0].facts, events[0].removed
+    (fact, again), removed = events[0].facts, events[0].removed
+    assert fact == again
     assert isinstance(fact, Triple)
     assert fact.subject.startswith("_:b1.")
     assert fact.object == '"<_:b1>"'
@@ -107,25 +106,29 @@ def test_blank_nodes_by_label(tmp_path: Path) -> None:
     ("row", "reason"),
     [
         ("A <a> <b> <c> .", "No scheme found"),
-        ("A # nothing", "not one statement"),
-        (f"D {A} {B}", "Only a single triple"),
+        ("A # nothing", "not a row"),
+        (f"D {A} <urn:x>", "not a row"),
         ("A", "not a row"),
+        ('A <urn:a> <urn:b> "c .', "not a row"),
+        ("A <urn:a> <urn:b> <urn:c> <urn:d> <urn:e> .", "not a row"),
+        ("A <urn:a> <urn:b> .", "not a row"),
+        ('D "a" <urn:b> <urn:c> .', "a"),
         ("X <a> .", "not a row"),
         ("TX", "not a row"),
-        ("TX . .", "not a row"),
+        ("Z . .", "not a row"),
+        ("PA .", "not a row"),
         ("TC .", "no transaction has begun"),
         ("TA .", "no transaction has begun"),
-        ("H time .", "not a header"),
-        ('H time "soon" .', '`"soon"` is no time'),
-        ("H time soon .", "`soon` is no time"),
-        (f"H time <{E}> .", "is no time"),
+        ("H id .", "not a header"),
+        ("H <urn:id> 1 .", "not a header"),
     ],
 )
 def test_a_malformed_row_costs_itself_only(row: str, reason: str, tmp_path: Path) -> None:
     events, dead_letters = read(tmp_path, f"A {A}", row, f"A {B}")
     assert [fact for event in events for fact in event.facts] == [A, B]
     ((line, why, text),) = dead_letters
-    assert (line, text) == (2, row)
+    assert line == 2
+    assert row.endswith(text)
     assert reason in why
 
 

@@ -1,9 +1,9 @@
 """RDF Patch: additions and removals by transaction (https://jena.apache.org/documentation/rdf-patch).
 
-A patch is a log: its rows are applied in order. A transaction is an event for each of its graphs, and a further one
-begins where it deletes what it has added itself. Rows outside of transactions are a transaction as well, up to the next
-one or the next header, or the end. A header ``H time "..." .`` has the time of the events after it. Prefixes belong to
-the dataset and not to the rows, and are ignored.
+A patch is a log: its rows are applied in order. A transaction is an event for each run of rows in one graph, and a
+further one begins where it deletes what it has added itself. Rows outside of transactions are a transaction as well, up
+to the next one or the next header, or the end. A header ``H time "..." .`` has the time of the events after it.
+Prefixes belong to the dataset and not to the rows, and are ignored. Rows are read by tokens, as RDF Delta and Jena do.
 
 The output is a transaction for each evaluation, after a header with its time.
 """
@@ -11,15 +11,15 @@ The output is a transaction for each evaluation, after a header with its time.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import pyoxigraph
 from pyoxigraph import RdfFormat
 
-from squall.contracts import Output
-from squall.rdf import ALWAYS, XSD_STRING, Event, Triple, parts, term
+from squall.rdf import ALWAYS, XSD_STRING, Event, Quad, Triple, parts
 from squall.streams.dead_letters import MAX_TEXT_LENGTH
-from squall.streams.formats import Statement, parse_block
+from squall.streams.formats import Statement, bounded, label_suffixer, parse_block, reason_of, statements_of_quads
 from squall.streams.formats.evaluations import Evaluation, statements_of, time_text
 from squall.streams.formats.timestamps import moment, time_of
 
@@ -27,24 +27,28 @@ RecordMalformed = Callable[[int, str, str], None]
 """A function that is called with the line number, the reason and the text of each malformed row."""
 
 _BLANK_NODE = re.compile(rb'("(?:[^"\\]|\\.)*")|<(_:[^>]*)>')
-_CODES = frozenset(("A", "D", "H", "TX", "TB", "TC", "TA", "PA", "PD", "Z"))
+_SIZES = {"A": (3, 4), "D": (3, 4), "H": (2, 2), "PA": (2, 3), "PD": (1, 2)}
+"""How many terms, at least and at most, the rows of a code have."""
+_SIZES |= dict.fromkeys(("TX", "TB", "TC", "TA", "Z"), (0, 0))
 _LONG_QUOTES = ('"""', "'''")
+_NO_ROW = "not a row of an RDF Patch here"
+_IS_TIME_HEADER = re.compile(r"""H\s+["']?time\b""").match
 _TOKEN = re.compile(
     r"""
-    [ \t\r\n\f]+ | \#[^\n]*                                     # blanks and comments
+    (?P<blank>[ \t\r\n\f]+ | \#[^\n]*)
     | (?P<dot>\.(?![0-9]))
     | (?P<string>
-        (?: \"\"\"(?:[^"\\]|\\[\s\S]|\"{1,2}(?!\"))*\"\"\" | '''(?:[^'\\]|\\[\s\S]|'{1,2}(?!'))*'''
-          | "(?!"")(?:[^"\\\n]|\\.)*" | '(?!'')(?:[^'\\\n]|\\.)*' )
-        \s* (?: @[A-Za-z]+(?:-[A-Za-z0-9]+)* | \^\^\s*<[^<>"{}|^`\\\s]*> )? )
+        (?: \"\"\"(?:[^"\\]|\\[\s\S]|\"{1,2}(?!\"))*+\"\"\"
+          | '''(?:[^'\\]|\\[\s\S]|'{1,2}(?!'))*+'''
+          | "(?!"")(?:[^"\\\n]|\\.)*+" | '(?!'')(?:[^'\\\n]|\\.)*+' )
+        (?: \s*@[A-Za-z]+(?:-[A-Za-z0-9]+)* | \s*\^\^\s*<[^<>\s]*> )? )
     | (?P<other> <[^<>"\n]*>
         | _:[^\s<>"'\#.]+(?:\.+[^\s<>"'\#.]+)*
         | [+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+ | [+-]?[0-9]*\.[0-9]+ | [+-]?[0-9]+ )
-    | (?P<word>[A-Za-z][A-Za-z0-9_-]*(?![:A-Za-z0-9_-]))
+    | (?P<word>[A-Za-z][A-Za-z0-9_-]*+(?!:))
     """,
     re.VERBOSE,
 )
-_NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
 class _Token(NamedTuple):
@@ -64,7 +68,15 @@ class _Token(NamedTuple):
 
     @property
     def is_term(self) -> bool:
+        """Whether the token is a term."""
         return self.kind in ("string", "other") or self.text in ("true", "false")
+
+
+_BARE_ROWS = {f"{code} .".encode(): (_Token("word", code, 0, 2),) for code in ("TX", "TC")}
+"""The usual lines without terms, and their tokens."""
+_TIME_KEY = _Token("word", "H", 0, 1), _Token("word", "time", 2, 6)
+_TIME_HEADER = re.compile(rb'H time ("[0-9A-Z:.+-]+") \.').fullmatch
+_IS_PLAIN_STRING = re.compile(r'"[0-9A-Za-z:.+-]+"').fullmatch
 
 
 class _Malformed(Exception):
@@ -77,7 +89,15 @@ class _Malformed(Exception):
 
 
 class _Incomplete(Exception):
-    """The text ends inside of a row."""
+    """The text ends inside of a row.
+
+    Attributes:
+        quotes: The quotes of the long string in which it ends, or ``""``.
+    """
+
+    def __init__(self, quotes: str = "") -> None:
+        super().__init__(quotes)
+        self.quotes = quotes
 
 
 class PatchReader:
@@ -120,8 +140,8 @@ class PatchReader:
     def end(self) -> list[Event]:
         """Returns the event of rows outside of transactions at the end. Uncommitted rows are malformed."""
         if self._open_lines:
-            reason = "its string is not closed, and the rest is left out" if self._open_quotes else "not a row"
-            self._lose_row(self._open_number, f"{reason} of an RDF Patch here" if reason == "not a row" else reason)
+            reason = "a string is not closed; the rest is left out" if self._open_quotes else _NO_ROW
+            self._lose_row(self._open_number, reason)
         if not self.begun:
             return list(self._commit())
         self._lose_rows("its transaction is not committed")
@@ -133,7 +153,10 @@ class PatchReader:
         """Reads a line, which mostly is one row."""
         if not self._open_lines:
             fields = line.split(None, 1)
-            if not fields:
+            if not fields or fields[0].startswith(b"#"):
+                return
+            if (row := _BARE_ROWS.get(line)) or (row := _time_header(line)):
+                yield from self._row(number, row, line.decode())
                 return
             if len(fields) == 2 and fields[0] in (b"A", b"D") and self._change(number, fields[0], fields[1].rstrip()):
                 return
@@ -166,28 +189,31 @@ class PatchReader:
         if self.longest is not None and self._open_length > self.longest:
             self._lose_row(self._open_number, f"the row is longer than {self.longest} bytes")
             return
-        if self._open_quotes and self._open_quotes not in line:
-            return  # the line is inside of a string
+        is_passed_over = self._open_quotes not in line if self._open_quotes else _skip_blanks(line, 0) == len(line)
+        if is_passed_over:
+            return
         text, place = "\n".join(self._open_lines), 0
         first, self._open_lines, self._open_quotes = self._open_number, [], ""
-        while place < len(text):
+        while (begin := _skip_blanks(text, place)) < len(text):
+            row_number = first + text.count("\n", 0, begin)
             try:
-                row, place = _next_row(text, place)
-            except _Incomplete:
-                begin = _skip_blanks(text, place)
-                self._open_lines = text[begin:].split("\n")
-                self._open_number = first + text.count("\n", 0, begin)
-                self._open_length = len(text) - begin
-                self._open_quotes = _open_quotes(text, begin)
+                row, place = _next_row(text, begin)
+            except _Incomplete as error:
+                self._open_lines, self._open_quotes = text[begin:].split("\n"), error.quotes
+                self._open_number, self._open_length = row_number, len(text) - begin
                 return
             except _Malformed as error:
-                begin = _skip_blanks(text, place)
                 place = _end_of_malformed(text, begin, error.place)
-                self.lose(first + text.count("\n", 0, begin), error.reason, text[begin:place].strip())
-                continue
-            if row:
-                begin = row[0].start
-                yield from self._row(first + text.count("\n", 0, begin), row, text[begin:place])
+                yield from self._malformed(row_number, error.reason, text[begin:place].strip())
+            else:
+                yield from self._row(row_number, row, text[begin:place])
+
+    def _malformed(self, number: int, reason: str, text: str) -> Iterator[Event]:
+        """Records a malformed row. If it is the header of a time, nothing behind it has a time."""
+        if _IS_TIME_HEADER(text) and not self.begun:
+            yield from self._commit()
+            self.time = None
+        self.lose(number, reason, text)
 
     def _row(self, number: int, row: Sequence[_Token], text: str) -> Iterator[Event]:
         """Reads a complete row. row: its tokens without the dot. text: its text."""
@@ -210,7 +236,7 @@ class PatchReader:
                     self._clear()
                 self.begun = False
             case "H" if self.begun:
-                reason = "not a row of an RDF Patch here"
+                reason = _NO_ROW
             case "H":
                 yield from self._commit()
                 reason = self._header(row[1:])
@@ -220,13 +246,10 @@ class PatchReader:
     def _quad(self, number: int, code: str, tokens: Sequence[_Token], text: str) -> str:
         """Adds an addition or a deletion, and returns what is wrong with it, or ``""``."""
         try:
-            statement_text = " ".join(map(_term_text, tokens))
-        except (SyntaxError, ValueError) as error:
-            return str(error)
-        statements, bad = parse_block(f"{statement_text} .".encode(), RdfFormat.N_QUADS, self.own)
-        if len(statements) != 1:
-            return bad[0][1] if bad else "not one statement"
-        self._add(number, code, statements[0], len(text))
+            statement = _statement(tokens, self.own)
+        except SyntaxError as error:
+            return reason_of(error)
+        self._add(number, code, statement, len(text))
         return ""
 
     def _header(self, tokens: Sequence[_Token]) -> str:
@@ -237,7 +260,7 @@ class PatchReader:
         key = tokens[0].text.strip("\"'")
         if key == "time":
             try:
-                self.time = _time(_term_text(tokens[1]))
+                self.time = _time(tokens[1])
             except (SyntaxError, ValueError):
                 self.time = None
                 return f"`{tokens[1].text}` is no time"
@@ -252,7 +275,7 @@ class PatchReader:
         elif self.time == ALWAYS:
             for number, code, statement in self.rows:
                 if code == "D":
-                    self.lose(number, "what holds always (-infinity) does not end", f"D {statement}")
+                    self.lose(number, "what always holds (-infinity) does not end", f"D {statement}")
             self.rows = [row for row in self.rows if row[1] == "A"]
         if self.time is not None:
             yield from _events(self.time, self.stream, ((code, statement) for _, code, statement in self.rows))
@@ -271,3 +294,127 @@ class PatchReader:
         """Drops the row that is not complete as malformed."""
         self.lose(number, reason, "\n".join(self._open_lines).strip()[:MAX_TEXT_LENGTH])
         self._open_lines, self._open_quotes, self._open_length = [], "", 0
+
+
+def _events(time: int, stream: str, rows: Iterable[tuple[str, Statement]]) -> Iterator[Event]:
+    """Yields the events of rows, in order: one for each run in one graph, and a further one where a row deletes what
+    the same event adds."""
+    graph, added, removed = "", set[Triple](), dict[Triple, None]()
+    facts: list[Triple] = []
+    for code, statement in rows:
+        fact, own_graph = (Triple(*statement[:3]), statement.graph) if isinstance(statement, Quad) else (statement, "")
+        if own_graph != graph or (code == "D" and fact in added):
+            if facts or removed:
+                yield Event(time, tuple(facts), stream, tuple(removed), graph)
+            graph, added, removed, facts = own_graph, set(), {}, []
+        if code == "D":
+            removed[fact] = None
+        else:
+            added.add(fact)
+            facts.append(fact)
+    if facts or removed:
+        yield Event(time, tuple(facts), stream, tuple(removed), graph)
+
+
+# Tokens
+
+
+def _time_header(line: bytes) -> Sequence[_Token]:
+    """Returns the tokens of a header of a time as it is usually written; nothing for other lines."""
+    match = _TIME_HEADER(line) if line.startswith(b"H ") else None
+    return (*_TIME_KEY, _Token("string", match[1].decode(), 7, len(line) - 2)) if match else ()
+
+
+def _next_token(text: str, place: int) -> _Token | None:
+    """Returns the token behind blanks and comments, or None at the end of the text. Raises _Incomplete."""
+    place = _skip_blanks(text, place)
+    if place == len(text):
+        return None
+    match = _TOKEN.match(text, place)
+    if match is not None:
+        return _Token(str(match.lastgroup), match[0], match.start(), match.end())
+    if quotes := next((quotes for quotes in _LONG_QUOTES if text.startswith(quotes, place)), ""):
+        raise _Incomplete(quotes)
+    return _Token("", text[place], place, place + 1)
+
+
+def _skip_blanks(text: str, place: int) -> int:
+    """Returns the position behind blanks and comments."""
+    while (match := _TOKEN.match(text, place)) is not None and match.lastgroup == "blank":
+        place = match.end()
+    return place
+
+
+def _next_row(text: str, place: int) -> tuple[Sequence[_Token], int]:
+    """Returns the tokens of a row without its dot, and the position behind it. Raises _Malformed or _Incomplete."""
+    code = _next_token(text, place)
+    assert code is not None
+    if code.kind != "word" or code.text not in _SIZES:
+        raise _Malformed(_NO_ROW, code.start)
+    least, most = _SIZES[code.text]
+    row = [code]
+    while (token := _next_token(text, row[-1].end)) is not None:
+        if token.kind == "dot" and len(row) > least:
+            return row, token.end
+        is_key = code.text == "H" and len(row) == 1
+        if len(row) > most or not (token.kind in ("word", "string") if is_key else token.is_term):
+            raise _Malformed("not a header" if code.text == "H" else _NO_ROW, token.start)
+        row.append(token)
+    raise _Incomplete
+
+
+def _end_of_malformed(text: str, begin: int, place: int) -> int:
+    """Returns the position behind a malformed row: the end of its line, or the begin of that on which it is malformed.
+
+    Args:
+        text: The text of the rows.
+        begin: The begin of the row.
+        place: Where it is malformed.
+    """
+    line = text.rfind("\n", begin, place) + 1
+    end = text.find("\n", place)
+    return line or (len(text) if end < 0 else end)
+
+
+def _statement(terms: Sequence[_Token], own: str) -> Statement:
+    """Returns the statement of three terms, or of four. Raises SyntaxError."""
+    subject, predicate, object, *graph = (_term_text(token) for token in terms)
+    text = f"{subject} {predicate} {object} ."
+    with bounded():
+        quads = list(pyoxigraph.parse(f"{graph[0]} {{{text}}}" if graph else text, format=RdfFormat.TRIG))
+        (statement,) = statements_of_quads(quads, label_suffixer(own))
+    return statement
+
+
+def _term_text(token: _Token) -> str:
+    """Returns the text of a term as in TriG. A blank node may be written ``<_:label>``."""
+    return token.text[1:-1] if token.text.startswith("<_:") else token.text
+
+
+def _time(value: _Token) -> int:
+    """Returns the time of a literal; a string may have the syntax of timed N-Triples.
+
+    Raises:
+        SyntaxError: The literal is malformed.
+        ValueError: It is no time.
+    """
+    if _IS_PLAIN_STRING(value.text):
+        return time_of(value.text[1:-1])
+    iri = _Token("other", "<urn:x>", 0, 0)
+    literal = _statement([iri, iri, value], "").object
+    time = moment(literal)
+    if time is None and literal.startswith('"') and parts(literal).datatype == XSD_STRING:
+        time = time_of(parts(literal).lexical)
+    if time is None:
+        raise ValueError(value.text)
+    return time
+
+
+def transaction(evaluation: Evaluation) -> bytes:
+    """Returns an evaluation as a transaction that adds it; ``b""`` if it is empty.
+
+    Raises:
+        SinkError: The evaluation has other things than triples and quads.
+    """
+    rows = "".join(f"A {statement}\n" for statement in statements_of(evaluation))
+    return f'H time "{time_text(evaluation.time)}" .\nTX .\n{rows}TC .\n'.encode() if rows else b""

@@ -92,6 +92,8 @@ class Settings:
         ahead: Whether a process of its own may read a long file.
         limits: How much is read at a time, and the like.
         documents: IRIs, and the files for which they stand: contexts of JSON-LD.
+        source: The source, in whose documents and messages an RDF Patch keeps its blank nodes apart from those of
+            others; ``""``: each document has its own, as in all other formats.
     """
 
     format: str
@@ -103,6 +105,7 @@ class Settings:
     ahead: bool = True
     limits: ReadLimits = DEFAULT_LIMITS
     documents: tuple[tuple[str, str], ...] = ()
+    source: str = ""
 
 
 def decode(
@@ -213,7 +216,8 @@ class _Decoder:
                 self._lose(line, reason, text)
 
         settings = self.settings
-        patch = PatchReader(settings.stream, settings.time, suffix(self.name), lose, settings.longest)
+        own = suffix(settings.source or self.name)
+        patch = PatchReader(settings.stream, settings.time, own, lose, settings.longest)
         for block in _divided(self._blocks(), place, start_offset):
             events, is_new = patch.read(place.line, block), place.offset >= start_offset
             place.advance(block)

@@ -11,7 +11,10 @@ from squall.rdf import ALWAYS, FOREVER, Fact, Quad, Term, Triple, iri_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_DAY_MS = 86_400_000
 _INTEGER = re.compile(r"-?[0-9]+")
+_END_OF_DAY = re.compile(r"(.+[T ])24((?::?00){0,2}(?:[.,]0+)?(?:Z|[+-].+)?)")
+"""The end of a day as XML Schema writes it, which is the first instant of the next one."""
 
 
 def time_of(stamp: str) -> int:
@@ -44,6 +47,8 @@ def moment(term: Term) -> int | None:
 
 
 def _of_iso(stamp: str) -> int:
+    if "24" in stamp and (match := _END_OF_DAY.fullmatch(stamp)) is not None:
+        return _of_iso(f"{match[1]}00{match[2]}") + _DAY_MS
     moment = datetime.fromisoformat(stamp)
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
 

@@ -50,7 +50,12 @@ class LiveSource(ABC):
     def __init__(self, address: Address, ledger: DeadLetterLedger, time: int = 0) -> None:
         address.only(*COMMON, *self.options)
         self.uri = address.text
-        self.settings = Settings(address.get("format"), address.get("stream"), address.integer("time", time))
+        self.settings = Settings(
+            address.get("format"),
+            address.get("stream"),
+            address.integer("time", time),
+            source=f"{address.scheme}:{address.path}",
+        )
         self.format = self.format_of(address)
         self.timed = self.format.timed
         self.idle = address.integer("idle", 5000, least=0)

@@ -408,7 +408,7 @@ def _batches(
 
 def _settings(address: Address, time: int) -> Settings:
     settings = Settings(address.get("format"), address.get("stream"), address.integer("time", time))
-    return replace(settings, ahead=address.flag("ahead", "yes"))
+    return replace(settings, ahead=address.flag("ahead", "yes"), source=address.path)
 
 
 def _kind_of(path: str) -> tuple[bool, int | None]:
