@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 import squall
-from squall.rdf import Event
+from squall.rdf import Event, Solution
 from squall.testing import assert_as_oracle, static, stream
 from tests import in_memory
 
@@ -55,7 +54,7 @@ def test_queries_do_not_find_triples_that_are_none_in_rdf(builder: str, name: st
         else:
             outputs = list(squall.run(plan, events, builder, static=facts))
         assert_as_oracle(system, outputs, events, facts)
-        answers = {_shown(output.fact.values) for output in outputs if output.rule == name}
+        answers = {_shown(output.fact) for output in outputs if output.rule == name}
         assert answers == expected if events else answers <= expected
 
 
@@ -67,10 +66,11 @@ def test_many_facts_at_once_are_checked_as_well(tmp_path: Path) -> None:
     system = squall.compile(tmp_path / "rules.jena", tmp_path / "all.rq")
     together = [Event(1, tuple(fact for event in facts for fact in event.facts))]
     outputs = [output for output in squall.run(squall.plan(system), together) if output.rule == "all"]
-    assert {_shown(output.fact.values) for output in outputs} == {f"b{number}" for number in range(7)}
+    assert {_shown(output.fact) for output in outputs} == {f"b{number}" for number in range(7)}
 
 
-def _shown(values: Iterable[str | None]) -> str:
+def _shown(answer: object) -> str:
+    assert isinstance(answer, Solution)
     return " ".join(
-        value[1:-1].rpartition("/")[2] if value[0] == "<" else value.split('"')[1] for value in values if value
+        value[1:-1].rpartition("/")[2] if value[0] == "<" else value.split('"')[1] for value in answer.values if value
     )
