@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -23,10 +24,11 @@ from squall.streams.formats import BY_NAME
 from squall.streams.formats.rdf_patch import PatchReader
 from squall.streams.formats.reading import ReadProgress
 from squall.streams.formats.timestamps import time_of
-from squall.streams.live.messages import Message
+from squall.streams.live.messages import Message, _messages
 from squall.streams.live.messages import read as read_message
 from squall.testing import oracle
 from tests import in_memory
+from tests.conftest import Squall
 
 E = "http://ex.org/"
 COPY = f"[copy: (?x <{E}p> ?y) -> (?x <{E}q> ?y)]"
@@ -346,3 +348,93 @@ def test_rows_may_be_cut_into_blocks_of_lines_anywhere(cuts: set[int]) -> None:
         number += len(lines)
     assert [*events, *reader.end()] == whole
     assert len(statements(whole)) == 3
+
+
+# W6: what is written
+
+
+QUERY = f"CONSTRUCT {{ ?x <{E}in> <{E}W> }} WHERE {{ ?x a <{E}A> }}"
+EVENTS = "".join(
+    f"{time} <{E}{name}> <{squall.rdf.RDF}type> <{E}A> .\n" for time, name in ((1000, "a"), (100_000, "b"))
+)
+OPTIONS = ("--source", "s.ntt?window=RANGE 10s")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("a.rq").write_text(QUERY)
+    Path("s.ntt").write_text(EVENTS)
+    return tmp_path
+
+
+def patch_of(code: str, *events: tuple[int, str]) -> str:
+    row = "TX .\n{} <{}{}> <{}in> <{}W> .\nTC .\n"
+    return "".join(f'H time "{time}" .\n' + row.format(code, E, name, E, E) for time, name in events)
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "times"), [("istream", "A", (1000, 100_000)), ("dstream", "D", (11_000, 110_000))]
+)
+def test_what_has_ended_is_written_as_deleted(
+    output: str, code: str, times: tuple[int, int], folder: Path, squall: Squall
+) -> None:
+    expected = patch_of(code, (times[0], "a"), (times[1], "b"))
+    assert squall("run", "a.rq", *OPTIONS, "--output", output, "--format", "rdfp")[:2] == (0, expected)
+    for name in ("out.rdfp", "out.rdfp.gz"):
+        assert squall("run", "a.rq", *OPTIONS, "--output", output, "--sink", name)[0] == 0
+        data = Path(name).read_bytes()
+        assert (gzip.decompress(data) if name.endswith("gz") else data).decode() == expected
+    assert squall("run", "a.rq", *OPTIONS, "--output", output, "--sink", "each-{time}.rdfp")[0] == 0
+    assert Path(f"each-{times[0]}.rdfp").read_text() == patch_of(code, (times[0], "a"))
+
+
+def test_messages_with_what_has_ended_delete_it() -> None:
+    messages = _messages("rdfp", {"gone"})
+    fact = squall.rdf.Triple(iri("urn:s"), iri("urn:p"), iri("urn:o"))
+    data = [
+        *messages.add(squall.Output(fact, 5, "gone")),
+        *messages.add(squall.Output(fact, 6, "new")),
+        *messages.end(),
+    ]
+    assert [message.decode().split("\n")[2][0] for message in data] == ["D", "A"]
+
+
+def test_outputs_of_one_program_are_added_or_deleted_each_by_itself(folder: Path, squall: Squall) -> None:
+    for name in ("ISTREAM", "DSTREAM"):
+        head = f"REGISTER RSTREAM <{E}out/{name}> AS CONSTRUCT {name} {{ ?x <{E}in> <{E}W> }}"
+        window = f"FROM NAMED WINDOW <{E}w> ON <{E}s> [RANGE PT10S]"
+        Path(f"{name}.rspql").write_text(f"{head} {window} WHERE {{ WINDOW <{E}w> {{ ?x a <{E}A> }} }}")
+    code, out, err = squall("run", "ISTREAM.rspql", "DSTREAM.rspql", "--source", f"{E}s=s.ntt", "--format", "rdfp")
+    assert code == 0, err
+    assert sorted(row[0] for row in out.split("\n") if row.startswith(("A ", "D "))) == ["A", "A", "D", "D"]
+
+
+def test_whole_answers_are_no_log_of_changes(folder: Path, squall: Squall) -> None:
+    code, _, err = squall("run", "a.rq", *OPTIONS, "--output", "rstream", "--format", "rdfp")
+    assert code == 2
+    assert "outputs whole answers (rstream)" in err
+    assert "`--output istream`" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "a.rq", "--output", "dstream", "--output", "istream"),
+        ("run", "a.rq", "--format", "nt", "--format=nt"),
+        ("explain", "a.rq", "--stage", "tps", "--stage", "pps"),
+        ("check", "a.rq", "--format", "json", "--format", "text"),
+        ("update", "a.ru", "--output", "x.nt", "--output", "y.nt"),
+    ],
+)
+def test_an_option_with_one_value_is_given_once(arguments: tuple[str, ...], folder: Path, squall: Squall) -> None:
+    code, _, err = squall(*arguments)
+    assert code == 2
+    assert f"`{arguments[2].split('=')[0]}` is given 2 times" in err
+
+
+def test_options_with_several_values_may_be_given_again(folder: Path, squall: Squall) -> None:
+    Path("t.ntt").write_text(EVENTS.replace("/a>", "/c>"))
+    code, out, _ = squall("run", "a.rq", "--source", "s.ntt", "--source", "t.ntt", "--quiet", "--quiet")
+    assert code == 0
+    assert out.count("\n") == 3

@@ -28,6 +28,7 @@ from squall.cli.options import (
     STATISTICS,
     VERBOSE,
     WINDOW,
+    Command,
     show_prints,
     source_option,
     static_option,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from squall.streams import DeadLetterFile, Sink
 
 
-@cloup.command("run", aliases=["build"])
+@cloup.command("run", aliases=["build"], cls=Command)
 @PROGRAMS
 @cloup.option_group(
     "Program",

@@ -21,13 +21,14 @@ from squall.cli.options import (
     VERBOSE,
     WINDOW,
     WRONG,
+    Command,
     check_files,
     source_option,
     static_option,
 )
 
 
-@cloup.command()
+@cloup.command(cls=Command)
 @REQUIRED_PROGRAMS
 @cloup.option_group(
     "Program",

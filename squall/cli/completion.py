@@ -6,11 +6,13 @@ import click
 import cloup
 from click.shell_completion import get_completion_class
 
+from squall.cli.options import Command
+
 SHELLS = ("bash", "zsh", "fish")
 """The shells that have a script."""
 
 
-@cloup.command()
+@cloup.command(cls=Command)
 @cloup.argument("shell", type=click.Choice(SHELLS), help="The shell.")
 def completion(shell: str) -> None:
     """Print the script that completes `squall` commands in a shell.

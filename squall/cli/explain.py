@@ -29,6 +29,7 @@ from squall.cli.options import (
     STATISTICS,
     VERBOSE,
     WINDOW,
+    Command,
     source_option,
 )
 from squall.cli.programs import Semantics, check_given, compiled, job_of, planner_of
@@ -44,7 +45,7 @@ JOBS = {"job": "describe", "physical": "physical"}
 """The stages of jobs, each with the method by which a job describes itself."""
 
 
-@cloup.command()
+@cloup.command(cls=Command)
 @PROGRAMS
 @cloup.option_group("Program", LEXER, RULES, PROFILE)
 @cloup.option_group(

@@ -12,6 +12,7 @@ import cloup
 
 from squall import __version__, plugins
 from squall.cli import messages
+from squall.cli.options import Command
 from squall.errors import PluginError
 
 _OURS = f"squall {__version__}"
@@ -116,7 +117,7 @@ KINDS: dict[str, tuple[str, Callable[[], Iterable[_Row]]]] = {
 """What can be listed: the plural that the command takes, the singular, and the rows."""
 
 
-@cloup.command("list")
+@cloup.command("list", cls=Command)
 @cloup.argument("kind", required=False, type=click.Choice(list(KINDS)), help="What to list.")
 def list_(kind: str | None) -> None:
     """List what there is to choose from, each with the package that brings it and a line of description.

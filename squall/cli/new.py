@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import cloup
 
+from squall.cli.options import Command
 from squall.errors import UsageError
 
 _RULES = """# Which rooms are too hot, and which are calm.
@@ -81,7 +82,7 @@ _FILES = {
 }
 
 
-@cloup.command()
+@cloup.command(cls=Command)
 @cloup.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
 def new(folder: Path) -> None:
     """Write a starting project into a new folder NAME: rules, a small stream, and a test of the rules.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +20,26 @@ FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
 FILE = click.Path(path_type=Path)
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Command(cloup.Command):
+    """A command that refuses an option with one value if it is given more than once."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+            for option, count in Counter(filter(_has_one_value, given)).items():
+                if count > 1:
+                    raise UsageError(
+                        f"`{option.opts[0]}` is given {count} times", hint="it has one value: give it once"
+                    )
+        return super().parse_args(ctx, args)
+
+
+def _has_one_value(parameter: click.Parameter) -> bool:
+    is_counted = isinstance(parameter, click.Option) and (parameter.is_flag or parameter.count)
+    return isinstance(parameter, click.Option) and not parameter.multiple and not is_counted
+
 
 PROGRAMS = cloup.argument("programs", nargs=-1, metavar="PROGRAM...", shell_complete=completers.files)
 REQUIRED_PROGRAMS = cloup.argument(

@@ -39,6 +39,7 @@ def sink_of(
         raise UsageError("`--typed` is for folders", hint="for example `--sink 'out/?format=parquet'`")
     _check_format(sink, system)
     _check_no_source(uri, sources)
+    _declare_retractions(sink, system)
     return sink
 
 
@@ -103,6 +104,31 @@ def _check_format(sink: Sink, system: System) -> None:
     if graph_rules and format in NO_GRAPHS:
         hint = "write quads: `--format nq`, `nqt` or `trig`"
         raise UsageError(f"`{graph_rules[0].name}` makes triples in graphs, which `{format}` has not", hint=hint)
+
+
+def _declare_retractions(sink: Sink, system: System) -> None:
+    """Tells the sink which rules and queries output what has ceased to hold.
+
+    Raises:
+        UsageError: The format is a log of changes (RDF Patch), but an output is none, or has a name that does not show
+            what it is.
+    """
+    from squall.model import output_specs
+    from squall.streams.sinks import SupportsRetractions
+
+    operators: dict[str, set[str]] = {}
+    for spec in output_specs(system):
+        for name in (spec.name,) if spec.name else (rule.name for rule in spec.rules):
+            operators.setdefault(name, set()).add(spec.output)
+    for name, own in operators.items() if getattr(sink, "format", "") == "rdfp" else ():
+        if "rstream" in own:
+            hint = "write what changes: `--output istream`, or `dstream`; or whole answers: `trig`, `nq-messages`"
+            raise UsageError(f"`{name}` outputs whole answers (rstream), and `rdfp` is a log of changes", hint=hint)
+        if len(own) > 1:
+            hint = "give them different names, or write `trig`"
+            raise UsageError(f"`{name}` is both an istream and a dstream, which `rdfp` has to distinguish", hint=hint)
+    if isinstance(sink, SupportsRetractions):
+        sink.set_retracting(frozenset(name for name, own in operators.items() if own == {"dstream"}))
 
 
 def _check_no_source(sink: str, sources: Sequence[str]) -> None:

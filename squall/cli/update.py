@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import cloup
 
 from squall.cli import completers, messages
-from squall.cli.options import FAILED, QUIET, VERBOSE
+from squall.cli.options import FAILED, QUIET, VERBOSE, Command
 from squall.errors import SquallError, UsageError, raise_all, single_errors
 from squall.wording import counted
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from squall.sparql_update.datasets import Dataset
 
 
-@cloup.command()
+@cloup.command(cls=Command)
 @cloup.argument("requests", nargs=-1, required=True, metavar="REQUEST...", shell_complete=completers.files)
 @cloup.option_group(
     "Input",

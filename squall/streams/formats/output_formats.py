@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Any
 
 from squall.contracts import Output
@@ -137,18 +138,21 @@ def check_format(name: str) -> None:
     check_library(name)
 
 
-def encoder(format: str, uri: str, alone: bool = False) -> Encoder:
+def encoder(format: str, uri: str, alone: bool = False, retracting: Collection[str] = ()) -> Encoder:
     """Returns the encoder of a format.
 
     Args:
         format: The name of the format.
         uri: The address of the sink, for messages.
         alone: Whether what is written must be readable without what was written before.
+        retracting: The rules and queries whose outputs have ceased to hold (``dstream``).
     """
     if format in _TABLES:
         return TableEncoder(uri, _TABLES[format])
     if format in DOCUMENTS:
         return DocumentEncoder(uri, format, DOCUMENTS[format])
+    if format == "rdfp":
+        return EvaluationEncoder(partial(transaction, retracting=retracting))
     if format in EVALUATIONS:
         return EvaluationEncoder(EVALUATIONS[format])
     if format == "trig":

@@ -5,13 +5,14 @@ further one begins where it deletes what it has added itself. Rows outside of tr
 to the next one or the next header, or the end. A header ``H time "..." .`` has the time of the events after it.
 Prefixes belong to the dataset and not to the rows, and are ignored. Rows are read by tokens, as RDF Delta and Jena do.
 
-The output is a transaction for each evaluation, after a header with its time.
+The output is a transaction for each evaluation, after a header with its time. It adds what has become true, and deletes
+what has ceased to hold.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import pyoxigraph
@@ -72,7 +73,9 @@ class _Token(NamedTuple):
         return self.kind in ("string", "other") or self.text in ("true", "false")
 
 
-_BARE_ROWS = {f"{code} .".encode(): (_Token("word", code, 0, 2),) for code in ("TX", "TC")}
+_BARE_ROWS: Mapping[bytes, Sequence[_Token]] = {
+    f"{code} .".encode(): (_Token("word", code, 0, 2),) for code in ("TX", "TC")
+}
 """The usual lines without terms, and their tokens."""
 _TIME_KEY = _Token("word", "H", 0, 1), _Token("word", "time", 2, 6)
 _TIME_HEADER = re.compile(rb'H time ("[0-9A-Z:.+-]+") \.').fullmatch
@@ -155,7 +158,7 @@ class PatchReader:
             fields = line.split(None, 1)
             if not fields or fields[0].startswith(b"#"):
                 return
-            if (row := _BARE_ROWS.get(line)) or (row := _time_header(line)):
+            if row := _BARE_ROWS.get(line) or _time_header(line):
                 yield from self._row(number, row, line.decode())
                 return
             if len(fields) == 2 and fields[0] in (b"A", b"D") and self._change(number, fields[0], fields[1].rstrip()):
@@ -410,11 +413,17 @@ def _time(value: _Token) -> int:
     return time
 
 
-def transaction(evaluation: Evaluation) -> bytes:
-    """Returns an evaluation as a transaction that adds it; ``b""`` if it is empty.
+def transaction(evaluation: Evaluation, retracting: Collection[str] = ()) -> bytes:
+    """Returns an evaluation as a transaction; ``b""`` if it is empty.
+
+    Args:
+        evaluation: The evaluation.
+        retracting: The rules and queries whose outputs have ceased to hold (``dstream``): these are deleted. Those of
+            others are added.
 
     Raises:
         SinkError: The evaluation has other things than triples and quads.
     """
-    rows = "".join(f"A {statement}\n" for statement in statements_of(evaluation))
+    code = "D" if evaluation.query in retracting else "A"
+    rows = "".join(f"{code} {statement}\n" for statement in statements_of(evaluation))
     return f'H time "{time_text(evaluation.time)}" .\nTX .\n{rows}TC .\n'.encode() if rows else b""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
@@ -17,6 +17,7 @@ from squall.streams.dead_letters import MAX_TEXT_LENGTH, excerpt
 from squall.streams.formats import BY_NAME, Format, check_library
 from squall.streams.formats.evaluations import Evaluation, EvaluationCollector
 from squall.streams.formats.output_formats import BINARY, EVALUATIONS, LINES, MESSAGES
+from squall.streams.formats.rdf_patch import transaction
 from squall.streams.formats.reading import ReadProgress, Settings, decode
 from squall.streams.formats.results import DOCUMENTS
 from squall.streams.live.base import LiveSource, delays
@@ -132,6 +133,10 @@ class MessageSink:
         self.number = 0
         """The number of the current message in its delivery, from 1."""
 
+    def set_retracting(self, rules: Collection[str]) -> None:
+        """Declares the rules whose outputs have ceased to hold (`squall.streams.sinks.SupportsRetractions`)."""
+        self._messages = _messages(self.format, rules)
+
     @abstractmethod
     def start(self, resume: bool = False, prompt: bool = False) -> None:
         """Connects to the server. Raises SinkError if that fails."""
@@ -243,8 +248,16 @@ class _EvaluationMessages:
         return [data for evaluation in evaluations if (data := self._encode(evaluation))]
 
 
-def _messages(format: str) -> _OutputMessages | _EvaluationMessages:
-    """Returns the encoder of messages in a format. Raises UsageError if the format cannot be used in messages."""
+def _messages(format: str, retracting: Collection[str] = ()) -> _OutputMessages | _EvaluationMessages:
+    """Returns the encoder of messages in a format.
+
+    Args:
+        format: The name of the format.
+        retracting: The rules and queries whose outputs have ceased to hold (``dstream``).
+
+    Raises:
+        UsageError: The format cannot be used in messages.
+    """
     if format in LINES:
         return _OutputMessages(partial(_without_newline, LINES[format]))
     if format in BINARY:
@@ -252,7 +265,8 @@ def _messages(format: str) -> _OutputMessages | _EvaluationMessages:
         from squall.streams.formats import jelly
 
         return _OutputMessages(jelly.of_output) if format == "jelly" else _EvaluationMessages(jelly.of_evaluation)
-    documents = {**DOCUMENTS, **EVALUATIONS, **MESSAGES}
+    documents: dict[str, Callable[[Evaluation], bytes]] = {**DOCUMENTS, **EVALUATIONS, **MESSAGES}
+    documents["rdfp"] = partial(transaction, retracting=retracting)
     if format not in documents:
         formats = ", ".join((*LINES, *BINARY, *documents))
         raise UsageError(f"messages cannot be written as `{format}`", hint=f"formats: {formats}")

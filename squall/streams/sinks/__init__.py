@@ -6,7 +6,7 @@ import gzip
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -92,6 +92,21 @@ class ReportsDeadLetters(Protocol):
     ledger: DeadLetterLedger
 
 
+@runtime_checkable
+class SupportsRetractions(Protocol):
+    """A sink that distinguishes outputs that have ceased to hold from those that have become true, if its format does.
+
+    (RDF Patch does.)
+    """
+
+    def set_retracting(self, rules: Collection[str]) -> None:
+        """Declares the rules and queries whose outputs have ceased to hold (``dstream``). It is called before `start`.
+
+        By default there are none.
+        """
+        ...
+
+
 class StreamSink:
     """A sink that writes bytes from beginning to end: standard output, or a compressed file.
 
@@ -120,10 +135,15 @@ class StreamSink:
         self.format = format
         self._path = path
         self._open = open
+        self._alone = alone
         self._encoder = encoder(format, uri, alone)
         self._encode = self._encoder.write
         self._prompt = False
         self._file: IO[bytes] | None = None
+
+    def set_retracting(self, rules: Collection[str]) -> None:
+        self._encoder = encoder(self.format, self.uri, self._alone, rules)
+        self._encode = self._encoder.write
 
     @property
     def file(self) -> IO[bytes]:
@@ -309,8 +329,11 @@ def _file_sink(uri: str, path: Path, format: str, compressed: bool) -> StreamSin
     return FileSink(uri, format, lambda resume: path.open(_mode(resume), _BUFFER_BYTES), path)
 
 
-def _write_file(uri: str, path: Path, outputs: Sequence[Output], format: str, compressed: bool) -> None:
+def _write_file(
+    uri: str, path: Path, outputs: Sequence[Output], retracting: Collection[str], format: str, compressed: bool
+) -> None:
     with closing(_file_sink(uri, path, format, compressed)) as sink:
+        sink.set_retracting(retracting)
         sink.start()
         for output in outputs:
             sink.write(output)

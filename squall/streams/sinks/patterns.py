@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -35,15 +35,23 @@ class PatternSink:
     """A sink that writes the outputs of an instant when there is a later one: those of one path into one file.
 
     It replaces existing files. A file appears when it is complete: it is written under a name that ends in ``.tmp``,
-    and renamed. The function `write_file` writes outputs to a path; its first argument is the final path, for messages.
+    and renamed. The function `write_file` writes outputs to a path; its first argument is the final path, for messages,
+    its last one what `set_retracting` declares.
     """
 
-    def __init__(self, uri: str, path: str, write_file: Callable[[str, Path, Sequence[Output]], None]) -> None:
+    def __init__(
+        self, uri: str, path: str, write_file: Callable[[str, Path, Sequence[Output], Collection[str]], None]
+    ) -> None:
         self.uri = uri
         self._path = path
         self._write_file = write_file
+        self._retracting: Collection[str] = ()
         self._time = ALWAYS
         self._outputs: dict[Path, list[Output]] = {}
+
+    def set_retracting(self, rules: Collection[str]) -> None:
+        """Declares the rules whose outputs have ceased to hold (`squall.streams.sinks.SupportsRetractions`)."""
+        self._retracting = rules
 
     def start(self, resume: bool = False, prompt: bool = False) -> None:
         """Does nothing. Files of earlier runs stay until this one writes them anew."""
@@ -84,7 +92,7 @@ class PatternSink:
     def _write(self, path: Path, outputs: Sequence[Output]) -> None:
         temporary = path.with_name(f"{path.name}.tmp")
         try:
-            self._write_file(str(path), temporary, outputs)
+            self._write_file(str(path), temporary, outputs, self._retracting)
             os.replace(temporary, path)
         except OSError as error:
             raise SinkError(f"`{path}` cannot be written: {error.strerror}") from error
