@@ -438,3 +438,23 @@ def test_options_with_several_values_may_be_given_again(folder: Path, squall: Sq
     code, out, _ = squall("run", "a.rq", "--source", "s.ntt", "--source", "t.ntt", "--quiet", "--quiet")
     assert code == 0
     assert out.count("\n") == 3
+
+
+@pytest.mark.parametrize(
+    "builder",
+    [
+        pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.more]),
+        pytest.param("beam", marks=[pytest.mark.beam, pytest.mark.more]),
+    ],
+)
+def test_a_patch_is_a_log_on_other_engines(builder: str, tmp_path: Path) -> None:
+    pytest.importorskip({"spark": "pyspark", "beam": "apache_beam"}[builder])
+    (tmp_path / "log").mkdir()
+    for number in range(12):
+        rows = f"A {A}\nA {B}\nD {C}\n" if number % 2 else f"D {A}\nTX .\nD {B}\nA {C}\nTC .\n"
+        (tmp_path / "log" / f"{number:02}.rdfp").write_text(f'H time "7" .\n{rows}')
+    system = squall.compile(COPY, lexer="jena", removals=True)
+    sources = Sources([open_source(str(tmp_path / "log"))])
+    outputs = squall.build(squall.plan(system), builder).run(sources)
+    expected = {(7, str(fact).replace("/p>", "/q>")) for fact in (A, B)}
+    assert {(item.time, str(item.fact)) for item in outputs} == expected
