@@ -15,7 +15,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from squall import plugins
+from squall import arguments, plugins
 from squall.compiling import combine, read_program
 from squall.contracts import Builder, Job, Lexer, Options, Output, Planner, R, check_options
 from squall.errors import SquallError, UsageError, raise_all
@@ -91,6 +91,11 @@ def compile(
         TranslatorError: The text means nothing that can be run.
         Errors: There are several errors in the programs.
     """
+    given = {
+        "lexer": lexer, "rules": rules, "window": window, "windows": windows, "documents": documents,
+        "profile": profile, "output": output, "report": report,
+    }  # fmt: skip
+    arguments.check_compile(programs, given)
     from squall.model.profiles import apply_profile, by_name, parse_report
     from squall.model.stratification import stratify
 
@@ -122,6 +127,8 @@ def plan(system: System, planner: str | Planner = "rete", statistics: Statistics
         PlannerError: The system cannot be planned.
         UsageError: The planner does not use statistics, or the file has none.
     """
+    arguments.check_system(system)
+    arguments.check_callable(planner, "planner")
     loaded = plugins.load("squall.planners", planner) if isinstance(planner, str) else planner
     make_plan = cast(Callable[..., Plan], loaded)
     if statistics is None:
@@ -150,6 +157,9 @@ def build(plan: Plan, builder: str | Builder = "iterator", options: Options | No
     Raises:
         BuilderError: The builder cannot run the plan, or does not support what the options ask for.
     """
+    arguments.check_plan(plan)
+    arguments.check_callable(builder, "builder")
+    arguments.check_options(options)
     from squall.plan.nesting_limit import limit_nesting
     from squall.rdf.compounds import MAX_NESTING_DEPTH
 
@@ -207,10 +217,17 @@ def run(
     Raises:
         BuilderError: The builder cannot run the plan.
         UsageError: An output carries something else than `of`.
+        ArgumentError: An argument, or an event, is not what it has to be.
     """
+    arguments.check_batches(events)
+    arguments.check_batches(static)
     batches: Iterable[Sequence[Event]]
-    batches = [events] if isinstance(events, list | tuple | Columns) else ([event] for event in events)
-    outputs = build(plan, builder, options).run(batches, static)
+    if isinstance(events, list | tuple | Columns):
+        arguments.check_events(events)
+        batches = [events]
+    else:
+        batches = ([event] for event in arguments.checked(events))
+    outputs = build(plan, builder, options).run(batches, arguments.checked_static(static))
     return outputs if of is None else _only(outputs, of)
 
 

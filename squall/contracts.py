@@ -161,6 +161,10 @@ class Options:
     checkpoint_interval: Interval = field(default=Interval(milliseconds=1000))
     allow_removed_rules: bool = False
 
+    def __post_init__(self) -> None:
+        if self.checkpoint is not None:
+            object.__setattr__(self, "checkpoint", Path(self.checkpoint))  # it may be a text
+
 
 @dataclass(frozen=True)
 class BuilderCapabilities:

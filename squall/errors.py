@@ -98,6 +98,10 @@ class UsageError(SquallError):
     stage = "usage"
 
 
+class ArgumentError(UsageError, ValueError):
+    """An argument of a Python function is not what it has to be."""
+
+
 class PluginError(SquallError):
     """A stage, function, source or sink cannot be found or loaded."""
 

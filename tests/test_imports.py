@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("squall.builders.local",),
     ("squall.builders.distributed",),
     ("squall.builders.spark", "squall.builders.spark_daemon", "squall.builders.beam"),
-    ("squall.compiling",),
+    ("squall.compiling", "squall.arguments"),
     ("squall.explain", "squall.observe"),
     ("squall",),
     ("squall.sparql_update", "squall.checking"),

@@ -141,6 +141,7 @@ class Trees:
     def _blank(self, label: str, origin: Origin) -> Term:
         if not _LABEL.fullmatch(label):
             self.text.fail(f"`_{label}` is not a blank node", origin, "its label has letters, digits, `_`, `-` and `.`")
+            return iri("")
         return blank(label)
 
     def _expanded(self, word: str, origin: Origin) -> str:
@@ -155,9 +156,11 @@ class Trees:
         return self._checked(word, origin)
 
     def _checked(self, text: str, origin: Origin) -> str:
-        if not IRI.fullmatch(text):
-            self.text.fail(f"`{text}` is not an IRI", origin)
-        return text
+        """Returns the text of an IRI; ``""`` after an error if it is none."""
+        if IRI.fullmatch(text):
+            return text
+        self.text.fail(f"`{text}` is not an IRI", origin)
+        return ""
 
     def _origin(self, part: Part) -> Origin:
         first = self.first

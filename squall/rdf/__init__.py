@@ -12,11 +12,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, NewType, cast, overload
+from urllib.parse import quote
 
 import pyoxigraph
+
+from squall.errors import ArgumentError
 
 if TYPE_CHECKING:
     import rdflib
@@ -290,8 +295,33 @@ def heartbeat(time: int) -> Event:
 
 
 def iri(value: str) -> Term:
-    """Returns the term of an IRI without angle brackets. Relative IRIs are taken as they are."""
+    """Returns the term of an IRI without angle brackets. Relative IRIs are taken as they are.
+
+    Raises:
+        ArgumentError: The text has a character that is in no IRI.
+    """
+    try:
+        wrong = _NOT_IN_IRI.search(value)
+    except TypeError:
+        hint = 'write `iri("http://example.org/a")`'
+        raise ArgumentError(f"`{value!r}` is not the text of an IRI", hint=hint) from None
+    if wrong:
+        raise ArgumentError(f"`{value}` is not an IRI: it has the character {wrong[0]!r}", hint=_iri_hint(value))
     return Term(f"<{value}>")
+
+
+_NOT_IN_IRI = re.compile(r"""[\x00-\x20<>"{}|^`\\\ud800-\udfff]""")
+"""A character that no IRI has (RDF 1.1 N-Triples, IRIREF)."""
+
+
+def _iri_hint(value: str) -> str:
+    if value[:1] == "<" and value[-1:] == ">":
+        return f"leave the angle brackets out: `{value[1:-1]}`"
+    return f"write it percent-encoded: `{quote(value, safe=_SAFE, errors='replace')}`"
+
+
+_SAFE = "".join(map(chr, range(0x21, 0x7F))).translate(dict.fromkeys(map(ord, '<>"{}|^`\\')))
+"""The characters of ASCII that an IRI may have."""
 
 
 QUAD = iri("urn:x-squall:quad")
@@ -299,21 +329,68 @@ QUAD = iri("urn:x-squall:quad")
 
 
 def blank(label: str) -> Term:
-    """Returns the blank node with this label (without ``_:``)."""
+    """Returns the blank node with this label (without ``_:``).
+
+    Raises:
+        ArgumentError: The text is no label of N-Triples.
+    """
+    try:
+        is_label = (label.isascii() and label.isalnum()) or _LABEL.fullmatch(label) is not None
+    except (AttributeError, TypeError):
+        is_label = False
+    if not is_label:
+        hint = "a label has letters, digits, `_`, `-`, and dots inside; leave `_:` out"
+        raise ArgumentError(f"`{label}` is not the label of a blank node", hint=hint)
     return Term(f"_:{label}")
+
+
+_LETTERS = (
+    "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
+    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff_0-9"
+)
+_INSIDE = f"{_LETTERS}\\-\u00b7\u0300-\u036f\u203f-\u2040"
+_LABEL = re.compile(f"[{_LETTERS}](?:[{_INSIDE}.]*[{_INSIDE}])?")
+"""A label (RDF 1.1 N-Triples, BLANK_NODE_LABEL)."""
 
 
 def literal(lexical: str, datatype: str | None = None, language: str | None = None) -> Term:
     """Returns a literal by lexical form and datatype IRI or language tag; ``xsd:string`` if neither is given.
 
     The lexical form is kept as it is: ``literal("01", XSD + "integer")`` is not ``1``.
+
+    Raises:
+        ArgumentError: The lexical form is no text, or the datatype no IRI, or the language no language tag.
     """
-    quoted = _ESCAPED.sub(_escape, lexical)
+    try:
+        quoted = _ESCAPED.sub(_escape, lexical)
+    except TypeError:
+        hint = f'write `literal("{lexical}", {_DATATYPES.get(type(lexical), "datatype")})`'
+        raise ArgumentError(f"the lexical form `{lexical!r}` is no text", hint=hint) from None
     if language is not None:
-        return Term(f'"{quoted}"@{language.lower()}')
+        return Term(f'"{quoted}"@{_language_tag(language)}')
     if datatype is None or datatype == XSD_STRING:
         return Term(f'"{quoted}"')
-    return Term(f'"{quoted}"^^<{datatype}>')
+    return Term(f'"{quoted}"^^{_datatype_iri(datatype)}')
+
+
+_DATATYPES: dict[type, str] = {
+    bool: 'XSD + "boolean"', int: 'XSD + "integer"', float: 'XSD + "double"', Decimal: 'XSD + "decimal"',
+    datetime: 'XSD + "dateTime"', date: 'XSD + "date"',
+}  # fmt: skip
+"""How the datatype of a Python value is written."""
+_TAG = re.compile(r"[A-Za-z]+(?:-[A-Za-z0-9]+)*")
+
+
+@lru_cache(maxsize=1024)
+def _datatype_iri(datatype: str) -> Term:
+    return iri(datatype)
+
+
+@lru_cache(maxsize=1024)
+def _language_tag(language: str) -> str:
+    if not _TAG.fullmatch(str(language)):
+        raise ArgumentError(f"`{language}` is not a language tag", hint="tags are like `en` and `de-AT`")
+    return language.lower()
 
 
 def is_iri(term: str) -> bool:
@@ -358,8 +435,15 @@ def _unescape(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=65536)
 def parts(term: str) -> Literal:
-    """Returns the lexical form, datatype IRI and language tag of a literal's text."""
-    close = term.rindex('"')
+    """Returns the lexical form, datatype IRI and language tag of a literal's text.
+
+    Raises:
+        ArgumentError: The term is no literal.
+    """
+    try:
+        close = term.rindex('"')
+    except (ValueError, AttributeError):
+        raise ArgumentError(f"`{term}` is not a literal", hint="ask `squall.rdf.is_literal` first") from None
     lexical = term[1:close]
     if "\\" in lexical:
         lexical = _ESCAPE.sub(_unescape, lexical)
@@ -375,45 +459,95 @@ def term(value: Any) -> Term:
     """Returns a term from a pyoxigraph or rdflib term, or from its N-Triples text.
 
     Raises:
-        ValueError: The text is not an N-Triples term.
+        ArgumentError: The value is none of these, or the text is not an N-Triples term.
     """
     if isinstance(value, pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.Literal):
         return Term(str(value))
-    text = value.n3() if hasattr(value, "n3") else value
-    if not isinstance(text, str):
-        raise ValueError(f"not an RDF term: {value!r}")
-    if hasattr(value, "n3"):
+    if isinstance(value, str) and hasattr(value, "n3"):
         return _from_rdflib(value)
-    return _from_text(text)
+    if not isinstance(value, str):
+        raise ArgumentError(f"not an RDF term: {value!r}", hint=f"{_TERM_HINT}; the terms of rdflib and pyoxigraph do")
+    return _from_text(value)
+
+
+_TERM_HINT = "`squall.rdf.iri` and `squall.rdf.literal` make terms"
 
 
 def _from_text(text: str) -> Term:
     line = f"<urn:s> <urn:p> {text} ."
     try:
-        (quad,) = pyoxigraph.parse(line, format=pyoxigraph.RdfFormat.N_TRIPLES)
+        (quad,) = pyoxigraph.parse(line.encode(), format=pyoxigraph.RdfFormat.N_TRIPLES)
     except (SyntaxError, ValueError) as error:
-        raise ValueError(f"not an N-Triples term: {text}") from error
+        raise ArgumentError(f"not an N-Triples term: {text}", hint=_TERM_HINT) from error
     return Term(str(quad.object))
 
 
 def _from_rdflib(value: Any) -> Term:
     kind = type(value).__name__
-    if kind == "URIRef":
-        return iri(str(value))
     if kind == "BNode":
         return blank(str(value))
-    return literal(str(value), str(value.datatype) if value.datatype else None, value.language)
+    if kind == "Literal":
+        return literal(str(value), str(value.datatype) if value.datatype else None, value.language)
+    if kind == "URIRef":
+        return iri(str(value))
+    raise ArgumentError(f"not an RDF term: {value!r}", hint=_TERM_HINT)
 
 
 def triple(subject: Any, predicate: Any, object: Any) -> Triple:
-    """Returns a triple of anything that `term` accepts."""
+    """Returns a triple of anything that `term` accepts. Raises ArgumentError."""
     return Triple(term(subject), term(predicate), term(object))
 
 
+_RDFLIB_DEFAULT = iri("urn:x-rdflib:default")
+"""The name that rdflib gives the default graph of a data set."""
+
+
 def events(facts: Iterable[Any], time: int = ALWAYS, stream: str = "") -> Iterable[Event]:
-    """Yields one event per fact, all at one time. The facts may be an rdflib graph or triples of terms."""
+    """Yields one event per fact, all at one time.
+
+    Args:
+        facts: Facts, `Quad` objects, or triples and quads of anything that `term` accepts: also a graph or a dataset of
+            rdflib, and a store of pyoxigraph. The graph of a quad is that of its event.
+        time: Their time (integer ms). By default they always hold.
+        stream: The IRI of their stream, without angle brackets.
+
+    Raises:
+        ArgumentError: A fact is none of these, or the time is no integer.
+    """
+    if type(time) is not int:
+        raise ArgumentError(f"the time `{time!r}` is not an integer", hint=time_hint(time))
+    if isinstance(facts, str) or not isinstance(facts, Iterable):
+        raise ArgumentError(f"`{facts!r}` has no facts", hint="give triples, or a graph of rdflib or pyoxigraph")
+    return _events(facts, time, stream)
+
+
+def _events(facts: Iterable[Any], time: int, stream: str) -> Iterator[Event]:
     for fact in facts:
-        yield Event(time, (fact if isinstance(fact, Triple | Atom) else triple(*fact),), stream)
+        if isinstance(fact, Triple | Atom):
+            yield Event(time, (fact,), stream)
+            continue
+        if isinstance(fact, str) or not isinstance(fact, Iterable) or len(members := tuple(fact)) not in (3, 4):
+            hint = "a fact is a triple, or a quad, of terms"
+            raise ArgumentError(f"`{fact!r}` is not a fact", hint=hint)
+        yield Event(time, (triple(*members[:3]),), stream, (), "".join(map(_graph_name, members[3:])))
+
+
+def _graph_name(graph: Any) -> str:
+    """Returns the name of a graph, which may be a graph of rdflib; ``""`` for a default graph."""
+    graph = getattr(graph, "identifier", graph)
+    if graph in (None, "") or isinstance(graph, pyoxigraph.DefaultGraph):
+        return ""
+    name = term(graph)
+    return "" if name == _RDFLIB_DEFAULT else name
+
+
+def time_hint(time: Any) -> str:
+    """Returns a hint how to write the time of an event, for a value that is none."""
+    if isinstance(time, datetime):
+        return "times are milliseconds since 1970: `int(moment.timestamp() * 1000)`"
+    if isinstance(time, float):
+        return f"times are whole milliseconds: `{time:.0f}`"
+    return "times are integer milliseconds since 1970"
 
 
 def to_rdflib(text: Term) -> rdflib.term.Identifier:

@@ -30,7 +30,7 @@ class DeadLetterFile:
         path: The file, or None: then dead letters are only counted.
     """
 
-    def __init__(self, path: Path | None = None, strict: bool = False, append: bool = False) -> None:
+    def __init__(self, path: str | Path | None = None, strict: bool = False, append: bool = False) -> None:
         """Opens the file at once, so that a run with a file that cannot be written does not start.
 
         Args:
@@ -44,10 +44,10 @@ class DeadLetterFile:
         """
         self.counts: Counter[tuple[str, str]] = Counter()
         self.first: dict[tuple[str, str], tuple[int | None, str]] = {}
-        self.path = path
+        self.path = None if path is None else Path(path)
         self._strict = strict
         self._lock = threading.Lock()
-        self._file = _open_ledger(path, append) if path else None
+        self._file = _open_ledger(self.path, append) if self.path else None
 
     def record(self, cause: str, source: str, line: int | None, reason: str, text: str) -> None:
         """Records a dead letter (see `squall.contracts.DeadLetterLedger`).

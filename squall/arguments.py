@@ -1,0 +1,203 @@
+"""Checks of what users pass to the Python API, so that a slip ends in a message and not deep inside."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter, itemgetter
+from pathlib import Path
+from typing import Any
+
+from squall.contracts import Interval, Options
+from squall.errors import ArgumentError
+from squall.model import Report, System
+from squall.model.windows import Window
+from squall.plan import Plan
+from squall.rdf import ALWAYS, FOREVER, Atom, Columns, Event, Triple, time_hint
+from squall.streams.sources.merge import Sources
+
+_TEXT = "a text"
+_EVENT_HINT = "write `squall.rdf.Event(1000, (triple,))`, or `squall.rdf.events(facts, time=1000)`"
+_TERM_STARTS = set('<_"')
+
+
+def check_compile(programs: Sequence[Any], arguments: Mapping[str, Any]) -> None:
+    """Checks the arguments of `squall.compile`. Raises ArgumentError."""
+    for program in programs:
+        _check(program, str | Path, "a program", "a path or a text", "give programs one by one: `compile(a, b)`")
+    _check(arguments["lexer"], str | None, "`lexer`", "the name of a language", "languages: `squall list lexers`")
+    rules = arguments["rules"]
+    if isinstance(rules, str):
+        raise ArgumentError("`rules` is a sequence of names", hint=f'write `rules=["{rules}"]`')
+    _check(rules, Iterable, "`rules`", "a sequence of names", 'write `rules=["rdfs"]`')
+    _check(arguments["window"], str | Window, "`window`", "a window", 'write `window="RANGE 10s"`')
+    windows = arguments["windows"]
+    _check(windows, Mapping | None, "`windows`", "a mapping", 'write `windows={"http://example.org/s": "RANGE 10s"}`')
+    for stream, window in (windows or {}).items():
+        check_stream(stream)
+        _check(window, str | Window, f"the window of `{stream}`", "a window", 'write `"RANGE 10s"`')
+    documents = arguments["documents"]
+    _check(documents, Mapping | None, "`documents`", "a mapping of IRIs to files", "leave it out if there are none")
+    _check(arguments["profile"], str, "`profile`", "the name of a profile", "profiles: `squall list profiles`")
+    _check(arguments["output"], str | None, "`output`", _TEXT, "one of istream, dstream and rstream")
+    _check(arguments["report"], str | Report | None, "`report`", "a report policy", 'write `report="periodic:5s"`')
+
+
+def check_system(system: Any) -> None:
+    """Checks that a system is one. Raises ArgumentError."""
+    _check(system, System, "the system", "a System", "compile it first: `squall.plan(squall.compile(program))`")
+
+
+def check_callable(stage: Any, kind: str) -> None:
+    """Checks that a planner or a builder is a name or can be called. Raises ArgumentError."""
+    _check(stage, str | Callable, f"the {kind}", "a name or a function", f"names: `squall list {kind}s`")
+
+
+def check_plan(plan: Any) -> None:
+    """Checks that a plan is one. Raises ArgumentError."""
+    plans_first = "plan it first: `squall.plan(system)`"
+    program = "compile and plan it first: `squall.plan(squall.compile(program))`"
+    _check(plan, Plan, "the plan", "a Plan", program if isinstance(plan, str | Path) else plans_first)
+
+
+def check_options(options: Any) -> None:
+    """Checks the options of a run. Raises ArgumentError."""
+    _check(options, Options | None, "`options`", "`Options`", "write `options=squall.Options(...)`")
+    if options is None:
+        return
+    hint = 'write `checkpoint=pathlib.Path("state")`'
+    _check(options.checkpoint, Path | None, "`checkpoint`", "a path", hint)
+    hint = "write `Interval(milliseconds=5000)`, of `squall.contracts`"
+    _check(options.checkpoint_interval, Interval, "`checkpoint_interval`", "an Interval", hint)
+    if not isinstance(options.conf, tuple) or not all(isinstance(pair, tuple) for pair in options.conf):
+        raise ArgumentError("`conf` is a tuple of pairs", hint='write `conf=(("key", "value"),)`')
+    if options.now is not None and type(options.now) is not int:
+        raise ArgumentError(f"`now` is not an integer: `{options.now!r}`", hint=time_hint(options.now))
+
+
+def check_batches(batches: Any) -> None:
+    """Checks that events can be read from something. Raises ArgumentError.
+
+    The events themselves are checked by `check_events`.
+    """
+    kind = type(batches).__name__
+    if isinstance(batches, Sources):
+        raise ArgumentError("sources give batches of events", hint="write `squall.build(plan).run(sources)`")
+    if isinstance(batches, Event):
+        raise ArgumentError("a single event is given where events are", hint="put it into a list: `[event]`")
+    if isinstance(batches, str | bytes | Path):
+        hint = "open it: `squall.build(plan).run(Sources([open_source(path)]))`, of `squall.streams`"
+        raise ArgumentError(f"`{batches!r}` is no event", hint=hint)
+    if isinstance(batches, AsyncIterable):
+        hint = "call `squall.run` in a thread, with a generator that takes events of a `queue.Queue`"
+        raise ArgumentError(f"events of the asynchronous {kind} cannot be read", hint=hint)
+    if isinstance(batches, Triple | Atom | Mapping) or not isinstance(batches, Iterable):
+        raise ArgumentError(f"events are expected, and not a {kind}", hint=_EVENT_HINT)
+    if type(batches).__module__.startswith(("rdflib", "pyoxigraph")):
+        hint = "its triples always hold: `squall.run(plan, [], static=squall.rdf.events(graph))`"
+        raise ArgumentError(f"events are expected, and not a {kind}", hint=hint)
+
+
+def checked(events: Iterable[Event]) -> Iterator[Event]:
+    """Yields events, each checked (`check_events`)."""
+    for event in events:
+        check_events((event,))
+        yield event
+
+
+def checked_static(events: Iterable[Event]) -> Iterator[Event]:
+    """Yields events of static data, each checked (`check_events`)."""
+    for event in checked(events):
+        if event.time != ALWAYS:
+            raise ArgumentError(
+                f"static data always hold, and `{event}` has the time {event.time}",
+                hint="leave `time` out of `squall.rdf.events`, or write `Event(squall.ALWAYS, ...)`",
+            )
+        yield event
+
+
+def check_events(events: Sequence[Any]) -> None:
+    """Checks a batch of events, in a few passes of which none is a loop of Python. Raises ArgumentError."""
+    if isinstance(events, Columns):
+        return  # its constructor says that it checks nothing
+    try:
+        facts = list(chain.from_iterable(map(_FACTS, events)))
+        facts += chain.from_iterable(map(_REMOVED, events))
+        times = list(map(_TIME, events))
+        is_right = (
+            set(map(type, events)) <= _EVENT_TYPES
+            and set(map(type, times)) <= _TIME_TYPES
+            and (not times or (min(times) >= ALWAYS and max(times) <= FOREVER))
+            and set(map(type, map(_FACTS, events))) <= _FACTS_TYPES
+            and set(map(type, facts)) <= _FACT_TYPES
+            and set(map(_FIRST, chain.from_iterable(facts))) <= _TERM_STARTS
+        )
+    except (TypeError, AttributeError, IndexError, KeyError):
+        is_right = False
+    if not is_right:
+        for event in events:
+            _check_event(event)
+    for stream in set(map(_STREAM, events)):
+        check_stream(stream)
+    for graph in set(map(_GRAPH, events)):
+        if graph != "" and not _is_term(graph):
+            hint = f'write `squall.rdf.iri("{graph}")`'
+            raise ArgumentError(f"`{graph!r}` is not the term of a named graph", hint=hint)
+
+
+_FACTS, _REMOVED, _TIME = attrgetter("facts"), attrgetter("removed"), attrgetter("time")
+_STREAM, _GRAPH, _FIRST = attrgetter("stream"), attrgetter("graph"), itemgetter(0)
+_EVENT_TYPES, _TIME_TYPES = {Event}, {int}
+_FACTS_TYPES, _FACT_TYPES = {tuple, list}, {Triple, Atom}
+
+
+def check_stream(stream: Any) -> None:
+    """Checks the name of a stream. Raises ArgumentError."""
+    _check(stream, str, "a stream", "the text of its IRI", 'write `stream="http://example.org/s"`')
+    if stream.startswith("<"):
+        hint = f"leave the angle brackets out: `{stream.strip('<>')}`"
+        raise ArgumentError(f"`{stream}` is not the IRI of a stream", hint=hint)
+
+
+def _check_event(event: Any) -> None:
+    """Checks one event. Raises ArgumentError."""
+    if not isinstance(event, Event):
+        raise ArgumentError(f"`{event!r}` is a {type(event).__name__} and not an event", hint=_EVENT_HINT)
+    if type(event.time) is not int:
+        raise ArgumentError(f"the time `{event.time!r}` is not an integer", hint=time_hint(event.time))
+    if not ALWAYS <= event.time <= FOREVER:
+        raise ArgumentError(f"the time {event.time} is out of range", hint="times are milliseconds since 1970")
+    parts: tuple[tuple[str, Any], ...] = (("facts", event.facts), ("removed", event.removed))
+    for name, facts in parts:
+        if isinstance(facts, Triple | Atom):
+            hint = f"put it into a tuple: `Event({event.time}, (triple,))`"
+            raise ArgumentError(f"the {name} of an event are a tuple, and not a single fact: `{facts}`", hint=hint)
+        if not isinstance(facts, tuple | list):
+            hint = f"write `Event({event.time}, tuple(facts))`"
+            raise ArgumentError(f"the {name} of an event are a tuple, and not a {type(facts).__name__}", hint=hint)
+        for fact in facts:
+            _check_fact(fact)
+
+
+def _check_fact(fact: Any) -> None:
+    if not isinstance(fact, Triple | Atom):
+        hint = "write `squall.rdf.triple(subject, predicate, object)`"
+        raise ArgumentError(f"`{fact!r}` is a {type(fact).__name__} and not a fact", hint=hint)
+    for term in fact if isinstance(fact, Triple) else (fact.relation, *fact.arguments):
+        if not _is_term(term):
+            hint = "`squall.rdf.iri` and `squall.rdf.literal` make terms"
+            raise ArgumentError(f"`{term!r}` in `{tuple(fact)}` is not a term", hint=hint)
+
+
+def _is_term(value: Any) -> bool:
+    return isinstance(value, str) and value[:1] in _TERM_STARTS
+
+
+def _check(value: Any, types: Any, name: str, kind: str, hint: str) -> None:
+    if not isinstance(value, types):
+        raise ArgumentError(f"{name} is {kind}, and not {_shown(value)}", hint=hint)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return f"the {type(value).__name__} `{text}`" if len(text) < 80 else f"a {type(value).__name__}"
