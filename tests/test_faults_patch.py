@@ -308,6 +308,11 @@ def test_rows_need_no_blanks_and_no_lines_of_their_own(tmp_path: Path) -> None:
     assert dead_letters == []
 
 
+def test_dead_letters_have_their_lines_behind_rows_of_several_lines(tmp_path: Path) -> None:
+    _, dead_letters = read(tmp_path, f"A <urn:a>\n<urn:b>\n1 . oops\nA {A} A\n{B} no\n")
+    assert [(letter["line"], letter["text"]) for letter in dead_letters] == [(3, "oops"), (5, "no")]
+
+
 def test_a_row_in_a_graph_may_have_terms_in_any_form(tmp_path: Path) -> None:
     events, _ = read(tmp_path, f"A <urn:s> <urn:p> 'o' <{E}g> . A <_:s> <urn:p> 1 <_:g> .\n")
     assert events[0] == Event(0, (Triple(iri("urn:s"), iri("urn:p"), squall.rdf.literal("o")),), graph=f"<{E}g>")

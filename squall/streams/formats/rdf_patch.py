@@ -196,9 +196,11 @@ class PatchReader:
         if is_passed_over:
             return
         text, place = "\n".join(self._open_lines), 0
-        first, self._open_lines, self._open_quotes = self._open_number, [], ""
+        row_number, counted = self._open_number, 0
+        self._open_lines, self._open_quotes = [], ""
         while (begin := _skip_blanks(text, place)) < len(text):
-            row_number = first + text.count("\n", 0, begin)
+            row_number += text.count("\n", counted, begin)
+            counted = begin
             try:
                 row, place = _next_row(text, begin)
             except _Incomplete as error:
