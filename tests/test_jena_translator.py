@@ -151,6 +151,29 @@ def test_no_value_has_wildcards_of_its_own() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "guards"),
+    [
+        ("(?x :p ?y) noValue(?x :q ?y) -> (?x :q ?y)", 1),
+        ("noValue(?x :q :a) (?x :p ?y) noValue(?x :q :a) -> (?x :q :a)", 2),
+        ("(?x :q ?y) <- (?x :p ?y) noValue(?x :q ?y)", 1),
+        ("(?x :p ?y) noValue(?x :q) -> (?x :r ?y)", 0),
+        ("(?x :p ?y) noValue(?y :q ?x) -> (?x :q ?y)", 0),
+        ("(?x :p ?y) noValue(?x :q ?y) -> (?x :q ?y) (?x :r ?y)", 0),
+        ("(?x :p ?y) noValue(?x :q ?z) makeTemp(?z) -> (?x :q ?z)", 0),
+    ],
+)
+def test_a_guard_for_the_conclusion_itself_is_left_out(text: str, guards: int) -> None:
+    """J1 of the reported faults: the commonest idiom of published rules was refused as not stratified."""
+    system = squall.compile(f"@prefix : <http://example.org/>.\n[guarded: {text}]", lexer="jena", profile="jena")
+    guard_warnings = [warning for warning in warnings(system) if "is left out" in str(warning)]
+    assert len(guard_warnings) == guards
+    if guards:
+        system = squall.compile(f"@prefix : <http://example.org/>.\n[guarded: {text}]", lexer="jena")
+        plain = squall.compile("@prefix : <http://example.org/>.\n[guarded: (?x :p ?y) -> (?x :q ?y)]", lexer="jena")
+        assert (guards == 2) or system.subsystems[0].joinables == plain.subsystems[0].joinables
+
+
 def test_what_no_value_leaves_open_may_be_bound_later() -> None:
     before, after = body("noValue(?a <urn:q> ?c) addOne(?a ?c)")
     assert before == NotExists((Pattern(A, Q, Variable("any 1")),))

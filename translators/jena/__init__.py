@@ -14,6 +14,7 @@ from squall.model import Construct, Delete, Insert, Pattern, System
 from squall.translators.common import Scope
 from squall.translators.jena import lists
 from squall.translators.jena.bodies import Body, Notes
+from squall.translators.jena.guards import without_guards
 from squall.translators.jena.heads import Head, removals
 from squall.translators.jena.terms import rename_apart
 
@@ -31,7 +32,9 @@ def translator(program: Program) -> System:
     notes = Notes()
     notes.warnings += map(_substitution_warning, program.substitutions)
     rules: list[System] = []
-    for place, rule in enumerate(program.rules, 1):
+    for place, written in enumerate(program.rules, 1):
+        rule, guard_warnings = without_guards(written)
+        notes.warnings += guard_warnings
         name = rule.name or f"rule{place}"
         body = Body(Scope(partial(_key, rule), name), notes)
         rules += _systems(rule, body)
