@@ -91,11 +91,24 @@ def read_program(program: str | Path, lexer: str | None = None) -> Program:
     path = Path(program)
     if not path.is_file():
         raise UsageError(f"the program `{program}` does not exist", hint="to compile a text, name its `lexer`")
-    language = lexer or plugins.by_extension(path)
+    language = lexer or _language(path)
     try:
         return Program(path.read_text(encoding="utf-8"), str(path), language)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the program `{path}` cannot be read: {error}") from error
+
+
+def _language(path: Path) -> str:
+    """Returns the language of a program by its ending. Raises UsageError, for data with the way to give them."""
+    try:
+        return plugins.by_extension(path)
+    except UsageError:
+        from squall.streams.formats import of_path
+
+        if of_path(str(path)) is None:
+            raise
+        hint = f"data are a source: `--source {path}`, or `--static {path}` if they always hold"
+        raise UsageError(f"`{path}` has data, and no program", hint=hint) from None
 
 
 def _names_file(text: str) -> bool:

@@ -56,7 +56,8 @@ def find_builtin(name: str, builtins: Mapping[str, Builtin], count: int, where: 
     """
     builtin = builtins.get(name)
     if builtin is None:
-        raise TranslatorError(f"there is no built-in `{name}`", origin, did_you_mean(name, builtins))
+        hint = did_you_mean(name, builtins) or "supply it as a plug-in, an entry point of `squall.functions`"
+        raise TranslatorError(f"there is no built-in `{name}`", origin, hint)
     if count < builtin.least or (builtin.most is not None and count > builtin.most):
         raise TranslatorError(f"`{name}` takes {_count(builtin)}, not {count}", origin)
     if builtin.where not in (where, "both"):

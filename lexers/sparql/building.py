@@ -288,7 +288,8 @@ def _unnamed(label: str) -> Variable:
 
 
 def _count(tree: Tree[Token] | None) -> int | None:
-    return None if tree is None else int(str(tree.children[0]))
+    """Returns the number of a LIMIT or OFFSET. No answer has as many solutions as 18 digits can count."""
+    return None if tree is None else int(str(tree.children[0]).lstrip("0")[:18] or "0")
 
 
 def _runs(parts: Parts) -> Iterator[Tree[Token] | list[Tree[Token]]]:

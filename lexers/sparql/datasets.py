@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import Any
 
 from lark import Token, Tree
 
@@ -16,6 +17,8 @@ _ISO = re.compile(
     r"P(?=[0-9T])(?:([0-9]+)W)?(?:([0-9]+)D)?(?:T(?=[0-9.])(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+(?:\.[0-9]+)?)S)?)?",
     re.IGNORECASE,
 )
+MAX_DIGITS = 18
+"""The number of digits that an amount of time in ms, or a count, may have, so that it fits into 64 bits."""
 _ISO_UNITS = (604_800_000, 86_400_000, 3_600_000, 60_000, 1000)
 
 
@@ -64,8 +67,10 @@ class Datasets(Expressions):
 
     def _range(self, tree: Tree[Token]) -> q.Range:
         lengths = [self._duration(part) for part in trees(tree, "duration")]
-        counts = [int(part) for part in tree.children if isinstance(part, Token) and part.type == "INTEGER"]
+        counts = [self._integer(part) for part in tree.children if isinstance(part, Token) and part.type == "INTEGER"]
         match tree.data:
+            case "now_range":
+                return q.TimeRange(1)
             case "count_range":
                 self._check_sizes(tree, counts)
                 return q.CountRange(counts[0], counts[0] if has(tree, "TUMBLING") else _second(counts))
@@ -99,17 +104,27 @@ class Datasets(Expressions):
         """Returns a duration in integer ms. A number without a unit is in ms."""
         amounts, units = tree.children[::2], tree.children[1::2]
         if units:
-            return sum(int(str(count)) * _unit(str(unit)) for count, unit in zip(amounts, units, strict=True))
+            length = sum(self._integer(count) * _unit(str(unit)) for count, unit in zip(amounts, units, strict=True))
+            if length >= 10**MAX_DIGITS:
+                self.text.fail("this length of time is too large", self.origin(tree))
+            return length
         amount = str(amounts[0])
         if amount.isdecimal():
-            return int(amount)
+            return self._integer(amounts[0])
         match = _ISO.fullmatch(amount)
         exact = sum(Decimal(part or 0) * unit for part, unit in zip(match.groups(), _ISO_UNITS)) if match else None  # noqa: B905
-        if exact is None or exact != int(exact):
+        if exact is None or exact >= 10**MAX_DIGITS or exact != int(exact):
             hint = "write days, hours, minutes and seconds, down to ms: PT10S, PT0.5S, P1DT12H"
-            self.text.fail(f"`{amount}` is not a length of time", self.origin(tree), hint)
+            self.text.fail(f"`{amount[:40]}` is not a length of time", self.origin(tree), hint)
             return 1
         return int(exact)
+
+    def _integer(self, digits: Any) -> int:
+        """Returns an amount of time, or a count; 1 after an error if it is too large."""
+        if len(digits) <= MAX_DIGITS:
+            return int(digits)
+        self.text.fail(f"this number has more than {MAX_DIGITS} digits", self.origin(digits))
+        return 1
 
 
 def _unit(word: str) -> int:

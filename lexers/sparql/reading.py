@@ -16,6 +16,7 @@ _OF_STREAMS = frozenset({"REGISTER", "STREAM", "WINDOW"})
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _QUOTED = re.compile(r"""("{3}|'{3})(?:[^\\]|\\.)*?\1|(["'])(?:[^\\\r\n]|\\.)*?\2""")
 _WRONG_ESCAPE = re.compile(r"(?:[^\\]|\\[tbnrf\\\"'])*(\\.?)", re.DOTALL)
+_REIFY = "describe the statement by a node of its own: `[] rdf:subject ?s ; rdf:predicate ?p ; rdf:object ?o`"
 _PIECE = re.compile(r"\S[^\s<>(){}\[\];,]*>?")
 
 _SIGNS = {
@@ -99,6 +100,9 @@ class _Reader(Reader):
             piece = _PIECE.match(remainder)
             end = place + (piece.end() if piece else 1)
             hint = "an IRI ends with `>`, and has no blanks, quotes or brackets in it"
+            if remainder.startswith("<<"):
+                self.text.fail("triples in triples (RDF 1.2) are not read", self.text.origin(place, place + 2), _REIFY)
+                return
             self.text.fail(f"`{self.text.text[place:end]}` is not an IRI", self.text.origin(place, end), hint)
         else:
             self.text.fail(f"`{remainder[0]}` cannot stand here", self.text.origin(place, place + 1), self.expected())

@@ -86,4 +86,6 @@ def _limit(call: Call, sign: str, origin: Origin) -> Iterator[_Limit]:
 def _fraction(expression: Expression) -> Fraction | None:
     """Returns the number that a constant denotes, if it is finite."""
     value = number(expression) if isinstance(expression, str) else None
-    return Fraction(value.value) if value is not None and isfinite(value.value) else None
+    if value is None or (isinstance(value.value, float) and not isfinite(value.value)):
+        return None
+    return Fraction(value.value)

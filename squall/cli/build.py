@@ -322,7 +322,9 @@ def _interval(text: str | None) -> Interval:
     """Returns how often a checkpoint is saved."""
     from squall.contracts import Interval
 
-    if text is not None and text.isdigit():
+    if text is not None and text.isdecimal():
+        if len(text) > 18:
+            raise UsageError("`--checkpoint-interval`: the number of statements is too large")
         if int(text) == 0:
             raise UsageError("`--checkpoint-interval 0`: at least one statement has to be between two checkpoints")
         return Interval(statements=int(text))

@@ -109,6 +109,8 @@ Window = Landmark | SlidingWindow | HoppingWindow | CountWindow | EmptyWindow
 LANDMARK = Landmark()
 EMPTY = EmptyWindow()
 
+MAX_DIGITS = 18
+"""The number of digits that an amount of time, or a count, may have, so that it fits into 64 bits."""
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = r"(\d+)\s*(ms|s|m|h|d)"
 _TIMED = re.compile(
@@ -152,8 +154,8 @@ def parse_window(text: str) -> Window:
     if stripped.upper() in ("", "LANDMARK"):
         return LANDMARK
     if match := _COUNT.fullmatch(stripped):
-        size = _positive(int(match[1]), text)
-        return CountWindow(size, size if match[3] else _positive(int(match[2] or 1), text))
+        size = _positive(_integer(match[1]), text)
+        return CountWindow(size, size if match[3] else _positive(_integer(match[2] or "1"), text))
     if not (match := _TIMED.fullmatch(stripped)):
         raise UsageError(
             f"`{text}` is not a window",
@@ -177,7 +179,16 @@ def as_window(window: str | Window) -> Window:
 
 
 def _length(number: str, unit: str) -> int:
-    return int(number) * _UNITS[unit.lower()]
+    length = _integer(number) * _UNITS[unit.lower()]
+    if length >= 10**MAX_DIGITS:
+        raise UsageError(f"the length of time `{number}{unit}` is too large")
+    return length
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise UsageError(f"the number `{digits[:MAX_DIGITS]}...` is too large", hint=f"up to {MAX_DIGITS} digits")
+    return int(digits)
 
 
 def _positive(number: int, text: str) -> int:

@@ -15,7 +15,7 @@ _NAMED = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9_.-]*|[A-Za-z][A-Za-z0-9+.-]+:
 _PASSWORD = re.compile(r"(//[^/@:?]*:)[^/?]*(?=@)")
 _SECRET = re.compile(r"([?&](?:header\.[^=&]*|[^=&]*password)=)[^&]*")
 _ENDPOINT = re.compile(
-    r"//(?:(?P<user>[^/@:]*)(?::(?P<password>[^/]*))?@)?(?P<host>\[[^\]]*\]|[^/:@]*)(?::(?P<port>\d+))?(?:/(?P<path>.*))?",
+    r"//(?:(?P<user>[^/@:]*)(?::(?P<password>[^/]*))?@)?(?P<host>\[[^\]]*\]|[^/:@]*)(?::(?P<port>\d{1,9}))?(?:/(?P<path>.*))?",
     re.DOTALL,
 )
 

@@ -161,6 +161,9 @@ def dataset(clauses: Iterable[q.DatasetClause], notes: Notes) -> ActiveDataset:
                 else:
                     default.append(read)
             case q.FromWindow(name=name, stream=stream, range=range):
+                if name in windows:
+                    hint = "give each window a name of its own"
+                    notes.fail(f"the window {name} is declared twice", clause.origin, hint)
                 windows[name] = Source(iri_text(stream), window(range, clause, notes))
     if not clauses:
         return ALL

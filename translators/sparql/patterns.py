@@ -139,6 +139,9 @@ class Patterns:
     def _graph(self, graph: q.Graph, reads: ActiveDataset) -> System | Union:
         if isinstance(graph.name, Variable):
             return self._any_graph(graph, graph.name, reads)
+        if graph.name in (reads.windows or {}) and graph.name not in (reads.graphs or {}):
+            hint = f"did you mean `WINDOW {graph.name}`?"
+            self.state.notes.warn(f"{graph.name} is a window, and `GRAPH` reads a named graph", graph.origin, hint)
         graph_reads = reads.of_graph(graph.name)
         if graph_reads is None:
             return empty(q.in_scope(graph))

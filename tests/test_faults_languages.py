@@ -1,0 +1,127 @@
+"""Faults that users ran into in programs and their windows: each input as it was, and what is right.
+
+Each docstring names the entry in the list of faults for which the test stands.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import squall
+from squall.checking import lint
+from squall.errors import UsageError
+from squall.model import warnings
+from squall.model.windows import CountWindow, SlidingWindow, milliseconds, parse_window
+from squall.plan.operators import Scan
+from squall.streams import address
+from tests.conftest import Squall
+
+MANY = "1" * 5000
+QUERY = "SELECT ?s { ?s ?p ?o }"
+
+
+def windows(text: str, language: str) -> list[object]:
+    """Returns the windows that the plan of a query reads through."""
+    plan = squall.plan(squall.compile(text, lexer=language))
+    return [node.op.source.window for node in plan.nodes if isinstance(node.op, Scan)]
+
+
+@pytest.mark.parametrize("text", [f"RANGE {MANY}s", f"RANGE 1s STEP {MANY}s", f"TRIPLES {MANY}", f"RANGE {'9' * 18}d"])
+def test_a_window_too_large_is_an_error(text: str) -> None:
+    """H1."""
+    with pytest.raises(UsageError, match="too large"):
+        parse_window(text)
+
+
+def test_a_length_of_time_too_large_is_an_error() -> None:
+    """H1."""
+    with pytest.raises(UsageError, match="too large"):
+        milliseconds(f"{MANY}s")
+    with pytest.raises(UsageError, match="names no server"):
+        address.parse(f"mqtt://host:{MANY}/a", "stdin").endpoint(1883)
+
+
+@pytest.mark.parametrize(
+    ("language", "clause"),
+    [
+        ("csparql", f"FROM STREAM <http://ex/s> [RANGE {MANY}s STEP 1s]"),
+        ("csparql", f"FROM STREAM <http://ex/s> [RANGE {'9' * 18}d STEP 1s]"),
+        ("csparql", f"FROM STREAM <http://ex/s> [TRIPLES {MANY}]"),
+        ("rspql", f"FROM NAMED WINDOW <http://ex/w> ON <http://ex/s> [RANGE PT{MANY}S]"),
+        ("rspql", f"FROM NAMED WINDOW <http://ex/w> ON <http://ex/s> [RANGE {MANY}]"),
+        ("sparqlstream", f"FROM STREAM <http://ex/s> [NOW - {MANY} S]"),
+    ],
+)
+def test_a_window_of_a_query_that_is_too_large_is_an_error(language: str, clause: str) -> None:
+    """H1."""
+    register = "REGISTER QUERY q AS " if language == "csparql" else ""
+    with pytest.raises(squall.SquallError, match=r"digits|too large|not a length"):
+        squall.compile(f"{register}SELECT ?s {clause} WHERE {{ ?s ?p ?o }}", lexer=language)
+
+
+def test_numbers_of_hundreds_of_digits_are_checked() -> None:
+    """H1."""
+    query = f"SELECT * {{ ?s ?p ?t FILTER(?t > 1{'9' * 400} && ?t < 5) }} LIMIT {MANY}"
+    assert "error" not in {item.severity for item in lint(query, lexer="sparql")}
+
+
+def test_the_unit_hr_and_now_alone_are_windows_of_sparqlstream() -> None:
+    """S5."""
+    stream = "FROM STREAM <http://ex/s>"
+    assert windows(f"SELECT ?s {stream} [NOW - 2 HR] WHERE {{ ?s ?p ?o }}", "sparqlstream") == windows(
+        f"SELECT ?s {stream} [NOW - 2 HOURS] WHERE {{ ?s ?p ?o }}", "sparqlstream"
+    )
+    assert SlidingWindow(1) in windows(f"SELECT ?s {stream} [NOW] WHERE {{ ?s ?p ?o }}", "sparqlstream")
+
+
+def test_a_window_declared_twice_is_an_error() -> None:
+    """S12."""
+    window = "FROM NAMED WINDOW <http://ex/w> ON <http://ex/s> [RANGE PT{}S]"
+    with pytest.raises(squall.SquallError, match="declared twice"):
+        squall.compile(
+            f"SELECT ?s {window.format(1)} {window.format(2)} WHERE {{ WINDOW <http://ex/w> {{ ?s ?p ?o }} }}",
+            lexer="rspql",
+        )
+
+
+def test_a_graph_with_the_name_of_a_window_is_a_warning() -> None:
+    """S12."""
+    window = "FROM NAMED WINDOW <http://ex/w> ON <http://ex/s> [RANGE PT1S]"
+    system = squall.compile(f"SELECT ?s {window} WHERE {{ GRAPH <http://ex/w> {{ ?s ?p ?o }} }}", lexer="rspql")
+    assert [warning.hint for warning in warnings(system)] == ["did you mean `WINDOW <http://ex/w>`?"]
+
+
+def test_sparql_is_an_ending_of_queries(tmp_path: Path) -> None:
+    """S16."""
+    (tmp_path / "all.sparql").write_text(QUERY)
+    assert squall.compile(tmp_path / "all.sparql") is not None
+
+
+def test_data_in_place_of_a_program_are_recognised(squall: Squall, tmp_path: Path) -> None:
+    """P8."""
+    (tmp_path / "data.ntt").write_text("1000 <http://ex/a> <http://ex/p> <http://ex/o> .\n")
+    (tmp_path / "q.rq").write_text(QUERY)
+    code, _, errors = squall("run", str(tmp_path / "q.rq"), str(tmp_path / "data.ntt"))
+    assert code == 2
+    assert "data.ntt` has data, and no program" in errors
+    assert f"`--source {tmp_path}/data.ntt`" in errors
+
+
+@pytest.mark.parametrize("subject", ["<< ?a <http://ex/p> ?b >>", "<<( ?a <http://ex/p> ?b )>>", "<<?a ?p ?b>>"])
+def test_a_triple_in_a_triple_is_refused_by_its_name(subject: str) -> None:
+    """S17."""
+    with pytest.raises(squall.SquallError, match=r"RDF 1\.2"):
+        squall.compile(f"SELECT ?s {{ {subject} <http://ex/q> ?s }}", lexer="sparql")
+
+
+def test_an_unknown_built_in_has_a_hint_how_to_supply_it() -> None:
+    """J2."""
+    with pytest.raises(squall.SquallError, match=r"squall\.functions"):
+        squall.compile("[r: (?x <http://ex/p> ?y) companyLookup(?y, ?z) -> (?x <http://ex/q> ?z)]", lexer="jena")
+
+
+def test_counts_of_18_digits_are_windows() -> None:
+    """H1."""
+    assert parse_window(f"TRIPLES {'9' * 18}") == CountWindow(10**18 - 1, 1)
