@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter, itemgetter
@@ -105,8 +106,16 @@ def checked(events: Iterable[Event]) -> Iterator[Event]:
         yield event
 
 
-def checked_static(events: Iterable[Event]) -> Iterator[Event]:
-    """Yields events of static data, each checked (`check_events`)."""
+def checked_static(events: Iterable[Event]) -> Iterable[Event]:
+    """Returns events of static data, each checked (`check_events`): a list or tuple at once, others as they come."""
+    checked_events = _checked_static(events)
+    if not isinstance(events, list | tuple):
+        return checked_events
+    deque(checked_events, maxlen=0)
+    return events
+
+
+def _checked_static(events: Iterable[Event]) -> Iterator[Event]:
     for event in checked(events):
         if event.time != ALWAYS:
             raise ArgumentError(

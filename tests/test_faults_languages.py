@@ -16,6 +16,7 @@ from squall.model import warnings
 from squall.model.windows import CountWindow, SlidingWindow, milliseconds, parse_window
 from squall.plan.operators import Scan
 from squall.streams import address
+from squall.streams.sources.documents import check_streams
 from tests.conftest import Squall
 
 MANY = "1" * 5000
@@ -107,6 +108,18 @@ def test_data_in_place_of_a_program_are_recognised(squall: Squall, tmp_path: Pat
     assert code == 2
     assert "data.ntt` has data, and no program" in errors
     assert f"`--source {tmp_path}/data.ntt`" in errors
+
+
+@pytest.mark.parametrize("stream", ["http://ex/s", "http://ex/s?x=1&y=2", "http://ex/s%20t", "file:///s", "urn:s=1"])
+def test_the_hint_for_a_missing_stream_is_an_address_of_it(stream: str) -> None:
+    """S6."""
+    system = squall.compile(
+        f"REGISTER QUERY q AS SELECT ?s FROM STREAM <{stream}> [RANGE 1s STEP 1s] WHERE {{ ?s ?p ?o }}", lexer="csparql"
+    )
+    with pytest.raises(UsageError) as caught:
+        check_streams(system, [""])
+    place = address.source(str(caught.value.hint).split("'")[1])
+    assert (place.get("stream"), place.path) == (stream, "FILE")
 
 
 @pytest.mark.parametrize("subject", ["<< ?a <http://ex/p> ?b >>", "<<( ?a <http://ex/p> ?b )>>", "<<?a ?p ?b>>"])

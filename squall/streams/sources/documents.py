@@ -13,7 +13,7 @@ from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError, did_you_mean, raise_all
 from squall.model import Document, System, derived_streams, documents, streams
 from squall.rdf import DEFAULT_STREAM, Event, Triple
-from squall.streams import StaticData, open_static
+from squall.streams import StaticData, address, open_static
 from squall.streams.sources.ontologies import assertions
 
 
@@ -128,10 +128,18 @@ def check_streams(system: System, stream_names: Collection[str]) -> None:
         if stream.iri not in stream_names and stream.iri not in derived:
             hint = (
                 did_you_mean(stream.iri, (*stream_names, *derived))
-                or f"name a source so: `--source '{stream.iri}=FILE'`"
+                or f"name a source so: `--source '{_named_source(stream.iri)}'`"
             )
             errors.append(UsageError(f"the stream <{stream.iri}> is not given; given: {listed}", stream.origin, hint))
     raise_all(errors)
+
+
+def _named_source(stream: str) -> str:
+    """Returns how the source of a stream is named: with its IRI in front, if an address can have it there."""
+    named = f"{stream}=FILE"
+    if dict(address.source(named).options) == {"stream": stream}:
+        return named
+    return f"FILE?stream={quote(stream, safe='')}"
 
 
 def _address(document: Document, places: Mapping[str, str]) -> str:
