@@ -320,7 +320,7 @@ def test_progress_is_shown_on_a_terminal(
 
 WRONG = {
     "program-missing": ("build", "nope.jena"),
-    "language-unknown": ("build", "people.ttl"),
+    "data-as-program": ("build", "people.ttl"),
     "syntax": ("build", "broken.jena"),
     "unsafe": ("build", "unsafe.jena"),
     "lexer-unknown": ("build", "family.jena", "--lexer", "jenna"),
