@@ -72,9 +72,7 @@ def test_an_expression_that_nests_too_deeply_is_refused() -> None:
 def test_a_rule_with_too_many_patterns_is_refused(kind: str, planner: str) -> None:
     language, text = TEXTS[kind]
     system = squall.compile(text(2000), lexer=language)
-    with pytest.raises(
-        PlannerError, match=r"(?s)joins 2,000 patterns; at most 1,000 .*hint: derive"
-    ):
+    with pytest.raises(PlannerError, match=r"(?s)joins 2,000 patterns; at most 1,000 .*hint: derive"):
         squall.plan(system, planner)
 
 

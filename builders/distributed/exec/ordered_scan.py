@@ -1,7 +1,8 @@
 """Ordered scans: facts that one task has to read in order, by key, and the records that carry their order.
 
 A count window takes all that a stream brings, in order. A stream with removals needs the order of what it says of one
-fact, at one time as well. So sources are read in parallel, as ever, and such facts go to the task of their stream, or to that of the fact.
+fact, at one time as well. So sources are read in parallel, as ever, and such facts go to the task of their stream, or
+to that of the fact.
 """
 
 from __future__ import annotations
