@@ -16,6 +16,9 @@ from squall import cli
 from tests import brokers
 from tests.laws import examples_of
 
+# gRPC, which Beam loads, handles forks of its process. Spark's JVM is started by one, and died of that at times.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+
 # Every run draws the same examples, unless HYPOTHESIS_PROFILE=explore asks for new ones. None has to be fast: machines
 # are shared.
 settings.register_profile("ci", derandomize=True, database=None, deadline=None, max_examples=examples_of(100))

@@ -67,6 +67,7 @@ def test_an_expression_that_nests_too_deeply_is_refused() -> None:
         squall.plan(squall.compile(text(20_000), lexer=language), "greedy")
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 @pytest.mark.parametrize("kind", [PATHS, PATTERNS])
 def test_a_rule_with_too_many_patterns_is_refused(kind: str, planner: str) -> None:
@@ -76,6 +77,7 @@ def test_a_rule_with_too_many_patterns_is_refused(kind: str, planner: str) -> No
         squall.plan(system, planner)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("kind", TEXTS)
 def test_the_work_for_a_program_grows_at_most_quadratically(kind: str) -> None:
     """H4 of the reported faults: it grew with the cube of the number of conditions and of patterns."""

@@ -36,8 +36,8 @@ QUERIES = {
     [
         "iterator",
         "in memory",
-        pytest.param("spark", marks=pytest.mark.spark),
-        pytest.param("beam", marks=pytest.mark.beam),
+        pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.more]),
+        pytest.param("beam", marks=[pytest.mark.beam, pytest.mark.more]),
     ],
 )
 @pytest.mark.parametrize("name", QUERIES)
