@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,8 +27,19 @@ settings.register_profile("explore", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the tests of engines first: they take longest, and several workers share the rest."""
+    """Marks the combinations of sampled tests, and puts the tests of engines first: they take longest, and several
+    workers share the rest.
+    """
+    counts: Counter[tuple[str, frozenset[str]]] = Counter()
+    for item in items:
+        sampled = item.get_closest_marker("sampled")
+        if sampled is not None:
+            test = (item.nodeid.partition("[")[0], frozenset(mark.name for mark in item.iter_markers()))
+            if counts[test] % sampled.args[0]:
+                item.add_marker("more")
+            counts[test] += 1
     items.sort(key=lambda item: not any(item.get_closest_marker(engine) for engine in ("spark", "beam")))
 
 

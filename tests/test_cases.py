@@ -31,11 +31,12 @@ def prefixed(language: str, text: str) -> str:
 RUNS = [
     ("greedy", "iterator", ()),
     ("rete", "iterator", ()),
-    ("rete", "spark", (pytest.mark.spark,)),
+    ("rete", "spark", (pytest.mark.spark, pytest.mark.sampled(4))),
     ("greedy", "spark", (pytest.mark.spark, pytest.mark.slow)),
-    ("rete", "beam", (pytest.mark.beam,)),
+    ("rete", "beam", (pytest.mark.beam, pytest.mark.sampled(4))),
 ]
-"""Planner, builder and marks. An engine runs the first program of each case in `make test`, all in `make test-more`."""
+"""Planner, builder and marks. In `make test` an engine runs the first program of every fourth case, in `make test-more`
+all others."""
 
 GRID = [
     pytest.param(

@@ -114,6 +114,7 @@ def _law(concerns: Any, many: int) -> None:
     hold(law, many, **data)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("stream_output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize("report", [None, Report("change"), Report("periodic", 3)], ids=str)
@@ -443,6 +444,7 @@ def test_an_unread_window_of_triples_triggers_snapshots(snapshot_kind: str, pred
     assert_as_oracle(system, outputs, events)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("report", [None, Report("change"), Report("periodic", 3)], ids=str)
 @pytest.mark.parametrize("stream_output", ["istream", "dstream", "rstream"])
 @pytest.mark.parametrize(("window", "planner"), [(CountWindow(4, 2), "rete"), (CountWindow(3, 3), "greedy")], ids=str)

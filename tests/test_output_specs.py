@@ -41,8 +41,8 @@ PLANNERS = ("greedy", "rete")
 BUILDERS = (
     "iterator",
     "in memory",
-    pytest.param("spark", marks=pytest.mark.spark),
-    pytest.param("beam", marks=pytest.mark.beam),
+    pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.sampled(5)]),
+    pytest.param("beam", marks=[pytest.mark.beam, pytest.mark.sampled(5)]),
 )
 X, Y = Variable("x"), Variable("y")
 EX = "http://example.org/"

@@ -361,6 +361,7 @@ IN_GRAPHS = AtomPattern(GRAPH, (X, Y, S, X))
 CAME_SO = AtomPattern(ARRIVAL, (Variable("g"), Variable("t"), Y, S, X))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 @pytest.mark.parametrize(
     ("source", "reads"),
