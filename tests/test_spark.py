@@ -771,7 +771,7 @@ def test_a_spool_that_cannot_be_written_ends_the_run(monkeypatch: pytest.MonkeyP
     events = (Event(number, (triple("ann", "parent", "bob"),)) for number in range(3))
     job = squall.build(plan, "spark")
     monkeypatch.setattr("squall.builders.spark.spool.write_lines", full)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(BuilderError, match=r"cannot be saved in .*: no space left"):
         list(job.run([event] for event in events))
 
 
