@@ -91,11 +91,11 @@ def compile(
         TranslatorError: The text means nothing that can be run.
         Errors: There are several errors in the programs.
     """
-    given = {
+    arguments_by_name = {
         "lexer": lexer, "rules": rules, "window": window, "windows": windows, "documents": documents,
         "profile": profile, "output": output, "report": report,
     }  # fmt: skip
-    arguments.check_compile(programs, given)
+    arguments.check_compile(programs, arguments_by_name)
     from squall.model.profiles import apply_profile, by_name, parse_report
     from squall.model.stratification import stratify
 

@@ -93,11 +93,11 @@ def test_each_query_answers_as_alone(many: int, tmp_path: Path) -> None:
     def law(names: list[str], options: dict[str, Any], has_rules: bool, builder: str, events: list[Event]) -> None:
         rules = tmp_path / "inverse.jena"
         rules.write_text(RULES)
-        others = [rules] if has_rules else []
+        rule_programs = [rules] if has_rules else []
         paths = write(tmp_path, names)
-        together = run(squall.compile(*others, *paths, **options), events, builder)
+        together = run(squall.compile(*rule_programs, *paths, **options), events, builder)
         for path in paths:
-            alone = run(squall.compile(*others, path, **options), events, builder, "greedy")
+            alone = run(squall.compile(*rule_programs, path, **options), events, builder, "greedy")
             assert answers(together, path.stem) == answers(alone, path.stem), path.name
 
     hold(

@@ -150,8 +150,8 @@ def test_xml_is_the_same_wherever_it_is_cut(encoding: str, sizes: list[int], end
 )
 @pytest.mark.parametrize("external", ["", "SYSTEM 'http://x>['", 'PUBLIC "-//x" "http://x"'])
 def test_a_document_type_declaration_has_entities(declarations: str, value: str, external: str) -> None:
-    rest = XML[XML.index("<rdf:RDF") :].replace("&e;", "http://ex/").replace("\né", "")
-    text = f"<?xml version='1.0'?>\n<!DOCTYPE rdf:RDF {external} [{declarations}]>\n{rest}"
+    body = XML[XML.index("<rdf:RDF") :].replace("&e;", "http://ex/").replace("\né", "")
+    text = f"<?xml version='1.0'?>\n<!DOCTYPE rdf:RDF {external} [{declarations}]>\n{body}"
     facts, ledger = read(io.BytesIO(text.encode()), "rdf")
     assert ledger.letters == []
     assert facts == [("<http://ex/é>", "<http://ex/p>", literal(value))]

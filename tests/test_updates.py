@@ -171,8 +171,8 @@ def test_a_state_machine() -> None:
 def test_a_log_in_a_named_graph_does_not_set_itself_off(graph: str) -> None:
     """S2 of the reported faults: the default graph had what was inserted into named graphs."""
     log = "INSERT { GRAPH :log { [] :saw ?x } } WHERE { ?who :saw ?x } ;"
-    asked = f"SELECT ?x {{ GRAPH {graph} {{ ?anybody :saw ?x }} }} ; SELECT ?who {{ ?who :saw ?x }}"
-    results = outputs(log + asked, "1000 :a :saw :b\n2000 :c :saw :d")
+    queries = f"SELECT ?x {{ GRAPH {graph} {{ ?anybody :saw ?x }} }} ; SELECT ?who {{ ?who :saw ?x }}"
+    results = outputs(log + queries, "1000 :a :saw :b\n2000 :c :saw :d")
     assert [line for line in results if "?" in line] == [
         "1000 ?who=:a", "1001 ?x=:b", "2000 ?who=:c", "2001 ?x=:d",
     ]  # fmt: skip

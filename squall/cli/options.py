@@ -27,8 +27,8 @@ class Command(cloup.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
-            _, _, given = self.make_parser(ctx).parse_args(args=list(args))
-            for option, count in Counter(filter(_has_one_value, given)).items():
+            _, _, parameters = self.make_parser(ctx).parse_args(args=list(args))
+            for option, count in Counter(filter(_has_one_value, parameters)).items():
                 if count > 1:
                     raise UsageError(
                         f"`{option.opts[0]}` is given {count} times", hint="it has one value: give it once"

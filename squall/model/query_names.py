@@ -31,18 +31,18 @@ def with_unique_names(programs: Sequence[System], errors: list[SquallError]) -> 
             errors.append(TranslatorError(message, query.origin, "rename one of them: the outputs carry that name"))
         elif query.is_named:
             names[query.name] = query.stream or "query"
-    taken = set(names)
-    return [replace(program, subsystems=tuple(_named_apart(program.subsystems, taken))) for program in programs]
+    names_in_use = set(names)
+    return [replace(program, subsystems=tuple(_named_apart(program.subsystems, names_in_use))) for program in programs]
 
 
-def _named_apart(systems: Iterable[System], taken: set[str]) -> Iterator[System]:
+def _named_apart(systems: Iterable[System], names_in_use: set[str]) -> Iterator[System]:
     """Yields the systems, and notes the names of the queries among them."""
     for system in systems:
         if not has_own_output(system) or system.is_named:
             yield system
             continue
-        name = next(name for name in _candidates(system.name) if name not in taken)
-        taken.add(name)
+        name = next(name for name in _candidates(system.name) if name not in names_in_use)
+        names_in_use.add(name)
         yield system if name == system.name else _renamed(system, system.name, name)
 
 

@@ -45,8 +45,8 @@ class Statement:
     def __str__(self) -> str:
         base = f"BASE <{self.base}>\n" if self.base else ""
         if self.registration is not None and not self.registration.name:
-            form, _, rest = str(self.body).partition(" ")
-            return f"{base}{form} {self.registration.kind} {rest}\n"
+            form, _, pattern_text = str(self.body).partition(" ")
+            return f"{base}{form} {self.registration.kind} {pattern_text}\n"
         return f"{base}{self.registration or ''}{self.body}\n"
 
 

@@ -187,10 +187,10 @@ def infer_format(path: str, format_name: str) -> tuple[Format, str]:
     elif (inferred := of_path(path)) is not None:
         format, compression = inferred
     else:
-        known = f"known endings: {', '.join(_BY_ENDING)}, each also with {endings()}"
+        known_endings = f"known endings: {', '.join(_BY_ENDING)}, each also with {endings()}"
         raise UsageError(
             f"the format of `{path}` cannot be inferred from its name",
-            hint=f"{known}; or name it: `{path}?format=nt`",
+            hint=f"{known_endings}; or name it: `{path}?format=nt`",
         )
     check_library(format.name)
     check_installed(compression)

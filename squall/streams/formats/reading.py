@@ -353,8 +353,8 @@ class _Decoder:
             error: The error.
             read: What has been read before; ``""`` if that is nothing.
         """
-        rest = f"the rest of {self.name} is left out ({read} read)" if read else f"nothing of {self.name} is read"
-        self._lose(error.line, f"{error.reason}; {rest}", error.text)
+        loss = f"the rest of {self.name} is left out ({read} read)" if read else f"nothing of {self.name} is read"
+        self._lose(error.line, f"{error.reason}; {loss}", error.text)
 
 
 def _chosen(timed: Sequence[Timed], stream: str, predicate_filter: PredicateFilter | None) -> list[Event]:

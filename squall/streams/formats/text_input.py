@@ -290,10 +290,10 @@ class _XmlInput(TextInput):
         """Returns whether what has been read ahead has the whole prolog."""
         head = _MISCELLANEOUS.match(self._ahead)
         assert head is not None  # it may be empty
-        rest = self._ahead[head.end() :]
-        if len(self._ahead) > _MAX_HEAD_BYTES or rest.startswith(b"<!DOCTYPE"):
-            return len(self._ahead) > _MAX_HEAD_BYTES or _DOCUMENT_TYPE.match(rest) is not None
-        return bool(rest) and not any(opening.startswith(rest[: len(opening)]) for opening in _OPENINGS)
+        after_head = self._ahead[head.end() :]
+        if len(self._ahead) > _MAX_HEAD_BYTES or after_head.startswith(b"<!DOCTYPE"):
+            return len(self._ahead) > _MAX_HEAD_BYTES or _DOCUMENT_TYPE.match(after_head) is not None
+        return bool(after_head) and not any(opening.startswith(after_head[: len(opening)]) for opening in _OPENINGS)
 
     def _rewritten(self, prolog: bytes) -> bytes:
         """Returns the beginning of the document without its encoding, and with a plain document type declaration."""
