@@ -6,6 +6,8 @@ WORK ?= sensors rdfs
 VENV = .venv
 BIN = $(VENV)/bin
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# The tests start many processes, which would compile each module anew.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest -q --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-more test-all dist brokers check style types docs site bench clean

@@ -148,6 +148,7 @@ def complete(*words: str) -> list[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout.split("\n")[:-1]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("words", "candidates"),
     [

@@ -139,6 +139,7 @@ def test_outputs_do_not_depend_on_caches_and_failures(many: int) -> None:
     hold(law, many, trial=trials(APART))
 
 
+@pytest.mark.sampled(2)
 @examples(60)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_outputs_do_not_depend_on_broadcast_inputs(planner: str, many: int) -> None:
@@ -177,6 +178,7 @@ def any_skewed_keys(
     return {address: keys for address, keys in results.items() if keys}
 
 
+@pytest.mark.sampled(2)
 @examples(80)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_outputs_do_not_depend_on_skewed_keys(planner: str, many: int) -> None:
@@ -202,6 +204,7 @@ def test_outputs_do_not_depend_on_skewed_keys(planner: str, many: int) -> None:
     hold(law, many, trial=trials(APART))
 
 
+@pytest.mark.sampled(2)
 @examples(80)
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_outputs_do_not_depend_on_the_partitioning(planner: str, many: int) -> None:
@@ -368,6 +371,7 @@ def test_no_worker_reads_anything_twice_that_it_can_hold(window: str, max_cached
     assert (len(set(workers.reads)) == len(workers.reads)) is (max_cached_rows > 0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("max_single_task_bytes", [-1, 1_000_000])
 def test_the_single_task_caches_its_state(max_single_task_bytes: int) -> None:
     update = (

@@ -577,6 +577,7 @@ def test_fact_shapes_of_a_derived_stream(event: Event, source: Source, problem: 
             run()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("within", [X, iri("http://example.org/g")], ids=["in graphs", "in one graph"])
 @pytest.mark.parametrize("planner", ["rete", "greedy"])
 def test_quads_of_a_derived_stream_meet_their_join_partners(planner: str, within: Variable | Term) -> None:

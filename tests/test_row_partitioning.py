@@ -241,6 +241,7 @@ def test_all_tasks_tell(shown: str, output: str) -> None:
     assert max(by) < 0.6 * sum(by)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "query",
     [
@@ -264,6 +265,7 @@ def test_ordered_answers_are_output_in_order_by_all_tasks(query: str, report: Re
     assert len(by) == (1 if together or "1 AS" in query else 3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("other_order", ["ORDER BY DESC(?x)", "ORDER BY ?y", ""])
 @pytest.mark.parametrize("report", [Report(), Report("change"), Report("nonempty")])
 def test_queries_of_one_name_may_have_different_orders(report: Report, other_order: str) -> None:
@@ -325,6 +327,7 @@ def test_kinds_with_different_partitioning_are_output_where_they_are() -> None:
     assert_as_oracle(system, outputs_and_counts(plan, stream(PEOPLE))[0], stream(PEOPLE))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("key", [None, "one"])
 def test_one_relation_may_have_several_numbers_of_arguments(swapped: bool, key: str | None) -> None:

@@ -352,6 +352,7 @@ def blinking(gap: int) -> list[Event]:
     return stream(f"1 :a :on :b\n{text}101 :a :stop :now")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("max_single_task_bytes", [-1, 1_000_000])
 @pytest.mark.parametrize(
     ("text", "shared"), [(BLINKS, True), (f"{BLINKS} ; {MIXING[2]}", False)], ids=["many tasks", "one task"]

@@ -170,6 +170,7 @@ def test_lines_are_in_order_from_file_to_file(tmp_path: Path) -> None:
     assert results == [(time, iri_text(item.values[0])) for time, item in outputs if item.values[0]]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("order", "files", "moves"), [("", 2, False), ("ORDER BY ?age", 1, False), ("ORDER BY ?age", 2, True)]
 )

@@ -101,6 +101,7 @@ def cut_at(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Path, name, cut(getattr(Path, name)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", range(1, 9))
 def test_each_event_and_each_loss_is_spooled_once(place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There are three runs, and the first two are interrupted."""
