@@ -36,3 +36,4 @@ def test_the_changes_are_named(now: Plan, said: str, tmp_path: Path) -> None:
     with pytest.raises(BuilderError) as caught:
         check_owner(now, tmp_path)
     assert str(caught.value.message).endswith(f"is that of another run: {said}")
+    assert ("`d` is only another name of `b`" in str(caught.value.hint)) is ("with rules `d`" in said)

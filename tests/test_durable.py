@@ -492,6 +492,7 @@ def test_a_checkpoint_belongs_to_a_program(folder: Path) -> None:
     assert "that of another run: without rules `alike`; with rules `like`; changed rules" in caught.value.message
     assert "`hot`" in caught.value.message
     assert "`cold`" in caught.value.message
+    assert "`like` is only another name of `alike`" in str(caught.value.hint)
     kept(folder)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from squall.builders.local import format_5
-from squall.builders.local.identity import NEW_CHECKPOINT, WITHOUT_RULES, differences, unknown_format
+from squall.builders.local.identity import NEW_CHECKPOINT, WITHOUT_RULES, differences, renaming_hint, unknown_format
 from squall.builders.runtime import serde
 from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.state import Slot, StateChangelog, live_deltas
@@ -255,7 +255,7 @@ class Checkpoint:
             hint = (
                 f"`--allow-removed-rules` resumes without them; or {NEW_CHECKPOINT}"
                 if only_removed_rules
-                else NEW_CHECKPOINT
+                else renaming_hint(stored["identity"]["rules"], self.owner.identity["rules"]) + NEW_CHECKPOINT
             )
             raise BuilderError(f"the checkpoint `{self.folder}` is that of another run: {difference_text}", hint=hint)
         self._previous_kinds = stored["state_kinds"]

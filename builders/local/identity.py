@@ -46,6 +46,20 @@ NEW_CHECKPOINT = "start from a new checkpoint: name another folder, or remove th
 """The remedy if a checkpoint cannot be resumed."""
 
 
+def renaming_hint(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Returns how a run resumes if only the name of a rule or query has changed, as a clause; ``""`` if more has.
+
+    Args:
+        before: The digests of the rules of the checkpoint, by name.
+        now: Those of the present program.
+    """
+    removed, added = before.keys() - now.keys(), now.keys() - before.keys()
+    if len(removed) != 1 or len(added) != 1:
+        return ""
+    change = f"if `{min(added)}` is only another name of `{min(removed)}`, give it the name that it had"
+    return f"{change} (a query that is not registered has that of its file); or "
+
+
 def unknown_format(checkpoint: Path, number: object, readable: tuple[int, int]) -> BuilderError:
     """Returns the error for a checkpoint of a format that is not readable (the previous and the present one are)."""
     previous, present = readable

@@ -28,7 +28,7 @@ from typing import Any
 from squall.builders.distributed.exec.routing import BUCKET_COUNT
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.local.format_5 import converted_key
-from squall.builders.local.identity import differences, rule_digests, unknown_format
+from squall.builders.local.identity import NEW_CHECKPOINT, differences, renaming_hint, rule_digests, unknown_format
 from squall.builders.spark.disk_errors import disk_errors
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -181,7 +181,7 @@ def check_owner(plan: Plan, checkpoint: Path) -> None:
     if saved != current:
         raise BuilderError(
             f"the checkpoint `{checkpoint}` is that of another run: {_changed(saved, current)}",
-            hint="a plan that has changed starts from a new checkpoint: name another folder, or remove this one",
+            hint=renaming_hint(saved["rules"], current["rules"]) + NEW_CHECKPOINT,
         )
 
 
