@@ -38,12 +38,12 @@ class Origin:
         lines = _lines(self.text)
         line = lines[self.line - 1] if 0 < self.line <= len(lines) else ""
         start = max(0, min(self.column - 1 - MAX_EXCERPT_CHARACTERS // 2, len(line) - MAX_EXCERPT_CHARACTERS))
-        shown = line[start : start + MAX_EXCERPT_CHARACTERS].replace("\t", " ")
+        excerpt = line[start : start + MAX_EXCERPT_CHARACTERS].replace("\t", " ")
         before, after = "... " if start else "", " ..." if start + MAX_EXCERPT_CHARACTERS < len(line) else ""
         at = self.column - 1 - start
-        carets = "^" * max(1, min(self.length, len(shown) - at))
+        carets = "^" * max(1, min(self.length, len(excerpt) - at))
         margin = f"{self.line} | "
-        return f"{margin}{before}{shown}{after}\n{' ' * (len(margin) - 2)}| {' ' * (len(before) + at)}{carets}"
+        return f"{margin}{before}{excerpt}{after}\n{' ' * (len(margin) - 2)}| {' ' * (len(before) + at)}{carets}"
 
 
 MAX_EXCERPT_CHARACTERS = 200
@@ -192,9 +192,9 @@ def file_name(name: str) -> str:
     return "" if name.startswith("<") else PurePath(name).stem
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
     """Returns the hint "did you mean ...?" if a known word is spelt like this one."""
-    close = difflib.get_close_matches(word, sorted(known), n=3, cutoff=0.6)
+    close = difflib.get_close_matches(word, sorted(candidates), n=3, cutoff=0.6)
     return f"did you mean {' or '.join(f'`{name}`' for name in close)}?" if close else None
 
 

@@ -168,10 +168,10 @@ def missing(group: str, name: str) -> tuple[str, ...]:
     return tuple(
         sorted(
             {
-                needed
+                requirement
                 for extra in plugin.entry.extras
-                for needed in _needs(plugin.distribution, extra)
-                if not _has(needed)
+                for requirement in _needs(plugin.distribution, extra)
+                if not _has(requirement)
             }
         )
     )
@@ -257,7 +257,7 @@ def _is_usable(language: str) -> bool:
 def _find(group: str, name: str) -> _Plugin:
     registered = _registered(group, tuple(sys.path))
     if name not in registered:
-        available = ", ".join(f"`{known}`" for known in sorted(registered)) or "none"
+        available = ", ".join(f"`{candidate}`" for candidate in sorted(registered)) or "none"
         raise PluginError(
             f"there is no {kind(group)} `{name}`", hint=did_you_mean(name, registered) or f"there are: {available}"
         )

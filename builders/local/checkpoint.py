@@ -236,17 +236,17 @@ class Checkpoint:
 
     def _check(self, header: bytes) -> None:
         """Raises BuilderError if the file is no checkpoint, has an unknown format, or belongs to another program."""
-        stored = _value(header)
-        if not isinstance(stored, dict) or "format" not in stored:
+        header_value = _value(header)
+        if not isinstance(header_value, dict) or "format" not in header_value:
             raise self._damaged()
-        self._is_format_5 = stored["format"] == format_5.FORMAT
+        self._is_format_5 = header_value["format"] == format_5.FORMAT
         if self._is_format_5:
-            stored = format_5.converted_header(stored)
-        elif stored["format"] != FORMAT:
-            raise unknown_format(self.folder, stored["format"], (format_5.FORMAT, FORMAT))
-        changes = list(differences(stored["identity"], self.owner.identity))
+            header_value = format_5.converted_header(header_value)
+        elif header_value["format"] != FORMAT:
+            raise unknown_format(self.folder, header_value["format"], (format_5.FORMAT, FORMAT))
+        changes = list(differences(header_value["identity"], self.owner.identity))
         if not changes:
-            if stored["state_kinds"] == self.owner.state_kinds:
+            if header_value["state_kinds"] == self.owner.state_kinds:
                 return
             changes = ["the state of its nodes"]
         only_removed_rules = all(change.startswith(WITHOUT_RULES) for change in changes)
@@ -255,10 +255,10 @@ class Checkpoint:
             hint = (
                 f"`--allow-removed-rules` resumes without them; or {NEW_CHECKPOINT}"
                 if only_removed_rules
-                else renaming_hint(stored["identity"]["rules"], self.owner.identity["rules"]) + NEW_CHECKPOINT
+                else renaming_hint(header_value["identity"]["rules"], self.owner.identity["rules"]) + NEW_CHECKPOINT
             )
             raise BuilderError(f"the checkpoint `{self.folder}` is that of another run: {difference_text}", hint=hint)
-        self._previous_kinds = stored["state_kinds"]
+        self._previous_kinds = header_value["state_kinds"]
 
     def _damaged(self) -> BuilderError:
         return BuilderError(f"`{self.path}` holds no complete checkpoint", hint=NEW_CHECKPOINT)

@@ -67,8 +67,8 @@ def chosen(spark: SparkSession, store: Store, batches: Iterable[Sequence[Event]]
         BuilderError: the run has begun with a reader or a source that is not there now.
         SourceError: the source cannot be reached.
     """
-    saved = store.read(READS)
-    if saved is None:
+    saved_source = store.read(READS)
+    if saved_source is None:
         source_choice = _possible(spark, batches) if isinstance(batches, Sources) else ExecutorSource()
         store.write(
             {
@@ -79,7 +79,7 @@ def chosen(spark: SparkSession, store: Store, batches: Iterable[Sequence[Event]]
             READS,
         )
         return source_choice
-    uri, by, begin = saved["source"], saved["by"], saved["begin"]
+    uri, by, begin = saved_source["source"], saved_source["by"], saved_source["begin"]
     if uri is None:
         return ExecutorSource()
     if by == _CONNECTOR and not kafka.is_there(spark):

@@ -88,7 +88,7 @@ def lines(spark: SparkSession, inputs: Inputs, spool: Spool | None) -> DataFrame
     frames = (
         _numbered(_streamed(spark, document, source, inputs, spool), number) for number, (document, source) in numbered
     )
-    return reduce(lambda one, other: one.union(other), frames)
+    return reduce(lambda lines_read, other: lines_read.union(other), frames)
 
 
 def frame_lines(inputs: Inputs) -> Iterator[DataFrame]:
@@ -151,10 +151,10 @@ def _file_parts(leaf: Any, documents: Sequence[Document], max_splits: int) -> li
     if not _is(leaf, "FileScanRDD"):
         return None
     task_parts: list[list[Split]] = []
-    listed = 0
+    file_count = 0
     for files in (partition.files() for partition in _each(leaf.filePartitions())):
-        listed += len(files)
-        parts = (_part(file, documents) for file in files) if listed <= max_splits else ()
+        file_count += len(files)
+        parts = (_part(file, documents) for file in files) if file_count <= max_splits else ()
         task_parts.append([part for part in parts if part is not None])
         if len(task_parts[-1]) != len(files):
             return None
@@ -169,7 +169,7 @@ def _spooled_parts(leaf: Any, number: int) -> list[list[Split]] | None:
     if not _is(leaf, "DataSourceRDD"):
         return None
     try:
-        picked = [one.inputPartition().get().pickedPartition() for one in leaf.partitions()]
+        picked = [partition.inputPartition().get().pickedPartition() for partition in leaf.partitions()]
     except Py4JError:
         return None
     return [[(number, *place) for _, *place in pickle.loads(bytes(share)).value] for share in picked]

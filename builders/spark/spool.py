@@ -62,16 +62,16 @@ class Spool:
         """The files that have not been processed, with the source positions behind them."""
         self._writer = threading.Thread(target=self._write_as_it_comes, name="spools", daemon=True)
         self.files.mkdir(parents=True, exist_ok=True)
-        saved = self._known() if keeps else None
-        if saved is not None:
-            self.number, self._latest = saved["file"], saved["latest"]
+        saved_offsets = self._known() if keeps else None
+        if saved_offsets is not None:
+            self.number, self._latest = saved_offsets["file"], saved_offsets["latest"]
         self._intake = Prefetcher(inputs, keeps, self._latest, tuning)
         if isinstance(inputs, Sources):
             inputs.set_ledger(self)
             for ledger in inputs.ledgers:
                 ledger.ledger = self
         if keeps:
-            self._go_on(saved)
+            self._go_on(saved_offsets)
 
     # What is asked of it
 
@@ -157,26 +157,30 @@ class Spool:
 
     def _known(self) -> Any:
         """Returns what `_note` has saved, if there is anything."""
-        saved = json.loads(self._offsets_file.read_text(encoding="utf-8")) if self._offsets_file.exists() else None
-        if saved is not None and saved["sources"] != _uris(self.inputs):
+        saved_offsets = (
+            json.loads(self._offsets_file.read_text(encoding="utf-8")) if self._offsets_file.exists() else None
+        )
+        if saved_offsets is not None and saved_offsets["sources"] != _uris(self.inputs):
             raise BuilderError(
-                f"the checkpoint `{self.folder}` is that of other sources: {', '.join(saved['sources'])}",
+                f"the checkpoint `{self.folder}` is that of other sources: {', '.join(saved_offsets['sources'])}",
                 hint="a run that has changed starts from a new checkpoint: name another folder, or remove this one",
             )
-        return saved
+        return saved_offsets
 
-    def _go_on(self, saved: Any) -> None:
+    def _go_on(self, saved_offsets: Any) -> None:
         """Resumes the sources from their saved offsets, and completes or deletes the file that was being written."""
         for draft in self.files.glob("_*"):
-            if saved is not None and draft == _draft(file_of(self.files, saved["file"])):
+            if saved_offsets is not None and draft == _draft(file_of(self.files, saved_offsets["file"])):
                 publish(draft)
             else:
                 draft.unlink()
-        self.inputs.track_offsets(saved["standings"] if saved is not None else (), int(self._interval * 1000))
-        if saved is None:
+        self.inputs.track_offsets(
+            saved_offsets["standings"] if saved_offsets is not None else (), int(self._interval * 1000)
+        )
+        if saved_offsets is None:
             self._note(self.inputs.current_offsets(), {})
             return
-        positions = {int(number): position for number, position in saved["positions"].items()}
+        positions = {int(number): position for number, position in saved_offsets["positions"].items()}
         self._waiting.append((self.number, positions))
 
 

@@ -118,8 +118,8 @@ class Store:
     def belong(self, plan: Plan, begin: int) -> int:
         """Makes the folder the plan's. Returns what functions of time return for what always holds (integer ms):
         `begin`, or the saved value where the folder is not new."""
-        saved = self.read(META)
-        if saved is not None and saved["format"] == _FORMAT_12:
+        saved_meta = self.read(META)
+        if saved_meta is not None and saved_meta["format"] == _FORMAT_12:
             self.migrate_format_12()
         self.write(_meaning(plan), META)
         if self.read(BEGIN) is None:
@@ -173,21 +173,21 @@ def check_owner(plan: Plan, checkpoint: Path) -> None:
     meta = checkpoint / META
     if not meta.is_file():
         return
-    saved = json.loads(meta.read_text())
-    number = saved.get("format", 1)  # the first one had no number
+    saved_meta = json.loads(meta.read_text())
+    number = saved_meta.get("format", 1)  # the first one had no number
     if number not in (_FORMAT_12, FORMAT):
         raise unknown_format(checkpoint, number, (_FORMAT_12, FORMAT))
     current = _meaning(plan) | {"format": number}
-    if saved != current:
+    if saved_meta != current:
         raise BuilderError(
-            f"the checkpoint `{checkpoint}` is that of another run: {_changed(saved, current)}",
-            hint=renaming_hint(saved["rules"], current["rules"]) + NEW_CHECKPOINT,
+            f"the checkpoint `{checkpoint}` is that of another run: {_changed(saved_meta, current)}",
+            hint=renaming_hint(saved_meta["rules"], current["rules"]) + NEW_CHECKPOINT,
         )
 
 
-def _changed(saved: Mapping[str, Any], current: Mapping[str, Any]) -> str:
+def _changed(saved_meta: Mapping[str, Any], current: Mapping[str, Any]) -> str:
     """Describes how the plans of two runs differ."""
-    if saved["planner"] != current["planner"]:
-        return f"its planner was `{saved['planner']}`"
-    changes = differences({"rules": saved["rules"]}, {"rules": current["rules"]})
+    if saved_meta["planner"] != current["planner"]:
+        return f"its planner was `{saved_meta['planner']}`"
+    changes = differences({"rules": saved_meta["rules"]}, {"rules": current["rules"]})
     return "; ".join(changes) or "its plan does the same in another way"

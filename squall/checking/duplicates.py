@@ -100,14 +100,14 @@ def _contains(rule: System, other: System) -> bool:
 def _substitutions(templates: Sequence[FactPattern], targets: Sequence[FactPattern]) -> Iterator[_Substitution]:
     """Yields the substitutions by which each template of `made` is one of the templates of a rule."""
 
-    def fit(rest: Sequence[FactPattern], substitution: _Substitution) -> Iterator[_Substitution]:
-        if not rest:
+    def fit(patterns: Sequence[FactPattern], substitution: _Substitution) -> Iterator[_Substitution]:
+        if not patterns:
             yield substitution
             return
         for template in templates:
-            extended = _unify(template, rest[0], substitution)
+            extended = _unify(template, patterns[0], substitution)
             if extended is not None:
-                yield from fit(rest[1:], extended)
+                yield from fit(patterns[1:], extended)
 
     return fit(targets, {})
 

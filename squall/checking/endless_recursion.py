@@ -81,11 +81,11 @@ def _cycles(program: Program, part: list[int], successors: dict[int, set[int]]) 
     values = [_CreatedValue(number, *value) for number, rule in rules.items() for value in rule.created]
     feeds: dict[_CreatedValue, list[_CreatedValue]] = {}
     for value in values:
-        reached = _reached(value, rules)
+        reachable = _reached(value, rules)
         feeds[value] = [
             input_value
             for input_value in values
-            if any((input_value.rule, name) in reached for name in input_value.inputs)
+            if any((input_value.rule, name) in reachable for name in input_value.inputs)
         ]
     for cycle in components(feeds):
         value = min(cycle, key=lambda value: (value.rule, str(value.variable)))
@@ -166,26 +166,26 @@ def _heads(rule: System) -> Iterator[tuple[Shape, int, Variable]]:
 
 def _reached(start: _CreatedValue, rules: dict[int, _Rule]) -> set[_RuleVariable]:
     """Returns the variables of rules that may have the value: all cells in which they are read may hold it."""
-    reached: set[_RuleVariable] = set()
+    reachable: set[_RuleVariable] = set()
     new: set[_RuleVariable] = {(start.rule, start.variable)}
     while new:
-        reached |= new
+        reachable |= new
         cells = [(fact_shape, position) for number, rule in rules.items() for fact_shape, position, name in rule.heads
-                 if (number, name) in reached]  # fmt: skip
+                 if (number, name) in reachable]  # fmt: skip
         new = {
-            variable for number, rule in rules.items() for variable in _receiving(number, rule, cells, reached)
-        } - reached
-    return reached
+            variable for number, rule in rules.items() for variable in _receiving(number, rule, cells, reachable)
+        } - reachable
+    return reachable
 
 
 def _receiving(
-    number: int, rule: _Rule, cells: Collection[tuple[Shape, int]], reached: Collection[_RuleVariable]
+    number: int, rule: _Rule, cells: Collection[tuple[Shape, int]], reachable: Collection[_RuleVariable]
 ) -> Iterator[_RuleVariable]:
     for name, rule_readings in rule.readings.items():
         if all(any(_binds(reading, name, *cell) for cell in cells) for reading in rule_readings):
             yield number, name
     for name, inputs in rule.copied:
-        if any((number, input_name) in reached for input_name in inputs):
+        if any((number, input_name) in reachable for input_name in inputs):
             yield number, name
 
 

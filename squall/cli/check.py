@@ -113,12 +113,12 @@ def check(
         documents=dict(map(documents.place, graphs)),
         profile=profile,
     )
-    shown = [finding for finding in findings if finding.severity == ERROR or finding.code not in ignored]
-    if shown or format != "text":
-        click.echo(FORMATS[format](shown))
-    left_out = f"; {len(findings) - len(shown)} ignored" if len(findings) > len(shown) else ""
-    messages.note(f"{summary(shown)}{left_out}")
-    severities = {finding.severity for finding in shown}
+    visible_findings = [finding for finding in findings if finding.severity == ERROR or finding.code not in ignored]
+    if visible_findings or format != "text":
+        click.echo(FORMATS[format](visible_findings))
+    left_out = f"; {len(findings) - len(visible_findings)} ignored" if len(findings) > len(visible_findings) else ""
+    messages.note(f"{summary(visible_findings)}{left_out}")
+    severities = {finding.severity for finding in visible_findings}
     sys.exit(WRONG if ERROR in severities else FAILED if strict and WARNING in severities else 0)
 
 

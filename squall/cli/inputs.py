@@ -60,13 +60,13 @@ def inputs_of(
 
 
 def documents_of(
-    system: System, graphs: Sequence[str], given: Sequence[str], ledger: DeadLetterFile
+    system: System, graphs: Sequence[str], addresses: Sequence[str], ledger: DeadLetterFile
 ) -> list[DocumentData]:
     """Opens the graphs that the program names, except those that are streams."""
     from squall.streams import address
     from squall.streams.sources import documents
 
-    streams = {address.source(uri).get("stream") for uri in given}
+    streams = {address.source(uri).get("stream") for uri in addresses}
     return documents.open_documents(system, dict(map(documents.place, graphs)), streams, ledger)
 
 
@@ -77,7 +77,7 @@ def static_events(statics: Iterable[StaticData], opened: Sequence[DocumentData])
     return chain(chain.from_iterable(statics), events_of(opened))
 
 
-def check_streams(system: System, sources: Sources, given: Sequence[str], statics: Sequence[str]) -> None:
+def check_streams(system: System, sources: Sources, addresses: Sequence[str], statics: Sequence[str]) -> None:
     """Checks that the program's streams are there, and warns of queries whose state grows without bound.
 
     Statements without times in a bounded file are there from the beginning, and do not grow.
@@ -90,7 +90,7 @@ def check_streams(system: System, sources: Sources, given: Sequence[str], static
     from squall.streams import address
     from squall.streams.sources.documents import check_streams
 
-    places = [address.source(uri) for uri in (*given, *statics)]
+    places = [address.source(uri) for uri in (*addresses, *statics)]
     if all(place.scheme in ("file", "stdin") for place in places):  # the streams of a plug-in are not known yet
         check_streams(system, {place.get("stream") for place in places})
     grows = [source.live or source.earliest == ALWAYS for source in sources.sources]

@@ -77,8 +77,8 @@ def update(
     named = [place(text) for text in graphs]
     dataset = _dataset(data, named)
     try:
-        changed = _updated(dataset, programs, dict(named))
-        document = datasets.encoded(changed, target)
+        updated_graphs = _updated(dataset, programs, dict(named))
+        document = datasets.encoded(updated_graphs, target)
         if output == "-":
             sys.stdout.buffer.write(document)
             sys.stdout.flush()
@@ -87,7 +87,7 @@ def update(
     except SquallError as error:
         messages.error(error)
         sys.exit(FAILED)
-    messages.note(_summary(dataset, changed))
+    messages.note(_summary(dataset, updated_graphs))
 
 
 def _programs(requests: Sequence[str]) -> list[Program]:

@@ -93,8 +93,8 @@ def _depths(plan: Plan) -> dict[str, int]:
 def _chain(port: Port, source: str, depths: Mapping[str, int], simple: bool) -> list[LayerPoint]:
     """Returns the nodes and bends that an edge connects."""
     target = port[0]
-    passed = range(0) if simple else range(depths[source] + 1, depths[target])
-    return [source, *((*port, layer) for layer in passed), target]
+    layers = range(0) if simple else range(depths[source] + 1, depths[target])
+    return [source, *((*port, layer) for layer in layers), target]
 
 
 Neighbours = Mapping[LayerPoint, Sequence[LayerPoint]]

@@ -12,8 +12,8 @@ from squall.model import OutputSpec, System, output_specs
 def lines(system: System) -> Iterator[str]:
     """Yields the lines of a system. Names are not shortened."""
     specs = output_specs(system)
-    shown = [spec for spec in specs if spec.rules] or specs[:1]
-    for number, spec in enumerate(shown):
+    visible_specs = [spec for spec in specs if spec.rules] or specs[:1]
+    for number, spec in enumerate(visible_specs):
         yield from [""] if number else []
         stream = f" of the stream <{spec.stream}>" if spec.stream else ""
         yield f"output {spec.output}{report_label(spec.report)}{stream}"

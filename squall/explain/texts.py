@@ -55,11 +55,11 @@ def _plan(plan: Plan, metrics: PlanMetrics) -> str:
 def _lines(plan: Plan) -> Iterator[_Line]:
     edges = sum(len(node.inputs) for node in plan.nodes)
     yield _Line(f"plan{f' by {plan.planner}' if plan.planner else ''}: {len(plan.nodes)} nodes, {edges} edges")
-    drawn: set[str] = set()
+    drawn_ids: set[str] = set()
     for node in plan.nodes:
         if all(input.feedback for input in node.inputs):
             yield _Line("")
-            yield from _tree(plan, node, drawn)
+            yield from _tree(plan, node, drawn_ids)
 
 
 class _Branch(NamedTuple):
@@ -71,14 +71,14 @@ class _Branch(NamedTuple):
     last: bool
 
 
-def _tree(plan: Plan, root: Node, drawn: set[str]) -> Iterator[_Line]:
+def _tree(plan: Plan, root: Node, drawn_ids: set[str]) -> Iterator[_Line]:
     """Yields a node and its consumers.
 
     A node is drawn where it is met first. Later edges to it are arrows, as feedback edges always are. The function
     keeps its own stack: a long body makes a tree deeper than Python's recursion limit.
     """
     yield _Line(_node(root), root.id)
-    drawn.add(root.id)
+    drawn_ids.add(root.id)
     pending = _branches(plan, root.id, "")
     while pending:
         branch = pending.pop()
@@ -87,10 +87,10 @@ def _tree(plan: Plan, root: Node, drawn: set[str]) -> Iterator[_Line]:
         start = branch.margin + ("└─ " if branch.last else "├─ ")
         label = edge_label(input, branch.port if len(target.inputs) > 1 else None)
         note = f"  [{label}]" if label else ""
-        if target.id in drawn or input.feedback:
+        if target.id in drawn_ids or input.feedback:
             yield _Line(f"{start}-> {target.id}{note}")
             continue
-        drawn.add(target.id)
+        drawn_ids.add(target.id)
         yield _Line(f"{start}{_node(target)}{note}", target.id)
         pending += _branches(plan, target.id, branch.margin + ("   " if branch.last else "│  "))
 

@@ -99,9 +99,9 @@ def operator_label(op: pps.Operator) -> str:
 def source_label(source: Source) -> str:
     """Describes what is read: each stream with its window."""
     first = _source_name(source) + _window(source.window)
-    others = [f"<{iri}>{_window(window) or ' [LANDMARK]'}" for iri, window in source.windows]
+    iris = [f"<{iri}>{_window(window) or ' [LANDMARK]'}" for iri, window in source.windows]
     columns = [label for kind, label in _EXTRA_COLUMNS.items() if isinstance(source, kind)]
-    return ", ".join([first, *others, *columns, *(["with removals"] if source.removals else [])])
+    return ", ".join([first, *iris, *columns, *(["with removals"] if source.removals else [])])
 
 
 def _source_name(source: Source) -> str:

@@ -90,9 +90,9 @@ def node_fingerprint(node: Node) -> str:
 @cache
 def _form(kind: type, with_rules: bool) -> tuple[str, tuple[Callable[[Any], str], ...]]:
     """Returns the format string of an operator and the functions that read what it formats."""
-    shown = [part.name for part in fields(kind) if part.repr]
-    parts = [name for name in shown if with_rules or kind is ops.Select or name != "rules"]
-    printed_fields = (f"{STABLE_FIELDS.get(name, name)}={'%s' if name in parts else '()'}" for name in shown)
+    shown_fields = [part.name for part in fields(kind) if part.repr]
+    parts = [name for name in shown_fields if with_rules or kind is ops.Select or name != "rules"]
+    printed_fields = (f"{STABLE_FIELDS.get(name, name)}={'%s' if name in parts else '()'}" for name in shown_fields)
     name = STABLE_NAMES.get(kind, kind.__name__)
     return f"{name}({', '.join(printed_fields)})", tuple(_reader(name) for name in parts)
 

@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from squall.errors import PlannerError
 from squall.model import Source
-from squall.model.windows import CountWindow
+from squall.model.windows import is_sequential
 from squall.plan import Node, Plan
 from squall.plan.operators import (
     AntiJoin,
@@ -70,17 +70,17 @@ def check(plan: Plan) -> Plan:
             *_cycle_problems(plan),
             *_closure_problems(plan),
         ]
-        problems = problems or [*_partitioning(plan), *_count_window_problems(plan)]
+        problems = problems or [*_partitioning(plan), *_sequence_problems(plan)]
     if problems:
         raise PlannerError("the plan is not well formed:\n  " + "\n  ".join(problems))
     return plan
 
 
 def _structure_problems(plan: Plan) -> Iterator[str]:
-    listed: set[str] = set()
+    earlier_ids: set[str] = set()
     ids = {node.id for node in plan.nodes}
     for node in plan.nodes:
-        if node.id in listed:
+        if node.id in earlier_ids:
             yield f"the id `{node.id}` occurs twice"
         min_inputs, max_inputs = _ARITY[type(node.op)]
         if len(node.inputs) < min_inputs or (max_inputs is not None and len(node.inputs) > max_inputs):
@@ -88,9 +88,9 @@ def _structure_problems(plan: Plan) -> Iterator[str]:
         for edge in node.inputs:
             if edge.node not in ids:
                 yield f"`{node.id}` reads `{edge.node}`, which does not exist"
-            elif not edge.feedback and edge.node not in listed:
+            elif not edge.feedback and edge.node not in earlier_ids:
                 yield f"`{node.id}` is listed before its input `{edge.node}`"
-        listed.add(node.id)
+        earlier_ids.add(node.id)
 
 
 def _column_problems(plan: Plan) -> Iterator[str]:
@@ -216,13 +216,13 @@ def _partitioning(plan: Plan) -> Iterator[str]:
         yield from (f"`{node.id}` {problem}" for problem in _partitioning_problems(node, keys, plan))
 
 
-def _count_window_problems(plan: Plan) -> Iterator[str]:
+def _sequence_problems(plan: Plan) -> Iterator[str]:
     first_by_source: dict[Source, Node] = {}
     for node in plan.nodes:
-        if isinstance(node.op, DerivedStream) and isinstance(node.op.source.window, CountWindow):
+        if isinstance(node.op, DerivedStream) and is_sequential(node.op.source.window):
             first = first_by_source.setdefault(node.op.source, node)
             if {edge.node for edge in first.inputs} != {edge.node for edge in node.inputs}:
-                yield f"`{first.id}` and `{node.id}` count one stream, yet have different inputs"
+                yield f"`{first.id}` and `{node.id}` follow one stream, yet have different inputs"
 
 
 def _partitioning_problems(node: Node, keys: Sequence[Columns], plan: Plan) -> Iterator[str]:

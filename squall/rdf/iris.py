@@ -19,8 +19,8 @@ class _Iri(NamedTuple):
 
     def __str__(self) -> str:
         pieces = ((self.scheme, "", ":"), (self.authority, "//", ""), (self.path, "", ""))
-        rest = ((self.query, "?", ""), (self.fragment, "#", ""))
-        return "".join(f"{before}{part}{after}" for part, before, after in (*pieces, *rest) if part is not None)
+        suffixes = ((self.query, "?", ""), (self.fragment, "#", ""))
+        return "".join(f"{before}{part}{after}" for part, before, after in (*pieces, *suffixes) if part is not None)
 
 
 def is_absolute(text: str) -> bool:

@@ -32,8 +32,8 @@ def translator(program: Program) -> System:
     notes = Notes()
     notes.warnings += map(_substitution_warning, program.substitutions)
     rules: list[System] = []
-    for place, written in enumerate(program.rules, 1):
-        rule, guard_warnings = without_guards(written)
+    for place, source_rule in enumerate(program.rules, 1):
+        rule, guard_warnings = without_guards(source_rule)
         notes.warnings += guard_warnings
         name = rule.name or f"rule{place}"
         body = Body(Scope(partial(_key, rule), name), notes)

@@ -39,17 +39,20 @@ WriteFile = Callable[[RecordGroup, pyarrow.Table], str]
 """Writes the records of a group to a file, and returns its name."""
 
 
-def with_output_files(step: WorkerStep, put: WriteFile, max_rows: int = MAX_ROWS_PER_FILE) -> WorkerStep:
+def with_output_files(step: WorkerStep, write_file: WriteFile, max_rows: int = MAX_ROWS_PER_FILE) -> WorkerStep:
     """Returns the step, which writes its outputs to files, each in order. max_rows: it writes a file when it has so
     many."""
     return _with_files(
-        step, lambda kind, level: kind == ROW and level == OUTPUT_STAGE, partial(_output_file_record, put), max_rows
+        step,
+        lambda kind, level: kind == ROW and level == OUTPUT_STAGE,
+        partial(_output_file_record, write_file),
+        max_rows,
     )
 
 
-def with_record_files(step: WorkerStep, put: WriteFile) -> WorkerStep:
+def with_record_files(step: WorkerStep, write_file: WriteFile) -> WorkerStep:
     """Returns the step, which writes the records that are to be stored to files, by type and stage."""
-    return _with_files(step, lambda kind, level: kind in STORED, partial(_record_file_record, put))
+    return _with_files(step, lambda kind, level: kind in STORED, partial(_record_file_record, write_file))
 
 
 def over_files(step: WorkerStep, read: Read, paths: Sequence[Folder]) -> WorkerStep:
@@ -100,17 +103,17 @@ def _table(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.Table:
     return pyarrow.Table.from_batches(batches, ARROW)
 
 
-def _output_file_record(put: WriteFile, place: RecordGroup, answers: pyarrow.Table) -> Record:
-    name = put(place, answers.sort_by([(column, "ascending") for column in OUTPUT_ORDER]))
+def _output_file_record(write_file: WriteFile, place: RecordGroup, answers: pyarrow.Table) -> Record:
+    name = write_file(place, answers.sort_by([(column, "ascending") for column in OUTPUT_ORDER]))
     return Record(OUTPUT_FILE, 0, 0, 0, 0, name, 0, 0, 0)
 
 
-def _record_file_record(put: WriteFile, place: RecordGroup, messages: pyarrow.Table) -> Record:
+def _record_file_record(write_file: WriteFile, place: RecordGroup, messages: pyarrow.Table) -> Record:
     kind, level = place
     ends = compute.filter(messages["end"], compute.less(messages["end"], FOREVER))
     end = FOREVER if len(ends) == 0 else compute.max(ends).as_py()
     start, many = compute.max(messages["start"]).as_py(), compute.sum(messages["many"]).as_py()
-    return Record(RECORD_FILE, level, 0, 0, 0, f"{kind} {put(place, messages)}", start, end, 0, many)
+    return Record(RECORD_FILE, level, 0, 0, 0, f"{kind} {write_file(place, messages)}", start, end, 0, many)
 
 
 # What counts of a folder

@@ -305,8 +305,8 @@ def describe_partitioning(node: Node, partitionings: Partitionings) -> str:
         return " in every task, for itself"
     if BROADCAST in grouping_keys:
         port = grouping_keys.index(BROADCAST)
-        others = _describe_columns(grouping_keys[1 - port])
-        return f" with all rows of input {port + 1} in every task, the others by {others}"
+        other_columns = _describe_columns(grouping_keys[1 - port])
+        return f" with all rows of input {port + 1} in every task, the others by {other_columns}"
     if grouping_keys and all(columns == () for columns in grouping_keys):
         return " (a single task: all its rows have to meet)"
     match node.op:

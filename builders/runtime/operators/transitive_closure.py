@@ -266,17 +266,17 @@ class _AppendOnlyClosure:
         Nodes with a single new source are grouped by it, because there are often many of them.
         """
         kind, names = self.sets, self.names
-        reached: list[Any] = []
+        nodes: list[Any] = []
         single: dict[int, list[str]] = {}
         for node, new in self.fresh.items():
             if kind.count(new) == 1:
                 single.setdefault(kind.single(new), []).append(names[node])
             else:
-                reached.extend(zip(kind.select(new, names), repeat(names[node]), *map(repeat, times)))
+                nodes.extend(zip(kind.select(new, names), repeat(names[node]), *map(repeat, times)))
         for source, targets in single.items():
-            reached.extend(zip(repeat(names[source]), targets, *map(repeat, times)))
+            nodes.extend(zip(repeat(names[source]), targets, *map(repeat, times)))
         self.fresh = {}
-        return reached
+        return nodes
 
 
 def _postorder(graph: Mapping[int, Iterable[int]]) -> list[int]:

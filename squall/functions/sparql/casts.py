@@ -161,13 +161,13 @@ def _of_number(numeric: Number) -> str:
     return str(numeric.value) if isinstance(numeric.value, int) else text(decimal(numeric.value))
 
 
-def _of_float(value: float, shown: str) -> str:
+def _of_float(value: float, number_text: str) -> str:
     """Formats a number as XPath does: without an exponent from a millionth to a million, with one elsewhere."""
     if not math.isfinite(value):
-        return shown
+        return number_text
     if value == 0:
         return "-0" if math.copysign(1, value) < 0 else "0"
-    exact = Decimal(shown)
+    exact = Decimal(number_text)
     if 1e-6 <= abs(value) < 1e6:
         return text(decimal(exact))
     sign, digits, _ = exact.as_tuple()

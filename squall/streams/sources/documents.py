@@ -121,7 +121,7 @@ def check_streams(system: System, stream_names: Collection[str]) -> None:
         UsageError: A stream has no source.
         Errors: Several streams have none.
     """
-    listed = ", ".join(f"`{name}`" if name else DEFAULT_STREAM for name in sorted(stream_names)) or "none"
+    stream_list = ", ".join(f"`{name}`" if name else DEFAULT_STREAM for name in sorted(stream_names)) or "none"
     derived = derived_streams(system)
     errors = []
     for stream in streams(system):
@@ -130,7 +130,9 @@ def check_streams(system: System, stream_names: Collection[str]) -> None:
                 did_you_mean(stream.iri, (*stream_names, *derived))
                 or f"name a source so: `--source '{_named_source(stream.iri)}'`"
             )
-            errors.append(UsageError(f"the stream <{stream.iri}> is not given; given: {listed}", stream.origin, hint))
+            errors.append(
+                UsageError(f"the stream <{stream.iri}> is not given; given: {stream_list}", stream.origin, hint)
+            )
     raise_all(errors)
 
 
