@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from squall.builders.runtime.report_times import ReportSchedule
 from squall.model import CLOSE, Report, Source
-from squall.model.windows import LANDMARK, CountWindow, EmptyWindow, HoppingWindow, Landmark, SlidingWindow, Window
+from squall.model.windows import (
+    LANDMARK,
+    CountWindow,
+    EmptyWindow,
+    FirstTriple,
+    HoppingWindow,
+    Landmark,
+    OpenHoppingWindow,
+    SlidingWindow,
+    Window,
+)
 from squall.plan.operators import Sink
 from squall.rdf import ALWAYS, FOREVER, Event, Triple, heartbeat, iri
 from tests.laws import examples_of
@@ -31,6 +41,9 @@ WINDOWS = (
     CountWindow(2),
     CountWindow(3, 3),
     CountWindow(3, 2),
+    HoppingWindow(5, 3, FirstTriple(4)),
+    OpenHoppingWindow(5, 3),
+    OpenHoppingWindow(4, 2, FirstTriple(3)),
 )  # fmt: skip
 END = FOREVER - 1
 
@@ -48,10 +61,20 @@ def defined(sources: Sequence[Source], events: Sequence[Event]) -> set[int]:
                 window = source.window_of(event.stream)
                 before = actual[event.stream]
                 actual[event.stream] += len(event.facts)
+                if isinstance(window, HoppingWindow):
+                    window = _begun(window, events, event)
                 if not isinstance(window, CountWindow) or _changes(window, before, actual[event.stream]):
                     result |= _of(window, event.time)
                 result |= {event.time} if event.removed else set()
     return result
+
+
+def _begun(window: HoppingWindow, events: Sequence[Event], event: Event) -> HoppingWindow | EmptyWindow:
+    """Returns the window at an event. A grid that begins at the first triple is empty before it."""
+    before = [other.time for other in events if other.stream == event.stream and other.facts]
+    if not isinstance(window.origin, FirstTriple):
+        return window
+    return window.begun_at(before[0]) if before and before[0] <= event.time else EmptyWindow()
 
 
 def _changes(window: CountWindow, before: int, after: int) -> bool:
@@ -65,6 +88,8 @@ def _of(window: Window, time: int) -> set[int]:
             return {time}
         case SlidingWindow(size=size):
             return {time, time + size}
+        case OpenHoppingWindow():
+            return set(window.validity(time))
         case HoppingWindow(step=step):
             start, end = window.validity(time)
             return set(range(start, end + 1, step))

@@ -24,7 +24,7 @@ from squall.contracts import Output
 from squall.errors import BuilderError, SourceError
 from squall.model import Ask, AtomPattern, Construct, Pattern, Report, Source, System, Variable, with_windows
 from squall.model.profiles import apply_profile
-from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow
+from squall.model.windows import LANDMARK, CountWindow, FirstTriple, HoppingWindow, OpenHoppingWindow, SlidingWindow
 from squall.plan import Node, Plan
 from squall.plan.operators import DerivedStream
 from squall.rdf import QUAD, Event, Term, Triple, iri
@@ -320,7 +320,7 @@ def test_differences_resume_with_what_has_been_output_since() -> None:
 SAYS = iri("http://example.org/says")
 
 
-def stream_of_triples(window: CountWindow, output: str) -> System:
+def stream_of_triples(window: CountWindow | HoppingWindow, output: str) -> System:
     maker = System("m", (Source(),), (Pattern(X, SAYS, Y),), consequences=makes(Y, P, X), reentrant=False)
     reads = System("r", (Source("urn:s", window),), (Pattern(Y, P, X),), consequences=makes(X, Q, Y))
     return System(subsystems=(System(subsystems=(maker,), stream="urn:s", output="rstream"), reads), output=output)
@@ -354,6 +354,13 @@ PROGRAMS = {
     "the last three triples": apply_profile(
         squall.compile(QUERY, lexer="sparql"), window=CountWindow(3), output="rstream"
     ),
+    "steps from the first triple on": apply_profile(
+        squall.compile(QUERY, lexer="sparql"), window=HoppingWindow(5, 3, FirstTriple(2)), output="rstream"
+    ),
+    "an open window": apply_profile(
+        squall.compile(QUERY, lexer="sparql"), window=OpenHoppingWindow(5, 3, FirstTriple(2)), output="rstream"
+    ),
+    "a stream that is read from its first triple on": stream_of_triples(HoppingWindow(5, 3, FirstTriple(2)), "rstream"),
     "a stream that is read again": stream_of_triples(CountWindow(4), "dstream"),
     "a stream that is read by steps": stream_of_triples(CountWindow(4, 3), "rstream"),
     "a stream that is read later": read_later(HoppingWindow(4, 2, delay=3), SAYS),

@@ -509,7 +509,7 @@ def test_rule_10_those_that_count_a_stream_count_the_same() -> None:
     check(Plan((*nodes, node("two", timed, "other"), END)))
     check(Plan((*nodes, node("two", counted, "unique"), END)))
     problems = complaints(*nodes, node("two", counted, "other"), END)
-    assert problems == ["`one` and `two` count one stream, yet have different inputs"]
+    assert problems == ["`one` and `two` follow one stream, yet have different inputs"]
 
 
 def test_all_violations_are_reported_at_once() -> None:

@@ -25,9 +25,17 @@ from squall.model import (
     rules,
 )
 from squall.model.stratification import stratify
-from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
+from squall.model.windows import (
+    LANDMARK,
+    CountWindow,
+    FirstTriple,
+    HoppingWindow,
+    OpenHoppingWindow,
+    SlidingWindow,
+    Window,
+)
 from squall.planners.lowering.walk import walk
-from squall.rdf import Event, Triple, iri
+from squall.rdf import Event, Solution, Triple, iri, parts
 from squall.testing import assert_as_oracle, difference, run, stream, timed
 from squall.testing.strategies import CORE, event_streams, systems
 from squall.testing.streams import show
@@ -54,10 +62,45 @@ def test_the_default_is_the_definition() -> None:
     assert profiles.apply_profile(RULE) == RULE
 
 
-def test_csparql_has_the_instant_of_its_step_in_the_window() -> None:
-    window = HoppingWindow(20, 10)
-    assert answers(profiles.apply_profile(RULE, window=window, output="rstream"), 10) == [(20, "10"), (30, "10")]
-    assert answers(profiles.apply_profile(RULE, "csparql", window), 10) == [(10, "10"), (20, "10")]
+def test_csparql_steps_from_the_second_of_the_first_triple() -> None:
+    system = profiles.apply_profile(RULE, "csparql", HoppingWindow(5000, 3000))
+    assert system.sources == (Source("", HoppingWindow(5000, 3000, FirstTriple())),)
+    result = answers(system, 1600, 3000, 4000)
+    assert sorted(result) == [(4000, "1600"), (4000, "3000"), (7000, "3000"), (7000, "4000")]
+
+
+def test_csparql_keeps_an_origin_that_is_given() -> None:
+    window = HoppingWindow(5000, 3000, 500)
+    assert profiles.apply_profile(RULE, "csparql", window).sources == (Source("", window),)
+
+
+SECONDS = "1000 :a :p :b\n2000 :c :p :b\n3000 :d :p :b\n4000 :e :p :b\n6000 :f :p :b"
+
+
+@pytest.mark.parametrize(
+    ("profile", "report", "window", "counts"),
+    [
+        ("csparql", None, "RANGE 5s STEP 3s", {4000: 3, 7000: 4, 10_000: 1, 13_000: 0}),
+        ("csparql", None, "RANGE 1s STEP 1s", {2000: 1, 3000: 1, 4000: 1, 5000: 1, 6000: 0, 7000: 1, 8000: 0}),
+        ("default", None, "RANGE 5s STEP 3s", {3000: 2, 6000: 4, 9000: 2, 12_000: 0}),
+        ("default", "change", "RANGE 5s STEP 3s", {1000: 1, 2000: 2, 3000: 3, 4000: 4, 5000: 2, 6000: 3, 8000: 1,
+                                                   11_000: 0}),
+        ("csparql", "change", "RANGE 4s TUMBLING", {1000: 1, 2000: 2, 3000: 3, 4000: 4, 5000: 0, 6000: 1, 9000: 0}),
+    ],
+)  # fmt: skip
+def test_what_windows_with_steps_report(profile: str, report: str | None, window: str, counts: dict[int, int]) -> None:
+    text = f"SELECT (COUNT(*) AS ?n) FROM STREAM <urn:s> [{window}] WHERE {{ ?x ?p ?y }}"
+    system = squall.compile(f"REGISTER QUERY q AS {text}", lexer="csparql", profile=profile, report=report)
+    arriving = [event._replace(stream="urn:s") for event in stream(SECONDS)]
+    result = run(system, arriving)
+    assert_as_oracle(system, result, arriving)
+    solutions = [(item.time, item.fact.values[0]) for item in result if isinstance(item.fact, Solution)]
+    assert {time: int(parts(str(count)).lexical) for time, count in solutions if time > 0} == counts
+
+
+def test_report_change_opens_the_windows_with_steps() -> None:
+    system = profiles.apply_profile(RULE, window=HoppingWindow(20, 10, 5), report=Report("change"))
+    assert system.sources == (Source("", OpenHoppingWindow(20, 10, 5)),)
 
 
 def test_csparql_counts_by_blocks() -> None:
@@ -80,16 +123,17 @@ def test_csparql_leaves_other_windows_as_they_are() -> None:
 
 def test_a_profile_reaches_every_window() -> None:
     """It reaches the windows that a program itself defines, in every part of the program."""
-    names, closed = Source("urn:s", HoppingWindow(20, 10)), Source("urn:s", HoppingWindow(20, 10, closed=True))
+    names = Source("urn:s", HoppingWindow(20, 10))
+    begun = Source("urn:s", HoppingWindow(20, 10, FirstTriple()))
     part = System(sources=(names,), joinables=(Pattern(A, P, B),))
-    changed = System(sources=(closed,), joinables=(Pattern(A, P, B),))
+    changed = System(sources=(begun,), joinables=(Pattern(A, P, B),))
 
     def program(part: System) -> System:
         without = NotExists((part,))
         return System(subsystems=(System(joinables=(part, Union((part,))), predicates=(Optional(part), without)),))
 
     result = profiles.apply_profile(program(part), "csparql", LANDMARK, {"s": HoppingWindow(4, 2)}, output="istream")
-    windows = (("s", HoppingWindow(4, 2, closed=True)),)
+    windows = (("s", HoppingWindow(4, 2, FirstTriple())),)
     assert result.subsystems[0].joinables == (changed, Union((changed,)))
     assert result.subsystems[0].predicates == (Optional(changed), NotExists((changed,)))
     assert result.sources == (Source("", LANDMARK, windows),)

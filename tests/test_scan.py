@@ -15,7 +15,16 @@ from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.builders.runtime.zset import Delta, fact_row
 from squall.errors import SourceError
 from squall.model import ARRIVAL, GRAPH, Arrivals, Graphs, Source
-from squall.model.windows import EMPTY, LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
+from squall.model.windows import (
+    EMPTY,
+    LANDMARK,
+    CountWindow,
+    FirstTriple,
+    HoppingWindow,
+    OpenHoppingWindow,
+    SlidingWindow,
+    Window,
+)
 from squall.rdf import ALWAYS, FOREVER, WORKING, XSD, Atom, Columns, Event, Fact, Term, Triple, heartbeat, iri, literal
 from tests.laws import examples_of
 from tests.snapshots import ONE, A, B, Bag, C, at
@@ -27,7 +36,9 @@ INSTANTS = (ALWAYS, *range(-2, 50))
 WINDOWS = (
     LANDMARK, SlidingWindow(3), SlidingWindow(1), HoppingWindow(4, 2), HoppingWindow(4, 2, closed=True),
     HoppingWindow(3, 3, origin=1), HoppingWindow(2, 4), HoppingWindow(5, 3, origin=-7, closed=True), CountWindow(1),
-    CountWindow(3), CountWindow(2, 2), CountWindow(5, 2), CountWindow(2, 5), )  # fmt: skip
+    CountWindow(3), CountWindow(2, 2), CountWindow(5, 2), CountWindow(2, 5),
+    HoppingWindow(5, 3, FirstTriple(2)), OpenHoppingWindow(5, 3), OpenHoppingWindow(4, 2, FirstTriple(3), closed=True),
+)  # fmt: skip
 
 
 # The definition
@@ -65,6 +76,8 @@ def _windowed(window: Window, events: Sequence[Event]) -> Iterator[Stay]:
     """Returns the facts of one stream with their validity through its window."""
     brought = [(fact, event.time) for event in events for fact in event.facts if event.time != ALWAYS]
     times = [time for _, time in brought]
+    if isinstance(window, HoppingWindow) and times:
+        window = window.begun_at(times[0])
     for number, (fact, time) in enumerate(brought):
         start, end = _counted(window, number, times) if isinstance(window, CountWindow) else window.validity(time)
         yield Stay(fact, events[0].stream, time, start, end)

@@ -233,7 +233,7 @@ def test_the_reason_why_updates_are_not_sharded_is_given(text: str, what: str, p
         (MIXED[2], SlidingWindow(4), "istream", "outputs what several subjects may lead to"),
         (MIXED[3], SlidingWindow(4), "istream", SEVERAL),
         (MIXED[4], SlidingWindow(4), "istream", SEVERAL),
-        (RULES[0], CountWindow(4), "istream", "reads through a window of triples"),
+        (RULES[0], CountWindow(4), "istream", "reads through a window that follows its stream"),
         (RULES[4], SlidingWindow(4), "rstream", "outputs snapshots"),
     ],
 )

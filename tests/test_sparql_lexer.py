@@ -18,6 +18,7 @@ from squall.errors import Errors, LexerError, SquallError, single_errors
 from squall.lexers import cqels, csparql, rspql, sparql, sparqlstream
 from squall.lexers.sparql import tree as q
 from squall.model import Variable
+from squall.model.windows import FirstTriple
 from squall.rdf import RDF, XSD, Term, iri, literal
 from squall.rdf.iris import resolved
 from tests.laws import examples_of
@@ -365,6 +366,8 @@ def test_the_variables_in_scope() -> None:
         ("FROM STREAM :p [RANGE 10s STEP 5s]", q.FromStream(P, q.TimeRange(10_000, 5000))),
         ("FROM STREAM :p [ range 10 S  step 5000 Ms ]", q.FromStream(P, q.TimeRange(10_000, 5000))),
         ("from stream :p[RANGE 1m TUMBLING]", q.FromStream(P, q.TimeRange(60_000, 60_000))),
+        ("FROM STREAM :p [RANGE 5s STEP 3s ORIGIN 1s]", q.FromStream(P, q.TimeRange(5000, 3000, 1000))),
+        ("FROM STREAM :p [RANGE 5s TUMBLING ORIGIN FIRST]", q.FromStream(P, q.TimeRange(5000, 5000, FirstTriple()))),
         ("FROM STREAM :p [RANGE 1h]", q.FromStream(P, q.TimeRange(3_600_000))),
         ("FROM STREAM :p [RANGE P1DT0.5S]", q.FromStream(P, q.TimeRange(86_400_500))),
         ("FROM NAMED STREAM :p [RANGE TRIPLES 10]", q.FromStream(P, q.CountRange(10), named=True)),
@@ -388,6 +391,8 @@ def test_streams_of_c_sparql(text: str, clause: q.DatasetClause) -> None:
         ("ON :p [RANGE 10 STEP 2]", q.TimeRange(10, 2)),
         ("ON :p [RANGE 10s STEP 2s]", q.TimeRange(10_000, 2000)),
         ("ON :p [RANGE P1D]", q.TimeRange(86_400_000)),
+        ("ON :p [RANGE PT5S STEP PT3S ORIGIN PT1S]", q.TimeRange(5000, 3000, 1000)),
+        ("ON :p [RANGE PT5S ORIGIN FIRST]", q.TimeRange(5000, None, FirstTriple())),
         ("ON :p [ELEMENTS 10]", q.CountRange(10)),
         ("ON :p [ELEMENTS 10 STEP 2]", q.CountRange(10, 2)),
         ("ON :p [FROM NOW-PT2H TO NOW-PT1H STEP PT1M]", q.PastRange(7_200_000, 3_600_000, 60_000)),
@@ -409,6 +414,7 @@ def test_windows_of_rsp_ql(text: str, window: q.Range) -> None:
         (":p [RANGE 10s]", q.TimeRange(10_000)),
         (":p [RANGE 1h30m SLIDE 5 s]", q.TimeRange(5_400_000, 5000)),
         (":p [RANGE 10s TUMBLING]", q.TimeRange(10_000, 10_000)),
+        (":p [RANGE 5s SLIDE 3s ORIGIN FIRST]", q.TimeRange(5000, 3000, FirstTriple())),
         (":p [TRIPLES 5]", q.CountRange(5)),
         (":p [now]", q.TimeRange(1)),
         (":p [ALL]", None),
@@ -435,6 +441,7 @@ def test_a_stream_inside_of_a_pattern_may_be_a_variable() -> None:
         ("[FROM NOW - 10 MINUTES TO NOW STEP 1 MINUTE]", q.PastRange(600_000, 0, 60_000)),
         ("[FROM NOW - 1 DAY TO NOW - 2 HOURS STEP 30 min]", q.PastRange(86_400_000, 7_200_000, 1_800_000)),
         ("[NOW - 500 ms TO NOW]", q.PastRange(500, 0)),
+        ("[NOW-5 S SLIDE 3 S ORIGIN 1 S]", q.PastRange(5000, 0, 3000, 1000)),
         ("[TRIPLES 5 SLIDE 2]", q.CountRange(5, 2)),
     ],
 )

@@ -28,7 +28,7 @@ from squall.model import (
     warnings,
 )
 from squall.model.stratification import stratify
-from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
+from squall.model.windows import LANDMARK, CountWindow, FirstTriple, HoppingWindow, SlidingWindow, Window
 from squall.rdf import ALWAYS, Boolean, Event, Solution, Triple, iri, is_blank, literal, parts
 from squall.streams.sources.documents import load
 from squall.testing import assert_as_oracle, oracle, stream
@@ -136,6 +136,7 @@ def test_one_mark_for_several(one: str, other: str) -> None:
     ("written", "window"),
     [
         ("[RANGE 10s STEP 5s]", HoppingWindow(10_000, 5_000)),
+        ("[RANGE 10s STEP 5s ORIGIN FIRST]", HoppingWindow(10_000, 5_000, FirstTriple())),
         ("[RANGE 10s]", SlidingWindow(10_000)),
         ("[RANGE 10s TUMBLING]", HoppingWindow(10_000, 10_000)),
         ("[RANGE TRIPLES 7]", CountWindow(7)),
@@ -153,6 +154,7 @@ def test_windows_of_csparql(written: str, window: Window) -> None:
     [
         ("RANGE PT10S STEP PT5S", HoppingWindow(10_000, 5_000)),
         ("RANGE PT10S", HoppingWindow(10_000, 10_000)),
+        ("RANGE PT10S ORIGIN PT2S", HoppingWindow(10_000, 10_000, 2000)),
         ("ELEMENTS 3", CountWindow(3)),
         ("ELEMENTS 3 STEP 2", CountWindow(3, 2)),
     ],
@@ -166,6 +168,7 @@ def test_windows_of_rspql(written: str, window: Window) -> None:
     ("written", "window"),
     [
         ("[NOW-10s SLIDE 5s]", HoppingWindow(10_000, 5_000)),
+        ("[NOW-10s SLIDE 5s ORIGIN 1s]", HoppingWindow(10_000, 5_000, 1000)),
         ("[NOW-10s]", SlidingWindow(10_000)),
         ("[FROM NOW-1h TO NOW-30m STEP 1m]", HoppingWindow(1_800_000, 60_000, delay=1_800_000)),
         ("[NOW-1h TO NOW-30m]", SlidingWindow(1_800_000, 1_800_000)),
@@ -180,6 +183,7 @@ def test_windows_of_sparqlstream(written: str, window: Window) -> None:
     ("written", "window"),
     [
         ("[RANGE 10s SLIDE 5s]", HoppingWindow(10_000, 5_000)),
+        ("[RANGE 10s SLIDE 5s ORIGIN FIRST]", HoppingWindow(10_000, 5_000, FirstTriple())),
         ("[RANGE 10s]", SlidingWindow(10_000)),
         ("[NOW]", SlidingWindow(1)),
         ("[ALL]", LANDMARK),

@@ -10,8 +10,10 @@ from squall.errors import UsageError
 from squall.model.windows import (
     LANDMARK,
     CountWindow,
+    FirstTriple,
     HoppingWindow,
     Landmark,
+    OpenHoppingWindow,
     SlidingWindow,
     Window,
     duration,
@@ -23,6 +25,11 @@ from squall.rdf import FOREVER
 TIMES = st.integers(-30, 30)
 SIZES = st.integers(1, 12)
 STEPPED = st.builds(HoppingWindow, SIZES, SIZES, st.integers(-9, 9), st.booleans(), st.integers(0, 9))
+
+
+def _origin(window: HoppingWindow) -> int:
+    assert isinstance(window.origin, int)
+    return window.origin
 
 
 # What is valid when
@@ -43,7 +50,7 @@ def test_a_range_holds_what_came_within_its_size(size: int, time: int, instant: 
 def test_a_stepped_window_holds_at_its_instants_what_came_before_within_its_size(
     window: HoppingWindow, time: int, number: int
 ) -> None:
-    instant = window.origin + number * window.step
+    instant = _origin(window) + number * window.step
     start, end = window.validity(time)
     if window.closed:
         assert (start <= instant < end) == (instant - window.size < time + window.delay <= instant)
@@ -54,7 +61,25 @@ def test_a_stepped_window_holds_at_its_instants_what_came_before_within_its_size
 @given(STEPPED, TIMES)
 def test_the_content_of_a_stepped_window_changes_at_its_instants_only(window: HoppingWindow, time: int) -> None:
     for bound in window.validity(time):
-        assert (bound - window.origin) % window.step == 0
+        assert (bound - _origin(window)) % window.step == 0
+
+
+@given(st.builds(OpenHoppingWindow, SIZES, SIZES, st.integers(-9, 9)), TIMES, TIMES)
+def test_an_open_window_holds_what_its_oldest_grid_window_has_so_far(
+    window: OpenHoppingWindow, time: int, instant: int
+) -> None:
+    begins = range(_origin(window) - 20 * window.step, instant + 1, window.step)
+    oldest = next((begin for begin in begins if begin <= instant < begin + window.size), None)
+    start, end = window.validity(time)
+    assert (start <= instant < end) == (oldest is not None and oldest <= time <= instant)
+
+
+@given(st.integers(1, 9), TIMES)
+def test_a_grid_begins_at_the_first_triple(unit: int, time: int) -> None:
+    begun = HoppingWindow(5, 3, FirstTriple(unit)).begun_at(time)
+    assert _origin(begun) % unit == 0
+    assert _origin(begun) <= time < _origin(begun) + unit
+    assert begun.begun_at(time + 20) == begun
 
 
 # Texts
@@ -74,6 +99,8 @@ def test_the_content_of_a_stepped_window_changes_at_its_instants_only(window: Ho
         ("RANGE 2d TUMBLING", HoppingWindow(172_800_000, 172_800_000)),
         ("RANGE 1h DELAY 2h", SlidingWindow(3_600_000, 7_200_000)),
         ("range 2s step 1s delay 5s", HoppingWindow(2000, 1000, delay=5000)),
+        ("RANGE 2s STEP 1s ORIGIN 500ms", HoppingWindow(2000, 1000, 500)),
+        ("[range 2s tumbling origin first delay 1s]", HoppingWindow(2000, 2000, FirstTriple(), delay=1000)),
         ("TRIPLES 100", CountWindow(100)),
         ("[triples 5 tumbling]", CountWindow(5, 5)),
         ("triples 10 step 5", CountWindow(10, 5)),
@@ -92,6 +119,7 @@ NAMED = st.one_of(
     st.builds(SlidingWindow, DURATIONS, DURATIONS),
     st.builds(HoppingWindow, DURATIONS, DURATIONS),
     st.builds(HoppingWindow, DURATIONS, DURATIONS, delay=DURATIONS),
+    st.builds(HoppingWindow, DURATIONS, DURATIONS, DURATIONS | st.builds(FirstTriple)),
     st.builds(lambda size: HoppingWindow(size, size), DURATIONS),
     st.builds(CountWindow, DURATIONS, st.integers(1, 9)),
     st.builds(lambda size: CountWindow(size, size), DURATIONS),
@@ -112,6 +140,7 @@ def test_a_window_prints_as_the_text_that_names_it(window: Window) -> None:
         "RANGE 10w",
         "RANGE 1.5s",
         "RANGE 10s STEP",
+        "RANGE 10s ORIGIN 5s",
         "TRIPLES",
         "TRIPLES -1",
         "TRIPLES 5 STEP",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from squall.model import Source
-from squall.model.windows import CountWindow, HoppingWindow, Landmark, SlidingWindow
+from squall.model.windows import CountWindow, FirstTriple, HoppingWindow, Landmark, OpenHoppingWindow, SlidingWindow
 from squall.plan.operators import DerivedStream, Sink
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Event
 
@@ -27,6 +27,8 @@ class ReportSchedule:
         """The last instant of each grid."""
         self.fact_counts: dict[tuple[Source, str], int] = {}
         """How many facts came through each count window with a step, by its source and stream."""
+        self.first_times: dict[str, int] = {}
+        """The time of the first triple (integer ms) of each stream where a grid begins with it."""
         self.first_time: int | None = None
         """The time of the first event."""
         self.last_time = ALWAYS
@@ -80,12 +82,26 @@ class ReportSchedule:
                 if (before + len(event.facts)) // step > before // step:
                     self.add_instant(event.time)
             case SlidingWindow():
-                first, last = window.validity(event.time)
-                self.add_instant(first)
-                self.add_instant(last)
-            case HoppingWindow(step=step):
-                first, last = window.validity(event.time)
-                self._add_grid(first, step, last)
+                self._add_ends(window.validity(event.time))
+            case HoppingWindow() if event.stream in self.first_times:
+                self._add_stepped(window.begun_at(self.first_times[event.stream]), event.time)
+            case HoppingWindow(origin=FirstTriple()):
+                if event.facts:
+                    self.first_times[event.stream] = event.time
+                    self._add_stepped(window.begun_at(event.time), event.time)
+            case HoppingWindow():
+                self._add_stepped(window, event.time)
+
+    def _add_stepped(self, window: HoppingWindow, time: int) -> None:
+        first, last = window.validity(time)
+        if isinstance(window, OpenHoppingWindow):
+            self._add_ends((first, last))
+        else:
+            self._add_grid(first, window.step, last)
+
+    def _add_ends(self, ends: tuple[int, int]) -> None:
+        for time in ends:
+            self.add_instant(time)
 
     def _add_grid(self, first: int, step: int, last: int) -> None:
         self.last_time = max(self.last_time, last)
@@ -132,12 +148,14 @@ class ReportSchedule:
             yield "first_time", str(self.first_time)
         yield from (("single_time", str(time)) for time in set(self.single_times))
         yield from (("grid", str(first), str(step), str(last)) for (first, step), last in self.grid_ends.items())
+        yield from (("stream_begin", stream, str(time)) for stream, time in self.first_times.items())
         for (source, stream), count in self.fact_counts.items():
             yield "fact_count", str(self.sources.index(source)), stream, str(count)
 
     def load_rows(self, rows: Iterable[Sequence[str | None]]) -> None:
         """Replaces the schedule by the rows."""
         self.single_times, self.grid_heap, self.grid_ends, self.fact_counts, self.first_time = [], [], {}, {}, None
+        self.first_times = {}
         for row in rows:
             match [str(cell) for cell in row]:
                 # The second name of each is that of Spark checkpoints of format 12.
@@ -151,5 +169,7 @@ class ReportSchedule:
                     heappush(self.single_times, int(time))
                 case ["grid", first, step, last]:
                     self._add_grid(int(first), int(step), int(last))
+                case ["stream_begin", stream, time]:
+                    self.first_times[stream] = int(time)
                 case ["fact_count" | "came", number, stream, count]:
                     self.fact_counts[self.sources[int(number)], stream] = int(count)

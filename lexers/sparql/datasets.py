@@ -11,6 +11,7 @@ from lark import Token, Tree
 
 from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.expressions import Expressions, first, has, is_iri, trees, word
+from squall.model.windows import FirstTriple
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _ISO = re.compile(
@@ -82,10 +83,18 @@ class Datasets(Expressions):
                     hint = "write `[FROM NOW-PT2H TO NOW-PT1H STEP PT1H]`"
                     self.text.fail("this window ends before it begins", self.origin(tree), hint)
                 self._check_sizes(tree, steps)
-                return q.PastRange(begin, end, steps[0] if steps else None)
+                return q.PastRange(begin, end, steps[0] if steps else None, self._grid_origin(tree))
             case _:
                 self._check_sizes(tree, lengths)
-                return q.TimeRange(lengths[0], lengths[0] if has(tree, "TUMBLING") else _second(lengths))
+                step = lengths[0] if has(tree, "TUMBLING") else _second(lengths)
+                return q.TimeRange(lengths[0], step, self._grid_origin(tree))
+
+    def _grid_origin(self, tree: Tree[Token]) -> int | FirstTriple:
+        """Returns where the grid of a window begins: by default at 0."""
+        begin = first(tree, "begin")
+        if begin is None:
+            return 0
+        return FirstTriple() if has(begin, "FIRST") else self._duration(trees(begin)[0])
 
     def stream_range(self, tree: Tree[Token]) -> q.TimeRange | q.CountRange | None:
         """Returns the window of a stream inside of a pattern (CQELS-QL). ``NOW`` is a window of 1 ms."""

@@ -353,7 +353,7 @@ def _add_evaluation_scans(draft: Draft, derived_facts: Sequence[Facts], sink_spe
     evaluated = sorted({source for sink_spec in sink_specs for source in sink_spec.sources}, key=source_fingerprint)
     read = [node.op.source for node in draft.nodes.values() if isinstance(node.op, Scan)]
     for source in evaluated:
-        if not _is_counted(source, read):
+        if not _is_followed(source, read):
             read.append(source)
             draft.add(Scan(source))
     sources_by_spec: dict[tuple[object, ...], list[Source]] = {}
@@ -365,10 +365,10 @@ def _add_evaluation_scans(draft: Draft, derived_facts: Sequence[Facts], sink_spe
         fact_nodes = sorted(facts.node for facts in stream_facts)
         read_sources = sources_by_spec.setdefault((sink_spec.output_key, *fact_nodes), [])
         for evaluated_source in evaluated:
-            is_counted = evaluated_source.step_of(sink_spec.stream) <= 1 or any(
-                evaluated_source.counts_as(other_source, sink_spec.stream) for other_source in read_sources
+            is_followed = not evaluated_source.has_sequential_instants(sink_spec.stream) or any(
+                evaluated_source.follows_as(other_source, sink_spec.stream) for other_source in read_sources
             )
-            if may_affect(evaluated_source, sink_spec.stream) and not (read_sources and is_counted):
+            if may_affect(evaluated_source, sink_spec.stream) and not (read_sources and is_followed):
                 read_sources.append(evaluated_source.for_stream(sink_spec.stream))
                 draft.add(
                     ops.DerivedStream(read_sources[-1], sink_spec.output, sink_spec.report, sink_spec.sources),
@@ -384,15 +384,16 @@ def _mark_derived_streams(draft: Draft, streams: Sequence[str]) -> None:
             draft.nodes[id] = replace(node, op=replace(op, derived_streams=derived))
 
 
-def _is_counted(source: Source, read: Sequence[Source]) -> bool:
-    """Returns whether some node counts the triples by which the windows of a source advance.
+def _is_followed(source: Source, read: Sequence[Source]) -> bool:
+    """Returns whether some node follows the streams by which the windows of a source advance.
 
     Args:
         source: The source.
         read: The sources that nodes read.
     """
-    streams = [name for name in (source.stream, *map(_STREAM, source.windows), _OTHER) if source.step_of(name) > 1]
-    return all(any(name.counts_as(source, stream) for name in read) for stream in streams)
+    names = (source.stream, *map(_STREAM, source.windows), _OTHER)
+    streams = [name for name in names if source.has_sequential_instants(name)]
+    return all(any(other.follows_as(source, stream) for other in read) for stream in streams)
 
 
 def _facts_by_stream(derived_facts: Iterable[Facts]) -> dict[_SinkSpec, list[Facts]]:

@@ -83,7 +83,7 @@ def _uris(name: str, parameter: str, help: str) -> Callable[[F], F]:
 WINDOW = cloup.option(
     "--window", default="", metavar="WINDOW",
     help="The window of streams that have none of their own: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, "
-    "TRIPLES 100, TRIPLES 9 STEP 3.  [default: unbounded]",
+    "RANGE 10s STEP 5s ORIGIN 2s (or FIRST), TRIPLES 100, TRIPLES 9 STEP 3.  [default: unbounded]",
 )  # fmt: skip
 OUTPUT = cloup.option(
     "--output", type=click.Choice(["istream", "rstream", "dstream"]),

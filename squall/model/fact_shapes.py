@@ -72,11 +72,11 @@ class Shapes(Generic[T]):
             (item_shape, item)
         )
 
-    def overlapping(self, wanted: Shape) -> Iterator[T]:
+    def overlapping(self, shape: Shape) -> Iterator[T]:
         """Yields the items whose shape has a fact in common with this one."""
-        for group in _near(self._groups, _predicate(wanted)):
-            for items in _near(group, _value(wanted[-1])):
-                yield from (item for item_shape, item in items if overlaps(item_shape, wanted))
+        for group in _near(self._groups, _predicate(shape)):
+            for items in _near(group, _value(shape[-1])):
+                yield from (item for item_shape, item in items if overlaps(item_shape, shape))
 
 
 def _predicate(shape: Shape) -> Term | None:
@@ -125,7 +125,7 @@ def split_graph(shape: Shape) -> tuple[str | None, Shape]:
 
 def may_affect(source: Source, stream: str) -> bool:
     """Returns whether a source may read or count what a stream brings."""
-    return source.counts(stream) or may_read(source, stream, None)
+    return source.follows(stream) or may_read(source, stream, None)
 
 
 def shapes_read(shape: Shape, source: Source) -> tuple[Shape, ...]:

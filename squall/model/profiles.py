@@ -22,7 +22,16 @@ from squall.model import (
 )
 from squall.model.jena_negation import evaluate_negation_once
 from squall.model.windowing import separate_inserted_graphs
-from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window, milliseconds
+from squall.model.windows import (
+    LANDMARK,
+    CountWindow,
+    FirstTriple,
+    HoppingWindow,
+    SlidingWindow,
+    Window,
+    milliseconds,
+    open_window,
+)
 
 R2S_OPERATORS = ("istream", "dstream", "rstream")
 """The relation-to-stream operators: what is new, what has ended, and all that holds."""
@@ -34,8 +43,8 @@ def _same_window(window: Window) -> Window:
 
 def _csparql_window(window: Window) -> Window:
     match window:
-        case HoppingWindow():
-            return replace(window, closed=True)
+        case HoppingWindow(origin=0):
+            return replace(window, origin=FirstTriple())
         case CountWindow(size=size, step=1):
             return CountWindow(size, size)
         case _:
@@ -44,6 +53,10 @@ def _csparql_window(window: Window) -> Window:
 
 def _sliding_window(window: Window) -> Window:
     return SlidingWindow(window.size, window.delay) if isinstance(window, HoppingWindow) else window
+
+
+def _open_window(window: Window) -> Window:
+    return open_window(window) if isinstance(window, HoppingWindow) else window
 
 
 def _same_system(system: System) -> System:
@@ -112,8 +125,8 @@ PROFILES = (
     DEFAULT,
     Profile(
         "csparql",
-        "a stepped window at T holds (T - range, T], TRIPLES n is tumbling, the whole answer at each step; "
-        "of an empty one that it is empty",
+        "windows step from the second of the stream's first triple on, TRIPLES n is tumbling, the whole answer at each "
+        "step; of an empty one that it is empty",
         _csparql_window,
         Report("close", empty=True),
         "rstream",
@@ -171,6 +184,8 @@ def apply_profile(
 
     It puts windows on the default graph (`squall.model.with_windows`), and takes the graphs out of it into which
     updates insert. Then the profile changes the windows, the meaning of parts, the report policy and the R2S operator.
+    With the report policy `change` windows with steps are read before they close
+    (`squall.model.windows.OpenHoppingWindow`), as RSP-QL defines it.
 
     Args:
         system: The system.
@@ -188,8 +203,11 @@ def apply_profile(
     windowed: System = engine.system(separate_inserted_graphs(with_windows(system, window, windows, removals)))
     if engine.window is not _same_window:
         windowed = _change_windows(windowed, engine.window)
+    policy = report or engine.report
+    if policy is not None and policy.policy == "change":
+        windowed = _change_windows(windowed, _open_window)
     empty = engine.report is not None and engine.report.empty
-    return _with_output(windowed, report or engine.report, _operator(output) or engine.output, empty)
+    return _with_output(windowed, policy, _operator(output) or engine.output, empty)
 
 
 def _operator(output: str | None) -> str | None:

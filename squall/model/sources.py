@@ -6,7 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from squall.model.patterns import UNNAMED
-from squall.model.windows import LANDMARK, CountWindow, EmptyWindow, Window
+from squall.model.windows import (
+    LANDMARK,
+    CountWindow,
+    EmptyWindow,
+    Window,
+    begins_at_first_triple,
+    is_sequential,
+)
 from squall.rdf import ALWAYS, WORKING, XSD, Atom, Event, Fact, Term, Triple, iri, iri_text, literal
 
 
@@ -53,24 +60,29 @@ class Source:
             return bool(self.iri) and self.iri == iri_text(graph)
         return self.iri in ("", stream) and self._is_open(stream)
 
-    def counts(self, stream: str) -> bool:
-        """Returns whether the source reads a stream, or some of its graphs, through a count window, which counts all
-        triples.
-        """
-        return self.iri in ("", stream) and isinstance(self.window_of(stream), CountWindow)
+    @property
+    def is_sequential(self) -> bool:
+        """Whether a window of the source depends on all that a stream brings, and on its order."""
+        return any(map(is_sequential, self.all_windows))
 
-    def counts_as(self, other: Source, stream: str) -> bool:
-        """Returns whether two sources count the triples of a stream through the same count window."""
-        return self.counts(stream) and other.counts(stream) and self.window_of(stream) == other.window_of(stream)
+    def follows(self, stream: str) -> bool:
+        """Returns whether the source reads a stream, or some of its graphs, through a window that depends on all that
+        the stream brings (`squall.model.windows.is_sequential`)."""
+        return self.iri in ("", stream) and is_sequential(self.window_of(stream))
 
-    def step_of(self, stream: str) -> int:
-        """Returns the step in triples of the count window on a stream, or 0 if the source does not count the stream."""
+    def follows_as(self, other: Source, stream: str) -> bool:
+        """Returns whether two sources follow a stream through the same window."""
+        return self.follows(stream) and other.follows(stream) and self.window_of(stream) == other.window_of(stream)
+
+    def has_sequential_instants(self, stream: str) -> bool:
+        """Returns whether the instants at which the content of the stream changes depend on all that it brings."""
         window = self.window_of(stream)
-        return window.step if isinstance(window, CountWindow) and self.counts(stream) else 0
+        has_step = isinstance(window, CountWindow) and window.step > 1
+        return self.follows(stream) and (has_step or begins_at_first_triple(window))
 
     def is_affected_by(self, event: Event) -> bool:
-        """Returns whether an event may change what the source reads: the source reads some of it, or counts it."""
-        return self.reads(event.stream, event.graph, event.is_static) or self.counts(event.stream)
+        """Returns whether an event may change what the source reads: the source reads some of it, or follows it."""
+        return self.reads(event.stream, event.graph, event.is_static) or self.follows(event.stream)
 
     def _is_open(self, stream: str) -> bool:
         """Returns whether a stream has a window that is not the empty one."""
@@ -126,8 +138,8 @@ class Graph(Source):
             return in_graph and stream == self.within
         return in_graph or (stream == self.iri and not (static and graph))
 
-    def counts(self, stream: str) -> bool:
-        return self.within in ("", stream) and isinstance(self.window_of(stream), CountWindow)
+    def follows(self, stream: str) -> bool:
+        return self.within in ("", stream) and is_sequential(self.window_of(stream))
 
     def for_stream(self, stream: str) -> Source:
         within = "" if stream == self.iri else stream

@@ -115,14 +115,15 @@ def stratify(system: System) -> None:
     The same holds for everything else that has to know all of what it reads: ``Optional``, grouping, slices, and
     functions of time (``now``), whose value would depend on how often they are evaluated inside of a recursion. It also
     holds for rules that read a derived stream, whose events are the result of an instant. And it is an error if a rule
-    reads a stream that several queries derive through a count window: such a window counts the triples of one query.
+    reads a stream that several queries derive through a window that follows its stream, such as a count window: such a
+    window sees the triples of one query.
 
     Raises:
         TranslatorError: There is one such error.
         Errors: There are several.
     """
     specs = output_specs(system)
-    raise_all(list(_shared_count_windows(specs)))
+    raise_all(list(_shared_sequences(specs)))
     rules = [rule for spec in specs for rule in spec.rules]
     streams = [spec.stream for spec in specs for _ in spec.rules]
     needed_by_rule = [list(dependencies(rule)) for rule in rules]
@@ -130,27 +131,27 @@ def stratify(system: System) -> None:
         raise_all(list(_violations(rules, streams, needed_by_rule)))
 
 
-def _shared_count_windows(specs: Sequence[OutputSpec]) -> Iterator[TranslatorError]:
-    """Yields an error for each rule that reads a stream of several queries through a count window."""
+def _shared_sequences(specs: Sequence[OutputSpec]) -> Iterator[TranslatorError]:
+    """Yields an error for each rule that reads a stream of several queries through a window that follows one."""
     makers: dict[str, list[str]] = {}
     for spec in specs:
         if spec.stream and spec.has_facts:
             makers.setdefault(spec.stream, []).append(f"`{spec.rules[0].name}`")
     for stream in (stream for stream, names in makers.items() if len(names) > 1):
         for rule in (rule for spec in specs for rule in spec.rules):
-            counted_sources = (
-                counted_source
+            followed_sources = (
+                followed_source
                 for need in dependencies(rule)
-                for counted_source in need.sources
-                if counted_source.counts(stream)
+                for followed_source in need.sources
+                if followed_source.follows(stream)
             )
-            if source := next(counted_sources, None):
+            if source := next(followed_sources, None):
                 yield TranslatorError(
                     f"rule `{rule.name}` reads <{stream}> through the window {source.window_of(stream)}, and several "
                     f"queries make that stream: {', '.join(makers[stream])}",
                     rule.origin,
                     "give each query a stream of its own, let one of them make all of it, or read it through a window "
-                    "of time (`RANGE`)",
+                    "of time (`RANGE`) whose steps do not begin with the first triple",
                 )
 
 

@@ -1,13 +1,14 @@
 """Windows (stream to relation, S2R): at which instants an event's facts are valid (docs/semantics.md, section 2).
 
-A window is data. All but `CountWindow` give the validity of a fact from the time of its event alone. The content of a
-`CountWindow` depends on what arrives later.
+A window is data. Most give the validity of a fact from the time of its event alone. What `is_sequential` windows hold
+depends on the other events of the stream: a `CountWindow` on what arrives later, and a `HoppingWindow` whose grid
+begins at the first triple on this triple.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 from squall.errors import UsageError
 from squall.rdf import FOREVER
@@ -40,6 +41,14 @@ class SlidingWindow:
 
 
 @dataclass(frozen=True)
+class FirstTriple:
+    """The origin of a grid that begins at the time of the stream's first triple, rounded down to a multiple of `unit`
+    (integer ms)."""
+
+    unit: int = 1000
+
+
+@dataclass(frozen=True)
 class HoppingWindow:
     """A hopping (stepped) window: its content changes only at the instants T = origin + k * step. All times are integer
     ms.
@@ -48,27 +57,60 @@ class HoppingWindow:
     the first one after t + size: this is a sliding window whose two ends are rounded up to the grid.
 
     Attributes:
-        closed: The content at T is what came in (T - size, T] instead, as in the engine of C-SPARQL.
+        origin: An instant of the grid, or `FirstTriple`.
+        closed: The content at T is what came in (T - size, T] instead.
         delay: All validity is later by this much.
     """
 
     size: int
     step: int
-    origin: int = 0
+    origin: int | FirstTriple = 0
     closed: bool = False
     delay: int = 0
 
     def validity(self, time: int) -> tuple[int, int]:
+        """Returns over which interval a fact is valid, by the time of its event. The origin has to be an instant."""
         return self.after(time + self.delay), self.after(time + self.delay + self.size)
 
     def after(self, time: int) -> int:
         """Returns the first instant of the grid after a time (at or after it, if `closed`)."""
+        assert not isinstance(self.origin, FirstTriple), f"the grid of {self} has no origin yet"
         past = time - self.origin - (1 if self.closed else 0)
         return self.origin + (past // self.step + 1) * self.step
 
+    def begun_at(self, first_time: int) -> HoppingWindow:
+        """Returns the window of a stream whose first triple came at a time (integer ms). Its origin is an instant."""
+        if not isinstance(self.origin, FirstTriple):
+            return self
+        return replace(self, origin=first_time // self.origin.unit * self.origin.unit)
+
     def __str__(self) -> str:
         moves = "TUMBLING" if self.size == self.step else f"STEP {duration(self.step)}"
-        return f"RANGE {duration(self.size)} {moves}{_delayed(self.delay)}"
+        return f"RANGE {duration(self.size)} {moves}{_begun(self.origin)}{_delayed(self.delay)}"
+
+
+@dataclass(frozen=True)
+class OpenHoppingWindow(HoppingWindow):
+    """A hopping window that is read before it closes: its content at T is what the oldest open window has so far.
+
+    By RSP-QL's report policy *content change* that is what is reported at each arrival. A window that ends at the
+    instant E of the grid is open over [E - size, E), and holds what came since E - size. (If `closed`, it is open over
+    (E - size, E].) So a fact is valid from its event until the last window that was opened before it closes.
+    """
+
+    def validity(self, time: int) -> tuple[int, int]:
+        """Returns over which interval a fact is valid, by the time of its event. The origin has to be an instant."""
+        opened = self.after(time) - self.step
+        start = time + self.delay
+        return start, max(start, opened + self.size + self.delay + self.closed)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} ON CHANGE"
+
+
+def open_window(window: HoppingWindow) -> OpenHoppingWindow:
+    """Returns a hopping window as it is read before it closes."""
+    return OpenHoppingWindow(**{field.name: getattr(window, field.name) for field in fields(window)})
 
 
 @dataclass(frozen=True)
@@ -109,15 +151,33 @@ Window = Landmark | SlidingWindow | HoppingWindow | CountWindow | EmptyWindow
 LANDMARK = Landmark()
 EMPTY = EmptyWindow()
 
+
+def is_sequential(window: Window) -> bool:
+    """Returns whether what a window holds depends on all that its stream brings, and on its order."""
+    return isinstance(window, CountWindow) or begins_at_first_triple(window)
+
+
+def begins_at_first_triple(window: Window) -> bool:
+    """Returns whether the grid of a window begins at the first triple of its stream."""
+    return isinstance(window, HoppingWindow) and isinstance(window.origin, FirstTriple)
+
+
 MAX_DIGITS = 18
 """The number of digits that an amount of time, or a count, may have, so that it fits into 64 bits."""
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = r"(\d+)\s*(ms|s|m|h|d)"
 _TIMED = re.compile(
-    rf"\[?\s*RANGE\s+{_DURATION}(?:\s+(?:STEP\s+{_DURATION}|(TUMBLING)))?(?:\s+DELAY\s+{_DURATION})?\s*\]?",
+    rf"\[?\s*RANGE\s+{_DURATION}(?:\s+(?:STEP\s+{_DURATION}|(TUMBLING))"
+    rf"(?:\s+ORIGIN\s+(?:{_DURATION}|(FIRST)))?)?(?:\s+DELAY\s+{_DURATION})?\s*\]?",
     re.IGNORECASE,
 )
 _COUNT = re.compile(r"\[?\s*TRIPLES\s+(\d+)(?:\s+(?:STEP\s+(\d+)|(TUMBLING)))?\s*\]?", re.IGNORECASE)
+
+
+def _begun(origin: int | FirstTriple) -> str:
+    if isinstance(origin, FirstTriple):
+        return " ORIGIN FIRST"
+    return f" ORIGIN {duration(origin)}" if origin else ""
 
 
 def _delayed(delay: int) -> str:
@@ -145,7 +205,9 @@ def parse_window(text: str) -> Window:
 
     The forms are ``RANGE 10s``, ``RANGE 10s STEP 5s``, ``RANGE 1m TUMBLING``, ``TRIPLES 100``, ``TRIPLES 9 STEP 3``,
     ``TRIPLES 9 TUMBLING`` and ``LANDMARK``, in any letter case, with or without brackets. A ``RANGE`` window may have a
-    delay: ``RANGE 10s DELAY 1h``. Units: ms s m h d.
+    delay: ``RANGE 10s DELAY 1h``. The grid of its steps may have an origin: ``RANGE 10s STEP 5s ORIGIN 2s`` has the
+    instants 2 s, 7 s, ..., and ``RANGE 10s STEP 5s ORIGIN FIRST`` counts the steps from the second of the stream's
+    first triple. Units: ms s m h d.
 
     Raises:
         UsageError: The text is not a window.
@@ -159,18 +221,16 @@ def parse_window(text: str) -> Window:
     if not (match := _TIMED.fullmatch(stripped)):
         raise UsageError(
             f"`{text}` is not a window",
-            hint="windows: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, RANGE 10s DELAY 1h, TRIPLES 100, "
-            "TRIPLES 9 STEP 3, LANDMARK",
+            hint="windows: RANGE 10s, RANGE 10s STEP 5s, RANGE 10s TUMBLING, RANGE 10s STEP 5s ORIGIN 2s, "
+            "RANGE 10s DELAY 1h, TRIPLES 100, TRIPLES 9 STEP 3, LANDMARK",
         )
     size = _positive(_length(match[1], match[2]), text)
-    delay = _length(match[6], match[7]) if match[6] else 0
-    if match[5]:
-        return HoppingWindow(size, size, delay=delay)
-    return (
-        HoppingWindow(size, _positive(_length(match[3], match[4]), text), delay=delay)
-        if match[3]
-        else SlidingWindow(size, delay)
-    )
+    delay = _length(match[9], match[10]) if match[9] else 0
+    if not (match[3] or match[5]):
+        return SlidingWindow(size, delay)
+    step = size if match[5] else _positive(_length(match[3], match[4]), text)
+    origin = FirstTriple() if match[8] else _length(match[6], match[7]) if match[6] else 0
+    return HoppingWindow(size, step, origin, delay=delay)
 
 
 def as_window(window: str | Window) -> Window:

@@ -182,20 +182,20 @@ def window(range: q.Range, clause: Windowing, notes: Notes) -> Window:
     """
     is_stepped = isinstance(clause, q.FromWindow)
     match range:
-        case q.TimeRange(size=size, step=step):
+        case q.TimeRange(size=size, step=step, grid_origin=grid_origin):
             if step is None:
-                return HoppingWindow(size, size) if is_stepped else SlidingWindow(size)
+                return HoppingWindow(size, size, grid_origin) if is_stepped else SlidingWindow(size)
             _check_gaps(size, step, clause, notes)
-            return HoppingWindow(size, step)
+            return HoppingWindow(size, step, grid_origin)
         case q.CountRange(size=size, step=step):
             _check_gaps(size, step or 1, clause, notes)
             return CountWindow(size, step or 1)
-        case q.PastRange(begin=begin, end=end, step=step):
+        case q.PastRange(begin=begin, end=end, step=step, grid_origin=grid_origin):
             size = begin - end
             if step is None and not is_stepped:
                 return SlidingWindow(size, end)
             _check_gaps(size, step or size, clause, notes)
-            return HoppingWindow(size, step or size, delay=end)
+            return HoppingWindow(size, step or size, grid_origin, delay=end)
 
 
 def _check_gaps(size: int, step: int, clause: Windowing, notes: Notes) -> None:

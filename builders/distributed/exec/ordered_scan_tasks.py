@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow
 
 from squall.builders.distributed.exec.ordered_scan import ordered_events
-from squall.builders.distributed.exec.report_times import count_window_evaluations, rstream_nodes
+from squall.builders.distributed.exec.report_times import rstream_nodes, sequential_evaluations
 from squall.builders.distributed.exec.routing import ORDERED_SCAN, PhysicalPlan
 from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.exec.worker import Outbox, metrics_of, routed_outbox, source_dataflow
@@ -50,7 +50,7 @@ def scan_in_order(
         dataflow.enable_changelog()
     reporters = rstream_nodes(program.plan)
     for reader in dataflow.readers.values():
-        yield from count_window_evaluations(reporters, reader.source, reader.window_counts, events)
+        yield from sequential_evaluations(reporters, reader.source, reader.positions, events)
     dataflow.read(events)
     dataflow.run()
     yield from outbox(dataflow, router)

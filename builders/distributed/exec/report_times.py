@@ -15,7 +15,7 @@ from squall.builders.distributed.io.records import INSTANT, Record
 from squall.builders.runtime.report_times import ReportSchedule
 from squall.builders.runtime.serde import pack, unpack
 from squall.model import Source
-from squall.model.windows import CountWindow, Window
+from squall.model.windows import CountWindow, HoppingWindow, OpenHoppingWindow, Window, begins_at_first_triple
 from squall.plan import Plan
 from squall.plan.operators import DerivedStream, Operator, Sink
 from squall.rdf import ALWAYS, HEARTBEAT, Event
@@ -52,7 +52,7 @@ def evaluation_record(number: int, time: int) -> Record:
 
 class EvaluationTimes:
     """Collects the times of events that make a difference to when a node is evaluated. Where windows hop, this is the
-    first time of each step. (Steps of count windows are left to `count_window_evaluations`.)"""
+    first time of each step. (Windows that follow a stream are left to `sequential_evaluations`.)"""
 
     def __init__(self, plan: Plan) -> None:
         reporters = rstream_nodes(plan)
@@ -94,44 +94,55 @@ class EvaluationTimes:
 
 def _window_span(window: Window, time: int) -> Hashable:
     """Returns what times have in common that make no difference to a window, or None if no time makes one."""
-    if not isinstance(window, CountWindow):
-        return window.validity(time)
-    return time if window.step == 1 else None
+    if isinstance(window, CountWindow):
+        return time if window.step == 1 else None
+    return None if begins_at_first_triple(window) else window.validity(time)
 
 
-def count_window_evaluations(
+def sequential_evaluations(
     reporters: Mapping[int, Sink | DerivedStream],
     source: Source,
-    triple_counts: Mapping[str, int],
+    positions: Mapping[str, int],
     events: Iterable[Event],
 ) -> Iterator[Record]:
-    """Yields what is to be evaluated because count windows move on by a step with some events.
+    """Yields what is to be evaluated because of some events in windows that follow a stream.
 
     Args:
         reporters: the nodes that may be evaluated (`rstream_nodes`).
         source: the source as which the events are read.
-        triple_counts: the number of triples before the events, by stream (`ScanOperator.window_counts`).
+        positions: what is known of each stream before the events (`ScanOperator.positions`).
         events: the events.
     """
-    for stream, time in _count_window_steps(source, triple_counts, events) if reporters else ():
+    for stream, time in dict.fromkeys(_sequential_instants(source, positions, events)) if reporters else ():
         for number, op in reporters.items():
-            if any(source.counts_as(reader, stream) for reader in op.sources):
+            if any(source.follows_as(reader, stream) for reader in op.sources):
                 yield evaluation_record(number, time)
 
 
-def _count_window_steps(
-    source: Source, triple_counts: Mapping[str, int], events: Iterable[Event]
+def _sequential_instants(
+    source: Source, positions: Mapping[str, int], events: Iterable[Event]
 ) -> Iterator[tuple[str, int]]:
-    """Yields the streams whose count windows move on by a step with some events, each with the time."""
-    counts = dict(triple_counts)
+    """Yields the streams whose content changes because of some events, each with the time."""
+    places = dict(positions)
     for event in events:
-        step = 0 if event.is_static else source.step_of(event.stream)
-        if step <= 1:
+        stream, time = event.stream, event.time
+        if event.is_static or not source.has_sequential_instants(stream):
             continue
-        before = counts.get(event.stream, 0)
-        counts[event.stream] = before + len(event.facts)
-        if counts[event.stream] // step > before // step:
-            yield event.stream, event.time
+        window = source.window_of(stream)
+        if isinstance(window, CountWindow):
+            before = places.get(stream, 0)
+            places[stream] = before + len(event.facts)
+            if places[stream] // window.step > before // window.step:
+                yield stream, time
+        elif isinstance(window, HoppingWindow) and (event.facts or stream in places):
+            begun = window.begun_at(places.setdefault(stream, time))
+            yield from ((stream, instant) for instant in _stepped_instants(begun, time))
+
+
+def _stepped_instants(window: HoppingWindow, time: int) -> Iterable[int]:
+    """Returns the instants to which an event leads (integer ms)."""
+    first, last = window.validity(time)
+    return (first, last) if isinstance(window, OpenHoppingWindow) else range(first, last + 1, window.step)
 
 
 # What the driver makes of it

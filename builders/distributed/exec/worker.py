@@ -18,8 +18,8 @@ from squall.builders.distributed.exec.report_times import (
     NO_INSTANTS,
     EvaluationTimes,
     NodeInstants,
-    count_window_evaluations,
     rstream_nodes,
+    sequential_evaluations,
     stream_activity,
 )
 from squall.builders.distributed.exec.routing import (
@@ -453,13 +453,11 @@ class _Partition(Dataflow):
         if not (self.rstream_nodes and isinstance(op, DerivedStreamOperator)):
             super()._advance(id, op, now)
             return
-        triple_counts = op.reader.window_counts
+        positions = op.reader.positions
         super()._advance(id, op, now)
         events = op.events if id in self.stream_leaders else ()
         self.notes |= dict.fromkeys(stream_activity(event.stream, event.graph, event.time) for event in events)
-        self.notes |= dict.fromkeys(
-            count_window_evaluations(self.rstream_nodes, op.reader.source, triple_counts, op.events)
-        )
+        self.notes |= dict.fromkeys(sequential_evaluations(self.rstream_nodes, op.reader.source, positions, op.events))
 
     def live_deltas(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
         """Yields the changes of the state since the last call that may matter from a time on (integer ms)."""

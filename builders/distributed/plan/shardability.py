@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from squall.builders.distributed.exec.ordered_scan import why_ordered_source
 from squall.builders.distributed.exec.routing import bucket_of
-from squall.model.windows import CountWindow
+from squall.model.windows import is_sequential
 from squall.plan import Node, Plan
 from squall.plan.operators import (
     AntiJoin,
@@ -185,8 +185,8 @@ class _SubjectAnalysis:
         """Returns why a node needs facts of several subjects, or None if it does not."""
         op = node.op
         match op:
-            case Scan(source=source) if any(isinstance(window, CountWindow) for window in source.all_windows):
-                return "reads through a window of triples"
+            case Scan(source=source) if source.is_sequential:
+                return "reads through a window that follows its stream"
             case Unit():
                 consumers = (self.plan.by_id[id].op for id, _ in self.plan.consumers[node.id])
                 return None if all(map(_is_ground, consumers)) else "holds for all subjects"
@@ -200,7 +200,7 @@ class _SubjectAnalysis:
             case Sink(output="rstream") | DerivedStream(output="rstream"):
                 return "outputs snapshots"
             case DerivedStream() if (
-                isinstance(op.source.window, CountWindow) or op.source.prefix_width not in self.known[node.id]
+                is_sequential(op.source.window) or op.source.prefix_width not in self.known[node.id]
             ):
                 return "derives a stream with facts of other subjects"
             case Sink() | DerivedStream():

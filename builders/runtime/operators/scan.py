@@ -16,7 +16,7 @@ from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Boxes, Delta, fact_row, row_fact
 from squall.errors import SourceError
 from squall.model import Source
-from squall.model.windows import CountWindow
+from squall.model.windows import CountWindow, HoppingWindow, Window, is_sequential
 from squall.plan import Plan
 from squall.plan.operators import DerivedStream, Match, Operator, Scan, Sink, Update
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple, iri
@@ -90,7 +90,7 @@ def predicates_used(plan: Plan) -> frozenset[Term] | None:
         if isinstance(node.op, Update) or _counts(node.op):
             return None
         if isinstance(node.op, Scan):
-            if node.op.source.removals or any(isinstance(window, CountWindow) for window in node.op.source.all_windows):
+            if node.op.source.removals or node.op.source.is_sequential:
                 return None
             for id, _ in plan.consumers[node.id]:
                 op = plan.by_id[id].op
@@ -101,9 +101,9 @@ def predicates_used(plan: Plan) -> frozenset[Term] | None:
 
 
 def _counts(op: Operator) -> bool:
-    """Returns whether an rstream reports after so many triples, whichever they are."""
+    """Returns whether the instants of an rstream depend on all triples, whichever they are."""
     sources = op.sources if isinstance(op, Sink | DerivedStream) and op.output == "rstream" else ()
-    return any(isinstance(window, CountWindow) for source in sources for window in source.all_windows)
+    return any(source.is_sequential for source in sources)
 
 
 def predicates_to_read(plan: Plan) -> frozenset[Term] | None:
@@ -133,8 +133,8 @@ def foreign_event(event: Event) -> SourceError:
         )
     return SourceError(
         f"the derived stream `{event.stream}` brings an event from elsewhere at {event.time}",
-        hint="its count window counts derived triples only: send others in a stream of their own, or read it through a "
-        "time window (`RANGE`)",
+        hint="its window follows derived triples only: send others in a stream of their own, or read it through a time "
+        "window (`RANGE`) whose steps do not begin with the first triple",
     )
 
 
@@ -164,8 +164,8 @@ class ScanOperator(Stateful):
         tracks_facts: Whether facts may be removed, so that the operator keeps those that are valid.
         deletes_static: Whether updates may remove facts, static data included.
         is_derived: Whether the operator reads a derived stream, which has no static data.
-        derived_streams: The derived streams of the program. Other events may not come in them through count windows,
-            and nobody else may remove their facts.
+        derived_streams: The derived streams of the program. Other events may not come in them through windows that
+            follow a stream, and nobody else may remove their facts.
         tuning: The tuning values of the runtime.
     """
 
@@ -193,6 +193,8 @@ class ScanOperator(Stateful):
         self.validity_by_stream: dict[str | tuple[str, str, bool], Validity] = {}
         """How the events of each stream are read; in a named graph, by (stream, graph, whether the event is static)."""
         self.count_windows: dict[str, CountWindowContent] = {}
+        self.first_times: dict[str, int] = {}
+        """The time of the first triple (integer ms) of each stream where a grid begins with it."""
         self.valid_facts: dict[Fact, list[_ReadFact]] = {}
         """The facts that streams brought and that have not ended, where facts may be removed."""
         self.diff = SnapshotDiff()
@@ -296,15 +298,29 @@ class ScanOperator(Stateful):
         key = (stream, graph, static) if graph else stream
         if key in self.validity_by_stream:
             return self.validity_by_stream[key]
-        window = self.source.window_of(stream)
-        if not self.source.reads(stream, graph, static) and (static or not self.source.counts(stream)):
+        window = self._window(stream)
+        if not self.source.reads(stream, graph, static) and (static or not is_sequential(window)):
             validity: Validity = _not_read
-        elif self.tracks_facts or isinstance(window, CountWindow):
+        elif self.tracks_facts or isinstance(window, CountWindow) or is_sequential(window):
             validity = _end_unknown
         else:
             validity = window.validity
         self.validity_by_stream[key] = validity
         return validity
+
+    def _window(self, stream: str) -> Window:
+        """Returns the window of a stream. If its first triple has come, so has the origin of its grid."""
+        window = self.source.window_of(stream)
+        if isinstance(window, HoppingWindow) and stream in self.first_times:
+            return window.begun_at(self.first_times[stream])
+        return window
+
+    def _begin(self, stream: str, time: int) -> None:
+        """Begins the grid of a stream whose first triple comes at a time (integer ms)."""
+        if stream in self.derived_streams:
+            raise foreign_event(Event(time, (), stream))
+        self.first_times[stream] = time
+        self.validity_by_stream = {}
 
     # Facts that may be removed
 
@@ -316,7 +332,7 @@ class ScanOperator(Stateful):
             raise unexpected_removal(event)
         for fact in event.removed:
             yield from self._remove(event.stream, fact, event.time, event.graph)
-        window = self.source.window_of(event.stream)
+        window = self._window(event.stream)
         if isinstance(window, CountWindow) and event.time != ALWAYS:
             if event.facts and event.stream in self.derived_streams:
                 raise foreign_event(event)
@@ -324,18 +340,25 @@ class ScanOperator(Stateful):
             for fact in event.facts:
                 yield from count_window.add(fact, event.time, event.graph)
             return
+        if event.facts and event.time != ALWAYS and is_sequential(window):
+            self._begin(event.stream, event.time)
+            window = self._window(event.stream)
+        if not event.facts:
+            return
         start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else window.validity(event.time)  # type: ignore[union-attr]
         for fact in event.facts if start < end else ():
-            if event.time != ALWAYS or self.deletes_static:
+            if self.tracks_facts and (event.time != ALWAYS or self.deletes_static):
                 arrival = _ReadFact(event.stream, event.graph, event.time, start, end)
                 self.valid_facts.setdefault(fact, []).append(arrival)
                 self._note(fact, arrival, 1)
             yield from self._entries(event.stream, fact, event.time, event.graph, (start, end), 1)
 
     @property
-    def window_counts(self) -> dict[str, int]:
-        """The number of triples that came through count windows, by stream."""
-        return {stream: count_window.fact_count for stream, count_window in self.count_windows.items()}
+    def positions(self) -> dict[str, int]:
+        """What windows have to know of each stream that they follow: how many triples came (count windows), or when the
+        first one came (integer ms)."""
+        counts = {stream: count_window.fact_count for stream, count_window in self.count_windows.items()}
+        return counts | self.first_times
 
     def _count_window(self, stream: str) -> CountWindowContent:
         """Returns the count window of a stream."""
@@ -350,7 +373,7 @@ class ScanOperator(Stateful):
     ) -> Iterator[Delta]:
         """Yields the deltas of a fact that a stream brought, as patterns read it."""
         is_static = arrival == ALWAYS and not self.is_derived
-        if isinstance(self.source.window_of(stream), CountWindow) and not self.source.reads(stream, graph, is_static):
+        if is_sequential(self.source.window_of(stream)) and not self.source.reads(stream, graph, is_static):
             return
         for fact_read in self.source.facts_read(fact, stream, arrival, graph, self.is_derived):
             yield (*fact_row(fact_read), *valid, weight)
@@ -430,8 +453,9 @@ class ScanOperator(Stateful):
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
         yield from super().drain_changelog()
-        content_rows = ((stream, *row) for stream, window in self.count_windows.items() for row in window.rows())
-        if self.log is not None and (changes := self.diff.update((*row, ALWAYS, FOREVER, 1) for row in content_rows)):
+        counted_rows = ((stream, *row) for stream, window in self.count_windows.items() for row in window.rows())
+        rows = chain(counted_rows, ((stream, str(time)) for stream, time in self.first_times.items()))
+        if self.log is not None and (changes := self.diff.update((*row, ALWAYS, FOREVER, 1) for row in rows)):
             yield 1, changes
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
@@ -441,7 +465,12 @@ class ScanOperator(Stateful):
                 self._count(cast(Fact, row_fact(cells)), arrival, count)
             return
         for stream, rows in groupby(sorted(delta[:-3] for delta in self.diff.restore(deltas)), key=_FIRST):
-            self._count_window(stream).load_rows([row[1:] for row in rows])
+            if isinstance(self.source.window_of(stream), CountWindow):
+                self._count_window(stream).load_rows([row[1:] for row in rows])
+            else:
+                ((_, time),) = rows
+                self.first_times[str(stream)] = int(str(time))
+        self.validity_by_stream = {}
 
     def _count(self, fact: Fact, arrival: _ReadFact, count: int) -> None:
         """Adds arrivals of a fact, or removes them. Expired arrivals may be unknown."""

@@ -7,20 +7,28 @@ from dataclasses import dataclass, field
 
 from squall.errors import Origin
 from squall.lexers.sparql.tree.printing import iso_duration
-from squall.model.windows import duration
+from squall.model.windows import FirstTriple, duration
 from squall.rdf import Term
 
 
 @dataclass(frozen=True)
 class TimeRange:
-    """A time window, ``RANGE size [STEP step]``, in integer ms. TUMBLING is a step of the window's size."""
+    """A time window, ``RANGE size [STEP step [ORIGIN origin]]``, in integer ms.
+
+    TUMBLING is a step of the window's size.
+
+    Attributes:
+        grid_origin: An instant of the grid of steps.
+    """
 
     size: int
     step: int | None = None
+    grid_origin: int | FirstTriple = 0
 
     def text(self, length: Callable[[int], str], moves: str = "STEP") -> str:
         """Returns the window in brackets, with durations and the keyword of the step as the language has them."""
-        return f"[RANGE {length(self.size)}{'' if self.step is None else f' {moves} {length(self.step)}'}]"
+        step = "" if self.step is None else f" {moves} {length(self.step)}"
+        return f"[RANGE {length(self.size)}{step}{_begin(self.grid_origin, length)}]"
 
 
 @dataclass(frozen=True)
@@ -41,12 +49,19 @@ class PastRange:
     begin: int
     end: int
     step: int | None = None
+    grid_origin: int | FirstTriple = 0
 
     def text(self, length: Callable[[int], str]) -> str:
         """Returns the window in brackets, with durations as the language has them."""
         end = f"-{length(self.end)}" if self.end else ""
         moves = "" if self.step is None else f" STEP {length(self.step)}"
-        return f"[FROM NOW-{length(self.begin)} TO NOW{end}{moves}]"
+        return f"[FROM NOW-{length(self.begin)} TO NOW{end}{moves}{_begin(self.grid_origin, length)}]"
+
+
+def _begin(origin: int | FirstTriple, length: Callable[[int], str]) -> str:
+    if isinstance(origin, FirstTriple):
+        return " ORIGIN FIRST"
+    return f" ORIGIN {length(origin)}" if origin else ""
 
 
 Range = TimeRange | CountRange | PastRange

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 
 from squall.functions import values
 from squall.model import ARRIVAL, GRAPH, Arrivals, Graph, Graphs, Source, System
-from squall.model.windows import CountWindow, EmptyWindow, HoppingWindow, Landmark, SlidingWindow
+from squall.model.windows import (
+    CountWindow,
+    EmptyWindow,
+    HoppingWindow,
+    Landmark,
+    OpenHoppingWindow,
+    SlidingWindow,
+    Window,
+    is_sequential,
+)
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, WORKING, Atom, Event, Fact, Term, Triple, literal
 from squall.testing.oracle.base import BEGIN
 from squall.testing.oracle.stratification import patterns
@@ -98,7 +107,7 @@ def reads(source: Source, stream: str, graph: str = "", static: bool = False) ->
 
 def _windowed(source: Source, stream: str, events: Sequence[Event]) -> list[Stay]:
     """Returns the facts of one stream through its window, in the order of arrival."""
-    window = source.window_of(stream)
+    window = _begun(source.window_of(stream), events)
     arrivals = [(fact, event.graph, event.time) for event in events for fact in event.facts]
     if not isinstance(window, CountWindow):
         return [Stay(fact, stream, graph, time, *window.validity(time)) for fact, graph, time in arrivals]
@@ -107,6 +116,12 @@ def _windowed(source: Source, stream: str, events: Sequence[Event]) -> list[Stay
         Stay(fact, stream, graph, time, *_counted(window, number, times))
         for number, (fact, graph, time) in enumerate(arrivals)
     ]
+
+
+def _begun(window: Window, events: Iterable[Event]) -> Window:
+    """Returns the window of a stream, whose grid may begin at the first triple of these events."""
+    first_time = next((event.time for event in events if event.facts), None)
+    return window.begun_at(first_time) if isinstance(window, HoppingWindow) and first_time is not None else window
 
 
 def _counted(window: CountWindow, number: int, times: Sequence[int]) -> tuple[int, int]:
@@ -165,7 +180,8 @@ def evaluation_instants(source: Source, events: Sequence[Event]) -> set[int]:
     for event in (event for event in events if affects(source, event)):
         before = fact_counts[event.stream]
         fact_counts[event.stream] += len(event.facts)
-        match source.window_of(event.stream):
+        past_events = (other for other in events if other.stream == event.stream and other.time <= event.time)
+        match _begun(source.window_of(event.stream), past_events):
             case Landmark() | CountWindow(step=1):
                 instants.add(event.time)
             case CountWindow(step=step):
@@ -173,7 +189,9 @@ def evaluation_instants(source: Source, events: Sequence[Event]) -> set[int]:
                     instants.add(event.time)
             case SlidingWindow(size=size, delay=delay):
                 instants.update((event.time + delay, event.time + delay + size))
-            case HoppingWindow() as window:
+            case OpenHoppingWindow(origin=int()) as window:
+                instants.update(window.validity(event.time))
+            case HoppingWindow(origin=int()) as window:
                 first, last = window.validity(event.time)
                 instants.update(range(first, last + 1, window.step))
         if event.removed:
@@ -182,8 +200,11 @@ def evaluation_instants(source: Source, events: Sequence[Event]) -> set[int]:
 
 
 def affects(source: Source, event: Event) -> bool:
-    """Returns whether an event changes the content of a source. A count window also counts triples of other graphs."""
-    if not isinstance(source.window_of(event.stream), CountWindow) or event.stream == HEARTBEAT:
+    """Returns whether an event changes the content of a source.
+
+    A window that follows its stream also sees triples of other graphs.
+    """
+    if not is_sequential(source.window_of(event.stream)) or event.stream == HEARTBEAT:
         return reads(source, event.stream, event.graph)
     if isinstance(source, Graph):
         return source.within in ("", event.stream)

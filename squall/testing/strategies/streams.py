@@ -6,11 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import accumulate
+from typing import Any
 
 from hypothesis import strategies as st
 
 from squall.model import Graph, Report, Source
-from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
+from squall.model.windows import (
+    LANDMARK,
+    CountWindow,
+    FirstTriple,
+    HoppingWindow,
+    OpenHoppingWindow,
+    SlidingWindow,
+    Window,
+)
 from squall.rdf import ALWAYS, HEARTBEAT, Event, Fact, Triple, heartbeat
 from squall.testing.strategies.vocabulary import CORE, DERIVED_STREAMS, FACTS, GRAPHS, MEASURES, STREAMS
 
@@ -98,14 +107,15 @@ def graphs_of(features: frozenset[str]) -> st.SearchStrategy[Graph]:
 def _windows(features: frozenset[str]) -> st.SearchStrategy[Window]:
     """Draws a window whose size is of the order of the pauses between events. Its step divides 12."""
     sizes, steps = st.integers(2, 12), st.sampled_from((1, 2, 3, 4))
+    hopping = st.sampled_from((HoppingWindow, HoppingWindow, OpenHoppingWindow))
+    delays = st.sampled_from((0, 0, 0, 3))
     kinds: list[st.SearchStrategy[Window]] = []
     if "landmark" in features:
         kinds.append(st.just(LANDMARK))
     if "windows" in features:
-        delays = st.sampled_from((0, 0, 0, 3))
         kinds += [st.builds(SlidingWindow, sizes, delays), st.builds(SlidingWindow, sizes)]
         kinds += [
-            st.builds(HoppingWindow, sizes, steps, st.integers(0, 3), st.booleans(), delays),
+            _hopping(hopping, sizes, steps, st.integers(0, 3), st.booleans(), delays),
             steps.map(lambda size: HoppingWindow(size, size)),
         ]
     if "count" in features:
@@ -113,7 +123,16 @@ def _windows(features: frozenset[str]) -> st.SearchStrategy[Window]:
             st.builds(CountWindow, st.integers(3, 16), st.sampled_from((1, 1, 2, 5))),
             st.integers(3, 16).map(_blocks),
         ]
+    if {"count", "windows"} <= features:
+        origins = st.builds(FirstTriple, steps)
+        kinds.append(_hopping(hopping, sizes, steps, origins, st.booleans(), delays))
     return st.one_of(kinds)
+
+
+def _hopping(
+    kinds: st.SearchStrategy[type[HoppingWindow]], *arguments: st.SearchStrategy[Any]
+) -> st.SearchStrategy[HoppingWindow]:
+    return st.builds(lambda kind, *fields: kind(*fields), kinds, *arguments)
 
 
 def _blocks(size: int) -> CountWindow:
