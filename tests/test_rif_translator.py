@@ -236,6 +236,9 @@ def test_equality_without_an_end_is_an_error() -> None:
     [
         ("ex:p(?x)", "the variable `?x` is not declared"),
         ("Forall ?x (ex:p(?x ?y) :- ex:q(?x))", "the variable `?y` is not declared"),
+        ("ex:a = ex:b Forall ?y (ex:p(?y) :- ex:q(?x ?y))", "the variable `?x` is not declared"),
+        ("ex:a = ex:b ex:p(1) :- External(pred:is-list(?x))", "the variable `?x` is not declared"),
+        ("ex:a = ?x", "the variable `?x` is not declared"),
         ("Forall ?x (ex:p(?x))", "nothing gives a value to `?x`: the rule is not safe"),
         ("Forall ?x ?y (ex:p(?y) :- And(ex:q(?x) ?y = ?y))", "nothing gives a value to `?y`"),
         ("Forall ?x (ex:p(1) :- External(pred:numeric-less-than(?x 2)))", "nothing gives a value to `?x`"),
@@ -445,6 +448,8 @@ def test_profiles_of_owl_and_rdf_do_not_go_together(tmp_path: Path) -> None:
             "nothing gives a value to `?x`",
         ),
         ("OWL-Direct", "Forall ?y (?x # ex:b :- ?y # ex:c)", "the variable `?x` is not declared"),
+        ("OWL-Direct", 'Forall ?y (?x[ex:p -> "a"] :- ?x[rdf:type -> ex:c])', "the variable `?x` is not declared"),
+        ("OWL-Direct", "Forall ?y (?y # ex:b :- ?x[ex:p -> ?y])", "the variable `?x` is not declared"),
         ("OWL-Direct", "Forall ?x ?y ?z (?x[?y -> ?z] :- ?z[?y -> ?x])", "an attribute that is a variable"),
         ("Sample", "ex:p(1)", "there is no profile"),
     ],

@@ -105,6 +105,21 @@ def alternatives(
             return [(Literal(formula, names),)]
 
 
+def undeclared_variables(formula: tree.Node, declared: frozenset[str]) -> Iterator[TranslatorError]:
+    """Yields an error for each occurrence of a variable that neither the rule nor an ``Exists`` around it declares."""
+    match formula:
+        case tree.And(formulas=formulas) | tree.Or(formulas=formulas):
+            for inner in formulas:
+                yield from undeclared_variables(inner, declared)
+        case tree.Exists(variables=variables, formula=inner):
+            yield from undeclared_variables(inner, declared.union(variable.name for variable in variables))
+        case _:
+            for part in tree.parts(formula):
+                if isinstance(part, tree.Var) and part.name not in declared:
+                    hint = f"declare it: `Forall ?{part.name} (...)` around the rule, or `Exists` around a condition"
+                    yield TranslatorError(f"the variable `?{part.name}` is not declared", part.origin, hint)
+
+
 def _check_count(factors: Sequence[Sequence[object]], origin: Origin | None) -> None:
     size = 1
     for alternative in factors:

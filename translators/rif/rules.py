@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
-from squall.errors import Origin, SquallError, TranslatorWarning, single_errors
+from squall.errors import Origin, SquallError, TranslatorWarning, raise_all, single_errors
 from squall.lexers.rif import tree
 from squall.model import AtomPattern, Construct, System, Variable
 from squall.translators.rif import entailment, equality, magic_sets
 from squall.translators.rif.arguments import lift_externals, replacements
 from squall.translators.rif.clauses import Clause
-from squall.translators.rif.conditions import FreshVariables, Literal, alternatives
+from squall.translators.rif.conditions import FreshVariables, Literal, alternatives, undeclared_variables
 from squall.translators.rif.direct import restrict_to_individuals
 from squall.translators.rif.entailment import DIRECT
 from squall.translators.rif.imports import Closure
@@ -83,6 +83,9 @@ class Rules:
 
     def _clauses(self, rule: _Rule, equations: bool) -> Iterator[Clause]:
         names = {variable.name: Variable(variable.name) for variable in rule.variables}
+        formulas = rule.conclusions if rule.condition is None else (*rule.conclusions, rule.condition)
+        declared = frozenset(names)
+        raise_all([error for formula in formulas for error in undeclared_variables(formula, declared)])
         fresh = FreshVariables()
         conjunctions: list[tuple[Literal, ...]] = [()]
         if rule.condition is not None:

@@ -128,9 +128,6 @@ class Terms:
             case tree.Const():
                 return self.constants.term(term)
             case tree.Var(name=name):
-                if name not in self.variables:
-                    hint = f"declare it: `Forall ?{name} (...)` around the rule, or `Exists` around a condition"
-                    raise TranslatorError(f"the variable `?{name}` is not declared", term.origin, hint)
                 return self.variables[name]
             case tree.Expr(op=op):
                 arguments = tuple(self.term_pattern(argument, outside) for argument in ordered_arguments(term))
