@@ -106,7 +106,7 @@ def compile(
     default = as_window(window)
     windows_by_stream = {stream: as_window(given_window) for stream, given_window in (windows or {}).items()}
     errors: list[SquallError] = []
-    system = combine([read_program(program, lexer) for program in programs], rules, errors, documents)
+    system = combine([read_program(program, lexer) for program in programs], rules, errors, documents, profile)
     raise_all(errors)
     stratify(engine.system(system))
     return apply_profile(system, profile, default, windows_by_stream, removals, policy, output)

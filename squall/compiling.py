@@ -27,6 +27,7 @@ def combine(
     rules: Sequence[str],
     errors: list[SquallError],
     documents: Mapping[str, str] | None = None,
+    profile: str = "default",
 ) -> System:
     """Returns one system of several programs and rule sets, in which each reads what the others derive.
 
@@ -37,12 +38,14 @@ def combine(
         rules: The names of the rule sets.
         errors: A list to which errors are added; see `translate_program`.
         documents: See `translate_program`.
+        profile: See `translate_program`.
 
     Raises:
         UsageError: There is no rule set of a name.
     """
     systems = [_rule_set(name, bool(programs), errors) for name in rules]
-    systems += with_unique_names([translate_program(program, errors, documents) for program in programs], errors)
+    own_systems = [translate_program(program, errors, documents, profile) for program in programs]
+    systems += with_unique_names(own_systems, errors)
     return systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
 
 
@@ -53,7 +56,10 @@ def _rule_set(name: str, has_programs: bool, errors: list[SquallError]) -> Syste
 
 
 def translate_program(
-    program: Program, errors: list[SquallError], documents: Mapping[str, str] | None = None
+    program: Program,
+    errors: list[SquallError],
+    documents: Mapping[str, str] | None = None,
+    profile: str = "default",
 ) -> System:
     """Returns the system of one program.
 
@@ -61,11 +67,13 @@ def translate_program(
         program: The program.
         errors: A list to which errors are added: those of the text, and those of what could be read of it nevertheless.
         documents: The files of documents that it imports, by IRI, for translators that take them.
+        profile: The name of the profile (`squall.model.profiles`), for translators that take it.
     """
     text, name, language = program
     lex = cast(Lexer, plugins.load("squall.lexers", language))
     translate = cast(Callable[..., System], plugins.load("squall.translators", language))
-    keywords = {"documents": documents or {}} if "documents" in signature(translate).parameters else {}
+    available = {"documents": documents or {}, "profile": profile}
+    keywords = {name: value for name, value in available.items() if name in signature(translate).parameters}
     try:
         tree = lex(text, name)
     except SquallError as error:

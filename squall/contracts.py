@@ -86,7 +86,7 @@ class Translator(Protocol):
         """Translates a tree of the lexer of the same name.
 
         A translator with a parameter `documents` is given the files of the programs that the program may import, by
-        their IRIs.
+        their IRIs. One with a parameter `profile` is given the name of the profile (`squall.model.profiles`).
 
         Raises:
             TranslatorError: The program cannot be translated.

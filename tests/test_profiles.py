@@ -167,6 +167,37 @@ def test_instans_has_graphs_without_triples(profile: str, times: list[int]) -> N
     assert_as_oracle(system, result, arriving)
 
 
+@pytest.mark.parametrize("dataset", ["", "FROM NAMED :g FROM NAMED :h"])
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("?x :p ?y FILTER(?g = :g)", ["g"]),
+        ("FILTER(STRENDS(STR(?g), 'h')) ?x :p ?y", ["h"]),
+        ("{ ?x :p ?y FILTER(?g = :g) } UNION { ?x :p ?y FILTER(?g = :h) }", ["g", "h"]),
+        ("?x :p ?y OPTIONAL { ?x :q ?z FILTER(?g = :h) } FILTER(!BOUND(?z))", ["g"]),
+        ("?x :p ?y BIND(?g AS ?name) FILTER(?name = :h)", ["h"]),
+        ("?x :p ?y FILTER EXISTS { ?x :q ?z FILTER(?g = :h) }", ["h"]),
+        ("?x :p ?y BIND(1 AS ?n) { SELECT ?x { ?x :p ?g } }", ["g", "h"]),
+    ],
+)
+def test_instans_knows_the_graph_inside_of_its_pattern(dataset: str, pattern: str, names: list[str]) -> None:
+    text = f"PREFIX : <http://example.org/>\nSELECT ?g {dataset} {{ GRAPH ?g {{ {pattern} }} }}"
+    facts = stream("1 :a :p :b ; :q :c")[0].facts
+    arriving = [Event(1, facts, graph=f"<http://example.org/{name}>") for name in "gh"]
+    system = squall.compile(text, lexer="sparql", profile="instans", output="rstream")
+    result = run(system, arriving)
+    assert_as_oracle(system, result, arriving)
+    solutions = [str(item.fact.values[0])[-2] for item in result if isinstance(item.fact, Solution)]
+    assert sorted(solutions) == names
+
+
+def test_a_condition_about_the_graph_inside_of_its_pattern_is_a_warning() -> None:
+    system = squall.compile("SELECT ?g { GRAPH ?g { ?x ?p ?y FILTER(?g = ?x) } }", lexer="sparql")
+    (warning,) = system.warnings
+    assert str(warning.message) == "`?g` has no value inside of `GRAPH ?g`, but behind it"
+    assert "profile `instans`" in str(warning.hint)
+
+
 def test_squall2013_also_outputs_what_optional_does_not_extend() -> None:
     assert_outputs(
         f"SELECT ?x ?y {FROM} WHERE {{ ?x :p :o OPTIONAL {{ ?x :q ?y FILTER(?y > 1) }} }}",

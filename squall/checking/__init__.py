@@ -61,7 +61,7 @@ def lint(
     texts = tuple(read_program(program, lexer) for program in programs)
     names = [text.name for text in texts]
     errors: list[SquallError] = []
-    system = combine(texts, rules, errors, documents)
+    system = combine(texts, rules, errors, documents, profile)
     if errors:
         return sorted_findings((finding for error in errors for finding in as_findings(error)), names)
     windows_by_stream = {stream: as_window(item) for stream, item in (windows or {}).items()}

@@ -107,6 +107,8 @@ class Profile:
         report: The report policy, where the user does not give one.
         output: The R2S operator, where the user does not give one.
         system: A function that changes the system.
+        is_graph_in_scope: Whether the variable of ``GRAPH ?g`` has a value inside of its pattern. (In SPARQL 1.1 it has
+            one behind it, section 18.6.)
     """
 
     name: str
@@ -115,6 +117,7 @@ class Profile:
     report: Report | None = None
     output: str | None = None
     system: Callable[[System], System] = _same_system
+    is_graph_in_scope: bool = False
 
     def __str__(self) -> str:
         return f"profile {self.name}: {self.about}"
@@ -146,8 +149,10 @@ PROFILES = (
     ),
     Profile(
         "instans",
-        "a named graph exists also without triples: the pattern of GRAPH <g> is evaluated in any case",
+        "a named graph exists also without triples: the pattern of GRAPH <g> is evaluated in any case; inside of the "
+        "pattern of GRAPH ?g the variable has a value",
         system=_with_empty_graphs,
+        is_graph_in_scope=True,
     ),
     Profile(
         "squall2013",

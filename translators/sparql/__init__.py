@@ -11,6 +11,7 @@ from pathlib import PurePath
 from squall.errors import Origin, file_name, raise_all
 from squall.lexers.sparql import tree as q
 from squall.model import Document, Insert, Stream, System
+from squall.model.profiles import by_name
 from squall.rdf import iri_text, is_iri
 from squall.translators.sparql.datasets import clauses, of_query
 from squall.translators.sparql.outputs import output_of
@@ -18,23 +19,28 @@ from squall.translators.sparql.state import Notes, State
 from squall.translators.sparql.updates import Updates
 
 
-def translator(program: q.Program) -> System:
+def translator(program: q.Program, profile: str = "default") -> System:
     """Translates a SPARQL program to a system with a subsystem for each query, operation and helper rule.
 
     A registered query is named by its registration. Others are named by the program's file, or without one ``query`` or
     ``update``, with their position if there are several: ``alarms``, ``alarms-2``.
+
+    Args:
+        program: The tree of the program.
+        profile: The name of the profile: it says what ``GRAPH ?g`` means inside of its pattern.
 
     Raises:
         TranslatorError: The program cannot be translated.
         Errors: There are several errors. All of a program's errors are raised at once.
     """
     notes = Notes()
+    is_graph_in_scope = by_name(profile).is_graph_in_scope
     if not program.statements:
         notes.warn("there is no query and no update in the program", Origin(program.name, "", 1, 1))
     systems: dict[System, None] = {}
     for place, statement in enumerate(program.statements, 1):
         name = _registered_name(statement) or _default_name(program, statement, place)
-        systems.update(dict.fromkeys(_translated(statement, name, notes)))
+        systems.update(dict.fromkeys(_translated(statement, name, notes, is_graph_in_scope)))
     raise_all(notes.errors)
     return System(
         PurePath(program.name).stem,
@@ -45,9 +51,9 @@ def translator(program: q.Program) -> System:
     )
 
 
-def _translated(statement: q.Statement, name: str, notes: Notes) -> list[System]:
+def _translated(statement: q.Statement, name: str, notes: Notes, is_graph_in_scope: bool) -> list[System]:
     """Returns the rules of a statement. Those of a query form one system, which has its own output."""
-    state = State(notes, str(statement), statement.base)
+    state = State(notes, str(statement), statement.base, is_graph_in_scope)
     updates = Updates(state)
     body = statement.body
     if isinstance(body, q.Operation):

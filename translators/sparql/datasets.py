@@ -37,6 +37,7 @@ class ActiveDataset:
         windows: The named windows (RSP-QL).
         bound_outside: The variables that are bound outside of an EXISTS.
         graph: The variable of the graph's name, if the patterns are over each of all graphs.
+        unbound_graph: The variable of ``GRAPH ?g`` around the patterns, if it has no value inside.
     """
 
     sources: tuple[Source, ...] = (DEFAULT,)
@@ -45,6 +46,7 @@ class ActiveDataset:
     windows: Mapping[Term, Source] | None = None
     bound_outside: frozenset[Variable] = frozenset()
     graph: Variable | None = None
+    unbound_graph: Variable | None = None
 
     def with_sources(self, *sources: Source) -> ActiveDataset:
         """Returns the dataset with another active graph."""
@@ -87,6 +89,10 @@ class ActiveDataset:
         if self.graph is None:
             return Pattern(subject, predicate, object, exact=True, origin=origin)
         return AtomPattern(GRAPH, (self.graph, subject, predicate, object), exact=True, origin=origin)
+
+    def inside_of(self, graph: Variable) -> ActiveDataset:
+        """Returns the dataset inside of ``GRAPH ?g``, where the variable has no value."""
+        return replace(self, unbound_graph=graph)
 
     def within_exists(self, variables: Iterable[Variable]) -> ActiveDataset:
         """Returns the dataset inside of an EXISTS in which these variables are bound."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from squall.errors import Origin, did_you_mean
 from squall.functions.sparql.tables import TABLE
@@ -33,6 +34,8 @@ from squall.translators.sparql.datasets import ActiveDataset, window
 from squall.translators.sparql.expressions import Expressions, used_variables
 from squall.translators.sparql.paths import Paths
 from squall.translators.sparql.state import State
+
+_GRAPH_HINT = "write the condition behind the braces of GRAPH, or run with the profile `instans`, where it has one"
 
 
 class Patterns:
@@ -115,11 +118,13 @@ class Patterns:
         bound_names = {name for body in bodies for name in (*body.variables, *body.reads.bound_outside)}
         for name, place in used_variables(expression, origin):
             if name not in bound_names:
-                hint = (
-                    did_you_mean(str(name), [str(bound_name) for bound_name in bound_names])
-                    or "bind it by a pattern, BIND or VALUES before"
-                )
-                self.state.notes.warn(f"`{name}` never has a value here: nothing binds it", place, hint)
+                if any(name == body.reads.unbound_graph for body in bodies):
+                    message, hint = f"`{name}` has no value inside of `GRAPH {name}`, but behind it", _GRAPH_HINT
+                else:
+                    message = f"`{name}` never has a value here: nothing binds it"
+                    suggestion = did_you_mean(str(name), [str(bound_name) for bound_name in bound_names])
+                    hint = suggestion or "bind it by a pattern, BIND or VALUES before"
+                self.state.notes.warn(message, place, hint)
 
     def bind(self, variable: Variable, expression: q.Expression, body: Body) -> Bind:
         """Returns a `Bind` of an expression's value. The variable is unbound if there is none."""
@@ -179,23 +184,40 @@ class Patterns:
 
     def _any_graph(self, graph: q.Graph, name: Variable, reads: ActiveDataset) -> System | Union:
         """Returns a pattern over each graph: those that the dataset names, then all others."""
+        is_in_scope = self.state.is_graph_in_scope and name not in q.assigned(graph.group)
+        reads = reads if is_in_scope else reads.inside_of(name)
         if reads.graphs is None:
-            return self._each(graph.group, name, reads, reads.every_graph)
-        parts = [self._at(graph, name_iri, reads.with_sources(source)) for name_iri, source in reads.graphs.items()]
+            return self._each(graph.group, name, reads, reads.every_graph, is_in_scope)
+        parts = [
+            self._at(
+                replace(graph, group=q.substituted(graph.group, name, name_iri)) if is_in_scope else graph,
+                name_iri,
+                reads.with_sources(source),
+            )
+            for name_iri, source in reads.graphs.items()
+        ]
         if reads.graph_sources:
-            other_graphs = Body(reads, [self._each(graph.group, name, reads, reads.every_graph)])
+            each = self._each(graph.group, name, reads, reads.every_graph, is_in_scope)
+            other_graphs = Body(reads, [each])
             if reads.graphs:
                 other_graphs.add(Filter(calls.condition(calls.call("NOT IN", (name, *reads.graphs)))))
             parts.append(other_graphs.system(origin=graph.origin))
         return _union(parts, graph)
 
-    def _each(self, group: q.Group, name: Variable, reads: ActiveDataset, graphs: tuple[Source, ...]) -> System:
+    def _each(
+        self,
+        group: q.Group,
+        name: Variable,
+        reads: ActiveDataset,
+        graphs: tuple[Source, ...],
+        is_in_scope: bool = False,
+    ) -> System:
         """Returns a pattern over each of the existing graphs, with the variable bound to the graph's name (section
         18.6).
 
-        The variable is unbound inside of the pattern itself.
+        The variable is unbound inside of the pattern itself, unless it is in scope there.
         """
-        graph = self.state.fresh("graph") if name in q.mentioned(group) else name
+        graph = self.state.fresh("graph") if name in q.mentioned(group) and not is_in_scope else name
         within = reads.with_graphs(graph, graphs)
         part = self.group(group, within)
         if graph == name:

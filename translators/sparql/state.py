@@ -34,13 +34,15 @@ class State:
 
     Attributes:
         base: The IRI against which ``IRI()`` resolves.
+        is_graph_in_scope: Whether the variable of ``GRAPH ?g`` has a value inside of its pattern.
         key: Distinguishes the statement from all others of all programs.
         relations: The rules of the relations that its property paths need, by relation.
     """
 
-    def __init__(self, notes: Notes, text: str, base: str = "") -> None:
+    def __init__(self, notes: Notes, text: str, base: str = "", is_graph_in_scope: bool = False) -> None:
         self.notes = notes
         self.base = base
+        self.is_graph_in_scope = is_graph_in_scope
         self.key = digest(text)
         self.relations: dict[Term, tuple[System, ...]] = {}
         self._count = 0

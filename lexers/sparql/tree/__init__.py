@@ -67,7 +67,7 @@ from squall.lexers.sparql.tree.queries import (
     SelectItem,
     SelectQuery,
 )
-from squall.lexers.sparql.tree.scope import in_scope, mentioned, shown, stream_windows
+from squall.lexers.sparql.tree.scope import assigned, in_scope, mentioned, shown, stream_windows, substituted
 from squall.lexers.sparql.tree.updates import DeleteData, InsertData, Load, Manage, Modify, Operation, Transfer
 
 __all__ = [
@@ -78,6 +78,6 @@ __all__ = [
     "Negated", "NotExists", "Operation", "Optional", "OrderCondition", "PastRange", "Path", "Program",
     "QuadPattern", "Query", "Range", "Registration", "Repeat", "SelectItem", "SelectQuery", "Service", "Slot",
     "Statement", "Steps", "StreamWindow", "SubSelect", "TimeRange", "Timestamp", "Transfer", "TriplePattern",
-    "TriplesBlock", "Union", "Values", "Window", "expressed", "in_scope", "is_unnamed", "iso_duration", "mentioned",
-    "shown", "slot", "stream_windows",
+    "TriplesBlock", "Union", "Values", "Window", "assigned", "expressed", "in_scope", "is_unnamed", "iso_duration",
+    "mentioned", "shown", "slot", "stream_windows", "substituted",
 ]  # fmt: skip

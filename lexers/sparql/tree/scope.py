@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from squall.lexers.sparql.tree.groups import (
     Bind,
@@ -24,6 +24,7 @@ from squall.lexers.sparql.tree.groups import (
 )
 from squall.lexers.sparql.tree.printing import is_unnamed
 from squall.model import Variable
+from squall.rdf import Term
 
 if TYPE_CHECKING:
     from squall.lexers.sparql.tree.queries import SelectQuery
@@ -34,6 +35,26 @@ _Part = TypeVar("_Part")
 def mentioned(part: object) -> frozenset[Variable]:
     """Returns all variables in a part of a tree, in scope or not."""
     return frozenset(_inside(part, Variable))
+
+
+def substituted(part: Any, name: Variable, term: Term) -> Any:
+    """Returns a part of a tree in which a term is in place of a variable."""
+    if part == name and isinstance(part, Variable):
+        return term
+    if isinstance(part, tuple):
+        return tuple(substituted(child, name, term) for child in part)
+    if is_dataclass(part) and not isinstance(part, type):
+        values = {child.name: substituted(getattr(part, child.name), name, term) for child in fields(part)}
+        return replace(part, **values)
+    return part
+
+
+def assigned(part: object) -> frozenset[Variable]:
+    """Returns the variables in a part of a tree to which something else than a pattern may give a value: those of BIND
+    and VALUES, and all of subqueries."""
+    binds = frozenset(bind.variable for bind in _inside(part, Bind))
+    tables = (frozenset(table.variables) for table in _inside(part, Values))
+    return binds.union(*tables, *map(mentioned, _inside(part, SubSelect)))
 
 
 def stream_windows(part: object) -> tuple[StreamWindow, ...]:
