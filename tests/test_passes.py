@@ -15,12 +15,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall import explain
+from squall import explain, rulesets
 from squall.model import Source, System, with_windows
 from squall.model.windows import LANDMARK, EmptyWindow, HoppingWindow, SlidingWindow, Window
 from squall.plan import Plan
 from squall.plan import operators as ops
-from squall.plan.cardinality import Statistics
+from squall.plan.cardinality import TYPE, Statistics
 from squall.plan.operators import (
     AntiJoin,
     Column,
@@ -295,6 +295,41 @@ def test_constants_make_a_pattern_selective() -> None:
 def test_types_are_joined_last() -> None:
     query_plan = plan("[r: (?x rdf:type :C) (?x :p ?y) (?y :q ?z) -> (?x :s ?z)]", order_joins)
     assert joined(query_plan)[0] == {"p", "q"}
+
+
+OWL_RULE = "[{0}: (?p rdf:type <http://www.w3.org/2002/07/owl#{0}>) (?x{1} ?p ?y{2}) (?x{3} ?p ?y{4}) -> (?p :of ?p)]"
+FUNCTIONAL = OWL_RULE.format("FunctionalProperty", "", 1, "", 2)
+INVERSE_FUNCTIONAL = OWL_RULE.format("InverseFunctionalProperty", 1, "", 2, "")
+KEY = "[key: (?k :first ?p) (?x1 ?p ?y) (?x2 ?p ?y) (?k :of ?c) -> (?x1 :agree ?x2)]"
+TWO_TYPES = "[r: (?s :v ?a) (?s :v ?b) (?a rdf:type :F) (?b rdf:type :G) -> (?a :with ?b)]"
+THREE_TYPES = (
+    "[r: (?s :v ?a) (?s :v ?b) (?s :v ?c) (?a rdf:type :F) (?b rdf:type :G) (?c rdf:type :H) -> (?a :with ?b)]"
+)
+HUB = tuple(Triple(iri(E + "set"), iri(E + "v"), iri(f"{E}s{number}")) for number in range(50))
+OF_TYPES = tuple(Triple(iri(f"{E}s{number}"), TYPE, iri(E + "FGH"[number % 3])) for number in range(50))
+
+
+@pytest.mark.parametrize("text", [INVERSE_FUNCTIONAL + KEY, FUNCTIONAL, FUNCTIONAL + KEY, TWO_TYPES, THREE_TYPES])
+@pytest.mark.parametrize("statistics", [None, Statistics.of([Event(0, (*HUB, *OF_TYPES))])], ids=["guesses", "counts"])
+def test_two_copies_of_a_pattern_are_not_joined_first(text: str, statistics: Statistics | None) -> None:
+    """Q1 of the reported faults: the pairs of all triples that agree are many, whatever the rules need."""
+    assert not _self_joins(plan(text, order_joins, statistics=statistics))
+
+
+@pytest.mark.more
+def test_owl2rl_does_not_join_all_triples_with_themselves() -> None:
+    rule_set = rulesets.path("owl2rl").read_text()
+    for statistics in (None, Statistics.of([Event(0, (*HUB, *OF_TYPES))])):
+        rules_plan = squall.plan(squall.compile(rule_set, lexer="jena"), statistics=statistics)
+        matches = (rules_plan.by_id[id].op for id in _self_joins(rules_plan))
+        assert [op for op in matches if isinstance(op, Match) and isinstance(op.cells[-2], int)] == []
+
+
+def _self_joins(of: Plan) -> list[str]:
+    """Returns the nodes that a join reads twice, without their `Distinct`."""
+    inputs = [[edge.node for edge in node.inputs] for node in of.nodes if isinstance(node.op, Join)]
+    sources = [left for left, right in inputs if left == right]
+    return [of.by_id[id].inputs[0].node if isinstance(of.by_id[id].op, Distinct) else id for id in sources]
 
 
 def test_functional_properties_are_joined_first() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ from tests.laws import examples_of
 
 P, Q, R, K = (iri(f"urn:{name}") for name in "pqrk")
 TYPE = iri("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
-X, Y, Z, N = map(Variable, "xyzn")
+X, Y, Z, N, M = map(Variable, "xyznm")
 
 
 def triples(predicate: Term, pairs: list[tuple[int, int]]) -> tuple[Triple, ...]:
@@ -64,7 +65,7 @@ def rule(*joinables: Pattern | AtomPattern | Union | System, **more: object) -> 
 
 def test_facts_are_counted_once() -> None:
     assert Statistics.of([CHAIN, CHAIN]) == Statistics.of([CHAIN])
-    assert DATA.counts(None) == Counts(199, 100, 101)
+    assert DATA.counts(None) == Counts(199, 100, 101, subject_pairs=495, object_pairs=2747)
     assert DATA.counts(P).triples == 100
     assert (DATA.counts(Q).subjects, DATA.counts(Q).objects) == (50, 50)
     assert DATA.counts(R) == NO_COUNTS
@@ -156,6 +157,35 @@ def test_joins() -> None:
     assert rows(rule(Pattern(X, P, Y), Pattern(Y, P, Z)), Join) == pytest.approx(100)
     assert rows(rule(Pattern(X, P, Y), Pattern(X, Q, Z)), Join) == pytest.approx(99, rel=0.05)
     assert rows(rule(Pattern(X, P, Y), Pattern(N, Q, Z)), Join) == pytest.approx(9900, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("other", "pairs"),
+    [
+        (Pattern(N, P, Y), 100),
+        (Pattern(N, Q, Y), 50**2 + 49),
+        (Pattern(X, Q, N), 49 * 2**2 + 1),
+        (Pattern(N, Z, Y), 100 + 50**2 + 49),
+        (Pattern(X, Z, N), 100 + 49 * 2**2 + 1),
+        (Pattern(N, Z, M), 100**2 + 99**2),
+        (AtomPattern(GRAPH, (K, N, Q, Y)), (50**2 + 49) / 10),
+        (AtomPattern(GRAPH, (M, N, Q, Y)), (50**2 + 49) / 10),
+    ],
+)
+def test_a_join_of_a_pattern_with_itself_gives_the_pairs_of_equal_values(
+    other: Pattern | AtomPattern, pairs: float
+) -> None:
+    *prefix, _, predicate, _ = other.slots
+    pattern = AtomPattern(GRAPH, (*prefix, X, predicate, Y)) if prefix else Pattern(X, predicate, Y)
+    assert rows(rule(pattern, other), Join) == pytest.approx(pairs)
+
+
+def test_statistics_without_pairs_have_groups_of_one_size(tmp_path: Path) -> None:
+    path = tmp_path / "counts.json"
+    counts = {"triples": 99, "subjects": 50, "objects": 50, "values": []}
+    path.write_text(json.dumps({"all": counts, "predicates": [[Q, counts]]}))
+    result = rows(rule(Pattern(X, Q, Y), Pattern(N, Q, Y)), Join, Statistics.load(path))
+    assert result == pytest.approx(99**2 / 50)
 
 
 def test_other_operators() -> None:

@@ -48,6 +48,10 @@ class _JoinedPart(NamedTuple):
     names: Names
 
 
+_Candidate = tuple[_JoinedPart, tuple[int, int]]
+"""A join of two parts of a tree, with their positions."""
+
+
 @dataclass
 class _JoinTree:
     """The part of a body that remains to be joined.
@@ -218,7 +222,7 @@ class _JoinOrdering(Rewrite):
             )
             for tree, candidates in zip(unfinished_trees, choices, strict=True):
                 part, (left_place, right_place) = min(
-                    candidates, key=lambda choice: self.rank(choice[0], choice[1], votes)
+                    self.bounded(candidates, votes), key=lambda choice: self.rank(choice[0], choice[1], votes)
                 )
                 remaining_parts = [
                     part for place, part in enumerate(tree.parts) if place not in (left_place, right_place)
@@ -226,7 +230,7 @@ class _JoinOrdering(Rewrite):
                 tree.parts = [part, *remaining_parts]
             unfinished_trees = [tree for tree in unfinished_trees if len(tree.parts) > 1]
 
-    def choices(self, tree: _JoinTree) -> Iterator[tuple[_JoinedPart, tuple[int, int]]]:
+    def choices(self, tree: _JoinTree) -> Iterator[_Candidate]:
         """Yields the joins of two parts of a tree, with the positions of these.
 
         Parts without a shared variable are only joined if all parts are such. Of a tree with very many parts, only the
@@ -239,10 +243,36 @@ class _JoinOrdering(Rewrite):
                 (left_place, right_place),
             )
 
+    def bounded(self, candidates: Sequence[_Candidate], votes: Counter[int]) -> list[_Candidate]:
+        """Returns the joins that sharing may make worthwhile.
+
+        A join that outputs more rows than it reads may be many times larger than estimated. It outputs at most as many
+        as the cheapest join of the body, for each body that shares it.
+        """
+        cheapest, _ = min(candidates, key=lambda choice: self.relations.all[choice[0].relation].cost)
+        return [
+            (part, places)
+            for part, places in candidates
+            if part == cheapest
+            or self.rows(part) <= max(self.input_rows(part), self.rows(cheapest) * votes[part.relation])
+        ]
+
+    def rows(self, part: _JoinedPart) -> float:
+        """Returns the estimated number of rows of a part."""
+        return self.relations.profiles[self.relations.all[part.relation].profile].rows
+
+    def input_rows(self, part: _JoinedPart) -> float:
+        """Returns the estimated number of rows that the last join of a part reads."""
+        return self.relations.all[part.relation].cost - self.rows(part)
+
     def rank(self, part: _JoinedPart, places: tuple[int, int], votes: Counter[int]) -> tuple[object, ...]:
+        """Returns the rank of a join: the cheapest first, among equal costs the one with the fewest rows."""
         relation = self.relations.all[part.relation]
         cost = relation.cost / votes[part.relation]
-        return (round(math.log2(min(cost, MAX_COST) + 1)), relation.depth, cost, places)
+        bound_columns = len(relation.of[2])
+        return (
+            round(math.log2(min(cost, MAX_COST) + 1)), relation.depth, cost, self.rows(part), -bound_columns, places,
+        )  # fmt: skip
 
     # The new plan
 

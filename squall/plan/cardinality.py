@@ -1,16 +1,18 @@
 """Cardinality estimation: statistics of data, and how many rows the nodes of a plan output for such data.
 
 The estimates follow Selinger et al., "Access path selection in a relational database management system", SIGMOD 1979.
+The join of a pattern with itself is estimated by the second moment of its columns: the sum of the squares of the group
+sizes (Alon, Matias and Szegedy, "The space complexity of approximating the frequency moments", STOC 1996).
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from math import prod
+from math import prod, sqrt
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +20,7 @@ from squall.errors import UsageError
 from squall.model import ARRIVAL, GRAPH
 from squall.plan import Plan
 from squall.plan import operators as ops
-from squall.rdf import RDF, Atom, Event, Fact, Term, iri
+from squall.rdf import OWL, RDF, RDFS, Atom, Event, Fact, Term, iri
 from squall.rdf.row_tags import relation_tag, relation_tag_of
 
 MAX_FREQUENT_VALUES = 100
@@ -33,12 +35,17 @@ class Counts:
 
     Attributes:
         values: The most frequent objects, each with the number of its triples.
+        subject_pairs: The number of ordered pairs of triples with the same subject, a triple with itself included. As
+            for `object_pairs`, 0 stands for triples that are spread evenly.
+        object_pairs: The number of ordered pairs of triples with the same object.
     """
 
     triples: float
     subjects: float
     objects: float
     values: tuple[tuple[Term, float], ...] = ()
+    subject_pairs: float = 0
+    object_pairs: float = 0
 
     def of_object(self, value: Term) -> float:
         """Returns the number of triples with an object: as counted, or the average of the other objects."""
@@ -47,8 +54,38 @@ class Counts:
             return counted[value]
         return max(self.triples - sum(counted.values()), 0) / max(self.objects - len(counted), 1)
 
+    @property
+    def subject_groups(self) -> Groups:
+        """The triples in groups of the same subject."""
+        return _groups(self.triples, self.subjects, self.subject_pairs)
+
+    @property
+    def object_groups(self) -> Groups:
+        """The triples in groups of the same object."""
+        return _groups(self.triples, self.objects, self.object_pairs)
+
 
 NO_COUNTS = Counts(0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The number of groups of rows with the same values in some columns, and of the ordered pairs within them."""
+
+    count: float
+    pairs: float
+
+    def __add__(self, other: Groups) -> Groups:
+        """Returns both together, if they have no values in common."""
+        return Groups(self.count + other.count, self.pairs + other.pairs)
+
+    def __mul__(self, factor: float) -> Groups:
+        return Groups(self.count * factor, self.pairs * factor)
+
+
+def _groups(rows: float, count: float, pairs: float = 0) -> Groups:
+    """Returns groups of rows: there are no fewer pairs than if all groups had the same size."""
+    return Groups(count, max(pairs, rows, rows * rows / max(count, 1)))
 
 
 class Source(Protocol):
@@ -57,6 +94,30 @@ class Source(Protocol):
     def counts(self, predicate: Term | None) -> Counts:
         """Returns the counts of a predicate (an atom's relation, tagged ``@``), or of all triples for None."""
         ...
+
+    @property
+    def predicate_groups(self) -> PredicateGroups:
+        """All triples in groups of the same predicate, alone and with the subject or the object."""
+        ...
+
+
+@dataclass(frozen=True)
+class PredicateGroups:
+    """All triples in groups of the same predicate, alone and with the same subject or object: sums over predicates."""
+
+    alone: Groups
+    with_subject: Groups
+    with_object: Groups
+
+    @classmethod
+    def of(cls, predicates: Iterable[tuple[float, Counts]]) -> PredicateGroups:
+        """Returns the groups of so many predicates with such counts each."""
+        alone = with_subject = with_object = Groups(0, 0)
+        for number, counts in predicates:
+            alone += Groups(1, counts.triples**2) * number
+            with_subject += counts.subject_groups * number
+            with_object += counts.object_groups * number
+        return cls(alone, with_subject, with_object)
 
 
 @dataclass(frozen=True)
@@ -84,6 +145,10 @@ class Statistics:
 
     def counts(self, predicate: Term | None) -> Counts:
         return self.all if predicate is None else self._by_predicate.get(predicate, NO_COUNTS)
+
+    @cached_property
+    def predicate_groups(self) -> PredicateGroups:
+        return PredicateGroups.of((1, counts) for predicate, counts in self.predicates if predicate[0] != "@")
 
     @cached_property
     def _by_predicate(self) -> dict[Term, Counts]:
@@ -117,14 +182,19 @@ def _row(fact: Fact) -> tuple[Term, Term, Term]:
 
 
 def _count(pairs: Sequence[tuple[Term, Term]], max_values: int = MAX_FREQUENT_VALUES) -> Counts:
-    values = Counter(value for _, value in pairs)
+    subjects, values = (Counter(pair[end] for pair in pairs) for end in (0, 1))
     frequent = sorted(values.items(), key=lambda pair: (-pair[1], pair[0]))[:max_values]
-    return Counts(len(pairs), len({subject for subject, _ in pairs}), len(values), tuple(frequent))
+    return Counts(len(pairs), len(subjects), len(values), tuple(frequent), _equal_pairs(subjects), _equal_pairs(values))
+
+
+def _equal_pairs(group_sizes: Mapping[Term, int]) -> int:
+    return sum(size * size for size in group_sizes.values())
 
 
 def _load_counts(counts: Mapping[str, Any]) -> Counts:
     values = tuple((Term(value), float(count)) for value, count in counts["values"])
-    return Counts(float(counts["triples"]), float(counts["subjects"]), float(counts["objects"]), values)
+    pairs = (float(counts.get(name, 0)) for name in ("subject_pairs", "object_pairs"))
+    return Counts(float(counts["triples"]), float(counts["subjects"]), float(counts["objects"]), values, *pairs)
 
 
 @dataclass(frozen=True)
@@ -132,7 +202,8 @@ class DefaultCounts:
     """The counts that are assumed for data without statistics.
 
     Constants make a pattern selective, objects more than subjects. ``rdf:type`` has many triples of few objects
-    (heuristics 1 and 4 of Tsialiamanis et al., EDBT 2012).
+    (heuristics 1 and 4 of Tsialiamanis et al., EDBT 2012). Only few of them say that something is a class or property
+    of a schema.
 
     Attributes:
         functional: The predicates that have one object for each subject.
@@ -142,26 +213,79 @@ class DefaultCounts:
 
     def counts(self, predicate: Term | None) -> Counts:
         if predicate is None:
-            return Counts(1_000_000, 100_000, 200_000)
+            return _ALL_TRIPLES
         if predicate == TYPE:
-            return Counts(100_000, 80_000, 4)
-        return Counts(10_000, 10_000 if predicate in self.functional else 4_000, 5_000)
+            return _TYPES
+        if _is_of_schema(predicate):
+            return _SCHEMA_PREDICATE
+        return _FUNCTIONAL_PREDICATE if predicate in self.functional else _ANY_PREDICATE
+
+    @property
+    def predicate_groups(self) -> PredicateGroups:
+        return _PREDICATE_GROUPS
+
+
+class _TypeCounts(Counts):
+    """The counts of ``rdf:type``: few of its subjects are classes and properties."""
+
+    def of_object(self, value: Term) -> float:
+        return _SCHEMA_PREDICATE.subjects if _is_of_schema(value) else super().of_object(value)
+
+
+def _is_of_schema(term: Term) -> bool:
+    """Returns whether a predicate describes classes and properties, or a class has them as instances."""
+    return term.startswith((f"<{RDFS}", f"<{OWL}", f"<{RDF}Property>")) and term not in _OF_INDIVIDUALS
+
+
+_OF_INDIVIDUALS = frozenset(
+    iri(vocabulary + name)
+    for vocabulary, names in (
+        (RDFS, ("comment", "isDefinedBy", "label", "Literal", "member", "Resource", "seeAlso")),
+        (OWL, ("differentFrom", "NamedIndividual", "sameAs", "Thing", "versionInfo")),
+    )
+    for name in names
+)
+"""The terms of the vocabularies of schemas with which data are described."""
+_SCHEMA_PREDICATE = Counts(20, 10, 10)
+_TYPES = _TypeCounts(100_000, 80_000, 4)
+_ANY_PREDICATE = Counts(10_000, 4_000, 5_000)
+_FUNCTIONAL_PREDICATE = replace(_ANY_PREDICATE, subjects=_ANY_PREDICATE.triples)
+_PREDICATE_GROUPS = PredicateGroups.of(((1, _TYPES), (90, _ANY_PREDICATE)))
+_ALL_TRIPLES = Counts(1_000_000, 100_000, 200_000, object_pairs=_PREDICATE_GROUPS.with_object.pairs)
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The number of rows of a node, and of distinct values in each column."""
+    """The number of rows of a node, and of distinct values in each column.
+
+    Attributes:
+        groups: The groups of rows with the same values in some columns, as far as they are estimated: for the columns
+            of a pattern, whose values depend on each other.
+    """
 
     rows: float
     distinct: tuple[float, ...] = ()
+    groups: tuple[tuple[tuple[int, ...], Groups], ...] = ()
 
     def with_rows(self, rows: float) -> Profile:
         """Returns the profile of another number of rows with such values."""
-        return Profile(rows, tuple(min(rows, count) for count in self.distinct))
+        return Profile(
+            rows, tuple(min(rows, count) for count in self.distinct), self.groups if rows == self.rows else ()
+        )
 
     def of(self, columns: Iterable[int | None]) -> Profile:
         """Returns the profile of rows of these columns."""
         return Profile(self.rows, tuple(1.0 if column is None else self.distinct[column] for column in columns))
+
+    def groups_of(self, columns: Collection[int]) -> Groups:
+        """Returns the groups of rows with the same values in some columns.
+
+        Columns of which nothing else is estimated are independent of each other.
+        """
+        fitting = [group for group in self.groups if set(group[0]) <= set(columns)]
+        group_columns, groups = max(fitting, key=lambda group: len(group[0]), default=((), Groups(1, self.rows**2)))
+        others = prod(max(self.distinct[column], 1.0) for column in columns if column not in group_columns)
+        return Groups(groups.count * others, max(groups.pairs / others, self.rows))
 
 
 def estimates(plan: Plan, statistics: Statistics | None = None) -> dict[str, float]:
@@ -269,7 +393,9 @@ def match_profile(cells: Sequence[ops.Cell], source: Source, derived: Iterable[P
 def union_profile(inputs: Sequence[Profile]) -> Profile:
     """Estimates the rows of all inputs. Their values are assumed to be distinct."""
     columns = zip(*(input.distinct for input in inputs), strict=True)
-    return Profile(sum(input.rows for input in inputs), tuple(sum(counts) for counts in columns))
+    grouped = dict.fromkeys(group_columns for input in inputs for group_columns, _ in input.groups)
+    groups = ((of, sum((input.groups_of(of) for input in inputs), Groups(0, 0))) for of in grouped)
+    return Profile(sum(input.rows for input in inputs), tuple(sum(counts) for counts in columns), tuple(groups))
 
 
 def _facts_profile(cells: Sequence[ops.Cell], source: Source) -> Profile:
@@ -294,10 +420,43 @@ def _prefixed_triples(cells: Sequence[ops.Cell], source: Source) -> Profile:
     counts = source.counts(predicate if isinstance(predicate, str) else None)
     constant = value.term if isinstance(value, ops.Value) else value
     rows = counts.of_object(constant) if isinstance(constant, str) else counts.triples
-    predicates = 1.0 if isinstance(predicate, str) else max(counts.triples / 10_000, 1.0)
+    predicates = 1.0 if isinstance(predicate, str) else max(source.predicate_groups.alone.count, 1.0)
     prefix_counts = (1.0, _ASSUMED_GRAPHS, counts.triples)[: len(prefix)]
     profile = Profile(rows, (*prefix_counts, counts.subjects, predicates, counts.objects, 1.0)).with_rows(rows)
-    return _fitting_facts((*prefix, subject, predicate, None if isinstance(constant, str) else value), profile)
+    fitting = _fitting_facts((*prefix, subject, predicate, None if isinstance(constant, str) else value), profile)
+    share = fitting.rows / max(counts.triples, 1.0)
+    groups = ((columns, of_all * share) for columns, of_all in _triple_groups(cells, counts, source))
+    return replace(fitting, groups=tuple(groups))
+
+
+def _triple_groups(
+    cells: Sequence[ops.Cell], counts: Counts, source: Source
+) -> Iterator[tuple[tuple[int, ...], Groups]]:
+    """Yields the groups of triples for the columns of subject, predicate and object, if no column is repeated.
+
+    Args:
+        cells: The cells of a pattern.
+        counts: The counts of the triples with its predicate.
+        source: What estimates are computed from.
+    """
+    subject, predicate, value = cells[-3:]
+    grouped: list[tuple[tuple[ops.Cell, ...], Groups]] = [
+        ((subject,), counts.subject_groups),
+        ((value,), counts.object_groups),
+    ]
+    if isinstance(predicate, int):
+        by_predicate = source.predicate_groups
+        grouped += [
+            ((predicate,), by_predicate.alone),
+            ((subject, predicate), by_predicate.with_subject),
+            ((predicate, value), by_predicate.with_object),
+        ]
+    columns = sorted(cell for cell in cells if isinstance(cell, int))
+    if len(set(columns)) < len(columns):
+        return
+    for group_cells, groups in grouped:
+        if all(isinstance(cell, int) for cell in group_cells):
+            yield tuple(columns.index(cell) for cell in group_cells if isinstance(cell, int)), groups
 
 
 def _fitting_facts(cells: Sequence[ops.Cell], facts: Profile) -> Profile:
@@ -312,17 +471,32 @@ def _fitting_facts(cells: Sequence[ops.Cell], facts: Profile) -> Profile:
 
 
 def join_profile(left: Profile, right: Profile, on: Sequence[tuple[int, int]], keep: Sequence[int]) -> Profile:
-    """Estimates the rows of a join: each value of the side with fewer values is assumed to be on the other side too."""
+    """Estimates the rows of a join: each value of the side with fewer values is assumed to be on the other side too.
+
+    A pattern that is joined with itself gives the pairs of its rows with the same values. On other columns of it, such
+    as a subject and an object, these pairs are an upper bound (by the inequality of Cauchy and Schwarz).
+    """
+    columns = [left_column for left_column, _ in on], [right_column for _, right_column in on]
     agreeing = prod(
         max(left.distinct[left_column], right.distinct[right_column], 1.0) for left_column, right_column in on
-    )
+    ) / max(_dependence(left, columns[0]), _dependence(right, columns[1]))
     distinct = [*left.distinct, *right.distinct]
     for left_column, right_column in on:
         distinct[left_column] = distinct[len(left.distinct) + right_column] = min(
             left.distinct[left_column], right.distinct[right_column]
         )
     rows = left.rows * right.rows / agreeing
+    if left.groups and left == right:
+        rows = sqrt(prod(left.groups_of(side).pairs for side in columns))
     return Profile(rows, tuple(min(rows, distinct[column]) for column in keep))
+
+
+def _dependence(profile: Profile, columns: Sequence[int]) -> float:
+    """Returns how many times fewer values some columns have together than if they were independent."""
+    if not profile.groups or len(columns) < 2:
+        return 1.0
+    independent = prod(max(profile.distinct[column], 1.0) for column in columns)
+    return max(independent / max(profile.groups_of(columns).count, 1.0), 1.0)
 
 
 def _matched_share(left: Profile, right: Profile, on: Sequence[tuple[int, int]]) -> float:

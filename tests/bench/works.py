@@ -54,7 +54,7 @@ class Work:
     """One workload.
 
     kind: ``join`` (a rule over a window), ``stepped`` (over one that moves by its length), ``many`` (many of them),
-    ``landmark`` (no window), ``rdfs``, ``closure``.
+    ``landmark`` (no window), ``rdfs``, ``owl``, ``closure``.
     fed: ``memory`` (evaluation only: the data are in memory before the clock starts, and facts are printed after it
     stops), ``files`` (from a file to a file), ``folder`` (the stream is a folder, with a file for each `PART` triples),
     ``events`` (as memory, one event at a time).
@@ -303,6 +303,10 @@ WORKS = {
         Work(
             "rdfs", "rdfs", 100_000, RDFS_RULES, data.university, data.hierarchy,
             program=rulesets.path("rhodf").read_text(),
+        ),
+        Work(
+            "owl2rl", "owl", 100_000, (), data.university, data.hierarchy,
+            program=rulesets.path("owl2rl").read_text(),
         ),
         Work("chain", "closure", 1000, CLOSURE, data.chain, nothing),
         Work("tree", "closure", 30_000, CLOSURE, data.tree, nothing),
