@@ -5,17 +5,20 @@ The cases are not part of this repository: `corpus` tells where they are looked 
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from squall.errors import SquallError
+from squall.errors import Errors, LexerError, SquallError
 
 SUITES = {
     "squall": "tests.conformance.squall_suite",
@@ -33,6 +36,7 @@ SUITES = {
     "owl2-tests": "tests.conformance.owl2_suite",
     "rsp-query-sets": "tests.conformance.stream_queries_suite",
     "instans": "tests.conformance.instans_suite",
+    "ep-sparql-etalis": "tests.conformance.ep_sparql_suite",
 }
 """The suites by name (a folder of the corpus), each with the module whose ``cases(folder)`` gives its cases."""
 
@@ -43,9 +47,8 @@ STATUSES = ("passed", "failed", "left out", "known bad")
 """The possible results of a case."""
 
 SECONDS = {"iterator": 60.0, "beam": 600.0}
-"""The seconds that one case may take on a builder, by the clock. (In the middle of a call to Spark's JVM, an alarm
-would end the session, and with it all other cases. A Beam pipeline may take 20 s of a core that has other work,
-too.)"""
+"""The CPU seconds that one case may take on a builder. (In the middle of a call to Spark's JVM, an alarm would end the
+session, and with it all other cases.)"""
 
 
 @dataclass(frozen=True)
@@ -105,10 +108,47 @@ def run(suite: str, folder: Path, stages: Stages, every: int = 1) -> Iterator[Ou
         folder: The folder of the corpus.
         every: Runs only every n-th case, as a sample.
     """
-    cases: Iterable[Case] = import_module(SUITES[suite]).cases(place_of(suite, folder))
+    cases = _listed(import_module(SUITES[suite]).cases(place_of(suite, folder)))
     for case in islice(cases, 0, None, every):
         status, reason = _outcome(case, stages)
         yield Outcome(suite, case.name, status, reason)
+
+
+def _listed(cases: Iterable[Case]) -> Iterator[Case]:
+    """Yields the cases of a suite. If the list of cases cannot be read to its end, a case that fails says so."""
+    try:
+        yield from cases
+    except Exception as error:
+        yield Case("the list of cases", partial(_fail, f"{type(error).__name__}: {error}"))
+
+
+def _fail(reason: str, stages: Stages) -> None:
+    raise AssertionError(reason)
+
+
+def leave_out(reason: str, stages: Stages) -> None:
+    """Is the run of a case that is left out."""
+    raise LeftOut(reason)
+
+
+def entries(path: Path, key: str = "") -> list[dict[str, Any]]:
+    """Returns the entries of an index in JSON, which are under a key if it has one. There are none if a corpus does not
+    have the file."""
+    if not path.is_file():
+        return []
+    document = json.loads(path.read_text(encoding="utf-8"))
+    listed: list[dict[str, Any]] = document[key] if key else document
+    return listed
+
+
+@contextmanager
+def refusal() -> Iterator[None]:
+    """Raises AssertionError unless what is done within is refused as a text that is not of its language."""
+    try:
+        yield
+    except (LexerError, Errors):
+        return
+    raise AssertionError("it is not refused")
 
 
 def _outcome(case: Case, stages: Stages) -> tuple[str, str]:
@@ -131,12 +171,12 @@ def _limited(seconds: float) -> Iterator[None]:
     """Raises TimeoutError within, when the time is over. In the main thread only."""
 
     def stop(signal: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"takes more than {seconds:g} s")
+        raise TimeoutError(f"takes more than {seconds:g} s of CPU")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

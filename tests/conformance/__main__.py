@@ -21,6 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if absent or not suites:
         print(f"conformance data not found in {options.corpus}: set SQUALL_CONFORMANCE or --corpus", file=sys.stderr)
         return 2
+    for folder in _without_suite(options.corpus) if not options.suites else ():
+        print(f"no suite runs {folder}", file=sys.stderr)
     outcomes: list[Outcome] = []
     for suite in suites:
         for outcome in run(suite, options.corpus, Stages(options.planner, options.builder)):
@@ -35,6 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print(counted(outcomes))
     return 1 if any(outcome.status == "failed" for outcome in outcomes) else 0
+
+
+def _without_suite(corpus: Path) -> list[str]:
+    """Returns the folders of the corpus that no suite runs."""
+    places = {place_of(suite, corpus).relative_to(corpus).parts[0] for suite in SUITES}
+    return sorted(path.name for path in corpus.iterdir() if path.is_dir() and path.name not in places)
 
 
 def counted(outcomes: Sequence[Outcome]) -> str:

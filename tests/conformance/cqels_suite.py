@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain
@@ -11,7 +10,7 @@ from typing import Any
 
 from squall.functions.values import value_key
 from squall.rdf import ALWAYS, XSD, Event, Term, Triple, iri, literal, term
-from tests.conformance import Case, KnownBad, Stages
+from tests.conformance import Case, KnownBad, Stages, entries
 from tests.conformance.evaluations import Row, answers, bag, query, streams
 from tests.conformance.w3c_manifests import triples
 
@@ -23,10 +22,10 @@ NAMED = ("streamURIAsVar", "severalStreamsAsVarsFromDataset")
 
 def cases(folder: Path) -> Iterator[Case]:
     """Yields the cases with answers, and then the texts without."""
-    for entry in json.loads((folder / "expected.json").read_text(encoding="utf-8"))["tests"]:
+    for entry in entries(folder / "expected.json", "tests"):
         run = partial(_run_averages, folder) if "expected_sequence" in entry else _run
         yield Case(entry["id"], partial(run, entry))
-    for entry in json.loads((folder / "queries_from_tests.json").read_text(encoding="utf-8")):
+    for entry in entries(folder / "queries_from_tests.json"):
         if entry["context"] in NAMED:
             yield Case(entry["context"], partial(_run_named, folder, entry))
 

@@ -2,8 +2,8 @@
 
 CSRBench's windows hold [from, to), and so do ours. Its oracle tells each window that closes with something in it, from
 the one on that begins at t0; so the stream begins at t0 here, the grid of the steps is shifted to it, and what is
-emitted of a window without content is left out. The profile ``csparql`` has (from, to] instead: with it each snapshot
-comes 1 ms later, so that its windows hold the same snapshots."""
+emitted of a window without content is left out, and so are windows that begin before t0. Queries in C-SPARQL run under
+the profile ``csparql`` as well: its t0 is the second of the first snapshot."""
 
 from __future__ import annotations
 
@@ -14,13 +14,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
-from squall.errors import LexerError
 from squall.model import Report, System
 from squall.model.windows import HoppingWindow, SlidingWindow, Window
 from squall.rdf import Event, Term, Triple, iri, literal
-from tests.conformance import Case, KnownBad, LeftOut, Stages
+from tests.conformance import Case, KnownBad, LeftOut, Stages, entries, leave_out
 from tests.conformance.evaluations import (
     WHOLE,
     Answers,
@@ -34,19 +31,11 @@ from tests.conformance.evaluations import (
     streams,
     with_content,
 )
+from tests.conformance.stream_queries_suite import LEXERS, read
 from tests.conformance.w3c_manifests import triples
 from tests.conformance.yabench_suite import compare_as_cqels, compare_steps, settings
 
-PROPERTIES = (
-    "config/srbench-queries.properties",
-    "aligned/srbench-queries-2023.properties",
-    "aligned/srbench-queries-aligned.properties",
-)
 LANGUAGES = {"booleanquery": "sparql", "rspqlquery": "rspql", "csparqlquery": "csparql"}
-OTHERS = {"rdfoxquery": "no lexer for RDFox's stream queries", "unsupportedquery": "a text without its pattern"}
-"""The kinds of texts in languages that squall does not have."""
-REFUSED = {"aligned/srbench-queries-aligned.properties/srb.query6.csparqlquery"}
-"""The texts that are not queries."""
 ELSEWHERE = Path("..", "rsp-query-sets", "yasper", "queries", "csrbench")
 """The other corpora that have the same queries, by language."""
 
@@ -77,31 +66,21 @@ def cases(folder: Path) -> Iterator[Case]:
         if path.suffix in (".csparql", ".rspql", ".sparqlstream"):
             run_text = partial(_run_text, folder, _number(path.name), path.read_text(encoding="utf-8"), path.suffix[1:])
             yield Case(f"{path.parent.name}/{path.name}", run_text)
-    for entry in json.loads((folder / "window_scopes.json").read_text(encoding="utf-8")):
-        yield Case(entry["id"], partial(SCOPES[entry["policy"]], entry))
+    for entry in entries(folder / "window_scopes.json"):
+        yield Case(entry["id"], partial(_run_scopes, entry))
 
 
 def _properties(folder: Path) -> Iterator[Case]:
-    for file in PROPERTIES:
-        result = _read_properties(folder / file)
+    for path in sorted(folder.glob("*/srbench-queries*.properties")):
+        file, result = path.relative_to(folder), _read_properties(path)
         for name, text in result.items():
             prefix, _, kind = name.rpartition(".")
             if kind in LANGUAGES:
                 window = HoppingWindow(int(result[f"{prefix}.window.size"]), int(result[f"{prefix}.window.slide"]))
                 run = partial(_run_text, folder, _number(prefix), text, LANGUAGES[kind], window=window)
-                yield Case(f"{file}/{name}", partial(_refuse, text) if f"{file}/{name}" in REFUSED else run)
-            elif kind in OTHERS:
-                yield Case(f"{file}/{name}", partial(_leave_out, OTHERS[kind]))
-
-
-def _refuse(text: str, stages: Stages) -> None:
-    with pytest.raises(LexerError):
-        query(text, "csparql")
-    raise LeftOut("refused: it has a `}` too many")
-
-
-def _leave_out(reason: str, stages: Stages) -> None:
-    raise LeftOut(reason)
+                yield Case(f"{file}/{name}", run)
+            elif kind.endswith("query"):
+                yield Case(f"{file}/{name}", partial(leave_out, f"there is no lexer for a `{kind}`"))
 
 
 def _number(name: str) -> int:
@@ -177,15 +156,15 @@ def _check(
     system: System, events: list[Event], window: HoppingWindow, expected: Expected, t0: int, stages: Stages
 ) -> None:
     result = answers(system, events, stages, names=expected.names)
-    late = int(window.closed)
-    outputs = with_content(result, events, lambda to: (to - window.size + late, to + late))
-    compare(outputs, expected.by_t0[t0])
+    outputs = with_content(result, events, lambda to: (to - window.size, to))
+    compare({to: rows for to, rows in outputs.items() if to >= t0 + window.size}, expected.by_t0[t0])
 
 
 def _run_text(
     folder: Path, number: int, text: str, language: str, stages: Stages, window: Window | None = None
 ) -> None:
     """Checks a query in its original text. A query without a window of its own reads through the given one."""
+    read(text, language, LEXERS[f".{language}"])
     for profile in ("default", "csparql") if language == "csparql" else ("default",):
         outer = window if language == "sparql" and window is not None else SlidingWindow(1)
         system = query(text, language, profile, outer, "rstream", WHOLE)
@@ -195,8 +174,8 @@ def _run_text(
         if expected is None:
             compare_steps(system, own, text, _snapshots(folder), stages)
             raise KnownBad(f"nobody says what query {number} answers through {own}; pyoxigraph answers the same")
-        events = as_events(((time + own.closed, fact) for time, fact in _snapshots(folder)), stream)
-        _check(system, events, own, expected, 0, stages)
+        events = as_events(_snapshots(folder), stream)
+        _check(system, events, own, expected, events[0].time if profile == "csparql" else 0, stages)
 
 
 def _run_csparql(folder: Path, place: Path, stages: Stages) -> None:
@@ -245,13 +224,14 @@ def _run_window_close(entry: dict[str, Any], stages: Stages) -> None:
 
 
 def _run_content_change(entry: dict[str, Any], stages: Stages) -> None:
-    """Runs a continuous window over the instants of the data: the facts that arrive in (t - size, t], which on a grid
-    of time units is [t + unit - size, t + unit). What began before t0 is not seen; ours are also evaluated when a fact
-    expires."""
+    """Runs a window with steps under the report policy `change`. What is reported at an arrival is what the oldest open
+    window has; on a grid of time units that is [from, t + unit). What came before t0 is in no window; ours are also
+    evaluated when a fact expires."""
     scopes = [scope for scope in entry["expected_scopes"] if scope is not None]
     times = [time for time in entry["data_timestamps_ms"] if time >= entry["t0_ms"]]
     events = as_events(_facts(times))
-    system = query(_ALL, "sparql", window=SlidingWindow(entry["size_ms"]), output="rstream", report=Report("change"))
+    window = HoppingWindow(entry["size_ms"], entry["slide_ms"], origin=entry["t0_ms"])
+    system = query(_ALL, "sparql", window=window, output="rstream", report=Report("change"))
     results = {time: {row[0] for row in rows} for time, rows in answers(system, events, stages).items()}
     assert [time for time in results if time in times] == [end - entry["time_unit_ms"] for _, end in scopes]
     for begin, end in scopes:
@@ -260,3 +240,9 @@ def _run_content_change(entry: dict[str, Any], stages: Stages) -> None:
 
 
 SCOPES = {"window_close": _run_window_close, "content_change": _run_content_change}
+
+
+def _run_scopes(entry: dict[str, Any], stages: Stages) -> None:
+    if entry["policy"] not in SCOPES:
+        raise LeftOut(f"the policy `{entry['policy']}` is not known")
+    SCOPES[entry["policy"]](entry, stages)

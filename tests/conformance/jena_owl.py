@@ -6,7 +6,6 @@ What Jena's OWL reasoner does in Java is said here in rules (`HOOKS`). The rules
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from squall.model import System, profiles
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event, Triple, iri, iri_text, parts
 from squall.translators.jena.terms import FUNCTORS
-from tests.conformance import Case, LeftOut, Stages
+from tests.conformance import Case, LeftOut, Stages, entries
 from tests.conformance.jena_reasoners import CLOSURE, PROFILE, graph_of
 from tests.conformance.programs import compiled
 
@@ -65,7 +64,7 @@ LEFT_OUT = {
 def cases(listed: Path) -> Iterator[Case]:
     """Yields a case for each rule file to which a test applies."""
     folder = listed.parent
-    for entry in json.loads(listed.read_text(encoding="utf-8")):
+    for entry in entries(listed):
         run = _entails if entry["kind"] == "wg_manifest" else _is_consistent
         for rules in entry["holds_for"]:
             name = entry.get("manifest") or entry["data"]

@@ -9,16 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from squall.errors import Errors, LexerError
 from squall.lexers.jena import Call, Rule, lexer
 from squall.lexers.jena import Pattern as Clause
 from squall.model import System, warnings
 from squall.rdf import RDF, Event, Term, Triple, blank, iri, literal
 from squall.rdf.compounds import compound
 from squall.translators.jena.terms import FUNCTORS
-from tests.conformance import Case, KnownBad, LeftOut, Stages, jena_reasoners
+from tests.conformance import Case, KnownBad, LeftOut, Stages, entries, jena_reasoners, refusal
 from tests.conformance.programs import answer, compiled, model, same
 
 Entry = dict[str, Any]
@@ -30,7 +27,7 @@ BROKEN = "<__main__.Obj object"
 
 def cases(folder: Path) -> Iterator[Case]:
     """Yields the cases of the file, in its order, and then those of the manifests."""
-    for entry in json.loads((folder / "rule_engine_cases.json").read_text(encoding="utf-8")):
+    for entry in entries(folder / "rule_engine_cases.json"):
         yield Case(entry["id"], partial(_run, entry))
     yield from jena_reasoners.cases(folder)
     for path in sorted(folder.rglob("*.rules")):
@@ -261,7 +258,7 @@ def _parse_print(entry: Entry, stages: Stages) -> None:
 
 
 def _parse_error(entry: Entry, stages: Stages) -> None:
-    with pytest.raises((LexerError, Errors)):
+    with refusal():
         lexer(entry["rule"], entry["id"])
 
 

@@ -4,7 +4,6 @@ entailment by the sets for RDFS. RDF Core's tests of parsers are none of rules, 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from pyoxigraph import NamedNode
 
 from squall.rdf import OWL, RDF, RDFS, Triple, iri, iri_text
-from tests.conformance import Case, LeftOut, Stages
+from tests.conformance import Case, LeftOut, Stages, entries
 from tests.conformance.entailment import check, document
 from tests.conformance.w3c_manifests import Graph, Node
 
@@ -102,7 +101,12 @@ classes and properties about individuals (OWL 2 Profiles, theorem PR1)."""
 def cases(folder: Path) -> Iterator[Case]:
     """Yields the cases of the index, in its order, and then those of RDF Core."""
     yield from _owl_cases(folder)
-    graph = Graph(folder / "wg" / "Manifest.rdf")
+    path = folder / "wg" / "Manifest.rdf"
+    if path.is_file():
+        yield from _core_cases(folder, Graph(path))
+
+
+def _core_cases(folder: Path, graph: Graph) -> Iterator[Case]:
     for kind in ("PositiveEntailmentTest", "NegativeEntailmentTest"):
         for test in graph.subjects(RDF + "type", NamedNode(CORE + kind)):
             name = test.value.removeprefix(CORE_BASE)
@@ -110,7 +114,7 @@ def cases(folder: Path) -> Iterator[Case]:
 
 
 def _owl_cases(folder: Path) -> Iterator[Case]:
-    for entry in json.loads((folder / "index.json").read_text(encoding="utf-8")):
+    for entry in entries(folder / "index.json"):
         name = entry["manifest"].removeprefix("wg/").removesuffix(".rdf") + "#" + entry["id"].rpartition("#")[2]
         yield Case(name, partial(_owl, folder, entry, name))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.conformance import Case, LeftOut, Stages
+from tests.conformance import Case, LeftOut, Stages, entries
 from tests.conformance.entailment import check, document
 
 DIFFERENT = "no rule concludes owl:differentFrom or owl:AllDifferent"
@@ -41,7 +40,7 @@ KINDS = ("PositiveEntailmentTest", "NegativeEntailmentTest", "ConsistencyTest", 
 
 def cases(folder: Path) -> Iterator[Case]:
     """Returns the cases of the manifest in its order, one for each check."""
-    for entry in json.loads((folder / "cases" / "manifest.json").read_text(encoding="utf-8")):
+    for entry in entries(folder / "cases" / "manifest.json"):
         for kind in entry["types"]:
             if kind in KINDS:
                 yield Case(f"{entry['id']} {kind}", partial(_run, folder / "cases", entry, kind))

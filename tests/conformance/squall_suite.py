@@ -7,7 +7,6 @@ without an answer are run over streams made up for them.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -19,7 +18,7 @@ import pyoxigraph
 from squall import rdf
 from squall.model.windows import HoppingWindow
 from squall.rdf import ALWAYS, Event, Fact, Term, Triple
-from tests.conformance import Case, KnownBad, Stages
+from tests.conformance import Case, KnownBad, Stages, entries
 from tests.conformance.evaluations import Row, answers, query, sources, streams
 from tests.conformance.programs import answer, compiled, same
 from tests.conformance.stream_queries_suite import run_made_up
@@ -35,7 +34,7 @@ EMPTY = "test.otherunion.csparql"
 def cases(folder: Path) -> Iterator[Case]:
     """Yields one case per file of rules or query, and per answer of a query."""
     request: set[str] = set()
-    for entry in json.loads((folder / EXPECTED).read_text(encoding="utf-8"))["cases"]:
+    for entry in entries(folder / EXPECTED, "cases"):
         name = entry.get("rules") or entry["query"]
         request.add((folder / name).read_text(encoding="utf-8"))
         yield Case(name, partial(_run if "rules" in entry else _run_query, folder, entry))

@@ -6,7 +6,6 @@ Results are compared up to blank nodes, first term by term; where the two differ
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -26,7 +25,7 @@ from squall.model import System
 from squall.rdf import ALWAYS, Boolean, Event, Solution, Term, Triple, iri, is_blank, is_literal
 from squall.testing import isomorphic
 from squall.translators.sparql import translator
-from tests.conformance import Case, LeftOut, Stages, w3c_rif
+from tests.conformance import Case, LeftOut, Stages, entries, w3c_rif
 from tests.conformance.programs import translated
 from tests.conformance.w3c_manifests import (
     MF,
@@ -74,7 +73,7 @@ OTHERWISE = {
 
 def cases(folder: Path) -> Iterator[Case]:
     """Yields the cases of the index, in its order."""
-    for entry in json.loads((folder / "index.json").read_text(encoding="utf-8")):
+    for entry in entries(folder / "index.json"):
         if entry["dir"].startswith("sparql/") and QUERIES.intersection(entry["type"]):
             yield Case(entry["id"], partial(_run, folder, entry))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ import pyoxigraph
 from pyoxigraph import NamedNode
 
 from squall.rdf import RDF, Triple, iri
-from tests.conformance import Case, KnownBad, Stages
+from tests.conformance import Case, KnownBad, Stages, entries
 from tests.conformance.entailment import check, document
 from tests.conformance.w3c_manifests import MF, manifest, path_of
 
@@ -31,7 +30,7 @@ NUMBERED = f"<{RDF}_"
 
 def cases(folder: Path) -> Iterator[Case]:
     """Yields the cases of the index, in its order."""
-    for entry in json.loads((folder / "index.json").read_text(encoding="utf-8")):
+    for entry in entries(folder / "index.json"):
         if entry["dir"].startswith("rdf/rdf11/rdf-mt"):
             yield Case(entry["id"], partial(_run, folder, entry))
 

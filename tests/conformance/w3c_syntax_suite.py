@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import pytest
-
-from squall.errors import Errors, LexerError
 from squall.lexers.sparql import lexer
-from tests.conformance import Case, Stages
+from tests.conformance import Case, Stages, entries, refusal
 
 POSITIVE = {"PositiveSyntaxTest", "PositiveSyntaxTest11", "PositiveUpdateSyntaxTest11"}
 NEGATIVE = {"NegativeSyntaxTest", "NegativeSyntaxTest11", "NegativeUpdateSyntaxTest11"}
@@ -19,7 +15,7 @@ NEGATIVE = {"NegativeSyntaxTest", "NegativeSyntaxTest11", "NegativeUpdateSyntaxT
 
 def cases(folder: Path) -> Iterator[Case]:
     """Yields the cases of the index, in its order."""
-    for entry in json.loads((folder / "index.json").read_text(encoding="utf-8")):
+    for entry in entries(folder / "index.json"):
         if entry["dir"].startswith("sparql/") and (POSITIVE | NEGATIVE).intersection(entry["type"]):
             (action,) = entry["action"]
             yield Case(entry["id"], partial(_run, folder / action, bool(POSITIVE.intersection(entry["type"]))))
@@ -31,5 +27,5 @@ def _run(path: Path, positive: bool, stages: Stages) -> None:
         program = lexer(text, path.name)
         assert lexer(str(program), path.name) == program, f"printed as another tree: {program}"
         return
-    with pytest.raises((LexerError, Errors)):
+    with refusal():
         lexer(text, path.name)

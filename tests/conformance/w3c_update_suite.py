@@ -5,7 +5,6 @@ What a request does as standing rules is another thing: see docs/languages/sparq
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,13 +14,13 @@ from squall.rdf import Term, Triple, iri
 from squall.sparql_update import apply_update
 from squall.sparql_update.datasets import Dataset
 from squall.testing import isomorphic
-from tests.conformance import Case, Stages
+from tests.conformance import Case, Stages, entries
 from tests.conformance.w3c_manifests import MF, RDFS_LABEL, UT, Graph, Node, manifest, path_of, triples
 
 
 def cases(folder: Path) -> Iterator[Case]:
     """Yields the cases of the index, in its order."""
-    for entry in json.loads((folder / "index.json").read_text(encoding="utf-8")):
+    for entry in entries(folder / "index.json"):
         if entry["dir"].startswith("sparql/") and "UpdateEvaluationTest" in entry["type"]:
             yield Case(entry["id"], partial(_run, folder, entry))
 
