@@ -19,6 +19,7 @@ from dataclasses import replace
 from itertools import groupby, islice, permutations, product
 
 from squall.errors import PlannerError, SquallError, raise_all
+from squall.functions.deadlines import time_operands
 from squall.model import (
     AtomPattern,
     Bind,
@@ -385,8 +386,9 @@ def _ready(predicates: Sequence[Predicate], sure: Names) -> Iterator[int]:
     effect_before = timed_before = decider_before = False
     for number, part in enumerate(predicates):
         reads, binds, has_effect = _reads(part), _binds(part, sure), is_effect(part)
-        is_timed = isinstance(part, Filter | Bind) and is_time_dependent(part.expression)
-        decides = isinstance(part, Negation | Optional | Exists)
+        is_deadline = isinstance(part, Filter) and time_operands(part.expression) is not None
+        is_timed = isinstance(part, Filter | Bind) and is_time_dependent(part.expression) and not is_deadline
+        decides = isinstance(part, Negation | Optional | Exists) or is_deadline
         if not (
             (has_effect and number > 0)
             or effect_before

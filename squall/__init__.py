@@ -96,6 +96,7 @@ def compile(
         "profile": profile, "output": output, "report": report,
     }  # fmt: skip
     arguments.check_compile(programs, arguments_by_name)
+    from squall.model.deadlines import with_deadlines
     from squall.model.profiles import apply_profile, by_name, parse_report
     from squall.model.stratification import stratify
 
@@ -109,7 +110,7 @@ def compile(
     system = combine([read_program(program, lexer) for program in programs], rules, errors, documents, profile)
     raise_all(errors)
     stratify(engine.system(system))
-    return apply_profile(system, profile, default, windows_by_stream, removals, policy, output)
+    return with_deadlines(apply_profile(system, profile, default, windows_by_stream, removals, policy, output))
 
 
 @no_collection()

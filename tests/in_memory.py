@@ -287,12 +287,12 @@ def run(
     facts = in_files([event._replace(time=ALWAYS) for event in static])
     batches = list(batches)
     if len(batches) == 1:
-        work([*facts, *in_files(batches[0])], first=True, last=True, keep=False)
+        work([*facts, *in_files(batches[0])], first=True, last=bool(batches[0]), keep=False)
         return outputs
     work(facts, first=True)
     for batch in batches:
         work(in_files(batch))
-    if restarted_job().unfinished:
+    if any(batches) and restarted_job().unfinished:
         work([], last=True)
     return outputs
 

@@ -121,7 +121,11 @@ class _Run:
         else:
             self.runner.run(lambda pipeline: KeyedPipeline(pipeline, steps, program, pipeline_input).build())
         reports = self._reports(sources)
-        yield from self._outputs_of_one() if steps.end.why else self._outputs(reports)
+        outputs = self._outputs_of_one() if steps.end.why else self._outputs(reports)
+        if pipeline_input.has_events:
+            yield from outputs
+        else:  # no time passes: what static data begin later does not begin
+            yield from (output for output in outputs if output.time == ALWAYS)
 
     def _pipeline_input(
         self, batches: Iterable[Sequence[Event]], static: Iterable[Event]
@@ -135,16 +139,17 @@ class _Run:
         driver_batches: Iterable[Sequence[Event]] = batches
         if isinstance(batches, Sources):
             driver_batches = Sources(driver_sources, batches.clock, batches.heartbeat) if driver_sources else ()
-        file_parts = [part for number, source in enumerate(worker_sources) for part in self._parts(number, source)]
-        file_parts += self._spooled(len(worker_sources), "static.json", ([_always(event)] for event in static))
-        file_parts += self._spooled(
+        event_parts = [part for number, source in enumerate(worker_sources) for part in self._parts(number, source)]
+        event_parts += self._spooled(
             len(worker_sources) + 1, "events.json", drop_late_events(driver_batches, self._lose)
         )
+        static_parts = self._spooled(len(worker_sources), "static.json", ([_always(event)] for event in static))
         documents = (
             *map(document_of, worker_sources),
             *(Document(name, spooled=True) for name in ("static", "events")),
         )
-        return Input(file_parts, lines_parser(documents), self.folder), (*worker_sources, None, None)
+        parts = [*event_parts, *static_parts]
+        return Input(parts, lines_parser(documents), self.folder, bool(event_parts)), (*worker_sources, None, None)
 
     def _spooled(self, number: int, name: str, batches: Iterable[Sequence[Event]]) -> list[Split]:
         size = files.spool(self.folder, name, batches)

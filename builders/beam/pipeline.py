@@ -114,11 +114,13 @@ class Input:
         parts: splits of files.
         parse: turns their lines into facts.
         folder: the folder of the output files.
+        has_events: whether there is something besides static data.
     """
 
     parts: Sequence[Split]
     parse: Parse
     folder: str
+    has_events: bool
 
 
 Group = tuple[int, Iterable[bytes]]

@@ -123,10 +123,13 @@ class EventLoop:
             yield from self._process_events(self._complete_events(self._timely(part)))
 
     def end(self) -> Iterator[Outputs]:
-        """Ends the input: every instant is complete."""
+        """Ends the input: every instant is complete.
+
+        Without an event no time has passed, so that what static data begin later does not begin.
+        """
         events, self.buffered_events = self.buffered_events, []
         yield from self._process_events(events)
-        if not self.snapshot_dataflow:
+        if not self.snapshot_dataflow and self.watermark > ALWAYS:
             yield from self._advance(FOREVER - 1)
 
     def drain(self) -> Iterator[Outputs]:
@@ -136,7 +139,7 @@ class EventLoop:
         """
         events, self.buffered_events = self.buffered_events, []
         yield from self._process_events(events)
-        while (next_time := self.next_change_time) < FOREVER:
+        while self.watermark > ALWAYS and (next_time := self.next_change_time) < FOREVER:
             yield from self._advance(next_time)
 
     @property

@@ -16,6 +16,7 @@ from squall.builders.runtime.dataflow import INSERTED_FACTS, REPORT_TIMES_SUFFIX
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import (
     AppendOnlyDistinct,
+    DeadlineOperator,
     DRedDistinct,
     RetractableDistinct,
     TimeDependentOperator,
@@ -44,6 +45,7 @@ KINDS: dict[type[Stateful], str] = {
     RetractableDistinct: "retractable-distinct",
     DRedDistinct: "dred-distinct",
     TimeDependentOperator: "time-dependent",
+    DeadlineOperator: "time-dependent",
     TransitiveClosureOperator: "transitive-closure",
     GroupOperator: "group",
     SliceOperator: "slice",

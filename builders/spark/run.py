@@ -200,7 +200,7 @@ class Run:
             start = self._start(static, inputs)
             parts = [*start.parts, *file_tasks(self.spark, inputs)]
             everything = start._replace(parts=parts, texts=list(frame_lines(inputs)))
-            yield from self._run_batch(everything, inputs.sources, last=True, keep=False)
+            yield from self._run_batch(everything, inputs.sources, last=bool(inputs.documents), keep=False)
             if self.spool is not None:
                 self.spool.acknowledge()
             return
@@ -211,7 +211,7 @@ class Run:
                 yield from self._stream(inputs, first)
             elif first is not None:
                 yield from self._run_batch(first)
-            if self.batches.unfinished and not self.stopped:
+            if inputs.documents and self.batches.unfinished and not self.stopped:
                 yield from self._run_batch(BatchInput(), last=True)
         if not self.stopped:
             self.committer.pre_commit(self.batches.committed_count, last=True)

@@ -1,4 +1,5 @@
-"""The checks ``constant-test`` and ``never-true``: tests whose outcome does not depend on the data."""
+"""The checks ``constant-test`` and ``never-true``: tests whose outcome does not depend on the data; and
+``single-evaluation``: tests of the time that are not evaluated again while time passes."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from squall import functions
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Rule, mentions, systems
 from squall.errors import Origin
+from squall.functions.deadlines import time_operands
 from squall.functions.sparql.names import SPARQL, test_iri
 from squall.model import (
     AtomPattern,
@@ -25,6 +27,7 @@ from squall.model import (
     Variable,
     visible,
 )
+from squall.model.stratification import is_time_dependent
 from squall.rdf import XSD, literal, parts
 from squall.rdf.compounds import LIMIT
 
@@ -64,8 +67,18 @@ def check(program: Program) -> Iterator[Finding]:
         for system in systems(rule):
             nodes = frozenset[Variable]().union(*map(_nodes, system.joinables)) if plain else frozenset()
             for predicate in system.predicates:
-                for call in conjuncts(predicate.expression) if isinstance(predicate, Filter) else ():
+                if not isinstance(predicate, Filter):
+                    continue
+                if is_time_dependent(predicate.expression) and time_operands(predicate.expression) is None:
+                    yield _single_evaluation(predicate.expression)
+                for call in conjuncts(predicate.expression):
                     yield from _findings(call, nodes)
+
+
+def _single_evaluation(call: Call) -> Finding:
+    message = "the test of the time is evaluated once for a solution: at the time since which the solution holds"
+    hint = "to have it change while time passes, compare the time itself with a value: `NOW() >= ?deadline`"
+    return Finding("single-evaluation", WARNING, message, call.origin, hint)
 
 
 def conjuncts(test: Call) -> Iterator[Call]:

@@ -307,17 +307,21 @@ def _test(name: str, body: Callable[..., bool], least: int, most: int | None, do
     return Function(function_iri(name), body, least, most, truth=True, doc=doc, **more)
 
 
+def _comparison(name: str, body: Callable[..., bool], doc: str) -> Function:
+    return _test(name, body, 2, 2, doc, compares=True)
+
+
 def _value(name: str, body: Callable[..., Maybe], least: int, most: int | None, doc: str, **more: Any) -> Function:
     return Function(function_iri(name), body, least, most, doc=doc, **more)
 
 
 _TESTS = (
-    _test("equal", _equal, 2, 2, "the two are equal: numbers and instants by order, all else as the same value"),
-    _test("notEqual", _not_equal, 2, 2, "the two are not equal; true if one is unbound"),
-    _test("lessThan", _ordered(lambda order: order < 0), 2, 2, "the first is less: numbers or instants"),
-    _test("greaterThan", _ordered(lambda order: order > 0), 2, 2, "the first is greater: numbers or instants"),
-    _test("le", _ordered(lambda order: order <= 0), 2, 2, "the first is less or equal: numbers or instants"),
-    _test("ge", _ordered(lambda order: order >= 0), 2, 2, "the first is greater or equal: numbers or instants"),
+    _comparison("equal", _equal, "the two are equal: numbers and instants by order, all else as the same value"),
+    _comparison("notEqual", _not_equal, "the two are not equal; true if one is unbound"),
+    _comparison("lessThan", _ordered(lambda order: order < 0), "the first is less: numbers or instants"),
+    _comparison("greaterThan", _ordered(lambda order: order > 0), "the first is greater: numbers or instants"),
+    _comparison("le", _ordered(lambda order: order <= 0), "the first is less or equal: numbers or instants"),
+    _comparison("ge", _ordered(lambda order: order >= 0), "the first is greater or equal: numbers or instants"),
     _test("bound", _bound, 1, None, "all are bound"),
     _test("unbound", _unbound, 1, None, "all are unbound"),
     _test("isLiteral", _is_literal, 1, 1, "it is a literal"),

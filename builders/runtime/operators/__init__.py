@@ -19,6 +19,7 @@ from squall.builders.runtime.operators import stateless
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import (
     AppendOnlyDistinct,
+    DeadlineOperator,
     DRedDistinct,
     RetractableDistinct,
     TimeDependentOperator,
@@ -31,6 +32,7 @@ from squall.builders.runtime.operators.stateless import StatelessOperator
 from squall.builders.runtime.operators.update import UpdateOperator
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
+from squall.functions.deadlines import time_operands
 from squall.model.windows import EmptyWindow, Landmark
 from squall.plan import Node, Plan
 from squall.plan import operators as ops
@@ -54,6 +56,8 @@ def make_operator(node: Node, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> Op
             return StatelessOperator(stateless.identity)
         case ops.Match():
             return StatelessOperator(stateless.match_step(op.cells))
+        case ops.Filter() if operands := time_operands(op.expression):
+            return DeadlineOperator(op, operands, widths[0], tuning)
         case ops.Filter() | ops.Extend() if ops.is_time_dependent(op):
             return TimeDependentOperator(op, widths[0], tuning)
         case ops.Filter():

@@ -24,6 +24,7 @@ from squall.builders.runtime.operators.state import Stateful, sum_weights
 from squall.builders.runtime.operators.transitive_closure import ClosureIndex as Pairs
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row
+from squall.functions.deadlines import true_intervals
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER
 
@@ -388,6 +389,31 @@ class TimeDependentOperator(RetractableDistinct):
         super().expire(now)
         if len(self.counts) < size_before:
             self.emitted = {key: spans for key, spans in self.emitted.items() if key in self.counts}
+
+
+class DeadlineOperator(TimeDependentOperator):
+    """A test that compares the time with terms of the row: it restricts the validity of the row.
+
+    Args:
+        op: The test.
+        operands: What it compares the time with (`squall.functions.deadlines.time_operands`).
+        width: The number of columns.
+    """
+
+    def __init__(
+        self, op: ops.Filter, operands: Sequence[ops.Expression], width: int, tuning: Tuning = DEFAULT_TUNING
+    ) -> None:
+        super().__init__(op, width, tuning)
+        values_code = "".join(f"{{{number}}}, " for number in range(len(operands)))
+        self.terms = compile_expressions(f"def run(x, t):\n return ({values_code})", operands, "x", "t")
+
+    def _rows(self, row: Row, spans: Iterable[_Span], sign: int) -> Iterator[Delta]:
+        def test(time: int) -> bool:
+            return bool(self.compute(row, time))
+
+        for _, start, end, count in spans:
+            for first, last in true_intervals(self.terms(row, None), test, start, end, self.begin):
+                yield (*row, first, last, sign * count)
 
 
 def _spans(steps: Steps) -> Iterator[_Span]:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from squall.functions import Body
 from squall.functions.sparql.names import FALSE, TRUE, Maybe, Members, defined
 from squall.functions.sparql.operands import comparison, equality
 
@@ -18,16 +19,18 @@ def _is_same_term(left: Maybe, right: Maybe) -> bool:
     return left is not None and left == right
 
 
+def _comparison(sign: str, local: str, value: Body, test: Body, doc: str) -> Members:
+    return defined(sign, local, value, 2, 2, doc, test=test, compares=True)
+
+
 def _ordered(sign: str, local: str, accepts: Callable[[Any, Any], bool], doc: str) -> Members:
     value, test = comparison(accepts, TRUE, FALSE, None), comparison(accepts, True, False, False)
-    return defined(sign, local, value, 2, 2, f"{doc}: numbers, strings, booleans, calendar types, durations", test=test)
+    return _comparison(sign, local, value, test, f"{doc}: numbers, strings, booleans, calendar types, durations")
 
 
 MEMBERS: Members = (
-    *defined("=", "equals", equality(TRUE, FALSE, None), 2, 2, "equal values", test=equality(True, False, False)),
-    *defined(
-        "!=", "not-equals", equality(FALSE, TRUE, None), 2, 2, "different values", test=equality(False, True, False)
-    ),
+    *_comparison("=", "equals", equality(TRUE, FALSE, None), equality(True, False, False), "equal values"),
+    *_comparison("!=", "not-equals", equality(FALSE, TRUE, None), equality(False, True, False), "different values"),
     *_ordered("<", "less-than", operator.lt, "less"),
     *_ordered(">", "greater-than", operator.gt, "greater"),
     *_ordered("<=", "less-than-or-equal", operator.le, "less or equal"),

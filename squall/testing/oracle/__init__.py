@@ -33,6 +33,7 @@ from squall.model import (
 )
 from squall.rdf import ALWAYS, QUAD, Atom, Evaluated, Event, Fact, Quad, Term, Triple
 from squall.testing.oracle.base import BEGIN, SETTLED, Answer, Expected, Instant, Item, Names, Since, reported_time
+from squall.testing.oracle.deadlines import deadlines
 from squall.testing.oracle.models import model
 from squall.testing.oracle.outputs import Items, emitted, reported, with_rule_names
 from squall.testing.oracle.stratification import may_meet, patterns, stratified
@@ -146,6 +147,8 @@ def _course(specs: Sequence[OutputSpec], events: Sequence[Event], static: Sequen
     graphs.change([(True, *quad) for rule in program if is_initial(rule) for quad in quads(rule, Insert, {})], ALWAYS)
     moving = [event for event in events if event.time >= BEGIN]
     pending_times = {ALWAYS}.union(*(evaluation_instants(source, moving) for source in graphs.stays))
+    deadline_times = (deadlines(program, [*events, *static]) if moving else set()) - pending_times
+    pending_times |= deadline_times
     event_times = {event.time for event in moving}
     course = _Course({}, set())
     since: Since = {}
@@ -156,7 +159,9 @@ def _course(specs: Sequence[OutputSpec], events: Sequence[Event], static: Sequen
         pending_times.remove(time)
         read = {source: valid(source, stays, time) for source, stays in graphs.stays.items()}
         instant = Instant(reported_time(time), read, since)
-        course.models[time] = model(strata, instant, specs, graphs.inserted(time))
+        answers = model(strata, instant, specs, graphs.inserted(time))
+        if time not in deadline_times or answers != course.models[max(course.models)]:
+            course.models[time] = answers
         acting = set(acting_solutions(program, instant))
         demands = [demand for solution in acting - previous_acting for demand in demands_of(program, solution)]
         since, previous_acting = instant.since, acting
@@ -168,6 +173,7 @@ def _course(specs: Sequence[OutputSpec], events: Sequence[Event], static: Sequen
             after = time if time == ALWAYS else time + 1
             graphs.change(demands, after)
             pending_times.add(after)
+            deadline_times.discard(after)
             course.taken.add(after)
         elif time == ALWAYS:
             pending_times.add(SETTLED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from squall.model import Arrivals, Graph, Graphs, Source, System, Variable
@@ -53,6 +53,10 @@ class Instant:
     def start(self, solution: object) -> int:
         """Returns the time (integer ms) since which the solution holds."""
         return self.since.setdefault(solution, self.before.get(solution, self.time))
+
+    def anew(self) -> Instant:
+        """Returns the instant as one at which all solutions begin to hold, so that the time is that of the instant."""
+        return replace(self, before={}, since={})
 
     def graph(self, part: System) -> set[Fact]:
         """Returns the facts that the patterns of a part read."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from squall import functions
 from squall.functions import values
+from squall.functions.deadlines import time_operands
 from squall.model import (
     AtomPattern,
     Bind,
@@ -127,7 +128,8 @@ def _apply(
 ) -> list[Bindings]:
     match predicate:
         case Filter(expression=expression):
-            return [solution for solution in solutions if evaluated(expression, solution, instant, place) is True]
+            at = instant if time_operands(expression) is None else instant.anew()
+            return [solution for solution in solutions if evaluated(expression, solution, at, place) is True]
         case Bind(variable=variable, expression=expression, keep_unbound=keeps):
             terms = [(solution, term_of(expression, solution, instant, place)) for solution in solutions]
             valued = ((solution, {} if value is None else {variable: value}) for solution, value in terms)

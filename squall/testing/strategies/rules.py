@@ -9,6 +9,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from squall.functions.jena import function_iri
+from squall.functions.values import date_time
 from squall.model import (
     Ask,
     Bind,
@@ -16,6 +17,7 @@ from squall.model import (
     Consequence,
     Construct,
     Delete,
+    Filter,
     Insert,
     Joinable,
     Pattern,
@@ -39,6 +41,16 @@ from squall.testing.strategies.predicates import predicates_of
 from squall.testing.strategies.streams import one_in
 from squall.testing.strategies.vocabulary import BASE, LEVELS, LITERALS, NODES, STREAMS, TOP, Scope, Shape
 
+NOW = Call(function_iri("now"), ())
+_COMPARISONS = ("lessThan", "greaterThan", "le", "ge", "equal", "notEqual")
+DEADLINES = st.builds(
+    lambda name, time, swapped: Filter(Call(function_iri(name), (time, NOW) if swapped else (NOW, time))),
+    st.sampled_from(_COMPARISONS),
+    st.integers(0, 20).map(date_time),
+    st.booleans(),
+)
+"""Tests that are true from a time on, until a time, or at a time."""
+
 
 @st.composite
 def rules(draw: st.DrawFn, name: str, shape: Shape) -> System:
@@ -54,7 +66,9 @@ def rules(draw: st.DrawFn, name: str, shape: Shape) -> System:
     predicate_shape = shape if uses_exists else replace(shape, features=shape.features - {"exists"})
     predicates, scope = draw(predicates_of(predicate_shape, scope, sources, binds))
     if "now" in features and not scope.maybe and all(isinstance(joinable, Pattern) for joinable in body):
-        predicates, scope = (*predicates, Bind(Variable("now"), Call(function_iri("now"), ()))), extended(scope, "now")
+        if draw(st.booleans()):
+            predicates = (*predicates, draw(DEADLINES))
+        predicates, scope = (*predicates, Bind(Variable("now"), NOW)), extended(scope, "now")
     grouping = draw(groupings(shape, scope, "n")) if "grouping" in features and may_group(shape, scope) else None
     if grouping:
         scope = grouped(grouping, scope)

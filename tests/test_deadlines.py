@@ -1,0 +1,167 @@
+"""Tests of the time: true from a deadline on, or until it, without another event (W8 of the reported faults)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume
+from hypothesis import strategies as st
+
+import squall
+from squall.builders.distributed.plan.shardability import why_single_task
+from squall.contracts import Options
+from squall.errors import SquallError
+from squall.model import Filter, System
+from squall.model.stratification import stratify
+from squall.rdf import ALWAYS, Event, Solution
+from squall.testing import assert_as_oracle, stream
+from squall.testing.oracle import outputs as oracle_outputs
+from squall.testing.strategies import ALL, event_streams, static_data, systems
+from squall.testing.strategies.rules import DEADLINES, NOW
+from tests import in_memory
+from tests.laws import PLANNERS, examples, hold
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+def at(seconds: str, zone: str = "Z") -> str:
+    return f'"1970-01-01T00:00:{seconds}{zone}"^^<{XSD}dateTime>'
+
+
+EVENTS = stream(
+    f"""1000 :a :due {at("03")} ; :name "a"
+    2000 :b :due {at("02.5")}
+    2500 :c :due {at("01.0005")}
+    2600 :d :due "tomorrow"
+    9000 :e :due {at("20")}"""
+)
+PREFIX = "PREFIX : <http://example.org/>\n"
+CASES = {
+    "from": ("FILTER(NOW() >= ?d)", ["2500 :b", "2500 :c", "3000 :a"]),
+    "after": ("FILTER(NOW() > ?d)", ["2500 :c", "2501 :b", "3001 :a"]),
+    "swapped": ("FILTER(?d < NOW())", ["2500 :c", "2501 :b", "3001 :a"]),
+    "until": ("FILTER(NOW() < ?d)", ["1000 :a", "2000 :b", "9000 :e"]),
+    "at": ("FILTER(NOW() = ?d)", ["2500 :b", "3000 :a"]),
+    "not at": ("FILTER(NOW() != ?d)", ["1000 :a", "2000 :b", "2500 :c", "2501 :b", "2600 :d", "3001 :a", "9000 :e"]),
+    "both": (f"FILTER(NOW() >= ?d && NOW() < {at('04')})", ["2500 :b", "2500 :c", "3000 :a"]),
+    "either": (f"FILTER(NOW() < {at('01.5')} || !(NOW() < ?d))", ["1000 :a", "2500 :b", "2500 :c", "3000 :a"]),
+    "bound": ("BIND(NOW() AS ?n) FILTER(?n >= ?d)", ["2500 :b", "2500 :c", "3000 :a"]),
+}
+
+
+def run(text: str, lexer: str = "sparql", planner: str = "rete", builder: str = "iterator") -> list[str]:
+    """Returns the time and the first term of each output."""
+    plan = squall.plan(squall.compile(PREFIX + text, lexer=lexer, window="RANGE 10s"), planner)
+    return [shown(output.time, output.fact) for output in squall.run(plan, EVENTS, builder)]
+
+
+def shown(time: int, fact: Any) -> str:
+    value: Any = fact.values[0] if isinstance(fact, Solution) else fact.subject
+    return f"{time} :{value.removesuffix('>')[-1]}"
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize("name", CASES)
+def test_a_deadline_begins_or_ends_an_answer(name: str, planner: str) -> None:
+    condition, expected = CASES[name]
+    query = f"SELECT ?x {{ ?x :due ?d {condition} }}"
+    assert run(query, planner=planner) == expected
+    system = squall.compile(PREFIX + query, lexer="sparql", window="RANGE 10s")
+    assert [shown(time, item) for time, item, _ in oracle_outputs(system, EVENTS)] == expected
+
+
+@pytest.mark.parametrize(
+    "builder", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("spark", "beam")]
+)
+def test_engines_agree_on_deadlines(builder: str) -> None:
+    assert run("SELECT ?x { ?x :due ?d FILTER(NOW() >= ?d) }", builder=builder) == CASES["from"][1]
+
+
+def test_a_rule_has_the_time_at_which_its_deadline_passed() -> None:
+    """The binding of the time comes behind the test that says when the rule fires."""
+    text = "[late: (?x :due ?d) now(?n) ge(?n, ?d) -> (?x :lateAt ?n)]"
+    system = squall.compile(f"@prefix : <http://example.org/> .\n{text}", lexer="jena", window="RANGE 10s")
+    facts = [(output.time, str(output.fact.object)[:26]) for output in squall.run(squall.plan(system), EVENTS)]
+    assert facts == [
+        (2500, '"1970-01-01T00:00:02.5Z"^^'), (2500, '"1970-01-01T00:00:02.5Z"^^'),
+        (3000, '"1970-01-01T00:00:03Z"^^<h'),
+    ]  # fmt: skip
+
+
+def test_a_deadline_of_a_duration_after_a_time() -> None:
+    query = f'SELECT ?x {{ ?x :due ?d FILTER(NOW() > ?d + "PT5S"^^<{XSD}dayTimeDuration>) }}'
+    assert run(query) == ["6001 :c", "7501 :b", "8001 :a"]
+
+
+def test_what_is_done_in_time_is_not_late() -> None:
+    """The worked case of timers: one order is paid before its deadline, the other is not."""
+    orders = stream(
+        f"""1200 :o1 :placed {at("01.2")} ; :within "PT5S"^^<{XSD}dayTimeDuration>
+        2300 :o2 :placed {at("02.3")} ; :within "PT2S"^^<{XSD}dayTimeDuration>
+        4000 :o1 :is :Paid"""
+    )
+    query = """SELECT ?o { ?o :placed ?t ; :within ?d FILTER(NOW() >= ?t + ?d) FILTER NOT EXISTS { ?o :is :Paid } }"""
+    system = squall.compile(PREFIX + query, lexer="sparql")
+    assert [shown(output.time, output.fact) for output in squall.run(squall.plan(system), orders)] == ["4300 :2"]
+
+
+@pytest.mark.parametrize(("zone", "expected"), [("+01:00", ["0 :a"]), ("", [f"{14 * 3600_000 + 1000} :a"])])
+def test_a_time_without_a_zone_is_later_in_some_zone(zone: str, expected: list[str]) -> None:
+    plan = squall.plan(squall.compile(PREFIX + "SELECT ?x { ?x :due ?d FILTER(NOW() > ?d) }", lexer="sparql"))
+    events = stream(f"0 :a :due {at('00.999', zone)}")
+    assert [shown(output.time, output.fact) for output in squall.run(plan, events)] == expected
+
+
+def test_static_data_alone_are_queried_at_one_time() -> None:
+    """No time passes without a stream, so that what is due in the future is not due."""
+    static = [event._replace(time=ALWAYS) for event in EVENTS]
+    plan = squall.plan(squall.compile(PREFIX + "SELECT ?x { ?x :due ?d FILTER(NOW() >= ?d) }", lexer="sparql"))
+    assert list(squall.run(plan, [], static=static, options=Options(now=0))) == []
+    options = Options(now=2600)
+    assert [output.fact.values[0][-2] for output in squall.run(plan, [], static=static, options=options)] == ["b", "c"]
+    events = stream("100 :z :p :z")
+    outputs = [shown(output.time, output.fact) for output in squall.run(plan, events, static=static)]
+    assert outputs == ["1001 :c", "2500 :b", "3000 :a", "20000 :e"]
+
+
+@st.composite
+def programs_with_deadlines(draw: st.DrawFn) -> System:
+    """Draws a program in which some rules have tests of the time."""
+    system = draw(systems(features=ALL))
+    rules = [
+        replace(rule, predicates=(*rule.predicates, draw(DEADLINES))) if draw(st.booleans()) else rule
+        for rule in system.subsystems
+    ]
+    program = replace(system, subsystems=tuple(rules))
+    try:
+        stratify(program)
+    except SquallError:
+        assume(False)
+    return program
+
+
+@examples(60)
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_programs_with_deadlines_agree_with_the_oracle(planner: str, many: int) -> None:
+    def law(system: System, events: list[Event], facts: list[Event], cuts: list[int]) -> None:
+        assume(any(_has_deadline(rule) for rule in system.subsystems))
+        plan = squall.plan(system, planner)
+        assert_as_oracle(system, list(squall.run(plan, events, static=facts)), events, facts)
+        if why_single_task(plan) is None:
+            outputs = in_memory.run(plan, in_memory.cut(events, cuts), facts)
+            assert_as_oracle(system, outputs, events, facts)
+
+    hold(
+        law,
+        many,
+        system=programs_with_deadlines(),
+        events=event_streams(features=ALL),
+        facts=static_data(features=ALL),
+        cuts=st.lists(st.integers(0, 12), max_size=5),
+    )
+
+
+def _has_deadline(rule: System) -> bool:
+    return any(isinstance(part, Filter) and NOW in part.expression.arguments for part in rule.predicates)
