@@ -9,7 +9,7 @@ import pytest
 
 import squall
 from squall.rdf import XSD, iri, literal
-from tests.conformance import SUITES, Outcome, Stages, corpus, made_up, place_of, run
+from tests.conformance import SUITES, Outcome, Stages, corpus, documented, made_up, place_of, run
 from tests.conformance.__main__ import counted, main
 from tests.conformance.evaluations import compare, timed_lines
 
@@ -42,6 +42,18 @@ def test_suite(suite: str, planner: str) -> None:
     assert any(outcome.status == "passed" for outcome in outcomes)
     failed = [str(outcome) for outcome in outcomes if outcome.status == "failed"]
     assert not failed, "\n".join(failed)
+    page = documented.documented(documented.PAGE.read_text(encoding="utf-8"))
+    hint = "python -m tests.conformance --docs"
+    assert documented.counts_of(outcomes) == page[suite], f"docs/testing.md has other counts: {hint}"
+
+
+def test_the_page_has_a_row_for_each_suite() -> None:
+    text = documented.PAGE.read_text(encoding="utf-8")
+    rows = documented.documented(text)
+    assert set(rows) == set(SUITES)
+    assert documented.with_counts(text, rows) == text
+    changed = documented.with_counts(text, {"cqels": (6, 0, 0)})
+    assert documented.documented(changed) == rows | {"cqels": (6, 0, 0)}
 
 
 SAMPLES = {

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tests.conformance import STATUSES, SUITES, Outcome, Stages, corpus, place_of, run
+from tests.conformance.documented import PAGE, counts_of, with_counts
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         results = [asdict(outcome) for outcome in outcomes]
         options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    if options.docs:
+        counts = {suite: counts_of(outcome for outcome in outcomes if outcome.suite == suite) for suite in suites}
+        PAGE.write_text(with_counts(PAGE.read_text(encoding="utf-8"), counts), encoding="utf-8")
     print(counted(outcomes))
     return 1 if any(outcome.status == "failed" for outcome in outcomes) else 0
 
@@ -58,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--planner", default=Stages.planner)
     parser.add_argument("--builder", default=Stages.builder)
     parser.add_argument("--json", type=Path, metavar="FILE", help="writes what became of each case")
+    parser.add_argument("--docs", action="store_true", help="writes the counts into docs/testing.md")
     return parser
 
 

@@ -72,7 +72,7 @@ def assertions(parts: Sequence[Part]) -> list[Event]:
         _check_header(part, [iri(name) for name, _, _ in parts])
     static_events = [event for _, events, _ in parts for event in events]
     triples = _triples(static_events)
-    for violation in _Ontology(triples).violations():
+    for violation in violations(triples):
         names = ">, <".join(name for name, _, _ in parts)
         hint = "rules can only derive what follows from ontologies in OWL 2 RL: correct it, or import it under RDFS"
         raise SourceError(f"the ontology <{names}> is not in OWL 2 RL: {violation}", parts[0][2], hint)
@@ -80,6 +80,11 @@ def assertions(parts: Sequence[Part]) -> list[Event]:
     return [
         event._replace(facts=tuple(fact for fact in event.facts if fact not in annotations)) for event in static_events
     ]
+
+
+def violations(triples: Sequence[Triple]) -> Iterator[str]:
+    """Yields why an ontology is not in the profile RL of OWL 2."""
+    return _Ontology(triples).violations()
 
 
 def _triples(events: Iterable[Event]) -> list[Triple]:
