@@ -11,6 +11,7 @@ Importing this module loads no engine and no grammar.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
@@ -65,7 +66,7 @@ def compile(
 ) -> System:
     """Compiles one or more programs to a Translated Production System.
 
-    Several programs become one system in which each reads what the others derive.
+    Several programs become one system in which each reads what the rules of all derive.
 
     Args:
         programs: The programs, each a path or (with `lexer`) a text.
@@ -136,7 +137,8 @@ def plan(system: System, planner: str | Planner = "rete", statistics: Statistics
         return check(make_plan(system))
     if "statistics" not in signature(make_plan).parameters:
         raise UsageError(f"the planner `{planner}` has no use for statistics", hint="the planner `rete` has")
-    return check(make_plan(system, statistics=_loaded(statistics)))
+    loaded_statistics = _loaded(statistics)
+    return replace(check(make_plan(system, statistics=loaded_statistics)), statistics=loaded_statistics.digest)
 
 
 def _loaded(statistics: Statistics | str | Path) -> Statistics:

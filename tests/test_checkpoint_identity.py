@@ -9,15 +9,27 @@ import pytest
 
 import squall
 from squall.builders.spark.store import META, _meaning, check_owner
+from squall.contracts import Options
 from squall.errors import BuilderError
 from squall.plan import Plan
+from squall.plan.cardinality import Statistics
+from squall.rdf import Event, iri, triple
 
 A, B = "[a: (?x <urn:p> ?y) -> (?x <urn:q> ?y)]", "[b: (?x <urn:p> ?y) (?y <urn:p> ?z) -> (?x <urn:r> ?z)]"
 OTHER_B = "[b: (?x <urn:p> ?y) (?x <urn:p> ?z) -> (?x <urn:r> ?z)]"
 
 
-def planned(*rules: str, planner: str = "rete") -> Plan:
-    return squall.plan(squall.compile("\n".join(rules), lexer="jena"), planner)
+STAR = "[star: (?x <urn:p> ?y) (?x <urn:r> ?z) (?x <urn:s> ?w) -> (?y <urn:t> ?w)]"
+RARE_S = Statistics.of(
+    [
+        Event(0, tuple(triple(iri(f"urn:{n}"), iri(f"urn:{name}"), iri(f"urn:{n}")) for n in range(count)))
+        for name, count in (("p", 9), ("r", 9), ("s", 1))
+    ]
+)
+
+
+def planned(*rules: str, planner: str = "rete", statistics: Statistics | None = None) -> Plan:
+    return squall.plan(squall.compile("\n".join(rules), lexer="jena"), planner, statistics=statistics)
 
 
 @pytest.mark.parametrize(
@@ -37,3 +49,24 @@ def test_the_changes_are_named(now: Plan, said: str, tmp_path: Path) -> None:
         check_owner(now, tmp_path)
     assert str(caught.value.message).endswith(f"is that of another run: {said}")
     assert ("`d` is only another name of `b`" in str(caught.value.hint)) is ("with rules `d`" in said)
+
+
+@pytest.mark.parametrize("engine", ["in process", "spark"])
+def test_another_plan_of_the_same_rules_is_not_taken_for_changed_rules(engine: str, tmp_path: Path) -> None:
+    """P10 of the reported faults: only the statistics were others."""
+
+    def resume(plan: Plan) -> None:
+        if engine == "spark":
+            check_owner(plan, tmp_path)
+        else:
+            list(squall.run(plan, [], options=Options(checkpoint=tmp_path)))
+
+    if engine == "spark":
+        (tmp_path / META).write_text(json.dumps(_meaning(planned(A, STAR))))
+    resume(planned(A, STAR))
+    resume(planned(A, STAR, statistics=Statistics()))
+    with pytest.raises(BuilderError) as caught:
+        resume(planned(A, STAR, statistics=RARE_S))
+    by = f"planned by `rete` without statistics, now by `rete` with the statistics {RARE_S.digest}"
+    assert str(caught.value.message).endswith(f"changed rules `star`; or only another plan of them ({by})")
+    assert str(caught.value.hint).startswith("plan as that run did (`--planner`, `--statistics`)")

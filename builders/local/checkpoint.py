@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from squall.builders.local import format_5
-from squall.builders.local.identity import NEW_CHECKPOINT, WITHOUT_RULES, differences, renaming_hint, unknown_format
+from squall.builders.local.identity import (
+    NEW_CHECKPOINT,
+    PLAN_AS_BEFORE,
+    WITHOUT_RULES,
+    differences,
+    plan_change,
+    renaming_hint,
+    unknown_format,
+)
 from squall.builders.runtime import serde
 from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.state import Slot, StateChangelog, live_deltas
@@ -43,10 +51,12 @@ class Owner(NamedTuple):
     Attributes:
         identity: Digests by kind and name: rules, options, sources and sinks.
         state_kinds: The kind of each operator state, by its key (`squall.builders.local.migration.state_kinds`).
+        planned_by: The planner and the statistics of the plan; ``""`` if they were not recorded.
     """
 
     identity: Mapping[str, Mapping[str, str]]
     state_kinds: Mapping[str, str]
+    planned_by: str = ""
 
 
 class Progress(NamedTuple):
@@ -251,11 +261,14 @@ class Checkpoint:
             changes = ["the state of its nodes"]
         only_removed_rules = all(change.startswith(WITHOUT_RULES) for change in changes)
         if not only_removed_rules or self._migrate is None:
-            difference_text = "; ".join(changes)
+            replanned = plan_change(changes, header_value.get("planned_by", ""), self.owner.planned_by)
+            difference_text = "; ".join((*changes, *replanned))
             hint = (
                 f"`--allow-removed-rules` resumes without them; or {NEW_CHECKPOINT}"
                 if only_removed_rules
-                else renaming_hint(header_value["identity"]["rules"], self.owner.identity["rules"]) + NEW_CHECKPOINT
+                else renaming_hint(header_value["identity"]["rules"], self.owner.identity["rules"])
+                + (PLAN_AS_BEFORE if replanned else "")
+                + NEW_CHECKPOINT
             )
             raise BuilderError(f"the checkpoint `{self.folder}` is that of another run: {difference_text}", hint=hint)
         self._previous_kinds = header_value["state_kinds"]

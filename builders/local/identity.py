@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,6 +58,25 @@ def renaming_hint(before: Mapping[str, str], now: Mapping[str, str]) -> str:
         return ""
     change = f"if `{min(added)}` is only another name of `{min(removed)}`, give it the name that it had"
     return f"{change} (a query that is not registered has that of its file); or "
+
+
+CHANGED_RULES = "changed rules "
+"""The beginning of the difference that the plans of some rules are others."""
+PLAN_AS_BEFORE = "plan as that run did (`--planner`, `--statistics`): a checkpoint holds the state of one plan; or "
+"""The remedy, before others, if a program was planned in another way."""
+
+
+def plan_change(changes: Sequence[str], before: str, now: str) -> tuple[str, ...]:
+    """Returns the difference that rules may only have another plan, or nothing.
+
+    Args:
+        changes: The other differences of two runs.
+        before: How the program of the checkpoint was planned (`squall.plan.Plan.planned_by`), or ``""``.
+        now: How the present one is planned.
+    """
+    if before in ("", now) or not any(change.startswith(CHANGED_RULES) for change in changes):
+        return ()
+    return (f"or only another plan of them (planned by {before}, now by {now})",)
 
 
 def unknown_format(checkpoint: Path, number: object, readable: tuple[int, int]) -> BuilderError:

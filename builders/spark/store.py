@@ -21,14 +21,22 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from squall.builders.distributed.exec.routing import BUCKET_COUNT
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.local.format_5 import converted_key
-from squall.builders.local.identity import NEW_CHECKPOINT, differences, renaming_hint, rule_digests, unknown_format
+from squall.builders.local.identity import (
+    NEW_CHECKPOINT,
+    PLAN_AS_BEFORE,
+    differences,
+    plan_change,
+    renaming_hint,
+    rule_digests,
+    unknown_format,
+)
 from squall.builders.spark.disk_errors import disk_errors
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -163,6 +171,7 @@ def _meaning(plan: Plan) -> dict[str, Any]:
         "format": FORMAT,
         "rules": rule_digests(plan),
         "planner": plan.planner,
+        "planned_by": plan.planned_by,
         "plan": hashlib.sha256(f"({nodes})".encode()).hexdigest(),
         "buckets": BUCKET_COUNT,
     }
@@ -178,16 +187,16 @@ def check_owner(plan: Plan, checkpoint: Path) -> None:
     if number not in (_FORMAT_12, FORMAT):
         raise unknown_format(checkpoint, number, (_FORMAT_12, FORMAT))
     current = _meaning(plan) | {"format": number}
-    if saved_meta != current:
-        raise BuilderError(
-            f"the checkpoint `{checkpoint}` is that of another run: {_changed(saved_meta, current)}",
-            hint=renaming_hint(saved_meta["rules"], current["rules"]) + NEW_CHECKPOINT,
-        )
-
-
-def _changed(saved_meta: Mapping[str, Any], current: Mapping[str, Any]) -> str:
-    """Describes how the plans of two runs differ."""
+    planned_by = saved_meta.get("planned_by", "")
+    if saved_meta | {"planned_by": plan.planned_by} == current:
+        return
     if saved_meta["planner"] != current["planner"]:
-        return f"its planner was `{saved_meta['planner']}`"
-    changes = differences({"rules": saved_meta["rules"]}, {"rules": current["rules"]})
-    return "; ".join(changes) or "its plan does the same in another way"
+        changes, hint = [f"its planner was `{saved_meta['planner']}`"], PLAN_AS_BEFORE
+    else:
+        changes = list(differences({"rules": saved_meta["rules"]}, {"rules": current["rules"]}))
+        replanned = plan_change(changes, planned_by, plan.planned_by)
+        changes = [*changes, *replanned] or ["its plan does the same in another way"]
+        hint = PLAN_AS_BEFORE if replanned else renaming_hint(saved_meta["rules"], current["rules"])
+    raise BuilderError(
+        f"the checkpoint `{checkpoint}` is that of another run: {'; '.join(changes)}", hint=hint + NEW_CHECKPOINT
+    )

@@ -73,15 +73,27 @@ class Node:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a program, as data. Equal plans do the same."""
+    """The plan of a program, as data. Equal plans do the same.
+
+    Attributes:
+        nodes: The nodes, inputs first.
+        planner: The name of the planner.
+        statistics: A digest of the statistics that the plan is for, if there were any.
+    """
 
     nodes: tuple[Node, ...]
     planner: str = field(default="", compare=False)
+    statistics: str = field(default="", compare=False)
 
     @cached_property
     def by_id(self) -> dict[str, Node]:
         """The nodes by id."""
         return {node.id: node for node in self.nodes}
+
+    @property
+    def planned_by(self) -> str:
+        """The planner and the statistics, as a phrase."""
+        return f"`{self.planner}` with{f' the statistics {self.statistics}' if self.statistics else 'out statistics'}"
 
     def __getstate__(self) -> dict[str, object]:
         """Returns what is pickled: everything but the graph, so that workers need not load networkx."""

@@ -7,6 +7,7 @@ sizes (Alon, Matias and Szegedy, "The space complexity of approximating the freq
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -156,7 +157,16 @@ class Statistics:
 
     def save(self, path: str | Path) -> None:
         """Writes the statistics as JSON."""
-        Path(path).write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        Path(path).write_text(self._json, encoding="utf-8")
+
+    @property
+    def digest(self) -> str:
+        """A short digest, by which other statistics are told from these."""
+        return hashlib.sha256(self._json.encode()).hexdigest()[:8]
+
+    @property
+    def _json(self) -> str:
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def load(cls, path: str | Path) -> Statistics:
