@@ -29,7 +29,7 @@ def combine(
     documents: Mapping[str, str] | None = None,
     profile: str = "default",
 ) -> System:
-    """Returns one system of several programs and rule sets, in which each reads what the others derive.
+    """Returns one system of several programs and rule sets, in which each reads what the rules of all derive.
 
     The rule sets are part of the answer only if there is no program.
 

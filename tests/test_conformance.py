@@ -9,7 +9,17 @@ import pytest
 
 import squall
 from squall.rdf import XSD, iri, literal
-from tests.conformance import SUITES, Outcome, Stages, corpus, documented, made_up, place_of, run
+from tests.conformance import (
+    SUITES,
+    Outcome,
+    Stages,
+    corpus,
+    documented,
+    made_up,
+    place_of,
+    run,
+    w3c_update_suite,
+)
 from tests.conformance.__main__ import counted, main
 from tests.conformance.evaluations import compare, timed_lines
 
@@ -45,6 +55,16 @@ def test_suite(suite: str, planner: str) -> None:
     page = documented.documented(documented.PAGE.read_text(encoding="utf-8"))
     hint = "python -m tests.conformance --docs"
     assert documented.counts_of(outcomes) == page[suite], f"docs/testing.md has other counts: {hint}"
+    for sentence in (sentence for sentence in documented.SENTENCES if sentence.suite == suite):
+        assert sentence.is_right(outcomes), f"docs/{sentence.page} does not say: {sentence.expected(outcomes)}"
+
+
+def test_the_number_of_updates() -> None:
+    folder = place_of("w3c-rdf-tests", WHERE)
+    if not folder.exists():
+        pytest.skip("conformance data not found: set SQUALL_CONFORMANCE")
+    text = " ".join((documented.PAGE.parent / "languages" / "sparql.md").read_text(encoding="utf-8").split())
+    assert f"all of the W3C's {len(list(w3c_update_suite.cases(folder)))} tests of update evaluation pass" in text
 
 
 def test_the_page_has_a_row_for_each_suite() -> None:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.conformance import Outcome
 
@@ -27,6 +28,70 @@ def counts_of(outcomes: Iterable[Outcome]) -> Counts:
 def documented(text: str) -> dict[str, Counts]:
     """Returns the counts that the table has, by suite."""
     return {row[1]: tuple(int(count or 0) for count in row.groups()[2:]) for row in _ROW.finditer(text)}
+
+
+class Sentence(NamedTuple):
+    """A place of a page that has counts of some cases of a suite.
+
+    Attributes:
+        page: The name of the page in `docs`.
+        suite: The suite.
+        cases: A pattern for the beginnings of the names of the cases.
+        text: What the page says, where `{total}`, `{passed}`, `{left_out}` and `{known_bad}` stand for counts.
+    """
+
+    page: str
+    suite: str
+    cases: str
+    text: str
+
+    def expected(self, outcomes: Iterable[Outcome]) -> str:
+        """Returns what the page has to say after these outcomes of the suite."""
+        meant = [outcome for outcome in outcomes if re.match(self.cases, outcome.case)]
+        passed, left_out, known_bad = counts_of(meant)
+        return self.text.format(total=len(meant), passed=passed, left_out=left_out, known_bad=known_bad)
+
+    def is_right(self, outcomes: Iterable[Outcome]) -> bool:
+        """Returns whether the page says it."""
+        words = (PAGE.parent / self.page).read_text(encoding="utf-8").split()
+        return self.expected(outcomes) in " ".join(words)
+
+
+SENTENCES = (
+    Sentence(
+        "languages/rif.md",
+        "rif-w3c",
+        "(?!extra)",
+        "Of {total} runs of the W3C's cases {passed} pass, among them all of Core and BLD but for {known_bad} that are "
+        "known to be bad; the other {left_out} are",
+    ),
+    Sentence(
+        "rulesets.md",
+        "w3c-rdf-tests",
+        "rdf/rdf11/rdf-mt",
+        "| RDF 1.1 Semantics (rdf-mt), {total} | {passed} | {left_out} |",
+    ),
+    Sentence(
+        "rulesets.md",
+        "owl2-tests",
+        "",
+        "| OWL 2, profile RL and RDF-based semantics, {total} questions | {passed} | {left_out} |",
+    ),
+    Sentence(
+        "rulesets.md",
+        "owl1-wg-tests",
+        r"(?!.*Manifest\.rdf)",
+        "| OWL 1, {total} | {passed} | {left_out} |",
+    ),
+    Sentence(
+        "rulesets.md",
+        "owl1-wg-tests",
+        r".*Manifest\.rdf",
+        "| RDF Core's entailment, {total} | {passed} | {left_out} | one that RDF 1.1 has otherwise; {known_bad} more "
+        "are empty documents |",
+    ),
+)
+"""The counts on other pages than `PAGE`."""
 
 
 def with_counts(text: str, counts: Mapping[str, Counts]) -> str:

@@ -57,5 +57,5 @@ MEMBERS: Members = (
     *defined("MINUTES", "minutes", _part("minutes", _CLOCKS), 1, 1, "the minute of a time or dateTime"),
     *defined("SECONDS", "seconds", _part("seconds", _CLOCKS), 1, 1, "the seconds of a time or dateTime, a decimal"),
     *defined("TIMEZONE", "timezone", _timezone, 1, 1, "the time zone as an xsd:dayTimeDuration"),
-    *defined("TZ", "tz", _tz, 1, 1, "the time zone as it is written, empty if there is none"),
+    *defined("TZ", "tz", _tz, 1, 1, "the time zone, empty if there is none; `Z` for `+00:00`"),
 )
