@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
 import pytest
@@ -28,7 +28,8 @@ class Ended:
 
     is_stoppable = True
 
-    def __init__(self) -> None:
+    def __init__(self, is_resumable: bool = False) -> None:
+        self.is_resumable = is_resumable
         self.stopped = threading.Event()
 
     def stop(self) -> None:
@@ -107,6 +108,21 @@ def test_who_waits_for_spark() -> None:
 
         for output in squall.build(plan, "spark").run(batches()):
             outputs.append(output)
+
+
+@pytest.mark.parametrize("is_resumable", [True, False], ids=["with a checkpoint", "without"])
+def test_long_work_ends_some_time_after_a_signal_if_the_run_resumes(is_resumable: bool) -> None:
+    """P11 of the reported faults: the work for one batch took minutes."""
+    sources = Ended(is_resumable)
+    end = time.monotonic() + (10 if is_resumable else 0.2)
+    with (
+        pytest.raises(KeyboardInterrupt) if is_resumable else nullcontext(),
+        stop_on_signal(cast(Sources, sources), suspension_timeout_s=0.05),
+    ):
+        signal.raise_signal(signal.SIGTERM)
+        while time.monotonic() < end:
+            sum(range(1000))
+    assert sources.stopped.is_set()
 
 
 def test_nothing_is_left_behind() -> None:

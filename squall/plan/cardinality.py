@@ -161,7 +161,7 @@ class Statistics:
 
     @property
     def digest(self) -> str:
-        """A short digest, by which other statistics are told from these."""
+        """A short digest, which distinguishes these statistics from others."""
         return hashlib.sha256(self._json.encode()).hexdigest()[:8]
 
     @property

@@ -82,6 +82,11 @@ class Sources:
         can_end = bool(live) or self._max_wait_ms is not None
         return self._reading and can_end and all(isinstance(source, Stoppable) for source in live)
 
+    @property
+    def is_resumable(self) -> bool:
+        """Whether their offsets are tracked, so that a run in this process may be interrupted and resumes."""
+        return self._reading and self.stop_run is None and self._max_wait_ms is not None
+
     def stop(self) -> None:
         """Stops live sources. It may be called by any thread.
 
