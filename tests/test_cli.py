@@ -758,3 +758,38 @@ def test_a_table_holds_the_solutions_of_a_program_with_updates(
     assert len(out.splitlines()) == 3
     assert "  2 facts left out: the table has solutions; --format ndjson holds both" in err.splitlines()
     assert squall("build", "counter.rq", "--source", "p.ntt", "--format", "ndjson")[1].count("\n") == 4
+
+
+SLIP = "PREFIX ex: <https://example.org/> SELECT ?room {{ {pattern} }}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [
+        ("?room ex:reads ?t", "did you mean `<http://example.org/reads>`?"),
+        ("?room a ex:Room", "did you mean `<http://example.org/Room>`?"),
+        (
+            "?room <http://example.org/flow> ?t",
+            "predicates of the data: <http://example.org/reads>, <http://www.w3.org",
+        ),
+        ("?room a <http://example.org/Hydrant>", "classes of the data: <http://example.org/Room>"),
+        ("?room <http://example.org/reads> 2000", None),
+    ],
+)
+def test_a_run_without_outputs_names_what_the_input_does_not_have(
+    pattern: str, hint: str | None, squall: Squall, tmp_path: Path
+) -> None:
+    """P7 of the reported faults: a slip in a prefix ended with "0 outputs"."""
+    query, data = tmp_path / "slip.rq", tmp_path / "data.nt"
+    query.write_text(SLIP.format(pattern=pattern))
+    room = "<http://example.org/hall>"
+    data.write_text(
+        f'{room} <http://example.org/reads> "20" .\n{room} a <http://example.org/Room> .\n'.replace(
+            " a ", " <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> "
+        )
+    )
+    code, _, err = squall("run", str(query), "--source", str(data))
+    assert code == 0
+    assert ("never-fires warning" in err) is (hint is not None)
+    assert hint is None or hint in err
+    assert "never-fires" not in squall("run", str(query), "--source", str(data), "-q")[2]

@@ -6,7 +6,7 @@ A check is a function of the entry-point group ``squall.checks``. It takes a `Pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from squall import plugins, rulesets
@@ -18,9 +18,10 @@ from squall.model import warnings, with_windows
 from squall.model.profiles import by_name
 from squall.model.stratification import stratify
 from squall.model.windows import LANDMARK, Window, as_window
-from squall.plan.cardinality import Statistics
+from squall.plan.cardinality import TYPE, Statistics
 from squall.planners.rete import identities
 from squall.process.gc_tuning import no_collection
+from squall.rdf import Event, Term, Triple
 from squall.streams.sources.documents import check_streams
 
 __all__ = ["ERROR", "INFO", "SEVERITIES", "WARNING", "Check", "Finding", "Program", "checks", "lint"]
@@ -37,6 +38,7 @@ def lint(
     static: Collection[str] = (),
     graphs: bool = True,
     statistics: Statistics | str | Path | None = None,
+    sample: Sequence[Event] | None = None,
     documents: Mapping[str, str] | None = None,
     profile: str = "default",
 ) -> tuple[Finding, ...]:
@@ -49,6 +51,7 @@ def lint(
         static: The IRIs of the streams with static data (``""`` is the default one).
         graphs: Whether these may bring named graphs.
         statistics: Counts of the data, as for `squall.plan`.
+        sample: Events of the data. They are counted if there are no statistics, and show which classes have instances.
 
     Returns:
         The findings in the order of the texts. A program that is refused has all of its errors and no other finding.
@@ -71,12 +74,24 @@ def lint(
         given=None if streams is None else frozenset((*streams, *static)),
         growing=None if streams is None else frozenset(streams),
         graphs=graphs,
-        statistics=Statistics.load(statistics) if isinstance(statistics, str | Path) else statistics,
+        statistics=_statistics(statistics, sample),
+        classes=None if sample is None else frozenset(_classes(sample)),
         windows=(as_window(window), *windows_by_stream.values()),
     )
     sets = {str(rulesets.path(name)) for name in rules}
     findings = (item for item in _findings(program) if item.origin is None or item.origin.name not in sets)
     return sorted_findings(_refused(program, profile) or findings, names)
+
+
+def _statistics(statistics: Statistics | str | Path | None, sample: Sequence[Event] | None) -> Statistics | None:
+    if statistics is None and sample is not None:
+        return Statistics.of(sample)
+    return Statistics.load(statistics) if isinstance(statistics, str | Path) else statistics
+
+
+def _classes(sample: Iterable[Event]) -> Iterator[Term]:
+    facts = (fact for event in sample for fact in event.facts)
+    return (fact.object for fact in facts if isinstance(fact, Triple) and fact.predicate == TYPE)
 
 
 def checks() -> dict[str, Check]:

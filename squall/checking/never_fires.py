@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Reading, Rule
@@ -21,14 +21,19 @@ from squall.model import (
     Union,
 )
 from squall.model.unbounded_state import pattern_text
-from squall.rdf import DEFAULT_STREAM, is_iri
+from squall.plan.cardinality import TYPE
+from squall.rdf import DEFAULT_STREAM, Term, is_iri
+
+
+MAX_NAMES = 5
+"""A hint names so many terms of the data."""
 
 
 def check(program: Program) -> Iterator[Finding]:
     """Yields a finding for each rule that never has a solution, at the pattern that never matches.
 
     Streams and static data may bring anything, with these exceptions: atoms, streams that the program derives itself,
-    streams that are not given where others are, and predicates that statistics do not know.
+    streams that are not given where others are, and predicates and classes that are not in a sample of the data.
     """
     firing = _Firing(program)
     for rule in program.rules:
@@ -96,6 +101,9 @@ class _Firing:
         predicate = pattern.predicate if isinstance(pattern, Pattern) else None
         if isinstance(predicate, str) and program.statistics and not program.statistics.counts(predicate).triples:
             return f"the data that were counted have no {predicate}"
+        class_ = _class_of(pattern)
+        if class_ is not None and program.classes is not None and class_ not in program.classes:
+            return f"the data that were counted have no instance of {class_}"
         return None
 
     def finding(self, rule: Rule, reading: Reading) -> Finding:
@@ -129,8 +137,28 @@ class _Firing:
         counted_predicates = (
             [name for name, _ in program.statistics.predicates if is_iri(name)] if program.statistics else []
         )
-        known_predicates = (*program.predicates, *counted_predicates)
-        return near_terms(pattern.predicate, known_predicates) if isinstance(pattern.predicate, str) else None
+        class_ = _class_of(pattern)
+        if class_ is not None:
+            return near_terms(class_, program.classes or ()) or _present("classes", program.classes or ())
+        predicate = pattern.predicate
+        if not isinstance(predicate, str):
+            return None
+        return near_terms(predicate, (*program.predicates, *counted_predicates)) or _present(
+            "predicates", counted_predicates
+        )
+
+
+def _present(kind: str, terms: Collection[Term]) -> str | None:
+    """Returns a hint that names terms of the data, or None if there are none."""
+    names = sorted(terms)
+    more = ", ..." if len(names) > MAX_NAMES else ""
+    return f"{kind} of the data: {', '.join(names[:MAX_NAMES])}{more}" if names else None
+
+
+def _class_of(pattern: FactPattern) -> Term | None:
+    """Returns the class whose instances a pattern matches, if it is one of them."""
+    is_typing = isinstance(pattern, Pattern) and pattern.predicate == TYPE
+    return pattern.slots[2] if is_typing and isinstance(pattern.slots[2], str) else None
 
 
 def _streams(names: set[str]) -> str:

@@ -116,6 +116,7 @@ class Program:
         growing: Those of them that bring events without end. None means unknown.
         graphs: Whether they may bring named graphs.
         statistics: Counts of the data, if there are any.
+        classes: The classes that the data have instances of. None means unknown.
         windows: The windows that were given from outside.
     """
 
@@ -125,6 +126,7 @@ class Program:
     growing: frozenset[str] | None = None
     graphs: bool = True
     statistics: Statistics | None = None
+    classes: frozenset[Term] | None = None
     windows: tuple[Window, ...] = ()
 
     @cached_property

@@ -13,6 +13,7 @@ import cloup
 from squall import plugins
 from squall.cli import completers, messages
 from squall.cli.inputs import check_clock, check_streams, documents_of, inputs_of, length, moment, static_events
+from squall.cli.no_outputs import warn_of_unmatched
 from squall.cli.options import (
     BUILDER,
     FILE,
@@ -233,7 +234,8 @@ def build(
     from squall.streams.sinks import ReportsDeadLetters, check_writable
 
     resume = checkpoint is not None and _has_begun(checkpoint)
-    system = compiled(programs, lexer, rules, graphs, Semantics(sources, window, output, report, profile))
+    semantics = Semantics(sources, window, output, report, profile)
+    system = compiled(programs, lexer, rules, graphs, semantics)
     make = planner_of(planner, statistics)
     capabilities = capabilities_of(plugins.load(plugins.BUILDERS, builder))
     settings = tuple(_setting(text) for text in conf)
@@ -279,6 +281,8 @@ def build(
     with serving_metrics(metrics, job, inputs[0], ledger, tally):
         code = run(job, *inputs, target, ledger, resume, visible, columns_of(system, target), tally)
     write_measures(job, plan, sample, statistics_file, profiled)
+    if not (code or tally.outputs or tally.left_out or resume or opened or messages.is_quiet()):
+        warn_of_unmatched(programs, lexer, rules, statics, graphs, semantics)
     sys.exit(code)
 
 

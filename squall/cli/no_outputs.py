@@ -1,0 +1,71 @@
+"""Why a run has no outputs: the patterns that nothing of its input matches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from squall.cli import messages
+from squall.cli.programs import Semantics
+from squall.errors import SquallError
+
+if TYPE_CHECKING:
+    from squall.rdf import Event
+
+SAMPLE_EVENTS = 10_000
+"""So many events of the input are read again and compared with the patterns."""
+
+
+def warn_of_unmatched(
+    programs: Sequence[str],
+    lexer: str | None,
+    rules: Sequence[str],
+    statics: Sequence[str],
+    graphs: Sequence[str],
+    semantics: Semantics,
+) -> None:
+    """Warns of rules and queries that wait for predicates and classes which the input does not have.
+
+    The beginning of each file is read again. Nothing is said if a source cannot be read twice.
+
+    Args:
+        programs: The files of the programs.
+        lexer: The name of their language, or None.
+        rules: The names of rule sets.
+        statics: The addresses of static data.
+        graphs: The files of documents, each as IRI=FILE.
+        semantics: The sources and the profile.
+    """
+    from squall.checking import lint
+    from squall.streams import windows
+    from squall.streams.sources import documents
+
+    try:
+        sample = list(_sample((*statics, *semantics.sources), dict(map(documents.place, graphs))))
+    except SquallError:
+        return
+    if not sample:
+        return
+    findings = lint(
+        *programs, lexer=lexer, rules=rules, window=semantics.window, windows=windows(semantics.sources),
+        documents=dict(map(documents.place, graphs)), profile=semantics.profile, sample=sample,
+    )  # fmt: skip
+    unmatched = [finding for finding in findings if finding.code == "never-fires"]
+    if unmatched:
+        messages.note(f"no outputs; of the first {SAMPLE_EVENTS:,} events of each input:")
+    for finding in unmatched:
+        messages.note(str(finding))
+
+
+def _sample(addresses: Sequence[str], places: Mapping[str, str]) -> Iterator[Event]:
+    """Yields the first events of each file; none if an input is no file, or may grow."""
+    from squall.streams import DeadLetterFile, address, open_source
+
+    if any(address.source(uri).scheme != "file" for uri in addresses):
+        return
+    sources = [open_source(uri, DeadLetterFile(), 0, places) for uri in addresses]
+    if any(source.live for source in sources):
+        return
+    for source in sources:
+        yield from islice(chain.from_iterable(source.batches()), SAMPLE_EVENTS)
