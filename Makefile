@@ -10,7 +10,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest -q --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-more test-all dist brokers check style types docs site bench clean
+.PHONY: demo test test-more test-all dist brokers jena check style types docs site bench clean
 
 demo: $(VENV)/.ready            ## rules over 100,000 triples, in process and on Spark, and that both give the same
 	$(BIN)/python docs/demo/run.py
@@ -18,14 +18,17 @@ demo: $(VENV)/.ready            ## rules over 100,000 triples, in process and on
 test: $(VENV)/.ready brokers    ## every module, language, builder and law, with few examples: at most 8 minutes on two cores
 	SQUALL_EXAMPLES=few $(PYTEST) -m "not slow and not more"
 
-test-more: $(VENV)/.ready brokers  ## all examples of the laws, and the tests that take seconds each
+test-more: $(VENV)/.ready brokers jena  ## all examples of the laws, and the tests that take seconds each
 	$(PYTEST) -m "not slow and (more or hypothesis)"
 
-test-all: $(VENV)/.ready brokers   ## all tests; takes hours
+test-all: $(VENV)/.ready brokers jena   ## all tests; takes hours
 	$(PYTEST)
 
 brokers:                        ## mosquitto and redis-server for tests, from Debian's packages; needs no root
 	@sh tests/brokers.sh $(VENV)/brokers || echo "no brokers: the tests that need them are skipped"
+
+jena:                           ## Apache Jena as an oracle of tests, from Debian's packages; needs no root, and a JDK
+	@sh tests/jena.sh $(VENV)/jena || echo "no Jena: the tests that compare with it are skipped"
 
 check: style types test test-more  ## what has to pass before a change lands
 
