@@ -125,6 +125,7 @@ def identities(system: System) -> list[tuple[str, ...]]:
         PlannerError: A rule cannot be planned.
         Errors: Several rules cannot be planned.
     """
+    check_size(system)
     planner = _RetePlanner(system)
     keys: list[tuple[str, ...]] = []
     errors: list[SquallError] = []
@@ -318,11 +319,12 @@ class _RetePlanner:
         correlated: Rows | None,
     ) -> tuple[int, Rows | None]:
         """Returns the predicate with the least code among those that may come next, in the form with the least code."""
-        forms = [
+        ready_forms = (
             (number, inner)
             for number in _ready(remaining, rows.non_null)
             for inner in self._inner(remaining[number], system, needs_multiplicity, correlated)
-        ]
+        )
+        forms = list(islice(ready_forms, MAX_FORMS + 1))
         if len(forms) == 1 or len(forms) > MAX_FORMS:
             return forms[0]
         return min(forms, key=lambda form: self._trial_of(rows, remaining[form[0]], form[1], system, correlated))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import squall
+from squall.checking import lint
 from squall.errors import PlannerError, UsageError
 from squall.rdf import XSD, Event, iri, literal, triple
 from tests import in_memory
@@ -16,6 +17,8 @@ from tests import in_memory
 SUM, CONDITIONS, OPTIONALS, UNIONS, PATTERNS, PATHS, VALUES = (
     "sum", "conditions", "optionals", "unions", "patterns", "paths", "values",
 )  # fmt: skip
+PREFIXES, FILTERS, BINDS, MINUS, NEGATIONS, RULES = "prefixes", "filters", "binds", "minus", "negations", "rules"
+IN_A_ROW = (CONDITIONS, FILTERS, BINDS, OPTIONALS, MINUS, NEGATIONS)
 TEXTS: dict[str, tuple[str, Callable[[int], str]]] = {
     SUM: ("sparql", lambda n: f"SELECT ?s {{ ?x <urn:p> ?y BIND({' + '.join(['?y'] * n)} AS ?s) }}"),
     CONDITIONS: (
@@ -33,6 +36,29 @@ TEXTS: dict[str, tuple[str, Callable[[int], str]]] = {
     PATTERNS: ("jena", lambda n: f"[r: {' '.join(f'(?x <urn:p{k}> ?y{k})' for k in range(n))} -> (?x <urn:q> ?y0)]"),
     PATHS: ("sparql", lambda n: f"SELECT ?y {{ ?x {'/'.join(['<urn:p>'] * n)} ?y }}"),
     VALUES: ("sparql", lambda n: f"SELECT ?y {{ ?x <urn:p> ?y VALUES ?y {{ {' '.join(map(str, range(n)))} }} }}"),
+    PREFIXES: (
+        "sparql",
+        lambda n: f"{' '.join(f'PREFIX p{k}: <urn:{k}>' for k in range(n))} SELECT ?y {{ ?x p{n - 1}: ?y }}",
+    ),
+    FILTERS: (
+        "sparql",
+        lambda n: f"SELECT ?y {{ ?x <urn:p> ?y {' '.join(f'FILTER(?y != -{k})' for k in range(n))} }}",
+    ),
+    BINDS: (
+        "sparql",
+        lambda n: f"SELECT ?y {{ ?x <urn:p> ?y {' '.join(f'BIND(?y + {k} AS ?z{k})' for k in range(n))} }}",
+    ),
+    MINUS: (
+        "sparql",
+        lambda n: f"SELECT ?y {{ ?x <urn:p> ?y {' '.join(f'MINUS {{ ?x <urn:o{k}> ?y }}' for k in range(n))} }}",
+    ),
+    NEGATIONS: (
+        "sparql",
+        lambda n: (
+            f"SELECT ?y {{ ?x <urn:p> ?y {' '.join(f'FILTER NOT EXISTS {{ ?x <urn:o{k}> ?y }}' for k in range(n))} }}"
+        ),
+    ),
+    RULES: ("jena", lambda n: " ".join(f"[(?x <urn:p{k}> ?y) -> (?x <urn:p{k + 1}> ?y)]" for k in range(n))),
 }
 ONE = Event(1, (triple(iri("urn:a"), iri("urn:p"), literal("1", XSD + "integer")),))
 
@@ -69,12 +95,27 @@ def test_an_expression_that_nests_too_deeply_is_refused() -> None:
 
 @pytest.mark.more
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
-@pytest.mark.parametrize("kind", [PATHS, PATTERNS])
-def test_a_rule_with_too_many_patterns_is_refused(kind: str, planner: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (PATHS, "joins 2,000 patterns; at most 1,000 .*hint: derive"),
+        (PATTERNS, "joins 2,000 patterns; at most 1,000 .*hint: derive"),
+        *((kind, r"(1,999|2,000) conditions, .*; at most 1,000 .*hint: compare") for kind in IN_A_ROW),
+    ],
+)
+def test_a_rule_with_too_many_parts_is_refused(kind: str, message: str, planner: str) -> None:
     language, text = TEXTS[kind]
     system = squall.compile(text(2000), lexer=language)
-    with pytest.raises(PlannerError, match=r"(?s)joins 2,000 patterns; at most 1,000 .*hint: derive"):
+    with pytest.raises(PlannerError, match=f"(?s){message}"):
         squall.plan(system, planner)
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("kind", [PATHS, OPTIONALS])
+def test_check_reports_what_is_too_large_to_plan(kind: str) -> None:
+    language, text = TEXTS[kind]
+    (finding,) = lint(text(2000), lexer=language)
+    assert "at most 1,000 can be planned" in finding.message
 
 
 @pytest.mark.more
