@@ -251,6 +251,23 @@ def test_a_broken_plugin_is_a_warning_that_names_its_package(install: Install) -
     assert run.stderr.startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("text", "warns"),
+    [("(?x ?p ?y) -> (?y ?p ?x) .", True), ("(?x ?p ?y) -> (?y ?p ?x) .\n-> (rdf:type rdf:type rdfs:Class) .", False)],
+)
+def test_a_run_without_any_source_says_so(text: str, warns: bool, squall: Squall) -> None:
+    """P8."""
+    Path("rules.jena").write_text(text)
+    assert ("source warning: no source is given" in squall("run", "rules.jena")[2]) == warns
+
+
+@pytest.mark.parametrize(("text", "warns"), [("ASK { ?s ?p ?o }", True), ("ASK {}", False)])
+def test_a_query_without_any_source_says_so(text: str, warns: bool, squall: Squall) -> None:
+    """P8."""
+    Path("query.rq").write_text(text)
+    assert ("no source is given" in squall("run", "query.rq")[2]) == warns
+
+
 @pytest.mark.parametrize("name", ["run", "check", "explain", "update"])
 def test_the_page_of_the_command_line_has_every_option(name: str) -> None:
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")

@@ -5,6 +5,8 @@ Each docstring names the entry in the list of faults for which the test stands.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +24,18 @@ from squall.rdf import ALWAYS, Event, Triple, iri, literal
 from squall.streams import DeadLetterFile, Sources
 
 E = "http://example.org/"
+WITHOUT_PYTEST = """
+import sys
+sys.modules["pytest"] = sys.modules["hypothesis"] = None
+from squall import testing
+from squall.errors import PluginError
+testing.assert_outputs("(?x <http://example.org/p> ?y) -> (?y <http://example.org/q> ?x) .", "1 :a :p :b", "1 :b :q :a")
+for name in ("strategies", "PlannerSuite"):
+    try:
+        getattr(testing, name)
+    except PluginError as error:
+        assert "squall[dev]" in str(error)
+"""
 A, P, B = iri(E + "a"), iri(E + "p"), iri(E + "b")
 FACT = Triple(A, P, B)
 SYSTEM = squall.compile(f"[r: (?x <{E}p> ?y) -> (?y <{E}q> ?x)]", lexer="jena")
@@ -194,3 +208,9 @@ def test_paths_may_be_texts(tmp_path: Path) -> None:
     assert options.checkpoint == tmp_path / "state"
     assert len(run([Event(1, (FACT,))], options=options)) == 1
     assert (tmp_path / "state").is_dir()
+
+
+def test_streams_written_by_hand_need_neither_pytest_nor_hypothesis() -> None:
+    """P6."""
+    run = subprocess.run([sys.executable, "-c", WITHOUT_PYTEST], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stderr) == (0, "")

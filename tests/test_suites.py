@@ -139,6 +139,23 @@ def test_the_suite_fails_on_a_broken_planner(broken: Callable[[System], Plan], l
         getattr(Suite(), law)()
 
 
+def test_a_planner_that_crashes_in_every_example_is_called_once() -> None:
+    """P12."""
+    calls: list[System] = []
+
+    def crash(system: System) -> Plan:
+        calls.append(system)
+        raise KeyError("broken")
+
+    class Suite(PlannerSuite):
+        planner = staticmethod(crash)
+
+    with pytest.raises(KeyError, match="broken") as caught:
+        Suite().test_every_plan_is_well_formed()
+    assert len(calls) == 1
+    assert "system = System(" in caught.value.__notes__[0]
+
+
 @dataclass(frozen=True)
 class _Broken:
     """A builder that runs the reference builder with a fault: in the batches, in the static events or in the

@@ -13,7 +13,7 @@ import cloup
 from squall import plugins
 from squall.cli import completers, messages
 from squall.cli.inputs import check_clock, check_streams, documents_of, inputs_of, length, moment, static_events
-from squall.cli.no_outputs import warn_of_unmatched
+from squall.cli.no_outputs import warn_of_no_source, warn_of_unmatched
 from squall.cli.options import (
     BUILDER,
     FILE,
@@ -269,6 +269,8 @@ def build(
     messages.detail(f"planned by `{planner}`: {counted(len(plan.nodes), 'node')}")
     target, options = _with_sink(target, options, ledger, capabilities)
     job = job_of(plan, builder, options)
+    if not (sources or static_data or opened):
+        warn_of_no_source(plan)
     if checkpoint is not None:
         messages.detail(f"{'resumes from' if resume else 'begins'} the checkpoint `{checkpoint}`")
         warn_of_risks(streams)

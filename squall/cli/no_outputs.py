@@ -1,4 +1,4 @@
-"""Why a run has no outputs: the patterns that nothing of its input matches."""
+"""Why a run has no outputs: it has no input, or nothing of its input matches the patterns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,25 @@ from squall.cli.programs import Semantics
 from squall.errors import SquallError
 
 if TYPE_CHECKING:
+    from squall.plan import Plan
     from squall.rdf import Event
 
 SAMPLE_EVENTS = 10_000
 """So many events of the input are read again and compared with the patterns."""
+
+
+def warn_of_no_source(plan: Plan) -> None:
+    """Warns of a plan that is run without any input, unless it constructs facts which hold without input."""
+    from squall.plan.operators import Construct, Scan, Unit
+
+    operators = {node.id: node.op for node in plan.nodes}
+    without_input = {id for id, op in operators.items() if isinstance(op, Unit)}
+    for node in plan.nodes:  # in the order of their inputs
+        if node.inputs and all(edge.node in without_input for edge in node.inputs):
+            without_input.add(node.id)
+    has_axioms = any(isinstance(operators[id], Construct) for id in without_input)
+    if any(isinstance(op, Scan) for op in operators.values()) and not has_axioms:
+        messages.warning("no source is given: `--source FILE`, or `--source -` for standard input", "source")
 
 
 def warn_of_unmatched(

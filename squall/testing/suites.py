@@ -15,6 +15,7 @@ from typing import Any, ClassVar, cast
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import HypothesisException
 
 import squall
 from squall import plugins
@@ -61,11 +62,42 @@ class _Suite:
     """Whether hypothesis shrinks a program that breaks a law, which takes many runs."""
 
     def for_all(self, law: Callable[..., None], **strategies: st.SearchStrategy[Any]) -> None:
-        """Runs a law on examples that hypothesis draws."""
+        """Runs a law on examples that hypothesis draws.
+
+        Raises:
+            Exception: The first one that is neither a broken law nor a `SquallError`: no other example is tried, since
+                a stage that crashes mostly does so in all of them.
+        """
         checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
         phases = set(Phase) if self.shrink else set(Phase) - {Phase.shrink, Phase.explain}
         limits = settings(max_examples=self.max_examples, deadline=None, suppress_health_check=checks, phases=phases)
-        limits(given(**strategies)(law))()
+        try:
+            limits(given(**strategies)(_stopping_at_crashes(law)))()
+        except _CrashError as crash:
+            raise crash.error from None
+
+
+class _CrashError(BaseException):
+    """An exception for which hypothesis does not search a smaller example."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def _stopping_at_crashes(law: Callable[..., None]) -> Callable[..., None]:
+    """Returns the law so that an exception which no example should raise ends the search for examples."""
+
+    def checked_law(**example: Any) -> None:
+        try:
+            law(**example)
+        except (AssertionError, SquallError, HypothesisException):
+            raise
+        except Exception as error:
+            error.add_note("\n".join(f"{name} = {value!r}" for name, value in example.items()))
+            raise _CrashError(error) from error
+
+    return checked_law
 
 
 class LexerSuite(_Suite):
