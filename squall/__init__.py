@@ -224,6 +224,7 @@ def run(
     """
     arguments.check_batches(events)
     arguments.check_batches(static)
+    arguments.check_type(of)
     batches: Iterable[Sequence[Event]]
     if isinstance(events, list | tuple | Columns):
         arguments.check_events(events)

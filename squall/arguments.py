@@ -76,6 +76,11 @@ def check_options(options: Any) -> None:
         raise ArgumentError(f"`now` is not an integer: `{options.now!r}`", hint=time_hint(options.now))
 
 
+def check_type(of: Any) -> None:
+    """Checks the type of outputs. Raises ArgumentError."""
+    _check(of, type | None, "`of`", "a type", "one of `Triple`, `Solution` and the other types of outputs")
+
+
 def check_batches(batches: Any) -> None:
     """Checks that events can be read from something. Raises ArgumentError.
 
@@ -146,12 +151,21 @@ def check_events(events: Sequence[Any]) -> None:
     if not is_right:
         for event in events:
             _check_event(event)
-    for stream in set(map(_STREAM, events)):
+    for stream in _distinct(map(_STREAM, events)):
         check_stream(stream)
-    for graph in set(map(_GRAPH, events)):
+    for graph in _distinct(map(_GRAPH, events)):
         if graph != "" and not _is_term(graph):
             hint = f'write `squall.rdf.iri("{graph}")`'
             raise ArgumentError(f"`{graph!r}` is not the term of a named graph", hint=hint)
+
+
+def _distinct(values: Iterable[Any]) -> Iterable[Any]:
+    """Returns the different values, or all of them if some have no hash."""
+    listed_values = list(values)
+    try:
+        return set(listed_values)
+    except TypeError:
+        return listed_values
 
 
 _FACTS, _REMOVED, _TIME = attrgetter("facts"), attrgetter("removed"), attrgetter("time")

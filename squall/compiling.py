@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
@@ -94,10 +95,10 @@ def read_program(program: str | Path, lexer: str | None = None) -> Program:
     Raises:
         UsageError: There is no such file, or no language for it.
     """
-    if lexer is not None and isinstance(program, str) and not _names_file(program):
+    if lexer is not None and isinstance(program, str) and not os.path.isfile(program):
         return Program(program, "<text>", lexer)
     path = Path(program)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise UsageError(f"the program `{program}` does not exist", hint="to compile a text, name its `lexer`")
     language = lexer or _language(path)
     try:
@@ -117,10 +118,3 @@ def _language(path: Path) -> str:
             raise
         hint = f"data are a source: `--source {path}`, or `--static {path}` if they always hold"
         raise UsageError(f"`{path}` has data, and no program", hint=hint) from None
-
-
-def _names_file(text: str) -> bool:
-    try:
-        return Path(text).is_file()
-    except (OSError, ValueError):  # too long for a name, or with characters that no name has
-        return False

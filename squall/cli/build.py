@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -309,9 +310,15 @@ def _has_begun(checkpoint: Path) -> bool:
     Raises:
         UsageError: The path is no folder.
     """
-    if checkpoint.exists() and not checkpoint.is_dir():
+    try:
+        status = checkpoint.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise UsageError(f"the checkpoint `{checkpoint}` cannot be used: {error.strerror}") from error
+    if not stat.S_ISDIR(status.st_mode):
         raise UsageError(f"the checkpoint `{checkpoint}` cannot be used: it is no folder", hint="name another one")
-    return checkpoint.is_dir() and any(entry.suffix != ".tmp" for entry in checkpoint.iterdir())
+    return any(entry.suffix != ".tmp" for entry in checkpoint.iterdir())
 
 
 def _check_durability(options: Options, interval: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -118,7 +119,7 @@ VERBOSE = cloup.option(
 def check_files(programs: Sequence[str]) -> None:
     """Raises UsageError if a program is no file. (With a lexer named, the Python interface also takes a text.)"""
     for program in programs:
-        if not Path(program).is_file():
+        if not os.path.isfile(program):
             raise UsageError(f"the program `{program}` does not exist")
 
 

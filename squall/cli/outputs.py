@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -138,5 +139,5 @@ def _check_no_source(sink: str, sources: Sequence[str]) -> None:
     target = Path(sink.partition("?")[0])
     for uri in sources:
         source = Path(address.source(uri).path)
-        if source.exists() and target.exists() and source.samefile(target):
+        if os.path.exists(source) and os.path.exists(target) and source.samefile(target):
             raise UsageError(f"`{sink}` is a source as well as the sink")

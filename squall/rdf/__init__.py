@@ -367,10 +367,13 @@ def literal(lexical: str, datatype: str | None = None, language: str | None = No
         hint = f'write `literal("{lexical}", {_DATATYPES.get(type(lexical), "datatype")})`'
         raise ArgumentError(f"the lexical form `{lexical!r}` is no text", hint=hint) from None
     if language is not None:
-        return Term(f'"{quoted}"@{_language_tag(language)}')
+        return Term(f'"{quoted}"@{_language_tag(str(language))}')
     if datatype is None or datatype == XSD_STRING:
         return Term(f'"{quoted}"')
-    return Term(f'"{quoted}"^^{_datatype_iri(datatype)}')
+    try:
+        return Term(f'"{quoted}"^^{_datatype_iri(datatype)}')
+    except TypeError:
+        raise ArgumentError(f"the datatype `{datatype!r}` is no text", hint='write `XSD + "integer"`') from None
 
 
 _DATATYPES: dict[type, str] = {
@@ -388,7 +391,7 @@ def _datatype_iri(datatype: str) -> Term:
 
 @lru_cache(maxsize=1024)
 def _language_tag(language: str) -> str:
-    if not _TAG.fullmatch(str(language)):
+    if not _TAG.fullmatch(language):
         raise ArgumentError(f"`{language}` is not a language tag", hint="tags are like `en` and `de-AT`")
     return language.lower()
 

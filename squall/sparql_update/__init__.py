@@ -6,6 +6,7 @@ They bind the variables of the templates. Source: SPARQL 1.1 Update, sections 3 
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -58,7 +59,7 @@ def parse(request: str | Path) -> q.Program:
     """
     if isinstance(request, str):
         return SparqlLexer()(request, "<text>")
-    if not request.is_file():
+    if not os.path.isfile(request):
         raise UsageError(f"the request `{request}` does not exist")
     try:
         text = request.read_bytes().decode("utf-8")

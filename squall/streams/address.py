@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from squall.errors import UsageError, did_you_mean
+from squall.errors import ArgumentError, UsageError, did_you_mean
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: `C:` is a drive
 _NAMED = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9_.-]*|[A-Za-z][A-Za-z0-9+.-]+:[A-Za-z0-9_.:/#-]*)=(.+)", re.DOTALL)
@@ -114,6 +116,7 @@ def source(text: str) -> Address:
     digits, ``-``, ``_``, ``.``) or an IRI (also ``:``, ``/``, ``#``; not of the scheme ``file``). So
     ``data/day=1/x.nt`` and ``./day=1`` are paths, while ``day=1`` is the stream ``day`` from the file ``1``.
     """
+    _check_text(text)
     place, mark, query = text.partition("?")
     match = _NAMED.fullmatch(place)
     if match is None:
@@ -123,19 +126,46 @@ def source(text: str) -> Address:
 
 
 def parse(text: str, standard: str) -> Address:
-    """Parses an address. ``-`` has the scheme `standard`."""
+    """Parses an address. ``-`` has the scheme `standard`.
+
+    Raises:
+        ArgumentError: It is no text.
+        UsageError: It names no file, or cannot be a name.
+    """
+    _check_text(text)
     place, _, query = text.partition("?")
+    _check_text(query, str.encode)
     options = tuple(parse_qsl(query, keep_blank_values=True))
     if place == "-":
         return Address(text, standard, "-", options)
     if place.startswith("file:"):
-        return Address(text, "file", unquote(urlsplit(place).path), options)
+        path = unquote(urlsplit(place).path)
+        _check_text(path)
+        return Address(text, "file", path, options)
     if _SCHEME.match(place):
+        _check_text(place, str.encode)
         scheme, _, remainder = place.partition(":")
         return Address(_without_secrets(text), scheme.lower(), remainder, options)
     if not place:
         raise UsageError(f"`{text}` names no file")
     return Address(text, "file", place, options)
+
+
+def _check_text(text: Any, encode: Callable[[str], bytes] = os.fsencode) -> None:
+    """Checks that something can be an address: a text which `encode` turns into the bytes of a name.
+
+    Raises:
+        ArgumentError: It is no text.
+        UsageError: It has characters that names cannot have.
+    """
+    if not isinstance(text, str):
+        raise ArgumentError(f"the address `{text!r}` is no text", hint='write `"data.nt"`, or `str(path)`')
+    try:
+        is_name = b"\0" not in encode(text)
+    except UnicodeEncodeError:
+        is_name = False
+    if not is_name:
+        raise UsageError(f"the address {text!r} has characters that no name has")
 
 
 def _without_secrets(text: str) -> str:

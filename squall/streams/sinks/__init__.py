@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import stat
 import sys
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
@@ -360,10 +361,16 @@ def _mode(resume: bool) -> str:
 
 def check_writable(path: Path) -> None:
     """Checks that a file can be written. Raises UsageError if not."""
-    if path.is_dir():
+    try:
+        file_type = stat.S_IFMT(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        file_type = 0
+    except OSError as error:
+        raise UsageError(f"`{path}` cannot be written: {error.strerror}") from error
+    if file_type == stat.S_IFDIR:
         hint = f"the path of a folder of files ends in `/`: `{path}/?format=parquet`"
         raise UsageError(f"`{path}` cannot be written: it is a folder", hint=hint)
     if not path.parent.is_dir():
         raise UsageError(f"`{path}` cannot be written: there is no folder `{path.parent}`")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
+    if not os.access(path if file_type else path.parent, os.W_OK):
         raise UsageError(f"`{path}` cannot be written: permission denied")
