@@ -97,6 +97,9 @@ def check_batches(batches: Any) -> None:
     if isinstance(batches, AsyncIterable):
         hint = "call `squall.run` in a thread, with a generator that takes events of a `queue.Queue`"
         raise ArgumentError(f"events of the asynchronous {kind} cannot be read", hint=hint)
+    if type(batches).__module__.startswith("pyspark"):
+        hint = 'write `squall.build(plan, "spark").run(Sources([FrameSource(frame)]))`'
+        raise ArgumentError(f"events are expected, and not a {kind}", hint=hint)
     if isinstance(batches, Triple | Atom | Mapping) or not isinstance(batches, Iterable):
         raise ArgumentError(f"events are expected, and not a {kind}", hint=_EVENT_HINT)
     if type(batches).__module__.startswith(("rdflib", "pyoxigraph")):

@@ -12,7 +12,7 @@ import pytest
 
 import squall
 from squall.contracts import Options
-from squall.errors import BuilderError, SourceError
+from squall.errors import ArgumentError, BuilderError, SourceError
 from squall.rdf import Event, parts
 from squall.streams import DeadLetterFile, Sources
 from squall.testing import stream
@@ -43,6 +43,23 @@ def expected(plan: Any) -> list[tuple[int, str]]:
     """Returns (time, distance) of the outputs of the run in process."""
     facts: list[tuple[int, Any]] = [(output.time, output.fact) for output in squall.run(plan, EDGES)]
     return [(time, parts(fact.values[2]).lexical) for time, fact in facts]
+
+
+def test_a_dataframe_or_a_single_source_in_place_of_sources_is_refused(plan: Any, spark: Any) -> None:
+    """P9."""
+    from squall.builders.spark import FrameSource, to_dataframe
+
+    frame: Any = spark.createDataFrame(ROWS, TERMS)
+    for batches, static, hint in ((frame, (), "FrameSource"), ([], frame, "FrameSource")):
+        with pytest.raises(ArgumentError, match=hint):
+            to_dataframe(plan, batches, static)
+        with pytest.raises(ArgumentError, match=hint):
+            list(squall.run(plan, batches, "spark", static))
+    source: Any = FrameSource(frame)
+    with pytest.raises(ArgumentError, match=r"Sources\(\[source\]\)"):
+        to_dataframe(plan, source)
+    with pytest.raises(ArgumentError, match=r"Sources\(\[source\]\)"):
+        list(squall.build(plan, "spark").run(source))
 
 
 def test_bounded_input_gives_a_batch_dataframe(plan: Any, spark: Any) -> None:

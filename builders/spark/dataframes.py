@@ -16,6 +16,7 @@ from squall.builders.spark.result_frame import check_types, shape
 from squall.builders.spark.result_frame import typed as as_typed
 from squall.builders.spark.session import passing_folder, session
 from squall.builders.spark.settings import spark_settings
+from squall.builders.spark.sources import check_input
 from squall.builders.spark.store import pattern_of, uri_of
 from squall.contracts import Job, Options
 from squall.errors import BuilderError
@@ -58,8 +59,10 @@ def to_dataframe(
             the types of variables, by Spark's names; ``*`` is the type of all others, which are strings without it.
 
     Raises:
+        ArgumentError: the input is a DataFrame, or a single source.
         BuilderError: the plan's queries have different columns, or `typed` names a column that does not exist.
     """
+    check_input(batches, static)
     options = options or Options()
     if options.sink is not None:
         raise BuilderError("a DataFrame is a sink itself", hint="leave `sink` out of the options")

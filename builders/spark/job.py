@@ -17,6 +17,7 @@ from squall.builders.spark.physical import physical
 from squall.builders.spark.run import Run
 from squall.builders.spark.session import session
 from squall.builders.spark.settings import settings, spark_settings
+from squall.builders.spark.sources import check_input
 from squall.builders.spark.store import check_owner
 from squall.contracts import (
     AcceptsDeadLetters,
@@ -103,6 +104,7 @@ class SparkJob:
         Bounded input (a list of batches, or `Sources` none of which is live) is processed to its end. Anything else is
         processed as it arrives.
         """
+        check_input(batches, static)
         with WorkerError.retold():
             yield from self._outputs(batches, static)
 

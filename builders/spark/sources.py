@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from squall.errors import SourceError
+from squall.errors import ArgumentError, SourceError
 from squall.rdf import ALWAYS, Event
 from squall.streams.formats.reading import ReadProgress
 
@@ -72,3 +72,18 @@ class FrameSource:
         line = f"concat_ws(' ', {time}, {', '.join(cells)})"
         value = f"if(contains({line}, char(10)), '. ' || translate({line}, char(10), ' '), {line}) as value"
         return self.frame.selectExpr(value, "'' as file", "cast(spark_partition_id() as long) as block")
+
+
+def check_input(batches: Any, static: Any) -> None:
+    """Checks that the input of a job is neither a DataFrame nor a single source. Raises ArgumentError."""
+    for value in (batches, static):
+        if is_frame(value):
+            hint = "make it a source: `Sources([FrameSource(frame)])`, of `squall.streams` and `squall.builders.spark`"
+            raise ArgumentError("a DataFrame is given where events are", hint=hint)
+        if isinstance(value, FrameSource):
+            raise ArgumentError("a single source is given where events are", hint="write `Sources([source])`")
+
+
+def is_frame(value: Any) -> bool:
+    """Returns whether something is a DataFrame of Spark, classic or of Spark Connect."""
+    return type(value).__name__ == "DataFrame" and type(value).__module__.startswith("pyspark.sql")
