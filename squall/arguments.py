@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -30,7 +30,9 @@ def check_compile(programs: Sequence[Any], arguments: Mapping[str, Any]) -> None
     rules = arguments["rules"]
     if isinstance(rules, str):
         raise ArgumentError("`rules` is a sequence of names", hint=f'write `rules=["{rules}"]`')
-    _check(rules, Iterable, "`rules`", "a sequence of names", 'write `rules=["rdfs"]`')
+    _check(rules, Collection, "`rules`", "a sequence of names", 'write `rules=["rdfs"]`')
+    for name in rules:
+        _check(name, str, "a rule set", "a name", "names: `squall list rule-sets`")
     _check(arguments["window"], str | Window, "`window`", "a window", 'write `window="RANGE 10s"`')
     windows = arguments["windows"]
     _check(windows, Mapping | None, "`windows`", "a mapping", 'write `windows={"http://example.org/s": "RANGE 10s"}`')

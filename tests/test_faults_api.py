@@ -120,6 +120,8 @@ def test_static_data_have_no_time() -> None:
         (lambda: call(squall.compile, ["a.jena"]), "one by one"),
         (lambda: call(squall.compile, rules="rdfs"), r'rules=\["rdfs"\]'),
         (lambda: call(squall.compile, rules=5), "rules="),
+        (lambda: call(squall.compile, rules=[None]), "squall list rule-sets"),
+        (lambda: call(squall.compile, rules=iter(["rdfs"])), "rules="),
         (lambda: call(squall.compile, rules=["rdfs"], window=5), "RANGE 10s"),
         (lambda: call(squall.compile, rules=["rdfs"], windows="RANGE 5s"), "windows="),
         (lambda: call(squall.compile, rules=["rdfs"], windows={f"<{E}s>": "RANGE 5s"}), "angle brackets"),
