@@ -98,6 +98,7 @@ def compile(
     }  # fmt: skip
     arguments.check_compile(programs, arguments_by_name)
     from squall.model.deadlines import with_deadlines
+    from squall.model.entailment import with_entailment_by_window
     from squall.model.profiles import apply_profile, by_name, parse_report
     from squall.model.stratification import stratify
 
@@ -111,7 +112,8 @@ def compile(
     system = combine([read_program(program, lexer) for program in programs], rules, errors, documents, profile)
     raise_all(errors)
     stratify(engine.system(system))
-    return with_deadlines(apply_profile(system, profile, default, windows_by_stream, removals, policy, output))
+    windowed = apply_profile(system, profile, default, windows_by_stream, removals, policy, output)
+    return with_deadlines(with_entailment_by_window(windowed, len(rules)))
 
 
 @no_collection()
