@@ -24,7 +24,6 @@ from squall.model.unbounded_state import pattern_text
 from squall.plan.cardinality import TYPE
 from squall.rdf import DEFAULT_STREAM, Term, is_iri
 
-
 MAX_NAMES = 5
 """A hint names so many terms of the data."""
 
