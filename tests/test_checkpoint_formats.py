@@ -166,7 +166,7 @@ def test_every_operator_state_has_a_kind() -> None:
         return {kind}.union(*(leaves(sub) for sub in kind.__subclasses__() if sub.__module__.startswith("squall.")))
 
     assert set(KINDS) == leaves(Stateful) - {Stateful, EventTimeOperator}
-    others = {operator: kind for operator, kind in KINDS.items() if operator is not DeadlineOperator}
+    other_kinds = {operator: kind for operator, kind in KINDS.items() if operator is not DeadlineOperator}
     assert KINDS[DeadlineOperator] == KINDS[TimeDependentOperator]  # they hold the same
-    assert len(set(others.values())) == len(others)
+    assert len(set(other_kinds.values())) == len(other_kinds)
     assert set(format_5.STATE_KINDS.values()) == set(KINDS.values())

@@ -40,9 +40,9 @@ def _time_operands(expression: Any) -> tuple[Any, ...] | None:
     function, arguments = functions.lookup(expression.function), expression.arguments
     if function.timed or not function.pure:
         return None
-    others = [argument for argument in arguments if not is_time(argument)]
-    if function.compares and len(others) == 1 and len(arguments) == 2:
-        return None if _time_operands(others[0]) != () else tuple(others)
+    operands = [argument for argument in arguments if not is_time(argument)]
+    if function.compares and len(operands) == 1 and len(arguments) == 2:
+        return None if _time_operands(operands[0]) != () else tuple(operands)
     parts = [_time_operands(argument) for argument in arguments]
     return None if None in parts else tuple(operand for part in parts for operand in part or ())
 

@@ -294,8 +294,8 @@ class Profile:
         """
         fitting = [group for group in self.groups if set(group[0]) <= set(columns)]
         group_columns, groups = max(fitting, key=lambda group: len(group[0]), default=((), Groups(1, self.rows**2)))
-        others = prod(max(self.distinct[column], 1.0) for column in columns if column not in group_columns)
-        return Groups(groups.count * others, max(groups.pairs / others, self.rows))
+        combinations = prod(max(self.distinct[column], 1.0) for column in columns if column not in group_columns)
+        return Groups(groups.count * combinations, max(groups.pairs / combinations, self.rows))
 
 
 def estimates(plan: Plan, statistics: Statistics | None = None) -> dict[str, float]:
