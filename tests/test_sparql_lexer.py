@@ -209,7 +209,7 @@ def test_iris_are_resolved_as_rfc_3986_has_it(reference: str, due: str) -> None:
         ("?a || ?b && ?c || ?d", "(?a || (?b && ?c) || ?d)"),
         ("(?a || ?b) || ?c", "((?a || ?b) || ?c)"),
         ("!?a = ?b", "((! ?a) = ?b)"),
-        ("?a<?b&&?c>?d", "((?a < ?b) && (?c > ?d))"),
+        ("?a < ?b&&?c>?d", "((?a < ?b) && (?c > ?d))"),
         ("?a + ?b * ?c - ?d", "((?a + (?b * ?c)) - ?d)"),
         ("?a - ?b - ?c", "((?a - ?b) - ?c)"),
         ("?a / ?b / ?c", "((?a / ?b) / ?c)"),
@@ -833,3 +833,23 @@ def test_any_text_is_read_or_refused(text: str, lexer: sparql.SparqlLexer) -> No
     except (LexerError, Errors):
         return
     assert lexer(str(program), "test") == program
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("?a<?b&&?b>?a", "`<?b&&?b>` is an IRI, which cannot stand here"),
+        ("?a<=5&&?b>3", "`<=5&&?b>` is an IRI, which cannot stand here"),
+        ('?a = "x"@en--rtl', "`@en--rtl`: base directions of texts (RDF 1.2) are not supported"),
+        ("?a < ?b&&?b > ?a && ?a<5 && ?b>=3", ""),
+    ],
+)
+def test_the_longest_token_counts(condition: str, message: str) -> None:
+    """S4 of the reported faults (SPARQL 1.1, section 19.8): two comparisons without blanks were read as such."""
+    text = f"SELECT ?a {{ ?a :p ?b FILTER({condition}) }}"
+    if not message:
+        assert read(text)
+        return
+    with pytest.raises(LexerError) as caught:
+        read(text)
+    assert caught.value.message == message

@@ -244,10 +244,14 @@ def test_bytes_that_are_no_utf8() -> None:
     assert "\ufffd" in bad[0][2]
 
 
-def test_triple_terms_are_refused() -> None:
-    result, bad = parse_lines([f"<{E}s> <{E}p> <<( <{E}s> <{E}p> <{E}o> )>> .", str(t("a"))], "d")
+RDF_1_2 = {"triple terms": f"<<( <{E}s> <{E}p> <{E}o> )>>", "base directions": '"x"@en--ltr'}
+
+
+@pytest.mark.parametrize("kind", RDF_1_2)
+def test_terms_of_rdf_1_2_are_refused(kind: str) -> None:
+    result, bad = parse_lines([f"<{E}s> <{E}p> {RDF_1_2[kind]} .", str(t("a"))], "d")
     assert result == [(0, t("a"))]
-    assert "triple terms" in bad[0][1]
+    assert kind in bad[0][1]
 
 
 def test_blank_nodes_are_scoped_to_their_document() -> None:
@@ -390,16 +394,19 @@ def test_statements_before_an_error_are_read(kept: Kept, tmp_path: Path) -> None
     assert entry["reason"].endswith(f"; the rest of {path} is left out (1 statement read)")
 
 
-@pytest.mark.parametrize("syntax", ["ttl", "trig"])
-def test_a_triple_term_in_a_document_costs_its_statement_only(kept: Kept, tmp_path: Path, syntax: str) -> None:
+@pytest.mark.parametrize("kind", RDF_1_2)
+@pytest.mark.parametrize("syntax", ["ttl", "trig", "nt"])
+def test_a_term_of_rdf_1_2_costs_its_statement_only(kept: Kept, tmp_path: Path, syntax: str, kind: str) -> None:
+    """S14 of the reported faults: `"x"@en--ltr` was taken as the language `en--ltr`."""
     path = tmp_path / f"x.{syntax}"
-    message = f"<{E}s> <{E}p> <<( <{E}s> <{E}p> <{E}o> )>> .\n"
+    message = f"<{E}s> <{E}p> {RDF_1_2[kind]} .\n"
     path.write_text(f"{t('a')}\n{message}{t('b')}\n")
     ledger, entries = kept
     assert facts(path, ledger) == [t("a"), t("b")]
     (entry,) = entries()
-    assert (entry["cause"], entry["reason"]) == ("malformed", "triple terms (RDF 1.2) are not supported")
-    assert entry["text"].startswith(f"<{E}s> <{E}p> <<(")
+    assert entry["cause"] == "malformed"
+    assert entry["reason"].startswith(kind)
+    assert entry["text"].startswith(f"<{E}s> <{E}p> {RDF_1_2[kind][:3]}")
 
 
 def test_strict_is_an_error_with_its_place(tmp_path: Path) -> None:

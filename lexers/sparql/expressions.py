@@ -130,7 +130,11 @@ class Expressions(ABC):
             return literal(text)
         kind = parts[1]
         if isinstance(kind, Token) and kind.type == "LANGTAG":
-            return literal(text, language=kind[1:])
+            language, _, direction = kind[1:].partition("--")
+            if direction:
+                message = f"`{kind}`: base directions of texts (RDF 1.2) are not supported"
+                self.text.fail(message, self.origin(kind), f"write `@{language}`")
+            return literal(text, language=language)
         return literal(text, self.iri(kind)[1:-1])
 
     # Paths

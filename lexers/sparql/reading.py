@@ -84,6 +84,9 @@ class _Reader(Reader):
     def unexpected(self, token: Token) -> None:
         if token.type in ("FUNCTION", "SET_FUNCTION", "NAME", "STREAM"):
             self._misspelt(str(token), self.origin(token))
+        elif token.type == "IRIREF" and "COMPARE" in self.accepted():
+            hint = "to compare, put blanks around `<` and `>`"
+            self.text.fail(f"`{_short(token)}` is an IRI, which cannot stand here", self.origin(token), hint)
         elif token.startswith("<") and "IRIREF" in self.accepted():
             self.unreadable(token.start_pos or 0)
         else:

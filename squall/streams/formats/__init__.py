@@ -38,6 +38,9 @@ MAX_UNIT_BYTES = 1 << 24
 """The most bytes of a line, frame or message of a live source."""
 
 TRIPLE_TERMS = "triple terms (RDF 1.2) are not supported"
+DIRECTIONS = "base directions of texts (`@en--ltr`, RDF 1.2) are not supported"
+_DIRECTIONS = ("--ltr", "--rtl")
+"""The ends of literals with a base direction."""
 
 VERSION = re.compile(rb"""^[ \t]*VERSION[ \t]*("[^"\r\n]*"|'[^'\r\n]*')[ \t]*(?=#|\r?$)""", re.MULTILINE)
 """The version directive of N-Triples and N-Quads 1.2, which says nothing about statements."""
@@ -310,13 +313,20 @@ def statements_of_quads(quads: Sequence[pyoxigraph.Quad], rename: Callable[[str]
         rename: Renames the labels of blank nodes.
 
     Raises:
-        SyntaxError: There are triple terms.
+        SyntaxError: There are triple terms, or texts with a base direction.
     """
     triples = _texts((quad.triple for quad in quads), rename)
     if all(isinstance(quad.graph_name, pyoxigraph.DefaultGraph) for quad in quads):
         return [*triples]
     names = [_name(quad.graph_name, rename) for quad in quads]
     return [Quad(*triple, name) if name else triple for triple, name in zip(triples, names, strict=True)]
+
+
+def unsupported_reason(quad: pyoxigraph.Quad) -> str:
+    """Returns why a quad of the library has no statement; ``""``: it has one."""
+    if isinstance(quad.object, pyoxigraph.Triple):
+        return TRIPLE_TERMS
+    return DIRECTIONS if isinstance(quad.object, pyoxigraph.Literal) and quad.object.direction is not None else ""
 
 
 def _name(graph: Any, rename: Callable[[str], Term]) -> Term | None:
@@ -331,6 +341,8 @@ def _texts(triples: Any, rename: Callable[[str], Term]) -> list[Triple]:
     split_triples = [_new_triple(line.split(" ", 2)) for line in text.split(" .\n")[:-1]]
     if "<<(" in text and any(triple.object.startswith("<<(") for triple in split_triples):
         raise SyntaxError(TRIPLE_TERMS)
+    if "--" in text and any(triple.object.endswith(_DIRECTIONS) for triple in split_triples):
+        raise SyntaxError(DIRECTIONS)
     return [_renamed(triple, rename) for triple in split_triples] if "_:" in text else split_triples
 
 

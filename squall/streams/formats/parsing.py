@@ -15,7 +15,6 @@ from pyoxigraph import RdfFormat
 
 from squall.rdf import Term, Triple
 from squall.streams.formats import (
-    TRIPLE_TERMS,
     Format,
     Malformed,
     Statement,
@@ -24,6 +23,7 @@ from squall.streams.formats import (
     label_suffixer,
     reason_of,
     statements_of_quads,
+    unsupported_reason,
 )
 from squall.streams.formats.limits import DEFAULT_LIMITS, ReadLimits
 from squall.streams.formats.text_input import TextInput
@@ -387,7 +387,9 @@ def _block(
     try:
         return Block(statements_of_quads(quads, rename), list(unusable))
     except SyntaxError:
-        unsupported = [quad for quad in quads if isinstance(quad.object, pyoxigraph.Triple)]
-        usable = [quad for quad in quads if not isinstance(quad.object, pyoxigraph.Triple)]
-        dead_letters = [*unusable, *(UnusableStatement(TRIPLE_TERMS, str(quad)) for quad in unsupported)]
-        return Block(statements_of_quads(usable, rename), dead_letters)
+        reasons = list(map(unsupported_reason, quads))
+        usable = [quad for quad, reason in zip(quads, reasons, strict=True) if not reason]
+        unsupported = [
+            UnusableStatement(reason, str(quad)) for quad, reason in zip(quads, reasons, strict=True) if reason
+        ]
+        return Block(statements_of_quads(usable, rename), [*unusable, *unsupported])
