@@ -478,3 +478,12 @@ def test_facts_that_are_no_columns_are_refused(events: list[Event], reason: str)
 def in_order(facts: ScannedFacts) -> ScannedFacts:
     """Sorts the facts, whatever their order of arrival."""
     return replace(facts, boxes={predicate: sorted(box) for predicate, box in facts.boxes.items()})
+
+
+def test_a_grid_begins_at_the_first_triple_of_its_own_stream() -> None:
+    """The facts of other streams are spread over tasks, which would not agree on a first one."""
+    source = Source(S, HoppingWindow(5, 3, FirstTriple()), removals=True)
+    op = ScanOperator(source, (), True, True, tracks_facts=True)
+    for event in (Event(1, (Triple(A, P, B),), T), Event(7, (Triple(A, P, B),), S), Event(9, (Triple(A, Q, B),), S)):
+        op.read([event])
+    assert op.positions == {S: 7}
