@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from random import Random
 from typing import Any, TypeGuard
 
@@ -28,6 +29,7 @@ SCHEMA = {
         ("chases", DOMAIN, "Cat"), ("sees", RANGE, "Animal"),
     )
 }  # fmt: skip
+X = iri(E + "x")
 STREAMS = (E + "a", E + "b")
 QUERIES = {
     "csparql": "SELECT ?x FROM STREAM <http://example.org/a> [RANGE 3ms STEP 2ms] { ?x a :Animal }",
@@ -158,3 +160,27 @@ def test_a_pattern_of_any_graph_has_no_entailment(graph: str, count: int) -> Non
     system = squall.compile(query, lexer="csparql", rules=("rhodf",))
     assert [str(warning.message)[:20] for warning in warnings(system)] == ["patterns inside of a"] * count
     assert not warnings(squall.compile(query, lexer="csparql"))
+
+
+@pytest.mark.parametrize("rule_set", ["rdfs-axioms", "datatypes"])
+def test_a_rule_may_negate_what_no_rule_of_the_set_derives(rule_set: str, tmp_path: Path) -> None:
+    """A closure has no rule that derives any triple, by which each negation would depend on itself."""
+    rule, query = tmp_path / "r.jena", tmp_path / "q.csparql"
+    rule.write_text(f"@prefix : <{E}> .\n[r: (?x :sees ?y) noValue(?x :chases ?y) -> (?x :misses ?y)]")
+    query.write_text(f"PREFIX : <{E}> SELECT ?x FROM STREAM <{E}a> [RANGE 4ms STEP 1ms] {{ ?x :misses ?y }}")
+    system = squall.compile(rule, query, rules=(rule_set,))
+    facts = [*stream("1 :x :sees :y\n1 :y :sees :z\n1 :y :chases :z"), Event(2, (Triple(X, TYPE, X),), E + "a")]
+    results = {(out.rule, str(out.fact)) for out in squall.run(squall.plan(system), facts)}
+    assert sorted(rule for rule, _ in results) == ["q", "r"]
+
+
+def test_individuals_of_static_data_are_not_in_a_window() -> None:
+    query = f"""PREFIX : <{E}> PREFIX rdfs: <{RDFS}> REGISTER RSTREAM <out> AS SELECT ?x ?label
+        FROM NAMED WINDOW :w ON <{E}a> [RANGE PT0.004S STEP PT0.001S]
+        {{ WINDOW :w {{ ?x a :Animal OPTIONAL {{ ?x rdfs:label ?label }} }} }}"""
+    system = squall.compile(query, lexer="rspql", rules=("rhodf",))
+    static = stream('1 :tom a :Cat ; rdfs:label "Tom" . :kit rdfs:label "Kit"')[0].facts
+    data = [Event(ALWAYS, (*static, *SCHEMA))]
+    kit = [Event(1, (Triple(iri(E + "kit"), TYPE, iri(E + "Cat")),), E + "a")]
+    results = squall.run(squall.plan(system), kit, static=data, of=Solution)
+    assert {out.fact.values for out in results} == {(iri(E + "kit"), None)}

@@ -20,7 +20,7 @@ from squall.model import Source, System, with_windows
 from squall.model.windows import LANDMARK, EmptyWindow, HoppingWindow, SlidingWindow, Window
 from squall.plan import Plan
 from squall.plan import operators as ops
-from squall.plan.cardinality import TYPE, Statistics
+from squall.plan.cardinality import Statistics
 from squall.plan.operators import (
     AntiJoin,
     Column,
@@ -43,6 +43,7 @@ from squall.planners.passes.push_filters import push_filters
 from squall.planners.passes.share_constants import MAX_SEPARATE_JOINS, share_constants
 from squall.planners.passes.transitive_closure import introduce_closures
 from squall.rdf import Event, Triple, iri
+from squall.rdf.vocabulary import TYPE
 from squall.testing import assert_as_oracle
 from squall.testing.check import assert_outputs
 from squall.testing.strategies import ALL, event_streams, static_data, systems

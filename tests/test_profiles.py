@@ -25,6 +25,7 @@ from squall.model import (
     rules,
 )
 from squall.model.stratification import stratify
+from squall.model.walk import walk
 from squall.model.windows import (
     LANDMARK,
     CountWindow,
@@ -34,7 +35,6 @@ from squall.model.windows import (
     SlidingWindow,
     Window,
 )
-from squall.planners.lowering.walk import walk
 from squall.rdf import Event, Solution, Triple, iri, parts
 from squall.testing import assert_as_oracle, difference, run, stream, timed
 from squall.testing.strategies import CORE, event_streams, systems

@@ -13,7 +13,8 @@ from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.terms import Names, number, unquoted
 from squall.lexers.text import Text
 from squall.model import Variable
-from squall.rdf import RDF, XSD, Term, iri, literal
+from squall.rdf import XSD, Term, literal
+from squall.rdf.vocabulary import TYPE
 
 Part = Token | Tree[Token]
 Parts = Sequence[Part]
@@ -105,7 +106,7 @@ class Expressions(ABC):
     def iri(self, part: Part) -> Term:
         """Returns the term of a token ``<iri>``, ``prefix:local`` or ``a``."""
         if isinstance(part, Token) and part.type == "A":
-            return iri(RDF + "type")
+            return TYPE
         return self.names.iri(str(part), self.origin(part))
 
     def name(self, part: Part) -> q.Slot:

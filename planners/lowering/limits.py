@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from squall.errors import PlannerError
 from squall.model import Negation, System, rules
-from squall.planners.lowering.walk import walk
+from squall.model.walk import walk
 
 MAX_JOINABLES = 1000
 """The most patterns and parts that a body may join. The time to plan them grows with the square of their number."""

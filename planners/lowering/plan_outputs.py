@@ -25,13 +25,13 @@ from squall.model import (
 from squall.model.fact_shapes import Shape, Shapes, may_affect, may_read, overlaps, shapes_read, stream_shapes
 from squall.model.fingerprint import source_fingerprint, sources_fingerprint
 from squall.model.stratification import dependencies
+from squall.model.walk import walk
 from squall.model.windows import EMPTY
 from squall.plan import Node, Plan
 from squall.plan import operators as ops
 from squall.plan.fingerprint import stable_id
 from squall.plan.operators import Cell, Column, Invoke, Match, Scan, Update, Value
 from squall.planners.lowering.plan_builder import Draft
-from squall.planners.lowering.walk import walk
 from squall.planners.partitioning import assign_partitioning
 from squall.rdf.compounds import IS_RDF
 

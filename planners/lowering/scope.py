@@ -24,7 +24,7 @@ from squall.model import (
     variables,
     visible,
 )
-from squall.planners.lowering.walk import inside
+from squall.model.walk import inside
 
 Names = frozenset[Variable]
 

@@ -18,10 +18,11 @@ from squall.model import warnings, with_windows
 from squall.model.profiles import by_name
 from squall.model.stratification import stratify
 from squall.model.windows import LANDMARK, Window, as_window
-from squall.plan.cardinality import TYPE, Statistics
+from squall.plan.cardinality import Statistics
 from squall.planners.rete import identities
 from squall.process.gc_tuning import no_collection
 from squall.rdf import Event, Term, Triple
+from squall.rdf.vocabulary import TYPE
 from squall.streams.sources.documents import check_streams
 
 __all__ = ["ERROR", "INFO", "SEVERITIES", "WARNING", "Check", "Finding", "Program", "checks", "lint"]

@@ -21,7 +21,7 @@ from squall.model import (
     documents,
 )
 from squall.model.unbounded_state import pattern_text
-from squall.planners.lowering.walk import walk
+from squall.model.walk import walk
 
 _HINT = "let them share a variable, compare their values, or say each in a rule or query of its own"
 

@@ -21,8 +21,8 @@ from squall.model import (
     Union,
 )
 from squall.model.unbounded_state import pattern_text
-from squall.plan.cardinality import TYPE
 from squall.rdf import DEFAULT_STREAM, Term, is_iri
+from squall.rdf.vocabulary import TYPE
 
 MAX_NAMES = 5
 """A hint names so many terms of the data."""

@@ -28,9 +28,9 @@ from squall.model import (
     output_specs,
 )
 from squall.model.fact_shapes import Shape, Shapes, derived_shapes, may_read, shape, stream_shapes
+from squall.model.walk import Part, inside, walk
 from squall.model.windows import Window
 from squall.plan.cardinality import Statistics
-from squall.planners.lowering.walk import Part, inside, walk
 from squall.planners.rete import identities
 from squall.rdf import WORKING, Term, iri, iri_text
 

@@ -13,7 +13,7 @@ from squall.checking.spelling import is_slip
 from squall.errors import Origin
 from squall.model import Bind, Call, Variable
 from squall.model.unbounded_state import pattern_text
-from squall.planners.lowering.walk import walk
+from squall.model.walk import walk
 
 
 def check(program: Program) -> Iterator[Finding]:

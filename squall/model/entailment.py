@@ -1,34 +1,34 @@
 """Rule sets in front of queries that have windows or streams of their own: an instance of the rules for each.
 
 A pattern under a rule set has the solutions that it has in the closure of what its sources hold, with the static schema
-(SPARQL 1.1 Entailment Regimes; docs/rulesets.md). One instance of the rules derives the facts of one
-closure: atoms of a relation of its own, so that they meet no others. See docs/decisions/0067-rule-sets-and-windows.md.
+(SPARQL 1.1 Entailment Regimes; docs/rulesets.md). One instance of the rules derives the facts of one closure: atoms of
+relations of its own, so that they meet no others. See docs/decisions/0067-rule-sets-and-windows.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from squall.errors import TranslatorWarning
 from squall.functions.sparql.names import SPARQL, test_iri
 from squall.model.consequences import Construct
-from squall.model.expressions import Call, Filter
+from squall.model.expressions import Call, Filter, Negation
 from squall.model.patterns import AtomPattern, Pattern, Slot, Variable
 from squall.model.reading import rules
 from squall.model.rewriting import map_parts
-from squall.model.sources import GRAPH, GRAPH_EXISTS, Source
+from squall.model.sources import BACKGROUND, GRAPH, GRAPH_EXISTS, Source
 from squall.model.systems import System
-from squall.model.windows import EMPTY
-from squall.rdf import OWL, RDF, RDFS, Term, iri, iri_text, literal
+from squall.model.walk import Part, walk
+from squall.rdf import RDF, Term, iri, iri_text, literal
 from squall.rdf.compounds import IS_RDF
+from squall.rdf.vocabulary import OF_INDIVIDUALS, SCHEMA_NAMESPACES, TYPE, is_of_schema
 
 Sources = tuple[Source, ...]
-BACKGROUND = Source("", EMPTY, sparql_dataset=True)
-"""Static data in no named graph, and derived facts."""
-_TRIPLE = (Variable("entailed s"), Variable("entailed p"), Variable("entailed o"))
-_TYPE = iri(RDF + "type")
+_SUBJECT, _PREDICATE, _OBJECT = (Variable(f"entailed {part}") for part in ("subject", "predicate", "object"))
+_ANY_TRIPLE = Pattern(_SUBJECT, _PREDICATE, _OBJECT)
 _LISTS = (iri(RDF + "first"), iri(RDF + "rest"))
 
 
@@ -44,32 +44,35 @@ def with_entailment_by_window(system: System, rule_set_count: int) -> System:
     if not rule_set_count or len(system.subsystems) <= rule_set_count:
         return system
     rule_sets, programs = system.subsystems[:rule_set_count], system.subsystems[rule_set_count:]
-    programs = tuple(_with_warnings(program) for program in programs)
+    programs = tuple(_with_warning(program) for program in programs)
     own_sources = {_plain(rule.sources) for rule_set in rule_sets for rule in rules(rule_set) if rule.joinables}
-    read_sources = {sources for program in programs for sources in _sources_read(program)}
-    if {_plain(sources) for sources in read_sources} <= own_sources:
+    read_sources = {
+        _plain(part.sources)
+        for part in _parts(programs)
+        if isinstance(part, System) and part.name != GRAPH_EXISTS and _reads_triples(part)
+    }
+    if read_sources <= own_sources:
         return replace(system, subsystems=(*rule_sets, *programs))
     closures = _Closures()
     rewritten = [closures.rewritten(program) for program in programs]
-    instances = [rule for sources in closures.numbers for rule in closures.instance(sources, rule_sets)]
+    instances = [rule for closure in closures.by_sources.values() for rule in closure.instance(rule_sets)]
     return replace(system, subsystems=(System(subsystems=tuple(instances)), *rewritten))
 
 
-def _with_warnings(program: System) -> System:
-    """Returns the program with a warning for each pattern of any graph, which reads no closure."""
-    patterns = dict.fromkeys(_graph_patterns(program))
+def _parts(programs: Sequence[System]) -> Iterator[Part]:
+    return (part for program in programs for rule in rules(program) for part in walk(rule))
+
+
+def _with_warning(program: System) -> System:
+    """Returns the program with a warning if it has patterns of any graph, which read no closure."""
+    pattern = next(
+        (part for part in _parts([program]) if isinstance(part, AtomPattern) and part.relation == GRAPH), None
+    )
+    if pattern is None:
+        return program
     message = "patterns inside of any graph (`GRAPH ?g`) read what it holds, without what the rule sets derive"
-    hint = "name the graph, the stream or the window"
-    new_warnings = [TranslatorWarning(message, pattern.origin, hint) for pattern in patterns]
-    return replace(program, warnings=(*program.warnings, *new_warnings[:1]))
-
-
-def _graph_patterns(part: Any) -> Iterator[AtomPattern]:
-    """Yields the patterns of the facts of all graphs."""
-    if isinstance(part, AtomPattern) and part.relation == GRAPH:
-        yield part
-    for inner in _inner_parts(part):
-        yield from _graph_patterns(inner)
+    warning = TranslatorWarning(message, pattern.origin, "name the graph, the stream or the window")
+    return replace(program, warnings=(*program.warnings, warning))
 
 
 def _plain(sources: Sources) -> Sources:
@@ -77,43 +80,18 @@ def _plain(sources: Sources) -> Sources:
     return tuple(replace(source, removals=False, sparql_dataset=False) for source in sources)
 
 
-def _sources_read(part: Any) -> Iterator[Sources]:
-    """Yields the sources of each part that reads triples."""
-    if isinstance(part, System) and part.name != GRAPH_EXISTS and _reads_triples(part):
-        yield part.sources
-    for inner in _inner_parts(part):
-        yield from _sources_read(inner)
-
-
-def _inner_parts(part: Any) -> list[Any]:
-    inner_parts: list[Any] = []
-
-    def note(inner: Any) -> Any:
-        inner_parts.append(inner)
-        return inner
-
-    map_parts(part, note)
-    return inner_parts
-
-
 def _reads_triples(system: System) -> bool:
-    negated = [joinable for part in system.predicates for joinable in getattr(part, "joinables", ())]
+    negated = [joinable for part in system.predicates if isinstance(part, Negation) for joinable in part.joinables]
     return all(source.is_plain for source in system.sources) and any(
         isinstance(joinable, Pattern) for joinable in (*system.joinables, *negated)
     )
 
 
 class _Closures:
-    """The closures that patterns read, each of the facts of some sources.
-
-    Attributes:
-        numbers: The number of each closure.
-    """
+    """The closures that programs read, by the sources whose facts are closed."""
 
     def __init__(self) -> None:
-        self.numbers: dict[Sources, int] = {}
-
-    # Programs
+        self.by_sources: dict[Sources, _Closure] = {}
 
     def rewritten(self, system: System) -> System:
         """Returns a system whose patterns read closures in place of the facts of their sources."""
@@ -121,95 +99,169 @@ class _Closures:
             rewritten: System = map_parts(system, self._part)
             return rewritten
         sources = system.sources
+        closure = self.by_sources.setdefault(sources, _Closure(len(self.by_sources) + 1, sources))
         is_rule = all(source.iri == "" and not source.sparql_dataset for source in sources)
-        relation = self._relation(sources, "closure" if is_rule else "entailed")
+        relations = closure.generalized if is_rule else closure.valid
         if not any(source.reads_derived_facts for source in sources):
             sources = (*sources, BACKGROUND)
+        inside = partial(self._inside, relations=relations)
         return replace(
             system,
             sources=sources,
-            joinables=tuple(self._inside(joinable, relation) for joinable in system.joinables),
-            predicates=tuple(self._inside(predicate, relation) for predicate in system.predicates),
+            joinables=tuple(map(inside, system.joinables)),
+            predicates=tuple(map(inside, system.predicates)),
             subsystems=tuple(map(self.rewritten, system.subsystems)),
         )
 
     def _part(self, part: Any) -> Any:
         return self.rewritten(part) if isinstance(part, System) else map_parts(part, self._part)
 
-    def _inside(self, part: Any, relation: Term) -> Any:
-        """Returns a joinable or predicate of a system whose patterns read the facts of a relation."""
+    def _inside(self, part: Any, relations: _Relations) -> Any:
+        """Returns a joinable or predicate of a system whose patterns read the facts of a closure."""
         match part:
             case Pattern():
-                return AtomPattern(relation, part.slots, exact=part.exact, origin=part.origin)
+                return relations.atom(part)
             case System():
                 return self.rewritten(part)
             case _:
-                return map_parts(part, lambda inner: self._inside(inner, relation))
-
-    def _relation(self, sources: Sources, kind: str) -> Term:
-        number = self.numbers.setdefault(sources, len(self.numbers) + 1)
-        return iri(f"urn:x-squall:{kind}:{number}")
-
-    # Rule sets
-
-    def instance(self, sources: Sources, rule_sets: Sequence[System]) -> Iterator[System]:
-        """Yields the rules of the closure of some sources."""
-        closure, entailed = self._relation(sources, "closure"), self._relation(sources, "entailed")
-        yield _copy(sources, closure)
-        if not any(source.reads_derived_facts for source in sources):
-            yield from _schema(closure)
-        for rule in (rule for rule_set in rule_sets for rule in rules(rule_set)):
-            body = tuple(_as_atoms(joinable, closure) for joinable in rule.joinables)
-            predicates = tuple(_as_atoms(predicate, closure) for predicate in rule.predicates)
-            heads = tuple(
-                replace(part, template=tuple(_as_atoms(head, closure) for head in part.template), internal=True)
-                for part in rule.consequences
-                if isinstance(part, Construct)
-            )
-            yield replace(rule, sources=(BACKGROUND,), joinables=body, predicates=predicates, consequences=heads)
-        is_rdf = Filter(Call(IS_RDF, _TRIPLE))
-        yield _derive(System("entailed", (BACKGROUND,), (AtomPattern(closure, _TRIPLE),), (is_rdf,)), entailed)
+                return map_parts(part, partial(self._inside, relations=relations))
 
 
-def _as_atoms(part: Any, closure: Term) -> Any:
-    """Returns a part of a rule whose triples are atoms of a closure, and whose relations are those of this closure."""
-    match part:
-        case Pattern():
-            return AtomPattern(closure, part.slots, exact=part.exact, origin=part.origin)
-        case AtomPattern(relation=relation):
-            return replace(part, relation=iri(f"{iri_text(relation)}:{iri_text(closure)}"))
-        case System():
-            return replace(map_parts(part, lambda inner: _as_atoms(inner, closure)), sources=(BACKGROUND,))
-        case _:
-            return map_parts(part, lambda inner: _as_atoms(inner, closure))
+@dataclass
+class _Relations:
+    """Two relations of the triples of a closure, and what is read of them.
+
+    A pattern with a constant predicate reads the relation with the name. One with a variable reads a relation that has
+    all triples of the closure, so that the other one depends on triples of the predicates that are read, and no others:
+    what a rule negates must not follow from its own conclusion.
+
+    Attributes:
+        name: An IRI, without brackets.
+        predicates: The constant predicates that are read.
+        reads_all: Whether patterns with a variable as predicate read it.
+    """
+
+    name: str
+    predicates: dict[Term, None] = field(default_factory=dict)
+    reads_all: bool = False
+
+    def atom(self, pattern: Pattern) -> AtomPattern:
+        """Returns the pattern that reads the relations in place of triples."""
+        if isinstance(pattern.predicate, str):
+            self.predicates[pattern.predicate] = None
+            return self.head(pattern)
+        self.reads_all = True
+        return AtomPattern(self.all, pattern.slots, exact=pattern.exact, origin=pattern.origin)
+
+    def head(self, pattern: Pattern) -> AtomPattern:
+        """Returns the atom of a triple in the relation with the name."""
+        return AtomPattern(iri(self.name), pattern.slots, exact=pattern.exact, origin=pattern.origin)
+
+    @property
+    def all(self) -> Term:
+        return iri(f"{self.name}:all")
 
 
-def _derive(body: System, relation: Term) -> System:
-    """Returns the rule that derives an atom of a relation for each triple of a body."""
-    return replace(body, consequences=(Construct((AtomPattern(relation, _TRIPLE),), internal=True),))
+class _Closure:
+    """The closure of the facts of some sources.
+
+    Attributes:
+        sources: The sources.
+        generalized: Its triples, as rules read them: the subject may be a literal.
+        valid: Those that are RDF, as queries read them.
+    """
+
+    def __init__(self, number: int, sources: Sources) -> None:
+        self.sources = sources
+        self.generalized = _Relations(f"urn:x-squall:closure:{number}")
+        self.valid = _Relations(f"urn:x-squall:entailed:{number}")
+
+    def instance(self, rule_sets: Sequence[System]) -> Iterator[System]:
+        """Yields the rules that derive the closure."""
+        yield from self._valid_triples()
+        yield from (self._of_closure(rule) for rule_set in rule_sets for rule in rules(rule_set))
+        yield from self._given_triples()  # of what the rules before read
+
+    def _of_closure(self, rule: System) -> System:
+        """Returns a rule of a rule set that reads and derives the triples of the closure."""
+        heads = tuple(
+            replace(part, template=tuple(map(self._head, part.template)), internal=True)
+            for part in rule.consequences
+            if isinstance(part, Construct)
+        )
+        body: System = self._body(rule)
+        return replace(body, consequences=heads)
+
+    def _head(self, template: Pattern | AtomPattern) -> AtomPattern:
+        return self.generalized.head(template) if isinstance(template, Pattern) else self._own_relation(template)
+
+    def _body(self, part: Any) -> Any:
+        match part:
+            case Pattern():
+                return self.generalized.atom(part)
+            case AtomPattern():
+                return self._own_relation(part)
+            case System():
+                return replace(
+                    part,
+                    sources=(BACKGROUND,),
+                    joinables=tuple(map(self._body, part.joinables)),
+                    predicates=tuple(map(self._body, part.predicates)),
+                )
+            case _:
+                return map_parts(part, self._body)
+
+    def _own_relation(self, atom: AtomPattern) -> AtomPattern:
+        """Returns an atom of a relation of the rule set as one of this closure."""
+        return replace(atom, relation=iri(f"{iri_text(atom.relation)}:{self.generalized.name}"))
+
+    def _valid_triples(self) -> Iterator[System]:
+        """Yields the rules that derive the RDF triples among those of the closure."""
+        patterns = [Pattern(_SUBJECT, predicate, _OBJECT) for predicate in self.valid.predicates]
+        if self.valid.reads_all:
+            patterns.append(_ANY_TRIPLE)
+        for pattern in patterns:
+            is_rdf = Filter(Call(IS_RDF, pattern.slots))
+            yield _rule(self.generalized.atom(pattern), self.valid.atom(pattern), (BACKGROUND,), (is_rdf,))
+
+    def _given_triples(self) -> Iterator[System]:
+        """Yields the rules that add what the sources hold, and the static schema, to the closure."""
+        needs_schema = not any(source.reads_derived_facts for source in self.sources)
+        patterns = [Pattern(_SUBJECT, predicate, _OBJECT) for predicate in self.generalized.predicates]
+        if self.generalized.reads_all:
+            all_triples = self.generalized.atom(_ANY_TRIPLE)
+            yield _rule(self.generalized.head(_ANY_TRIPLE), all_triples, (BACKGROUND,))
+            patterns.append(_ANY_TRIPLE)
+        for pattern in patterns:
+            head = self.generalized.atom(pattern)
+            yield _rule(pattern, head, self.sources)
+            for schema, tests in _schema(pattern.predicate) if needs_schema else ():
+                yield _rule(schema, replace(head, arguments=schema.slots), (BACKGROUND,), tests)
 
 
-def _copy(sources: Sources, relation: Term) -> System:
-    return _derive(System("entailed", sources, (Pattern(*_TRIPLE),)), relation)
+def _rule(body: Pattern | AtomPattern, head: AtomPattern, sources: Sources, tests: tuple[Filter, ...] = ()) -> System:
+    """Returns the rule that derives an atom, which is no part of the answer, from each fact that passes some tests."""
+    return System("entailed", sources, (body,), tests, consequences=(Construct((head,), internal=True),))
 
 
-def _schema(relation: Term) -> Iterator[System]:
-    """Yields the rules that add the schema to a closure: what static data say in the terms of RDFS and OWL."""
-    _, predicate, value = _TRIPLE
-    pattern = Pattern(*_TRIPLE)
-    for namespace in (RDFS, OWL):
-        for term, fixed in ((predicate, None), (value, _TYPE)):
-            triple = pattern if fixed is None else replace(pattern, predicate=fixed)
-            yield _schema_rule(triple, (_begins(term, namespace),), relation)
-    for fixed in _LISTS:
-        yield _schema_rule(replace(pattern, predicate=fixed), (), relation)
+def _schema(predicate: Slot) -> Iterator[tuple[Pattern, tuple[Filter, ...]]]:
+    """Yields patterns, with tests, of the triples of a predicate (a variable: of any) that describe classes and
+    properties: in the terms of RDFS and OWL, or as the cells of lists. What these say of individuals is left out.
+    """
+    if isinstance(predicate, Variable):
+        for namespace in SCHEMA_NAMESPACES:
+            yield _ANY_TRIPLE, _is_schema_term(_PREDICATE, namespace)
+        for term in (TYPE, *_LISTS):
+            yield from _schema(term)
+    elif predicate == TYPE:
+        for namespace in SCHEMA_NAMESPACES:
+            yield Pattern(_SUBJECT, TYPE, _OBJECT), _is_schema_term(_OBJECT, namespace)
+    elif predicate in _LISTS or is_of_schema(predicate):
+        yield Pattern(_SUBJECT, predicate, _OBJECT), ()
 
 
-def _schema_rule(pattern: Pattern, tests: tuple[Filter, ...], relation: Term) -> System:
-    head = AtomPattern(relation, pattern.slots)
-    return System("schema", (BACKGROUND,), (pattern,), tests, consequences=(Construct((head,), internal=True),))
-
-
-def _begins(slot: Slot, namespace: str) -> Filter:
-    """Returns the test that an IRI begins with a namespace."""
-    return Filter(Call(test_iri("strstarts"), (Call(f"{SPARQL}str", (slot,)), literal(namespace))))
+def _is_schema_term(slot: Slot, namespace: str) -> tuple[Filter, ...]:
+    """Returns the tests that a term is one of a namespace by which schemas are described (`is_of_schema`)."""
+    begins = Call(test_iri("strstarts"), (Call(f"{SPARQL}str", (slot,)), literal(namespace)))
+    exclusions = (Call(test_iri("not-equals"), (slot, term)) for term in sorted(OF_INDIVIDUALS))
+    return tuple(map(Filter, (begins, *exclusions)))

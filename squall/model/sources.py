@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from squall.model.patterns import UNNAMED
 from squall.model.windows import (
+    EMPTY,
     LANDMARK,
     CountWindow,
     EmptyWindow,
@@ -115,6 +116,10 @@ class Source:
             derived: Whether the stream is a derived one, whose facts at `ALWAYS` are not static data.
         """
         return (fact,)
+
+
+BACKGROUND = Source("", EMPTY, sparql_dataset=True)
+"""Derived facts, and static data that belong to no stream: a part of every default graph."""
 
 
 @dataclass(frozen=True)

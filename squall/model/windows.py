@@ -8,6 +8,7 @@ begins at the first triple on this triple.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 from squall.errors import UsageError
@@ -86,7 +87,7 @@ class HoppingWindow:
 
     def __str__(self) -> str:
         moves = "TUMBLING" if self.size == self.step else f"STEP {duration(self.step)}"
-        return f"RANGE {duration(self.size)} {moves}{_begun(self.origin)}{_delayed(self.delay)}"
+        return f"RANGE {duration(self.size)} {moves}{origin_text(self.origin, duration)}{_delayed(self.delay)}"
 
 
 @dataclass(frozen=True)
@@ -174,10 +175,16 @@ _TIMED = re.compile(
 _COUNT = re.compile(r"\[?\s*TRIPLES\s+(\d+)(?:\s+(?:STEP\s+(\d+)|(TUMBLING)))?\s*\]?", re.IGNORECASE)
 
 
-def _begun(origin: int | FirstTriple) -> str:
+def origin_text(origin: int | FirstTriple, length: Callable[[int], str]) -> str:
+    """Returns the clause of a window that says where its grid begins; ``""`` for the default.
+
+    Args:
+        origin: An instant of the grid (integer ms), or `FirstTriple`.
+        length: Formats integer ms as a duration.
+    """
     if isinstance(origin, FirstTriple):
         return " ORIGIN FIRST"
-    return f" ORIGIN {duration(origin)}" if origin else ""
+    return f" ORIGIN {length(origin)}" if origin else ""
 
 
 def _delayed(delay: int) -> str:

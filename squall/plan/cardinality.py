@@ -21,13 +21,13 @@ from squall.errors import UsageError
 from squall.model import ARRIVAL, GRAPH
 from squall.plan import Plan
 from squall.plan import operators as ops
-from squall.rdf import OWL, RDF, RDFS, Atom, Event, Fact, Term, iri
+from squall.rdf import OWL, Atom, Event, Fact, Term, iri
 from squall.rdf.row_tags import relation_tag, relation_tag_of
+from squall.rdf.vocabulary import TYPE, is_of_schema
 
 MAX_FREQUENT_VALUES = 100
 """Statistics count each of this many most frequent objects of a predicate."""
-FUNCTIONAL = iri("http://www.w3.org/2002/07/owl#FunctionalProperty")
-TYPE = iri(RDF + "type")
+FUNCTIONAL = iri(OWL + "FunctionalProperty")
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ class DefaultCounts:
             return _ALL_TRIPLES
         if predicate == TYPE:
             return _TYPES
-        if _is_of_schema(predicate):
+        if is_of_schema(predicate):
             return _SCHEMA_PREDICATE
         return _FUNCTIONAL_PREDICATE if predicate in self.functional else _ANY_PREDICATE
 
@@ -239,23 +239,9 @@ class _TypeCounts(Counts):
     """The counts of ``rdf:type``: few of its subjects are classes and properties."""
 
     def of_object(self, value: Term) -> float:
-        return _SCHEMA_PREDICATE.subjects if _is_of_schema(value) else super().of_object(value)
+        return _SCHEMA_PREDICATE.subjects if is_of_schema(value) else super().of_object(value)
 
 
-def _is_of_schema(term: Term) -> bool:
-    """Returns whether a predicate describes classes and properties, or a class has them as instances."""
-    return term.startswith((f"<{RDFS}", f"<{OWL}", f"<{RDF}Property>")) and term not in _OF_INDIVIDUALS
-
-
-_OF_INDIVIDUALS = frozenset(
-    iri(vocabulary + name)
-    for vocabulary, names in (
-        (RDFS, ("comment", "isDefinedBy", "label", "Literal", "member", "Resource", "seeAlso")),
-        (OWL, ("differentFrom", "NamedIndividual", "sameAs", "Thing", "versionInfo")),
-    )
-    for name in names
-)
-"""The terms of the vocabularies of schemas with which data are described."""
 _SCHEMA_PREDICATE = Counts(20, 10, 10)
 _TYPES = _TypeCounts(100_000, 80_000, 4)
 _ANY_PREDICATE = Counts(10_000, 4_000, 5_000)

@@ -17,8 +17,8 @@ import squall
 from squall.contracts import Options
 from squall.functions.values import value_key
 from squall.model import Report, Source, System, profiles, rules
+from squall.model.walk import walk
 from squall.model.windows import LANDMARK, Window
-from squall.planners.lowering.walk import walk
 from squall.rdf import ALWAYS, Evaluated, Event, Fact, Solution, Term, Triple, iri, literal, term
 from tests.conformance import Stages
 from tests.conformance.programs import compiled

@@ -11,8 +11,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from squall.model import Exists, Negation, Pattern, Slot, Source, System, Variable, documents, rules
+from squall.model.walk import Part, inside
 from squall.model.windows import EMPTY
-from squall.planners.lowering.walk import Part, inside
 from squall.rdf import ALWAYS, XSD, Event, Term, Triple, iri, literal
 
 COPIES = 3

@@ -25,12 +25,12 @@ from squall.model import (
     Variable,
 )
 from squall.rdf.compounds import BUILD, JOIN
+from squall.rdf.vocabulary import TYPE
 from squall.translators.common import term_expression, with_nesting_limit
 from squall.translators.rif.conditions import Body, FreshVariables, Literal, UnsafeRule, unbound_variables, unsafe_rule
 from squall.translators.rif.terms import (
     EQUAL,
     SUBCLASS,
-    TYPE,
     Constants,
     Terms,
     is_hidden,

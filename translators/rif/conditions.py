@@ -32,11 +32,11 @@ from squall.model import (
 )
 from squall.model import variables as variables_of
 from squall.rdf import iri
+from squall.rdf.vocabulary import TYPE
 from squall.translators.common import CompoundTerm, TermPattern, decompositions, expression, flatten_compounds
 from squall.translators.rif.terms import (
     EQUAL,
     SUBCLASS,
-    TYPE,
     Constants,
     Terms,
     builtin,

@@ -13,7 +13,8 @@ from pathlib import Path
 from squall.model import AtomPattern, Call, Construct, Filter, NotExists, Pattern, System, Variable
 from squall.rdf import OWL, RDFS, Term, iri
 from squall.rdf.compounds import UNKNOWN, VIOLATED
-from squall.translators.rif.terms import EQUAL, INCONSISTENT, SUBCLASS, TYPE, UNDECIDED
+from squall.rdf.vocabulary import TYPE
+from squall.translators.rif.terms import EQUAL, INCONSISTENT, SUBCLASS, UNDECIDED
 
 _X, _Y, _Z = (Variable(name) for name in "xyz")
 

@@ -15,12 +15,11 @@ from squall.functions.texts import plain, plain_literal
 from squall.functions.values import is_well_formed
 from squall.lexers.rif import tree
 from squall.model import Call, Variable
-from squall.rdf import RDF, Term, iri, is_literal, literal
+from squall.rdf import Term, iri, is_literal, literal
 from squall.rdf.compounds import LIST
 from squall.translators.common import CompoundTerm, TermPattern
 
 NAMESPACE = "urn:x-squall:rif:"
-TYPE = iri(RDF + "type")
 SUBCLASS = iri(NAMESPACE + "subclass")
 """The relation of ``##``."""
 EQUAL = iri(NAMESPACE + "equal")

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from squall.errors import Origin
 from squall.lexers.sparql import tree as q
 from squall.model import GRAPH, AtomPattern, FactPattern, Graph, Graphs, Pattern, Slot, Source, Variable
-from squall.model.windows import EMPTY, LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
+from squall.model.sources import BACKGROUND
+from squall.model.windows import LANDMARK, CountWindow, HoppingWindow, SlidingWindow, Window
 from squall.rdf import Term, iri_text
 from squall.translators.sparql.state import Notes
 
@@ -22,8 +23,6 @@ Windowing = q.FromStream | q.FromWindow | q.StreamWindow
 DEFAULT = Source(sparql_dataset=True)
 """The default graph of a query without dataset clauses: all streams, derived facts, and static data in no
 named graph."""
-BACKGROUND = Source("", EMPTY, sparql_dataset=True)
-"""Derived facts, and static data that belong to no stream: a part of every default graph."""
 
 
 @dataclass(frozen=True)

@@ -41,10 +41,10 @@ from squall.model import (
     visible,
 )
 from squall.model.fact_shapes import may_read
+from squall.model.sources import BACKGROUND
 from squall.rdf import Term, iri, iri_text
 from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body, always_bound
-from squall.translators.sparql.datasets import BACKGROUND
 from squall.translators.sparql.state import State
 
 NO_NODE = iri("urn:x-squall:nothing")

@@ -30,9 +30,9 @@ from squall.builders.distributed.plan.partitioning import (
     stateful_edges_to,
 )
 from squall.plan import Plan
-from squall.plan.cardinality import TYPE
 from squall.plan.operators import AntiJoin, Cell, Distinct, Join, LeftJoin, Match, TransitiveClosure
 from squall.plan.partitioning import Columns
+from squall.rdf.vocabulary import TYPE
 
 SourceInputs = Mapping[str, frozenset[Address]]
 """By node, the inputs at which the rows that it processes come from the sources."""

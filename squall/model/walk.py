@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from squall.model import Exists, Joinable, Negation, Optional, Predicate, System, Union
+from squall.model.expressions import Exists, Negation, Optional, Predicate, Union
+from squall.model.systems import Joinable, System
 
 Part = System | Joinable | Predicate
 
