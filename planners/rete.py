@@ -42,6 +42,7 @@ from squall.model import (
     visible,
 )
 from squall.model.stratification import is_time_dependent
+from squall.model.walk import walk
 from squall.plan import Plan
 from squall.plan.cardinality import Statistics
 from squall.plan.fingerprint import stable_id
@@ -70,7 +71,6 @@ from squall.planners.lowering.rule_plans import (
     unit,
 )
 from squall.planners.lowering.scope import Names, is_closed, mentioned, single_use_variables
-from squall.planners.lowering.walk import walk
 from squall.planners.passes.eliminate_distinct import eliminate_distinct
 from squall.planners.passes.join_order import order_joins
 from squall.planners.passes.prune_columns import prune_columns
@@ -388,8 +388,9 @@ def _ready(predicates: Sequence[Predicate], sure: Names) -> Iterator[int]:
     effect_before = timed_before = decider_before = False
     for number, part in enumerate(predicates):
         reads, binds, has_effect = _reads(part), _binds(part, sure), is_effect(part)
-        is_deadline = isinstance(part, Filter) and time_operands(part.expression) is not None
-        is_timed = isinstance(part, Filter | Bind) and is_time_dependent(part.expression) and not is_deadline
+        reads_time = isinstance(part, Filter | Bind) and is_time_dependent(part.expression)
+        is_deadline = reads_time and isinstance(part, Filter) and time_operands(part.expression) is not None
+        is_timed = reads_time and not is_deadline
         decides = isinstance(part, Negation | Optional | Exists) or is_deadline
         if not (
             (has_effect and number > 0)

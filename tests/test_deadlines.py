@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,16 +115,20 @@ def test_a_time_without_a_zone_is_later_in_some_zone(zone: str, expected: list[s
     assert [shown(output.time, output.fact) for output in squall.run(plan, events)] == expected
 
 
-def test_static_data_alone_are_queried_at_one_time() -> None:
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+def test_static_data_alone_are_queried_at_one_time(has_checkpoint: bool, tmp_path: Path) -> None:
     """No time passes without a stream, so that what is due in the future is not due."""
     static = [event._replace(time=ALWAYS) for event in EVENTS]
     plan = squall.plan(squall.compile(PREFIX + "SELECT ?x { ?x :due ?d FILTER(NOW() >= ?d) }", lexer="sparql"))
-    assert list(squall.run(plan, [], static=static, options=Options(now=0))) == []
-    options = Options(now=2600)
-    assert [output.fact.values[0][-2] for output in squall.run(plan, [], static=static, options=options)] == ["b", "c"]
-    events = stream("100 :z :p :z")
-    outputs = [shown(output.time, output.fact) for output in squall.run(plan, events, static=static)]
-    assert outputs == ["1001 :c", "2500 :b", "3000 :a", "20000 :e"]
+
+    def due(now: int | None, events: list[Event]) -> list[str]:
+        options = Options(now=now, checkpoint=tmp_path / str(now) if has_checkpoint else None)
+        outputs = squall.run(plan, events, static=static, options=options)
+        return [shown(0 if output.time == ALWAYS else output.time, output.fact) for output in outputs]
+
+    assert due(0, []) == []
+    assert due(2600, []) == ["0 :b", "0 :c"]
+    assert due(None, stream("100 :z :p :z")) == ["1001 :c", "2500 :b", "3000 :a", "20000 :e"]
 
 
 @st.composite

@@ -56,7 +56,7 @@ def make_operator(node: Node, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> Op
             return StatelessOperator(stateless.identity)
         case ops.Match():
             return StatelessOperator(stateless.match_step(op.cells))
-        case ops.Filter() if operands := time_operands(op.expression):
+        case ops.Filter(timed=True) if operands := time_operands(op.expression):
             return DeadlineOperator(op, operands, widths[0], tuning)
         case ops.Filter() | ops.Extend() if ops.is_time_dependent(op):
             return TimeDependentOperator(op, widths[0], tuning)

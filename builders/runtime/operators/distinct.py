@@ -411,8 +411,9 @@ class DeadlineOperator(TimeDependentOperator):
         def test(time: int) -> bool:
             return bool(self.compute(row, time))
 
+        terms = self.terms(row, None)
         for _, start, end, count in spans:
-            for first, last in true_intervals(self.terms(row, None), test, start, end, self.begin):
+            for first, last in true_intervals(terms, test, start, end, self.begin):
                 yield (*row, first, last, sign * count)
 
 

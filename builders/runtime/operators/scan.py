@@ -299,10 +299,10 @@ class ScanOperator(Stateful):
         if key in self.validity_by_stream:
             return self.validity_by_stream[key]
         window = self._window(stream)
-        is_open = is_sequential(window) and self.source.follows(stream)
-        if not self.source.reads(stream, graph, static) and (static or not is_open):
+        is_followed = is_sequential(window) and self.source.follows(stream)
+        if not self.source.reads(stream, graph, static) and (static or not is_followed):
             validity: Validity = _not_read
-        elif self.tracks_facts or isinstance(window, CountWindow) or is_open:
+        elif self.tracks_facts or isinstance(window, CountWindow) or is_followed:
             validity = _end_unknown
         else:
             validity = window.validity
@@ -341,7 +341,7 @@ class ScanOperator(Stateful):
             for fact in event.facts:
                 yield from count_window.add(fact, event.time, event.graph)
             return
-        if event.facts and event.time != ALWAYS and is_sequential(window) and self.source.follows(event.stream):
+        if event.facts and event.time != ALWAYS and is_sequential(window):
             self._begin(event.stream, event.time)
             window = self._window(event.stream)
         if not event.facts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from squall.errors import Origin
 from squall.lexers.sparql.tree.printing import iso_duration
-from squall.model.windows import FirstTriple, duration
+from squall.model.windows import FirstTriple, duration, origin_text
 from squall.rdf import Term
 
 
@@ -28,7 +28,7 @@ class TimeRange:
     def text(self, length: Callable[[int], str], moves: str = "STEP") -> str:
         """Returns the window in brackets, with durations and the keyword of the step as the language has them."""
         step = "" if self.step is None else f" {moves} {length(self.step)}"
-        return f"[RANGE {length(self.size)}{step}{_begin(self.grid_origin, length)}]"
+        return f"[RANGE {length(self.size)}{step}{origin_text(self.grid_origin, length)}]"
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,7 @@ class PastRange:
         """Returns the window in brackets, with durations as the language has them."""
         end = f"-{length(self.end)}" if self.end else ""
         moves = "" if self.step is None else f" STEP {length(self.step)}"
-        return f"[FROM NOW-{length(self.begin)} TO NOW{end}{moves}{_begin(self.grid_origin, length)}]"
-
-
-def _begin(origin: int | FirstTriple, length: Callable[[int], str]) -> str:
-    if isinstance(origin, FirstTriple):
-        return " ORIGIN FIRST"
-    return f" ORIGIN {length(origin)}" if origin else ""
+        return f"[FROM NOW-{length(self.begin)} TO NOW{end}{moves}{origin_text(self.grid_origin, length)}]"
 
 
 Range = TimeRange | CountRange | PastRange
