@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from squall import arguments, plugins
-from squall.compiling import combine, read_program
-from squall.contracts import Builder, Job, Lexer, Options, Output, Planner, R, check_options
+from squall.compiling import combine, parser, read_program
+from squall.contracts import Builder, Job, Options, Output, Planner, R, check_options
 from squall.errors import SquallError, UsageError, raise_all
 from squall.model import Report, System
 from squall.model.windows import LANDMARK, Window, as_window
@@ -29,6 +29,7 @@ from squall.process.recursion import deep_recursion
 from squall.rdf import ALWAYS, FOREVER, Atom, Columns, Event, Fact, Term, Triple
 
 if TYPE_CHECKING:
+    from squall.lexers.prefixes import Prefixes
     from squall.plan.cardinality import Statistics
 
 __all__ = [
@@ -39,15 +40,17 @@ __all__ = [
 __version__ = "0.1.0"
 
 
-def parse(program: str | Path, lexer: str | None = None) -> tuple[str, object]:
+def parse(program: str | Path, lexer: str | None = None, prefixes: Prefixes = None) -> tuple[str, object]:
     """Parses a program. Arguments and errors are those of `compile`.
 
     Returns:
         The name of its language, and its syntax tree.
     """
-    text, name, language = read_program(program, lexer)
-    lex = cast(Lexer, plugins.load("squall.lexers", language))
-    return language, lex(text, name)
+    from squall.lexers.prefixes import as_prefixes
+
+    arguments.check_prefixes(prefixes)
+    read = read_program(program, lexer)
+    return read.language, parser(read, as_prefixes(prefixes))()
 
 
 @no_collection()
@@ -63,6 +66,7 @@ def compile(
     profile: str = "default",
     output: str | None = None,
     report: str | Report | None = None,
+    prefixes: Prefixes = None,
 ) -> System:
     """Compiles one or more programs to a Translated Production System.
 
@@ -84,6 +88,8 @@ def compile(
             profile, and then to the programs.
         report: The report policy of all programs: a `Report`, or a text such as ``periodic:5s``
             (`squall.model.profiles.parse_report`). None leaves it to the profile, and then to the programs.
+        prefixes: Prefixes that all programs may use without declaring them, with their IRIs; or a file that declares
+            them, as Turtle or SPARQL do. What a program declares itself wins.
 
     Raises:
         UsageError: There is no such file, rule set, window, profile, R2S operator or report policy, or the extension is
@@ -94,9 +100,10 @@ def compile(
     """
     arguments_by_name = {
         "lexer": lexer, "rules": rules, "window": window, "windows": windows, "documents": documents,
-        "profile": profile, "output": output, "report": report,
+        "profile": profile, "output": output, "report": report, "prefixes": prefixes,
     }  # fmt: skip
     arguments.check_compile(programs, arguments_by_name)
+    from squall.lexers.prefixes import as_prefixes
     from squall.model.deadlines import with_deadlines
     from squall.model.entailment import with_entailment_by_window
     from squall.model.profiles import apply_profile, by_name, parse_report
@@ -109,7 +116,8 @@ def compile(
     default = as_window(window)
     windows_by_stream = {stream: as_window(given_window) for stream, given_window in (windows or {}).items()}
     errors: list[SquallError] = []
-    system = combine([read_program(program, lexer) for program in programs], rules, errors, documents, profile)
+    texts = [read_program(program, lexer) for program in programs]
+    system = combine(texts, rules, errors, documents, profile, as_prefixes(prefixes))
     raise_all(errors)
     stratify(engine.system(system))
     windowed = apply_profile(system, profile, default, windows_by_stream, removals, policy, output)

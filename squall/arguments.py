@@ -41,9 +41,20 @@ def check_compile(programs: Sequence[Any], arguments: Mapping[str, Any]) -> None
         _check(window, str | Window, f"the window of `{stream}`", "a window", 'write `"RANGE 10s"`')
     documents = arguments["documents"]
     _check(documents, Mapping | None, "`documents`", "a mapping of IRIs to files", "leave it out if there are none")
+    check_prefixes(arguments["prefixes"])
     _check(arguments["profile"], str, "`profile`", "the name of a profile", "profiles: `squall list profiles`")
     _check(arguments["output"], str | None, "`output`", _TEXT, "one of istream, dstream and rstream")
     _check(arguments["report"], str | Report | None, "`report`", "a report policy", 'write `report="periodic:5s"`')
+
+
+def check_prefixes(prefixes: Any) -> None:
+    """Checks prefixes from outside. Raises ArgumentError."""
+    hint = 'write `prefixes={"ex": "http://example.org/"}`'
+    _check(prefixes, Mapping | str | Path | None, "`prefixes`", "a mapping of prefixes to IRIs, or a file", hint)
+    if isinstance(prefixes, Mapping):
+        for prefix, namespace in prefixes.items():
+            _check(prefix, str, "a prefix", _TEXT, hint)
+            _check(namespace, str, f"the IRI of `{prefix}:`", _TEXT, hint)
 
 
 def check_system(system: Any) -> None:

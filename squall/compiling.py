@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
 
 from squall import plugins
-from squall.contracts import Lexer
 from squall.errors import SquallError, UsageError, single_errors
 from squall.model import System
 from squall.model.query_names import with_unique_names
+from squall.plugins import PluginWarning
 
 
 class Program(NamedTuple):
@@ -29,6 +31,7 @@ def combine(
     errors: list[SquallError],
     documents: Mapping[str, str] | None = None,
     profile: str = "default",
+    prefixes: Mapping[str, str] | None = None,
 ) -> System:
     """Returns one system of several programs and rule sets, in which each reads what the rules of all derive.
 
@@ -40,12 +43,13 @@ def combine(
         errors: A list to which errors are added; see `translate_program`.
         documents: See `translate_program`.
         profile: See `translate_program`.
+        prefixes: See `translate_program`. Rule sets do not use them.
 
     Raises:
         UsageError: There is no rule set of a name.
     """
     systems = [_rule_set(name, bool(programs), errors) for name in rules]
-    own_systems = [translate_program(program, errors, documents, profile) for program in programs]
+    own_systems = [translate_program(program, errors, documents, profile, prefixes) for program in programs]
     systems += with_unique_names(own_systems, errors)
     return systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
 
@@ -61,6 +65,7 @@ def translate_program(
     errors: list[SquallError],
     documents: Mapping[str, str] | None = None,
     profile: str = "default",
+    prefixes: Mapping[str, str] | None = None,
 ) -> System:
     """Returns the system of one program.
 
@@ -69,14 +74,13 @@ def translate_program(
         errors: A list to which errors are added: those of the text, and those of what could be read of it nevertheless.
         documents: The files of documents that it imports, by IRI, for translators that take them.
         profile: The name of the profile (`squall.model.profiles`), for translators that take it.
+        prefixes: Prefixes from outside, for lexers and translators that take them.
     """
-    text, name, language = program
-    lex = cast(Lexer, plugins.load("squall.lexers", language))
-    translate = cast(Callable[..., System], plugins.load("squall.translators", language))
-    available = {"documents": documents or {}, "profile": profile}
-    keywords = {name: value for name, value in available.items() if name in signature(translate).parameters}
+    parse = parser(program, prefixes)
+    translate: Callable[..., System] = plugins.load(plugins.TRANSLATORS, program.language)
+    keywords = _accepted(translate, {"documents": documents or {}, "profile": profile, "prefixes": prefixes or {}})
     try:
-        tree = lex(text, name)
+        tree = parse()
     except SquallError as error:
         errors += single_errors(error)
         tree = error.partial
@@ -87,6 +91,23 @@ def translate_program(
     except SquallError as error:
         errors += single_errors(error)
         return System()
+
+
+def parser(program: Program, prefixes: Mapping[str, str] | None = None) -> Callable[[], Any]:
+    """Returns a function that parses a program. It warns of a language that takes no prefixes, if there are any."""
+    text, name, language = program
+    lex: Callable[..., Any] = plugins.load(plugins.LEXERS, language)
+    keywords = _accepted(lex, {"prefixes": prefixes} if prefixes else {})
+    if prefixes and not keywords:
+        message = f"the language `{language}` takes no prefixes from outside: they do not hold in `{name}`"
+        warnings.warn(PluginWarning(message), stacklevel=2)
+    return partial(lex, text, name, **keywords)
+
+
+def _accepted(stage: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments that a stage has parameters for."""
+    parameters = signature(stage).parameters
+    return {name: value for name, value in arguments.items() if name in parameters}
 
 
 def read_program(program: str | Path, lexer: str | None = None) -> Program:

@@ -55,6 +55,9 @@ class Lexer(Protocol):
     The file extensions of its language are entry points of the package (`squall.plugins.EXTENSIONS`), so that the
     language of a file is known without loading a lexer.
 
+    One with a parameter `prefixes` is given prefixes from outside: a mapping of prefixes to IRIs, which the program may
+    use without declaring them. What it declares itself wins.
+
     It may also have a method ``written(tree) -> str``, which writes a tree as text of the language. Then its name is a
     format of ``squall explain --stage tree`` for all languages with the same translator.
     """
@@ -86,7 +89,8 @@ class Translator(Protocol):
         """Translates a tree of the lexer of the same name.
 
         A translator with a parameter `documents` is given the files of the programs that the program may import, by
-        their IRIs. One with a parameter `profile` is given the name of the profile (`squall.model.profiles`).
+        their IRIs. One with a parameter `profile` is given the name of the profile (`squall.model.profiles`). One
+        with a parameter `prefixes` is given the prefixes from outside, for programs that the program imports.
 
         Raises:
             TranslatorError: The program cannot be translated.

@@ -6,6 +6,7 @@ wrong. docs/languages/jena.md describes the language as it is read here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from squall.errors import raise_all
@@ -42,8 +43,9 @@ __all__ = [
 class JenaLexer:
     """The lexer of the Jena rule language."""
 
-    def __call__(self, text: str, name: str) -> Program:
-        """Parses a program and the files that it includes, which are relative to `name`, the path of the text.
+    def __call__(self, text: str, name: str, prefixes: Mapping[str, str] | None = None) -> Program:
+        """Parses a program and the files that it includes, which are relative to `name`, the path of the text. They
+        may use the prefixes from outside.
 
         Raises:
             LexerError: There is an error.
@@ -51,7 +53,7 @@ class JenaLexer:
         """
         from squall.lexers.jena.including import Includes
 
-        included = Includes(text, name)
+        included = Includes(text, name, prefixes or {})
         program = Program(tuple(included.rules), name, tuple(included.substitutions))
         raise_all(included.errors, partial=program)
         return program

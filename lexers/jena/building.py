@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from squall.errors import Origin, did_you_mean
+from squall.errors import Origin
 from squall.lexers.jena.text import IRI, Text, lines
 from squall.lexers.jena.tree import SCHEMES, WORD, Call, Clause, Functor, Node, Pattern, Rule
 from squall.lexers.jena.words import Words
+from squall.lexers.prefixes import declaration_hint
 from squall.model import Variable
 from squall.rdf import XSD, Term, blank, iri, literal
 
@@ -151,7 +152,9 @@ class Trees:
         if prefix in self.text.prefixes:
             return self._checked(self.text.prefixes[prefix] + local, origin)
         if prefix not in SCHEMES:
-            hint = did_you_mean(prefix, self.text.prefixes) or f"declare it: `@prefix {prefix}: <http://example.org/>`"
+            namespace = "http://example.org/"
+            declaration = f"@prefix {prefix}: <{namespace}>"
+            hint = declaration_hint(prefix, self.text.prefixes, declaration, namespace)
             self.text.fail(f"the prefix `{prefix}:` is not declared", origin, hint)
         return self._checked(word, origin)
 

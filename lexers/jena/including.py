@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -28,7 +28,7 @@ MAX_INCLUDE_DEPTH = 100
 class Includes:
     """Reads a text and all of its includes, each file once. A file that includes itself adds nothing.
 
-    Prefixes hold in the file that declares them.
+    Prefixes hold in the file that declares them, those from outside in all files except rule sets of squall.
 
     Attributes:
         rules: The rules, those of included files first.
@@ -36,21 +36,22 @@ class Includes:
         errors: The errors, each in its own file.
     """
 
-    def __init__(self, text: str, name: str) -> None:
+    def __init__(self, text: str, name: str, prefixes: Mapping[str, str]) -> None:
         self.rules: list[Rule] = []
         self.substitutions: list[RuleSetSubstitution] = []
         self.errors: list[LexerError] = []
         self.seen = {_canonical_path(Path(name))}
-        self._read(text, name, 0)
+        self._read(text, name, prefixes, 0)
 
-    def _read(self, text: str, name: str, depth: int) -> None:
-        source = Text(text.removeprefix("\ufeff"), name)
+    def _read(self, text: str, name: str, prefixes: Mapping[str, str], depth: int) -> None:
+        source = Text(text.removeprefix("\ufeff"), name, prefixes)
         for target, origin in source.includes:
             rule_set = RULE_SETS.get(target.lower())
             if rule_set is not None and target.lower() not in EQUIVALENT:
                 self.substitutions.append(RuleSetSubstitution(target, rule_set, origin))
             try:
-                self._include(rulesets.path(rule_set) if rule_set else _path(target, name, origin), origin, depth + 1)
+                path = rulesets.path(rule_set) if rule_set else _path(target, name, origin)
+                self._include(path, {} if rule_set else prefixes, origin, depth + 1)
             except LexerError as error:
                 self.errors.append(error)
         reader = Reader(source)
@@ -58,7 +59,7 @@ class Includes:
         self.rules += _rules_without_errors(rules, source.errors, reader) if source.errors else rules
         self.errors += source.errors
 
-    def _include(self, path: Path, origin: Origin, depth: int) -> None:
+    def _include(self, path: Path, prefixes: Mapping[str, str], origin: Origin, depth: int) -> None:
         if depth > MAX_INCLUDE_DEPTH:
             raise LexerError(f"files include each other more than {MAX_INCLUDE_DEPTH} deep", origin)
         resolved = _canonical_path(path)
@@ -70,7 +71,7 @@ class Includes:
             raise LexerError(f"`{path}` cannot be read: {error}", origin) from error
         if resolved not in self.seen:
             self.seen.add(resolved)
-            self._read(text, str(path), depth)
+            self._read(text, str(path), prefixes, depth)
 
 
 def _canonical_path(path: Path) -> Path:

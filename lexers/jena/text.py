@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Mapping
 
 from squall.errors import LexerError, Origin
 from squall.lexers.jena.tree import PREFIXES
@@ -16,11 +17,11 @@ _INCLUDED = re.compile(r"<([^<>]+)>\.?|([^<>]+?)\.?")
 class Text:
     """The text of a program. Its line-based part (comments, ``@prefix``, ``@include``) is processed and blanked out."""
 
-    def __init__(self, text: str, name: str) -> None:
+    def __init__(self, text: str, name: str, prefixes: Mapping[str, str] | None = None) -> None:
         self.text = text
         self.name = name
         self.errors: list[LexerError] = []
-        self.prefixes = dict(PREFIXES)
+        self.prefixes = {**PREFIXES, **(prefixes or {})}
         self.includes: list[tuple[str, Origin]] = []
         """The targets of includes as they are written, with their places."""
         self.starts = [0, *(feed.end() for feed in re.finditer("\n", text))]

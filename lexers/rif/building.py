@@ -10,7 +10,8 @@ from typing import Any, TypeVar, cast
 from lark import Token, Tree, v_args
 from lark.visitors import Transformer_NonRecursive
 
-from squall.errors import Origin, did_you_mean
+from squall.errors import Origin
+from squall.lexers.prefixes import declaration_hint
 from squall.lexers.rif import tree
 from squall.lexers.sparql.terms import unquoted
 from squall.lexers.text import Text
@@ -189,9 +190,9 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
             return self.prefixes[prefix] + local_name
         if prefix not in self.unknown:
             self.unknown.add(prefix)
-            hint = did_you_mean(f"{prefix}:", [f"{declared}:" for declared in self.prefixes])
+            namespace = "http://example.org/"
+            hint = declaration_hint(prefix, self.prefixes, f"Prefix({prefix} <{namespace}>)", namespace)
             origin = self.source.origin(token.start_pos or 0, token.end_pos or 0)
-            hint = hint or f"declare it: `Prefix({prefix} <http://example.org/>)`"
             self.source.fail(f"the prefix `{prefix}:` is not declared", origin, hint)
         return str(token)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 from xml.sax.saxutils import escape, quoteattr
@@ -22,8 +22,8 @@ _SENTENCES = ("Group", "Forall", "Implies", *_ATOMIC)
 class XmlLexer:
     """The lexer of RIF's XML syntax."""
 
-    def __call__(self, text: str, name: str) -> tree.Document:
-        """Parses a document.
+    def __call__(self, text: str, name: str, prefixes: Mapping[str, str] | None = None) -> tree.Document:
+        """Parses a document. Its IRIs are written out, so it has no use for prefixes.
 
         Raises:
             LexerError: There is an error.

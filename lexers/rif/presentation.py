@@ -16,15 +16,15 @@ from squall.lexers.text import Text
 class PresentationLexer:
     """The lexer of RIF's presentation syntax."""
 
-    def __call__(self, text: str, name: str) -> tree.Document:
-        """Parses a document.
+    def __call__(self, text: str, name: str, prefixes: Mapping[str, str] | None = None) -> tree.Document:
+        """Parses a document, which may use the prefixes from outside.
 
         Raises:
             LexerError: There is an error.
             Errors: There are several errors.
         """
         source = Text(text.removeprefix("\ufeff"), name)
-        document = _read(source, "document", {})
+        document = _read(source, "document", prefixes or {})
         raise_all(source.errors)
         assert isinstance(document, tree.Document)
         return replace(document, name=name)

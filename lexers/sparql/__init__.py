@@ -6,6 +6,7 @@ grammar is squall's own, and how C-SPARQL and RSP-QL extend it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from squall.errors import raise_all
@@ -25,8 +26,8 @@ class SparqlLexer:
     grammars: tuple[str, ...] = ("sparql",)
     base: str = ""
 
-    def __call__(self, text: str, name: str) -> Program:
-        """Parses a program.
+    def __call__(self, text: str, name: str, prefixes: Mapping[str, str] | None = None) -> Program:
+        """Parses a program, which may use the prefixes from outside.
 
         Raises:
             LexerError: There is an error.
@@ -40,7 +41,7 @@ class SparqlLexer:
         source = Text(text.removeprefix("\ufeff"), name)
         raise_all(source.errors)
         tree = read(source, self.grammars)
-        program = Builder(source, self.base).program(tree) if tree is not None else Program(())
+        program = Builder(source, self.base, prefixes or {}).program(tree) if tree is not None else Program(())
         raise_all([*source.errors, *note_errors(program)])
         return program
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from lark import Token, Tree
@@ -90,9 +90,9 @@ def only(tree: Tree[Token], name: str) -> Tree[Token]:
 class Expressions(ABC):
     """Reads lark's tree from the top down. Errors are recorded in the text's `errors`."""
 
-    def __init__(self, text: Text, base: str = "") -> None:
+    def __init__(self, text: Text, base: str, prefixes: Mapping[str, str]) -> None:
         self.text = text
-        self.names = Names(text, base)
+        self.names = Names(text, base, prefixes)
 
     @abstractmethod
     def group(self, tree: Tree[Token]) -> q.Group:

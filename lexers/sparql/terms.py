@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import count
 
-from squall.errors import Origin, did_you_mean
+from squall.errors import Origin
+from squall.lexers.prefixes import declaration_hint
 from squall.lexers.text import Text
 from squall.rdf import OWL, RDF, RDFS, XSD, Term, iri, literal
 from squall.rdf.iris import resolved
@@ -21,10 +23,10 @@ _NAMESPACES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
 class Names:
     """The prologue read so far, and the blank nodes of a text."""
 
-    def __init__(self, text: Text, base: str = "") -> None:
+    def __init__(self, text: Text, base: str, prefixes: Mapping[str, str]) -> None:
         self.text = text
         self.base = base
-        self.prefixes: dict[str, str] = {}
+        self.prefixes = dict(prefixes)
         self.unknown: set[str] = set()
         labels = {label.rstrip(".") for label in _LABEL.findall(text.text)}
         self.labels = (label for number in count() if (label := f"b{number}") not in labels)
@@ -42,10 +44,7 @@ class Names:
         if prefix not in self.unknown:
             self.unknown.add(prefix)
             namespace = _NAMESPACES.get(prefix, "http://example.org/")
-            hint = (
-                did_you_mean(f"{prefix}:", [f"{declared}:" for declared in self.prefixes])
-                or f"declare it: `PREFIX {prefix}: <{namespace}>`"
-            )
+            hint = declaration_hint(prefix, self.prefixes, f"PREFIX {prefix}: <{namespace}>", namespace)
             self.text.fail(f"the prefix `{prefix}:` is not declared", origin, hint)
         return iri(token_text)
 

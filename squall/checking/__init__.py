@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from squall import plugins, rulesets
+from squall import arguments, plugins, rulesets
 from squall.checking.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, as_findings, sorted_findings
 from squall.checking.program import Check, Program
 from squall.compiling import combine, read_program
 from squall.errors import SquallError, UsageError
+from squall.lexers.prefixes import Prefixes, as_prefixes
 from squall.model import warnings, with_windows
 from squall.model.profiles import by_name
 from squall.model.stratification import stratify
@@ -42,12 +43,13 @@ def lint(
     sample: Sequence[Event] | None = None,
     documents: Mapping[str, str] | None = None,
     profile: str = "default",
+    prefixes: Prefixes = None,
 ) -> tuple[Finding, ...]:
     """Checks one or more programs that run together, without running them.
 
     Args:
-        programs: The programs. They, `lexer`, `rules`, `window`, `windows`, `documents` and `profile` are those of
-            `squall.compile`. Rule sets have no findings.
+        programs: The programs. They, `lexer`, `rules`, `window`, `windows`, `documents`, `profile` and `prefixes` are
+            those of `squall.compile`. Rule sets have no findings.
         streams: The IRIs of the streams that will bring events. None means unknown.
         static: The IRIs of the streams with static data (``""`` is the default one).
         graphs: Whether these may bring named graphs.
@@ -62,10 +64,11 @@ def lint(
     """
     if not programs:
         raise UsageError("no program is given")
+    arguments.check_prefixes(prefixes)
     texts = tuple(read_program(program, lexer) for program in programs)
     names = [text.name for text in texts]
     errors: list[SquallError] = []
-    system = combine(texts, rules, errors, documents, profile)
+    system = combine(texts, rules, errors, documents, profile, as_prefixes(prefixes))
     if errors:
         return sorted_findings((finding for error in errors for finding in as_findings(error)), names)
     windows_by_stream = {stream: as_window(item) for stream, item in (windows or {}).items()}

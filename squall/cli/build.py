@@ -22,6 +22,8 @@ from squall.cli.options import (
     LEXER,
     OUTPUT,
     PLANNER,
+    PREFIX,
+    PREFIXES,
     PROFILE,
     PROGRAMS,
     QUIET,
@@ -31,6 +33,7 @@ from squall.cli.options import (
     VERBOSE,
     WINDOW,
     Command,
+    prefixes_of,
     show_prints,
     source_option,
     static_option,
@@ -54,6 +57,8 @@ if TYPE_CHECKING:
     "Program",
     LEXER,
     RULES,
+    PREFIX,
+    PREFIXES,
     PROFILE,
     cloup.option(
         "--max-depth",
@@ -169,6 +174,8 @@ def build(
     programs: tuple[str, ...],
     rules: tuple[str, ...],
     lexer: str | None,
+    prefixes: tuple[str, ...],
+    prefix_files: tuple[str, ...],
     profile: str,
     max_depth: int,
     sources: tuple[str, ...],
@@ -235,7 +242,7 @@ def build(
     from squall.streams.sinks import ReportsDeadLetters, check_writable
 
     resume = checkpoint is not None and _has_begun(checkpoint)
-    semantics = Semantics(sources, window, output, report, profile)
+    semantics = Semantics(sources, window, output, report, profile, prefixes_of(prefixes, prefix_files))
     system = compiled(programs, lexer, rules, graphs, semantics)
     make = planner_of(planner, statistics)
     capabilities = capabilities_of(plugins.load(plugins.BUILDERS, builder))

@@ -15,6 +15,8 @@ from squall.cli.options import (
     FILE,
     GRAPH,
     LEXER,
+    PREFIX,
+    PREFIXES,
     PROFILE,
     QUIET,
     REQUIRED_PROGRAMS,
@@ -23,6 +25,7 @@ from squall.cli.options import (
     WRONG,
     Command,
     check_files,
+    prefixes_of,
     source_option,
     static_option,
 )
@@ -40,6 +43,8 @@ from squall.cli.options import (
         shell_complete=completers.rule_sets,
         help="A rule set (rdfs, owl2rl, ...) whose conclusions the programs read; its own rules are not checked.",
     ),
+    PREFIX,
+    PREFIXES,
     PROFILE,
 )
 @cloup.option_group(
@@ -68,6 +73,8 @@ def check(
     programs: tuple[str, ...],
     rules: tuple[str, ...],
     lexer: str | None,
+    prefixes: tuple[str, ...],
+    prefix_files: tuple[str, ...],
     sources: tuple[str, ...],
     statics: tuple[str, ...],
     graphs: tuple[str, ...],
@@ -112,6 +119,7 @@ def check(
         statistics=statistics,
         documents=dict(map(documents.place, graphs)),
         profile=profile,
+        prefixes=prefixes_of(prefixes, prefix_files),
     )
     visible_findings = [finding for finding in findings if finding.severity == ERROR or finding.code not in ignored]
     if visible_findings or format != "text":

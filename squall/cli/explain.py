@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -21,6 +21,8 @@ from squall.cli.options import (
     LEXER,
     OUTPUT,
     PLANNER,
+    PREFIX,
+    PREFIXES,
     PROFILE,
     PROGRAMS,
     QUIET,
@@ -30,6 +32,7 @@ from squall.cli.options import (
     VERBOSE,
     WINDOW,
     Command,
+    prefixes_of,
     source_option,
 )
 from squall.cli.programs import Semantics, check_given, compiled, job_of, planner_of
@@ -47,7 +50,7 @@ JOBS = {"job": "describe", "physical": "physical"}
 
 @cloup.command(cls=Command)
 @PROGRAMS
-@cloup.option_group("Program", LEXER, RULES, PROFILE)
+@cloup.option_group("Program", LEXER, RULES, PREFIX, PREFIXES, PROFILE)
 @cloup.option_group(
     "Input",
     source_option("A stream. Its name, window and format count; it is not read."),
@@ -72,6 +75,8 @@ def explain(
     programs: tuple[str, ...],
     rules: tuple[str, ...],
     lexer: str | None,
+    prefixes: tuple[str, ...],
+    prefix_files: tuple[str, ...],
     planner: str,
     builder: str,
     sources: tuple[str, ...],
@@ -106,12 +111,14 @@ def explain(
     make = planner_of(planner, statistics)
     if stage in JOBS and format == "json":
         raise UsageError("a job is described as text only")
+    namespaces = prefixes_of(prefixes, prefix_files)
     if stage == "tree":
-        texts = _trees(programs, lexer, rules, format)
+        texts = _trees(programs, lexer, rules, namespaces, format)
     else:
         from squall.model import with_windows
 
-        system = compiled(programs, lexer, rules, graphs, Semantics(sources, window, output, report, profile))
+        semantics = Semantics(sources, window, output, report, profile, namespaces)
+        system = compiled(programs, lexer, rules, graphs, semantics)
         system = with_windows(system, removals=_removals(sources))
         texts = _explained(system, make, builder, stage, job_too, format, measured, statistics)
         if format == "text" and profile != "default":
@@ -197,14 +204,16 @@ def _check_format(stage: str, format: str) -> None:
         )
 
 
-def _trees(programs: Sequence[str], lexer: str | None, rules: Sequence[str], format: str) -> Iterator[str]:
+def _trees(
+    programs: Sequence[str], lexer: str | None, rules: Sequence[str], prefixes: Mapping[str, str], format: str
+) -> Iterator[str]:
     import squall
     from squall import rulesets
 
     check_given(programs, rules)
     parsed = [
         *(squall.parse(rulesets.path(name)) for name in rules),
-        *(squall.parse(program, lexer) for program in programs),
+        *(squall.parse(program, lexer, prefixes) for program in programs),
     ]
     for language, tree in parsed:
         yield _shown(tree, format) if format in ("text", "json") else _written(tree, language, format)

@@ -50,7 +50,7 @@ def warn_of_unmatched(
         rules: The names of rule sets.
         statics: The addresses of static data.
         graphs: The files of documents, each as IRI=FILE.
-        semantics: The sources and the profile.
+        semantics: The sources, the profile and the prefixes.
     """
     from squall.checking import lint
     from squall.streams import windows
@@ -65,6 +65,7 @@ def warn_of_unmatched(
     findings = lint(
         *programs, lexer=lexer, rules=rules, window=semantics.window, windows=windows(semantics.sources),
         documents=dict(map(documents.place, graphs)), profile=semantics.profile, sample=sample,
+        prefixes=semantics.prefixes,
     )  # fmt: skip
     unmatched = [finding for finding in findings if finding.code == "never-fires"]
     if unmatched:

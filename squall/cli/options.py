@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,6 +54,14 @@ RULES = cloup.option(
     "--rules", multiple=True, metavar="NAME", shell_complete=completers.rule_sets,
     help="A rule set (rhodf, rdfs, rdfs-axioms, datatypes, owl2rl) whose conclusions the programs read. Without a "
     "program the rule set itself is run.",
+)  # fmt: skip
+PREFIX = cloup.option(
+    "--prefix", "prefixes", multiple=True, metavar="NAME=IRI",
+    help="A prefix that the programs may use; one that a program declares itself wins.",
+)  # fmt: skip
+PREFIXES = cloup.option(
+    "--prefixes", "prefix_files", multiple=True, metavar="FILE", shell_complete=completers.files,
+    help="A file that declares prefixes, by lines such as PREFIX ex: <http://example.org/>.",
 )  # fmt: skip
 PROFILE = cloup.option(
     "--profile", default="default", show_default=True, metavar="NAME", shell_complete=completers.profiles,
@@ -114,6 +122,35 @@ VERBOSE = cloup.option(
     "-v", "--verbose", is_flag=True, expose_value=False, is_eager=True, callback=messages.set_verbose,
     help="Say what happens; with an error, print the traceback of its cause.",
 )  # fmt: skip
+
+
+def prefixes_of(prefixes: Sequence[str], files: Sequence[str]) -> dict[str, str]:
+    """Returns the prefixes of ``--prefix``, and of the files of ``--prefixes``, which count less.
+
+    Raises:
+        UsageError: An option is no prefix and its IRI, a prefix stands for two IRIs, or a file cannot be read.
+        LexerError: A file has something else than declarations of prefixes.
+    """
+    from squall.lexers.prefixes import as_prefixes, load
+
+    from_files = _joined("--prefixes", (pair for file in files for pair in load(file).items()))
+    return from_files | as_prefixes(_joined("--prefix", map(_prefix, prefixes)))
+
+
+def _prefix(text: str) -> tuple[str, str]:
+    name, equals, namespace = text.partition("=")
+    if not equals:
+        raise UsageError(f"`--prefix {text}` is not NAME=IRI", hint="write `--prefix ex=http://example.org/`")
+    return name.removesuffix(":"), namespace.removeprefix("<").removesuffix(">")
+
+
+def _joined(option: str, pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    prefixes: dict[str, str] = {}
+    for prefix, namespace in pairs:
+        if prefixes.setdefault(prefix, namespace) != namespace:
+            message = f"`{option}` gives `{prefix}:` two meanings: <{prefixes[prefix]}> and <{namespace}>"
+            raise UsageError(message, hint="give it one")
+    return prefixes
 
 
 def check_files(programs: Sequence[str]) -> None:

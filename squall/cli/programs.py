@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
 
 class Semantics(NamedTuple):
-    """The options that say what programs mean: windows, output, report policy and profile, as texts."""
+    """The options that say what programs mean: windows, output, report policy and profile, as texts; prefixes."""
 
     sources: Sequence[str]
     window: str
     output: str | None
     report: str | None
     profile: str
+    prefixes: Mapping[str, str]
 
 
 def compiled(
@@ -42,7 +43,7 @@ def compiled(
 
     check_given(programs, rules)
     start = perf_counter()
-    sources, window, output, report, profile = semantics
+    sources, window, output, report, profile, prefixes = semantics
     system = squall.compile(
         *programs,
         lexer=lexer,
@@ -53,6 +54,7 @@ def compiled(
         profile=profile,
         output=output,
         report=report,
+        prefixes=prefixes,
     )
     for warning in warnings(system):
         messages.warning(warning)

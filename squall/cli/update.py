@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import cloup
 
 from squall.cli import completers, messages
-from squall.cli.options import FAILED, QUIET, VERBOSE, Command
+from squall.cli.options import FAILED, PREFIX, PREFIXES, QUIET, VERBOSE, Command, prefixes_of
 from squall.errors import SquallError, UsageError, raise_all, single_errors
 from squall.wording import counted
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 @cloup.command(cls=Command)
 @cloup.argument("requests", nargs=-1, required=True, metavar="REQUEST...", shell_complete=completers.files)
+@cloup.option_group("Program", PREFIX, PREFIXES)
 @cloup.option_group(
     "Input",
     cloup.option(
@@ -47,7 +48,13 @@ if TYPE_CHECKING:
     QUIET, VERBOSE,
 )  # fmt: skip
 def update(
-    requests: tuple[str, ...], data: tuple[str, ...], graphs: tuple[str, ...], output: str, format: str | None
+    requests: tuple[str, ...],
+    prefixes: tuple[str, ...],
+    prefix_files: tuple[str, ...],
+    data: tuple[str, ...],
+    graphs: tuple[str, ...],
+    output: str,
+    format: str | None,
 ) -> None:
     """Apply REQUESTs of SPARQL 1.1 Update once, one after the other.
 
@@ -73,7 +80,7 @@ def update(
     target = datasets.writable(output, format)
     if output != "-":
         check_writable(Path(output))
-    programs = _programs(requests)
+    programs = _programs(requests, prefixes_of(prefixes, prefix_files))
     named = [place(text) for text in graphs]
     dataset = _dataset(data, named)
     try:
@@ -90,7 +97,7 @@ def update(
     messages.note(_summary(dataset, updated_graphs))
 
 
-def _programs(requests: Sequence[str]) -> list[Program]:
+def _programs(requests: Sequence[str], prefixes: Mapping[str, str]) -> list[Program]:
     """Returns the trees of the requests, and prints warnings. It raises the errors of all of them at once."""
     from squall import sparql_update
 
@@ -98,7 +105,7 @@ def _programs(requests: Sequence[str]) -> list[Program]:
     errors: list[SquallError] = []
     for request in requests:
         try:
-            program = sparql_update.parse(Path(request))
+            program = sparql_update.parse(Path(request), prefixes)
             for warning in sparql_update.check(program):
                 messages.warning(warning)
             programs.append(program)

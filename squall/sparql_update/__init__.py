@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import squall
+from squall import arguments
 from squall.contracts import Builder, Planner
 from squall.errors import (
     Origin,
@@ -29,6 +30,7 @@ from squall.errors import (
     single_errors,
 )
 from squall.functions.values import date_time
+from squall.lexers.prefixes import Prefixes, as_prefixes
 from squall.lexers.sparql import SparqlLexer
 from squall.lexers.sparql import tree as q
 from squall.model import Document, System, Variable
@@ -49,23 +51,27 @@ GraphTriple = tuple[Term, Triple]
 """A triple after the name of its graph."""
 
 
-def parse(request: str | Path) -> q.Program:
+def parse(request: str | Path, prefixes: Prefixes = None) -> q.Program:
     """Parses a request: a file (a Path), whose address is the base of relative IRIs, or a text.
 
+    It may use the prefixes without declaring them (see `squall.compile`).
+
     Raises:
-        UsageError: There is no such file.
+        UsageError: There is no such file, or a prefix is none.
         LexerError: The text is not in the language.
         Errors: It has several errors.
     """
+    arguments.check_prefixes(prefixes)
+    namespaces = as_prefixes(prefixes)
     if isinstance(request, str):
-        return SparqlLexer()(request, "<text>")
+        return SparqlLexer()(request, "<text>", namespaces)
     if not os.path.isfile(request):
         raise UsageError(f"the request `{request}` does not exist")
     try:
         text = request.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the request `{request}` cannot be read: {error}") from error
-    return SparqlLexer(base=request.absolute().as_uri())(text, str(request))
+    return SparqlLexer(base=request.absolute().as_uri())(text, str(request), namespaces)
 
 
 def check(request: q.Program) -> tuple[SquallError, ...]:
@@ -94,6 +100,7 @@ def apply_update(
     now: int | None = None,
     planner: str | Planner = "rete",
     builder: str | Builder = "iterator",
+    prefixes: Prefixes = None,
 ) -> Dataset:
     """Returns the dataset after the operations of a request, one after the other. An error applies none of them.
 
@@ -105,6 +112,7 @@ def apply_update(
         now: The value of ``NOW()`` (integer ms since the epoch); by default, the time of the call.
         planner: The planner of patterns.
         builder: The builder that runs patterns.
+        prefixes: Prefixes that a request which is no tree may use without declaring them (see `squall.compile`).
 
     Returns:
         The new dataset. Blank nodes that a request creates are new ones.
@@ -115,7 +123,7 @@ def apply_update(
         BuilderError: A pattern cannot be run.
         SquallError: What `parse` and `check` raise.
     """
-    program = request if isinstance(request, q.Program) else parse(request)
+    program = request if isinstance(request, q.Program) else parse(request, prefixes)
     check(program)
     now_term = date_time(time.time_ns() // 1_000_000 if now is None else now)
     store = _Store(dataset, documents or {}, planner, builder)

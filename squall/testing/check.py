@@ -9,6 +9,7 @@ from typing import Any
 
 import squall
 from squall.contracts import Builder, Options, Output, Planner
+from squall.lexers.prefixes import Prefixes
 from squall.model import Select, System, output_specs, rules
 from squall.plan import Plan
 from squall.rdf import Event, Solution
@@ -39,6 +40,7 @@ def run(
     planner: str | Planner = "rete",
     builder: str | Builder = "iterator",
     output: str | None = None,
+    prefixes: Prefixes = None,
 ) -> list[Output[Any]]:
     """Returns the outputs of a program: a system, a path, or a text in the language of `lexer`.
 
@@ -50,8 +52,9 @@ def run(
         planner: A planner or its name.
         builder: A builder or its name.
         output: The R2S operator (istream, dstream, rstream); None leaves that of the program.
+        prefixes: Prefixes of a program that is a text or a path, as for `squall.compile`.
     """
-    system = program if isinstance(program, System) else squall.compile(program, lexer=lexer)
+    system = program if isinstance(program, System) else squall.compile(program, lexer=lexer, prefixes=prefixes)
     if output is not None:
         system = replace(system, output=output)
     facts = static(static_facts) if isinstance(static_facts, str) else static_facts
@@ -69,13 +72,16 @@ def assert_outputs(
     planner: str | Planner = "rete",
     builder: str | Builder = "iterator",
     output: str | None = None,
+    prefixes: Prefixes = None,
 ) -> None:
     """Fails, with a difference line by line, unless just the expected facts come out, each once at its time.
 
     `expected` is a text of timed facts (`squall.testing.streams.timed`) or pairs of time and fact. Blank nodes are
     compared up to a renaming. The other arguments are those of `run`.
     """
-    outputs = run(program, events, static_facts, lexer=lexer, planner=planner, builder=builder, output=output)
+    outputs = run(
+        program, events, static_facts, lexer=lexer, planner=planner, builder=builder, output=output, prefixes=prefixes
+    )
     expected_facts = timed(expected) if isinstance(expected, str) else expected
     differs = difference(((out.time, out.fact) for out in outputs), expected_facts)
     assert not differs, f"missing (-) and surplus (+):\n{differs}"

@@ -16,7 +16,11 @@ from squall.translators.rif.imports import closure
 from squall.translators.rif.rules import Rules
 
 
-def translator(document: tree.Document, documents: Mapping[str, str] | None = None) -> System:
+def translator(
+    document: tree.Document,
+    documents: Mapping[str, str] | None = None,
+    prefixes: Mapping[str, str] | None = None,
+) -> System:
     """Translates a RIF document and its imports to a system with one subsystem for each rule, each read by all.
 
     A rule is named by its metadata, or else by its position: ``rule1``, ``rule2``.
@@ -24,13 +28,14 @@ def translator(document: tree.Document, documents: Mapping[str, str] | None = No
     Args:
         document: The document.
         documents: The files of imported RIF documents by their IRIs, if these are not relative.
+        prefixes: Prefixes from outside, for imported RIF documents.
 
     Raises:
         TranslatorError: The document cannot be translated.
         Errors: There are several errors. All of a program's errors are raised at once.
     """
     errors: list[SquallError] = []
-    imported = closure(document, documents or {}, errors)
+    imported = closure(document, documents or {}, errors, prefixes or {})
     errors += check_contexts(imported.documents)
     rules = Rules(imported, errors)
     systems = rules.systems()

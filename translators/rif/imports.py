@@ -42,22 +42,26 @@ class Closure:
     profile: str = "Simple"
 
 
-def closure(document: tree.Document, places: Mapping[str, str], errors: list[SquallError]) -> Closure:
+def closure(
+    document: tree.Document, places: Mapping[str, str], errors: list[SquallError], prefixes: Mapping[str, str]
+) -> Closure:
     """Returns the closure of a document's imports.
 
     Args:
         document: The document.
         places: Files by IRI.
         errors: The list to which errors are added.
+        prefixes: Prefixes that imported documents may use without declaring them.
     """
-    finder = _ImportResolver(places, errors)
+    finder = _ImportResolver(places, errors, prefixes)
     finder.add(document, Path(document.name))
     finder.check_profiles()
     return finder.closure
 
 
 class _ImportResolver:
-    def __init__(self, places: Mapping[str, str], errors: list[SquallError]) -> None:
+    def __init__(self, places: Mapping[str, str], errors: list[SquallError], prefixes: Mapping[str, str]) -> None:
+        self.prefixes = prefixes
         self.places = places
         self.errors = errors
         self.closure = Closure()
@@ -110,7 +114,7 @@ class _ImportResolver:
         except (OSError, UnicodeDecodeError) as error:
             raise TranslatorError(f"the document `{path}` cannot be read: {error}", import_.origin) from error
         lex: Any = plugins.load(plugins.LEXERS, "rif" if text.lstrip("\ufeff \t\r\n").startswith("<") else "rifps")
-        self.add(lex(text, str(path)), path)
+        self.add(lex(text, str(path), prefixes=self.prefixes), path)
 
     def check_profiles(self) -> None:
         """Sets the profile for all data, which is the highest one. OWL's direct profile cannot be combined
