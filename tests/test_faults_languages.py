@@ -15,7 +15,8 @@ from squall.errors import UsageError
 from squall.model import warnings
 from squall.model.windows import CountWindow, SlidingWindow, milliseconds, parse_window
 from squall.plan.operators import Scan
-from squall.streams import address
+from squall.rdf import RDF, Boolean
+from squall.streams import DeadLetterFile, address, open_static
 from squall.streams.sources.documents import check_streams
 from tests.conftest import Squall
 
@@ -75,6 +76,66 @@ def test_the_unit_hr_and_now_alone_are_windows_of_sparqlstream() -> None:
         f"SELECT ?s {stream} [NOW - 2 HOURS] WHERE {{ ?s ?p ?o }}", "sparqlstream"
     )
     assert SlidingWindow(1) in windows(f"SELECT ?s {stream} [NOW] WHERE {{ ?s ?p ?o }}", "sparqlstream")
+
+
+DOTS = "http://ex/a/./b/../c"
+IN_DATA = {
+    "nt": f"<{DOTS}> <urn:p> 1 .".replace(" 1 ", ' "1" '),
+    "ttl": f"@base <http://ex/x/> . <{DOTS}> <urn:p> 1 .",
+    "trig": f"@base <http://ex/x/> . <urn:g> {{ <{DOTS}> <urn:p> 1 }} <{DOTS}> <urn:p> 1 .",
+    "rdf": f'<rdf:RDF xmlns:rdf="{RDF}" xmlns:u="urn:" xml:base="http://ex/x/">'
+    f'<rdf:Description rdf:about="{DOTS}"><u:p>1</u:p></rdf:Description></rdf:RDF>',
+    "jsonld": f'{{"@context": {{"@base": "http://ex/x/"}}, "@id": "{DOTS}", "urn:p": 1}}',
+}
+WITH_BASE = {
+    "sparql": "SELECT ?y {{ <{iri}> <urn:p> ?y }}",
+    "csparql": "REGISTER QUERY q AS SELECT ?y FROM STREAM <urn:s> [RANGE 1s STEP 1s] WHERE {{ <{iri}> <urn:p> ?y }}",
+    "rspql": "SELECT ?y FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT1S] "
+    "WHERE {{ WINDOW <urn:w> {{ <{iri}> <urn:p> ?y }} }}",
+    "cqels": "SELECT ?y WHERE {{ STREAM <urn:s> [RANGE 1s] {{ <{iri}> <urn:p> ?y }} }}",
+    "sparqlstream": "SELECT ?y FROM STREAM <urn:s> [NOW - 1 S] WHERE {{ <{iri}> <urn:p> ?y }}",
+}
+
+
+@pytest.mark.parametrize("language", WITH_BASE)
+def test_an_absolute_iri_is_the_same_with_and_without_a_base(language: str) -> None:
+    """S3."""
+    text = WITH_BASE[language].format(iri=DOTS)
+    system = squall.compile(text, lexer=language)
+    for base in ("http://ex/x/", DOTS):
+        assert squall.compile(f"BASE <{base}> {text}", lexer=language).subsystems == system.subsystems
+    assert DOTS in str(squall.plan(system))
+
+
+@pytest.mark.parametrize("format", IN_DATA)
+@pytest.mark.parametrize("base", ["", "BASE <http://ex/y/> "])
+def test_a_query_finds_an_absolute_iri_as_the_data_have_it(format: str, base: str, tmp_path: Path) -> None:
+    """S3."""
+    (tmp_path / f"data.{format}").write_text(IN_DATA[format])
+    events = list(open_static(str(tmp_path / f"data.{format}"), DeadLetterFile()))
+    query = f"{base}ASK {{ ?x <urn:p> ?y FILTER(?x = <{DOTS}> && ?x = IRI('{DOTS}')) }}"
+    plan = squall.plan(squall.compile(query, lexer="sparql"))
+    assert [out.fact for out in squall.run(plan, [], static=events, of=Boolean)] == [Boolean(True)]
+
+
+def test_absolute_iris_of_rif_stay_as_they_are() -> None:
+    """S3."""
+    rule = f"Group(Forall ?y (<urn:a>[<urn:q> -> ?y] :- <{DOTS}>[<urn:p> -> ?y]))"
+    xml = explained(rule)
+    for base, text, language in (
+        ("Base(<http://ex/x/>) ", f"Document({{}}{rule})", "rifps"),
+        (' xml:base="http://ex/x/"', xml, "rif"),
+    ):
+        assert squall.parse(text.format(base), language)[1] == squall.parse(text.format(""), language)[1]
+
+
+def explained(group: str) -> str:
+    """Returns a document of RIF in XML, with a place for its base."""
+    from squall.lexers.rif.exchange import lexer as xml
+    from squall.lexers.rif.presentation import lexer
+
+    written = xml.written(lexer(f"Document({group})", "x"))
+    return written.replace("{", "{{").replace("}", "}}").replace("<Document", "<Document{}", 1)
 
 
 def test_a_window_declared_twice_is_an_error() -> None:

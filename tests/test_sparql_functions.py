@@ -392,6 +392,21 @@ def test_references_are_resolved_against_a_base_without_a_path() -> None:
     assert resolved("g", "urn:x") == "urn:g"
 
 
+REFERENCES = (
+    "http://ex/a/./b", "http://ex/..", "HTTP://EX/A/../b", "a:b/./c", "//o/a/./b", "//o/../b", "//o", "g", "./g/.",
+    "/./g", "g?y/../x", "g#s/./x", "..", "../../../g", "a//../b", "..//g", "./a:b", "a/../../b", "..a/..", "?", "#", "",
+)  # fmt: skip
+BASES = ("http://a/b/c/d;p?q", "http://a", "http://a/b/./c/", "http://a/b/../c#f", "urn:x:y", "http://a//b/c?x=/./y")
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_a_reference_in_a_program_is_the_iri_that_it_is_in_data(base: str) -> None:
+    """S3."""
+    data = "".join(f"<urn:s> <urn:p> <{reference}> .\n" for reference in REFERENCES).encode()
+    in_data = [quad.object.value for quad in pyoxigraph.parse(data, pyoxigraph.RdfFormat.TURTLE, base_iri=base)]
+    assert [resolved(reference, base) for reference in REFERENCES] == in_data
+
+
 # What is new for each solution
 
 

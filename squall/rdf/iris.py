@@ -32,17 +32,22 @@ def is_absolute(text: str) -> bool:
 def resolved(reference: str, base: str) -> str:
     """Returns the IRI that a reference means relative to `base`, an absolute IRI. Without a base (``""``) it is
     unchanged.
+
+    An absolute IRI is no relative reference: it stays as it is written, like those of N-Triples. Of a relative one the
+    dot segments of the reference are removed. An authority and what follows it, and the base, stay as they are written,
+    as in the data that pyoxigraph reads.
     """
     if not base:
         return reference
     relative, root = _split(reference), _split(base)
     if relative.scheme is not None:
-        return str(relative._replace(path=_without_dots(relative.path)))
+        return reference
     if relative.authority is not None:
-        return str(relative._replace(scheme=root.scheme, path=_without_dots(relative.path)))
+        return f"{root.scheme}:{reference}"
     target = root._replace(fragment=relative.fragment)
     if relative.path:
-        return str(target._replace(path=_without_dots(_merged(relative.path, root)), query=relative.query))
+        path = _joined(_folder(root, relative.path), relative.path)
+        return str(target._replace(path=path, query=relative.query))
     return str(target if relative.query is None else target._replace(query=relative.query))
 
 
@@ -53,25 +58,27 @@ def _split(text: str) -> _Iri:
     return _Iri(scheme, authority, path, query, fragment)
 
 
-def _merged(path: str, root: _Iri) -> str:
+def _folder(root: _Iri, path: str) -> str:
+    """Returns the part of the base's path to which a path is relative: nothing, or up to its last slash."""
     if path.startswith("/"):
-        return path
+        return ""
     if root.authority is not None and not root.path:
-        return f"/{path}"
-    return root.path[: root.path.rfind("/") + 1] + path
+        return "/"
+    return root.path[: root.path.rfind("/") + 1]
 
 
-def _without_dots(path: str) -> str:
-    """Removes ``.`` and ``..`` from a path (RFC 3986, section 5.2.4)."""
+def _joined(folder: str, path: str) -> str:
+    """Returns a path in a folder, without the segments ``.`` and ``..`` of the path (RFC 3986, section 5.2.4)."""
     if "." not in path:
-        return path
+        return folder + path
     segments = path.split("/")
-    kept_segments: list[str] = []
+    joined_segments = folder.split("/")[:-1]
+    root_segments = 1 if (folder or path).startswith("/") else 0
     for segment in segments:
         if segment == "..":
-            del kept_segments[max(len(kept_segments) - 1, 1 if path.startswith("/") else 0) :]
+            del joined_segments[max(len(joined_segments) - 1, root_segments) :]
         elif segment != ".":
-            kept_segments.append(segment)
+            joined_segments.append(segment)
     if segments[-1] in (".", ".."):
-        kept_segments.append("")
-    return "/".join(kept_segments)
+        joined_segments.append("")
+    return "/".join(joined_segments)
