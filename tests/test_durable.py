@@ -728,7 +728,7 @@ def test_what_may_be_lost_is_warned_of(squall: Squall, address: str, said: str) 
 RISKS = {
     "redis://localhost/k?format=nt": "",
     "kafka://localhost/t?format=nt": "",
-    "mqtt://localhost/t?format=nt&client=c": "twice",
+    "mqtt://localhost/t?format=nt&client=c": "",
     "mqtt://localhost/t?format=nt&client=c&qos=0": "lost",
     "mqtt://localhost/t?format=nt": "lost",
     "http://localhost/?format=nt": "events since the last checkpoint are requested again",

@@ -5,6 +5,7 @@ Runs on Spark over files that it reads by itself are in tests/test_spark.py.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -17,15 +18,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import squall
 from squall.rdf import ALWAYS
 from squall.streams import DeadLetterFile, open_source
+from squall.streams.sources.files import Acknowledging
 from tests import brokers
 from tests.kafka_broker import PARTITIONS, KafkaBroker
+from tests.live import Run
 from tests.test_durable import PROGRAM, timed_lines
 
 pytestmark = pytest.mark.more
@@ -184,6 +187,46 @@ def test_from_redis_to_redis(tmp_path: Path, broker: brokers.Broker, kills: int,
     with redis.Redis("127.0.0.1", broker.port) as client:
         arguments = ["--source", f"{place}/in?format=ntt&from=first{group}", "--sink", f"{place}/out?format=ntt"]
         Killed(tmp_path, arguments, entering(client), lambda: entries(client, "out")).holds(kills)
+
+
+@pytest.fixture
+def mqtt_broker(tmp_path: Path) -> Iterator[brokers.Broker]:
+    yield from brokers.mosquitto(tmp_path).running()
+
+
+def published(broker: brokers.Broker) -> Callable[[int, str], None]:
+    """Returns a function that publishes lines, a message each. The session of the run, which gets them, exists."""
+    client = pytest.importorskip("paho.mqtt.client")
+    publish = pytest.importorskip("paho.mqtt.publish")
+    source = open_source(f"mqtt://127.0.0.1:{broker.port}/in?format=ntt&client=c")
+    with Run(source):
+        pass
+    cast(Acknowledging, source).close()
+
+    def say(number: int, text: str) -> None:
+        messages = [{"topic": "in", "payload": line, "qos": 1} for line in text.splitlines()]
+        publish.multiple(messages, "127.0.0.1", broker.port, protocol=client.MQTTv5)
+
+    return say
+
+
+@pytest.mark.parametrize(
+    ("killed", "kills"),
+    [
+        (Killed, 5),
+        pytest.param(Killed, 50, marks=pytest.mark.slow),
+        pytest.param(KilledOnSpark, 3, marks=pytest.mark.spark),
+    ],
+)
+def test_from_mqtt_into_a_file(tmp_path: Path, mqtt_broker: brokers.Broker, killed: type[Killed], kills: int) -> None:
+    """What the broker sends again after a kill is neither output again nor late."""
+    say = published(mqtt_broker)
+    arguments = ["--source", f"mqtt://127.0.0.1:{mqtt_broker.port}/in?format=ntt&client=c", "--sink", "out.ntt"]
+    ledger = [] if killed is KilledOnSpark else ["--dead-letters", "lost.ndjson"]
+    killed(tmp_path, [*arguments, *ledger], say, lambda: (tmp_path / "out.ntt").read_text()).holds(kills)
+    dead_letters = [json.loads(entry) for entry in (tmp_path / "lost.ndjson").read_text().splitlines()]
+    assert {entry["cause"] for entry in dead_letters} == {"malformed"}
+    assert len(dead_letters) == (tmp_path / "all.ntt").read_text().count("broken")
 
 
 @contextmanager

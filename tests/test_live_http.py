@@ -149,7 +149,7 @@ def test_it_can_be_read_again_behind_an_event() -> None:
         next(batch for batch in source.batches() if batch)
         assert source.position() == "one"
         again = server.opened("?format=ntt")
-        again.seek("seven")
+        again.resume("seven")
         list(again.batches())
         assert server.asked[-1][1]["Last-Event-ID"] == "seven"
 
@@ -178,6 +178,31 @@ def test_each_polled_document_is_a_message() -> None:
         assert run.seen == [1, 2]
         assert [headers.get("If-None-Match") for _, headers, _ in server.asked][:3] == [None, '"a"', '"a"']
     assert ledger.total("malformed") == 1
+
+
+def test_a_timed_document_that_has_not_changed_is_nothing_new() -> None:
+    """That holds also for a run that resumes. Without times it is another message."""
+    first, second = status(200, line(1) + line(2)), status(200, line(3))
+    with serving(first, first, second, status(404)) as server:
+        source = server.opened("?format=ntt&poll=0")
+        run = Run(source)
+        with pytest.raises(SourceError, match="404"):
+            run.end()
+        assert run.seen == [1, 2, 3]
+        state = source.current_offset()
+    with serving(second, first, status(404)) as server:
+        resumed = server.opened("?format=ntt&poll=0")
+        resumed.resume(state)
+        with pytest.raises(SourceError, match="404"):
+            Run(resumed).end()
+        assert resumed.reading.statements == 2
+    untimed = status(200, str(output(1).fact).encode())
+    with serving(untimed, untimed, status(404)) as server:
+        source = server.opened("?format=nt&poll=0")
+        with pytest.raises(SourceError, match="404"):
+            Run(source).end()
+        assert source.reading.statements == 2
+        assert source.current_offset() == ""
 
 
 def test_a_truncated_response_is_requested_again() -> None:

@@ -5,10 +5,11 @@ It cannot be killed and started again at the same place: that is librdkafka's ow
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -156,6 +157,37 @@ def test_what_a_group_gives_again_is_passed_over_behind_a_position(cluster: Clus
     with Run(source) as run:
         assert run.until(3, 4, 5) == [3, 4, 5]
     assert cluster.committed("g") == 6
+
+
+class _Received(NamedTuple):
+    """A message that a consumer has received."""
+
+    number: int
+    place: int = 0
+
+    def partition(self) -> int:
+        return self.place
+
+    def offset(self) -> int:
+        return self.number
+
+    def value(self) -> bytes:
+        return line(self.number)
+
+
+def test_a_group_keeps_the_offsets_of_partitions_that_it_gives_again() -> None:
+    """A checkpoint has those of all partitions. Only those that this consumer reads are committed."""
+    source = open_source("kafka://localhost/t?format=ntt&group=g")
+    assert isinstance(source, KafkaSource)
+    assert source.current_offset() == ""
+    source.resume('{"0": 3, "1": 5}')
+    assert times(source._batch([_Received(2), _Received(3)])) == [3]
+    assert json.loads(source.current_offset()) == {"0": 4, "1": 5}
+    assert json.loads(source.position()) == {"0": 4}
+    source._on_revoke(None, [TopicPartition("t", 0)])
+    assert times(source._batch([_Received(2), _Received(4, 1), _Received(5, 1)])) == [5]
+    assert json.loads(source.current_offset()) == {"0": 4, "1": 6}
+    assert times(source._batch([_Received(3), _Received(4)])) == [4]
 
 
 def test_the_start_offset_is_fixed_before_the_first_read(cluster: Cluster) -> None:

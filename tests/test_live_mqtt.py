@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -77,28 +78,74 @@ def test_messages_are_documents_of_their_own(broker: brokers.Broker) -> None:
     assert len(subjects) == 2
 
 
-def interrupted(source: MqttSource, broker: brokers.Broker, *payloads: bytes) -> list[Event]:
+def interrupted(source: MqttSource, broker: brokers.Broker, *payloads: bytes, qos: int = 1) -> list[Event]:
     """Returns the first batch of a run that is killed while it processes it."""
     with ThreadPoolExecutor(1) as pool:
         batches = iter(Sources([source]))
         first = pool.submit(next, batches)
         assert source.connected.wait(PATIENCE)
-        say(broker, *payloads)
+        if payloads:
+            say(broker, *payloads, qos=qos)
         events = list(first.result(PATIENCE))
         batches.close()  # type: ignore[attr-defined]
         return events
 
 
-def test_a_named_client_receives_unprocessed_messages_again(broker: brokers.Broker) -> None:
-    assert times(interrupted(opened(broker, "t/1?format=ntt&client=c"), broker, line(1))) == [1]
-    say(broker, line(2))
-    source = opened(broker, "t/1?format=ntt&client=c")
+@pytest.mark.parametrize("qos", [1, 2])
+def test_a_named_client_receives_unprocessed_messages_again(broker: brokers.Broker, qos: int) -> None:
+    rest = f"t/1?format=ntt&client=c&qos={qos}"
+    assert times(interrupted(opened(broker, rest), broker, line(1), qos=qos)) == [1]
+    say(broker, line(2), qos=qos)
+    source = opened(broker, rest)
     with Run(source) as run:
         assert run.until(1, 2) == [1, 2]
         wait(lambda: not source._unacknowledged)
     say(broker, line(3))
-    with Run(opened(broker, "t/1?format=ntt&client=c")) as run:
+    with Run(opened(broker, rest)) as run:
         assert run.until(3) == [3]
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_what_a_checkpoint_has_and_comes_again_is_a_duplicate(broker: brokers.Broker, qos: int) -> None:
+    """A process is killed when its checkpoint is on disk and the broker has no acknowledgement yet."""
+    rest = f"t/1?format=ntt&client=c&qos={qos}"
+    publish.single("t/1", line(1), 1, retain=True, hostname="127.0.0.1", port=broker.port)
+    killed = opened(broker, rest)
+    assert times(interrupted(killed, broker)) == [1]
+    state = json.loads(json.dumps(killed.current_offset()))
+    say(broker, line(2), qos=qos)
+    source = opened(broker, rest)
+    source.resume(state)
+    with Run(source) as run:
+        assert run.until(2) == [2]
+        wait(lambda: not source._unacknowledged)
+        state = source.current_offset()
+    resumed = opened(broker, rest)
+    resumed.resume(state)
+    with Run(resumed) as run:
+        say(broker, line(3), qos=qos)
+        assert run.until(3) == [3]
+
+
+def test_what_comes_again_on_a_new_connection_is_a_duplicate() -> None:
+    """A packet of the same identifier, topic and content is one, unless the session is a new one."""
+    first = (b"\x20\x03\0\0\0", _published(b"\x32", b"\0\x07", line(1)))
+    again = (b"\x20\x03\x01\0\0", *(_published(b"\x3a", b"\0" + bytes([mid]), line(1)) for mid in (7, 8)),
+             _published(b"\x3a", b"\0\x07", line(2)))  # fmt: skip
+    fresh = (b"\x20\x03\0\0\0", _published(b"\x3a", b"\0\x07", line(2)), _published(b"\x32", b"\0\x09", line(3)))
+
+    def answer() -> None:
+        for packets in (first, again, fresh):
+            with server.accept()[0] as connection:
+                connection.recv(1000)
+                connection.sendall(b"".join(packets))
+                connection.recv(1000)
+
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        pool.submit(answer)
+        address = parse(f"mqtt://127.0.0.1:{server.getsockname()[1]}/t/1?format=ntt&client=c", "-")
+        with Run(MqttSource(address, DeadLetterFile(), close_timeout=0)) as run:
+            assert run.until(3) == [1, 1, 2, 2, 3]
 
 
 def test_processed_messages_are_acknowledged_while_others_are_unread() -> None:

@@ -5,6 +5,7 @@ Server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.ht
 
 from __future__ import annotations
 
+import hashlib
 import socket
 import sys
 import threading
@@ -62,7 +63,8 @@ class HttpSource(MessageSource):
     Server-sent events (``text/event-stream``): each event is a message. When the server ends the stream, the source
     requests the events after the last one; 204 ends the source. It is replayable if the server is. Anything else: the
     body is a message, and the source polls, at most every ``poll`` ms (1000). The server may delay its response until
-    there is something new (long polling). 204 and 304 (with an ``ETag``) mean that there is nothing new.
+    there is something new (long polling). 204 and 304 (with an ``ETag``) mean that there is nothing new; so does the
+    same body again, if its statements have times.
 
     Without ``format``, the media type of a document decides it, or else the ending of the path. Redirects are followed.
     """
@@ -83,6 +85,8 @@ class HttpSource(MessageSource):
         self._is_stream = False
         self._count = 0
         self._tag = ""
+        self._digest = ""
+        """The digest of the last body, if its statements have times of their own."""
         self._socket: socket.socket | None = None
 
     def format_of(self, address: Address) -> Format:
@@ -123,6 +127,17 @@ class HttpSource(MessageSource):
         """Begins behind the event with an id (`squall.streams.sources.files.Replayable`)."""
         self.reached = position
         self._is_stream = bool(position)
+
+    def current_offset(self) -> Any:
+        """Returns the id of the last event, or the digest of the last body
+        (`squall.streams.sources.files.Resumable`)."""
+        return {"digest": self._digest} if self._digest else self.reached
+
+    def resume(self, state: Any) -> None:
+        if isinstance(state, str):
+            self.seek(state)
+        else:
+            self._digest = state["digest"]
 
     def acknowledge(self, position: str) -> None:
         """Does nothing: the server expects no acknowledgements."""
@@ -305,7 +320,14 @@ class HttpSource(MessageSource):
             self.reading.malformed += 1
             self.ledger.record("malformed", self.uri, None, reason, "")
             return []
+        if self.format.timed and self._is_repeated(data):
+            return []
         return self.events([self._message(data)], place.url)
+
+    def _is_repeated(self, data: bytes) -> bool:
+        """Returns whether a body is the last one again. Its statements have been read, and would be late."""
+        before, self._digest = self._digest, hashlib.blake2b(data, digest_size=16).hexdigest()
+        return self._digest == before
 
     def _decompressed(self, data: bytes, name: str) -> bytes:
         """Returns a decompressed body, which may be too long. Raises ConnectionLost if that is not possible."""

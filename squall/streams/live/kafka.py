@@ -79,7 +79,8 @@ class KafkaSource(MessageSource):
         self._offsets: dict[int, int] = {}
         """The offsets of the next messages, by partition."""
         self._covered: dict[int, int] = {}
-        """The offsets, by partition, up to which an earlier run has processed all messages."""
+        """The offsets, by partition, up to which messages have been output: by an earlier run, or before the group gave
+        the partition to another consumer."""
         self._committed = ""
         self._down = threading.Event()
         self._consumer: Any = None
@@ -99,10 +100,9 @@ class KafkaSource(MessageSource):
 
         The cluster knows the offsets of a group. Messages that it delivers again are skipped.
         """
-        self.reached = position
         self._covered = {int(partition): offset for partition, offset in json.loads(position).items()}
         if not self.group:
-            self._offsets = dict(self._covered)
+            self.reached, self._offsets = position, dict(self._covered)
 
     def current_offset(self) -> str:
         """Returns the offsets by partition (`squall.streams.sources.files.Resumable`).
@@ -114,7 +114,9 @@ class KafkaSource(MessageSource):
                 self._open()
             except ConnectionLost as error:
                 raise SourceError(f"`{self.uri}` cannot be read: {error}") from error
-        return self.reached
+            return self.reached
+        offsets = self._covered_offsets()
+        return json.dumps(offsets) if offsets else ""
 
     def resume(self, current_offset: str) -> None:
         if current_offset:
@@ -185,8 +187,16 @@ class KafkaSource(MessageSource):
                 self._consumer.commit(offsets=self._assignment(offsets), asynchronous=asynchronous)
 
     def _on_revoke(self, _: Any, places: Sequence[TopicPartition]) -> None:
+        self._covered = self._covered_offsets()
         for place in places:
             self._offsets.pop(place.partition, None)
+
+    def _covered_offsets(self) -> dict[int, int]:
+        """Returns the offsets up to which messages have been output, also of partitions that others read now."""
+        offsets = dict(self._covered)
+        for partition, offset in self._offsets.items():
+            offsets[partition] = max(offset, offsets.get(partition, 0))
+        return offsets
 
     def _open(self) -> None:
         """Begins to consume, if it has not begun. Raises ConnectionLost."""

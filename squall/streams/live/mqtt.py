@@ -5,6 +5,7 @@ Specification: https://docs.oasis-open.org/mqtt/mqtt/v5.0/mqtt-v5.0.html
 
 from __future__ import annotations
 
+import hashlib
 import re
 import socket
 import threading
@@ -19,6 +20,7 @@ from paho.mqtt.client import Client, MQTTMessage, MQTTMessageInfo, error_string
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
+from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
@@ -40,6 +42,15 @@ _FILTER = re.compile(r"([^+#/]*/|\+/)*([^+#/]*|\+|#)")
 """A topic filter (section 4.7.1 of the specification)."""
 _TAKEN_OVER = 0x8E
 """The reason code of a broker that ends a connection because there is a new one of the same client name."""
+_MAX_SOURCE_QOS = 1
+"""The highest quality of service of what a broker sends to a source.
+
+The handshake of QoS 2 makes a client that is killed lose messages, unless it logs all that it receives. A source of QoS
+1 recognises what comes again instead (`_Session`).
+"""
+_RETAINED_OF_NEW_SUBSCRIPTION = 1
+"""The retain handling of a subscription that sends retained messages only if it did not exist (section 3.8.3.1)."""
+_DIGEST_BYTES = 8
 _MAX_UNCONFIRMED = 1000
 """The number of messages of a sink that the broker may not have confirmed yet."""
 
@@ -52,8 +63,8 @@ class MqttSource(MessageSource):
     ``qos`` (1): the highest quality of service. Of QoS 1 and 2, at most ``buffer`` messages are in flight, and each is
     acknowledged when it has been processed. If lateness buffers more events than these, the source stalls, so
     ``buffer`` must be large enough. Messages of QoS 0 that arrive while ``buffer`` messages wait are dropped, and are
-    dead letters. ``client``: a name, by which the broker keeps unacknowledged messages for a day. The source is not
-    replayable.
+    dead letters. ``client``: a name, by which the broker keeps unacknowledged messages for a day. What it sends again
+    although it has been output before is a duplicate, and is skipped. The source is not replayable.
     """
 
     options = ("buffer", "qos", "client")
@@ -76,8 +87,9 @@ class MqttSource(MessageSource):
         self.qos = _qos(address)
         self.client = address.get("client")
         if self.qos and self.client:
-            self.risk = "messages whose acknowledgement does not reach the broker may be processed twice"
+            self.risk = ""
         self.buffer = min(self.buffer, _MAX_INFLIGHT)
+        self._session = _Session(self.buffer) if self.qos and self.client else None
         self._waiting: Buffer[Any] = Buffer(2 * self.buffer)
         self._lock = threading.Lock()
         self._count = 0
@@ -108,6 +120,18 @@ class MqttSource(MessageSource):
 
     def interrupt(self) -> None:
         self._waiting.close()
+
+    def current_offset(self) -> Any:
+        """Returns the messages that may come again although they have been output
+        (`squall.streams.sources.files.Resumable`); None if nothing comes again."""
+        if self._session is None:
+            return None
+        with self._lock:
+            return self._session.snapshot()
+
+    def resume(self, state: Any) -> None:
+        if self._session is not None and state is not None:
+            self._session.restore(state)
 
     def acknowledge(self, position: str) -> None:
         """Acknowledges messages up to a position. The broker sends those of earlier connections again."""
@@ -146,26 +170,34 @@ class MqttSource(MessageSource):
         return client
 
     def _batch(self, messages: Sequence[MQTTMessage]) -> list[Event]:
-        events = self.events([self._message(message) for message in messages])
+        new = [parsed for message in messages if (parsed := self._message(message)) is not None]
+        events = self.events(new)
         with self._lock:
             self.reached = str(self._count)
         return events
 
-    def _message(self, message: MQTTMessage) -> Message:
+    def _message(self, message: MQTTMessage) -> Message | None:
+        """Returns a message, or None if it is a duplicate, which only needs an acknowledgement."""
         with self._lock:
             self._count += 1
             if message.qos:
                 self._unacknowledged.append((self._count, self._client, message.mid, message.qos))
+                if self._session is not None and not self._session.add(message):
+                    return None
             return Message(message.payload, self._place(message), f"message {self._count}")
 
     def _place(self, message: MQTTMessage) -> str:
         return f"mqtt://{self.endpoint.host}:{self.endpoint.port}/{message.topic}"
 
-    def _on_connect(self, client: Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
+    def _on_connect(self, client: Client, _: Any, flags: Any, reason: Any, ___: Any) -> None:
         if reason.is_failure:
             self._waiting.put(ConnectionLost(str(reason)))
-        else:
-            client.subscribe(self.endpoint.path, self.qos)
+            return
+        qos = min(self.qos, _MAX_SOURCE_QOS)
+        with self._lock:
+            resumes = self._session is not None and self._session.connect(flags.session_present)
+        handling = _RETAINED_OF_NEW_SUBSCRIPTION if resumes else SubscribeOptions.RETAIN_SEND_ON_SUBSCRIBE
+        client.subscribe(self.endpoint.path, options=SubscribeOptions(qos, retainHandling=handling))
 
     def _on_subscribe(self, client: Client, _: Any, __: Any, reasons: Any, ___: Any) -> None:
         if reasons[0].is_failure:
@@ -188,6 +220,60 @@ class MqttSource(MessageSource):
 
 
 _SUBSCRIBED = "subscribed"
+
+
+class _Session:
+    """The messages of a broker's session that have been output, and that the broker may send again.
+
+    A broker sends the messages again that have not been acknowledged, with the same packet identifier, marked as
+    duplicates (section 4.4 of the specification). If such a message has been output before, also by an earlier process
+    whose checkpoint has it, it must not be processed again. A message of the same identifier, topic and content is
+    taken for the same one, unless the broker has sent another one with this identifier meanwhile.
+
+    Args:
+        size: The number of messages in flight. As they are acknowledged in order, no earlier message comes again.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._digests: dict[int, str] = {}
+        """The digest of each message by its packet identifier, in the order of output."""
+        self._is_new = True
+        """Whether nothing of the session has been output."""
+
+    def snapshot(self) -> Any:
+        """Returns the messages as a JSON value, or None if nothing has been output."""
+        return None if self._is_new else {"messages": list(self._digests.items())}
+
+    def restore(self, state: Any) -> None:
+        self._digests, self._is_new = dict(state["messages"]), False
+
+    def connect(self, is_present: bool) -> bool:
+        """Returns whether a connection resumes the session. A new session repeats nothing.
+
+        Args:
+            is_present: Whether the broker has the session.
+        """
+        if not is_present:
+            self._digests, self._is_new = {}, True
+        return not self._is_new
+
+    def add(self, message: MQTTMessage) -> bool:
+        """Adds a message that is output. Returns False if it has been output before."""
+        digest = _digest(message)
+        is_duplicate = message.dup and self._digests.get(message.mid) == digest
+        self._digests.pop(message.mid, None)
+        self._digests[message.mid] = digest
+        if len(self._digests) > self._size:
+            del self._digests[next(iter(self._digests))]
+        self._is_new = False
+        return not is_duplicate
+
+
+def _digest(message: MQTTMessage) -> str:
+    topic = message.topic.encode()
+    content = b"%d %b%b" % (len(topic), topic, message.payload)
+    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 class MqttSink(MessageSink):
