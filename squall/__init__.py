@@ -174,12 +174,15 @@ def build(plan: Plan, builder: str | Builder = "iterator", options: Options | No
     arguments.check_callable(builder, "builder")
     arguments.check_options(options)
     from squall.plan.nesting_limit import limit_nesting
+    from squall.plan.seeds import new_seed
     from squall.rdf.compounds import MAX_NESTING_DEPTH
 
     make_job = cast(Builder, plugins.load("squall.builders", builder)) if isinstance(builder, str) else builder
     run_options = options or Options()
     name = builder if isinstance(builder, str) else getattr(builder, "__name__", type(builder).__name__)
     check_options(run_options, make_job, name)
+    if run_options.seed is None:
+        run_options = replace(run_options, seed=new_seed())
     return make_job(
         plan if run_options.max_depth == MAX_NESTING_DEPTH else limit_nesting(plan, run_options.max_depth), run_options
     )

@@ -87,6 +87,13 @@ def check_options(options: Any) -> None:
         raise ArgumentError("`conf` is a tuple of pairs", hint='write `conf=(("key", "value"),)`')
     if options.now is not None and type(options.now) is not int:
         raise ArgumentError(f"`now` is not an integer: `{options.now!r}`", hint=time_hint(options.now))
+    check_seed(options.seed)
+
+
+def check_seed(seed: Any) -> None:
+    """Checks a seed. Raises ArgumentError."""
+    if seed is not None and (type(seed) is not int or seed < 0):
+        raise ArgumentError(f"`seed` is no integer from 0 on: `{seed!r}`", hint="write `seed=1`")
 
 
 def check_type(of: Any) -> None:

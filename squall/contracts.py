@@ -151,6 +151,9 @@ class Options:
         checkpoint_interval: How often a checkpoint is saved, if the builder lets its user choose.
         allow_removed_rules: Whether a run may resume from the checkpoint of a program that had more rules, if the state
             of the remaining rules can be separated exactly.
+        seed: What makes the terms that the run creates (blank nodes, UUIDs, random numbers) differ from those of other
+            runs (`squall.plan.seeds.with_seed`). Runs with equal seeds create equal ones. None: `squall.build` draws
+            one. A run that resumes from a checkpoint has the seed that is saved there.
     """
 
     checkpoint: Path | None = None
@@ -164,6 +167,7 @@ class Options:
     now: int | None = None
     checkpoint_interval: Interval = field(default=Interval(milliseconds=1000))
     allow_removed_rules: bool = False
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None:

@@ -353,14 +353,13 @@ def test_describe_follows_blank_nodes() -> None:
     }  # fmt: skip
 
 
-def test_blank_nodes_are_new_for_each_solution_and_the_same_in_each_run() -> None:
+def test_blank_nodes_are_new_for_each_solution() -> None:
     query = "CONSTRUCT { _:n :of ?x ; :by _:m . _:n :too ?x } { ?x :knows ?y }"
-    first, second = ({out.fact for out in answers(query)} for _ in range(2))
-    assert first == second
+    facts = {out.fact for out in answers(query)}
     nodes = {
-        slot for fact in first if isinstance(fact, Triple) for slot in (fact.subject, fact.object) if is_blank(slot)
+        slot for fact in facts if isinstance(fact, Triple) for slot in (fact.subject, fact.object) if is_blank(slot)
     }
-    assert len(first) == 9
+    assert len(facts) == 9
     assert len(nodes) == 6
 
 

@@ -45,6 +45,7 @@ from squall.contracts import (
     declare_capabilities,
 )
 from squall.plan import Plan
+from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import ALWAYS, Event
 from squall.streams import FileSource, FolderSource, Source, Sources
 from squall.streams.clock import beginning
@@ -90,7 +91,8 @@ class BeamJob:
             check_bounded(batches)
         if isinstance(batches, AcceptsDeadLetters):
             batches.set_ledger(self.options.ledger)
-        program = SerializedPlan(self.plan, stages_of(self.plan), functions.own(), begin)
+        plan = with_seed(self.plan, FIXED_SEED if self.options.seed is None else self.options.seed)
+        program = SerializedPlan(plan, stages_of(plan), functions.own(), begin)
         folder = files.make_folder(self.runner.temporary or tempfile.gettempdir(), "squall")
         run = _Run(program, self.options, self.runner, folder, self.tuning)
         try:

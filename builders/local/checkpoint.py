@@ -32,6 +32,7 @@ from squall.builders.runtime.state import Slot, StateChangelog, live_deltas
 from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.builders.runtime.zset import Delta
 from squall.errors import BuilderError
+from squall.plan.seeds import FIXED_SEED
 
 Migrate = Callable[
     [Mapping[Slot, Sequence[Delta]], Mapping[str, str], Mapping[str, str], Collection[str]], dict[Slot, list[Delta]]
@@ -52,11 +53,13 @@ class Owner(NamedTuple):
         identity: Digests by kind and name: rules, options, sources and sinks.
         state_kinds: The kind of each operator state, by its key (`squall.builders.local.migration.state_kinds`).
         planned_by: The planner and the statistics of the plan; ``""`` if they were not recorded.
+        seed: The seed of the run (`squall.plan.seeds`), which does not change. A file without one has the fixed seed.
     """
 
     identity: Mapping[str, Mapping[str, str]]
     state_kinds: Mapping[str, str]
     planned_by: str = ""
+    seed: int = FIXED_SEED
 
 
 class Progress(NamedTuple):
@@ -77,6 +80,17 @@ class Progress(NamedTuple):
     offsets: Sequence[Any]
     sink: Any
     dead_letters: Any
+
+
+def saved_seed(folder: Path) -> int | None:
+    """Returns the seed of the run whose checkpoint is in a folder; None if there is none."""
+    try:
+        with (folder / CHECKPOINT_FILE).open("rb") as file:
+            header = _value(file.readline())
+    except OSError:
+        return None  # `Checkpoint.load` has the message
+    seed = header.get("seed", FIXED_SEED) if isinstance(header, dict) else None
+    return seed if isinstance(seed, int) else None
 
 
 class Checkpoint:

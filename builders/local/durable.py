@@ -50,7 +50,8 @@ class DurableRun:
         self.interval = event_loop.options.checkpoint_interval
         self.begin = 0
         migrate = without_removed_rules if event_loop.options.allow_removed_rules else None
-        owner = Owner(_identity(event_loop, batches), state_kinds(event_loop), event_loop.plan.planned_by)
+        identity = _identity(event_loop, batches)
+        owner = Owner(identity, state_kinds(event_loop), event_loop.plan.planned_by, event_loop.seed)
         self.checkpoint = Checkpoint(folder, owner, migrate, event_loop.tuning.min_log_growth)
         self._saved_at = time.monotonic()
         self._statement_count = 0

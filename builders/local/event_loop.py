@@ -25,6 +25,7 @@ from squall.builders.runtime.zset import Delta, Row, fact_row, row_fact
 from squall.contracts import Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
+from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event, Fact
 
 Outputs = list[Output]
@@ -41,6 +42,7 @@ class EventLoop:
         plan: The plan.
         options: The options of the job.
         snapshot_dataflow: The snapshot dataflow that is used while instants are large, if there is one.
+        seed: The seed of the plan (`squall.plan.seeds`).
     """
 
     def __init__(
@@ -49,8 +51,10 @@ class EventLoop:
         options: Options,
         snapshot_dataflow: SnapshotDataflow | None = None,
         tuning: Tuning = DEFAULT_TUNING,
+        seed: int = FIXED_SEED,
     ) -> None:
         self.plan = plan
+        self.seed = seed
         self.options = options
         self.tuning = tuning
         self.snapshot_dataflow = snapshot_dataflow
@@ -66,10 +70,11 @@ class EventLoop:
     @cached_property
     def dataflow(self) -> Dataflow:
         """The incremental dataflow. It takes over the state of the snapshot dataflow, if there is one."""
+        plan = with_seed(self.plan, self.seed)
         dataflow = (
-            ProfiledDataflow(self.plan, tuning=self.tuning)
+            ProfiledDataflow(plan, tuning=self.tuning)
             if self.options.measure
-            else Dataflow(self.plan, fused={} if self.snapshot_dataflow else fuse_joins(self.plan), tuning=self.tuning)
+            else Dataflow(plan, fused={} if self.snapshot_dataflow else fuse_joins(plan), tuning=self.tuning)
         )
         if self.snapshot_dataflow:
             for id, slot, deltas in self.snapshot_dataflow.export_state():

@@ -19,6 +19,7 @@ from squall.contracts import (
 )
 from squall.plan import Plan
 from squall.plan.node_metrics import NodeMetric
+from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import Event
 from squall.streams.clock import beginning
 
@@ -39,12 +40,25 @@ def build(plan: Plan, options: Options) -> IteratorJob:
     return IteratorJob(plan, options)
 
 
+def _seed(options: Options) -> int:
+    """Returns the seed of a run: that of its checkpoint, or else that of its options."""
+    if options.checkpoint is not None:
+        from squall.builders.local.checkpoint import saved_seed  # on demand: most runs have no use for it
+
+        saved = saved_seed(options.checkpoint)
+        if saved is not None:
+            return saved
+    return FIXED_SEED if options.seed is None else options.seed
+
+
 class IteratorJob(EventLoop):
     """A job of the iterator builder. `run` may be called once."""
 
     def __init__(self, plan: Plan, options: Options, tuning: Tuning = DEFAULT_TUNING) -> None:
+        seed = _seed(options)
         can_begin_as_snapshots = fits(plan) and not options.measure and options.checkpoint is None
-        super().__init__(plan, options, SnapshotDataflow(plan, tuning) if can_begin_as_snapshots else None, tuning)
+        snapshot_dataflow = SnapshotDataflow(with_seed(plan, seed), tuning) if can_begin_as_snapshots else None
+        super().__init__(plan, options, snapshot_dataflow, tuning, seed)
         self.predicates = None if options.measure else predicates_to_read(plan)  # what is measured is all that is read
 
     def describe(self) -> str:

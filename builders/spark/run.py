@@ -59,6 +59,7 @@ from squall.builders.spark.workers import by_workers
 from squall.contracts import Folder, Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
+from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import ALWAYS, Event
 from squall.streams import Source, Sources
 from squall.streams.sources.files import Stoppable
@@ -98,7 +99,7 @@ class Run:
         self.spark = spark
         self.settings = session_settings(spark, options.conf)
         self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(folder))
-        self.plan = plan
+        self.plan = with_seed(plan, self.store.seed(FIXED_SEED if options.seed is None else options.seed))
         self.begin = self.store.belong(plan, begin)
         self.exchange = exchange(spark, self.store)
         self.batches = self._batches(self.store.spread(), self.store.hot())

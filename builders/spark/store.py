@@ -2,6 +2,7 @@
 
 meta.json               what the folder belongs to: the plan and its rules, the number of buckets
 begin.json              what functions of time return for what always holds (integer ms)
+seed.json               the seed of the run; a folder without it has the fixed one
 run.json                the name of the run; a folder that is its sink has it as well
 reads.json              the source that executors read, if there is one, by what, and where it begins
 broadcast.json          the broadcast inputs of joins
@@ -41,8 +42,9 @@ from squall.builders.spark.disk_errors import disk_errors
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.fingerprint import node_fingerprint
+from squall.plan.seeds import FIXED_SEED
 
-META, BEGIN, RUN, READS = "meta.json", "begin.json", "run.json", "reads.json"
+META, BEGIN, SEED, RUN, READS = "meta.json", "begin.json", "seed.json", "run.json", "reads.json"
 BROADCAST, SKEWED_KEYS = "broadcast.json", "skewed_keys.json"
 FORMAT = 13
 """The version of the layout. Version 12 is migrated (`migrate_format_12`), and any other one is refused."""
@@ -133,6 +135,16 @@ class Store:
         if self.read(BEGIN) is None:
             self.write(begin, BEGIN)
         return int(self.read(BEGIN))
+
+    def seed(self, seed: int) -> int:
+        """Returns the seed of the run: that of the options, or the saved one where the folder is not new.
+
+        It is called before `belong`.
+        """
+        if self.read(META) is None:
+            self.write(seed, SEED)
+        saved = self.read(SEED)
+        return FIXED_SEED if saved is None else int(saved)
 
     def migrate_format_12(self) -> None:
         """Gives the files of format 12 their present names, and the nodes in them their present ids.

@@ -101,6 +101,13 @@ if TYPE_CHECKING:
         help="What NOW() is for static data: ISO 8601, or milliseconds.  [default: "
         "the start of the run without sources or with --clock wall, else 1970-01-01]",
     ),
+    cloup.option(
+        "--seed",
+        type=click.IntRange(0),
+        metavar="N",
+        help="What blank nodes, UUID() and RAND() depend on, for a run that can be repeated.  [default: drawn; of a "
+        "run that resumes, that of its checkpoint]",
+    ),
 )
 @cloup.option_group(
     "Output",
@@ -186,6 +193,7 @@ def build(
     lateness: str,
     heartbeat: str,
     now: str | None,
+    seed: int | None,
     sink: str,
     format: str | None,
     timed: bool,
@@ -256,6 +264,7 @@ def build(
         measure=profiled is not None,
         max_depth=max_depth,
         now=None if now is None else moment(now),
+        seed=seed,
         checkpoint_interval=_interval(interval),
         allow_removed_rules=allow_removed_rules,
     )

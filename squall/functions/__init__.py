@@ -43,6 +43,9 @@ class Function:
         check: Returns what is wrong with the constant arguments of a call (others are None) before a run, or None.
         vector: The function for many calls at once. It takes a list for each argument, and returns a list of results.
         doc: A description for people.
+        tells_always: Whether a timed function gets `squall.rdf.ALWAYS` for static data even where the run has another
+            time for them (`squall.contracts.Options.now`). It is then a whole expression of a plan.
+        seeded: The argument, a constant, to which a run adds its seed (`squall.plan.seeds`); None: there is none.
     """
 
     iri: str
@@ -57,6 +60,8 @@ class Function:
     check: Callable[..., str | None] | None = None
     vector: Body | None = None
     doc: str = ""
+    tells_always: bool = False
+    seeded: int | None = None
 
     def evaluate(self, *arguments: Any) -> bool | Term | None:
         """Returns the result.

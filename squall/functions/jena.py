@@ -350,7 +350,9 @@ _JOINING = (
 _ADD_ONE = _value("addOne", _step(1), 1, 1, "a + 1, of an integer")
 _SUBTRACT_ONE = _value("subtractOne", _step(-1), 1, 1, "a - 1, of an integer (`addOne` backwards)")
 _GROUP = _value("regexGroup", _regex_group, 3, 3, "a group of a match of the whole literal", check=_check_group)
-_TEMP = _value("makeTemp", _make_temp, 2, None, "a blank node of a call and the bindings of its rule", nests=True)
+_TEMP = _value(
+    "makeTemp", _make_temp, 2, None, "a blank node of a call and the bindings of its rule", nests=True, seeded=1
+)
 _SKOLEM = _value("makeSkolem", _make_skolem, 0, None, "a blank node of the arguments", nests=True)
 _NOW = _value("now", _now, 0, 0, "the time of the solution as an xsd:dateTime", timed=True)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from squall.errors import Origin
 from squall.functions.sparql.logic import EBV
 from squall.functions.sparql.names import FALSE
+from squall.functions.sparql.terms import SINCE
 from squall.model import (
     GRAPH,
     GRAPH_EXISTS,
@@ -30,9 +31,11 @@ from squall.model import (
     visible,
 )
 from squall.translators.sparql.datasets import ActiveDataset
+from squall.translators.sparql.occurrences import identity, with_identity, with_identity_after
 
 FALSE_FILTER = Filter(Call(EBV.iri, (FALSE,)))
 """A filter that drops every solution."""
+_SINCE = Call(SINCE.iri, ())
 
 
 class Body:
@@ -93,6 +96,28 @@ class Body:
     def always_bound(self) -> frozenset[Variable]:
         """The variables that patterns bind in all solutions so far."""
         return always_bound(self.system())
+
+    def distinguish(self, fresh: Callable[[str], Variable]) -> tuple[Variable, ...]:
+        """Distinguishes equal solutions so far. Returns the variables that identify a solution."""
+        self.joinables = [with_identity(part, fresh) for part in self.joinables]
+        self.predicates = [with_identity_after(predicate, fresh) for predicate in self.predicates]
+        return identity(self.joinables, self.predicates)
+
+    def since(self, fresh: Callable[[str], Variable], despite_filters: bool = False) -> Variable:
+        """Returns the variable of the time since which the solutions so far hold. It is bound if there is none yet.
+
+        Args:
+            fresh: Returns a new variable.
+            despite_filters: Whether the time since which they hold without the last filters will do.
+        """
+        for predicate in reversed(self.predicates):
+            if isinstance(predicate, Bind) and predicate.expression == _SINCE:
+                return predicate.variable
+            if not (despite_filters or isinstance(predicate, Bind)):
+                break
+        variable = fresh("since")
+        self.add(Bind(variable, _SINCE))
+        return variable
 
     @property
     def solution(self) -> tuple[Variable, ...]:

@@ -139,9 +139,22 @@ class Expressions:
         if not any(mode.scoped for mode in modes):
             return ()
         # A label of BNODE means the same node in all of a solution of the query.
-        labelled = call.function == "BNODE" and call.arguments
-        key = self.state.key if labelled else f"{self.state.key} {self.state.number()}"
-        return calls.scope(key, body.solution)
+        if call.function == "BNODE" and call.arguments:
+            return self.scope(self.state.key, body, despite_filters=True)
+        return self.scope(f"{self.state.key} {self.state.number()}", body)
+
+    def scope(self, key: str, body: Body, despite_filters: bool = False) -> tuple[Expression, ...]:
+        """Returns the arguments by which a function gives a new value for each solution of a body (`calls.scope`).
+
+        Args:
+            key: Identifies the call in the program.
+            body: The body, to which what distinguishes its solutions is added.
+            despite_filters: See `Body.since`.
+        """
+        sides = body.sides or (body,)
+        names = [name for side in sides for name in side.distinguish(self.state.fresh)]
+        since = sides[0].since(self.state.fresh, despite_filters)
+        return calls.scope(key, (*dict.fromkeys(names), since))
 
     def _call_by_iri(self, call: q.Call, arguments: Sequence[Expression]) -> Expression:
         name = iri_text(call.function)

@@ -14,7 +14,6 @@ from squall.model import (
     Ask,
     AtomPattern,
     Bind,
-    Call,
     Construct,
     FactPattern,
     Filter,
@@ -53,8 +52,11 @@ class Forms(Modifiers):
             case q.AskQuery():
                 return (replace(body.system([Ask()]), slice=_selecting_slice(slice), reentrant=False),)
             case q.ConstructQuery(template=template):
+                selecting = _selecting_slice(slice)
+                if selecting is not None and any(map(_has_blank_node, template)):
+                    body, selecting = Body(body.reads, [replace(body.system(), slice=selecting)]), None
                 rule = body.system([Construct(self.template(template, body))])
-                return (replace(rule, slice=_selecting_slice(slice), reentrant=False),)
+                return (replace(rule, slice=selecting, reentrant=False),)
             case q.DescribeQuery():
                 return self._describe(query, body, _selecting_slice(slice))
 
@@ -87,7 +89,7 @@ class Forms(Modifiers):
             body: The body, to which the bindings of blank nodes are added.
             default: The graph of triples without one.
         """
-        bound_names, solution = body.variables, body.solution
+        bound_names = body.variables
         nodes: dict[Term, Variable] = {}
         quads_by_graph: Quads = {}
         for quad in quads:
@@ -98,19 +100,15 @@ class Forms(Modifiers):
             graph = default if quad.graph is None else quad.graph
             if self._is_bound((*triple.slots, graph), {*bound_names, *nodes.values()}, quad.origin):
                 quads_by_graph[graph] = (*quads_by_graph.get(graph, ()), triple)
-        for node, variable in nodes.items():
-            body.add(Bind(variable, self._new(node, solution)))
+        if nodes:
+            scope = self.expressions.scope(f"{self.state.key} template", body)
+            body.add(*(Bind(name, calls.call("BNODE", (literal(node),), scope=scope)) for node, name in nodes.items()))
         return quads_by_graph
 
     def _node(self, slot: Slot, nodes: dict[Term, Variable]) -> Slot:
         if isinstance(slot, Variable) or not is_blank(slot):
             return slot
         return nodes.setdefault(slot, self.state.fresh("node"))
-
-    def _new(self, node: Term, solution: Sequence[Variable]) -> Call:
-        """Returns the node of a label in a solution."""
-        scope = calls.scope(f"{self.state.key} template", solution)
-        return calls.call("BNODE", (literal(node),), scope=scope)
 
     def _is_bound(self, slots: Iterable[Slot | None], bound_names: set[Variable], origin: Origin | None) -> bool:
         unbound = [slot for slot in slots if isinstance(slot, Variable) and slot not in bound_names]
@@ -146,6 +144,10 @@ class Forms(Modifiers):
 
 def _atom(relation: Term, body: Body) -> System:
     return System(sources=(body.reads.derived,), joinables=(AtomPattern(relation, (_SUBJECT,), exact=True),))
+
+
+def _has_blank_node(quad: q.QuadPattern) -> bool:
+    return any(isinstance(slot, str) and is_blank(slot) for slot in (quad.subject, quad.predicate, quad.object))
 
 
 def _selecting_slice(slice: Slice | None) -> Slice | None:

@@ -24,6 +24,7 @@ from squall.builders.runtime.operators.state import Stateful, sum_weights
 from squall.builders.runtime.operators.transitive_closure import ClosureIndex as Pairs
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, Row
+from squall.functions import lookup
 from squall.functions.deadlines import true_intervals
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER
@@ -347,6 +348,7 @@ class TimeDependentOperator(RetractableDistinct):
         self.extends = isinstance(op, ops.Extend)
         self.keeps_unbound = isinstance(op, ops.Extend) and op.keep_unbound
         self.emitted: dict[Row, tuple[_Span, ...]] = {}
+        self.tells_always = isinstance(op.expression, ops.Invoke) and lookup(op.expression.function).tells_always
         self.begin = ALWAYS
         """The time that the expression uses for rows that always hold (integer ms)."""
 
@@ -372,7 +374,7 @@ class TimeDependentOperator(RetractableDistinct):
 
     def _rows(self, row: Row, spans: Iterable[_Span], sign: int) -> Iterator[Delta]:
         for since, start, end, count in spans:
-            value = self.compute(row, self.begin if since == ALWAYS else since)
+            value = self.compute(row, self.begin if since == ALWAYS and not self.tells_always else since)
             if not self.extends and value:
                 yield (*row, start, end, sign * count)
             elif self.extends and isinstance(value, str):

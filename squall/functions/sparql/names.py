@@ -51,9 +51,12 @@ def defined(
     """Returns a function with its name in queries, and if there is one, the test that stands for it as a condition.
 
     local: its name in the W3C's namespace; xpath: its name in XPath's, if it may be called so as well.
-    scoped: see `squall.functions.Mode`; the key and the bindings are not counted in `least` and `most`.
+    scoped: see `squall.functions.Mode`; the key, which gets the seed of the run, and the bindings are not counted in
+    `least` and `most`.
     """
-    function = _named(SPARQL + local, body, least + scoped, None if scoped else most, doc, **more)
+    function = _named(
+        SPARQL + local, body, least + scoped, None if scoped else most, doc, seeded=0 if scoped else None, **more
+    )
     as_test = _named(test_iri(local), test, least, most, doc, truth=True, **more) if test else None
     spelled = Builtin(
         name,

@@ -1,7 +1,8 @@
 """Functions on RDF terms (SPARQL 1.1, section 17.4.2), and those that create terms: IRI, BNODE, UUID, RAND.
 
-What has to be new for each solution depends on the call and the solution alone, so that a run can be repeated: such a
-function takes a text that tells the call from all others first, then what the variables of the solution are bound to.
+What has to be new for each solution depends on the seed of the run, the call, the solution, and the time since which
+the solution holds (docs/decisions/0068-new-terms.md). Such a function takes a text that identifies the call first, to
+which a run adds its seed (`squall.plan.seeds`), then what identifies the solution, and that time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,20 @@ from squall.functions import Builtin, Function, Mode
 from squall.functions.sparql.names import FALSE, LANGUAGE, OWN, SPARQL, TRUE, Maybe, Members, defined
 from squall.functions.texts import is_language
 from squall.functions.values import double, number, text
-from squall.rdf import LANG_STRING, XSD_STRING, Term, blank, iri, iri_text, is_blank, is_iri, is_literal, literal, parts
+from squall.rdf import (
+    LANG_STRING,
+    XSD,
+    XSD_STRING,
+    Term,
+    blank,
+    iri,
+    iri_text,
+    is_blank,
+    is_iri,
+    is_literal,
+    literal,
+    parts,
+)
 from squall.rdf.iris import is_absolute, resolved
 
 
@@ -133,14 +147,28 @@ def _rand(call: Term, *bindings: Maybe) -> Maybe:
     return double((int.from_bytes(_digest("rand", (call, *bindings)), "big") >> 75) / 2**53)
 
 
+def _since(time: int) -> Term:
+    return literal(str(time), XSD + "integer")
+
+
+def _occurrence(*terms: Maybe) -> Term:
+    """Returns a literal that different terms never share."""
+    return literal(_digest("occurrence", terms).hex())
+
+
 def _solution(*bindings: Maybe) -> Term:
     """Returns a literal that different solutions never share: ``COUNT(DISTINCT *)`` counts these."""
     return literal("\n".join(term or "" for term in bindings))
 
 
+_SINCE_DOC = "the time in ms since which the solution holds"
+SINCE = Function(OWN + "since", _since, 0, 0, timed=True, tells_always=True, doc=_SINCE_DOC)
+OCCURRENCE = Function(OWN + "occurrence", _occurrence, 0, None, doc="a literal that tells equal solutions apart")
 _BNODE_DOC = "a blank node: of this call in this solution, or of the label in this solution"
-_BNODE = Function(SPARQL + "bnode", _bnode, 1, None, doc="a blank node of a call in a solution")
-_BNODE_OF = Function(OWN + "bnode", _bnode_of, 2, None, doc="a blank node of a label, in a solution of a query")
+_BNODE = Function(SPARQL + "bnode", _bnode, 1, None, seeded=0, doc="a blank node of a call in a solution")
+_BNODE_OF = Function(
+    OWN + "bnode", _bnode_of, 2, None, seeded=0, doc="a blank node of a label, in a solution of a query"
+)
 SOLUTION = Function(OWN + "solution", _solution, 0, None, doc="a literal that tells solutions apart")
 _IRI_DOC = "the IRI of these characters, resolved against the base IRI of the query"
 
@@ -171,4 +199,6 @@ MEMBERS: Members = (
     *defined("STRUUID", "struuid", _struuid, 0, 0, "a UUID of this call in this solution", scoped=True),
     *defined("RAND", "rand", _rand, 0, 0, "a double in [0, 1) of this call in this solution", scoped=True),
     SOLUTION,
+    SINCE,
+    OCCURRENCE,
 )
