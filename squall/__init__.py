@@ -141,8 +141,11 @@ def plan(system: System, planner: str | Planner = "rete", statistics: Statistics
     """
     arguments.check_system(system)
     arguments.check_callable(planner, "planner")
+    from squall.model.beginnings import without_beginnings
+
     loaded = plugins.load("squall.planners", planner) if isinstance(planner, str) else planner
     make_plan = cast(Callable[..., Plan], loaded)
+    system = without_beginnings(system)
     if statistics is None:
         return check(make_plan(system))
     if "statistics" not in signature(make_plan).parameters:

@@ -8,6 +8,7 @@ from collections import Counter
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -179,6 +180,32 @@ def test_a_call_behind_filters_has_the_time_since_which_they_hold() -> None:
     assert [output.time for output in outputs] == [1000, 10000]
     assert first == second
     assert [len({*column}) for column in (first, early, late)] == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "options", "ends"),
+    [
+        ("?x :v ?v", {}, False),
+        ("{ SELECT DISTINCT ?v { ?x :v|:w ?v } } FILTER (?v > 0) BIND (NOW() AS ?now)", {}, False),
+        ("?x :v ?v", {"window": "RANGE 5s"}, True),
+        ("?x :v ?v", {"window": "TRIPLES 2"}, True),
+        ("?x :v ?v", {"windows": {"http://example.org/s": "RANGE 5s"}}, True),
+        ("?x :v ?v", {"removals": True}, True),
+        ("?x :v ?v FILTER NOT EXISTS { ?x :w ?v }", {}, True),
+        ("?x :v ?v MINUS { ?x :w ?v }", {}, True),
+        ("?x :v ?v OPTIONAL { ?x :w ?w }", {}, True),
+        ("{ SELECT (COUNT(*) AS ?n) { ?x :v ?v } }", {}, True),
+        ("{ SELECT ?x { ?x :v ?v } ORDER BY ?v LIMIT 1 }", {}, True),
+        ("?x :v ?v FILTER (NOW() < ?v)", {}, True),
+        ("?x :v ?v", {"update": "DELETE { ?x :v ?v } WHERE { ?x :w ?v }"}, True),
+        ("?x :v ?v", {"update": "INSERT { ?x :w ?v } WHERE { ?x :v ?v }"}, False),
+    ],
+)
+def test_only_where_something_ends_the_time_counts(pattern: str, options: dict[str, Any], ends: bool) -> None:
+    texts = [f"{PREFIX}CONSTRUCT {{ [] :val 1 }} {{ {pattern} }}", PREFIX + options.get("update", "")]
+    arguments = {name: value for name, value in options.items() if name != "update"}
+    system = squall.compile(*texts[: 1 + ("update" in options)], lexer="sparql", **arguments)
+    assert any("sparql:since" in repr(node.op) for node in squall.plan(system).nodes) == ends
 
 
 def test_an_update_acts_for_each_solution_of_a_bag() -> None:

@@ -31,6 +31,7 @@ from squall.model import (
     is_update,
     output_specs,
 )
+from squall.model.beginnings import without_beginnings
 from squall.rdf import ALWAYS, QUAD, Atom, Evaluated, Event, Fact, Quad, Term, Triple
 from squall.testing.oracle.base import BEGIN, SETTLED, Answer, Expected, Instant, Item, Names, Since, reported_time
 from squall.testing.oracle.deadlines import deadlines
@@ -58,6 +59,7 @@ def answers(
         PlannerError: Negation goes through a cycle of rules, or a derived stream depends on itself.
         BuilderError: Updates take more than `steps` steps without an event.
     """
+    system = without_beginnings(system)
     course = _course(output_specs(system), *_with_streams(system, events, static, steps), steps)
     return {time: _merged(parts) for time, parts in _without_steps(course).models.items()}
 
@@ -71,6 +73,7 @@ def outputs(
     An output that has held before may name any rule that has derived it since it began to hold. A new one names a rule
     that derives it now. Raises the errors of `answers`.
     """
+    system = without_beginnings(system)
     events, static = _with_streams(system, events, static, steps)
     specs = output_specs(system)
     course = _without_steps(_course(specs, events, static, steps))
