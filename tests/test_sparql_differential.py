@@ -31,6 +31,25 @@ objects = st.sampled_from((*VARIABLES, *VARIABLES, *NODES, *LITERALS))
 variables = st.sampled_from(VARIABLES)
 
 
+class Fragment(NamedTuple):
+    """What drawn patterns may have.
+
+    Attributes:
+        names: The names of graphs that patterns may read; without any they read the default graph. With names patterns
+            may also read `graph_variable(depth)`, which nothing within a graph mentions: there it has no value by the
+            specification (SPARQL 1.1, section 18.6), but has one in other engines.
+        elements: The kinds of elements of groups, besides triples and graphs.
+        conditions: The kinds of conditions.
+    """
+
+    names: tuple[str, ...] = ()
+    elements: tuple[str, ...] = ("path", "VALUES", "OPTIONAL", "MINUS", "UNION", "group", "COUNT", "DISTINCT")
+    conditions: tuple[str, ...] = ("=", "!=", "<", "bound", "!bound", "in", "literal", "exists", "not exists")
+
+
+DEFAULT_GRAPH = Fragment()
+
+
 @st.composite
 def paths(draw: st.DrawFn, depth: int = 2, inside: bool = False) -> str:
     """Draws a property path.
@@ -58,20 +77,20 @@ def paths(draw: st.DrawFn, depth: int = 2, inside: bool = False) -> str:
 
 
 @st.composite
-def triples(draw: st.DrawFn) -> str:
-    predicate = draw(st.one_of(st.sampled_from(PREDICATES), st.sampled_from(PREDICATES), variables, paths()))
+def triples(draw: st.DrawFn, fragment: Fragment) -> str:
+    predicates = st.sampled_from(PREDICATES)
+    predicate = draw(st.one_of(predicates, predicates, variables, *([paths()] if "path" in fragment.elements else [])))
     if MARK.search(predicate):  # a constant end need not be in the graph, which pyoxigraph asks for here and there
         return f"{draw(variables)} {predicate} {draw(variables)} ."
     return f"{draw(subjects)} {predicate} {draw(objects)} ."
 
 
 @st.composite
-def conditions(draw: st.DrawFn, depth: int) -> str:
-    item, other = draw(variables), draw(st.one_of(variables, st.sampled_from((*NODES, *LITERALS))))
-    kinds = ["=", "!=", "<", "bound", "!bound", "in", "literal"] + (
-        ["exists", "not exists", "and", "or"] if depth else []
-    )
-    match draw(st.sampled_from(kinds)):
+def conditions(draw: st.DrawFn, depth: int, fragment: Fragment = DEFAULT_GRAPH) -> str:
+    items = st.sampled_from((*VARIABLES, graph_variable(depth))) if fragment.names else variables
+    item, other = draw(items), draw(st.one_of(items, st.sampled_from((*NODES, *LITERALS))))
+    kinds = [kind for kind in fragment.conditions if depth or "exists" not in kind]
+    match draw(st.sampled_from([*kinds, "and", "or"] if depth else kinds)):
         case "bound":
             return f"BOUND({item})"
         case "!bound":
@@ -81,45 +100,65 @@ def conditions(draw: st.DrawFn, depth: int) -> str:
         case "literal":
             return f"ISLITERAL({item})"
         case "exists":
-            return f"EXISTS {draw(patterns(depth - 1))}"
+            return f"EXISTS {draw(patterns(depth, fragment))}"
         case "not exists":
-            return f"NOT EXISTS {draw(patterns(depth - 1))}"
+            return f"NOT EXISTS {draw(patterns(depth, fragment))}"
         case "and":
-            return f"({draw(conditions(depth - 1))} && {draw(conditions(depth - 1))})"
+            return f"({draw(conditions(depth - 1, fragment))} && {draw(conditions(depth - 1, fragment))})"
         case "or":
-            return f"({draw(conditions(depth - 1))} || {draw(conditions(depth - 1))})"
+            return f"({draw(conditions(depth - 1, fragment))} || {draw(conditions(depth - 1, fragment))})"
         case sign:
             return f"({item} {sign} {other})"
 
 
-def patterns(depth: int) -> st.SearchStrategy[str]:
+@st.composite
+def patterns(draw: st.DrawFn, depth: int, fragment: Fragment) -> str:
     """Draws a group of triples, which pyoxigraph evaluates in EXISTS as the specification says."""
-    return st.lists(triples(), min_size=1, max_size=2).map(lambda result: f"{{ {' '.join(result)} }}")
+    statements = draw(st.lists(triples(fragment), min_size=1, max_size=2))
+    group = f"{{ {' '.join(statements)} }}"
+    has_graph: bool = bool(fragment.names) and draw(st.booleans())
+    return f"{{ GRAPH {draw(graph_names(depth, fragment))} {group} }}" if has_graph else group
 
 
 @st.composite
-def groups(draw: st.DrawFn, depth: int = 2) -> str:
-    elements = draw(st.lists(elements_of(depth), min_size=1, max_size=3))
+def groups(draw: st.DrawFn, depth: int = 2, fragment: Fragment = DEFAULT_GRAPH) -> str:
+    """Draws a group in which groups are nested `depth` deep."""
+    elements = draw(st.lists(elements_of(depth, fragment), min_size=1, max_size=3))
+    if "BIND" in fragment.elements and draw(st.booleans()):
+        elements.append(f"BIND ({draw(variables)} AS ?b{depth})")
     if draw(st.booleans()):
-        elements.append(f"FILTER ({draw(conditions(depth))})")
+        elements.append(f"FILTER ({draw(conditions(depth, fragment))})")
     return f"{{ {' '.join(elements)} }}"
 
 
-def elements_of(depth: int) -> st.SearchStrategy[str]:
-    plain = [triples(), triples(), tables()]
-    return st.one_of(*plain, *(nested(depth - 1) if depth else ()))
+def graph_variable(depth: int) -> str:
+    """Returns the variable of graphs that groups of a depth read."""
+    return f"?g{depth}"
 
 
-def nested(depth: int) -> Sequence[st.SearchStrategy[str]]:
-    inner = groups(depth)
-    return [
-        inner.map(lambda group: f"OPTIONAL {group}"),
-        inner.map(lambda group: f"MINUS {group}"),
-        st.tuples(inner, inner).map(" UNION ".join),
-        inner,
-        inner.map(lambda group: f"{{ SELECT ?x (COUNT(?y) AS ?n{depth}) {group} GROUP BY ?x }}"),
-        inner.map(lambda group: f"{{ SELECT DISTINCT ?y ?z {group} }}"),
-    ]
+def graph_names(depth: int, fragment: Fragment) -> st.SearchStrategy[str]:
+    return st.sampled_from((*fragment.names, graph_variable(depth)))
+
+
+def elements_of(depth: int, fragment: Fragment) -> st.SearchStrategy[str]:
+    plain = [triples(fragment), triples(fragment), *([tables()] if "VALUES" in fragment.elements else [])]
+    return st.one_of(*plain, *(nested(depth, fragment) if depth else ()))
+
+
+def nested(depth: int, fragment: Fragment) -> Sequence[st.SearchStrategy[str]]:
+    """Returns the strategies of groups in a group of a depth."""
+    inner = groups(depth - 1, fragment)
+    graph = st.tuples(graph_names(depth, fragment), inner).map(lambda parts: f"GRAPH {parts[0]} {parts[1]}")
+    kinds = {
+        "OPTIONAL": inner.map(lambda group: f"OPTIONAL {group}"),
+        "MINUS": inner.map(lambda group: f"MINUS {group}"),
+        "UNION": st.tuples(inner, inner).map(" UNION ".join),
+        "group": inner,
+        "COUNT": inner.map(lambda group: f"{{ SELECT ?x (COUNT(?y) AS ?n{depth - 1}) {group} GROUP BY ?x }}"),
+        "DISTINCT": inner.map(lambda group: f"{{ SELECT DISTINCT ?y ?z {group} }}"),
+    }
+    strategies = [strategy for kind, strategy in kinds.items() if kind in fragment.elements]
+    return [*strategies, *([graph, graph, graph] if fragment.names else ())]
 
 
 @st.composite
@@ -178,6 +217,11 @@ def _plain(fact: object) -> object:
 def theirs(query: str, data: Sequence[Triple]) -> Counter[object]:
     store = pyoxigraph.Store()
     store.load("\n".join(map(str, data)).encode(), pyoxigraph.RdfFormat.N_TRIPLES)
+    return query_store(store, query)
+
+
+def query_store(store: pyoxigraph.Store, query: str) -> Counter[object]:
+    """Returns the answers of a query over a store of pyoxigraph, as those of `_plain`."""
     result = store.query(query)
     if isinstance(result, pyoxigraph.QueryBoolean):
         return Counter([bool(result)])
