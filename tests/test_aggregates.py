@@ -155,7 +155,7 @@ def naive(aggregate: Aggregate, bag: Sequence[Term | None]) -> Term | None:
     return naive_sum([number for number in numbers if number], aggregate.kind == "avg")
 
 
-def naive_sum(numbers: Sequence[values.Number], average: bool) -> Term:
+def naive_sum(numbers: Sequence[values.Number], average: bool) -> Term | None:
     kind = max(map(kind_of, numbers), default=aggregate.INTEGER)
     divisor = len(numbers) if average and numbers else 1
     kind = max(kind, aggregate.DECIMAL) if average and numbers else kind

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from decimal import Decimal
-from fractions import Fraction
 from functools import lru_cache
 
 from squall.functions import SAME_VALUE, Builtin, Function, Mode
 from squall.functions.rif.spaces import SPACES, Value, value
 from squall.functions.texts import Plain
+from squall.functions.values import integer_text
 from squall.rdf import LANG_STRING, RDFS, Term, iri, iri_text, is_iri, is_literal, literal, parts
 
 OWN = "urn:x-squall:datatypes:"
@@ -92,8 +92,15 @@ def _value(term: Maybe) -> Maybe:
     term_value = None if term is None else _denoted(term)
     if term_value is None:
         return None
-    denoted = Fraction(term_value.value) if isinstance(term_value.value, Decimal) else term_value.value
-    return literal(f"{term_value.kind} {denoted}", OWN + "value")
+    kind, denoted = term_value
+    if kind == "decimal" and isinstance(denoted, int | Decimal):
+        denoted = _fraction_text(denoted)
+    return literal(f"{kind} {denoted}", OWN + "value")
+
+
+def _fraction_text(value: int | Decimal) -> str:
+    numerator, denominator = value.as_integer_ratio()
+    return integer_text(numerator) if denominator == 1 else f"{integer_text(numerator)}/{integer_text(denominator)}"
 
 
 def _test(name: str, body: Callable[..., bool], count: int, doc: str) -> tuple[Function, Builtin]:

@@ -29,9 +29,11 @@ from squall.functions.values import (
     divide_floats,
     double,
     floating,
+    integer_text,
     is_of_type,
     is_well_formed,
     number,
+    representable,
     same,
     text,
 )
@@ -109,9 +111,9 @@ def _arithmetic(
             return double(floats(floating(first), floating(second)))
         if isinstance(first.value, int) and isinstance(second.value, int):
             integer_result = integers(first.value, second.value)
-            return None if integer_result is None else integer(integer_result)
+            return None if integer_result is None else representable(integer(integer_result))
         exact = decimals(Decimal(first.value), Decimal(second.value))
-        return None if exact is None else decimal(exact)
+        return None if exact is None else representable(decimal(exact))
 
     return compute
 
@@ -120,7 +122,7 @@ def integer(value: int) -> Term:
     """Returns the literal of an integer: xsd:int, or xsd:long or xsd:integer if it is too large."""
     if INT[0] <= value <= INT[1]:
         return literal(str(value), XSD + "int")
-    return literal(str(value), XSD + ("long" if LONG[0] <= value <= LONG[1] else "integer"))
+    return literal(integer_text(value), XSD + ("long" if LONG[0] <= value <= LONG[1] else "integer"))
 
 
 def _divide_integers(left: int, right: int) -> int | None:
@@ -140,7 +142,9 @@ _quotient = _arithmetic(_divide_integers, divide_decimals, divide_floats)
 def _step(by: int) -> Callable[[Maybe], Maybe]:
     def compute(value: Maybe) -> Maybe:
         operand = None if value is None else number(value)
-        return integer(operand.value + by) if operand and isinstance(operand.value, int) else None
+        if operand is None or not isinstance(operand.value, int):
+            return None
+        return representable(integer(operand.value + by))
 
     return compute
 

@@ -7,11 +7,12 @@ A list of RDF reaches them as the term of its members (`squall.rdf.compounds`), 
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 from hashlib import blake2b, md5
 
 from squall.functions import SAME_VALUE, Builtin, Function, Mode
 from squall.functions.jena import function_iri, integer
-from squall.functions.values import number, same, value_key
+from squall.functions.values import decimal, integer_text, number, same, text, value_key
 from squall.rdf import Term, literal
 from squall.rdf.compounds import LIST, derived_node, is_compound, parse_compound
 
@@ -97,7 +98,15 @@ def _make_instance(*terms: Maybe) -> Term:
 
 def _value(term: Maybe) -> Maybe:
     """Returns a text that equal values share, and by which literals are distinguished when they are counted."""
-    return None if term is None else literal(blake2b(repr(value_key(term)).encode(), digest_size=16).hexdigest())
+    return None if term is None else literal(blake2b(_key_text(term).encode(), digest_size=16).hexdigest())
+
+
+def _key_text(term: Term) -> str:
+    numeric = number(term)
+    if numeric is None or numeric.is_floating:
+        return repr(value_key(term))
+    digits = integer_text(numeric.value) if isinstance(numeric.value, int) else text(decimal(Decimal(numeric.value)))
+    return f"('decimal', Decimal('{digits}'))" if "." in digits else f"('decimal', {digits})"
 
 
 def _counted(value: Maybe) -> Maybe:

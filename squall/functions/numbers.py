@@ -21,6 +21,7 @@ from squall.functions.values import (
     float_,
     floating,
     integer,
+    representable,
     single,
 )
 from squall.rdf import Term
@@ -54,10 +55,10 @@ def binary(
     def compute(left: Number, right: Number) -> Term | None:
         if integers is not None and isinstance(left.value, int) and isinstance(right.value, int):
             integer_result = integers(left.value, right.value)
-            return None if integer_result is None else integer(integer_result)
+            return None if integer_result is None else representable(integer(integer_result))
         if not left.is_floating and not right.is_floating:
             exact = decimals(Decimal(left.value), Decimal(right.value))
-            return None if exact is None else decimal(exact)
+            return None if exact is None else representable(decimal(exact))
         result = floats(*promoted(left, right))
         return double(result) if "double" in (left.kind, right.kind) else float_(single(result))
 

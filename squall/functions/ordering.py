@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from squall.functions.values import duration, instant, number, value_key
+from squall.functions.values import duration, instant, integer_text, number, value_key
 from squall.rdf import XSD, XSD_STRING, Term, is_blank, is_literal, parts
 
 Key = tuple[Any, ...]
@@ -65,9 +65,11 @@ _LETTERS = 0x40
 """The distance of a control character from the letter that replaces it."""
 _NEGATIVE_INFINITY, _NEGATIVE, _ZERO, _POSITIVE, _INFINITY = "01234"
 _MIDDLE = 5000
-"""The bias of an exponent, so that it has four digits and no sign: no literal has more than 2,000 digits, and no other
-exponent is as large."""
-_TURNED = str.maketrans("0123456789", "9876543210")
+"""The bias of an exponent, so that it has four digits and no sign."""
+_BELOW, _ABOVE, _WIDE_MIDDLE = "/", ":", 500_000
+"""The marks in front of an exponent that does not fit into four digits, less and greater than all digits, and its
+bias. Six digits suffice for all numbers (`squall.functions.values.MAX_NUMBER_LENGTH`)."""
+_TURNED = str.maketrans("/0123456789:", ":9876543210/")
 _BEHIND_DIGITS = ":"
 _TURNED_BYTES = bytes(range(255, -1, -1))
 
@@ -105,11 +107,18 @@ def _sortable(values: Iterable[Any]) -> str:
 
 def _number(value: int | float | Decimal) -> str:
     """Returns the sign, exponent and digits of a number, which are equal for equal values of different types."""
-    exact = Decimal(value)
+    exact = Decimal(integer_text(value) if isinstance(value, int) else value)
     if not exact:
         return _ZERO
     if exact.is_infinite():
         return _INFINITY if exact > 0 else _NEGATIVE_INFINITY
     digits = "".join(map(str, exact.as_tuple().digits)).rstrip("0")
-    size = f"{exact.adjusted() + _MIDDLE:04}{digits}"
+    size = f"{_exponent(exact.adjusted())}{digits}"
     return f"{_POSITIVE}{size}{_END}" if exact > 0 else f"{_NEGATIVE}{size.translate(_TURNED)}{_BEHIND_DIGITS}"
+
+
+def _exponent(exponent: int) -> str:
+    """Returns the text of an exponent, which is less for lesser exponents."""
+    if 0 <= exponent + _MIDDLE < 10_000:
+        return f"{exponent + _MIDDLE:04}"
+    return f"{_ABOVE if exponent > 0 else _BELOW}{exponent + _WIDE_MIDDLE:06}"

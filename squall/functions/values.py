@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+import sys
 from collections.abc import Hashable
 from datetime import date
 from decimal import Context, Decimal
@@ -48,8 +49,9 @@ DOUBLE = XSD + "double"
 BOOLEAN = XSD + "boolean"
 NUMERIC = {*INTEGERS, DECIMAL, FLOAT, DOUBLE}
 
-# No more digits than this, so that a product stays below the 4300 that Python prints; longer ones are no data.
-_MOST_DIGITS = 2000
+MAX_NUMBER_LENGTH = 10_000
+"""The most characters of a literal that denotes a number: Python's conversions take quadratic time. A longer literal
+denotes nothing, and an operation with such a result has no result."""
 _INTEGER_FORM = re.compile(r"[+-]?[0-9]+")
 _DECIMAL_FORM = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
 _FLOAT_FORM = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN")
@@ -84,7 +86,7 @@ def number(term: Term) -> Number | None:
     if not is_literal(term):
         return None
     lexical, datatype, _ = parts(term)
-    if datatype not in NUMERIC or len(lexical) > _MOST_DIGITS:
+    if datatype not in NUMERIC or len(lexical) > MAX_NUMBER_LENGTH:
         return None
     if datatype in INTEGERS:
         return _integer(lexical, *INTEGERS[datatype])
@@ -99,9 +101,38 @@ def number(term: Term) -> Number | None:
 def _integer(lexical: str, least: int | None, most: int | None) -> Number | None:
     if not _INTEGER_FORM.fullmatch(lexical):
         return None
-    value = int(lexical)
+    value = integer_of(lexical)
     fits = (least is None or value >= least) and (most is None or value <= most)
     return Number(value, "decimal") if fits else None
+
+
+_CHUNK = sys.int_info.str_digits_check_threshold
+"""So many digits Python converts in any case. A process may refuse more (`sys.set_int_max_str_digits`)."""
+_CHUNK_LIMIT = 10**_CHUNK
+
+
+def integer_of(digits: str) -> int:
+    """Returns the integer of a text of any length: digits, and perhaps a sign."""
+    if len(digits) <= _CHUNK:
+        return int(digits)
+    value = 0
+    unsigned = digits.lstrip("+-")
+    for start in range(0, len(unsigned), _CHUNK):
+        chunk = unsigned[start : start + _CHUNK]
+        value = value * 10 ** len(chunk) + int(chunk)
+    return -value if digits.startswith("-") else value
+
+
+def integer_text(value: int) -> str:
+    """Returns the digits of an integer of any size."""
+    if -_CHUNK_LIMIT < value < _CHUNK_LIMIT:
+        return str(value)
+    chunks = []
+    size = abs(value)
+    while size:
+        size, chunk = divmod(size, _CHUNK_LIMIT)
+        chunks.append(f"{chunk:0{_CHUNK}}")
+    return f"{'-' if value < 0 else ''}{''.join(reversed(chunks)).lstrip('0')}"
 
 
 def _single(value: float) -> float:
@@ -339,7 +370,10 @@ def _compare_numbers(left: Number, right: Number) -> int | None:
 
 def floating(value: Number) -> float:
     """Returns the nearest double; infinite if the number is too large."""
-    return value.value if isinstance(value.value, float) else float(Decimal(value.value))
+    try:
+        return float(value.value)
+    except OverflowError:
+        return math.inf if value.value > 0 else -math.inf
 
 
 def text(term: Term) -> str:
@@ -351,7 +385,12 @@ def text(term: Term) -> str:
 
 def integer(value: int) -> Term:
     """Returns the xsd:integer literal of a number."""
-    return Term(f'"{value}"^^<{INTEGER}>')
+    return Term(f'"{integer_text(value)}"^^<{INTEGER}>')
+
+
+def representable(result: Term) -> Term | None:
+    """Returns the result of an operation, a number; None if it has too many digits to denote one."""
+    return result if len(result) <= MAX_NUMBER_LENGTH or number(result) is not None else None
 
 
 def decimal(value: Decimal) -> Term:
@@ -370,6 +409,8 @@ def single(value: Fraction | float) -> float:
     size = abs(value)
     if size == 0:
         return 0.0
+    if size >= 2**128:
+        return math.inf if value > 0 else -math.inf
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
     exponent -= size < Fraction(2) ** exponent
     unit = Fraction(2) ** max(exponent - 23, -149)

@@ -228,17 +228,17 @@ def _amount(term: str) -> tuple[int, int | Fraction | str] | None:
     return (INTEGER, numeric.value) if isinstance(numeric.value, int) else (DECIMAL, Fraction(numeric.value))
 
 
-def number(value: Fraction | float, kind: int) -> Term:
-    """Returns the literal of a number of a type, to which it is rounded.
+def number(value: Fraction | float, kind: int) -> Term | None:
+    """Returns the literal of a number of a type, to which it is rounded; None if it has too many digits.
 
     Decimals are rounded to 60 digits, floats and doubles to the nearest one, half to even (IEEE 754). The value is a
     float only if it is INF, -INF or NaN.
     """
     if kind == INTEGER:
-        return values.integer(int(value))
+        return values.representable(values.integer(int(value)))
     if kind == DECIMAL:
         numerator, denominator = value.as_integer_ratio()
-        return values.decimal(values.ARITHMETIC.divide(Decimal(numerator), Decimal(denominator)))
+        return values.representable(values.decimal(values.ARITHMETIC.divide(Decimal(numerator), Decimal(denominator))))
     return values.double(_double(value)) if kind == DOUBLE else values.float_(values.single(value))
 
 

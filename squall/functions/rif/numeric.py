@@ -12,7 +12,7 @@ from typing import Any
 from squall.functions import numbers
 from squall.functions.numbers import Binary
 from squall.functions.rif.names import Domain, Maybe, Members, function, predicate
-from squall.functions.values import ARITHMETIC, Number, integer, number
+from squall.functions.values import ARITHMETIC, Number, integer, number, representable
 
 NUMBER = Domain("number", number)
 
@@ -21,7 +21,9 @@ def _integer_divide(left: Number, right: Number) -> Maybe:
     """Returns the truncated quotient, an xsd:integer. A finite number divided by infinity is 0."""
     if not right.value or not left.is_finite or right.value != right.value:
         return None
-    return integer(int(Fraction(left.value) / Fraction(right.value)) if right.is_finite else 0)
+    if not right.is_finite:
+        return integer(0)
+    return representable(integer(int(Fraction(left.value) / Fraction(right.value))))
 
 
 def _integer_rest(left: int, right: int) -> int | None:

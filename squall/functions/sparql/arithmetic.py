@@ -13,7 +13,7 @@ from fractions import Fraction
 from squall.functions.numbers import MINUS, OVER, PLUS, TIMES, Binary
 from squall.functions.sparql import temporal
 from squall.functions.sparql.names import Maybe, Members, defined
-from squall.functions.values import decimal, double, float_, integer, number, single
+from squall.functions.values import decimal, double, float_, integer, number, representable, single
 from squall.rdf import Term
 
 _Other = Callable[[Term, Term], Maybe]
@@ -41,9 +41,9 @@ def _unary(
         if operand is None:
             return None
         if isinstance(operand.value, int):
-            return integer(integers(operand.value))
+            return representable(integer(integers(operand.value)))
         if isinstance(operand.value, Decimal):
-            return decimal(decimals(operand.value))
+            return representable(decimal(decimals(operand.value)))
         result = floats(operand.value)
         return double(result) if operand.kind == "double" else float_(single(result))
 

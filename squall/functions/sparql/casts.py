@@ -34,9 +34,11 @@ from squall.functions.values import (
     duration_literal,
     float_,
     floating,
+    integer_text,
     is_well_formed,
     number,
     point,
+    representable,
     single,
     text,
 )
@@ -80,7 +82,7 @@ def _integer(datatype: str) -> Callable[[Maybe], Maybe]:
         numeric = _value(term, datatype)
         if numeric is None or not numeric.is_finite:
             return None
-        result = literal(str(int(numeric.value)), datatype)
+        result = literal(integer_text(int(numeric.value)), datatype)
         return result if number(result) is not None else None
 
     return cast
@@ -88,7 +90,9 @@ def _integer(datatype: str) -> Callable[[Maybe], Maybe]:
 
 def _decimal(term: Maybe) -> Maybe:
     numeric = _value(term, DECIMAL)
-    return decimal(ARITHMETIC.create_decimal(numeric.value)) if numeric and numeric.is_finite else None
+    if numeric is None or not numeric.is_finite:
+        return None
+    return representable(decimal(ARITHMETIC.create_decimal(numeric.value)))
 
 
 def _float(term: Maybe) -> Maybe:
@@ -158,7 +162,7 @@ def _of_number(numeric: Number) -> str:
         return _of_float(
             numeric.value, parts(double(numeric.value) if numeric.kind == "double" else float_(numeric.value)).lexical
         )
-    return str(numeric.value) if isinstance(numeric.value, int) else text(decimal(numeric.value))
+    return integer_text(numeric.value) if isinstance(numeric.value, int) else text(decimal(numeric.value))
 
 
 def _of_float(value: float, number_text: str) -> str:

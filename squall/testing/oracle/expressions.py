@@ -97,14 +97,14 @@ def _average(terms: list[Term | None]) -> Term | None:
     return _number(max(kind, _TYPES.index("decimal")), total / len(amounts))
 
 
-def _number(kind: int, value: Fraction | float) -> Term:
-    """Returns the literal of a number, rounded once to its type."""
+def _number(kind: int, value: Fraction | float) -> Term | None:
+    """Returns the literal of a number, rounded once to its type; None if it has too many digits."""
     match _TYPES[kind]:
         case "integer":
-            return values.integer(int(value))
+            return values.representable(values.integer(int(value)))
         case "decimal":
             top, bottom = value.as_integer_ratio()
-            return values.decimal(values.ARITHMETIC.divide(Decimal(top), Decimal(bottom)))
+            return values.representable(values.decimal(values.ARITHMETIC.divide(Decimal(top), Decimal(bottom))))
         case "float":
             return _float(value)
         case _:
