@@ -13,14 +13,25 @@ from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.expressions import Expressions, first, has, is_iri, trees, word
 from squall.model.windows import FirstTriple
 
-_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DAY = 86_400_000
+_UNITS = {
+    "ms": 1,
+    "s": 1000,
+    "m": 60_000,
+    "h": 3_600_000,
+    "d": _DAY,
+    "w": 7 * _DAY,
+    "month": 30 * _DAY,
+    "y": 365 * _DAY,
+}
+"""The units in ms. Months and years are those of SPARQLStream, as its engine has them (morph-streams, `TimeUnit`)."""
 _ISO = re.compile(
     r"P(?=[0-9T])(?:([0-9]+)W)?(?:([0-9]+)D)?(?:T(?=[0-9.])(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+(?:\.[0-9]+)?)S)?)?",
     re.IGNORECASE,
 )
 MAX_DIGITS = 18
 """The number of digits that an amount of time in ms, or a count, may have, so that it fits into 64 bits."""
-_ISO_UNITS = (604_800_000, 86_400_000, 3_600_000, 60_000, 1000)
+_ISO_UNITS = (7 * _DAY, _DAY, 3_600_000, 60_000, 1000)
 
 
 class Datasets(Expressions):
@@ -138,7 +149,8 @@ class Datasets(Expressions):
 
 def _unit(word: str) -> int:
     """Returns a unit of time in ms: ``ms``, or any word that begins as another unit does (SPARQLStream)."""
-    return _UNITS.get(word.lower()) or _UNITS[word[0].lower()]
+    singular = word.lower().removesuffix("s") if len(word) > 2 else word.lower()
+    return _UNITS.get(singular) or _UNITS[singular[0]]
 
 
 def _second(numbers: Sequence[int]) -> int | None:
