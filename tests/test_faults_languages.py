@@ -30,6 +30,7 @@ def windows(text: str, language: str) -> list[object]:
     return [node.op.source.window for node in plan.nodes if isinstance(node.op, Scan)]
 
 
+@pytest.mark.fault("H1")
 @pytest.mark.parametrize("text", [f"RANGE {MANY}s", f"RANGE 1s STEP {MANY}s", f"TRIPLES {MANY}", f"RANGE {'9' * 18}d"])
 def test_a_window_too_large_is_an_error(text: str) -> None:
     """H1."""
@@ -37,6 +38,7 @@ def test_a_window_too_large_is_an_error(text: str) -> None:
         parse_window(text)
 
 
+@pytest.mark.fault("H1")
 def test_a_length_of_time_too_large_is_an_error() -> None:
     """H1."""
     with pytest.raises(UsageError, match="too large"):
@@ -45,6 +47,7 @@ def test_a_length_of_time_too_large_is_an_error() -> None:
         address.parse(f"mqtt://host:{MANY}/a", "stdin").endpoint(1883)
 
 
+@pytest.mark.fault("H1")
 @pytest.mark.parametrize(
     ("language", "clause"),
     [
@@ -63,12 +66,14 @@ def test_a_window_of_a_query_that_is_too_large_is_an_error(language: str, clause
         squall.compile(f"{register}SELECT ?s {clause} WHERE {{ ?s ?p ?o }}", lexer=language)
 
 
+@pytest.mark.fault("H1")
 def test_numbers_of_hundreds_of_digits_are_checked() -> None:
     """H1."""
     query = f"SELECT * {{ ?s ?p ?t FILTER(?t > 1{'9' * 400} && ?t < 5) }} LIMIT {MANY}"
     assert "error" not in {item.severity for item in lint(query, lexer="sparql")}
 
 
+@pytest.mark.fault("S5")
 def test_the_unit_hr_and_now_alone_are_windows_of_sparqlstream() -> None:
     """S5."""
     stream = "FROM STREAM <http://ex/s>"
@@ -76,6 +81,53 @@ def test_the_unit_hr_and_now_alone_are_windows_of_sparqlstream() -> None:
         f"SELECT ?s {stream} [NOW - 2 HOURS] WHERE {{ ?s ?p ?o }}", "sparqlstream"
     )
     assert SlidingWindow(1) in windows(f"SELECT ?s {stream} [NOW] WHERE {{ ?s ?p ?o }}", "sparqlstream")
+
+
+WINDOW_ON = "FROM NAMED WINDOW <urn:w> ON <urn:s>"
+
+
+@pytest.mark.parametrize(
+    ("text", "lengths"),
+    [
+        (f"SELECT ?s {WINDOW_ON} [RANGE 10 STEP 2] {{}}", ["10", "2"]),
+        (f"SELECT ?s {WINDOW_ON} [RANGE 10s STEP 2] {{}}", ["2"]),
+        (f"SELECT ?s {WINDOW_ON} [RANGE PT10S] {{}}", []),
+        (f"SELECT ?s {WINDOW_ON} [RANGE 10 ms STEP PT1S ORIGIN 7] {{}}", ["7"]),
+        (f"SELECT ?s {WINDOW_ON} [FROM NOW-30 TO NOW-20 STEP 5] {{}}", ["30", "20", "5"]),
+        (f"SELECT ?s {WINDOW_ON} [ELEMENTS 10 STEP 2] {{}}", []),
+        (
+            f"REGISTER STREAM <urn:o> COMPUTED EVERY 500 AS CONSTRUCT {{ ?s ?p ?o }} {WINDOW_ON} [RANGE 1s] {{}}",
+            ["500"],
+        ),
+    ],
+)
+def test_a_length_of_time_without_a_unit_is_a_warning(text: str, lengths: list[str]) -> None:
+    """S18."""
+    body = text.replace("{}", "{ WINDOW <urn:w> { ?s ?p ?o } }")
+    messages = [item for item in squall.compile(body, lexer="rspql").warnings if "has no unit: it is" in item.message]
+    assert sorted(item.message.split("`")[1] for item in messages) == sorted(lengths)
+    for item in messages:
+        assert item.origin is not None
+        assert item.origin.length == len(item.message.split("`")[1])
+        assert "ms`, or `" in str(item.hint)
+
+
+@pytest.mark.parametrize(
+    ("language", "clause"),
+    [
+        ("csparql", "SELECT ?s FROM STREAM <urn:s> [RANGE 10 STEP 2] WHERE { ?s ?p ?o }"),
+        ("csparql", "SELECT ?s FROM STREAM <urn:s> [RANGE 10s STEP 2] WHERE { ?s ?p ?o }"),
+        ("cqels", "SELECT ?s WHERE { STREAM <urn:s> [RANGE 10] { ?s ?p ?o } }"),
+        ("sparqlstream", "SELECT ?s FROM STREAM <urn:s> [NOW - 10] WHERE { ?s ?p ?o }"),
+    ],
+)
+def test_other_languages_and_options_ask_for_a_unit(language: str, clause: str) -> None:
+    """S18."""
+    with pytest.raises(squall.SquallError, match="a unit of time"):
+        squall.compile(clause, lexer=language)
+    for window in ("RANGE 10", "RANGE 10s STEP 2", "RANGE 10s STEP 2s ORIGIN 1"):
+        with pytest.raises(UsageError, match="is not a window"):
+            parse_window(window)
 
 
 DOTS = "http://ex/a/./b/../c"
@@ -97,6 +149,7 @@ WITH_BASE = {
 }
 
 
+@pytest.mark.fault("S3")
 @pytest.mark.parametrize("language", WITH_BASE)
 def test_an_absolute_iri_is_the_same_with_and_without_a_base(language: str) -> None:
     """S3."""
@@ -107,6 +160,7 @@ def test_an_absolute_iri_is_the_same_with_and_without_a_base(language: str) -> N
     assert DOTS in str(squall.plan(system))
 
 
+@pytest.mark.fault("S3")
 @pytest.mark.parametrize("format", IN_DATA)
 @pytest.mark.parametrize("base", ["", "BASE <http://ex/y/> "])
 def test_a_query_finds_an_absolute_iri_as_the_data_have_it(format: str, base: str, tmp_path: Path) -> None:
@@ -118,6 +172,7 @@ def test_a_query_finds_an_absolute_iri_as_the_data_have_it(format: str, base: st
     assert [out.fact for out in squall.run(plan, [], static=events, of=Boolean)] == [Boolean(True)]
 
 
+@pytest.mark.fault("S3")
 def test_absolute_iris_of_rif_stay_as_they_are() -> None:
     """S3."""
     rule = f"Group(Forall ?y (<urn:a>[<urn:q> -> ?y] :- <{DOTS}>[<urn:p> -> ?y]))"
@@ -138,6 +193,7 @@ def explained(group: str) -> str:
     return written.replace("{", "{{").replace("}", "}}").replace("<Document", "<Document{}", 1)
 
 
+@pytest.mark.fault("S12")
 def test_a_window_declared_twice_is_an_error() -> None:
     """S12."""
     window = "FROM NAMED WINDOW <http://ex/w> ON <http://ex/s> [RANGE PT{}S]"
@@ -148,6 +204,7 @@ def test_a_window_declared_twice_is_an_error() -> None:
         )
 
 
+@pytest.mark.fault("S12")
 def test_a_graph_with_the_name_of_a_window_is_a_warning() -> None:
     """S12."""
     window = "FROM NAMED WINDOW <http://ex/w> ON <http://ex/s> [RANGE PT1S]"
@@ -155,12 +212,14 @@ def test_a_graph_with_the_name_of_a_window_is_a_warning() -> None:
     assert [warning.hint for warning in warnings(system)] == ["did you mean `WINDOW <http://ex/w>`?"]
 
 
+@pytest.mark.fault("S16")
 def test_sparql_is_an_ending_of_queries(tmp_path: Path) -> None:
     """S16."""
     (tmp_path / "all.sparql").write_text(QUERY)
     assert squall.compile(tmp_path / "all.sparql") is not None
 
 
+@pytest.mark.fault("P8")
 def test_data_in_place_of_a_program_are_recognised(squall: Squall, tmp_path: Path) -> None:
     """P8."""
     (tmp_path / "data.ntt").write_text("1000 <http://ex/a> <http://ex/p> <http://ex/o> .\n")
@@ -171,6 +230,7 @@ def test_data_in_place_of_a_program_are_recognised(squall: Squall, tmp_path: Pat
     assert f"`--source {tmp_path}/data.ntt`" in errors
 
 
+@pytest.mark.fault("S6")
 @pytest.mark.parametrize("stream", ["http://ex/s", "http://ex/s?x=1&y=2", "http://ex/s%20t", "file:///s", "urn:s=1"])
 def test_the_hint_for_a_missing_stream_is_an_address_of_it(stream: str) -> None:
     """S6."""
@@ -183,6 +243,7 @@ def test_the_hint_for_a_missing_stream_is_an_address_of_it(stream: str) -> None:
     assert (place.get("stream"), place.path) == (stream, "FILE")
 
 
+@pytest.mark.fault("S17")
 @pytest.mark.parametrize("subject", ["<< ?a <http://ex/p> ?b >>", "<<( ?a <http://ex/p> ?b )>>", "<<?a ?p ?b>>"])
 def test_a_triple_in_a_triple_is_refused_by_its_name(subject: str) -> None:
     """S17."""
@@ -190,12 +251,14 @@ def test_a_triple_in_a_triple_is_refused_by_its_name(subject: str) -> None:
         squall.compile(f"SELECT ?s {{ {subject} <http://ex/q> ?s }}", lexer="sparql")
 
 
+@pytest.mark.fault("J2")
 def test_an_unknown_built_in_has_a_hint_how_to_supply_it() -> None:
     """J2."""
     with pytest.raises(squall.SquallError, match=r"squall\.functions"):
         squall.compile("[r: (?x <http://ex/p> ?y) companyLookup(?y, ?z) -> (?x <http://ex/q> ?z)]", lexer="jena")
 
 
+@pytest.mark.fault("H1")
 def test_counts_of_18_digits_are_windows() -> None:
     """H1."""
     assert parse_window(f"TRIPLES {'9' * 18}") == CountWindow(10**18 - 1, 1)

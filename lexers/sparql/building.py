@@ -34,7 +34,8 @@ class Builder(Datasets):
                     registration = self._registration(part)
                 case "select" | "construct" | "construct_where" | "describe" | "ask":
                     body = self._query(part)
-                    yield q.Statement(body, self._registered(registration, part), self.names.base)
+                    registered = self._registered(registration, part)
+                    yield q.Statement(body, registered, self.names.base, tuple(self.bare_lengths))
                 case _:
                     yield q.Statement(self._operation(part), None, self.names.base)
 

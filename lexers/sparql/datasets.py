@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from lark import Token, Tree
 
+from squall.errors import Origin
 from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.expressions import Expressions, first, has, is_iri, trees, word
+from squall.lexers.text import Text
 from squall.model.windows import FirstTriple
 
 _DAY = 86_400_000
@@ -35,7 +37,15 @@ _ISO_UNITS = (7 * _DAY, _DAY, 3_600_000, 60_000, 1000)
 
 
 class Datasets(Expressions):
-    """Reads the clauses in front of a pattern."""
+    """Reads the clauses in front of a pattern.
+
+    Attributes:
+        bare_lengths: The lengths of time without a unit that were read so far (RSP-QL), in ms, and where they stand.
+    """
+
+    def __init__(self, text: Text, base: str, prefixes: Mapping[str, str]) -> None:
+        super().__init__(text, base, prefixes)
+        self.bare_lengths: list[tuple[int, Origin]] = []
 
     # Registration and data sets
 
@@ -130,7 +140,9 @@ class Datasets(Expressions):
             return length
         amount = str(amounts[0])
         if amount.isdecimal():
-            return self._integer(amounts[0])
+            length = self._integer(amounts[0])
+            self.bare_lengths.append((length, self.origin(tree)))
+            return length
         match = _ISO.fullmatch(amount)
         exact = sum(Decimal(part or 0) * unit for part, unit in zip(match.groups(), _ISO_UNITS)) if match else None  # noqa: B905
         if exact is None or exact >= 10**MAX_DIGITS or exact != int(exact):

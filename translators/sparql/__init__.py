@@ -54,6 +54,9 @@ def translator(program: q.Program, profile: str = "default") -> System:
 def _translated(statement: q.Statement, name: str, notes: Notes, is_graph_in_scope: bool) -> list[System]:
     """Returns the rules of a statement. Those of a query form one system, which has its own output."""
     state = State(notes, str(statement), statement.base, is_graph_in_scope)
+    for length, origin in statement.bare_lengths:
+        hint = f"write the unit: `{length} ms`, or `{length} s` for seconds"
+        notes.warn(f"the length of time `{length}` has no unit: it is {length} ms", origin, hint)
     updates = Updates(state)
     body = statement.body
     if isinstance(body, q.Operation):

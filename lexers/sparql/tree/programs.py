@@ -36,11 +36,13 @@ class Statement:
 
     Attributes:
         base: The IRI against which ``IRI()`` resolves, or ``""``.
+        bare_lengths: Its lengths of time without a unit (RSP-QL), in ms, and where they stand.
     """
 
     body: Query | Operation
     registration: Registration | None = None
     base: str = ""
+    bare_lengths: tuple[tuple[int, Origin], ...] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
         base = f"BASE <{self.base}>\n" if self.base else ""
