@@ -12,7 +12,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from squall.builders.runtime.operators import Operator, make_operator
-from squall.builders.runtime.operators.state import BufferedBatches, DeltaIndex, Stateful
+from squall.builders.runtime.operators.delta_index import DeltaIndex
+from squall.builders.runtime.operators.state import BufferedBatches, Stateful
 from squall.builders.runtime.zset import Delta, Row
 from squall.model import Source
 from squall.plan import Input, Node, Plan

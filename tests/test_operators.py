@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from squall import functions
 from squall.builders.runtime.operators import make_operator, stateless
+from squall.builders.runtime.operators.delta_index import DeltaIndex, Merging, cells_outside
 from squall.builders.runtime.operators.distinct import (
     AppendOnlyDistinct,
     DRedDistinct,
@@ -26,7 +27,7 @@ from squall.builders.runtime.operators.distinct import (
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.join import AntiJoinOperator, JoinOperator
 from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
-from squall.builders.runtime.operators.state import DeltaIndex, Stateful
+from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.operators.stateless import StatelessOperator
 from squall.builders.runtime.operators.update import UpdateOperator
 from squall.builders.runtime.tuning import DEFAULT_TUNING
@@ -420,7 +421,7 @@ def _singly(steps: Iterable[Step]) -> Iterator[Step]:
 
 def test_an_index_is_swept_when_it_has_doubled() -> None:
     """Sweeping each time would cost the square of the stored rows."""
-    index = DeltaIndex()
+    index = DeltaIndex(cells_outside((), 1), Merging.ADJOINING)
     swept = []
     for time in range(5000):
         index.store(time % 50, (A, time, time + 100, 1))
@@ -432,7 +433,7 @@ def test_an_index_is_swept_when_it_has_doubled() -> None:
 
 
 def test_an_index_from_which_all_has_gone_can_be_swept() -> None:
-    index = DeltaIndex()
+    index = DeltaIndex(cells_outside((), 1), Merging.ADJOINING)
     index.sweep_rows = 0
     index.sweep(0)
     index.store(A, (A, 0, 1, 1))

@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 
 from squall.builders.runtime.alpha import AlphaNetwork, by_kind
 from squall.builders.runtime.multiway_join import FusedJoin, fused_addresses
-from squall.builders.runtime.operators import Operator, has_expiring_windows, make_operator, stateless
+from squall.builders.runtime.operators import Operator, make_operator, merging_of, stateless
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import DRedDistinct, TimeDependentOperator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
@@ -91,7 +91,9 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         inner = {id for join in fused.values() for id in join.joins}
         working = (node for node in plan.nodes if self._is_hosted(node) and node.id not in inner)
         self.operators: dict[str, Operator] = {node.id: make_operator(node, plan, tuning) for node in working}
-        self.operators |= {id: MultiwayJoinOperator(join.shape, tuning) for id, join in fused.items()}
+        self.operators |= {
+            id: MultiwayJoinOperator(join.shape, merging_of(plan.by_id[id], plan), tuning) for id, join in fused.items()
+        }
         self.updates = {id: op for id, op in self.operators.items() if isinstance(op, UpdateOperator)}
         self.derived_streams = {id: op for id, op in self.operators.items() if isinstance(op, DerivedStreamOperator)}
         self.outbox: dict[Address, list[Delta]] = {}
@@ -132,7 +134,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.states: dict[str, Stateful] = {**self.stateful, **self.readers, INSERTED_FACTS: self.inserted}
         """Everything that a checkpoint needs, by the id of the node, where it belongs to one."""
         self.states |= {f"{id}{REPORT_TIMES_SUFFIX}": DiffedState(instants) for id, instants in snapshot_nodes.items()}
-        self.expires = has_expiring_windows(plan) or bool(plan.retractable)
+        self.expires = plan.has_expiring_windows or bool(plan.retractable)
 
     def _is_hosted(self, node: Node) -> bool:
         return not is_stateful(node.op) or node.id in self.hosted
@@ -356,10 +358,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
 
     def next_time(self) -> int:
         """Returns the next time at which there is work without further input; FOREVER if there is none."""
-        has_expiring_windows = (
-            op.next_time for op in self.operators.values() if isinstance(op, EventTimeOperator | AppendOnlyOutput)
-        )
-        return min(has_expiring_windows, default=FOREVER)
+        times = (op.next_time for op in self.operators.values() if isinstance(op, EventTimeOperator | AppendOnlyOutput))
+        return min(times, default=FOREVER)
 
     def pop_graph_updates(self, now: int) -> list[tuple[int, str, GraphUpdate]]:
         """Returns (time, update node, graph update) for the graph updates up to and including `now`."""

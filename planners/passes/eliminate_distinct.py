@@ -14,16 +14,14 @@ from squall.model.windows import EmptyWindow, Landmark
 from squall.plan import Node, Plan
 from squall.plan.cardinality import Statistics
 from squall.plan.operators import Distinct, Match, Sink, windows_of
-from squall.planners.passes.multiplicity import multiplicity_sensitive
 from squall.planners.passes.rewrite import Rewrite
 
 
 def eliminate_distinct(plan: Plan, statistics: Statistics | None = None) -> Plan:
     """Returns the plan without the `Distinct` nodes that make no difference."""
     rewrite = Rewrite(plan)
-    sensitive_nodes = multiplicity_sensitive(plan)
     for node in plan.nodes:
-        if isinstance(node.op, Distinct) and node.id not in sensitive_nodes and _is_bounded(plan, node):
+        if isinstance(node.op, Distinct) and node.id not in plan.multiplicity_sensitive and _is_bounded(plan, node):
             rewrite.new_ids[node.id] = rewrite.inputs(node)[0]
         elif isinstance(node.op, Sink):
             _put_sink(rewrite, node)

@@ -2,7 +2,7 @@
 narrower.
 
 A projection of a set may have a row several times. So no column is dropped below a `Distinct` if the multiplicity of
-its rows matters later (`squall.planners.passes.multiplicity`). Elsewhere the set has fewer and shorter rows.
+its rows matters later (`squall.plan.Plan.multiplicity_sensitive`). Elsewhere the set has fewer and shorter rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from squall.plan.operators import (
     remap_call,
     remap_columns,
 )
-from squall.planners.passes.multiplicity import multiplicity_sensitive
 from squall.planners.passes.rewrite import Rewrite
 
 
@@ -76,7 +75,7 @@ class PrunedRows:
 class _ColumnPruning(Rewrite):
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
-        self.counted = multiplicity_sensitive(plan)
+        self.counted = plan.multiplicity_sensitive
         self.read: dict[str, set[int]] = {node.id: set() for node in plan.nodes}
         """The columns of each old node that operators above it read."""
         self.rows: dict[str, PrunedRows] = {}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from squall.model import Source
 from squall.model.graphs import components
-from squall.model.windows import CountWindow
+from squall.model.windows import CountWindow, EmptyWindow, Landmark
 from squall.plan.operators import (
     AntiJoin,
     ConstantFilter,
@@ -40,6 +40,7 @@ from squall.plan.operators import (
     Unit,
     Update,
     is_time_dependent,
+    windows_of,
 )
 
 if TYPE_CHECKING:
@@ -183,6 +184,12 @@ class Plan:
         return any(isinstance(node.op, Update) and node.op.deletes for node in self.nodes)
 
     @cached_property
+    def has_expiring_windows(self) -> bool:
+        """Whether a window of the plan lets rows expire."""
+        windows = (window for node in self.nodes for window in windows_of(node.op))
+        return any(not isinstance(window, Landmark | EmptyWindow) for window in windows)
+
+    @cached_property
     def retractable(self) -> frozenset[str]:
         """The nodes whose rows may be retracted before they expire.
 
@@ -199,6 +206,32 @@ class Plan:
             retractable |= consumers
             pending += consumers
         return frozenset(retractable)
+
+    @cached_property
+    def multiplicity_sensitive(self) -> frozenset[str]:
+        """The nodes for whose rows some operator behind them depends on the multiplicity.
+
+        Duplicates of the rows of other nodes may be added or removed.
+        """
+        sensitive: set[str] = set()
+        for node in reversed(self.nodes):
+            for port, edge in enumerate(node.inputs):
+                if _depends_on_multiplicity(node, port, node.id in sensitive):
+                    sensitive.add(edge.node)
+        return frozenset(sensitive)
+
+
+def _depends_on_multiplicity(node: Node, port: int, is_sensitive: bool) -> bool:
+    """Returns whether a node, or one behind it, depends on the multiplicity of an input's rows."""
+    match node.op:
+        case Select() | Group() | Slice():
+            return True
+        case Distinct() | Construct() | Update() | TransitiveClosure() | DerivedStream():
+            return False
+        case AntiJoin():
+            return is_sensitive and port == 0
+        case _:
+            return is_sensitive
 
 
 def _unbound(node: Node, plan: Plan, unbound: dict[str, frozenset[int]]) -> frozenset[int]:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from squall.builders.runtime.operators import stateless
+from squall.builders.runtime.operators.delta_index import Merging
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import (
     AppendOnlyDistinct,
@@ -33,7 +34,6 @@ from squall.builders.runtime.operators.update import UpdateOperator
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
 from squall.functions.deadlines import time_operands
-from squall.model.windows import EmptyWindow, Landmark
 from squall.plan import Node, Plan
 from squall.plan import operators as ops
 
@@ -79,11 +79,11 @@ def make_operator(node: Node, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> Op
         case ops.Select():
             return StatelessOperator(stateless.select_step(op, widths[0], _emits_snapshots(node, plan)))
         case ops.Join():
-            return JoinOperator(op, (widths[0], widths[1]), append_only, tuning)
+            return JoinOperator(op, (widths[0], widths[1]), append_only, merging_of(node, plan), tuning)
         case ops.LeftJoin():
-            return LeftJoinOperator(op, (widths[0], widths[1]), append_only, tuning)
+            return LeftJoinOperator(op, (widths[0], widths[1]), append_only, merging_of(node, plan), tuning)
         case ops.AntiJoin():
-            return AntiJoinOperator(op, node.inputs[1].node not in plan.retractable, tuning)
+            return AntiJoinOperator(op, widths[0], node.inputs[1].node not in plan.retractable, tuning)
         case ops.Group():
             return GroupOperator(op)
         case ops.Slice():
@@ -100,8 +100,8 @@ def make_operator(node: Node, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> Op
 
 def _emits_snapshots(answer: Node, plan: Plan) -> bool:
     """Returns whether an output emits all solutions of a query at an instant."""
-    has_expiring_windows = (plan.by_id[id].op for id, _ in plan.consumers[answer.id])
-    return any(isinstance(op, ops.Sink) and op.output == "rstream" for op in has_expiring_windows)
+    consumers = (plan.by_id[id].op for id, _ in plan.consumers[answer.id])
+    return any(isinstance(op, ops.Sink) and op.output == "rstream" for op in consumers)
 
 
 def make_output_operator(
@@ -111,7 +111,7 @@ def make_output_operator(
     solutions = any(isinstance(plan.by_id[edge.node].op, ops.Select) for edge in node.inputs)
     if op.output != "istream" or node.id in plan.retractable or solutions or op.report.policy == "periodic":
         return OutputOperator(op)
-    return AppendOnlyOutput(op, op.distinct or has_expiring_windows(plan), tuning)
+    return AppendOnlyOutput(op, op.distinct or plan.has_expiring_windows, tuning)
 
 
 def output_tracks_facts(plan: Plan) -> bool:
@@ -119,10 +119,14 @@ def output_tracks_facts(plan: Plan) -> bool:
     return make_output_operator(*plan.sink, plan).remembers
 
 
-def has_expiring_windows(plan: Plan) -> bool:
-    """Returns whether a window of the plan lets rows expire."""
-    windows = (window for node in plan.nodes for window in ops.windows_of(node.op))
-    return any(not isinstance(window, Landmark | EmptyWindow) for window in windows)
+def merging_of(join: Node, plan: Plan) -> Merging:
+    """Returns which deltas of one row the indexes of a join store as one."""
+    retractable = any(edge.node in plan.retractable for edge in join.inputs)
+    if not retractable and not plan.has_expiring_windows:
+        return Merging.NEVER
+    if retractable or join.id in plan.multiplicity_sensitive:
+        return Merging.ADJOINING
+    return Merging.UNION
 
 
 def _distinct(node: Node, by: int, plan: Plan, tuning: Tuning) -> Operator:

@@ -19,29 +19,45 @@ from squall.builders.runtime.intervals import (
 )
 from squall.builders.runtime.operators import stateless
 from squall.builders.runtime.operators.codegen import column_names, compile_source, delta_source
-from squall.builders.runtime.operators.state import BufferedBatches, DeltaIndex, Stateful
+from squall.builders.runtime.operators.delta_index import DeltaIndex, Merging, cells_outside
+from squall.builders.runtime.operators.state import BufferedBatches, Stateful
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, key_of, with_unit_weights
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS
 
 
-def _store(key: Sequence[int], append_only: bool) -> Callable[..., Any]:
-    """Returns the function that stores deltas under their key. append_only: no delta retracts another."""
+def _store(key: Sequence[int]) -> Callable[..., Any]:
+    """Returns the function that stores deltas under their key and returns those, or the parts of them, that are new."""
     source = f"""\
 def run(deltas, index):
  index.stored += len(deltas)
- first, more = index.first, index.more
+ first = index.first
+ changes = []
  for x in deltas:
   k = {_key([f"x[{column}]" for column in key])}
   if k not in first:
    first[k] = x
-  elif k in more:
-   more[k].append(x)
-  else:
-   more[k] = [x]
+  elif (part := index.add(k, x)) is not x:
+   changes.append((x, part))
+ return replaced(deltas, changes) if changes else deltas
 """
-    return compile_source(source if append_only else source + "  if x[-1] < 0:\n   index.add_retraction(k)\n", {})
+    return compile_source(source, {"replaced": _replaced})
+
+
+def _replaced(deltas: Sequence[Delta], changes: Sequence[tuple[Delta, Delta | None]]) -> list[Delta]:
+    """Returns the deltas with changes: (a delta, what comes in its place, or None), in the order of the deltas."""
+    pending = iter([*changes, (None, None)])
+    changed, part = next(pending)
+    output: list[Delta] = []
+    for delta in deltas:
+        if delta is not changed:
+            output.append(delta)
+            continue
+        if part is not None:
+            output.append(part)
+        changed, part = next(pending)
+    return output
 
 
 def _key(columns: Sequence[str]) -> str:
@@ -86,7 +102,7 @@ def run(deltas, other):
  if more:
   pairs += [{output_code}
    {outer} if {key} in more
-   {inner.format(f"more[{key}]")} if s < f and t < e]
+   {inner.format(f"more[{key}].valid_after(s)")} if t < e]
  return pairs
 """
     return compile_source(source, {})
@@ -102,16 +118,26 @@ class JoinOperator(Stateful):
         op: The join.
         widths: The number of columns of the left and of the right rows.
         append_only: Whether both sides are append-only and all weights are 1.
+        merging: Which deltas of one row are stored as one. `UNION` needs append-only sides.
         tuning: The tuning values of the runtime.
     """
 
     def __init__(
-        self, op: ops.Join, widths: tuple[int, int], append_only: bool = False, tuning: Tuning = DEFAULT_TUNING
+        self,
+        op: ops.Join,
+        widths: tuple[int, int],
+        append_only: bool = False,
+        merging: Merging = Merging.ADJOINING,
+        tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         super().__init__()
         self.append_only = append_only
-        self.indexes = (DeltaIndex(tuning), DeltaIndex(tuning))
-        self.stores = tuple(_store([pair[side] for pair in op.on], append_only) for side in (0, 1))
+        key_columns = tuple([pair[side] for pair in op.on] for side in (0, 1))
+        self.indexes = tuple(
+            DeltaIndex(cells_outside(key, width), merging, tuning)
+            for key, width in zip(key_columns, widths, strict=True)
+        )
+        self.stores = tuple(map(_store, key_columns))
         self.probes = (probe(op, widths, 0, append_only), probe(op, widths, 1, append_only))
         self.buffered = BufferedBatches(tuning)
         """Rows of the side that brought some last, which are in no index yet."""
@@ -119,20 +145,20 @@ class JoinOperator(Stateful):
         """That side, and how many rows it has brought since the other side did."""
         self.max_rows_to_index = tuning.min_rows_to_sweep
         """After so many rows of one side alone, further ones are buffered."""
-        self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
+        self.keys = tuple(map(key_of, key_columns))
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
-        if self.log is not None:
-            self.note(port, deltas)
         if port != self.last_port:
             for part in self.buffered.drain():
                 self.stores[self.last_port](part, self.indexes[self.last_port])
             self.last_port, self.rows_in_sequence = port, 0
         if self.rows_in_sequence < self.max_rows_to_index or not self.append_only:
             self.rows_in_sequence += len(deltas)
-            self.stores[port](deltas, self.indexes[port])
+            deltas = self.stores[port](deltas, self.indexes[port])
         else:
             self.buffered.add(deltas)
+        if self.log is not None:
+            self.note(port, deltas)
         joined: list[Delta] = self.probes[port](deltas, self.indexes[1 - port])
         return joined
 
@@ -154,15 +180,19 @@ class AntiJoinOperator(Stateful):
 
     Args:
         op: The anti-join.
+        width: The number of columns of the left rows.
         append_only: Whether right rows are never retracted, so that they need not be counted.
         tuning: The tuning values of the runtime.
     """
 
-    def __init__(self, op: ops.AntiJoin, append_only: bool = False, tuning: Tuning = DEFAULT_TUNING) -> None:
+    def __init__(
+        self, op: ops.AntiJoin, width: int, append_only: bool = False, tuning: Tuning = DEFAULT_TUNING
+    ) -> None:
         super().__init__()
         self.append_only = append_only
-        self.keys = (key_of([left for left, _ in op.on]), key_of([right for _, right in op.on]))
-        self.left = DeltaIndex(tuning)
+        key_columns = [left for left, _ in op.on]
+        self.keys = (key_of(key_columns), key_of([right for _, right in op.on]))
+        self.left = DeltaIndex(cells_outside(key_columns, width), Merging.ADJOINING, tuning)
         self.right: dict[Hashable, Steps] = {}
         self.covered: dict[Hashable, Intervals] = {}
         self.watermark = ALWAYS
@@ -185,7 +215,7 @@ class AntiJoinOperator(Stateful):
     def _apply_right(self, deltas: Sequence[Delta]) -> Iterator[Delta]:
         for key, old, new in self._coverage_changes(deltas):
             for start, end, sign in changes(old, new):
-                for *row, left_start, left_end, weight in self.left.get(key):
+                for *row, left_start, left_end, weight in self.left.valid_after(key, start):
                     for first, last in inside(left_start, left_end, ((start, end),)):
                         yield (*row, first, last, -sign * weight)
 
@@ -259,13 +289,18 @@ class LeftJoinOperator(Stateful):
     """
 
     def __init__(
-        self, op: ops.LeftJoin, widths: tuple[int, int], append_only: bool, tuning: Tuning = DEFAULT_TUNING
+        self,
+        op: ops.LeftJoin,
+        widths: tuple[int, int],
+        append_only: bool,
+        merging: Merging = Merging.ADJOINING,
+        tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         super().__init__()
         width = widths[0]
-        self.join = JoinOperator(ops.Join(op.on, tuple(range(sum(widths)))), widths, append_only, tuning)
+        self.join = JoinOperator(ops.Join(op.on, tuple(range(sum(widths)))), widths, append_only, merging, tuning)
         own_columns = tuple((column, column) for column in range(width))
-        self.anti_join = AntiJoinOperator(ops.AntiJoin(own_columns), append_only, tuning)
+        self.anti_join = AntiJoinOperator(ops.AntiJoin(own_columns), width, append_only, tuning)
         places = dict(enumerate(op.keep))
         self.condition = (
             stateless.filter_step(ops.Filter(ops.remap_call(op.condition, places)))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from squall.builders.runtime.operators.codegen import column_names, compile_source, delta_source
+from squall.builders.runtime.operators.delta_index import Bucket, Merging, cells_outside, merge
 from squall.builders.runtime.operators.state import Stateful, expired_keys
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, with_unit_weights
@@ -38,15 +39,22 @@ class MultiwayJoinOperator(Stateful):
     """Joins rows of all inputs with equal keys, over the instants at which all are valid.
 
     The inputs are append-only, and all weights are 1.
+
+    Args:
+        shape: The shape of the join.
+        merging: Which deltas of one row are stored as one.
+        tuning: The tuning values of the runtime.
     """
 
-    def __init__(self, shape: JoinShape, tuning: Tuning = DEFAULT_TUNING) -> None:
+    def __init__(self, shape: JoinShape, merging: Merging = Merging.ADJOINING, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
         self.tuning = tuning
         self.shape = shape
+        self.merging = merging
         ports = range(len(shape.widths))
+        self.cells_of = [cells_outside(on, width) for on, width in zip(shape.on, shape.widths, strict=True)]
         self.records: dict[Hashable, Record] = {}
-        self.more: tuple[dict[Hashable, list[Delta]], ...] = tuple({} for _ in ports)
+        self.more: tuple[dict[Hashable, Bucket], ...] = tuple({} for _ in ports)
         """Further deltas, for each input, of the keys that have several."""
         self.further = 0
         """The number of further deltas."""
@@ -63,10 +71,31 @@ class MultiwayJoinOperator(Stateful):
         joined: list[Delta] = self.probes[port](deltas, self)
         return joined
 
+    def add(self, port: int, key: Hashable, delta: Delta) -> Delta | None:
+        """Stores a delta of an input that has deltas with the key, and returns the part of it that is new, or None."""
+        record, cells = self.records[key], self.cells_of[port](delta)
+        if (
+            self.merging is not Merging.NEVER
+            and self.cells_of[port](record[port]) == cells
+            and (merged := merge(record[port], delta, self.merging)) is not None
+        ):
+            record[port], part = merged
+            return part
+        bucket = self.more[port].get(key)
+        if bucket is None:
+            bucket = self.more[port][key] = Bucket()
+        length = len(bucket)
+        part = bucket.add(cells, delta, self.merging)
+        self.further += len(bucket) - length
+        return part
+
     def product(self, port: int, key: Hashable, delta: Delta) -> list[Delta]:
         """Joins a delta with all deltas of the other inputs that have the key."""
-        record = self.records[key]
-        sides = ([record[place], *more.get(key, ())] for place, more in enumerate(self.more))
+        record, start = self.records[key], delta[-3]
+        sides = (
+            [record[place], *(more[key].valid_after(start) if key in more else ())]
+            for place, more in enumerate(self.more)
+        )
         joined: list[Delta] = self.products[port](
             *([delta] if place == port else side for place, side in enumerate(sides))
         )
@@ -108,15 +137,17 @@ class MultiwayJoinOperator(Stateful):
         self._drop([key for key, record in self.records.items() if record[-1] <= now])
         for key, record in self.records.items():
             self._drop_expired(key, record, now)
-        self.further = sum(len(deltas) for more in self.more for deltas in more.values())
+        self.further = sum(len(bucket) for more in self.more for bucket in more.values())
 
     def _drop_expired(self, key: Hashable, record: Record, now: int) -> None:
         for place, more in enumerate(self.more):
-            if record[place] is not None:
-                left = [delta for delta in (record[place], *more.pop(key, ())) if delta[-2] > now]
-                record[place] = left[0] if left else None
-                if len(left) > 1:
-                    more[key] = left[1:]
+            bucket = more.get(key)
+            if bucket is not None:
+                bucket.drop_expired(now, self.cells_of[place])
+            if record[place] is not None and record[place][-2] <= now:
+                record[place] = bucket.pop_first(self.cells_of[place]) if bucket else None
+            if bucket is not None and not bucket:
+                del more[key]
 
     def size(self) -> int:
         first = sum(len(record) - 1 - record.count(None) for record in self.records.values())
@@ -141,6 +172,7 @@ def _probe(shape: JoinShape, port: int) -> Callable[..., Any]:
     other_inputs = [place for place in range(count) if place != port]
     empty = ["x" if place == port else "None" for place in range(count)]
     all_present = " and ".join(f"r[{place}] is not None" for place in other_inputs)
+    row = delta_source(columns[port], weight="_")
     several = " or ".join(f"more[{place}] and k in more[{place}]" for place in other_inputs)
     unpacking = "".join(f"     {delta_source(columns[place], 't', 'f', '_')} = r[{place}]\n"
                     "     if t > s: s = t\n     if f < e: e = f\n" for place in other_inputs)  # fmt: skip
@@ -148,9 +180,9 @@ def _probe(shape: JoinShape, port: int) -> Callable[..., Any]:
 def run(deltas, join):
  pairs = []
  records, more = join.records, join.more
- get, mine = records.get, more[{port}]
+ get = records.get
  for x in deltas:
-  {delta_source(columns[port], weight="_")} = x
+  {row} = x
   k = {key[0] if len(key) == 1 else f"({', '.join(key)})"}
   r = get(k)
   if r is None:
@@ -159,11 +191,10 @@ def run(deltas, join):
    if r[{port}] is None:
     r[{port}] = x
    else:
-    join.further += 1
-    if k in mine:
-     mine[k].append(x)
-    else:
-     mine[k] = [x]
+    x = join.add({port}, k, x)
+    if x is None:
+     continue
+    {row} = x
    if e > r[{count}]:
     r[{count}] = e
    if {all_present}:

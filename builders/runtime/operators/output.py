@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, repeat
+from heapq import heappop, heappush
+from itertools import chain, count, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -220,7 +221,13 @@ def _as_reported(counts: dict[Row, int]) -> dict[Row, int]:
 
 
 class AppendOnlyOutput(Stateful):
-    """The facts of an append-only answer, emitted when they enter it (istream). Its state is the end of each fact."""
+    """The facts of an append-only answer, emitted when they enter it (istream). Its state is the end of each fact.
+
+    Attributes:
+        valid_until: The end of each fact that was emitted (integer ms).
+        incoming: What came since the last flush.
+        future: (start, number, delta) of what begins after the last flush, as a heap.
+    """
 
     def __init__(self, op: ops.Sink, remembers: bool, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
@@ -228,30 +235,44 @@ class AppendOnlyOutput(Stateful):
         self.name = op.name
         self.remembers = remembers
         self.valid_until: dict[Row, int] = {}
-        self.pending: list[Delta] = []
+        self.incoming: list[Delta] = []
+        self.future: list[tuple[int, int, Delta]] = []
+        self.numbers = count()
         self.diff = SnapshotDiff()
         self.sweep_rows = tuning.min_rows_to_sweep
         self.full_sweep_rows = 2 * tuning.min_rows_to_sweep
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
-        self.pending += deltas
+        self.incoming += deltas
         return []
 
     @property
     def next_time(self) -> int:
-        return min((delta[-3] for delta in self.pending), default=FOREVER)
+        return min(map(_START, chain(self.incoming, (entry[2] for entry in self.future[:1]))), default=FOREVER)
 
     def flush(self, now: int, instants: Sequence[int] = ()) -> list[Output]:
         """Returns the outputs up to and including `now`, in the order of time."""
-        deltas, self.pending = self.pending, []
+        deltas, self.incoming = self.incoming, []
+        while self.future and self.future[0][0] <= now:
+            deltas.append(heappop(self.future)[2])
         if not deltas:
             return []
         deltas.sort(key=_START)
+        later: Sequence[Delta] = ()
         if deltas[-1][-3] > now:
             ready = bisect_right(deltas, now, key=_START)
-            deltas, self.pending = deltas[:ready], deltas[ready:]
+            deltas, later = deltas[:ready], deltas[ready:]
         if self.remembers:
             self.note(0, deltas)
+        outputs = self._emit(deltas)
+        if not self.remembers:
+            self.valid_until.clear()
+        for delta in later:
+            self._put_off(delta)
+        return [output._replace(rule=self.name) for output in outputs] if self.name else outputs
+
+    def _emit(self, deltas: Sequence[Delta]) -> list[Output]:
+        """Returns the outputs of deltas that begin now or before."""
         until, outputs = self.valid_until, list[Output]()
         for delta in deltas:
             if len(delta) == _TRIPLE_DELTA_CELLS:
@@ -274,18 +295,32 @@ class AppendOnlyOutput(Stateful):
                 until[row] = end
             elif end_before < end:
                 until[row] = end
-        if not self.remembers:
-            until.clear()
-        return [output._replace(rule=self.name) for output in outputs] if self.name else outputs
+        return outputs
+
+    def _put_off(self, delta: Delta) -> None:
+        """Stores a delta that begins later, or at once prolongs the fact that it continues."""
+        row, (start, end, _) = delta[:-4], delta[-3:]
+        if not is_rdf(row):
+            return
+        if self.valid_until.get(row, ALWAYS) < start:
+            heappush(self.future, (start, next(self.numbers), delta))
+            return
+        self.note(0, (delta,))
+        self.valid_until[row] = max(self.valid_until[row], end)
+
+    def _pending(self) -> Iterator[Delta]:
+        """Yields what was not emitted yet."""
+        yield from self.incoming
+        yield from (delta for _, _, delta in self.future)
 
     def drain_changelog(self) -> Iterator[SlotChanges]:
         yield from super().drain_changelog()
-        if self.log is not None and (changes := self.diff.update(self.pending)):
+        if self.log is not None and (changes := self.diff.update(self._pending())):
             yield 1, changes
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
         if slot == 1:
-            self.pending = self.diff.restore(deltas)
+            self.incoming, self.future = self.diff.restore(deltas), []
             return
         for delta in deltas:
             row = delta[:-4]
@@ -305,4 +340,4 @@ class AppendOnlyOutput(Stateful):
         self.sweep_rows = max(self.tuning.min_rows_to_sweep, len(until) + len(until) // 16)
 
     def size(self) -> int:
-        return len(self.valid_until) + len(self.pending)
+        return len(self.valid_until) + len(self.incoming) + len(self.future)

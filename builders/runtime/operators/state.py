@@ -1,4 +1,4 @@
-"""Operator state: the changelog that all stateful operators have, and indexes from which expired rows are removed."""
+"""Operator state: the changelog that all stateful operators have, and buffers from which expired rows are removed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
-from squall.builders.runtime.zset import Delta, Row, consolidate
+from squall.builders.runtime.zset import Delta, Row
 from squall.rdf import ALWAYS, FOREVER
 
 Key = TypeVar("Key", bound=Hashable)
@@ -202,112 +202,3 @@ class BufferedBatches:
             for deltas in list(self.drain()):
                 self.add([delta for delta in deltas if delta[-2] > now])
             self.full_sweep_rows = 2 * max(self.min_rows_to_sweep, self.size)
-
-
-class DeltaIndex:
-    """A hash index of deltas by key. The first delta of each key is stored apart, because most keys have only one.
-
-    Retractions are consolidated when they make up half of the deltas of a key. A bucket is therefore at most twice as
-    long as necessary, and a retraction costs amortised constant time.
-    """
-
-    def __init__(self, tuning: Tuning = DEFAULT_TUNING) -> None:
-        self.tuning = tuning
-        self.first: dict[Hashable, Delta] = {}
-        self.more: dict[Hashable, list[Delta]] = {}
-        """Further deltas of the keys that have several."""
-        self.retractions: dict[Hashable, int] = {}
-        """The number of retractions by key."""
-        self.stored = 0
-        """The number of deltas."""
-        self.sweep_rows = tuning.min_rows_to_sweep
-        """With so many deltas, the oldest ones are swept."""
-        self.full_sweep_rows = 2 * tuning.min_rows_to_sweep
-        """With so many deltas, all of them are swept."""
-        self.sweeps = 0
-
-    def get(self, key: Hashable) -> list[Delta]:
-        """Returns the deltas of a key."""
-        return [self.first[key], *self.more.get(key, ())] if key in self.first else []
-
-    def store(self, key: Hashable, delta: Delta) -> None:
-        """Adds a delta. Joins, which store most deltas, use generated code that does the same."""
-        self.stored += 1
-        if key in self.first:
-            self.more.setdefault(key, []).append(delta)
-        else:
-            self.first[key] = delta
-        if delta[-1] < 0:
-            self.add_retraction(key)
-
-    def add_retraction(self, key: Hashable) -> None:
-        """Notes that a delta with a negative weight was stored under the key."""
-        count = self.retractions.get(key, 0) + 1
-        if 2 * count < 1 + len(self.more.get(key, ())):
-            self.retractions[key] = count
-        else:
-            self.retractions.pop(key, None)
-            self._replace(key, consolidate(self.get(key)))
-
-    def _replace(self, key: Hashable, deltas: list[Delta]) -> None:
-        """Replaces the deltas of a key."""
-        before = 1 + len(self.more.pop(key, ()))
-        self.stored += len(deltas) - before
-        if not deltas:
-            del self.first[key]
-            return
-        self.first[key] = deltas[0]
-        if len(deltas) > 1:
-            self.more[key] = deltas[1:]
-
-    def sweep(self, now: int) -> None:
-        """Drops expired deltas, if enough deltas were added since the last sweep.
-
-        Deltas that came first mostly end first, and a dictionary keeps the order of insertion. A sweep therefore begins
-        with the oldest keys and stops where most deltas are still valid. All deltas are checked when there are twice as
-        many as after the last full sweep.
-        """
-        if self.stored < self.sweep_rows:
-            return
-        self.sweeps += 1
-        if self.first and self.stored < self.full_sweep_rows:
-            place = len(next(iter(self.first.values()))) - 2
-            self._drop_expired(expired_keys(self.first, place, now, self.tuning.max_live_rows_scanned), now)
-        if self.stored >= self.full_sweep_rows:
-            self._drop_expired([key for key, delta in self.first.items() if delta[-2] <= now or key in self.more], now)
-            self._settle()
-            self.full_sweep_rows = 2 * max(self.tuning.min_rows_to_sweep, self.stored)
-        self.sweep_rows = max(self.tuning.min_rows_to_sweep, self.stored + self.stored // 16)
-
-    def _drop_expired(self, keys: Iterable[Hashable], now: int) -> None:
-        """Drops the expired deltas of the keys."""
-        first, more = self.first, self.more
-        if not more:
-            for key in keys:
-                del first[key]
-            self.stored = len(first)
-            return
-        expired_count = 0
-        for key in keys:
-            if key not in more:
-                del first[key]
-                expired_count += 1
-                continue
-            deltas = first.pop(key), *more.pop(key)
-            left = [delta for delta in deltas if delta[-2] > now]
-            expired_count += len(deltas) - len(left)
-            if left:
-                first[key] = left[0]  # moves to the end of the order, so that it does not hide later keys
-            if len(left) > 1:
-                more[key] = left[1:]
-        self.stored -= expired_count
-
-    def _settle(self) -> None:
-        """Consolidates keys with retractions; otherwise two deltas with the sum 0 would stay for ever."""
-        for key in [key for key in self.retractions if key in self.first]:
-            self._replace(key, consolidate(self.get(key)))
-        self.retractions.clear()
-
-    def size(self) -> int:
-        """Returns the number of deltas."""
-        return len(self.first) + sum(map(len, self.more.values()))

@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 
 from squall import functions
 from squall.builders.runtime.alpha import AlphaNetwork
-from squall.builders.runtime.operators import has_expiring_windows, make_output_operator
+from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators import stateless as row_operators
 from squall.builders.runtime.operators.factored import FactoredRows, Rows
 from squall.builders.runtime.operators.output import AppendOnlyOutput
@@ -67,7 +67,7 @@ def fits(plan: Plan) -> bool:
     """Returns whether snapshot evaluation supports a plan."""
     return (
         not plan.retractable
-        and not has_expiring_windows(plan)
+        and not plan.has_expiring_windows
         and len(plan.sinks) == 1
         and isinstance(make_output_operator(*plan.sink, plan), AppendOnlyOutput)
         and all(_is_supported(node, plan) for node in plan.nodes)
