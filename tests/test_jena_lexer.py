@@ -168,6 +168,22 @@ def test_all_errors_are_reported_with_their_places() -> None:
     assert places == ["test:1:9", "test:1:20", "test:2:1", "test:3:25"]
 
 
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        ('"x"@en', "`@en`: a literal of a rule has no language tag"),
+        ("'x'@en--ltr", "base directions of texts (RDF 1.2) are not supported"),
+        ("<<( <urn:a> <urn:b> <urn:c> )>>", "triples in triples (RDF 1.2) are not read"),
+        ("<< <urn:a> <urn:b> <urn:c> >>", "triples in triples (RDF 1.2) are not read"),
+    ],
+)
+def test_what_rules_do_not_have_is_named(node: str, message: str) -> None:
+    """S14 of the reported faults."""
+    with pytest.raises((LexerError, Errors)) as caught:
+        lexer(f"[a: (?a <urn:p> {node}) -> (?a <urn:q> ?a)]", "test")
+    assert message in str(caught.value)
+
+
 def included(folder: Path, text: str, **files: str) -> Program:
     """Returns the tree of a text in a file, with other files beside it."""
     for name, content in {"main": text, **files}.items():

@@ -11,6 +11,7 @@ from squall.lexers.jena.text import IRI, Text, lines
 from squall.lexers.jena.tree import SCHEMES, WORD, Call, Clause, Functor, Node, Pattern, Rule
 from squall.lexers.jena.words import Words
 from squall.lexers.prefixes import declaration_hint
+from squall.lexers.rdf12 import DIRECTIONS, TRIPLE_TERMS
 from squall.model import Variable
 from squall.rdf import XSD, Term, blank, iri, literal
 
@@ -98,7 +99,9 @@ class Trees:
             case "literal":
                 return Node(self._literal(part.parts, origin), origin)
             case "functor":
-                if not WORD.fullmatch(text) or ":" in text:
+                if text.startswith("<<"):
+                    self.text.fail(TRIPLE_TERMS, origin)
+                elif not WORD.fullmatch(text) or ":" in text:
                     self.text.fail(f"`{text}` cannot be the name of a functor", origin)
                 return Node(Functor(text, self._nodes(part.parts[1:])), origin)
             case _:
@@ -126,6 +129,11 @@ class Trees:
     def _word(self, word: str, origin: Origin) -> Term:
         if word in ("*", "_"):
             self.text.fail(f"there is no wildcard `{word}`", origin, "use a variable that occurs nowhere else: `?any`")
+        elif word.startswith("@") and "--" in word:
+            self.text.fail(f"`{word}`: {DIRECTIONS}, and a literal of a rule has no language tag", origin)
+        elif word.startswith("<<"):
+            self.text.fail(TRIPLE_TERMS, origin)
+            return iri("")
         elif word.startswith("@"):
             self.text.fail(f"`{word}`: a literal of a rule has no language tag", origin)
         elif word.startswith("<"):

@@ -9,6 +9,7 @@ from importlib.resources import files
 from lark import Lark, Token, Tree
 
 from squall.errors import Origin, did_you_mean
+from squall.lexers.rdf12 import TRIPLE_TERMS
 from squall.lexers.reading import Phrase, Reader, expected_hint, expected_phrases
 from squall.lexers.rif import hints
 from squall.lexers.text import Text
@@ -62,6 +63,8 @@ class _Reader(Reader):
             start = place + wrong.start()
             hint = r"escapes: \t \b \n \r \f \\ \" \' \uXXXX \UXXXXXXXX"
             self.text.fail(f"`{wrong[0]}` is no escape", self.text.origin(start, start + 2), hint)
+        elif excerpt.startswith("<<"):
+            self.text.fail(TRIPLE_TERMS, self.text.origin(place, place + 2))
         elif excerpt[0] == "<" and not hints.habit_hint(excerpt) and "IRIREF" in self.accepted():
             self.text.fail(f"`{excerpt}` is not an IRI", origin, "an IRI ends with `>`, and has no blanks in it")
         else:

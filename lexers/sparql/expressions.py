@@ -9,6 +9,7 @@ from typing import ClassVar
 from lark import Token, Tree
 
 from squall.errors import Origin, did_you_mean
+from squall.lexers.rdf12 import DIRECTIONS
 from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.terms import Names, number, unquoted
 from squall.lexers.text import Text
@@ -133,8 +134,7 @@ class Expressions(ABC):
         if isinstance(kind, Token) and kind.type == "LANGTAG":
             language, _, direction = kind[1:].partition("--")
             if direction:
-                message = f"`{kind}`: base directions of texts (RDF 1.2) are not supported"
-                self.text.fail(message, self.origin(kind), f"write `@{language}`")
+                self.text.fail(f"`{kind}`: {DIRECTIONS}", self.origin(kind), f"write `@{language}`")
             return literal(text, language=language)
         return literal(text, self.iri(kind)[1:-1])
 

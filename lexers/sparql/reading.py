@@ -9,6 +9,7 @@ from importlib.resources import files
 from lark import Lark, Token, Tree
 
 from squall.errors import Origin, did_you_mean
+from squall.lexers.rdf12 import TRIPLE_TERMS
 from squall.lexers.reading import Phrase, Reader, expected_hint, expected_phrases
 from squall.lexers.text import Text
 
@@ -104,7 +105,7 @@ class _Reader(Reader):
             end = place + (piece.end() if piece else 1)
             hint = "an IRI ends with `>`, and has no blanks, quotes or brackets in it"
             if remainder.startswith("<<"):
-                self.text.fail("triples in triples (RDF 1.2) are not read", self.text.origin(place, place + 2), _REIFY)
+                self.text.fail(TRIPLE_TERMS, self.text.origin(place, place + 2), _REIFY)
                 return
             self.text.fail(f"`{self.text.text[place:end]}` is not an IRI", self.text.origin(place, end), hint)
         else:

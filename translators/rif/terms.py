@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -13,6 +14,7 @@ from squall.functions import Builtin, Function
 from squall.functions.rif.spaces import SPACES, value
 from squall.functions.texts import plain, plain_literal
 from squall.functions.values import is_well_formed
+from squall.lexers.rdf12 import DIRECTIONS
 from squall.lexers.rif import tree
 from squall.model import Call, Variable
 from squall.rdf import Term, iri, is_literal, literal
@@ -61,6 +63,8 @@ class Constants:
             return iri(f"urn:x-squall:local:{self.key}:{quote(lexical)}")
         if space == tree.PLAIN:
             plain_form = plain(literal(lexical, space))
+            if plain_form is None and _DIRECTION.search(lexical):
+                raise TranslatorError(f"`{lexical}`: {DIRECTIONS}", constant.origin, "leave the direction out")
             if plain_form is None:
                 hint = "after its text an `@` and a language, or nothing"
                 raise TranslatorError(f"`{lexical}` is no rdf:PlainLiteral", constant.origin, hint)
@@ -71,6 +75,8 @@ class Constants:
         return term
 
 
+_DIRECTION = re.compile(r"@[A-Za-z]+(-[A-Za-z0-9]+)*--[A-Za-z]+$")
+"""A language with a base direction, at the end of a text."""
 _IN_IRIS = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '<>"{}|^`\\')
 
 

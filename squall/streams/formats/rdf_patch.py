@@ -20,7 +20,15 @@ from pyoxigraph import RdfFormat
 
 from squall.rdf import ALWAYS, XSD_STRING, Event, Quad, Triple, parts
 from squall.streams.dead_letters import MAX_TEXT_LENGTH
-from squall.streams.formats import Statement, bounded, label_suffixer, parse_block, reason_of, statements_of_quads
+from squall.streams.formats import (
+    TRIPLE_TERMS,
+    Statement,
+    bounded,
+    label_suffixer,
+    parse_block,
+    reason_of,
+    statements_of_quads,
+)
 from squall.streams.formats.evaluations import Evaluation, statements_of, time_text
 from squall.streams.formats.timestamps import moment, time_of
 
@@ -42,7 +50,7 @@ _TOKEN = re.compile(
         (?: \"\"\"(?:[^"\\]|\\[\s\S]|\"{1,2}(?!\"))*+\"\"\"
           | '''(?:[^'\\]|\\[\s\S]|'{1,2}(?!'))*+'''
           | "(?!"")(?:[^"\\\n]|\\.)*+" | '(?!'')(?:[^'\\\n]|\\.)*+' )
-        (?: \s*@[A-Za-z]+(?:-[A-Za-z0-9]+)* | \s*\^\^\s*<[^<>\s]*> )? )
+        (?: \s*@[A-Za-z]+(?:-[A-Za-z0-9]+)*(?:--[A-Za-z]+)? | \s*\^\^\s*<[^<>\s]*> )? )
     | (?P<other> <[^<>"\n]*>
         | _:[^\s<>"'\#.]+(?:\.+[^\s<>"'\#.]+)*
         | [+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+ | [+-]?[0-9]*\.[0-9]+ | [+-]?[0-9]+ )
@@ -363,7 +371,8 @@ def _next_row(text: str, place: int) -> tuple[Sequence[_Token], int]:
             return row, token.end
         is_key = code.text == "H" and len(row) == 1
         if len(row) > most or not (token.kind in ("word", "string") if is_key else token.is_term):
-            raise _Malformed("not a header" if code.text == "H" else _NO_ROW, token.start)
+            reason = TRIPLE_TERMS if text.startswith("<<", token.start) else _NO_ROW
+            raise _Malformed("not a header" if code.text == "H" else reason, token.start)
         row.append(token)
     raise _Incomplete
 
