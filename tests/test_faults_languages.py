@@ -5,13 +5,14 @@ Each docstring names the entry in the list of faults for which the test stands.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 import squall
 from squall.checking import lint
-from squall.errors import UsageError
+from squall.errors import SquallError, UsageError
 from squall.model import warnings
 from squall.model.windows import CountWindow, SlidingWindow, milliseconds, parse_window
 from squall.plan.operators import Scan
@@ -81,6 +82,27 @@ def test_the_unit_hr_and_now_alone_are_windows_of_sparqlstream() -> None:
         f"SELECT ?s {stream} [NOW - 2 HOURS] WHERE {{ ?s ?p ?o }}", "sparqlstream"
     )
     assert SlidingWindow(1) in windows(f"SELECT ?s {stream} [NOW] WHERE {{ ?s ?p ?o }}", "sparqlstream")
+
+
+@pytest.mark.parametrize("service", ["<http://ep/sparql>", "SILENT <http://ep/sparql>", "?where"])
+def test_the_refusal_of_service_names_a_remedy_that_works(service: str, squall: Squall, tmp_path: Path) -> None:
+    """S19."""
+    pattern = "{{ ?s <urn:q> ?a {} {{ ?a <urn:p> ?o }} }}"
+    with pytest.raises(SquallError) as caught:
+        windows(f"SELECT ?o {pattern.format(f'SERVICE {service}')}", "sparql")
+    hint = str(caught.value.hint)
+    (graph,) = set(re.findall(r"(?:GRAPH|FROM NAMED) <([^>]*)>", hint))
+    assert graph == ("http://example.org/data" if "?" in service else "http://ep/sparql")
+    assert f"`--graph {graph}=FILE`" in hint
+    assert f"`--static '{graph}=FILE'`" in hint
+    (tmp_path / "data.nt").write_text('<urn:a> <urn:p> "x" .')
+    (tmp_path / "events.nt").write_text("<urn:s> <urn:q> <urn:a> .")
+    replaced = pattern.format(f"GRAPH <{graph}>")
+    for clause, options in ((f"FROM NAMED <{graph}>", ("--static", "--graph")), ("", ("--source", "--static"))):
+        (tmp_path / "query.rq").write_text(f"SELECT ?o {clause} {replaced}")
+        events, data = options
+        arguments = events, f"{tmp_path}/events.nt", data, f"{graph}={tmp_path}/data.nt"
+        assert squall("run", f"{tmp_path}/query.rq", *arguments, "--format", "srcsv")[1].split() == ["o", "x"]
 
 
 WINDOW_ON = "FROM NAMED WINDOW <urn:w> ON <urn:s>"

@@ -27,7 +27,7 @@ from squall.model import (
     visible,
 )
 from squall.model.windows import LANDMARK
-from squall.rdf import XSD, Term, iri_text, literal
+from squall.rdf import XSD, Term, iri, iri_text, literal
 from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body, empty, existence, graph_names
 from squall.translators.sparql.datasets import ActiveDataset, window
@@ -103,9 +103,9 @@ class Patterns:
                 body.join(values(element))
             case q.SubSelect(query=query):
                 body.join(self.sub_select(query, body.reads))
-            case q.Service(origin=origin):
-                hint = "fetch its data beforehand, and give them as a source"
-                self.state.notes.fail("`SERVICE` is not supported: a run asks no other servers", origin, hint)
+            case q.Service(name=name, origin=origin):
+                message = "`SERVICE` is not supported: a run asks no other servers"
+                self.state.notes.fail(message, origin, _service_hint(name))
             case q.Filter():
                 raise AssertionError("filters come after all other elements")
 
@@ -286,3 +286,13 @@ def _tables(names: tuple[Variable, ...], rows: Sequence[tuple[Term, ...]]) -> It
     else:
         width = literal(str(len(names)), XSD + "integer")
         yield (TableFunction(names, TABLE.iri, (width, *(term for row in rows for term in row))),)
+
+
+def _service_hint(name: q.Slot) -> str:
+    """Returns the hint how to do without a service: by a named graph, which a file has."""
+    graph = name if isinstance(name, str) else iri("http://example.org/data")
+    address = iri_text(graph)
+    return (
+        f"save its data in a file, and write `GRAPH {graph} {{ ... }}`: with `FROM NAMED {graph}` "
+        f"and `--graph {address}=FILE`, or with `--static '{address}=FILE'`"
+    )
