@@ -297,6 +297,40 @@ def test_booleans_in_lines(tmp_path: Path) -> None:
         assert (tmp_path / f"out.{format}").read_bytes().decode() == text
 
 
+@pytest.mark.parametrize(
+    ("format", "lines"),
+    [
+        ("csv-values", ["time,rule,a,b", '5,q,urn:a,"2,""0"" \\', '"', "5,q,_:n,", "7,q,20,x"]),
+        ("tsv-values", ["time\trule\ta\tb", '5\tq\turn:a\t2,"0" \\\\\\n', "5\tq\t_:n\t", "7\tq\t20\tx"]),
+    ],
+)
+def test_plain_values_with_times(format: str, lines: list[str], tmp_path: Path) -> None:
+    """S7."""
+    answers = (
+        Output(Solution(("a", "b"), (iri("urn:a"), literal('2,"0" \\\n'))), 5, "q"),
+        Output(Solution(("a", "b"), (Term("_:n"), None)), 5, "q"),
+        Output(Evaluated(("a", "b")), 5, "q"),
+        Output(Solution(("a", "b"), (literal("20", XSD + "integer"), literal("x", language="en"))), 7, "q"),
+    )
+    write(f"{tmp_path}/out?format={format}", *answers)
+    assert (tmp_path / "out").read_text(encoding="utf-8").splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    ("answer", "row"),
+    [
+        (Boolean(True), "true"),
+        (Triple(iri("urn:s"), iri("urn:p"), literal("5", XSD + "byte")), "urn:s,urn:p,5"),
+        (Quad(iri("urn:s"), iri("urn:p"), literal("5"), iri("urn:g")), "urn:s,urn:p,5,urn:g"),
+        (Atom(iri("urn:r"), (iri("urn:a"), literal("b"))), ",urn:r,urn:a b"),
+    ],
+)
+def test_plain_values_of_facts_and_booleans(answer: Answered, row: str, tmp_path: Path) -> None:
+    """S7."""
+    write(f"{tmp_path}/out?format=csv-values", out(answer))
+    assert (tmp_path / "out").read_text(encoding="utf-8").splitlines()[1] == f"5,q,{row}"
+
+
 @pytest.mark.parametrize("format", ["nqt", "trig"])
 @pytest.mark.parametrize("answer", [ROW, Boolean(True)])
 def test_answers_of_queries_are_no_quads(format: str, answer: Answered, tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ DESCRIPTIONS = {
     "ndjson-evaluations": "a JSON object on each line, for each evaluation with all its answers",
     "csv": "comma-separated values: the time, the rule and a column for each variable",
     "tsv": "tab-separated values: the time, the rule and a column for each variable",
+    "csv-values": "comma-separated values with times: plain values in place of terms",
+    "tsv-values": "tab-separated values with times: plain values in place of terms",
     "table": "a table for the eye",
     "srj": "SPARQL Query Results JSON",
     "srx": "SPARQL Query Results XML",

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from squall.contracts import Output
 from squall.errors import SinkError
-from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Quad, Solution, Triple
+from squall.rdf import ALWAYS, Atom, Boolean, Evaluated, Quad, Solution, Term, Triple
 from squall.streams.formats.evaluations import Answer, Evaluation, EvaluationCollector, answer_of, cells
 
 
@@ -65,9 +65,19 @@ _FACT = ("subject", "predicate", "object")
 class TableEncoder:
     """An encoder of a table with a header. All outputs must have the same columns."""
 
-    def __init__(self, uri: str, row: Callable[[Iterable[str]], bytes]) -> None:
+    def __init__(
+        self, uri: str, row: Callable[[Iterable[str]], bytes], value: Callable[[Term], str] | None = None
+    ) -> None:
+        """Initializes an encoder.
+
+        Args:
+            uri: The address of the sink, for messages.
+            row: Encodes the cells of a row.
+            value: Returns the text of a term in a cell; None: the term in N-Triples.
+        """
         self._uri = uri
         self._row = row
+        self._value = value
         self._has_header = False
         self._columns: tuple[str, ...] | None = None
         """The columns of the header, if they are known."""
@@ -80,7 +90,7 @@ class TableEncoder:
         answer = answer_of(output)
         if isinstance(answer, Evaluated):
             return b""
-        columns, values = _row_cells(answer)
+        columns, values = _row_cells(answer, self._value)
         if self._has_header and self._columns not in (None, columns):
             raise SinkError(
                 f"`{self._uri}` cannot hold outputs with other columns than {', '.join(self._columns or ())}",
@@ -102,19 +112,22 @@ class TableEncoder:
         self._has_header = state is not None
 
 
-def _row_cells(answer: Answer) -> tuple[tuple[str, ...], Iterable[str]]:
-    """Returns the columns of an answer, and its cells, which are lossless terms in N-Triples.
+def _row_cells(answer: Answer, value: Callable[[Term], str] | None) -> tuple[tuple[str, ...], Iterable[str]]:
+    """Returns the columns of an answer, and its cells: lossless terms in N-Triples, or what `value` makes of them.
 
     The relation of an atom is the predicate, its arguments are the object.
     """
-    if isinstance(answer, Triple):
-        return _FACT, answer
-    if isinstance(answer, Quad):
-        return (*_FACT, "graph"), answer
+    if isinstance(answer, Boolean):
+        return ("boolean",), (str(answer),)
+    text = value or str
+    columns: tuple[str, ...]
+    if isinstance(answer, Triple | Quad):
+        columns = _FACT if isinstance(answer, Triple) else (*_FACT, "graph")
+        return columns, answer if value is None else map(text, answer)
     if isinstance(answer, Atom):
-        return _FACT, ("", answer.relation, " ".join(answer.arguments))
+        return _FACT, ("", text(answer.relation), " ".join(map(text, answer.arguments)))
     columns, values = cells(answer)
-    return columns, (term or "" for term in values)
+    return columns, ("" if term is None else text(term) for term in values)
 
 
 class EvaluationEncoder:
@@ -159,7 +172,7 @@ class DocumentEncoder(EvaluationEncoder):
             raise SinkError(
                 f"`{self._uri}` holds one evaluation, as a document of the format `{self._format}` does",
                 hint=f"a document for each: `--sink 'results-{{time}}-{{query}}.{self._format}'`; "
-                "a line for each: the format `ndjson-evaluations`",
+                "a line for each: the format `ndjson-evaluations`; a row with its time for each answer: `csv-values`",
             )
         self._evaluation_key = output.time, output.rule
         return self._note_document(super().write(output))

@@ -11,7 +11,20 @@ from typing import Any
 
 from squall.contracts import Output
 from squall.errors import UsageError
-from squall.rdf import ALWAYS, XSD_STRING, Boolean, Evaluated, Quad, Solution, Triple, iri_text, is_blank, is_iri, parts
+from squall.rdf import (
+    ALWAYS,
+    XSD_STRING,
+    Boolean,
+    Evaluated,
+    Quad,
+    Solution,
+    Term,
+    Triple,
+    iri_text,
+    is_blank,
+    is_iri,
+    parts,
+)
 from squall.streams.formats import check_library, rdf_messages
 from squall.streams.formats.encoders import (
     DocumentEncoder,
@@ -24,7 +37,7 @@ from squall.streams.formats.encoders import (
 from squall.streams.formats.evaluations import Evaluation, answer_of
 from squall.streams.formats.graphs import TriGEncoder, quad, timed_quad
 from squall.streams.formats.rdf_patch import transaction
-from squall.streams.formats.results import DOCUMENTS, json_line
+from squall.streams.formats.results import DOCUMENTS, json_line, plain_value
 
 
 def _nt(output: Output) -> bytes:
@@ -89,7 +102,21 @@ def _tsv(cells: Iterable[str]) -> bytes:
     return ("\t".join(cell.replace("\t", "\\t") for cell in cells) + "\n").encode()
 
 
-_TABLES: dict[str, Callable[[Iterable[str]], bytes]] = {"csv": _csv, "tsv": _tsv}
+_ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+
+
+def _plain_line(term: Term) -> str:
+    """Returns the plain value of a term on one line and without tabs, as a cell of TSV."""
+    return plain_value(term).translate(_ESCAPED)
+
+
+_TABLES: dict[str, tuple[Callable[[Iterable[str]], bytes], Callable[[Term], str] | None]] = {
+    "csv": (_csv, None),
+    "tsv": (_tsv, None),
+    "csv-values": (_csv, plain_value),
+    "tsv-values": (_tsv, _plain_line),
+}
+"""Functions that encode a row, and the term in a cell (None: in N-Triples)."""
 LINES: dict[str, Callable[[Output], bytes]] = {
     "nt": _nt,
     "ntt": _ntt,
@@ -117,7 +144,7 @@ EVALUATIONS = {"ndjson-evaluations": json_line, "rdfp": transaction}
 NAMES = (*LINES, *_TABLES, "trig", *MESSAGES, *BINARY, *DOCUMENTS, *EVALUATIONS, "table")
 """The names of all formats of outputs."""
 
-_ENDINGS = (*LINES, *_TABLES, "trig", "jelly", "rdfp", *DOCUMENTS)
+_ENDINGS = (*LINES, "csv", "tsv", "trig", "jelly", "rdfp", *DOCUMENTS)
 BY_ENDING = {f".{name}": name for name in _ENDINGS} | {".jsonl": "ndjson"}
 
 
@@ -148,7 +175,7 @@ def encoder(format: str, uri: str, alone: bool = False, retracting: Collection[s
         retracting: The rules and queries whose outputs have ceased to hold (``dstream``).
     """
     if format in _TABLES:
-        return TableEncoder(uri, _TABLES[format])
+        return TableEncoder(uri, *_TABLES[format])
     if format in DOCUMENTS:
         return DocumentEncoder(uri, format, DOCUMENTS[format])
     if format == "rdfp":

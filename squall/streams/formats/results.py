@@ -151,12 +151,12 @@ def srcsv(evaluation: Evaluation) -> bytes:
     table = csv.writer(text)
     table.writerow(evaluation.names)
     table.writerows(
-        [_value(row[name]) if name in row else "" for name in evaluation.names] for row in evaluation.bindings
+        [plain_value(row[name]) if name in row else "" for name in evaluation.names] for row in evaluation.bindings
     )
     return text.getvalue().encode()
 
 
-def _value(term: Term) -> str:
+def plain_value(term: Term) -> str:
     """Returns the text of an IRI or literal, or a blank node with its ``_:`` (section 3.2)."""
     if is_iri(term):
         return iri_text(term)

@@ -38,6 +38,8 @@ CONTENT_TYPES = {
     "ndjson-evaluations": "application/x-ndjson",
     "srj": "application/sparql-results+json",
     "srx": "application/sparql-results+xml",
+    "csv-values": "text/csv",
+    "tsv-values": "text/tab-separated-values",
     "srcsv": "text/csv",
     "srtsv": "text/tab-separated-values",
 }
