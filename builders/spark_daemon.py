@@ -9,8 +9,13 @@ which loads everything that a driver needs.)
 from __future__ import annotations
 
 import gc
+import importlib
+import os
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any, BinaryIO
 
 
 def without_archives(path: list[str]) -> list[str]:
@@ -26,14 +31,54 @@ def _above(archive: str) -> Path | None:
 
 sys.path[:] = without_archives(sys.path)
 
-from pyspark.daemon import manager  # noqa: E402
+from pyspark import daemon  # noqa: E402
 
 import squall.builders.runtime.dataflow  # noqa: E402
 import squall.builders.runtime.serde  # noqa: E402
 import squall.streams.formats.reading  # noqa: E402, F401
 from squall.process.gc_tuning import calm_collector  # noqa: E402
 
+Main = Callable[[BinaryIO, BinaryIO], None]
+"""The function of a worker, which reads its task from one file and writes the result to another."""
+
+
+def ending_with_java(main: Main, exit_process: Callable[[int], object] = os._exit) -> Main:
+    """Returns the function of a worker that ends its process silently if Java has closed the connection.
+
+    Java does so when a run is stopped in the middle of a task. The daemon of Spark would write a traceback.
+    """
+
+    def run(infile: BinaryIO, outfile: BinaryIO) -> None:
+        try:
+            main(infile, outfile)
+        finally:
+            try:
+                outfile.flush()
+            except ConnectionError:
+                exit_process(0)
+
+    return run
+
+
+def with_silent_end(worker: Callable[..., int]) -> Callable[..., int]:
+    """Returns the daemon's function for a forked worker, whose module is imported only after the fork."""
+
+    def run(*arguments: Any) -> int:
+        _end_silently(next((name for name in sys.argv[1:2] if name.startswith("pyspark")), "pyspark.worker"))
+        return worker(*arguments)
+
+    return run
+
+
+@cache
+def _end_silently(name: str) -> None:
+    """Changes the `main` of a module of workers, once in each process."""
+    module: Any = importlib.import_module(name)
+    module.main = ending_with_java(module.main)
+
+
 if __name__ == "__main__":
+    daemon.worker = with_silent_end(daemon.worker)
     calm_collector()
     gc.freeze()  # what all workers have in common is not looked through in each of them
-    manager()
+    daemon.manager()

@@ -17,8 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from squall import errors
-from squall.builders.spark import java
+from squall.builders.spark import java, worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,6 +75,9 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
 
     A new session has a master of ``local[*]`` and `DEFAULTS`, which `conf` overrides. A session started by
     ``spark-submit``, which has settings of its own, gets `conf` only.
+
+    Raises:
+        BuilderError: There is no Java, or the Python of the workers cannot import squall.
     """
     from pyspark.sql import SparkSession
 
@@ -83,9 +85,10 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
         if conf:
             names = ", ".join(name for name, _ in conf)
             logger.warning("the Spark session is there already: settings for it are not taken up: %s", names)
+        worker_python.ensure(active.sparkContext)
         return active
     java.ensure()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault(worker_python.VARIABLE, sys.executable)
     _let_workers_import_squall()
     builder = SparkSession.builder.appName("squall")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
@@ -97,6 +100,7 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
         builder = builder.config(name, value)
     with _signals_kept():
         spark = builder.getOrCreate()
+    worker_python.ensure(spark.sparkContext)
     if local and LOG_FILES not in settings:
         _let_logs_be_renamed(spark)
     return spark
@@ -165,7 +169,7 @@ def _known() -> SparkSession | None:
 def _let_workers_import_squall() -> None:
     """Lets Python workers import this package from where this process has found it, also in a checkout that is not
     installed."""
-    root = str(Path(errors.__file__).parent.parent)
+    root = worker_python.package_root()
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if root not in entries:
         os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, entries)])
