@@ -84,9 +84,9 @@ def test_the_unit_hr_and_now_alone_are_windows_of_sparqlstream() -> None:
     assert SlidingWindow(1) in windows(f"SELECT ?s {stream} [NOW] WHERE {{ ?s ?p ?o }}", "sparqlstream")
 
 
+@pytest.mark.fault("S19")
 @pytest.mark.parametrize("service", ["<http://ep/sparql>", "SILENT <http://ep/sparql>", "?where"])
 def test_the_refusal_of_service_names_a_remedy_that_works(service: str, squall: Squall, tmp_path: Path) -> None:
-    """S19."""
     pattern = "{{ ?s <urn:q> ?a {} {{ ?a <urn:p> ?o }} }}"
     with pytest.raises(SquallError) as caught:
         windows(f"SELECT ?o {pattern.format(f'SERVICE {service}')}", "sparql")
@@ -108,6 +108,7 @@ def test_the_refusal_of_service_names_a_remedy_that_works(service: str, squall: 
 WINDOW_ON = "FROM NAMED WINDOW <urn:w> ON <urn:s>"
 
 
+@pytest.mark.fault("S18")
 @pytest.mark.parametrize(
     ("text", "lengths"),
     [
@@ -124,7 +125,6 @@ WINDOW_ON = "FROM NAMED WINDOW <urn:w> ON <urn:s>"
     ],
 )
 def test_a_length_of_time_without_a_unit_is_a_warning(text: str, lengths: list[str]) -> None:
-    """S18."""
     body = text.replace("{}", "{ WINDOW <urn:w> { ?s ?p ?o } }")
     messages = [item for item in squall.compile(body, lexer="rspql").warnings if "has no unit: it is" in item.message]
     assert sorted(item.message.split("`")[1] for item in messages) == sorted(lengths)
@@ -134,6 +134,7 @@ def test_a_length_of_time_without_a_unit_is_a_warning(text: str, lengths: list[s
         assert "ms`, or `" in str(item.hint)
 
 
+@pytest.mark.fault("S18")
 @pytest.mark.parametrize(
     ("language", "clause"),
     [
@@ -144,7 +145,6 @@ def test_a_length_of_time_without_a_unit_is_a_warning(text: str, lengths: list[s
     ],
 )
 def test_other_languages_and_options_ask_for_a_unit(language: str, clause: str) -> None:
-    """S18."""
     with pytest.raises(squall.SquallError, match="a unit of time"):
         squall.compile(clause, lexer=language)
     for window in ("RANGE 10", "RANGE 10s STEP 2", "RANGE 10s STEP 2s ORIGIN 1"):

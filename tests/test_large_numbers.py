@@ -1,6 +1,6 @@
 """Numbers of thousands of digits: in data, programs and results of all languages, and what is too long to be one.
 
-The entry S13 of the list of faults. Python refuses to convert integers of more than 4,300 digits.
+Python refuses to convert integers of more than 4,300 digits.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from squall.functions.ordering import key, sortable
 from squall.functions.values import MAX_NUMBER_LENGTH, decimal, integer, integer_of, integer_text, number
 from squall.rdf import ALWAYS, XSD, Event, Solution, Term, Triple, iri, literal, parts
 from squall.testing import assert_as_oracle, run
+
+pytestmark = pytest.mark.fault("S13")
 
 NINES = "9" * 5000
 ONE_MORE = "1" + "0" * 5000

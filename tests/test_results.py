@@ -297,6 +297,7 @@ def test_booleans_in_lines(tmp_path: Path) -> None:
         assert (tmp_path / f"out.{format}").read_bytes().decode() == text
 
 
+@pytest.mark.fault("S7")
 @pytest.mark.parametrize(
     ("format", "lines"),
     [
@@ -305,7 +306,6 @@ def test_booleans_in_lines(tmp_path: Path) -> None:
     ],
 )
 def test_plain_values_with_times(format: str, lines: list[str], tmp_path: Path) -> None:
-    """S7."""
     answers = (
         Output(Solution(("a", "b"), (iri("urn:a"), literal('2,"0" \\\n'))), 5, "q"),
         Output(Solution(("a", "b"), (Term("_:n"), None)), 5, "q"),
@@ -316,6 +316,7 @@ def test_plain_values_with_times(format: str, lines: list[str], tmp_path: Path) 
     assert (tmp_path / "out").read_text(encoding="utf-8").splitlines() == lines
 
 
+@pytest.mark.fault("S7")
 @pytest.mark.parametrize(
     ("answer", "row"),
     [
@@ -326,7 +327,6 @@ def test_plain_values_with_times(format: str, lines: list[str], tmp_path: Path) 
     ],
 )
 def test_plain_values_of_facts_and_booleans(answer: Answered, row: str, tmp_path: Path) -> None:
-    """S7."""
     write(f"{tmp_path}/out?format=csv-values", out(answer))
     assert (tmp_path / "out").read_text(encoding="utf-8").splitlines()[1] == f"5,q,{row}"
 
