@@ -51,6 +51,7 @@ def test_the_changes_are_named(now: Plan, said: str, tmp_path: Path) -> None:
     assert ("`d` is only another name of `b`" in str(caught.value.hint)) is ("with rules `d`" in said)
 
 
+@pytest.mark.fault("P10")
 @pytest.mark.parametrize("engine", ["in process", "spark"])
 def test_another_plan_of_the_same_rules_is_not_taken_for_changed_rules(engine: str, tmp_path: Path) -> None:
     """P10 of the reported faults: only the statistics were others."""

@@ -763,6 +763,7 @@ def test_a_table_holds_the_solutions_of_a_program_with_updates(
 SLIP = "PREFIX ex: <https://example.org/> SELECT ?room {{ {pattern} }}"
 
 
+@pytest.mark.fault("P7")
 @pytest.mark.parametrize(
     ("pattern", "hint"),
     [

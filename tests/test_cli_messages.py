@@ -251,6 +251,7 @@ def test_a_broken_plugin_is_a_warning_that_names_its_package(install: Install) -
     assert run.stderr.startswith(message)
 
 
+@pytest.mark.fault("P8")
 @pytest.mark.parametrize(
     ("text", "warns"),
     [("(?x ?p ?y) -> (?y ?p ?x) .", True), ("(?x ?p ?y) -> (?y ?p ?x) .\n-> (rdf:type rdf:type rdfs:Class) .", False)],
@@ -261,6 +262,7 @@ def test_a_run_without_any_source_says_so(text: str, warns: bool, squall: Squall
     assert ("source warning: no source is given" in squall("run", "rules.jena")[2]) == warns
 
 
+@pytest.mark.fault("P8")
 @pytest.mark.parametrize(("text", "warns"), [("ASK { ?s ?p ?o }", True), ("ASK {}", False)])
 def test_a_query_without_any_source_says_so(text: str, warns: bool, squall: Squall) -> None:
     """P8."""

@@ -59,6 +59,7 @@ def test_suite(suite: str, planner: str) -> None:
         assert sentence.is_right(outcomes), f"docs/{sentence.page} does not say: {sentence.expected(outcomes)}"
 
 
+@pytest.mark.fault("T3")
 def test_the_number_of_updates() -> None:
     folder = place_of("w3c-rdf-tests", WHERE)
     if not folder.exists():
@@ -67,6 +68,7 @@ def test_the_number_of_updates() -> None:
     assert f"all of the W3C's {len(list(w3c_update_suite.cases(folder)))} tests of update evaluation pass" in text
 
 
+@pytest.mark.fault("T3")
 def test_the_page_has_a_row_for_each_suite() -> None:
     text = documented.PAGE.read_text(encoding="utf-8")
     rows = documented.documented(text)
@@ -152,6 +154,7 @@ def test_the_command_line(small: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert len(json.loads((small / "out.json").read_text(encoding="utf-8"))) == len(CASES)
 
 
+@pytest.mark.fault("T2")
 def test_a_list_of_cases_that_cannot_be_read_fails(small: Path) -> None:
     (small / "jena-rules" / "rule_engine_cases.json").write_text("[{", encoding="utf-8")
     (outcome,) = run("jena-rules", small, Stages())
@@ -218,6 +221,7 @@ UNSEEN: dict[str, tuple[str, dict[str, object], dict[str, str]]] = {
 """Cases that no suite knows by name: the suite, the files of its folder, and the outcomes."""
 
 
+@pytest.mark.fault("T2")
 @pytest.mark.parametrize("name", UNSEEN)
 def test_unseen_cases(name: str, tmp_path: Path) -> None:
     suite, files, expected = UNSEEN[name]

@@ -24,6 +24,7 @@ from squall.testing.strategies.rules import DEADLINES, NOW
 from tests import in_memory
 from tests.laws import PLANNERS, examples, hold
 
+pytestmark = pytest.mark.fault("W8")
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 

@@ -81,6 +81,7 @@ WRONG_EVENTS: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.fault("P2", "P4")
 @pytest.mark.parametrize("case", WRONG_EVENTS)
 @pytest.mark.parametrize("is_static", [False, True])
 def test_wrong_events_are_refused_with_a_remedy(case: str, is_static: bool) -> None:
@@ -90,6 +91,7 @@ def test_wrong_events_are_refused_with_a_remedy(case: str, is_static: bool) -> N
         run([], static=events) if is_static else run(events)
 
 
+@pytest.mark.fault("P2")
 @pytest.mark.parametrize("case", [case for case in WRONG_EVENTS if isinstance(WRONG_EVENTS[case][0], list)])
 def test_wrong_events_of_a_generator_are_refused(case: str) -> None:
     """P2."""
@@ -98,12 +100,14 @@ def test_wrong_events_of_a_generator_are_refused(case: str) -> None:
         run(event for event in events)
 
 
+@pytest.mark.fault("P4")
 def test_static_data_have_no_time() -> None:
     """P4."""
     with pytest.raises(ArgumentError, match=r"squall\.ALWAYS"):
         run([], static=[Event(1000, (FACT,))])
 
 
+@pytest.mark.fault("P4")
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
@@ -138,6 +142,7 @@ def test_wrong_arguments_of_the_stages_are_refused_with_a_remedy(wrong: Callable
         wrong()
 
 
+@pytest.mark.fault("P3", "P4")
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
@@ -173,11 +178,13 @@ def test_wrong_terms_are_refused_with_a_remedy(wrong: Callable[[], object], hint
     assert isinstance(caught.value, ValueError)
 
 
+@pytest.mark.fault("P3")
 def test_labels_of_all_letters_are_blank_nodes() -> None:
     """P3: what N-Triples has as a label is one."""
     assert rdf.blank("é.b-1") == "_:é.b-1"
 
 
+@pytest.mark.fault("P5")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:rdflib")
 def test_a_dataset_of_rdflib_is_events_in_its_graphs() -> None:
     """P5."""
@@ -189,6 +196,7 @@ def test_a_dataset_of_rdflib_is_events_in_its_graphs() -> None:
     assert set(rdf.events(dataset)) == set(rdf.events(dataset.quads())) == expected
 
 
+@pytest.mark.fault("P5")
 def test_a_store_of_pyoxigraph_is_events_in_its_graphs() -> None:
     """P5."""
     store = pyoxigraph.Store()
@@ -201,6 +209,7 @@ def test_a_store_of_pyoxigraph_is_events_in_its_graphs() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.fault("P13")
 def test_paths_may_be_texts(tmp_path: Path) -> None:
     """P13."""
     ledger = DeadLetterFile(str(tmp_path / "lost.ndjson"))
@@ -212,6 +221,7 @@ def test_paths_may_be_texts(tmp_path: Path) -> None:
     assert (tmp_path / "state").is_dir()
 
 
+@pytest.mark.fault("P6")
 def test_streams_written_by_hand_need_neither_pytest_nor_hypothesis() -> None:
     """P6."""
     run = subprocess.run([sys.executable, "-c", WITHOUT_PYTEST], capture_output=True, text=True, timeout=60)

@@ -67,12 +67,14 @@ def answers(batches: Iterable[Sequence[Event]], output: str = "istream") -> list
     return [(item.time, str(item.fact)) for item in squall.build(squall.plan(system)).run(batches)]
 
 
+@pytest.mark.fault("D9")
 def test_a_later_transaction_of_one_instant_takes_back_what_an_earlier_one_added(tmp_path: Path) -> None:
     events, _ = read(tmp_path, f"TX .\nA {A}\nA {B}\nTC .\nTX .\nD {A}\nTC .\n")
     assert answers([events]) == [(0, f"{B}".replace("/p>", "/q>"))]
     assert answers([[event] for event in events]) == answers([events])
 
 
+@pytest.mark.fault("D9")
 def test_a_later_file_of_one_instant_takes_back_what_an_earlier_one_added(tmp_path: Path) -> None:
     folder = tmp_path / "log"
     folder.mkdir()
@@ -83,6 +85,7 @@ def test_a_later_file_of_one_instant_takes_back_what_an_earlier_one_added(tmp_pa
     assert {fact for _, fact in answers([events])} == {str(fact).replace("/p>", "/q>") for fact in (A, B)}
 
 
+@pytest.mark.fault("D9")
 def test_transactions_that_arrive_together_are_applied_in_order(tmp_path: Path) -> None:
     (tmp_path / "x.rdfp").write_text(f"TX .\nA {A}\nA {B}\nTC .\nTX .\nD {A}\nTC .\n")
     sources = Sources([open_source(f"{tmp_path}/x.rdfp")], clock=WallClock())
@@ -140,6 +143,7 @@ def parsed(document: str) -> list[Event]:
 CUTS = st.sets(st.integers(1, 13))
 
 
+@pytest.mark.fault("D9")
 @pytest.mark.parametrize("engine", ["iterator", "memory"])
 @given(log=logs(), documents=CUTS, transactions=CUTS, batches=CUTS)
 def test_a_log_in_any_cut_equals_row_by_row_reading(
@@ -166,6 +170,7 @@ def test_a_log_in_any_cut_equals_row_by_row_reading(
         assert set(outputs) == expected
 
 
+@pytest.mark.fault("D9")
 @given(log=logs(), first=CUTS, second=CUTS)
 def test_no_cut_of_a_log_changes_what_a_window_of_triples_holds(
     log: list[Row], first: set[int], second: set[int]
@@ -185,6 +190,7 @@ def test_no_cut_of_a_log_changes_what_a_window_of_triples_holds(
 # D10: blank nodes keep their labels
 
 
+@pytest.mark.fault("D10")
 def test_blank_nodes_of_a_patch_keep_their_labels_across_documents(tmp_path: Path) -> None:
     folder = tmp_path / "log"
     folder.mkdir()
@@ -196,6 +202,7 @@ def test_blank_nodes_of_a_patch_keep_their_labels_across_documents(tmp_path: Pat
     assert added.facts == removed.removed != other.facts
 
 
+@pytest.mark.fault("D10")
 def test_blank_nodes_of_a_patch_keep_their_labels_across_messages(tmp_path: Path) -> None:
     settings = open_source("redis://localhost/log?format=rdfp&time=1").settings  # type: ignore[attr-defined]
     facts = [
@@ -217,6 +224,7 @@ def test_blank_nodes_of_a_patch_keep_their_labels_across_messages(tmp_path: Path
 # D11: times
 
 
+@pytest.mark.fault("D11")
 @pytest.mark.parametrize(
     "stamp", ["2026-01-01T24:00:00Z", "2026-01-01T24:00:00.000+00:00", "2026-01-01T24:00", "20260101T240000Z"]
 )
@@ -224,12 +232,14 @@ def test_the_end_of_a_day_is_the_begin_of_the_next_one(stamp: str) -> None:
     assert time_of(stamp) == time_of("2026-01-02T00:00:00Z")
 
 
+@pytest.mark.fault("D11")
 @pytest.mark.parametrize("stamp", ["2026-01-01T24:00:01", "2026-01-01T24:30:00", "2026-01-01T25:00:00", "24:00:00"])
 def test_other_times_behind_the_end_of_a_day_are_none(stamp: str) -> None:
     with pytest.raises(SyntaxError):
         time_of(stamp)
 
 
+@pytest.mark.fault("D11")
 def test_lines_and_headers_may_have_the_time_24_00(tmp_path: Path) -> None:
     (tmp_path / "x.ntt").write_text(f"2026-01-01T24:00:00Z {A}\n")
     (tmp_path / "x.nqt").write_text(f"2026-01-01T24:00:00Z {A}\n")
@@ -242,6 +252,7 @@ def test_lines_and_headers_may_have_the_time_24_00(tmp_path: Path) -> None:
         assert dead_letters == []
 
 
+@pytest.mark.fault("D11")
 @pytest.mark.parametrize(
     "header", ['H time "soon" .', "H time soon .", "H time .", "H time <urn:x> .", 'H "time" "x" .']
 )
@@ -254,11 +265,13 @@ def test_what_is_behind_a_time_that_cannot_be_read_is_a_dead_letter(header: str,
     assert dead_letters[1]["reason"] == "the time of its header cannot be read"
 
 
+@pytest.mark.fault("D11")
 def test_rows_before_a_time_that_cannot_be_read_keep_theirs(tmp_path: Path) -> None:
     events, _ = read(tmp_path, f'H time "1" .\nA {A}\nH time .\nA {B}\n')
     assert events == [Event(1, (A,))]
 
 
+@pytest.mark.fault("D11")
 def test_what_always_holds_cannot_be_deleted(tmp_path: Path) -> None:
     events, (dead_letter,) = read(tmp_path, f'H time "-infinity" .\nA {A}\nD {A}\n')
     assert statements(events) == [A]
@@ -275,6 +288,7 @@ DOUBLE = "<http://www.w3.org/2001/XMLSchema#double>"
 BOOLEAN = "<http://www.w3.org/2001/XMLSchema#boolean>"
 
 
+@pytest.mark.fault("D17")
 @pytest.mark.parametrize(
     ("row", "object"),
     [
@@ -301,6 +315,7 @@ def test_terms_may_have_any_form_of_turtle(row: str, object: str, tmp_path: Path
     assert dead_letters == []
 
 
+@pytest.mark.fault("D17")
 def test_rows_need_no_blanks_and_no_lines_of_their_own(tmp_path: Path) -> None:
     text = f"H time 7 . TB.A{A.subject}{A.predicate}{A.object}.D {B} A {C}TC.TX .D {C} TC ."
     events, dead_letters = read(tmp_path, text)
@@ -308,34 +323,40 @@ def test_rows_need_no_blanks_and_no_lines_of_their_own(tmp_path: Path) -> None:
     assert dead_letters == []
 
 
+@pytest.mark.fault("D17")
 def test_dead_letters_have_their_lines_behind_rows_of_several_lines(tmp_path: Path) -> None:
     _, dead_letters = read(tmp_path, f"A <urn:a>\n<urn:b>\n1 . oops\nA {A} A\n{B} no\n")
     assert [(letter["line"], letter["text"]) for letter in dead_letters] == [(3, "oops"), (5, "no")]
 
 
+@pytest.mark.fault("D17")
 def test_a_row_in_a_graph_may_have_terms_in_any_form(tmp_path: Path) -> None:
     events, _ = read(tmp_path, f"A <urn:s> <urn:p> 'o' <{E}g> . A <_:s> <urn:p> 1 <_:g> .\n")
     assert events[0] == Event(0, (Triple(iri("urn:s"), iri("urn:p"), squall.rdf.literal("o")),), graph=f"<{E}g>")
     assert events[1].graph.startswith("_:g.")
 
 
+@pytest.mark.fault("D17")
 @pytest.mark.parametrize("rows", ["Z .", 'PA "e" <urn:e> .', "PD 'e' .", 'PA "e" "urn:e" <urn:g> .', "H id <urn:x> ."])
 def test_segments_prefixes_and_other_headers_have_no_effect(rows: str, tmp_path: Path) -> None:
     assert read(tmp_path, f"{rows} A {A}\n") == ([Event(0, (A,))], [])
 
 
+@pytest.mark.fault("D17")
 def test_a_malformed_row_costs_what_is_behind_it_in_its_line(tmp_path: Path) -> None:
     events, dead_letters = read(tmp_path, f"A {A} oops {B}\nA {C}\n")
     assert statements(events) == [A, C]
     assert [(letter["line"], letter["text"]) for letter in dead_letters] == [(1, f"oops {B}")]
 
 
+@pytest.mark.fault("D17")
 def test_a_row_of_several_lines_that_is_malformed_costs_the_lines_before(tmp_path: Path) -> None:
     events, dead_letters = read(tmp_path, f"A <urn:a>\n<urn:b>\nA {C}\n")
     assert statements(events) == [C]
     assert [(letter["line"], letter["text"]) for letter in dead_letters] == [(1, "A <urn:a>\n<urn:b>")]
 
 
+@pytest.mark.fault("D17")
 def test_a_string_that_is_not_closed_costs_the_rest(tmp_path: Path) -> None:
     events, (dead_letter,) = read(tmp_path, f'A {A}\nA <urn:a> <urn:b> """c\nA {B}\nA {C}\n')
     assert statements(events) == [A]
@@ -343,6 +364,7 @@ def test_a_string_that_is_not_closed_costs_the_rest(tmp_path: Path) -> None:
     assert "the rest is left out" in dead_letter["reason"]
 
 
+@pytest.mark.fault("D17")
 @given(cuts=st.sets(st.integers(1, 12)))
 def test_rows_may_be_cut_into_blocks_of_lines_anywhere(cuts: set[int]) -> None:
     text = f'TX\n.\nA\n{A.subject}\n{A.predicate}\n"""two\n\nlines"""@en\n. D {B} A\n{C}\nTC.\n# end\n'
@@ -378,6 +400,7 @@ def patch_of(code: str, *events: tuple[int, str]) -> str:
     return "".join(f'H time "{time}" .\n' + row.format(code, E, name, E, E) for time, name in events)
 
 
+@pytest.mark.fault("W6")
 @pytest.mark.parametrize(
     ("output", "code", "times"), [("istream", "A", (1000, 100_000)), ("dstream", "D", (11_000, 110_000))]
 )
@@ -394,6 +417,7 @@ def test_what_has_ended_is_written_as_deleted(
     assert Path(f"each-{times[0]}.rdfp").read_text() == patch_of(code, (times[0], "a"))
 
 
+@pytest.mark.fault("W6")
 def test_messages_with_what_has_ended_delete_it() -> None:
     messages = _messages("rdfp", {"gone"})
     fact = squall.rdf.Triple(iri("urn:s"), iri("urn:p"), iri("urn:o"))
@@ -405,6 +429,7 @@ def test_messages_with_what_has_ended_delete_it() -> None:
     assert [message.decode().split("\n")[2][0] for message in data] == ["D", "A"]
 
 
+@pytest.mark.fault("W6")
 def test_outputs_of_one_program_are_added_or_deleted_each_by_itself(folder: Path, squall: Squall) -> None:
     for name in ("ISTREAM", "DSTREAM"):
         head = f"REGISTER RSTREAM <{E}out/{name}> AS CONSTRUCT {name} {{ ?x <{E}in> <{E}W> }}"
@@ -415,6 +440,7 @@ def test_outputs_of_one_program_are_added_or_deleted_each_by_itself(folder: Path
     assert sorted(row[0] for row in out.split("\n") if row.startswith(("A ", "D "))) == ["A", "A", "D", "D"]
 
 
+@pytest.mark.fault("W6")
 def test_whole_answers_are_no_log_of_changes(folder: Path, squall: Squall) -> None:
     code, _, err = squall("run", "a.rq", *OPTIONS, "--output", "rstream", "--format", "rdfp")
     assert code == 2
@@ -422,6 +448,7 @@ def test_whole_answers_are_no_log_of_changes(folder: Path, squall: Squall) -> No
     assert "`--output istream`" in err
 
 
+@pytest.mark.fault("W6")
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -438,6 +465,7 @@ def test_an_option_with_one_value_is_given_once(arguments: tuple[str, ...], fold
     assert f"`{arguments[2].split('=')[0]}` is given 2 times" in err
 
 
+@pytest.mark.fault("W6")
 def test_options_with_several_values_may_be_given_again(folder: Path, squall: Squall) -> None:
     Path("t.ntt").write_text(EVENTS.replace("/a>", "/c>"))
     code, out, _ = squall("run", "a.rq", "--source", "s.ntt", "--source", "t.ntt", "--quiet", "--quiet")
@@ -445,6 +473,7 @@ def test_options_with_several_values_may_be_given_again(folder: Path, squall: Sq
     assert out.count("\n") == 3
 
 
+@pytest.mark.fault("W6")
 @pytest.mark.parametrize(
     "builder",
     [

@@ -87,6 +87,7 @@ def named(format: str, path: str = "x") -> str:
 # D1: static data from a server
 
 
+@pytest.mark.fault("D1")
 def test_static_data_of_a_server_are_fetched_once(squall: Squall) -> None:
     """D1."""
     with serving(status(200, DOCUMENTS["nt"].encode()), status(500)) as server:
@@ -96,6 +97,7 @@ def test_static_data_of_a_server_are_fetched_once(squall: Squall) -> None:
         assert len(server.asked) == 1
 
 
+@pytest.mark.fault("D1")
 def test_a_graph_may_be_fetched(squall: Squall) -> None:
     """D1, its kind."""
     Path("g.rq").write_text(f"SELECT ?s FROM <{E}g> {{ ?s ?p ?o }}")
@@ -105,6 +107,7 @@ def test_a_graph_may_be_fetched(squall: Squall) -> None:
         assert out.split() == ["s", server.at("dir/a")]
 
 
+@pytest.mark.fault("D1")
 @pytest.mark.parametrize("uri", ["mqtt://localhost/t?format=nt", "tcp://localhost:1?format=nt", "ws://h/?format=nt"])
 def test_what_is_live_cannot_be_static(uri: str) -> None:
     """D1."""
@@ -112,6 +115,7 @@ def test_what_is_live_cannot_be_static(uri: str) -> None:
         open_static(uri)
 
 
+@pytest.mark.fault("D1")
 def test_a_stream_of_events_cannot_be_static() -> None:
     """D1."""
     with serving(status(200, b"data: x\n\n", **{"Content-Type": "text/event-stream"})) as server:
@@ -120,12 +124,14 @@ def test_a_stream_of_events_cannot_be_static() -> None:
             list(data)
 
 
+@pytest.mark.fault("D1")
 def test_timed_data_of_a_server_cannot_be_static() -> None:
     """D1, its kind."""
     with pytest.raises(UsageError, match="is timed: it cannot be static"):
         open_static("http://localhost/x.ntt")
 
 
+@pytest.mark.fault("D1")
 @pytest.mark.parametrize("code", [404, 503])
 def test_static_data_that_a_server_does_not_have_are_an_error(code: int) -> None:
     """D1."""
@@ -133,6 +139,7 @@ def test_static_data_that_a_server_does_not_have_are_an_error(code: int) -> None
         list(open_static(server.at("x.nt")))
 
 
+@pytest.mark.fault("D1")
 def test_static_data_of_a_server_that_are_cut_off_are_an_error() -> None:
     """D1."""
 
@@ -150,6 +157,7 @@ def test_static_data_of_a_server_that_are_cut_off_are_an_error() -> None:
 # D2 and its kind: what XML allows
 
 
+@pytest.mark.fault("D2")
 @pytest.mark.parametrize("quote", ["'", '"'])
 def test_an_entity_may_be_in_either_quotes(quote: str) -> None:
     """D2."""
@@ -166,6 +174,7 @@ def test_an_entity_may_be_in_either_quotes(quote: str) -> None:
     assert read("x.rdf") == [*FACTS, Triple(iri(E + "c"), iri(E + "p"), literal('it is "so"'))]
 
 
+@pytest.mark.fault("D2")
 @pytest.mark.parametrize("encoding", ["ISO-8859-1", "windows-1252", "UTF-16", "utf-8", "UTF-32", "US-ASCII"])
 def test_xml_has_the_encoding_that_it_declares(encoding: str) -> None:
     """D2, its kind."""
@@ -175,12 +184,14 @@ def test_xml_has_the_encoding_that_it_declares(encoding: str) -> None:
     assert [fact.object for fact in read("x.rdf")] == [iri(f"{E}{letter}")] * 2
 
 
+@pytest.mark.fault("D2")
 def test_xml_in_utf_16_needs_no_declaration() -> None:
     """D2, its kind."""
     Path("x.rdf").write_bytes(XML.encode("utf-16"))
     assert read("x.rdf") == FACTS
 
 
+@pytest.mark.fault("D2")
 def test_an_unknown_encoding_of_xml_is_named() -> None:
     """D2, its kind."""
     ledger = DeadLetterFile()
@@ -189,6 +200,7 @@ def test_an_unknown_encoding_of_xml_is_named() -> None:
     assert ledger.first["malformed", "x.rdf"] == (1, "its encoding `klingon` is unknown; nothing of x.rdf is read")
 
 
+@pytest.mark.fault("D2")
 @pytest.mark.parametrize("end", ["\r\n", "\r"])
 def test_a_line_end_in_xml_is_a_line_feed(end: str) -> None:
     """D2, its kind: XML 1.0, section 2.11."""
@@ -200,6 +212,7 @@ def test_a_line_end_in_xml_is_a_line_feed(end: str) -> None:
 # D3 and D19: what is said of documents that are cut by an error
 
 
+@pytest.mark.fault("D3")
 def test_a_run_that_could_read_nothing_fails_and_says_why(squall: Squall) -> None:
     """D3."""
     Path("x.ttl").write_text(f"@prefix : <{E}> .\n:a :b .\n:c :d :e .\n")
@@ -209,6 +222,7 @@ def test_a_run_that_could_read_nothing_fails_and_says_why(squall: Squall) -> Non
     assert "nothing could be read of `x.ttl`" in said
 
 
+@pytest.mark.fault("D3")
 @pytest.mark.parametrize("option", ["--static", "--graph"])
 def test_a_run_fails_if_nothing_of_its_static_data_could_be_read(option: str, squall: Squall) -> None:
     """D3."""
@@ -222,6 +236,7 @@ def test_a_run_fails_if_nothing_of_its_static_data_could_be_read(option: str, sq
     assert "1 malformed in bad.nt; line 1: " in said
 
 
+@pytest.mark.fault("D3")
 def test_a_run_that_could_read_something_goes_well(squall: Squall) -> None:
     """D3: a malformed line is no failure; `--strict` makes it one."""
     Path("x.nt").write_text(f"{TRIPLE}\nnonsense\nnonsense\n")
@@ -232,6 +247,7 @@ def test_a_run_that_could_read_something_goes_well(squall: Squall) -> None:
     assert squall("run", "q.rq", "--source", "x.nt", "--strict")[0] == 1
 
 
+@pytest.mark.fault("D3")
 def test_an_empty_source_is_no_failure(squall: Squall) -> None:
     """D3: nothing is there, and nothing is malformed."""
     Path("x.ttl").write_text("")
@@ -255,6 +271,7 @@ CUT = {
 }
 
 
+@pytest.mark.fault("D19")
 @pytest.mark.parametrize("name", CUT)
 def test_a_document_that_is_cut_by_an_error_says_what_is_left_out(name: str) -> None:
     """D19."""
@@ -277,6 +294,7 @@ BAD_TERMS = {
 }
 
 
+@pytest.mark.fault("D19")
 @pytest.mark.parametrize("format", BAD_TERMS)
 def test_a_malformed_term_costs_its_statement_only(format: str) -> None:
     """D19: one bad language tag need not end a document."""
@@ -291,6 +309,7 @@ def test_a_malformed_term_costs_its_statement_only(format: str) -> None:
     assert (tag["line"], name["line"]) == (first, first + 1)
 
 
+@pytest.mark.fault("D19")
 @pytest.mark.parametrize("format", BAD_TERMS)
 def test_a_malformed_term_does_not_end_a_live_document(format: str) -> None:
     """D19, its kind: a pipe, a connection, or the response of a server cannot be read twice."""
@@ -314,6 +333,7 @@ class Once(io.RawIOBase):
         return self._file.read(min(size, 50))
 
 
+@pytest.mark.fault("D19")
 @pytest.mark.parametrize(
     ("term", "is_right"),
     [
@@ -343,6 +363,7 @@ def test_terms_of_a_live_document_are_checked(term: str, is_right: bool) -> None
     assert (count, ledger.total("malformed")) == ((2, 0) if is_right else (1, 1))
 
 
+@pytest.mark.fault("D19")
 def test_blank_nodes_keep_their_names_behind_a_malformed_term() -> None:
     """D19: the document is read again from its beginning then."""
     good = f"[] <{E}p> [ <{E}p> _:x ] .\n_:x <{E}p> [] .\n"
@@ -355,6 +376,7 @@ def test_blank_nodes_keep_their_names_behind_a_malformed_term() -> None:
 # D4: byte order marks
 
 
+@pytest.mark.fault("D4")
 @pytest.mark.parametrize("format", DOCUMENTS)
 def test_a_byte_order_mark_is_left_out(format: str) -> None:
     """D4."""
@@ -362,6 +384,7 @@ def test_a_byte_order_mark_is_left_out(format: str) -> None:
     assert [tuple(fact)[:3] for fact in read(named(format))] == [tuple(fact) for fact in FACTS]
 
 
+@pytest.mark.fault("D4")
 def test_static_data_with_a_byte_order_mark(squall: Squall) -> None:
     """D4."""
     Path("x.ttl").write_bytes(codecs.BOM_UTF8 + DOCUMENTS["ttl"].encode())
@@ -371,6 +394,7 @@ def test_static_data_with_a_byte_order_mark(squall: Squall) -> None:
     assert read_dataset("x.ttl").default == set(FACTS)
 
 
+@pytest.mark.fault("D4")
 @pytest.mark.parametrize("format", ["nt", "ntt", "rdfp"])
 def test_a_run_resumes_behind_a_byte_order_mark(format: str) -> None:
     """D4, its kind: positions count the bytes of the file."""
@@ -388,6 +412,7 @@ def test_a_run_resumes_behind_a_byte_order_mark(format: str) -> None:
     assert {fact.subject for fact in facts} == {iri(f"{E}c")}
 
 
+@pytest.mark.fault("D4")
 def test_text_in_utf_16_is_named() -> None:
     """D4, its kind."""
     Path("x.nt").write_bytes(DOCUMENTS["nt"].encode("utf-16"))
@@ -401,6 +426,7 @@ def test_text_in_utf_16_is_named() -> None:
 # D5: the format of what a server has
 
 
+@pytest.mark.fault("D5")
 @pytest.mark.parametrize(
     ("path", "media_type", "format"),
     [
@@ -425,6 +451,7 @@ def test_the_media_type_or_the_ending_says_the_format(path: str, media_type: str
         assert [fact for event in next(iter(open_source(uri).batches())) for fact in event.facts] == FACTS
 
 
+@pytest.mark.fault("D5")
 def test_a_timed_format_of_a_server_has_its_ending() -> None:
     """D5, its kind: it has no media type."""
     with serving(status(200, b"5 " + TRIPLE.encode(), **{"Content-Type": "text/plain"}), status(404)) as server:
@@ -432,6 +459,7 @@ def test_a_timed_format_of_a_server_has_its_ending() -> None:
         assert [event.time for event in next(iter(batches))] == [5]
 
 
+@pytest.mark.fault("D5")
 def test_an_unknown_media_type_is_named() -> None:
     """D5."""
     with serving(status(200, b"{}", **{"Content-Type": "application/json"})) as server:
@@ -440,6 +468,7 @@ def test_an_unknown_media_type_is_named() -> None:
         assert failure.value.hint == "name it: `?format=ttl`"
 
 
+@pytest.mark.fault("D5", "D18")
 @pytest.mark.parametrize("ending", ["gz", "bz2", "xz", "zst"])
 def test_what_a_server_has_may_be_compressed(ending: str) -> None:
     """D5 and D18."""
@@ -451,6 +480,7 @@ def test_what_a_server_has_may_be_compressed(ending: str) -> None:
         assert [fact for event in batch for fact in event.facts] == FACTS
 
 
+@pytest.mark.fault("D5", "D18")
 @pytest.mark.parametrize("path", ["x.nt", "x.nt.gz"])
 def test_a_server_may_say_that_its_content_is_compressed(path: str) -> None:
     """D5 and D18: a server that has `x.nt.gz` may say so by its encoding."""
@@ -462,6 +492,7 @@ def test_a_server_may_say_that_its_content_is_compressed(path: str) -> None:
 # D6: redirects and proxies; see tests/test_http_client.py
 
 
+@pytest.mark.fault("D6")
 def test_a_server_that_redirects_is_followed(squall: Squall) -> None:
     """D6."""
     with serving(status(301, Location="/b.nt"), status(200, DOCUMENTS["nt"].encode())) as server:
@@ -478,6 +509,7 @@ def jsonld(context: Any) -> str:
     return json.dumps({"@context": context, "@graph": [{"@id": f"{E}{name}", "p": f"{E}o"} for name in "ab"]}, indent=1)
 
 
+@pytest.mark.fault("D7")
 @pytest.mark.parametrize("text", ['{"a": 1}', '[{"a": {"b": [1]}}]', '{"a": 1, "b": "' + "x" * 1_000_000 + '"}'])
 def test_json_without_a_context_is_malformed(text: str, squall: Squall) -> None:
     """D7."""
@@ -487,6 +519,7 @@ def test_json_without_a_context_is_malformed(text: str, squall: Squall) -> None:
     assert "it has no `@context`, so that its keys are no IRIs; nothing of x.jsonld is read" in said
 
 
+@pytest.mark.fault("D7")
 def test_an_update_does_not_read_json_without_a_context(squall: Squall) -> None:
     """D7, its kind: it would be replaced by nothing."""
     Path("x.ru").write_text("DELETE WHERE { ?s ?p ?o }")
@@ -497,6 +530,7 @@ def test_an_update_does_not_read_json_without_a_context(squall: Squall) -> None:
     assert Path("x.jsonld").read_text() == '{"a": 1}'
 
 
+@pytest.mark.fault("D7")
 def test_json_of_which_a_context_has_no_key_is_malformed() -> None:
     """D7, its kind."""
     Path("x.jsonld").write_text(json.dumps({"@context": {"name": f"{E}name"}, "nam": "x"}))
@@ -506,6 +540,7 @@ def test_json_of_which_a_context_has_no_key_is_malformed() -> None:
     assert ledger.first["malformed", "x.jsonld"] == (None, reason)
 
 
+@pytest.mark.fault("D7")
 @pytest.mark.parametrize(
     "document", [{}, [], {"@context": {"p": f"{E}p"}, "@graph": []}, {"@id": f"{E}a"}, {f"{E}p": []}]
 )
@@ -515,6 +550,7 @@ def test_json_without_a_value_is_empty(document: Any) -> None:
     assert read("x.jsonld") == []
 
 
+@pytest.mark.fault("D7")
 def test_a_message_without_a_context_is_malformed() -> None:
     """D7, its kind."""
     ledger, reading = DeadLetterFile(), ReadProgress()
@@ -525,6 +561,7 @@ def test_a_message_without_a_context_is_malformed() -> None:
     assert "it has no `@context`" in ledger.first["malformed", "mqtt://host/topic"][1]
 
 
+@pytest.mark.fault("D16")
 @pytest.mark.parametrize(
     "context", ["c.jsonld", ["c.jsonld"], [None, "c.jsonld", {"q": f"{E}q"}], {"@import": "c.jsonld"}]
 )
@@ -538,6 +575,7 @@ def test_a_relative_context_is_read_beside_its_document(context: Any) -> None:
     assert read_dataset("in/x.jsonld").default == set(FACTS)
 
 
+@pytest.mark.fault("D16")
 def test_a_context_may_refer_to_others() -> None:
     """D16."""
     Path("sub").mkdir()
@@ -547,6 +585,7 @@ def test_a_context_may_refer_to_others() -> None:
     assert read("x.jsonld") == FACTS
 
 
+@pytest.mark.fault("D16")
 def test_a_term_may_have_a_context_of_another_file() -> None:
     """D16."""
     Path("c.jsonld").write_text(json.dumps(CONTEXT))
@@ -555,6 +594,7 @@ def test_a_term_may_have_a_context_of_another_file() -> None:
     assert FACTS[0] in read("x.jsonld")
 
 
+@pytest.mark.fault("D16")
 @pytest.mark.parametrize("option", ["--source", "--static"])
 @pytest.mark.parametrize("name", [SCHEMA, f"{SCHEMA}/"])
 def test_a_context_may_be_named_with_its_file(option: str, name: str, squall: Squall) -> None:
@@ -567,6 +607,7 @@ def test_a_context_may_be_named_with_its_file(option: str, name: str, squall: Sq
     assert len(out.splitlines()) == 3
 
 
+@pytest.mark.fault("D16")
 def test_an_update_reads_contexts_that_are_named(squall: Squall) -> None:
     """D16, its kind."""
     Path("schema.jsonld").write_text(json.dumps(CONTEXT))
@@ -579,6 +620,7 @@ def test_an_update_reads_contexts_that_are_named(squall: Squall) -> None:
         assert out.count("\n") == 2
 
 
+@pytest.mark.fault("D16")
 def test_a_message_may_have_a_context_that_is_named() -> None:
     """D16, its kind: NGSI-LD over MQTT."""
     Path("schema.jsonld").write_text(json.dumps(CONTEXT))
@@ -587,6 +629,7 @@ def test_a_message_may_have_a_context_that_is_named() -> None:
     assert [fact for event in events for fact in event.facts] == FACTS
 
 
+@pytest.mark.fault("D15", "D16")
 def test_a_context_that_is_not_named_is_not_fetched(squall: Squall) -> None:
     """D15 and D16."""
     with serving(status(200, json.dumps(CONTEXT).encode())) as server:
@@ -599,6 +642,7 @@ def test_a_context_that_is_not_named_is_not_fetched(squall: Squall) -> None:
         assert server.asked == []
 
 
+@pytest.mark.fault("D16")
 @pytest.mark.parametrize("reference", ["c.jsonld", "/etc/passwd", "file:///etc/passwd"])
 def test_a_message_does_not_lead_to_files(reference: str) -> None:
     """D16: strangers write messages."""
@@ -610,6 +654,7 @@ def test_a_message_does_not_lead_to_files(reference: str) -> None:
     assert "is not fetched" in ledger.first["malformed", "mqtt://host/topic"][1]
 
 
+@pytest.mark.fault("D16")
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -632,6 +677,7 @@ def test_a_context_that_cannot_be_used_is_named(text: str | None, reason: str) -
     assert line == 2
 
 
+@pytest.mark.fault("D16")
 @pytest.mark.parametrize("size", [1, 7, 64, 1 << 16])
 def test_a_context_is_replaced_wherever_the_input_is_cut(size: int) -> None:
     """D16."""
@@ -648,6 +694,7 @@ def test_a_context_is_replaced_wherever_the_input_is_cut(size: int) -> None:
     assert [fact for batch in batches for event in batch for fact in event.facts] == FACTS
 
 
+@pytest.mark.fault("D16")
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_a_context_is_fetched_once_if_that_is_asked_for(ending: str) -> None:
     """D16: `--graph IRI=http://...`."""
@@ -662,6 +709,7 @@ def test_a_context_is_fetched_once_if_that_is_asked_for(ending: str) -> None:
         assert len(server.asked) == 1
 
 
+@pytest.mark.fault("D16")
 def test_a_context_that_a_server_does_not_have_is_named() -> None:
     """D16."""
     Path("x.jsonld").write_text(jsonld(SCHEMA))
@@ -672,6 +720,7 @@ def test_a_context_that_a_server_does_not_have_is_named() -> None:
         assert reason in ledger.first["malformed", "x.jsonld"][1]
 
 
+@pytest.mark.fault("D16")
 def test_a_context_is_no_live_source() -> None:
     """D16."""
     Path("x.jsonld").write_text(jsonld(SCHEMA))
@@ -680,6 +729,7 @@ def test_a_context_is_no_live_source() -> None:
     assert "is neither a file nor a document of a server" in ledger.first["malformed", "x.jsonld"][1]
 
 
+@pytest.mark.fault("D16", "D19")
 def test_an_error_behind_a_context_has_the_line_of_the_document() -> None:
     """D16 and D19."""
     Path("c.jsonld").write_text(json.dumps(CONTEXT, indent=1))
@@ -693,6 +743,7 @@ def test_an_error_behind_a_context_has_the_line_of_the_document() -> None:
 # D8: the version directive
 
 
+@pytest.mark.fault("D8")
 @pytest.mark.parametrize("format", ["nt", "ntt", "nq", "nqt", "ttl", "trig"])
 @pytest.mark.parametrize("version", ['VERSION "1.2"', "VERSION '1.2-basic' # RDF 1.2", '  VERSION "1.1"\r'])
 def test_a_version_directive_is_no_statement(format: str, version: str) -> None:
@@ -704,6 +755,7 @@ def test_a_version_directive_is_no_statement(format: str, version: str) -> None:
 # D12: line ends
 
 
+@pytest.mark.fault("D12")
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("format", DOCUMENTS)
 def test_each_line_end_is_one(format: str, end: str) -> None:
@@ -713,6 +765,7 @@ def test_each_line_end_is_one(format: str, end: str) -> None:
     assert [tuple(fact)[:3] for fact in read(named(format))] == [tuple(fact) for fact in FACTS]
 
 
+@pytest.mark.fault("D12")
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("format", ["nt", "ntt", "rdfp"])
 def test_lines_count_whatever_ends_them(format: str, end: str) -> None:
@@ -729,6 +782,7 @@ def test_lines_count_whatever_ends_them(format: str, end: str) -> None:
 # D13: endings in capitals
 
 
+@pytest.mark.fault("D13")
 @pytest.mark.parametrize("format", ["nt", "ntt", "nq", "nqt", "rdfp", "ttl", "trig", "rdf", "jsonld"])
 def test_endings_may_be_in_capitals(format: str) -> None:
     """D13."""
@@ -738,6 +792,7 @@ def test_endings_may_be_in_capitals(format: str) -> None:
     assert [tuple(fact)[:3] for fact in read(f"ONE.{format.upper()}.GZ")] == [tuple(fact) for fact in FACTS]
 
 
+@pytest.mark.fault("D13")
 def test_endings_of_sinks_may_be_in_capitals() -> None:
     """D13, its kind."""
     assert [getattr(open_sink(name), "format", "") for name in ("OUT.NT", "Out.CSV.GZ", "x.JSONL")] == [
@@ -745,6 +800,7 @@ def test_endings_of_sinks_may_be_in_capitals() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.fault("D13")
 @pytest.mark.parametrize("name", ["Q.RQ", "Q.Rq"])
 def test_endings_of_programs_may_be_in_capitals(name: str, squall: Squall) -> None:
     """D13, its kind."""
@@ -756,6 +812,7 @@ def test_endings_of_programs_may_be_in_capitals(name: str, squall: Squall) -> No
 # D14: empty messages
 
 
+@pytest.mark.fault("D14")
 @pytest.mark.parametrize("format", formats.BY_NAME)
 @pytest.mark.parametrize("data", [b"", b" \r\n\t\n", codecs.BOM_UTF8])
 def test_an_empty_message_is_nothing(format: str, data: bytes) -> None:
@@ -770,6 +827,7 @@ def test_an_empty_message_is_nothing(format: str, data: bytes) -> None:
     assert not reading.is_unreadable
 
 
+@pytest.mark.fault("D14")
 @pytest.mark.parametrize("format", formats.BY_NAME)
 def test_an_empty_file_is_nothing(format: str, squall: Squall) -> None:
     """D14, its kind."""
@@ -781,6 +839,7 @@ def test_an_empty_file_is_nothing(format: str, squall: Squall) -> None:
 # D18: compressed files
 
 
+@pytest.mark.fault("D18")
 @pytest.mark.parametrize("ending", COMPRESSED)
 @pytest.mark.parametrize("format", ["nt", "ntt", "ttl", "rdf", "rdfp"])
 def test_compressed_files_are_read_by_their_ending(format: str, ending: str) -> None:
@@ -796,6 +855,7 @@ def test_compressed_files_are_read_by_their_ending(format: str, ending: str) -> 
         assert read_dataset(f"a.{format}.{ending}").default == set(FACTS)
 
 
+@pytest.mark.fault("D18")
 @pytest.mark.parametrize("ending", COMPRESSED)
 def test_a_compressed_file_that_is_cut_is_an_error(ending: str, squall: Squall) -> None:
     """D18, its kind."""
@@ -806,6 +866,7 @@ def test_a_compressed_file_that_is_cut_is_an_error(ending: str, squall: Squall) 
     assert f"`a.nt.{ending}` cannot be read: " in said
 
 
+@pytest.mark.fault("D18")
 @pytest.mark.parametrize("ending", COMPRESSED)
 def test_compressed_data_under_another_name_are_recognised(ending: str) -> None:
     """D18: the hint to name the format led to the loss of all."""
@@ -817,6 +878,7 @@ def test_compressed_data_under_another_name_are_recognised(ending: str) -> None:
     assert sum(ledger.counts.values()) == 1
 
 
+@pytest.mark.fault("D18")
 def test_zstandard_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """D18."""
     monkeypatch.setattr(compression, "find_spec", lambda name: None)
@@ -827,6 +889,7 @@ def test_zstandard_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
     assert "squall[zstd]" in failure.value.hint
 
 
+@pytest.mark.fault("D18")
 @pytest.mark.parametrize("name", ["out.nt.bz2", "out.nt.zst?format=nt", "out?format=nt.xz"])
 def test_sinks_compress_by_gzip_only(name: str) -> None:
     """D18, its kind."""
@@ -834,6 +897,7 @@ def test_sinks_compress_by_gzip_only(name: str) -> None:
         open_sink(name)
 
 
+@pytest.mark.fault("D18")
 @pytest.mark.parametrize("ending", COMPRESSED)
 def test_a_dataset_is_written_compressed(ending: str, squall: Squall) -> None:
     """D18, its kind."""
@@ -860,6 +924,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, failure: OSEr
     monkeypatch.setattr(owner, name, refusing)
 
 
+@pytest.mark.fault("H3")
 @pytest.mark.parametrize("failure", REFUSALS)
 @pytest.mark.parametrize("calls", [0, 1, 2, 3, 4, 5])
 def test_a_checkpoint_that_cannot_be_saved_is_an_error(
@@ -876,6 +941,7 @@ def test_a_checkpoint_that_cannot_be_saved_is_an_error(
     assert "cannot be saved" in said or "cannot be written" in said
 
 
+@pytest.mark.fault("H3")
 def test_a_checkpoint_that_cannot_be_opened_again_is_an_error(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
     """H3."""
     Path("x.ntt").write_text(f"1 {TRIPLE}\n")
@@ -894,6 +960,7 @@ def test_a_checkpoint_that_cannot_be_opened_again_is_an_error(squall: Squall, mo
     assert "the checkpoint `cp` cannot be used: Read-only file system" in said
 
 
+@pytest.mark.fault("H3")
 @pytest.mark.parametrize("failure", REFUSALS)
 def test_what_an_engine_cannot_save_is_an_error(failure: OSError) -> None:
     """H3: the errors of Spark's JVM are texts."""

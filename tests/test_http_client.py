@@ -18,6 +18,7 @@ from tests.test_live_http import serving, status
 from tests.test_live_serving import Certificates, certificates
 
 __all__ = ["certificates"]
+pytestmark = pytest.mark.fault("D6")
 NT = b"<http://ex/a> <http://ex/p> <http://ex/o> .\n"
 
 

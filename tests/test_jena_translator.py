@@ -151,6 +151,7 @@ def test_no_value_has_wildcards_of_its_own() -> None:
     )
 
 
+@pytest.mark.fault("J1")
 @pytest.mark.parametrize(
     ("text", "guards"),
     [

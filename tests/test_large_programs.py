@@ -63,6 +63,7 @@ TEXTS: dict[str, tuple[str, Callable[[int], str]]] = {
 ONE = Event(1, (triple(iri("urn:a"), iri("urn:p"), literal("1", XSD + "integer")),))
 
 
+@pytest.mark.fault("S11")
 @pytest.mark.parametrize("run", [squall.run, in_memory.run], ids=["iterator", "in memory"])
 @pytest.mark.parametrize(("terms", "value"), [(200, "200"), (400, "400")])
 def test_a_long_sum_is_evaluated(run: Callable[..., Any], terms: int, value: str) -> None:
@@ -118,6 +119,7 @@ def test_check_reports_what_is_too_large_to_plan(kind: str) -> None:
     assert "at most 1,000 can be planned" in finding.message
 
 
+@pytest.mark.fault("H4")
 @pytest.mark.more
 @pytest.mark.parametrize("kind", TEXTS)
 def test_the_work_for_a_program_grows_at_most_quadratically(kind: str) -> None:

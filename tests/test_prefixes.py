@@ -44,6 +44,7 @@ def test_each_language_with_prefixes_has_a_program() -> None:
     assert {*PROGRAMS, "rif"} == set(plugins.names(plugins.LEXERS))
 
 
+@pytest.mark.fault("S15")
 @pytest.mark.parametrize("language", PROGRAMS)
 def test_a_program_means_the_same_with_prefixes_from_outside(language: str) -> None:
     """S15."""

@@ -62,6 +62,7 @@ def test_the_default_is_the_definition() -> None:
     assert profiles.apply_profile(RULE) == RULE
 
 
+@pytest.mark.fault("W4")
 def test_csparql_steps_from_the_second_of_the_first_triple() -> None:
     system = profiles.apply_profile(RULE, "csparql", HoppingWindow(5000, 3000))
     assert system.sources == (Source("", HoppingWindow(5000, 3000, FirstTriple())),)
@@ -77,6 +78,7 @@ def test_csparql_keeps_an_origin_that_is_given() -> None:
 SECONDS = "1000 :a :p :b\n2000 :c :p :b\n3000 :d :p :b\n4000 :e :p :b\n6000 :f :p :b"
 
 
+@pytest.mark.fault("W4", "W5")
 @pytest.mark.parametrize(
     ("profile", "report", "window", "counts"),
     [
@@ -98,6 +100,7 @@ def test_what_windows_with_steps_report(profile: str, report: str | None, window
     assert {time: int(parts(str(count)).lexical) for time, count in solutions if time > 0} == counts
 
 
+@pytest.mark.fault("W5")
 def test_report_change_opens_the_windows_with_steps() -> None:
     system = profiles.apply_profile(RULE, window=HoppingWindow(20, 10, 5), report=Report("change"))
     assert system.sources == (Source("", OpenHoppingWindow(20, 10, 5)),)
@@ -167,6 +170,7 @@ def test_instans_has_graphs_without_triples(profile: str, times: list[int]) -> N
     assert_as_oracle(system, result, arriving)
 
 
+@pytest.mark.fault("T4")
 @pytest.mark.parametrize("dataset", ["", "FROM NAMED :g FROM NAMED :h"])
 @pytest.mark.parametrize(
     ("pattern", "names"),
@@ -191,6 +195,7 @@ def test_instans_knows_the_graph_inside_of_its_pattern(dataset: str, pattern: st
     assert sorted(solutions) == names
 
 
+@pytest.mark.fault("T4")
 def test_a_condition_about_the_graph_inside_of_its_pattern_is_a_warning() -> None:
     system = squall.compile("SELECT ?g { GRAPH ?g { ?x ?p ?y FILTER(?g = ?x) } }", lexer="sparql")
     (warning,) = system.warnings

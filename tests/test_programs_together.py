@@ -132,6 +132,7 @@ def test_every_builder_tells_all_queries_apart(builder: str, tmp_path: Path) -> 
     assert {output.rule for output in together} >= {"solutions", "asked", "other", "count"}
 
 
+@pytest.mark.fault("W1")
 def test_output_and_report_reach_queries_beside_rule_sets(tmp_path: Path) -> None:
     """W1 of the reported faults: the options were ignored beside a second program."""
     (path,) = write(tmp_path, ["types.rq"])
@@ -144,6 +145,7 @@ def test_output_and_report_reach_queries_beside_rule_sets(tmp_path: Path) -> Non
         assert_as_oracle(system, run(system, events, "iterator"), events)
 
 
+@pytest.mark.fault("S8")
 def test_queries_are_named_by_their_files(tmp_path: Path) -> None:
     """S8 of the reported faults: all queries had the name `query`."""
     paths = write(tmp_path, ["asked.rq", "other.rq", "solutions.rq"])
@@ -179,6 +181,7 @@ def test_a_query_gives_way_to_the_name_of_a_rule_and_of_a_registered_query(tmp_p
     assert {output.rule for output in outputs} == {"hot", "hot-2", "warm", "warm-2"}
 
 
+@pytest.mark.fault("S10")
 def test_labels_of_blank_nodes_are_local_to_an_operation(tmp_path: Path) -> None:
     """S10 of the reported faults: `_:b` of two requests was one node."""
     for name, predicate in (("a.ru", "p"), ("b.ru", "q")):

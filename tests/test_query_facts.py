@@ -31,6 +31,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.fault("S9")
 @pytest.mark.parametrize(
     "builder",
     [

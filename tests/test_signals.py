@@ -110,6 +110,7 @@ def test_who_waits_for_spark() -> None:
             outputs.append(output)
 
 
+@pytest.mark.fault("P11")
 @pytest.mark.parametrize("is_resumable", [True, False], ids=["with a checkpoint", "without"])
 def test_long_work_ends_some_time_after_a_signal_if_the_run_resumes(is_resumable: bool) -> None:
     """P11 of the reported faults: the work for one batch took minutes."""

@@ -45,6 +45,7 @@ def expected(plan: Any) -> list[tuple[int, str]]:
     return [(time, parts(fact.values[2]).lexical) for time, fact in facts]
 
 
+@pytest.mark.fault("P9")
 def test_a_dataframe_or_a_single_source_in_place_of_sources_is_refused(plan: Any, spark: Any) -> None:
     """P9."""
     from squall.builders.spark import FrameSource, to_dataframe

@@ -304,6 +304,7 @@ def test_an_unnamed_dataset_has_the_existing_graphs(
     assert ours_of_graphs(alone.text(), data, planner) == graph_by_graph(name[1:], query.group, data)
 
 
+@pytest.mark.fault("S1")
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 @settings(max_examples=examples_of(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(

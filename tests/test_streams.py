@@ -394,6 +394,7 @@ def test_statements_before_an_error_are_read(kept: Kept, tmp_path: Path) -> None
     assert entry["reason"].endswith(f"; the rest of {path} is left out (1 statement read)")
 
 
+@pytest.mark.fault("S14")
 @pytest.mark.parametrize("kind", RDF_1_2)
 @pytest.mark.parametrize("syntax", ["ttl", "trig", "nt"])
 def test_a_term_of_rdf_1_2_costs_its_statement_only(kept: Kept, tmp_path: Path, syntax: str, kind: str) -> None:

@@ -167,6 +167,7 @@ def test_a_state_machine() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.fault("S2")
 @pytest.mark.parametrize("graph", [":log", "?g"])
 def test_a_log_in_a_named_graph_does_not_set_itself_off(graph: str) -> None:
     """S2 of the reported faults: the default graph had what was inserted into named graphs."""
