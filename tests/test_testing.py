@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import squall
 from squall import testing
 from squall.errors import LexerError, PlannerError
 from squall.functions.jena import function_iri
@@ -317,3 +320,31 @@ def test_an_atom_is_written_as_it_is_shown() -> None:
 def test_the_page_names_every_feature() -> None:
     page = (Path(__file__).parent.parent / "docs" / "testing.md").read_text(encoding="utf-8")
     assert [name for name in FEATURES if f"`{name}`" not in page] == []
+
+
+BROKEN = """
+from squall import testing
+from squall.errors import PluginError
+testing.assert_outputs("(?x <http://example.org/p> ?y) -> (?y <http://example.org/q> ?x) .", "1 :a :p :b", "1 :b :q :a")
+try:
+    testing.PlannerSuite
+except PluginError as error:
+    print(error)
+"""
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [("import no_such_library", "No module named 'no_such_library'"), ("", "has no `register_assert_rewrite`")],
+)
+def test_a_broken_pytest_is_one_error_of_the_suites(
+    tmp_path: Path, content: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pytest.py").write_text(content)
+    monkeypatch.setenv("PYTHONPATH", str(Path(squall.__file__).parent.parent))
+    process = subprocess.run([sys.executable, "-c", BROKEN], cwd=tmp_path, capture_output=True, text=True)
+    assert process.stderr == ""
+    assert "`squall.testing.PlannerSuite` needs `pytest`, which cannot be imported: " in process.stdout
+    assert reason in process.stdout
+    assert "pip install --force-reinstall pytest" in process.stdout

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 # The suites' bare asserts explain themselves like those of a test module only if pytest hears of them first.
-with suppress(ModuleNotFoundError):
+with suppress(Exception):  # a pytest that is broken is reported when the suites are used
     import pytest
 
     pytest.register_assert_rewrite("squall.testing.check", "squall.testing.suites")
@@ -38,15 +38,30 @@ def __getattr__(name: str) -> Any:
     """Loads the suites and the strategies.
 
     Raises:
-        PluginError: pytest or hypothesis is not installed.
+        PluginError: pytest or hypothesis is not installed, or is broken.
     """
     if name not in (*_SUITES, "strategies"):
         raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
-    try:
-        module = import_module(f"{__name__}.{'suites' if name in _SUITES else name}")
-    except ModuleNotFoundError as error:
-        if error.name not in ("pytest", "hypothesis"):
-            raise
-        message = f"`{__name__}.{name}` needs `{error.name}`, which is not installed"
-        raise PluginError(message, hint=install_hint("squall[dev]")) from error
+    for library, attribute in (*_LIBRARIES, _PYTEST) if name in _SUITES else _LIBRARIES:
+        _check_library(name, library, attribute)
+    module = import_module(f"{__name__}.{'suites' if name in _SUITES else name}")
     return getattr(module, name) if name in _SUITES else module
+
+
+_LIBRARIES = (("hypothesis", "given"),)
+_PYTEST = ("pytest", "register_assert_rewrite")
+"""A library, and what squall uses of it."""
+
+
+def _check_library(name: str, library: str, attribute: str) -> None:
+    """Raises PluginError if a library, which an attribute of this package needs, cannot be imported."""
+    try:
+        module = import_module(library)
+        if not hasattr(module, attribute):
+            raise ImportError(f"{getattr(module, '__file__', library)} has no `{attribute}`")
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == library:
+            message = f"`{__name__}.{name}` needs `{library}`, which is not installed"
+            raise PluginError(message, hint=install_hint("squall[dev]")) from error
+        message = f"`{__name__}.{name}` needs `{library}`, which cannot be imported: {error}"
+        raise PluginError(message, hint=f"repair it: pip install --force-reinstall {library}") from error
