@@ -24,7 +24,7 @@ import zstandard
 from squall.errors import BuilderError, PluginError, SourceError, UsageError
 from squall.rdf import Triple, iri, literal
 from squall.sparql_update.datasets import read as read_dataset
-from squall.streams import DeadLetterFile, formats, open_sink, open_source, open_static
+from squall.streams import DeadLetterFile, contexts_of, formats, open_sink, open_source, open_static
 from squall.streams.formats import compression
 from squall.streams.formats.reading import ReadProgress, Settings, decode
 from squall.streams.live import messages
@@ -738,6 +738,46 @@ def test_an_error_behind_a_context_has_the_line_of_the_document() -> None:
     ledger = DeadLetterFile()
     read("x.jsonld", ledger)
     assert ledger.first["malformed", "x.jsonld"][0] == text[:-4].count("\n") + 1
+
+
+@pytest.mark.fault("D16")
+@pytest.mark.parametrize("option", ["--source", "--static"])
+def test_a_folder_has_the_contexts_of_an_index(option: str, squall: Squall) -> None:
+    """D16: a set of well-known contexts; `--graph` wins."""
+    Path("known").mkdir()
+    Path("known/contexts.json").write_text(json.dumps({SCHEMA: "s.jsonld"}))
+    Path("known/s.jsonld").write_text(json.dumps(CONTEXT))
+    Path("x.jsonld").write_text(jsonld(SCHEMA))
+    Path("q.rq").write_text(f"SELECT ?o {{ ?s <{E}p> ?o }}")
+    run = ("run", "q.rq", option, "x.jsonld", "--contexts", "known", "--format", "srcsv")
+    assert squall(*run)[1].split() == ["o", f"{E}o", f"{E}o"]
+    Path("other.jsonld").write_text(json.dumps({"@context": {"p": f"{E}other"}}))
+    assert squall(*run, "--graph", f"{SCHEMA}=other.jsonld")[:2] == (0, "")
+    contexts = contexts_of("known")
+    assert [fact for event in open_static("x.jsonld", documents=contexts) for fact in event.facts] == FACTS
+    Path("x.ru").write_text("INSERT DATA {}")
+    code, out, _ = squall("update", "x.ru", "--data", "x.jsonld", "--contexts", "known")
+    assert (code, out) == (0, "".join(f"{' '.join(fact)} .\n" for fact in sorted(FACTS)))
+
+
+@pytest.mark.fault("D16")
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (None, "cannot be read"),
+        ("{", "is not JSON"),
+        ("[]", "is no JSON object"),
+        ('{"a": "s.jsonld"}', "no absolute IRI"),
+        ('{"http://ex/c": 1}', "has no file"),
+        ('{"http://ex/c": "no.jsonld"}', "which is no file"),
+    ],
+)
+def test_a_folder_of_contexts_without_a_proper_index_is_refused(index: str | None, message: str) -> None:
+    """D16."""
+    if index is not None:
+        Path("contexts.json").write_text(index)
+    with pytest.raises(UsageError, match=message):
+        contexts_of(".")
 
 
 # D8: the version directive

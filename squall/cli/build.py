@@ -13,10 +13,20 @@ import cloup
 
 from squall import plugins
 from squall.cli import completers, messages
-from squall.cli.inputs import check_clock, check_streams, documents_of, inputs_of, length, moment, static_events
+from squall.cli.inputs import (
+    check_clock,
+    check_streams,
+    documents_of,
+    inputs_of,
+    length,
+    moment,
+    places_of,
+    static_events,
+)
 from squall.cli.no_outputs import warn_of_no_source, warn_of_unmatched
 from squall.cli.options import (
     BUILDER,
+    CONTEXTS,
     FILE,
     GRAPH,
     LEXER,
@@ -74,6 +84,7 @@ if TYPE_CHECKING:
     source_option("A stream: a file, a folder, - or a URI."),
     static_option("Data that always hold. They are read first."),
     GRAPH,
+    CONTEXTS,
 )
 @cloup.option_group(
     "Time",
@@ -188,6 +199,7 @@ def build(
     sources: tuple[str, ...],
     statics: tuple[str, ...],
     graphs: tuple[str, ...],
+    context_folders: tuple[str, ...],
     window: str,
     clock: str,
     lateness: str,
@@ -277,8 +289,8 @@ def build(
     if isinstance(target, ReportsDeadLetters):
         target.ledger = ledger
     times = length("--lateness", lateness, 0), clock, length("--heartbeat", heartbeat, 1)
-    streams, static_data = inputs_of(sources, statics, graphs, ledger, checkpoint is not None, *times)
-    opened = documents_of(system, graphs, (*sources, *statics), ledger)
+    streams, static_data = inputs_of(sources, statics, graphs, context_folders, ledger, checkpoint is not None, *times)
+    opened = documents_of(system, graphs, context_folders, (*sources, *statics), ledger)
     static = static_events(static_data, opened)
     system = with_windows(system, removals=streams.removals)
     check_streams(system, streams, sources, statics)
@@ -301,7 +313,7 @@ def build(
         code = run(job, *inputs, target, ledger, resume, visible, columns_of(system, target), tally)
     write_measures(job, plan, sample, statistics_file, profiled)
     if not (code or tally.outputs or tally.left_out or resume or opened or messages.is_quiet()):
-        warn_of_unmatched(programs, lexer, rules, statics, graphs, semantics)
+        warn_of_unmatched(programs, lexer, rules, statics, places_of(graphs, context_folders), semantics)
     sys.exit(code)
 
 

@@ -21,6 +21,7 @@ def inputs_of(
     sources: Sequence[str],
     statics: Sequence[str],
     graphs: Sequence[str],
+    context_folders: Sequence[str],
     ledger: DeadLetterFile,
     has_checkpoint: bool,
     lateness: int,
@@ -33,6 +34,7 @@ def inputs_of(
         sources: The addresses of streams.
         statics: The addresses of static data.
         graphs: The files of documents, each as IRI=FILE: contexts of JSON-LD may be among them.
+        context_folders: Folders of contexts of JSON-LD.
         ledger: The ledger of dead letters.
         has_checkpoint: With a checkpoint a dead letter counts when the run processes its batch, and not when a source
             is read ahead.
@@ -43,12 +45,11 @@ def inputs_of(
     from squall.streams import Sources, address, open_source, open_static
     from squall.streams.clock import EventClock, WallClock
     from squall.streams.dead_letters import DeferredLedger
-    from squall.streams.sources import documents
 
     if sum(address.source(uri).path == "-" for uri in (*sources, *statics)) > 1:
         raise UsageError("standard input (`-`) can be read once only")
     ledgers = [DeferredLedger(ledger) for _ in sources] if has_checkpoint else []
-    places = dict(map(documents.place, graphs))
+    places = places_of(graphs, context_folders)
     opened = [
         open_source(uri, ledgers[number] if has_checkpoint else ledger, lateness, places)
         for number, uri in enumerate(sources)
@@ -59,15 +60,28 @@ def inputs_of(
     return streams, [open_static(uri, ledger, places) for uri in statics]
 
 
+def places_of(graphs: Sequence[str], context_folders: Sequence[str]) -> dict[str, str]:
+    """Returns files by IRI: those of ``--contexts``, and of ``--graph``, which wins."""
+    from squall.streams import contexts_of
+    from squall.streams.sources.documents import place
+
+    contexts = chain.from_iterable(contexts_of(folder).items() for folder in context_folders)
+    return {**dict(contexts), **dict(map(place, graphs))}
+
+
 def documents_of(
-    system: System, graphs: Sequence[str], addresses: Sequence[str], ledger: DeadLetterFile
+    system: System,
+    graphs: Sequence[str],
+    context_folders: Sequence[str],
+    addresses: Sequence[str],
+    ledger: DeadLetterFile,
 ) -> list[DocumentData]:
     """Opens the graphs that the program names, except those that are streams."""
     from squall.streams import address
     from squall.streams.sources import documents
 
     streams = {address.source(uri).get("stream") for uri in addresses}
-    return documents.open_documents(system, dict(map(documents.place, graphs)), streams, ledger)
+    return documents.open_documents(system, places_of(graphs, context_folders), streams, ledger)
 
 
 def static_events(statics: Iterable[StaticData], opened: Sequence[DocumentData]) -> Iterable[Event]:

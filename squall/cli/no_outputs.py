@@ -37,7 +37,7 @@ def warn_of_unmatched(
     lexer: str | None,
     rules: Sequence[str],
     statics: Sequence[str],
-    graphs: Sequence[str],
+    places: Mapping[str, str],
     semantics: Semantics,
 ) -> None:
     """Warns of rules and queries that wait for predicates and classes which the input does not have.
@@ -49,22 +49,21 @@ def warn_of_unmatched(
         lexer: The name of their language, or None.
         rules: The names of rule sets.
         statics: The addresses of static data.
-        graphs: The files of documents, each as IRI=FILE.
+        places: The files of documents and contexts, by their IRIs.
         semantics: The sources, the profile and the prefixes.
     """
     from squall.checking import lint
     from squall.streams import windows
-    from squall.streams.sources import documents
 
     try:
-        sample = list(_sample((*statics, *semantics.sources), dict(map(documents.place, graphs))))
+        sample = list(_sample((*statics, *semantics.sources), places))
     except SquallError:
         return
     if not sample:
         return
     findings = lint(
         *programs, lexer=lexer, rules=rules, window=semantics.window, windows=windows(semantics.sources),
-        documents=dict(map(documents.place, graphs)), profile=semantics.profile, sample=sample,
+        documents=places, profile=semantics.profile, sample=sample,
         prefixes=semantics.prefixes,
     )  # fmt: skip
     unmatched = [finding for finding in findings if finding.code == "never-fires"]

@@ -72,6 +72,10 @@ GRAPH = cloup.option(
     help="The file of a graph that a program names (FROM), of a document that it imports, or of a context that JSON-LD "
     "names.",
 )  # fmt: skip
+CONTEXTS = cloup.option(
+    "--contexts", "context_folders", multiple=True, metavar="FOLDER",
+    help="A folder of JSON-LD contexts; its file `contexts.json` has the file of each IRI.",
+)  # fmt: skip
 
 
 def source_option(help: str) -> Callable[[F], F]:

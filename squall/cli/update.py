@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import cloup
 
 from squall.cli import completers, messages
-from squall.cli.options import FAILED, PREFIX, PREFIXES, QUIET, VERBOSE, Command, prefixes_of
+from squall.cli.inputs import places_of
+from squall.cli.options import CONTEXTS, FAILED, PREFIX, PREFIXES, QUIET, VERBOSE, Command, prefixes_of
 from squall.errors import SquallError, UsageError, raise_all, single_errors
 from squall.wording import counted
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         metavar="IRI=FILE",
         help="A named graph; also the document of this IRI for LOAD, or the context that JSON-LD names.",
     ),
+    CONTEXTS,
 )
 @cloup.option_group(
     "Output",
@@ -53,6 +55,7 @@ def update(
     prefix_files: tuple[str, ...],
     data: tuple[str, ...],
     graphs: tuple[str, ...],
+    context_folders: tuple[str, ...],
     output: str,
     format: str | None,
 ) -> None:
@@ -82,9 +85,10 @@ def update(
         check_writable(Path(output))
     programs = _programs(requests, prefixes_of(prefixes, prefix_files))
     named = [place(text) for text in graphs]
-    dataset = _dataset(data, named)
+    documents = places_of(graphs, context_folders)
+    dataset = _dataset(data, named, documents)
     try:
-        updated_graphs = _updated(dataset, programs, dict(named))
+        updated_graphs = _updated(dataset, programs, documents)
         document = datasets.encoded(updated_graphs, target)
         if output == "-":
             sys.stdout.buffer.write(document)
@@ -115,7 +119,7 @@ def _programs(requests: Sequence[str], prefixes: Mapping[str, str]) -> list[Prog
     return programs
 
 
-def _dataset(data: Sequence[str], named: Sequence[tuple[str, str]]) -> Dataset:
+def _dataset(data: Sequence[str], named: Sequence[tuple[str, str]], documents: Mapping[str, str]) -> Dataset:
     from squall.sparql_update.datasets import Dataset, read
     from squall.streams import address
 
@@ -123,7 +127,7 @@ def _dataset(data: Sequence[str], named: Sequence[tuple[str, str]]) -> Dataset:
     if sum(address.parse(file, "stdin").path == "-" for file in files) > 1:
         raise UsageError("standard input (`-`) can be read once only")
     _check_names([name for name, _ in named])
-    dataset, documents = Dataset(), dict(named)
+    dataset = Dataset()
     for file in data:
         dataset |= read(file, documents=documents)
     for name, file in named:

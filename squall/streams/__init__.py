@@ -20,6 +20,7 @@ from squall.streams.dead_letters import DeadLetterFile, RunLedger
 from squall.streams.formats import parse_lines
 from squall.streams.formats.reading import Settings
 from squall.streams.sinks import FileSink, Sink
+from squall.streams.sources.context_folder import contexts_of
 from squall.streams.sources.files import (
     COMMON_OPTIONS,
     FileSource,
@@ -41,6 +42,7 @@ __all__ = [
     "Sink",
     "Source",
     "Sources",
+    "contexts_of",
     "open_sink",
     "open_source",
     "open_static",
