@@ -35,6 +35,7 @@ from tests.test_sparql_differential import (
     query_store,
 )
 
+pytestmark = pytest.mark.hypothesis  # `make test-more` runs all examples
 EX = "http://example.org/"
 NAMES = (":a", ":h")
 """Names of graphs, one of which is a node as well."""

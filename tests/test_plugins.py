@@ -172,7 +172,7 @@ def test_a_jena_program_loads_no_other_lexer_and_no_broken_one(install: Install,
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path[:1]])}
     command = [sys.executable, "-W", "error", "-c", code, str(tmp_path / "rules.jena")]
     modules = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
-    assert {name.split(".")[2] for name in modules} <= {"jena", "prefixes", "reading", "text"}
+    assert {name.split(".")[2] for name in modules} <= {"jena", "prefixes", "rdf12", "reading", "text"}
     assert "squall.lexers.jena" in modules
 
 
