@@ -14,9 +14,9 @@ from squall.builders.runtime.intervals import (
     Interval,
     Intervals,
     Steps,
+    TimedCount,
     add_step,
     changes,
-    forget,
     inside,
     levels,
     outside,
@@ -41,6 +41,13 @@ def is_normal(intervals: Intervals) -> bool:
     return proper and all(before[1] < after[0] for before, after in pairwise(intervals))
 
 
+def count_of(weighted: list[tuple[Interval, int]]) -> TimedCount:
+    count = TimedCount()
+    for (start, end), weight in weighted:
+        count.add(start, end, weight)
+    return count
+
+
 def steps_of(weighted: list[tuple[Interval, int]]) -> Steps:
     steps: Steps = {}
     for (start, end), weight in weighted:
@@ -59,15 +66,26 @@ def counts(weighted: list[tuple[Interval, int]]) -> Counter[int]:
 @given(st.lists(st.tuples(SPANS, st.integers(-2, 2).filter(bool)), max_size=30), st.integers(0, 14))
 def test_only_the_past_is_dropped(weighted: list[tuple[Interval, int]], passed: int) -> None:
     """Later counts stay the same, and so does the time since when a valid row has held; little else is left."""
-    steps = steps_of(weighted)
-    before = [(start, end, count) for start, end, count in levels(steps) if end >= passed]
-    full_result = unended(positive(steps), passed)
-    many = len(steps) > MAX_PAST_STEPS
-    forget(steps, passed)
-    assert [level for level in levels(steps) if level[1] >= passed] == before
-    assert unended(positive(steps), passed) == full_result
-    assert 0 not in steps.values()
-    assert not many or sum(instant < passed for instant in steps) <= 2
+    count = count_of(weighted)
+    before = [level for level in count.levels() if level[1] >= passed]
+    full_result = unended(count.positive, passed)
+    many = len(count.instants) > MAX_PAST_STEPS
+    count.forget(passed)
+    assert [level for level in count.levels() if level[1] >= passed] == before
+    assert unended(count.positive, passed) == full_result
+    assert 0 not in count.changes
+    assert not many or sum(instant < passed for instant in count.instants) <= 2
+
+
+@given(WEIGHTED, st.integers(0, 14))
+def test_a_timed_count_counts(weighted: list[tuple[Interval, int]], since: int) -> None:
+    count, steps = count_of(weighted), steps_of(weighted)
+    assert dict(zip(count.instants, count.changes, strict=True)) == steps
+    assert count.instants == sorted(count.instants)
+    assert count.positive == positive(steps)
+    assert list(count.levels())[::-1] == list(levels(steps))
+    assert list(count.levels(since))[::-1] == [level for level in levels(steps) if level[1] > since]
+    assert [count.is_positive_at(time) for time in range(20)] == [counts(weighted)[time] > 0 for time in range(20)]
 
 
 @given(WEIGHTED, st.integers(0, 14))

@@ -6,6 +6,7 @@ no longer valid, over an interval. An integer weight counts each change, so that
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 Interval = tuple[int, int]
@@ -15,7 +16,7 @@ Intervals = tuple[Interval, ...]
 Steps = dict[int, int]
 """By how much a count changes at an instant."""
 MAX_PAST_STEPS = 8
-"""`forget` leaves a count with at most so many changes as it is."""
+"""`TimedCount.forget` leaves a count with at most so many changes as it is."""
 
 
 def add_step(steps: Steps, start: int, end: int, weight: int) -> None:
@@ -81,22 +82,6 @@ def unended(intervals: Intervals, watermark: int) -> Intervals:
     )
 
 
-def forget(steps: Steps, watermark: int) -> None:
-    """Merges the changes of a count before the watermark, if there are many.
-
-    The count at the watermark stays the same. So do the intervals, above 0, that end at the watermark or later.
-    """
-    if len(steps) <= MAX_PAST_STEPS:
-        return
-    past = sorted(instant for instant in steps if instant < watermark)
-    count, began = 0, watermark
-    for instant in past[:-1]:
-        before, count = count, count + steps.pop(instant)
-        began = instant if before <= 0 or count <= 0 else began
-    if count:
-        steps[began] = count
-
-
 def outside(start: int, end: int, intervals: Intervals) -> Iterator[Interval]:
     """Yields the parts of [start, end) that the intervals do not cover."""
     for inner_start, inner_end in intervals:
@@ -117,3 +102,87 @@ def inside(start: int, end: int, intervals: Intervals) -> Iterator[Interval]:
         first, last = max(start, inner_start), min(end, inner_end)
         if first < last:
             yield first, last
+
+
+class TimedCount:
+    """A count at each instant: the sum of the weights of the intervals that were added.
+
+    Attributes:
+        instants: Where the count changes, in order (integer ms).
+        changes: By how much it changes at each of them.
+        positive: The instants at which it is above 0.
+        may_be_negative: Whether it may be below 0 anywhere.
+    """
+
+    __slots__ = ("changes", "instants", "may_be_negative", "positive")
+
+    def __init__(self) -> None:
+        self.instants: list[int] = []
+        self.changes: list[int] = []
+        self.positive: Intervals = ()
+        self.may_be_negative = False
+
+    def __bool__(self) -> bool:
+        """Returns whether the count is not 0 at some instant."""
+        return bool(self.instants)
+
+    def add(self, start: int, end: int, weight: int) -> None:
+        """Adds a weight over [start, end)."""
+        self._change(start, weight)
+        self._change(end, -weight)
+        if weight < 0 or self.may_be_negative:
+            self._recompute()
+        elif self.positive and self.positive[-1][0] <= start <= self.positive[-1][1]:
+            first, last = self.positive[-1]
+            self.positive = (*self.positive[:-1], (first, max(last, end)))
+        else:
+            self.positive = union((*self.positive, (start, end)))
+
+    def _change(self, instant: int, change: int) -> None:
+        place = bisect_left(self.instants, instant)
+        if place == len(self.instants) or self.instants[place] != instant:
+            self.instants.insert(place, instant)
+            self.changes.insert(place, change)
+        elif self.changes[place] + change:
+            self.changes[place] += change
+        else:
+            del self.instants[place], self.changes[place]
+
+    def _recompute(self) -> None:
+        self.positive = positive(dict(zip(self.instants, self.changes, strict=True)))
+        self.may_be_negative = any(count < 0 for _, _, count in self.levels())
+
+    def levels(self, start: int | None = None) -> Iterator[tuple[int, int, int]]:
+        """Yields (start, end, count) for each maximal interval over which the count is constant and not 0, from the
+        last one back to the one at `start` (None: to the first)."""
+        count = 0
+        for place in range(len(self.instants) - 1, 0, -1):
+            if start is not None and self.instants[place] <= start:
+                break
+            count -= self.changes[place]
+            if count:
+                yield self.instants[place - 1], self.instants[place], count
+
+    def is_positive_at(self, instant: int) -> bool:
+        """Returns whether the count is above 0 at an instant."""
+        return any(start <= instant < end for start, end in self.positive)
+
+    def forget(self, watermark: int) -> None:
+        """Merges the changes before the watermark, if there are many.
+
+        The count at the watermark stays the same. So do the intervals, above 0, that end at the watermark or later.
+        """
+        if len(self.instants) <= MAX_PAST_STEPS:
+            return
+        past = bisect_left(self.instants, watermark) - 1
+        if past < 1:
+            return
+        count, began = 0, watermark
+        for instant, change in zip(self.instants[:past], self.changes[:past], strict=True):
+            before, count = count, count + change
+            began = instant if before <= 0 or count <= 0 else began
+        del self.instants[:past], self.changes[:past]
+        if count:
+            self.instants.insert(0, began)
+            self.changes.insert(0, count)
+        self.positive = unended(self.positive, watermark)

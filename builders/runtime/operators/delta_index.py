@@ -19,7 +19,7 @@ from squall.builders.runtime.zset import Delta, consolidate, key_of
 _END = itemgetter(-2)
 
 CellsOf = Callable[[Delta], Hashable]
-"""Returns the cells of a delta that tell it from other rows with its key."""
+"""Returns the cells of a delta that distinguish it from other rows with its key."""
 
 
 class Merging(Enum):

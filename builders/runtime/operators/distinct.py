@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
+from typing import TypeVar
 
 from squall.builders.runtime.intervals import (
     Interval,
     Intervals,
-    Steps,
-    add_step,
+    TimedCount,
     changes,
-    forget,
     inside,
-    levels,
     outside,
-    positive,
     unended,
     union,
 )
@@ -28,6 +25,8 @@ from squall.functions import lookup
 from squall.functions.deadlines import true_intervals
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER
+
+Key = TypeVar("Key")
 
 
 class AppendOnlyDistinct(Stateful):
@@ -143,8 +142,8 @@ class RetractableDistinct(Stateful):
     def __init__(self, by: int, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__()
         self.by = by
-        self.counts: dict[Row, Steps] = {}
-        self.rule_counts: dict[Row, dict[Row, Steps]] = {}
+        self.counts: dict[Row, TimedCount] = {}
+        self.rule_counts: dict[Row, dict[Row, TimedCount]] = {}
         self.valid: dict[Row, Intervals] = {}
         self.emitted_rules: dict[Row, dict[int, tuple[Row, int]]] = {}
         """The rule that each row was emitted with, by the instant from which the row is valid; and the end of that."""
@@ -162,9 +161,9 @@ class RetractableDistinct(Stateful):
         for delta in deltas:
             key, name = delta[: self.by], delta[self.by : -3]
             start, end, weight = delta[-3:]
-            add_step(self.counts.setdefault(key, {}), start, end, weight)
+            count_of(self.counts, key).add(start, end, weight)
             if name:
-                add_step(self.rule_counts.setdefault(key, {}).setdefault(name, {}), start, end, weight)
+                count_of(self.rule_counts.setdefault(key, {}), name).add(start, end, weight)
             touched[key] = None
         return touched
 
@@ -173,7 +172,7 @@ class RetractableDistinct(Stateful):
         deltas: list[Delta] = []
         for key in keys:
             self._forget(key)
-            new = unended(positive(self.counts.get(key, {})), self.watermark)
+            new = unended(self._positive(key), self.watermark)
             for start, end, sign in changes(unended(self.valid.get(key, ()), self.watermark), new):
                 # After a retraction in the middle of an interval, the row begins again behind it.
                 deltas.append((*self._row(key, start if sign > 0 else end), start, end, sign))
@@ -184,8 +183,14 @@ class RetractableDistinct(Stateful):
 
     def _forget(self, key: Row) -> None:
         """Merges the past changes of a row; otherwise a row that comes again and again would keep all of them."""
-        for steps in (self.counts.get(key, {}), *self.rule_counts.get(key, {}).values()):
-            forget(steps, self.watermark)
+        if key in self.counts:
+            self.counts[key].forget(self.watermark)
+        for count in self.rule_counts.get(key, {}).values():
+            count.forget(self.watermark)
+
+    def _positive(self, key: Row) -> Intervals:
+        """Returns when a row is valid by its count."""
+        return self.counts[key].positive if key in self.counts else ()
 
     def _row(self, key: Row, instant: int) -> Row:
         """Returns the row, followed by a rule that derives it at an instant, if there is any."""
@@ -193,7 +198,7 @@ class RetractableDistinct(Stateful):
 
     def _rule_at(self, key: Row, instant: int) -> Row:
         makers = self.rule_counts[key]
-        now = (name for name, steps in makers.items() if _is_valid_at(steps, instant))
+        now = (name for name, count in makers.items() if count.is_positive_at(instant))
         return next(now, next(iter(makers)))
 
     def _reemitted(self, key: Row, valid: Intervals) -> Iterator[Delta]:
@@ -203,7 +208,7 @@ class RetractableDistinct(Stateful):
         for start, end in valid:
             before = names[start][0] if start in names else self._rule_at(key, start)
             now[start] = before, end
-            if start >= self.watermark and (before not in makers or not _is_valid_at(makers[before], start)):
+            if start >= self.watermark and (before not in makers or not makers[before].is_positive_at(start)):
                 after = self._rule_at(key, start)
                 now[start] = after, end
                 yield (*key, *before, start, end, -1)
@@ -236,7 +241,7 @@ class RetractableDistinct(Stateful):
             self._restore_rules(deltas)
             return
         for key in self._count(deltas):
-            self._set(key, positive(self.counts[key]))
+            self._set(key, self._positive(key))
 
     def _restore_rules(self, deltas: Sequence[Delta]) -> None:
         for (*row, start, end), count in sorted(sum_weights(deltas).items(), key=itemgetter(1)):
@@ -253,7 +258,7 @@ class RetractableDistinct(Stateful):
         self.watermark = max(self.watermark, now)
         if len(self.counts) < self.sweep_rows:
             return
-        for key in [key for key, steps in self.counts.items() if not steps or max(steps) < now]:
+        for key in [key for key, count in self.counts.items() if not count or count.instants[-1] < now]:
             del self.counts[key]
             self.rule_counts.pop(key, None)
             self.valid.pop(key, None)
@@ -268,8 +273,12 @@ def _rule_deltas(key: Row, names: dict[int, tuple[Row, int]], weight: int) -> It
     return ((*key, *maker, start, end, weight) for start, (maker, end) in names.items())
 
 
-def _is_valid_at(steps: Steps, instant: int) -> bool:
-    return any(start <= instant < end for start, end in positive(steps))
+def count_of(counts: dict[Key, TimedCount], key: Key) -> TimedCount:
+    """Returns the count of a key, which is added if there is none."""
+    count = counts.get(key)
+    if count is None:
+        count = counts[key] = TimedCount()
+    return count
 
 
 class DRedDistinct(RetractableDistinct):
@@ -320,26 +329,27 @@ class DRedDistinct(RetractableDistinct):
         if slot == _RULES_SLOT:
             self._restore_rules(deltas)
             return
-        steps: dict[Row, Steps] = {}
+        counts: dict[Row, TimedCount] = {}
         for delta in deltas:
             key = delta[: self.by]
-            if key not in steps:
-                steps[key] = {}
+            if key not in counts:
                 for start, end in self.valid.get(key, ()):
-                    add_step(steps[key], start, end, 1)
-            add_step(steps[key], *delta[-3:])
-        for key, key_steps in steps.items():
-            self.valid[key] = positive(key_steps)
+                    count_of(counts, key).add(start, end, 1)
+            count_of(counts, key).add(*delta[-3:])
+        for key, count in counts.items():
+            self.valid[key] = count.positive
 
 
 _Span = tuple[int, int, int, int]
-"""(since, start, end, count): a row is valid `count` times over [start, end) and has been valid since `since`."""
+"""(since, start, end, weight): a row is valid `weight` times more over [start, end), and has been valid since
+`since`."""
 
 
 class TimeDependentOperator(RetractableDistinct):
     """An expression of the time since which a row has held. It is computed again when that time changes.
 
-    Rows are counted as in a set, but each is emitted as often as it is valid.
+    Rows are counted as in a set, but each is emitted as often as it is valid. What comes while that time stays the same
+    is emitted as it comes.
     """
 
     def __init__(self, op: ops.Filter | ops.Extend, width: int, tuning: Tuning = DEFAULT_TUNING) -> None:
@@ -347,50 +357,54 @@ class TimeDependentOperator(RetractableDistinct):
         self.compute = compile_expressions("def run(x, t):\n return {0}", [op.expression], "x", "t")
         self.extends = isinstance(op, ops.Extend)
         self.keeps_unbound = isinstance(op, ops.Extend) and op.keep_unbound
-        self.emitted: dict[Row, tuple[_Span, ...]] = {}
         self.tells_always = isinstance(op.expression, ops.Invoke) and lookup(op.expression.function).tells_always
         self.begin = ALWAYS
         """The time that the expression uses for rows that always hold (integer ms)."""
 
-    def _update(self, keys: Iterable[Row]) -> list[Delta]:
-        deltas: list[Delta] = []
-        for key in keys:
-            self._forget(key)
-            old, new = (self._unexpired(spans) for spans in (self.emitted.get(key, ()), _spans(self.counts[key])))
-            deltas += self._rows(key, [span for span in old if span not in new], -1)
-            deltas += self._rows(key, [span for span in new if span not in old], 1)
-            self._set_emitted(key, new)
-        return deltas
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
+        if self.log is not None:
+            self.note(0, deltas)
+        by_row: dict[Row, list[tuple[int, int, int]]] = {}
+        for delta in deltas:
+            by_row.setdefault(delta[: self.by], []).append(delta[-3:])
+        return [delta for row, changes in by_row.items() for delta in self._rows(row, self._spans(row, changes))]
 
-    def _unexpired(self, spans: Iterable[_Span]) -> tuple[_Span, ...]:
-        return tuple(span for span in spans if span[2] >= self.watermark)
+    def _spans(self, row: Row, changes: Sequence[tuple[int, int, int]]) -> Iterator[_Span]:
+        """Adds changes to the count of a row; yields by how much its count changes, with the time since it has held."""
+        count = count_of(self.counts, row)
+        count.forget(self.watermark)
+        old = count.positive
+        for change in changes:
+            count.add(*change)
+        new = count.positive
+        ends = dict(old)
+        same = tuple((start, min(end, ends[start])) for start, end in new if start in ends)
+        for since, end in same:
+            yield from _clipped(since, changes, ((since, end),))
+        for since, end in old:
+            gone = tuple(outside(since, end, same))
+            yield from _clipped(since, changes, gone)
+            yield from _clipped(since, [(first, last, -many) for first, last, many in _levels(count, gone)], gone)
+        for since, end in new:
+            added = tuple(outside(since, end, same))
+            yield from _clipped(since, _levels(count, added), added)
+        if not count:
+            del self.counts[row]
 
-    def _set_emitted(self, key: Row, spans: tuple[_Span, ...]) -> None:
-        self._set(key, positive(self.counts[key]))
-        if spans:
-            self.emitted[key] = spans
-        else:
-            self.emitted.pop(key, None)
-
-    def _rows(self, row: Row, spans: Iterable[_Span], sign: int) -> Iterator[Delta]:
-        for since, start, end, count in spans:
+    def _rows(self, row: Row, spans: Iterable[_Span]) -> Iterator[Delta]:
+        for since, start, end, weight in spans:
             value = self.compute(row, self.begin if since == ALWAYS and not self.tells_always else since)
             if not self.extends and value:
-                yield (*row, start, end, sign * count)
+                yield (*row, start, end, weight)
             elif self.extends and isinstance(value, str):
-                yield (*row, value, start, end, sign * count)
+                yield (*row, value, start, end, weight)
             elif self.keeps_unbound:
-                yield (*row, None, start, end, sign * count)
+                yield (*row, None, start, end, weight)
 
     def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
-        for key in self._count(deltas):
-            self._set_emitted(key, tuple(_spans(self.counts[key])))
-
-    def expire(self, now: int) -> None:
-        size_before = len(self.counts)
-        super().expire(now)
-        if len(self.counts) < size_before:
-            self.emitted = {key: spans for key, spans in self.emitted.items() if key in self.counts}
+        for row in self._count(deltas):
+            if not self.counts[row]:
+                del self.counts[row]
 
 
 class DeadlineOperator(TimeDependentOperator):
@@ -409,20 +423,24 @@ class DeadlineOperator(TimeDependentOperator):
         values_code = "".join(f"{{{number}}}, " for number in range(len(operands)))
         self.terms = compile_expressions(f"def run(x, t):\n return ({values_code})", operands, "x", "t")
 
-    def _rows(self, row: Row, spans: Iterable[_Span], sign: int) -> Iterator[Delta]:
+    def _rows(self, row: Row, spans: Iterable[_Span]) -> Iterator[Delta]:
         def test(time: int) -> bool:
             return bool(self.compute(row, time))
 
         terms = self.terms(row, None)
-        for _, start, end, count in spans:
-            for first, last in true_intervals(terms, test, start, end, self.begin):
-                yield (*row, first, last, sign * count)
+        for since, start, end, weight in spans:
+            for first, last in true_intervals(terms, test, min(start, since), end, self.begin):
+                if max(first, start) < last:
+                    yield (*row, max(first, start), last, weight)
 
 
-def _spans(steps: Steps) -> Iterator[_Span]:
-    """Yields maximal spans over which the count of a row is constant, with the time since which it has held without a
-    gap."""
-    validity = positive(steps)
-    for start, end, count in levels(steps):
-        if count > 0:
-            yield next(first for first, last in validity if first <= start < last), start, end, count
+def _levels(count: TimedCount, intervals: Intervals) -> Iterable[tuple[int, int, int]]:
+    """Returns the levels of a count from the first of some intervals on."""
+    return count.levels(intervals[0][0]) if intervals else ()
+
+
+def _clipped(since: int, changes: Iterable[tuple[int, int, int]], intervals: Intervals) -> Iterator[_Span]:
+    """Yields the parts of changes that lie in some intervals, in which a row has held since one time."""
+    for start, end, weight in changes:
+        for first, last in inside(start, end, intervals):
+            yield since, first, last, weight

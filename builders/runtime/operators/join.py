@@ -7,13 +7,10 @@ from typing import Any
 
 from squall.builders.runtime.intervals import (
     Intervals,
-    Steps,
-    add_step,
+    TimedCount,
     changes,
-    forget,
     inside,
     outside,
-    positive,
     unended,
     union,
 )
@@ -193,7 +190,7 @@ class AntiJoinOperator(Stateful):
         key_columns = [left for left, _ in op.on]
         self.keys = (key_of(key_columns), key_of([right for _, right in op.on]))
         self.left = DeltaIndex(cells_outside(key_columns, width), Merging.ADJOINING, tuning)
-        self.right: dict[Hashable, Steps] = {}
+        self.right: dict[Hashable, TimedCount] = {}
         self.covered: dict[Hashable, Intervals] = {}
         self.watermark = ALWAYS
         """No later delta begins before it (integer ms)."""
@@ -238,14 +235,14 @@ class AntiJoinOperator(Stateful):
 
     def _update_coverage(self, key: Hashable) -> Intervals:
         """Returns the instants at which a right row has the key, and drops counts that add up to 0."""
-        steps = self.right[key]
-        forget(steps, self.watermark)
-        covered = unended(positive(steps), self.watermark)
+        count = self.right[key]
+        count.forget(self.watermark)
+        covered = unended(count.positive, self.watermark)
         if covered:
             self.covered[key] = covered
         else:
             self.covered.pop(key, None)
-        if not steps:
+        if not count:
             del self.right[key]
         return covered
 
@@ -253,7 +250,10 @@ class AntiJoinOperator(Stateful):
         touched: dict[Hashable, None] = {}
         for delta in deltas:
             key = self.keys[1](delta)
-            add_step(self.right.setdefault(key, {}), *delta[-3:])
+            count = self.right.get(key)
+            if count is None:
+                count = self.right[key] = TimedCount()
+            count.add(*delta[-3:])
             touched[key] = None
         return touched
 
@@ -272,7 +272,7 @@ class AntiJoinOperator(Stateful):
             return
         ends = ((key, covered[-1][1]) for key, covered in self.covered.items())
         if not self.append_only:
-            ends = ((key, max(steps)) for key, steps in self.right.items())
+            ends = ((key, count.instants[-1]) for key, count in self.right.items())
         for key in [key for key, end in ends if end <= now]:
             self.covered.pop(key, None)
             self.right.pop(key, None)

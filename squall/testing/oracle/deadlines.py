@@ -10,19 +10,20 @@ from squall.functions.deadlines import MAX_ZONE_MS, time_operands
 from squall.functions.values import point
 from squall.model import Filter, System
 from squall.rdf import Atom, Event, Fact, Term
-from squall.testing.oracle.base import BEGIN
 
 
 def deadlines(program: Iterable[System], events: Iterable[Event]) -> set[int]:
     """Returns the instants (integer ms) just before, at and just after each dateTime of a program and of its data, if
     the program tests the time; and those 14 hours apart, from which on it has an order to a dateTime without a zone.
+
+    Static facts hold since 0, before which no instant is evaluated for the time alone.
     """
     parts = [part for rule in program for part in _parts(rule)]
     if not any(isinstance(part, Filter) and time_operands(part.expression) for part in parts):
         return set()
     terms = {Term(part) for part in parts if isinstance(part, str) and part}
     terms |= {term for event in events for fact in (*event.facts, *event.removed) for term in _terms(fact)}
-    return {time + step for term in terms for time in _times(term) for step in (-1, 0, 1) if time > BEGIN}
+    return {time + step for term in terms for time in _times(term) for step in (-1, 0, 1) if time + step > 0}
 
 
 def _terms(fact: Fact) -> tuple[Term, ...]:
