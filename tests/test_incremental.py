@@ -6,7 +6,7 @@ Work is counted, in bytecode instructions, so that neither the machine nor its l
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -46,6 +46,43 @@ def job(query: str, window: int, planner: str) -> IteratorJob:
     return build(squall.plan(system, planner), Options())
 
 
+REFRESHED = {
+    "active": ("jena", "[a: (?s :p ?o) -> (?o :is :On)] [s: (?o :is :On) (?s :p ?o) -> (?s :is :Seen)]"),
+    "two patterns": ("jena", "[q: (?a :p ?k) (?b :q ?k) -> (?a :r ?b)]"),
+    "three patterns": ("jena", "[q: (?a :p ?k) (?b :q ?k) (?k :q ?c) -> (?a :r ?b)]"),
+    "recursion": ("jena", "[p: (?s :p ?o) -> (?o :t ?s)] [q: (?a :t ?b) (?c :t ?b) (?b :q ?d) -> (?a :t ?d)]"),
+    "negation": (
+        "jena",
+        "[a: (?s :p ?o) noValue(?s :q ?s) -> (?o :is :On)] [q: (?o :is :On) (?s :p ?o) -> (?s :x ?o)]",
+    ),
+    "negation of what is negated": (
+        "jena",
+        "[a: (?s :p ?o) noValue(?s :q ?s) -> (?o :is :On)] [q: (?s :p ?o) noValue(?o :is :On) -> (?s :is :Off)]",
+    ),
+    "rule with the time": ("jena", "[a: (?s :p ?o) now(?t) -> (?o :is :On)]"),
+    "set in a query": ("sparql", "SELECT ?s ?o { ?s :p ?o { SELECT DISTINCT ?o { ?x :p ?o } } }"),
+    "bag with the time": ("sparql", "SELECT ?o ?t { { SELECT ?o { ?s :p ?o } } BIND(NOW() AS ?t) }"),
+    "set after negation": ("sparql", "SELECT DISTINCT ?o { ?s :p ?o FILTER NOT EXISTS { ?s :q ?s } }"),
+    "optional": ("sparql", "SELECT ?s ?z { ?s :p ?o OPTIONAL { ?o :q ?z } }"),
+    "path": ("sparql", "SELECT ?s ?o { ?s :p+ ?o }"),
+}
+"""Programs by the language in which they are, over facts of which some hold again and again."""
+
+
+def refreshed(kind: str, number: int) -> list[Event]:
+    """Returns an event each millisecond, with facts that are the same again and again, or about one object."""
+    other = Triple(iri("urn:o"), iri("urn:q"), iri("urn:o"))
+    subjects = [iri("urn:s" if kind == "one fact" else f"urn:s{time}") for time in range(number)]
+    facts = [Triple(subject, iri("urn:p"), iri("urn:o")) for subject in subjects]
+    return [Event(time, (fact, other), "") for time, fact in enumerate(facts, 1)]
+
+
+def refreshed_job(program: str, window: str, measure: bool = False) -> IteratorJob:
+    language, text = REFRESHED[program]
+    prefix = "@prefix : <urn:>.\n" if language == "jena" else "PREFIX : <urn:>\n"
+    return build(squall.plan(squall.compile(prefix + text, lexer=language, window=window)), Options(measure=measure))
+
+
 class Counter:
     """Counts the bytecode instructions that are executed while it stands."""
 
@@ -66,36 +103,69 @@ class Counter:
         return self._trace
 
 
-def work(query: str, window: int, planner: str) -> float:
-    """Returns the number of instructions for an event once a window is full."""
+def work(running: IteratorJob, batches: Iterable[list[Event]]) -> float:
+    """Returns the number of instructions for an event, from the `WIDE`-th event on."""
     counter = Counter()
-    begun = 0
+    begun = events = 0
 
-    def batches() -> Iterator[list[Event]]:
-        nonlocal begun
-        for place, batch in enumerate(stream(2 * WIDE, window)):
-            if place == WIDE:
+    def counted() -> Iterator[list[Event]]:
+        nonlocal begun, events
+        for batch in batches:
+            if events == WIDE:
                 begun = counter.count
+            events += 1
             yield batch
 
-    running = job(query, window, planner)
     with counter:
-        for _ in running.run(batches()):
+        for _ in running.run(counted()):
             pass
-    return (counter.count - begun) / WIDE
+    return (counter.count - begun) / (events - WIDE)
+
+
+def rows(running: IteratorJob, batches: Iterable[list[Event]]) -> int:
+    """Returns the number of rows that all nodes made."""
+    for _ in running.run(batches):
+        pass
+    return sum(figures.rows or 0 for figures in running.node_metrics().values())
 
 
 @pytest.mark.parametrize("planner", ["greedy", "rete"])
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 @pytest.mark.more
 def test_the_work_for_an_event_does_not_grow_with_the_window(query: str, planner: str) -> None:
-    assert work(query, WIDE, planner) < 1.5 * work(query, NARROW, planner)
+    narrow, wide = (work(job(query, size, planner), stream(2 * WIDE, size)) for size in (NARROW, WIDE))
+    assert wide < 1.5 * narrow
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("step", ["", " STEP 8ms"], ids=["sliding", "stepped"])
+@pytest.mark.parametrize("kind", ["one fact", "one object"])
+@pytest.mark.parametrize("program", REFRESHED)
+def test_the_work_for_a_fact_that_is_refreshed_does_not_grow(program: str, kind: str, step: str) -> None:
+    batches = [[event] for event in refreshed(kind, 2 * WIDE)]
+    narrow, wide = (work(refreshed_job(program, f"RANGE {size}ms{step}"), batches) for size in (NARROW, WIDE))
+    assert wide < 1.5 * narrow
+
+
+@pytest.mark.fault("W3")
+@pytest.mark.parametrize("step", ["", " STEP 100ms"], ids=["sliding", "stepped"])
+@pytest.mark.parametrize("kind", ["one fact", "one object"])
+@pytest.mark.parametrize("program", REFRESHED)
+@pytest.mark.sampled(12)
+def test_the_rows_of_facts_that_are_refreshed_grow_linearly(program: str, kind: str, step: str) -> None:
+    """A window of 5 s is never full, so that work that grows with its content would grow with the square of time."""
+    few, many = (
+        rows(refreshed_job(program, f"RANGE 5s{step}", measure=True), [[event] for event in refreshed(kind, number)])
+        for number in (100, 400)
+    )
+    assert many < 4.4 * few
 
 
 @pytest.mark.more
 def test_work_that_grows_with_the_window_is_seen() -> None:
     query = "SELECT (GROUP_CONCAT(?v) AS ?all) { ?x :v ?v }"
-    assert work(query, WIDE, "greedy") > 1.5 * work(query, NARROW, "greedy")
+    narrow, wide = (work(job(query, size, "greedy"), stream(2 * WIDE, size)) for size in (NARROW, WIDE))
+    assert wide > 1.5 * narrow
 
 
 @pytest.mark.sampled(4)

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from squall import functions
 from squall.builders.runtime.operators import make_operator, stateless
-from squall.builders.runtime.operators.delta_index import DeltaIndex, Merging, cells_outside
 from squall.builders.runtime.operators.distinct import (
     AppendOnlyDistinct,
     DRedDistinct,
@@ -417,29 +416,6 @@ def test_expiry_does_not_change_outputs(case: Case, data: st.DataObject, forever
 
 def _singly(steps: Iterable[Step]) -> Iterator[Step]:
     return ((port, [delta]) for port, batch in steps for delta in batch)
-
-
-def test_an_index_is_swept_when_it_has_doubled() -> None:
-    """Sweeping each time would cost the square of the stored rows."""
-    index = DeltaIndex(cells_outside((), 1), Merging.ADJOINING)
-    swept = []
-    for time in range(5000):
-        index.store(time % 50, (A, time, time + 100, 1))
-        before = index.sweeps
-        index.sweep(time)
-        swept += [time] * (index.sweeps - before)
-    assert index.size() < 1000
-    assert len(swept) < 40
-
-
-def test_an_index_from_which_all_has_gone_can_be_swept() -> None:
-    index = DeltaIndex(cells_outside((), 1), Merging.ADJOINING)
-    index.sweep_rows = 0
-    index.sweep(0)
-    index.store(A, (A, 0, 1, 1))
-    index.sweep_rows = 0
-    index.sweep(1)
-    assert index.size() == 0
 
 
 @pytest.mark.parametrize("grows", [True, False])

@@ -46,14 +46,26 @@ class AppendOnlyDistinct(Stateful):
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         new_deltas: list[Delta] = []
+        places: dict[Row, int] = {}
         valid, by = self.valid, self.by
         for delta in deltas:
             key = delta[:by]
             if key not in valid:
                 valid[key] = delta[-3] if delta[-2] == FOREVER else (delta[-3:-1],)
                 new_deltas.append(delta if delta[-1] == 1 else (*delta[:-1], 1))
-            elif (validity := valid[key]).__class__ is not int or validity > delta[-3]:
+                continue
+            validity = valid[key]
+            if validity.__class__ is int:
+                if validity > delta[-3]:
+                    new_deltas += self._extend(key, delta)
+                continue
+            start, end = delta[-3:-1]
+            since, until = validity[-1]  # type: ignore[index]
+            if end == FOREVER or not since <= start <= until:
                 new_deltas += self._extend(key, delta)
+            elif until < end:
+                valid[key] = (*validity[:-1], (since, end))  # type: ignore[index]
+                _prolong(new_deltas, places, key, (*delta[:-3], until, end, 1))
         if self.log is not None:
             self.note(0, new_deltas)
         return new_deltas
@@ -98,6 +110,16 @@ class AppendOnlyDistinct(Stateful):
 
     def size(self) -> int:
         return len(self.valid)
+
+
+def _prolong(deltas: list[Delta], places: dict[Row, int], key: Row, delta: Delta) -> None:
+    """Adds a delta that prolongs a row. What prolongs it several times in one batch becomes one delta."""
+    place = places.get(key)
+    if place is not None and deltas[place][-2] == delta[-3]:
+        deltas[place] = (*deltas[place][:-2], delta[-2], 1)
+    else:
+        places[key] = len(deltas)
+        deltas.append(delta)
 
 
 class TransitiveClosureOperator(Stateful):
