@@ -136,7 +136,8 @@ def test_equal_numbers_have_the_same_place_and_value() -> None:
 
 @pytest.mark.parametrize("value", [of(NINES), of(f"-{LONGEST[1:]}"), of(f"{NINES}.{NINES[2:]}", "decimal")])
 def test_no_function_of_one_number_raises(value: Term) -> None:
-    for function in functions():
+    own = (function for function in functions() if not function.iri.startswith("urn:test:"))
+    for function in own:
         if function.least == function.most == 1 and ":sparql:table" not in function.iri:
             with suppress(BuilderError):
                 function.evaluate(*((0, value) if function.timed else (value,)))

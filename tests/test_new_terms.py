@@ -307,6 +307,7 @@ def test_a_checkpoint_without_a_seed_has_the_fixed_one(tmp_path: Path) -> None:
 # Distributed runs
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_all_workers_of_spark_have_the_seed(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
