@@ -21,6 +21,7 @@ import squall
 from squall import rulesets
 from squall.contracts import Options
 from squall.model import Consequence, Construct, System, rules
+from squall.plan.seeds import FIXED_SEED
 from squall.rdf import ALWAYS, Event, Solution, Triple, triple
 from tests.conformance import Case, Stages
 from tests.conformance.programs import compiled
@@ -69,7 +70,7 @@ def _run(folder: Path, query: Path, form: str, stages: Stages) -> None:
 @cache
 def _answers(folder: Path, form: str, stages: Stages) -> Rows:
     """Returns the final answers of all queries."""
-    job = squall.build(squall.plan(_program(folder), stages.planner), stages.builder, Options())
+    job = squall.build(squall.plan(_program(folder), stages.planner), stages.builder, Options(seed=FIXED_SEED))
     ontology = Event(ALWAYS, triples(folder / ONTOLOGY))
     if form == "static":
         outputs = job.run([], [ontology, Event(ALWAYS, _data(folder))])
