@@ -125,7 +125,7 @@ def test_the_order_of_numbers_and_that_of_their_texts() -> None:
         assert key(first) < key(second)
         assert sortable(first) < sortable(second)
     texts = [sortable(term) for term in ORDERED]
-    assert not [1 for one, other in itertools.permutations(texts, 2) if other.startswith(one)]
+    assert not [1 for first, second in itertools.permutations(texts, 2) if second.startswith(first)]
 
 
 def test_equal_numbers_have_the_same_place_and_value() -> None:

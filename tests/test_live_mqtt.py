@@ -36,12 +36,12 @@ def broker(tmp_path: Path) -> Iterator[brokers.Broker]:
     yield from brokers.mosquitto(tmp_path).running()
 
 
-def at(broker: brokers.Broker, rest: str) -> str:
-    return f"mqtt://127.0.0.1:{broker.port}/{rest}"
+def at(broker: brokers.Broker, path: str) -> str:
+    return f"mqtt://127.0.0.1:{broker.port}/{path}"
 
 
-def opened(broker: brokers.Broker, rest: str, ledger: DeadLetterFile | None = None) -> MqttSource:
-    source: object = open_source(at(broker, rest), ledger)
+def opened(broker: brokers.Broker, path: str, ledger: DeadLetterFile | None = None) -> MqttSource:
+    source: object = open_source(at(broker, path), ledger)
     assert isinstance(source, MqttSource)
     return source
 
@@ -93,15 +93,15 @@ def interrupted(source: MqttSource, broker: brokers.Broker, *payloads: bytes, qo
 
 @pytest.mark.parametrize("qos", [1, 2])
 def test_a_named_client_receives_unprocessed_messages_again(broker: brokers.Broker, qos: int) -> None:
-    rest = f"t/1?format=ntt&client=c&qos={qos}"
-    assert times(interrupted(opened(broker, rest), broker, line(1), qos=qos)) == [1]
+    path = f"t/1?format=ntt&client=c&qos={qos}"
+    assert times(interrupted(opened(broker, path), broker, line(1), qos=qos)) == [1]
     say(broker, line(2), qos=qos)
-    source = opened(broker, rest)
+    source = opened(broker, path)
     with Run(source) as run:
         assert run.until(1, 2) == [1, 2]
         wait(lambda: not source._unacknowledged)
     say(broker, line(3))
-    with Run(opened(broker, rest)) as run:
+    with Run(opened(broker, path)) as run:
         assert run.until(3) == [3]
 
 
@@ -109,19 +109,19 @@ def test_a_named_client_receives_unprocessed_messages_again(broker: brokers.Brok
 @pytest.mark.parametrize("qos", [1, 2])
 def test_what_a_checkpoint_has_and_comes_again_is_a_duplicate(broker: brokers.Broker, qos: int) -> None:
     """A process is killed when its checkpoint is on disk and the broker has no acknowledgement yet."""
-    rest = f"t/1?format=ntt&client=c&qos={qos}"
+    path = f"t/1?format=ntt&client=c&qos={qos}"
     publish.single("t/1", line(1), 1, retain=True, hostname="127.0.0.1", port=broker.port)
-    killed = opened(broker, rest)
+    killed = opened(broker, path)
     assert times(interrupted(killed, broker)) == [1]
     state = json.loads(json.dumps(killed.current_offset()))
     say(broker, line(2), qos=qos)
-    source = opened(broker, rest)
+    source = opened(broker, path)
     source.resume(state)
     with Run(source) as run:
         assert run.until(2) == [2]
         wait(lambda: not source._unacknowledged)
         state = source.current_offset()
-    resumed = opened(broker, rest)
+    resumed = opened(broker, path)
     resumed.resume(state)
     with Run(resumed) as run:
         say(broker, line(3), qos=qos)

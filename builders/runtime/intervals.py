@@ -7,8 +7,10 @@ no longer valid, over an interval. An integer weight counts each change, so that
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TypeVar
 
+Key = TypeVar("Key", bound=Hashable)
 Interval = tuple[int, int]
 """[start, end): the start belongs to the interval, the end does not."""
 Intervals = tuple[Interval, ...]
@@ -186,3 +188,11 @@ class TimedCount:
             self.instants.insert(0, began)
             self.changes.insert(0, count)
         self.positive = unended(self.positive, watermark)
+
+
+def count_of(counts: dict[Key, TimedCount], key: Key) -> TimedCount:
+    """Returns the count of a key, which is added if there is none."""
+    count = counts.get(key)
+    if count is None:
+        count = counts[key] = TimedCount()
+    return count

@@ -123,6 +123,29 @@ class Bucket:
         return count
 
 
+def merge_rows(old: Delta, new: Delta, merging: Merging, cells_of: CellsOf) -> tuple[Delta, Delta | None] | None:
+    """Merges two deltas of one key, as `merge` does. None also if they are of different rows."""
+    if merging is Merging.NEVER or cells_of(old) != cells_of(new):
+        return None
+    return merge(old, new, merging)
+
+
+def add_further(
+    more: dict[Hashable, Bucket], key: Hashable, delta: Delta, merging: Merging, cells_of: CellsOf
+) -> tuple[Delta | None, int]:
+    """Adds a further delta of a key.
+
+    Returns:
+        The part of it that is new, or None; and by how many deltas the bucket has grown.
+    """
+    bucket = more.get(key)
+    if bucket is None:
+        bucket = more[key] = Bucket()
+    length = len(bucket)
+    part = bucket.add(cells_of(delta), delta, merging)
+    return part, len(bucket) - length
+
+
 class DeltaIndex:
     """A hash index of deltas by key. The first delta of each key is stored apart, because most keys have only one.
 
@@ -187,22 +210,14 @@ class DeltaIndex:
         return part
 
     def _add(self, key: Hashable, delta: Delta) -> Delta | None:
-        cells, first = self.cells_of(delta), self.first[key]
-        if (
-            self.merging is not Merging.NEVER
-            and self.cells_of(first) == cells
-            and (merged := merge(first, delta, self.merging)) is not None
-        ):
+        merged = merge_rows(self.first[key], delta, self.merging, self.cells_of)
+        if merged is not None:
             self.stored -= 1
             del self.first[key]  # the key moves to the end of the order, so that it does not hide later keys
             self.first[key], part = merged
             return part
-        bucket = self.more.get(key)
-        if bucket is None:
-            bucket = self.more[key] = Bucket()
-        length = len(bucket)
-        part = bucket.add(cells, delta, self.merging)
-        self.stored += len(bucket) - length - 1
+        part, growth = add_further(self.more, key, delta, self.merging, self.cells_of)
+        self.stored += growth - 1
         return part
 
     def add_retraction(self, key: Hashable) -> None:
@@ -222,15 +237,13 @@ class DeltaIndex:
         self.stored += len(deltas)
 
     def _put(self, key: Hashable, deltas: Sequence[Delta]) -> None:
-        """Sets the deltas of a key that has none."""
+        """Sets the deltas of a key that has none. No two of them can be merged."""
         if deltas:
             self.first[key] = deltas[0]
         if len(deltas) > 1:
             bucket = self.more[key] = Bucket()
             for delta in deltas[1:]:
-                bucket.add(self.cells_of(delta), delta, Merging.NEVER)
-                if self.merging is not Merging.NEVER:
-                    bucket.latest[self.cells_of(delta)] = delta
+                bucket.add(self.cells_of(delta), delta, self.merging)
 
     def sweep(self, now: int) -> None:
         """Drops expired deltas, if enough deltas were added since the last sweep.

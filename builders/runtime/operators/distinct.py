@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import TypeVar
 
 from squall.builders.runtime.intervals import (
     Interval,
     Intervals,
     TimedCount,
     changes,
+    count_of,
     inside,
     outside,
     unended,
@@ -25,8 +25,6 @@ from squall.functions import lookup
 from squall.functions.deadlines import true_intervals
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER
-
-Key = TypeVar("Key")
 
 
 class AppendOnlyDistinct(Stateful):
@@ -295,14 +293,6 @@ def _rule_deltas(key: Row, names: dict[int, tuple[Row, int]], weight: int) -> It
     return ((*key, *maker, start, end, weight) for start, (maker, end) in names.items())
 
 
-def count_of(counts: dict[Key, TimedCount], key: Key) -> TimedCount:
-    """Returns the count of a key, which is added if there is none."""
-    count = counts.get(key)
-    if count is None:
-        count = counts[key] = TimedCount()
-    return count
-
-
 class DRedDistinct(RetractableDistinct):
     """A set in a recursion from which rows may be retracted: delete and rederive (Gupta, Mumick, Subrahmanian 1993).
 
@@ -400,16 +390,18 @@ class TimeDependentOperator(RetractableDistinct):
             count.add(*change)
         new = count.positive
         ends = dict(old)
-        same = tuple((start, min(end, ends[start])) for start, end in new if start in ends)
-        for since, end in same:
+        common = tuple((start, min(end, ends[start])) for start, end in new if start in ends)
+        for since, end in common:
             yield from _clipped(since, changes, ((since, end),))
         for since, end in old:
-            gone = tuple(outside(since, end, same))
-            yield from _clipped(since, changes, gone)
-            yield from _clipped(since, [(first, last, -many) for first, last, many in _levels(count, gone)], gone)
+            old_parts = tuple(outside(since, end, common))
+            yield from _clipped(since, changes, old_parts)
+            yield from _clipped(
+                since, [(first, last, -many) for first, last, many in _levels(count, old_parts)], old_parts
+            )
         for since, end in new:
-            added = tuple(outside(since, end, same))
-            yield from _clipped(since, _levels(count, added), added)
+            new_parts = tuple(outside(since, end, common))
+            yield from _clipped(since, _levels(count, new_parts), new_parts)
         if not count:
             del self.counts[row]
 
@@ -451,6 +443,7 @@ class DeadlineOperator(TimeDependentOperator):
 
         terms = self.terms(row, None)
         for since, start, end, weight in spans:
+            # What always holds has the time `begin` until then.
             for first, last in true_intervals(terms, test, min(start, since), end, self.begin):
                 if max(first, start) < last:
                     yield (*row, max(first, start), last, weight)

@@ -9,6 +9,7 @@ from squall.builders.runtime.intervals import (
     Intervals,
     TimedCount,
     changes,
+    count_of,
     inside,
     outside,
     unended,
@@ -250,10 +251,7 @@ class AntiJoinOperator(Stateful):
         touched: dict[Hashable, None] = {}
         for delta in deltas:
             key = self.keys[1](delta)
-            count = self.right.get(key)
-            if count is None:
-                count = self.right[key] = TimedCount()
-            count.add(*delta[-3:])
+            count_of(self.right, key).add(*delta[-3:])
             touched[key] = None
         return touched
 

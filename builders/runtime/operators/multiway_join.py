@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from squall.builders.runtime.operators.codegen import column_names, compile_source, delta_source
-from squall.builders.runtime.operators.delta_index import Bucket, Merging, cells_outside, merge
+from squall.builders.runtime.operators.delta_index import Bucket, Merging, add_further, cells_outside, merge_rows
 from squall.builders.runtime.operators.state import Stateful, expired_keys
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta, with_unit_weights
@@ -73,20 +73,13 @@ class MultiwayJoinOperator(Stateful):
 
     def add(self, port: int, key: Hashable, delta: Delta) -> Delta | None:
         """Stores a delta of an input that has deltas with the key, and returns the part of it that is new, or None."""
-        record, cells = self.records[key], self.cells_of[port](delta)
-        if (
-            self.merging is not Merging.NEVER
-            and self.cells_of[port](record[port]) == cells
-            and (merged := merge(record[port], delta, self.merging)) is not None
-        ):
+        record, cells_of = self.records[key], self.cells_of[port]
+        merged = merge_rows(record[port], delta, self.merging, cells_of)
+        if merged is not None:
             record[port], part = merged
             return part
-        bucket = self.more[port].get(key)
-        if bucket is None:
-            bucket = self.more[port][key] = Bucket()
-        length = len(bucket)
-        part = bucket.add(cells, delta, self.merging)
-        self.further += len(bucket) - length
+        part, growth = add_further(self.more[port], key, delta, self.merging, cells_of)
+        self.further += growth
         return part
 
     def product(self, port: int, key: Hashable, delta: Delta) -> list[Delta]:
