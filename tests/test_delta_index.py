@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squall.builders.runtime.operators.delta_index import DeltaIndex, Merging, cells_outside
+from squall.builders.runtime.operators.distinct import AppendOnlyDistinct
 from squall.builders.runtime.operators.join import JoinOperator
+from squall.builders.runtime.operators.output import AppendOnlyOutput
 from squall.builders.runtime.zset import Delta, key_of
 from squall.plan import operators as ops
 from tests.laws import examples_of
@@ -100,6 +102,14 @@ def test_adjoining_intervals_are_stored_as_one() -> None:
     assert sorted(index.get(A)) == [(A, A, 0, 100, 1), (A, B, 0, 100, 1)]
 
 
+@pytest.mark.parametrize("merging", Merging)
+def test_intervals_with_a_gap_are_stored_apart(merging: Merging) -> None:
+    index = index_of(merging)
+    deltas = [(A, B, 0, 5, 1), (A, B, 6, 9, 1)]
+    assert [index.store(A, delta) for delta in deltas] == deltas
+    assert index.get(A) == deltas
+
+
 def test_what_is_valid_already_is_no_new_part() -> None:
     index = index_of(Merging.UNION)
     parts = [index.store(A, (A, B, *span, 1)) for span in ((0, 5), (2, 4), (3, 8), (8, 9), (20, 21))]
@@ -127,3 +137,21 @@ def test_an_index_from_which_all_has_gone_can_be_swept() -> None:
     index.sweep_rows = 0
     index.sweep(1)
     assert index.size() == 0
+
+
+def test_a_set_emits_what_prolongs_a_row_in_one_delta() -> None:
+    """Only what adjoins is one; the next batch has its own."""
+    distinct = AppendOnlyDistinct(1)
+    batch = [(A, *span, 1) for span in ((0, 5), (1, 6), (2, 7), (9, 10), (9, 12))]
+    assert distinct.apply(0, batch) == [(A, 0, 5, 1), (A, 5, 7, 1), (A, 9, 10, 1), (A, 10, 12, 1)]
+    assert distinct.apply(0, [(A, 12, 13, 1)]) == [(A, 12, 13, 1)]
+
+
+def test_a_fact_is_prolonged_before_it_would_end() -> None:
+    output = AppendOnlyOutput(ops.Sink(), remembers=True)
+    times = []
+    for now, start, end in ((0, 0, 5), (1, 5, 6), (2, 6, 7), (7, 7, 9), (12, 12, 13)):
+        output.apply(0, [(A, B, A, "rule", start, end, 1)])
+        times += [emitted.time for emitted in output.flush(now)]
+    assert times == [0, 12]
+    assert output.future == []

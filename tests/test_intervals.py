@@ -88,6 +88,10 @@ def test_a_timed_count_counts(weighted: list[tuple[Interval, int]], since: int) 
     assert [count.is_positive_at(time) for time in range(20)] == [counts(weighted)[time] > 0 for time in range(20)]
 
 
+def test_a_count_of_what_lies_inside_is_positive_as_long() -> None:
+    assert count_of([((0, 9), 1), ((2, 4), 1)]).positive == ((0, 9),)
+
+
 @given(WEIGHTED, st.integers(0, 14))
 def test_live_intervals(weighted: list[tuple[Interval, int]], passed: int) -> None:
     full_result = positive(steps_of(weighted))
