@@ -24,7 +24,7 @@ from squall.builders.distributed.plan.skew import splittable_inputs
 from squall.builders.distributed.plan.stages import partitionings_of, stages_of
 from squall.contracts import Options
 from squall.model import Construct, Pattern, Source, System, Variable
-from squall.model.windows import CountWindow, SlidingWindow
+from squall.model.windows import CountWindow, FirstTriple, HoppingWindow, SlidingWindow
 from squall.plan import Plan
 from squall.plan.node_metrics import PlanMetrics
 from squall.rdf import Event, Term
@@ -294,6 +294,24 @@ def test_a_program_of_one_stage_resumes_in_any_way() -> None:
         plan, batches, max_single_task_rows=1000, max_single_task_bytes=1, workers=workers, compaction_interval=4
     )
     assert_as_oracle(system, outputs, events)
+
+
+@pytest.mark.parametrize(
+    ("max_single_task_rows", "max_single_task_bytes"), WAYS, ids=["distributed", "in one task", "straight"]
+)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_an_event_without_facts_moves_the_windows_of_a_stream(
+    count: int, max_single_task_rows: int, max_single_task_bytes: int
+) -> None:
+    rules = "@prefix : <http://example.org/>.\n[-> (:a :p :b)]\n[(?x :p ?y) -> (?y :p ?x)]"
+    window = HoppingWindow(2, 1, FirstTriple(1))
+    system = replace(squall.compile(rules, lexer="jena", window=window), output="rstream")
+    plan = squall.plan(system)
+    events = [Event(0, ()), *stream("1 :c :p :d"), Event(2, ()), Event(4, ())]
+    batches = in_memory.cut(events, [1, 3][: count - 1])
+    outputs = in_memory.run(plan, batches, (), max_single_task_rows, max_single_task_bytes)
+    assert_as_oracle(system, outputs, events)
+    assert max(output.time for output in outputs) == 7
 
 
 def test_valid_rows_outlive_compaction() -> None:

@@ -134,10 +134,14 @@ def source_records(
 def _ordered_records(
     ordered_scan: OrderedScan, ordered_records: OrderedRecords, part: Parsed, event: Event
 ) -> Iterator[Record]:
-    """Yields the records of an event's facts for an ordered scan."""
+    """Yields the records of an event for an ordered scan: one for each fact. An event without facts has one if its
+    stream is followed, since the windows of the stream move with it."""
+    place = part.source, part.file, part.block
     for kind, fact in changes_of(event):
         bucket = bucket_of(ordered_scan.partition_key(event.stream, fact_row(fact)[:-1]))
-        yield ordered_records.message((part.source, part.file, part.block), event, kind, fact, bucket)
+        yield ordered_records.message(place, event, kind, fact, bucket)
+    if not (event.facts or event.removed) and ordered_scan.is_followed(event.stream):
+        yield ordered_records.message(place, event, "event", None, bucket_of(event.stream))
 
 
 def with_watermark(step: WorkerStep, places: Sequence[tuple[int, int]]) -> WorkerStep:
