@@ -380,7 +380,7 @@ CASES = {
         "1 :a :p :b\n2 :c :p :c\n3 :b :p :b",
     ),
     "an answer that is a set": Case(
-        ops.Select, answering(once), rule(P, Q, then=Select((Y,))), "1 :b :q :c\n2 :a :p :b, :c\n2 :d :p :b",
+        ops.Select, answering(once), rule(P, Q, then=Select((Y,))), "1 :a :p :b\n1 :d :p :b\n2 :b :q :c",
     ),
     "an answer with its columns turned round": Case(
         ops.Select, answering(lambda deltas: [(e[0], e[2], e[1], *e[3:]) for e in deltas]),

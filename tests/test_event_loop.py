@@ -21,6 +21,7 @@ from squall.builders.runtime.zset import Delta, Row
 from squall.contracts import Options, Output
 from squall.errors import BuilderError
 from squall.model import Construct, Delete, Pattern, Source, System, Variable
+from squall.model.windows import LANDMARK, SlidingWindow, Window
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
 from squall.plan.operators import AntiJoin, Join, is_stateful
@@ -151,6 +152,26 @@ def test_what_cannot_be_retracted_is_output_at_once() -> None:
     assert output_rows([next(outputs)]) == expected("1 :a :path :b")
     assert taps.asked == [0]
     assert output_rows(outputs) == expected("1 :c :path :d\n2 :a :path :d")
+
+
+@pytest.mark.fault("W7")
+@pytest.mark.parametrize("window", [LANDMARK, SlidingWindow(5)], ids=str)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT ?x { ?x :edge+ ?y }", "SELECT DISTINCT ?x { ?x :edge ?y }", "SELECT REDUCED ?x { ?x :edge|^:edge ?y }",
+        "SELECT (STR(?x) AS ?text) { { ?x :edge ?y } UNION { ?y :edge ?x } FILTER(?x != :z) }",
+        "CONSTRUCT { ?x :path ?y } { ?x :edge ?y }",
+    ],
+)  # fmt: skip
+def test_a_query_that_is_monotone_answers_at_once(query: str, window: Window) -> None:
+    taps = Taps([stream("1 :a :edge :b"), stream("1 :c :edge :d\n2 :a :edge :d")])
+    system = squall.compile(f"PREFIX : <{E}> {query}", lexer="sparql", window=window)
+    outputs = IteratorJob(squall.plan(system), Options()).run(taps)
+    first = next(outputs)
+    assert first.time == 1
+    assert taps.asked == [0]
+    assert_as_oracle(system, [first, *outputs], [event for batch in taps.batches for event in batch])
 
 
 def test_an_instant_with_negation_is_held_back_until_time_has_passed_it() -> None:

@@ -26,6 +26,7 @@ from squall.model import System
 from squall.model.systems import CLOSE, Report
 from squall.rdf import Event
 from squall.streams import Sources, open_sink, open_source
+from squall.testing import stream
 from squall.testing.strategies import event_streams, static_data
 from tests.conftest import Squall
 from tests.laws import FEW_EXAMPLES, examples, hold
@@ -230,6 +231,24 @@ def test_what_cannot_be_migrated_exactly_is_refused(
     else:
         with pytest.raises(BuilderError, match=message):
             run(folder, *names, migrate=True, **changes)
+
+
+@pytest.mark.parametrize("window", ["RANGE 3ms", "RANGE 3ms STEP 2ms"])
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_events_of_an_incomplete_instant_are_kept(tmp_path: Path, count: int, window: str) -> None:
+    """Only the query that is removed needs complete instants, for its negation."""
+    query = "PREFIX : <http://example.org/> SELECT ?s { ?s :p ?o %s}"
+    (tmp_path / "all.rq").write_text(query % "")
+    (tmp_path / "lacking.rq").write_text(query % "FILTER NOT EXISTS { ?s :q ?t } ")
+    before = squall.plan(squall.compile(tmp_path / "all.rq", tmp_path / "lacking.rq", window=window))
+    after = squall.plan(squall.compile(tmp_path / "all.rq", window=window))
+    batches = [[event] for event in stream("1 :a :p :b\n2 :b :p :c\n2 :c :p :c\n5 :d :p :c\n6 :a :p :b")]
+    options = Options(checkpoint=tmp_path / "kept", sink=Kept(), checkpoint_interval=EACH)
+    outputs = until_killed(before, options, batches, count, [])
+    options = replace(options, allow_removed_rules=True)
+    outputs += IteratorJob(after, options).run(batches)
+    expected = squall.run(after, [event for batch in batches for event in batch])
+    assert sorted(str(output) for output in outputs if output.rule == "all") == sorted(map(str, expected))
 
 
 def test_what_updates_have_changed_is_refused(folder: Path) -> None:

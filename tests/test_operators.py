@@ -25,7 +25,7 @@ from squall.builders.runtime.operators.distinct import (
 )
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.join import AntiJoinOperator, JoinOperator
-from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
+from squall.builders.runtime.operators.output import AppendOnlyOutput, AppendOnlySolutionOutput, OutputOperator
 from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.operators.stateless import StatelessOperator
 from squall.builders.runtime.operators.update import UpdateOperator
@@ -726,15 +726,26 @@ def test_the_output_operator_depends_on_its_inputs(op: ops.Sink, grows: bool, ex
     assert type(make_operator(plan.by_id["op"], plan)) is expected
 
 
-def test_solutions_are_counted_when_they_are_delivered() -> None:
-    plan = Plan(
+@pytest.mark.parametrize(
+    ("end", "negates", "expected"),
+    [
+        (ops.Sink(), False, AppendOnlySolutionOutput),
+        (ops.Sink(), True, OutputOperator),
+        (ops.Sink("dstream"), False, OutputOperator),
+        (ops.Sink(report=Report("periodic", 5)), False, OutputOperator),
+    ],
+)
+def test_solutions_are_counted_where_they_may_be_retracted(end: ops.Sink, negates: bool, expected: type) -> None:
+    answers = (
         (
-            Node("unit", ops.Unit()),
-            Node("answer", ops.Select((), ()), (Input("unit"),)),
-            Node("end", ops.Sink(), (Input("answer"),)),
+            Node("not", ops.AntiJoin(()), (Input("unit"), Input("unit"))),
+            Node("answer", ops.Select((), ()), (Input("not"),)),
         )
+        if negates
+        else (Node("answer", ops.Select((), ()), (Input("unit"),)),)
     )
-    assert type(make_operator(plan.by_id["end"], plan)) is OutputOperator
+    plan = Plan((Node("unit", ops.Unit()), *answers, Node("end", end, (Input("answer"),))))
+    assert type(make_operator(plan.by_id["end"], plan)) is expected
 
 
 @pytest.mark.parametrize(

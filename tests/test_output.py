@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
+from squall.builders.runtime.operators.output import AppendOnlyOutput, AppendOnlySolutionOutput, OutputOperator
+from squall.builders.runtime.state import compact_deltas
 from squall.builders.runtime.zset import Delta, Row, row_fact
 from squall.contracts import Output
 from squall.model import Report
@@ -238,9 +239,9 @@ GROWING = st.lists(
 rule."""
 
 
-def growing(spans: Iterable[tuple[str, int, int, int, str]], last: int) -> list[Advance]:
+def growing(spans: Iterable[tuple[str, int, int, int, str]], last: int, kind: str) -> list[Advance]:
     coming = [
-        (start - early, (*fact(subject, rule), start, start + length, 1))
+        (start - early, rows_of((subject, rule, start, start + length, 1), _kind_of(subject, kind)))
         for subject, start, length, early, rule in spans
     ]
     return [
@@ -249,20 +250,36 @@ def growing(spans: Iterable[tuple[str, int, int, int, str]], last: int) -> list[
     ]
 
 
+def _kind_of(subject: str, kind: str) -> str:
+    """Returns the kind of a row: with both, the rows of one subject are facts and those of the other solutions."""
+    return {"both": "facts" if subject == A else "solutions"}.get(kind, kind)
+
+
+def append_only_output(kind: str) -> AppendOnlyOutput | AppendOnlySolutionOutput:
+    if kind == "facts":
+        return AppendOnlyOutput(ops.Sink(), remembers=True)
+    return AppendOnlySolutionOutput(ops.Sink(), has_facts=kind == "both", expires=True)
+
+
+KINDS = ["facts", "solutions", "both"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @given(spans=GROWING, forgets=st.booleans(), twice=st.booleans())
 @settings(max_examples=examples_of(50), deadline=None)
 def test_an_append_only_answer_is_output_when_it_arrives(
-    spans: list[tuple[str, int, int, int, str]], forgets: bool, twice: bool
+    kind: str, spans: list[tuple[str, int, int, int, str]], forgets: bool, twice: bool
 ) -> None:
     """With `twice`, the deltas that begin at an instant come in two batches."""
-    op = AppendOnlyOutput(ops.Sink(), remembers=True)
+    op = append_only_output(kind)
     deltas: list[Delta] = []
     outputs: list[Output] = []
-    for step in growing(spans, max(TIMES)):
+    for step in growing(spans, max(TIMES), kind):
         half = len(step.batch) // 2 if twice else 0
         for part in (step.batch[:half], step.batch[half:]):
             op.apply(0, part)
             outputs += op.flush(step.now)
+            assert op.next_time > step.now
             if forgets:
                 forget(op, step.now)
         deltas += step.batch
@@ -270,19 +287,20 @@ def test_an_append_only_answer_is_output_when_it_arrives(
         "istream", Report(), deltas, max(TIMES), ()
     )
     assert [out.time for out in outputs] == sorted(out.time for out in outputs)
-    _is_made_by_a_maker(outputs, deltas, now=True)
+    _is_made_by_a_maker(outputs, deltas, now=kind == "facts")
     forget(op, max(TIMES))
     assert op.size() == 0
 
 
 @given(spans=GROWING)
 @settings(max_examples=examples_of(25), deadline=None)
-def test_an_append_only_answer_resumes_from_its_state(spans: list[tuple[str, int, int, int, str]]) -> None:
+def test_append_only_facts_resume_from_their_state(spans: list[tuple[str, int, int, int, str]]) -> None:
     """No row has to be buffered: all rows come when they begin."""
     store: list[Delta] = []
     deltas: list[Delta] = []
     outputs: list[Output] = []
-    for step in growing([(subject, start, length, 0, rule) for subject, start, length, _, rule in spans], max(TIMES)):
+    spans = [(subject, start, length, 0, rule) for subject, start, length, _, rule in spans]
+    for step in growing(spans, max(TIMES), "facts"):
         op = AppendOnlyOutput(ops.Sink(), remembers=True)
         op.restore(0, store)
         op.enable_changelog()
@@ -293,6 +311,65 @@ def test_an_append_only_answer_resumes_from_its_state(spans: list[tuple[str, int
     assert Counter((out.time, out.fact) for out in outputs) == expected_outputs(
         "istream", Report(), deltas, max(TIMES), ()
     )
+
+
+@pytest.mark.parametrize("kind", ["solutions", "both"])
+@given(spans=GROWING, complete=st.integers(0, max(TIMES)), compacts=st.booleans())
+@settings(max_examples=examples_of(50), deadline=None)
+def test_append_only_solutions_resume_from_their_state(
+    kind: str, spans: list[tuple[str, int, int, int, str]], complete: int, compacts: bool
+) -> None:
+    """Another instance goes on at each step. Up to a time, an operator for complete instants writes the state."""
+    store: list[Delta] = []
+    deltas: list[Delta] = []
+    outputs: list[Output] = []
+    for step in growing(spans, max(TIMES), kind):
+        op = OutputOperator(ops.Sink()) if step.now < complete else append_only_output(kind)
+        op.resume_at(step.now - 1)
+        op.restore(0, store)
+        op.enable_changelog()
+        op.apply(0, step.batch)
+        outputs += op.flush(step.now)
+        changes = [changes for slot, part in op.drain_changelog() for changes in part if slot == 0]
+        store = compact_deltas([*store, *changes], step.now) if compacts else [*store, *changes]
+        deltas += step.batch
+    assert Counter((out.time, out.fact) for out in outputs) == expected_outputs(
+        "istream", Report(), deltas, max(TIMES), ()
+    )
+
+
+def solution(term: str) -> Row:
+    return ("?x", term, "rule")
+
+
+def test_a_solution_is_output_as_often_as_it_begins() -> None:
+    op = AppendOnlySolutionOutput(ops.Sink(name="query"), has_facts=False, expires=True)
+    op.apply(0, [(*solution(A), 1, 4, 2), (*solution(A), 2, 4, 1)])
+    assert op.flush(2) == [Output(row_fact(solution(A)[:-1]), time, "query") for time in (1, 1, 2)]
+    op.apply(0, [(*solution(A), 4, 6, 4)])
+    assert op.next_time == 4
+    assert op.flush(3) == []
+    assert op.flush(4) == [Output(row_fact(solution(A)[:-1]), 4, "query")], "three of the four continue"
+
+
+def test_a_solution_that_is_prolonged_needs_no_further_state() -> None:
+    op = AppendOnlySolutionOutput(ops.Sink(), has_facts=False, expires=True)
+    sizes = set[int]()
+    for time in range(50):
+        op.apply(0, [(*solution(A), time + 9 if time else 0, time + 10, 1)])
+        assert len(op.flush(time)) == (not time)
+        op.expire(time)
+        sizes.add(op.size())
+    assert sizes == {1}
+
+
+def test_solutions_that_never_end_need_no_state() -> None:
+    op = AppendOnlySolutionOutput(ops.Sink(), has_facts=False, expires=False)
+    op.enable_changelog()
+    op.apply(0, [(*solution(A), 1, FOREVER, 1), (*solution(A), 3, FOREVER, 1)])
+    assert [out.time for out in op.flush(3)] == [1, 3]
+    assert op.size() == 0
+    assert list(op.drain_changelog()) == []
 
 
 def test_state_is_deleted_where_rows_are_unique() -> None:

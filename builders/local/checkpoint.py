@@ -26,6 +26,7 @@ from squall.builders.local.identity import (
     renaming_hint,
     unknown_format,
 )
+from squall.builders.local.migration import same_state_kinds
 from squall.builders.runtime import serde
 from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.state import Slot, StateChangelog, live_deltas
@@ -270,7 +271,7 @@ class Checkpoint:
             raise unknown_format(self.folder, header_value["format"], (format_5.FORMAT, FORMAT))
         changes = list(differences(header_value["identity"], self.owner.identity))
         if not changes:
-            if header_value["state_kinds"] == self.owner.state_kinds:
+            if same_state_kinds(header_value["state_kinds"], self.owner.state_kinds):
                 return
             changes = ["the state of its nodes"]
         only_removed_rules = all(change.startswith(WITHOUT_RULES) for change in changes)

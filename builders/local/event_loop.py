@@ -16,7 +16,7 @@ from typing import cast
 from squall.builders.local.updates import UpdateSteps
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.multiway_join import fuse_joins
-from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
+from squall.builders.runtime.operators.output import SinkOperator
 from squall.builders.runtime.operators.state import DiffedState, Stateful
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.snapshot import SnapshotDataflow
@@ -91,10 +91,10 @@ class EventLoop:
         return UpdateSteps(self.dataflow, self.options.max_update_steps)
 
     @cached_property
-    def sink_operators(self) -> Sequence[OutputOperator | AppendOnlyOutput]:
+    def sink_operators(self) -> Sequence[SinkOperator]:
         """The operators of the sinks."""
         operators = (self.dataflow.operators[node.id] for node, _ in self.plan.sinks)
-        return [op for op in operators if isinstance(op, OutputOperator | AppendOnlyOutput)]
+        return [op for op in operators if isinstance(op, SinkOperator)]
 
     # Input
 
@@ -163,7 +163,7 @@ class EventLoop:
 
     def _can_read_columns(self, columns: Columns) -> bool:
         """Returns whether columns can be read as they are: nothing is late, and all outputs follow at once."""
-        if self.needs_complete_instants or self.snapshot_dataflow or self.update_steps:
+        if self.needs_complete_instants or self.snapshot_dataflow or self.update_steps or self.buffered_events:
             return False
         return columns.times[0] >= self.watermark
 
@@ -194,9 +194,12 @@ class EventLoop:
 
     def _complete_events(self, events: Sequence[Event]) -> Sequence[Event]:
         """Returns the events whose instant is complete, and buffers the others."""
-        if not self.needs_complete_instants:
+        if not self.needs_complete_instants and not self.buffered_events:
             return events
         waiting = [*self.buffered_events, *events]
+        if not self.needs_complete_instants:
+            self.buffered_events = []  # of a checkpoint of a program that needed complete instants
+            return waiting
         last = waiting[-1].time if waiting else ALWAYS
         ready = [event for event in waiting if event.time < last]
         self.buffered_events = waiting[len(ready) :]

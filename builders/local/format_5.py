@@ -97,8 +97,6 @@ def converted_key(key: str) -> str:
 
 def converted_state_kind(kind: str) -> str:
     """Returns the present kind of an operator state."""
-    if kind == "whole instants":
-        return "complete instants"
     if star := _STAR.fullmatch(kind):
         return f"multiway-join ({star[1]}, {star[2]}, {star[3]})"
     if kind.startswith(_SINK):

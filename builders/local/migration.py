@@ -25,7 +25,7 @@ from squall.builders.runtime.operators.distinct import (
 from squall.builders.runtime.operators.event_time import GroupOperator, SliceOperator
 from squall.builders.runtime.operators.join import AntiJoinOperator, JoinOperator, LeftJoinOperator
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
-from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
+from squall.builders.runtime.operators.output import AppendOnlyOutput, AppendOnlySolutionOutput, OutputOperator
 from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.state import DiffedState, Stateful
 from squall.builders.runtime.operators.update import InsertedFacts, UpdateOperator
@@ -54,6 +54,7 @@ KINDS: dict[type[Stateful], str] = {
     DerivedStreamOperator: "derived-stream",
     OutputOperator: "output",
     AppendOnlyOutput: "append-only-output",
+    AppendOnlySolutionOutput: "output",
     DiffedState: "snapshot",
 }
 """The kinds of operator states in checkpoints, which stay the same when a class is renamed. An operator whose state
@@ -71,7 +72,6 @@ def state_kinds(event_loop: EventLoop) -> dict[str, str]:
     for key, state in event_loop.states.items():
         if isinstance(state, MultiwayJoinOperator):
             kinds[key] += f" {tuple(state.shape)}"
-    kinds[BUFFERED_EVENTS] = "complete instants" if event_loop.needs_complete_instants else ""
     for node, op in event_loop.plan.sinks:
         state = event_loop.states[node.id]
         stateless = _STATELESS if isinstance(state, AppendOnlyOutput) and not state.remembers else ""
@@ -79,8 +79,17 @@ def state_kinds(event_loop: EventLoop) -> dict[str, str]:
         report_times = f"{node.id}{REPORT_TIMES_SUFFIX}"
         if report_times in kinds:
             kinds[report_times] += f" of {sink_identity(op)}"
-    nodes = event_loop.plan.by_id
-    return {key: kind for key, kind in kinds.items() if key in nodes or kind}
+    return _without_buffered_events(kinds)
+
+
+def same_state_kinds(before: StateKinds, now: StateKinds) -> bool:
+    """Returns whether a run with the one kinds can use the state of a run with the other ones."""
+    return _without_buffered_events(before) == now
+
+
+def _without_buffered_events(kinds: StateKinds) -> dict[str, str]:
+    """Returns the kinds without that of the buffered events, which every run can process."""
+    return {key: kind for key, kind in kinds.items() if key != BUFFERED_EVENTS}
 
 
 def without_removed_rules(
@@ -104,7 +113,7 @@ def without_removed_rules(
         previous_key = previous_keys.get(key)
         if previous_key is None or before[previous_key] not in (kind, kind.removesuffix(_STATELESS)):
             raise _refused(f"it does not hold the state of `{key}`")
-    migrated: dict[Slot, list[Delta]] = {}
+    migrated = {slot: list(deltas) for slot, deltas in state.items() if slot[0] == BUFFERED_EVENTS}
     for key, previous_key in previous_keys.items():
         for slot in (slot for state_key, slot in state if state_key == previous_key):
             migrated[key, slot] = _deltas_of_rules(state[previous_key, slot], slot, now[key], rules)

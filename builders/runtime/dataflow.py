@@ -20,7 +20,7 @@ from squall.builders.runtime.operators.derived_stream import DerivedStreamOperat
 from squall.builders.runtime.operators.distinct import DRedDistinct, TimeDependentOperator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
-from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
+from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
 from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
 from squall.builders.runtime.operators.state import DiffedState, Stateful
 from squall.builders.runtime.operators.stateless import StatelessOperator, Step
@@ -358,7 +358,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
 
     def next_time(self) -> int:
         """Returns the next time at which there is work without further input; FOREVER if there is none."""
-        times = (op.next_time for op in self.operators.values() if isinstance(op, EventTimeOperator | AppendOnlyOutput))
+        times = (op.next_time for op in self.operators.values() if isinstance(op, EventTimeOperator | SinkOperator))
         return min(times, default=FOREVER)
 
     def pop_graph_updates(self, now: int) -> list[tuple[int, str, GraphUpdate]]:

@@ -29,7 +29,7 @@ from squall.builders.distributed.exec.worker import (
 from squall.builders.distributed.io.records import ROW, OutputBatch, Record, RowBatch, WorkerOutput, WorkerStep
 from squall.builders.distributed.plan.stages import Stage
 from squall.builders.runtime.operators import make_output_operator
-from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
+from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
 from squall.builders.runtime.serde import pack_outputs, unpack_output, unpack_outputs
 from squall.builders.runtime.state import live_deltas
 from squall.contracts import Output
@@ -37,8 +37,6 @@ from squall.model import CLOSE
 from squall.plan.node_metrics import NodeMetric
 from squall.plan.operators import Sink as DeliverNode
 from squall.rdf import ALWAYS, FOREVER, Evaluated
-
-SinkOperator = OutputOperator | AppendOnlyOutput
 
 
 def output_step(program: PhysicalPlan, span: Span, report_times: ReportTimes, state: State) -> WorkerStep:
@@ -136,6 +134,7 @@ def _run_output(
         number = router.numbers[node.id]
         operator = operators[number]
         operator.log = None
+        operator.resume_at(span.before)
         for slot in (0, 1):
             operator.restore(slot, state_deltas.get((number, slot), []))
         operator.flush(span.before, ())

@@ -28,7 +28,12 @@ from squall.builders.runtime.operators.distinct import (
 )
 from squall.builders.runtime.operators.event_time import GroupOperator, SliceOperator
 from squall.builders.runtime.operators.join import AntiJoinOperator, JoinOperator, LeftJoinOperator
-from squall.builders.runtime.operators.output import AppendOnlyOutput, OutputOperator
+from squall.builders.runtime.operators.output import (
+    AppendOnlyOutput,
+    AppendOnlySolutionOutput,
+    OutputOperator,
+    SinkOperator,
+)
 from squall.builders.runtime.operators.stateless import StatelessOperator
 from squall.builders.runtime.operators.update import UpdateOperator
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
@@ -104,19 +109,14 @@ def _emits_snapshots(answer: Node, plan: Plan) -> bool:
     return any(isinstance(op, ops.Sink) and op.output == "rstream" for op in consumers)
 
 
-def make_output_operator(
-    node: Node, op: ops.Sink, plan: Plan, tuning: Tuning = DEFAULT_TUNING
-) -> OutputOperator | AppendOnlyOutput:
+def make_output_operator(node: Node, op: ops.Sink, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> SinkOperator:
     """Returns the operator of an output node of a plan."""
-    solutions = any(isinstance(plan.by_id[edge.node].op, ops.Select) for edge in node.inputs)
-    if op.output != "istream" or node.id in plan.retractable or solutions or op.report.policy == "periodic":
+    if op.output != "istream" or node.id in plan.retractable or op.report.policy == "periodic":
         return OutputOperator(op)
+    are_solutions = [isinstance(plan.by_id[edge.node].op, ops.Select) for edge in node.inputs]
+    if any(are_solutions):
+        return AppendOnlySolutionOutput(op, not all(are_solutions), plan.has_expiring_windows, tuning)
     return AppendOnlyOutput(op, op.distinct or plan.has_expiring_windows, tuning)
-
-
-def output_tracks_facts(plan: Plan) -> bool:
-    """Returns whether the output node of a plan has to know which facts it has emitted."""
-    return make_output_operator(*plan.sink, plan).remembers
 
 
 def merging_of(join: Node, plan: Plan) -> Merging:

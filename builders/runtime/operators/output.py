@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import chain, count, repeat
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from squall.builders.runtime.operators.event_time import Change, EventTimeOperator
@@ -198,7 +198,7 @@ def _by_row(change: Change) -> dict[Row, tuple[int, str | None]]:
 
 def _difference(row: Row, before: int, after: int) -> int:
     """Returns by how much the count in the answer grows. Solutions are counted; a fact is in the answer or not."""
-    if row[0][0] == SOLUTION_TAG:  # type: ignore[index]  # the first cell is always bound
+    if _is_solution(row):
         return after - before
     return (after > 0) - (before > 0)
 
@@ -341,3 +341,135 @@ class AppendOnlyOutput(Stateful):
 
     def size(self) -> int:
         return len(self.valid_until) + len(self.incoming) + len(self.future)
+
+
+class AppendOnlySolutionOutput(Stateful):
+    """An append-only answer with solutions, which are a bag, emitted when they enter it (istream).
+
+    A solution that begins when an equal one ends continues it, and is not emitted. So of the solutions, the operator
+    stores only how often each ends at each time. Other rows are facts, which it leaves to an `AppendOnlyOutput`. Its
+    state is that of an `OutputOperator`: all that came.
+
+    Attributes:
+        ends: How often each solution ends, by time (integer ms).
+        end_times: These times, as a heap, and others at which no solution ends any more.
+        incoming: The solutions that came since the last flush.
+        future: (start, number, delta) of the solutions that begin after the last flush, as a heap.
+        resumed_at: What begins later (integer ms) was not emitted yet when the state was saved.
+    """
+
+    def __init__(self, op: ops.Sink, has_facts: bool, expires: bool, tuning: Tuning = DEFAULT_TUNING) -> None:
+        super().__init__()
+        self.name = op.name
+        self.expires = expires
+        self.remembers = expires or (has_facts and op.distinct)
+        self.facts = AppendOnlyOutput(op, self.remembers, tuning) if has_facts else None
+        self.ends: dict[int, dict[Row, int]] = {}
+        self.end_times: list[int] = []
+        self.incoming: list[Delta] = []
+        self.future: list[tuple[int, int, Delta]] = []
+        self.numbers = count()
+        self.resumed_at = ALWAYS - 1
+
+    def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
+        if self.facts is None:
+            solutions = deltas
+        else:
+            solutions = [delta for delta in deltas if _is_solution(delta)]
+            facts = [delta for delta in deltas if not _is_solution(delta)]
+            self.facts.apply(port, facts)
+            self.note(0, facts)
+        if self.expires:  # otherwise no solution ends
+            self.note(0, solutions)
+        self.incoming += solutions
+        return []
+
+    @property
+    def next_time(self) -> int:
+        solutions = chain(self.incoming, (entry[2] for entry in self.future[:1]))
+        facts = FOREVER if self.facts is None else self.facts.next_time
+        return min(facts, min(map(_START, solutions), default=FOREVER))
+
+    def flush(self, now: int, instants: Sequence[int] = ()) -> list[Output]:
+        """Returns the outputs up to and including `now`, in the order of time."""
+        outputs = self._flush_solutions(now)
+        if self.facts is not None and (facts := self.facts.flush(now)):
+            outputs = sorted(outputs + facts, key=attrgetter("time"))
+        return outputs
+
+    def _flush_solutions(self, now: int) -> list[Output]:
+        deltas, self.incoming = self.incoming, []
+        while self.future and self.future[0][0] <= now:
+            deltas.append(heappop(self.future)[2])
+        deltas.sort(key=_START)
+        ready = bisect_right(deltas, now, key=_START)
+        outputs: list[Output] = []
+        for *cells, rule, start, end, weight in deltas[:ready]:
+            row = tuple(cells)
+            if added := weight - self._continue(row, start, end, weight):
+                outputs += [new_tuple(Output, (row_fact(row), start, self.name or rule))] * added
+        for delta in deltas[ready:]:
+            self._put_off(delta)
+        return outputs
+
+    def _continue(self, row: Row, start: int, end: int, weight: int) -> int:
+        """Stores when a solution ends that begins now. Returns how many of its `weight` continue solutions that end."""
+        continued = 0
+        if (ended := self.ends.get(start)) and row in ended:
+            continued = min(weight, ended[row])
+            ended[row] -= continued
+            if not ended[row]:
+                del ended[row]
+            if not ended:
+                del self.ends[start]
+        if end != FOREVER:
+            if end not in self.ends:
+                self.ends[end] = {}
+                heappush(self.end_times, end)
+            self.ends[end][row] = self.ends[end].get(row, 0) + weight
+        return continued
+
+    def _put_off(self, delta: Delta) -> None:
+        """Stores a solution that begins later, or at once prolongs the one that it continues."""
+        *cells, _, start, end, weight = delta
+        row = tuple(cells)
+        if self.ends.get(start, {}).get(row, 0) >= weight:
+            self._continue(row, start, end, weight)
+        else:
+            heappush(self.future, (start, next(self.numbers), delta))
+
+    def resume_at(self, watermark: int) -> None:
+        self.resumed_at = watermark
+
+    def restore(self, slot: int, deltas: Sequence[Delta]) -> None:
+        for delta in sorted(deltas, key=_START):
+            *cells, _, start, end, weight = delta
+            if self.facts is not None and not _is_solution(delta):
+                if start > self.resumed_at:
+                    self.facts.apply(0, [delta])
+                else:
+                    self.facts.restore(0, [delta])
+            elif start > self.resumed_at:
+                self._put_off(delta)
+            else:
+                self._continue(tuple(cells), start, end, weight)
+
+    def expire(self, now: int) -> None:
+        # A solution that ends at `now` stays: one that begins then continues it.
+        while self.end_times and self.end_times[0] < now:
+            self.ends.pop(heappop(self.end_times), None)
+        if self.facts is not None:
+            self.facts.expire(now)
+
+    def size(self) -> int:
+        facts = 0 if self.facts is None else self.facts.size()
+        return facts + sum(map(len, self.ends.values())) + len(self.incoming) + len(self.future)
+
+
+def _is_solution(row: Row | Delta) -> bool:
+    """Returns whether a row, or the delta of one, is a solution and no fact."""
+    return bool(row[0][0] == SOLUTION_TAG)  # type: ignore[index]  # the first cell is always bound
+
+
+SinkOperator = OutputOperator | AppendOnlyOutput | AppendOnlySolutionOutput
+"""The operator of a sink of a plan."""
