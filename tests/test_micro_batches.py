@@ -14,7 +14,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.distributed.exec import micro_batch
+from squall.builders.distributed.exec import micro_batch, output_stage, routing
 from squall.builders.distributed.exec.routing import PhysicalPlan
 from squall.builders.distributed.io.engine import NodeMetrics
 from squall.builders.distributed.plan import shardability
@@ -22,10 +22,13 @@ from squall.builders.distributed.plan.broadcast import broadcast_candidates, cho
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.distributed.plan.skew import splittable_inputs
 from squall.builders.distributed.plan.stages import partitionings_of, stages_of
+from squall.builders.runtime.operators import make_output_operator
+from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
 from squall.contracts import Options
 from squall.model import Construct, Pattern, Source, System, Variable
 from squall.model.windows import CountWindow, FirstTriple, HoppingWindow, SlidingWindow
-from squall.plan import Plan
+from squall.plan import Node, Plan
+from squall.plan import operators as ops
 from squall.plan.node_metrics import PlanMetrics
 from squall.rdf import Event, Term
 from squall.testing import assert_as_oracle, stream
@@ -312,6 +315,35 @@ def test_an_event_without_facts_moves_the_windows_of_a_stream(
     outputs = in_memory.run(plan, batches, (), max_single_task_rows, max_single_task_bytes)
     assert_as_oracle(system, outputs, events)
     assert max(output.time for output in outputs) == 7
+
+
+@pytest.mark.parametrize(
+    ("max_single_task_rows", "max_single_task_bytes"), WAYS, ids=["distributed", "in one task", "straight"]
+)
+def test_a_query_resumes_that_had_waited_for_complete_instants(
+    max_single_task_rows: int, max_single_task_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version before had an output of complete instants for each query, and buffered the last instant."""
+    query = "PREFIX : <http://example.org/> SELECT ?x { { SELECT DISTINCT ?x { ?x :p ?y } } ?x :q ?z }"
+    system = squall.compile(query, lexer="sparql", window=SlidingWindow(4))
+    events = stream("0 :a :q :b\n1 :a :p :b\n1 :a :q :c\n2 :a :p :c\n3 :c :q :c\n3 :c :p :a\n9 :a :p :b\n9 :a :q :b")
+    starts = 0
+
+    def make_operator(node: Node, op: ops.Sink, plan: Plan) -> SinkOperator:
+        return OutputOperator(op) if starts < 5 else make_output_operator(node, op, plan)
+
+    def measures() -> bool:
+        nonlocal starts
+        starts += 1
+        return False
+
+    for module in (output_stage, routing):
+        monkeypatch.setattr(module, "make_output_operator", make_operator)
+    outputs = in_memory.run(
+        squall.plan(system), [[event] for event in events], (), max_single_task_rows, max_single_task_bytes,
+        measures=measures, compaction_interval=100,
+    )  # fmt: skip
+    assert_as_oracle(system, outputs, events)
 
 
 def test_valid_rows_outlive_compaction() -> None:

@@ -58,7 +58,6 @@ from squall.builders.distributed.io.records import (
     BATCH_LOCAL,
     BUFFERED,
     DEAD_LETTER,
-    READY,
     ROW,
     STATE,
     Record,
@@ -423,7 +422,7 @@ class MicroBatches:
         folders = [*self.progress.folders, *self.source_folders]
         rows = self.engine.union(self.engine.stored_records(kind, stage, folders) for kind in self.source_record_types)
         if rows is not None and (self.needs_complete_instants or self.progress.held):
-            rows = self.engine.with_record_type(READY, rows)
+            rows = self.engine.with_record_type(self.program.ready_type, rows)
         state_folders = [folder for folder in self._batch_folders(self.step_names) if folder not in self.source_folders]
         return self.engine.union([rows, self.engine.stored_records(ROW, stage, state_folders)])
 

@@ -13,6 +13,7 @@ import pyarrow
 from squall import functions
 from squall.builders.distributed.exec.ordered_scan import OrderedScan, ordered_scan_of
 from squall.builders.distributed.io.records import (
+    READY,
     ROW,
     STATE,
     Record,
@@ -126,6 +127,12 @@ class PhysicalPlan:
             or feeds
             or any(isinstance(op, EventTimeOperator) for op in output_operators)
         )
+
+    @property
+    def ready_type(self) -> str:
+        """The type with which buffered rows are processed. A plan that needs no complete instants processes all at once
+        that an earlier version has buffered for it."""
+        return READY if self.needs_complete_instants else ROW
 
     @cached_property
     def fused_joins(self) -> dict[str, FusedJoin]:

@@ -24,7 +24,6 @@ from squall.builders.distributed.io.engine import Folder
 from squall.builders.distributed.io.parsing import Parse
 from squall.builders.distributed.io.records import (
     BUFFERED,
-    READY,
     ROW,
     WATERMARK,
     WATERMARK_BROADCAST,
@@ -114,7 +113,7 @@ class SingleTask:
     def _waited(self) -> Iterable[RowBatch]:
         """Yields the buffered rows."""
         batches = chain.from_iterable(self.state.read(file, None) for file in self.waited)
-        return (row_batch._replace(kind=READY) for row_batch in as_row_batches(batches))
+        return (row_batch._replace(kind=self.program.ready_type) for row_batch in as_row_batches(batches))
 
 
 def _buffered_records(row_batch: RowBatch, router: Router) -> Iterator[RowBatch]:
