@@ -11,11 +11,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from squall.builders.runtime.operators import aggregate
-from squall.builders.runtime.operators.aggregate import Accumulator, accumulator
-from squall.errors import BuilderError
+from squall import functions
+from squall.builders.runtime.operators.aggregate import accumulator
+from squall.errors import SquallError
 from squall.functions import values
+from squall.functions.aggregation import Accumulator
 from squall.functions.ordering import key
+from squall.functions.sparql import aggregates
 from squall.plan.operators import Aggregate, Column
 from squall.rdf import XSD, Term, blank, iri, is_blank, literal
 
@@ -113,7 +115,7 @@ def test_solutions_are_counted_whatever_their_values() -> None:
 
 @pytest.mark.parametrize("aggregate", [Aggregate("median", OF), Aggregate("count", distinct=True)])
 def test_an_unknown_aggregate_is_refused(aggregate: Aggregate) -> None:
-    with pytest.raises(BuilderError, match=aggregate.kind):
+    with pytest.raises(SquallError, match=aggregate.kind):
         accumulator(aggregate)
 
 
@@ -124,6 +126,24 @@ def test_the_type_follows_the_remaining_values() -> None:
         left = result.value()
         assert left is not None
         assert values.same(left, expected)
+
+
+BAGS: list[list[Term | None]] = [
+    [], [ONE], [TEXT], [blank("b")], [None], [ONE, ONE], [ONE, ONE, TWO], [ONE, TEXT, TEXT], [ONE, None]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_planners_know_of_an_aggregate_is_true(kind: str) -> None:
+    traits = functions.lookup_aggregate(kind)
+    results = [filled(kind, *bag).value() for bag in BAGS]
+    bound_bags = (result for bag, result in zip(BAGS, results, strict=True) if bag and None not in bag)
+    once = [filled(kind, *dict.fromkeys(bag)).value() for bag in BAGS]
+    other_values = [filled(kind, *(value and TEXT for value in bag)).value() for bag in BAGS]
+    assert traits.always_bound == (None not in results)
+    assert (traits.always_bound or traits.bound_if_values_are) == (None not in bound_bags)
+    assert traits.ignores_duplicates == (results == once)
+    assert traits.presence_only == (results == other_values)
 
 
 # Against the definition
@@ -156,19 +176,19 @@ def naive(aggregate: Aggregate, bag: Sequence[Term | None]) -> Term | None:
 
 
 def naive_sum(numbers: Sequence[values.Number], average: bool) -> Term | None:
-    kind = max(map(kind_of, numbers), default=aggregate.INTEGER)
+    kind = max(map(kind_of, numbers), default=aggregates.INTEGER)
     divisor = len(numbers) if average and numbers else 1
-    kind = max(kind, aggregate.DECIMAL) if average and numbers else kind
+    kind = max(kind, aggregates.DECIMAL) if average and numbers else kind
     beyond = [n.value for n in numbers if isinstance(n.value, float) and not math.isfinite(n.value)]
     if beyond:
-        return aggregate.number(float(sum(beyond)), kind)
-    return aggregate.number(sum((Fraction(n.value) for n in numbers), Fraction(0)) / divisor, kind)
+        return aggregates.number(float(sum(beyond)), kind)
+    return aggregates.number(sum((Fraction(n.value) for n in numbers), Fraction(0)) / divisor, kind)
 
 
 def kind_of(found: values.Number) -> int:
     if found.is_floating:
-        return aggregate.FLOAT if found.kind == "float" else aggregate.DOUBLE
-    return aggregate.INTEGER if isinstance(found.value, int) else aggregate.DECIMAL
+        return aggregates.FLOAT if found.kind == "float" else aggregates.DOUBLE
+    return aggregates.INTEGER if isinstance(found.value, int) else aggregates.DECIMAL
 
 
 lexicals = st.sampled_from(["0", "1", "-1", "2.50", "0.1", "1e300", "INF", "-INF", "NaN", "x", ""])
@@ -224,7 +244,7 @@ def test_a_heap_is_bounded_by_the_live_values(kind: str) -> None:
         result.add(of(str(n), "integer"), 1)
         if n > 5:
             result.add(of(str(n - 5), "integer"), -1)
-    assert isinstance(result, aggregate._FirstValue)
+    assert isinstance(result, aggregates._FirstValue)
     assert result.value() == edge
     assert len(result.heap) <= 40
     result.add(edge, -1)
@@ -239,7 +259,7 @@ def test_a_heap_is_bounded_by_the_live_values(kind: str) -> None:
 @example(1e-45)
 @example(3.4028235677973366e38)
 def test_a_sum_of_floats_is_rounded_as_the_machine_does(value: float) -> None:
-    result = values.number(aggregate.number(Fraction(value), aggregate.FLOAT))
+    result = values.number(aggregates.number(Fraction(value), aggregates.FLOAT))
     try:
         (expected,) = struct.unpack("<f", struct.pack("<f", value))
     except OverflowError:

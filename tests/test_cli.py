@@ -687,6 +687,8 @@ def test_list_says_where_each_comes_from(squall: Squall) -> None:
         "language", "planner", "builder", "rule set", "profile", "format", "source", "sink", "check"
     }  # fmt: skip
     assert all(len(row) == 5 and row[2].startswith("squall ") and row[4] for row in rows)
+    _, out, _ = squall("list", "aggregates")
+    assert "sum\tsquall 0.1.0\tsparql\tthe exact sum of numbers" in out.splitlines()
 
 
 def test_rule_sets(squall: Squall, tmp_path: Path) -> None:

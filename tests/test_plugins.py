@@ -15,6 +15,7 @@ from squall import functions, plugins
 from squall.checking import lint
 from squall.errors import PluginError, UsageError
 from squall.model import rules
+from squall.testing import assert_outputs
 from tests.conftest import Install
 
 ROOT = Path(__file__).parent.parent
@@ -159,6 +160,19 @@ def test_a_library_that_redefines_a_function_of_another_is_left_out(install: Ins
     install("rival", "rival_functions", code, functions="rival = rival_functions:FUNCTIONS")
     with pytest.warns(plugins.PluginWarning, match="`rival` redefines `sum`"):
         assert functions.builtins("jena")["sum"].least == 3
+
+
+@pytest.mark.usefixtures("empty_registry")
+def test_a_library_may_have_aggregates(install: Install) -> None:
+    code = """
+from squall.functions import aggregate_of
+from squall.functions.values import integer
+
+FUNCTIONS = (aggregate_of("http://example.org/size", lambda values: integer(len(values))),)
+"""
+    install("sizes", "size_functions", code, functions="sizes = size_functions:FUNCTIONS")
+    query = "SELECT (<http://example.org/size>(?y) AS ?n) { ?x ?p ?y } GROUP BY ?p"
+    assert_outputs(query, "1 :a :p 1, 2, 3", "1 ?n=3", lexer="sparql")
 
 
 @pytest.mark.fault("P1")

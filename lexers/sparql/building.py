@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from lark import Token, Tree
 
-from squall.errors import Origin
+from squall import functions
+from squall.errors import Origin, did_you_mean
 from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.datasets import Datasets
 from squall.lexers.sparql.expressions import Part, Parts, first, has, is_iri, only, trees, variable_of, word
 from squall.lexers.sparql.triples import Triples
 from squall.model import Variable
-from squall.rdf import Term, blank, iri
+from squall.rdf import Term, blank, iri, iri_text
 
 
 class Builder(Datasets):
@@ -136,11 +137,20 @@ class Builder(Datasets):
 
     def _column(self, part: Part) -> q.Aggregate:
         if isinstance(part, Tree):
-            return self._aggregate(part)
+            return self._aggregate_by_iri(part) if part.data == "call" else self._aggregate(part)
         if part.upper() != "COUNT":
             hint = f"write `{part.upper()}(?variable)`"
             self.text.fail(f"`{part}` needs to know of what", self.origin(part), hint)
         return q.Aggregate(part.upper(), origin=self.origin(part))
+
+    def _aggregate_by_iri(self, tree: Tree[Token]) -> q.Aggregate:
+        call = self._call(tree)
+        if isinstance(call, q.Aggregate):
+            return call
+        iris = [aggregate.iri for aggregate in functions.aggregates() if ":" in aggregate.iri]
+        hint = did_you_mean(iri_text(call.function), iris) or "`squall list aggregates` shows those that there are"
+        self.text.fail(f"there is no aggregate {call.function}", self.origin(tree), hint)
+        return q.Aggregate(call.function)
 
     # Updates
 

@@ -8,13 +8,14 @@ from typing import ClassVar
 
 from lark import Token, Tree
 
+from squall import functions
 from squall.errors import Origin, did_you_mean
 from squall.lexers.rdf12 import DIRECTIONS
 from squall.lexers.sparql import tree as q
 from squall.lexers.sparql.terms import Names, number, unquoted
 from squall.lexers.text import Text
 from squall.model import Variable
-from squall.rdf import XSD, Term, literal
+from squall.rdf import XSD, Term, iri_text, literal
 from squall.rdf.vocabulary import TYPE
 
 Part = Token | Tree[Token]
@@ -40,7 +41,6 @@ FUNCTIONS: dict[str, tuple[int, int | None]] = {
 Source: the grammar rule BuiltInCall.
 """
 
-_SET_FUNCTIONS = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
 SYNONYMS = {"URI": "IRI", "ISURI": "ISIRI"}
 
 
@@ -219,10 +219,14 @@ class Expressions(ABC):
         sign, operand = tree.children
         return q.Call(str(sign), (self.expression(operand),), origin=self.origin(tree))
 
-    def _call(self, tree: Tree[Token]) -> q.Call:
-        function, *arguments = [part for part in tree.children if not is_token(part, "DISTINCT")]
-        call_arguments = tuple(map(self.expression, arguments))
-        return q.Call(self.iri(function), call_arguments, has(tree, "DISTINCT"), self.origin(tree))
+    def _call(self, tree: Tree[Token]) -> q.Call | q.Aggregate:
+        function, *parts = [part for part in tree.children if not is_token(part, "DISTINCT")]
+        name, arguments = self.iri(function), tuple(map(self.expression, parts))
+        distinct, origin = has(tree, "DISTINCT"), self.origin(tree)
+        if not functions.is_aggregate(iri_text(name)):
+            return q.Call(name, arguments, distinct, origin)
+        argument = arguments[0] if arguments else None
+        return q.Aggregate(name, argument, distinct, origin=origin, further_arguments=arguments[1:])
 
     def _builtin(self, tree: Tree[Token]) -> q.Call:
         function, *parts = tree.children
@@ -235,7 +239,8 @@ class Expressions(ABC):
         name = str(function).upper()
         if name not in FUNCTIONS:
             hint_text = "a function that is not built in is called by its IRI: `ex:name(?x)`"
-            hint = did_you_mean(name, [*FUNCTIONS, *_SET_FUNCTIONS]) or hint_text
+            set_functions = (aggregate.iri.upper() for aggregate in functions.aggregates() if ":" not in aggregate.iri)
+            hint = did_you_mean(name, [*FUNCTIONS, *set_functions]) or hint_text
             self.text.fail(f"there is no function `{function}`", self.origin(function), hint)
             return
         least, most = FUNCTIONS[name]
@@ -252,9 +257,10 @@ class Expressions(ABC):
         name = str(kind).upper()
         separators = [unquoted(str(part)) for part in parts if is_token(part, "STRING")]
         of_all = is_token(parts[0], "STAR")
-        if of_all and name != "COUNT":
+        aggregate = functions.lookup_aggregate(name.lower())
+        if of_all and aggregate.solutions is None:
             self.text.fail(f"`{name}` needs to know of what", self.origin(tree), f"write `{name}(?variable)`")
-        if separators and name != "GROUP_CONCAT":
+        if separators and not aggregate.has_separator:
             self.text.fail(f"`{name}` has no separator", self.origin(tree), "only `GROUP_CONCAT` has one")
         expression = None if of_all else self.expression(parts[0])
         separator = separators[0] if separators else None

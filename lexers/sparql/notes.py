@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from squall import functions
 from squall.errors import LexerError, Origin
 from squall.lexers.sparql import tree as q
 from squall.model import Variable
-from squall.rdf import is_blank
+from squall.rdf import iri_text, is_blank, is_iri
 
 
 def note_errors(program: q.Program) -> list[LexerError]:
@@ -177,14 +178,14 @@ class _Notes:
 
     def expression(self, expression: q.Expression, aggregates: bool = True, inside: bool = False) -> None:
         match expression:
-            case q.Aggregate(expression=inner, origin=origin):
+            case q.Aggregate(origin=origin):
                 if inside:
                     self.fail("an aggregate cannot be in another one", origin, "use a sub-query for the inner one")
                 elif not aggregates:
                     hint = "use it in `SELECT`, `HAVING` or `ORDER BY`, or in a sub-query"
                     self.fail(f"the aggregate `{expression.kind}` cannot be here", origin, hint)
-                if inner is not None:
-                    self.expression(inner, aggregates, inside=True)
+                for argument in expression.arguments:
+                    self.expression(argument, aggregates, inside=True)
             case q.Call(arguments=arguments):
                 for argument in arguments:
                     self.expression(argument, aggregates, inside)
@@ -230,10 +231,15 @@ def _aggregated(expression: q.Expression) -> bool:
 
 
 def _outside(expression: q.Expression) -> Iterator[Variable]:
-    """Yields the variables of an expression outside of its aggregates and patterns."""
+    """Yields the variables of an expression outside of its aggregates and patterns.
+
+    A function that does not exist may be a misspelt aggregate.
+    """
     match expression:
         case Variable():
             yield expression
+        case q.Call(function=function) if is_iri(function) and not functions.exists(iri_text(function)):
+            return
         case q.Call(arguments=arguments):
             for argument in arguments:
                 yield from _outside(argument)

@@ -47,7 +47,8 @@ _PHRASES: tuple[Phrase, ...] = (
     ("a length of time", frozenset({"ISO_DURATION"}), frozenset({"ISO_DURATION", "INTEGER"})),
     ("a number", frozenset({"INTEGER"}), frozenset({"INTEGER"})),
     ("a unit of time (ms, s, m, h, d)", frozenset({"UNIT"}), frozenset({"UNIT"})),
-    ("an aggregate", frozenset({"SET_FUNCTION"}), frozenset({"SET_FUNCTION", "COLUMN"})),
+    ("an aggregate", frozenset({"SET_FUNCTION"}), frozenset({
+        "SET_FUNCTION", "COLUMN", "IRIREF", "PNAME_LN", "PNAME_NS"})),
     ("a name", frozenset({"NAME"}), _TERMS | {"NAME"}),
     ("a keyword such as `FILTER`", frozenset({"_FILTER", "_OPTIONAL"}), frozenset({
         "_FILTER", "_OPTIONAL", "_BIND", "_GRAPH", "_MINUS", "_SERVICE", "_VALUES", "_WINDOW", "_UNION"})),

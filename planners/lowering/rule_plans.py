@@ -454,11 +454,12 @@ def _aggregate(aggregate: Aggregate, rows: Rows) -> ops.Aggregate:
 
 
 def _has_value(aggregate: Aggregate, grouping: Grouping, rows: Rows) -> bool:
-    """Returns whether an aggregate always has a value: a group has a row, and COUNT or a non-empty MIN has a value."""
-    if aggregate.kind in ("min", "max", "sample") and grouping.keys:
+    """Returns whether an aggregate always has a value, in groups that have a row if there are keys."""
+    function = functions.lookup_aggregate(aggregate.kind)
+    if function.bound_if_values_are and grouping.keys:
         bound = aggregate.expression in rows.names and aggregate.expression not in rows.nullable
         return bound or (isinstance(aggregate.expression, str) and aggregate.expression != "")
-    return aggregate.kind == "count"
+    return function.always_bound
 
 
 def _sliced(draft: Draft, rows: Rows, part: Slice, system: System) -> Rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 import cloup
@@ -14,6 +14,10 @@ from squall import __version__, plugins
 from squall.cli import messages
 from squall.cli.options import Command
 from squall.errors import PluginError
+
+if TYPE_CHECKING:
+    from squall.functions import Function
+    from squall.functions.aggregation import AggregateFunction
 
 _OURS = f"squall {__version__}"
 
@@ -95,10 +99,20 @@ def _formats() -> Iterator[_Row]:
 def _functions() -> Iterator[_Row]:
     from squall.functions import Function
 
+    return _members_of_libraries(Function)
+
+
+def _aggregates() -> Iterator[_Row]:
+    from squall.functions.aggregation import AggregateFunction
+
+    return _members_of_libraries(AggregateFunction)
+
+
+def _members_of_libraries(kind: type[Function] | type[AggregateFunction]) -> Iterator[_Row]:
     for name, library in plugins.load_all(plugins.FUNCTIONS).items():
         package = plugins.where(plugins.FUNCTIONS, name).distribution
         for member in library:
-            if isinstance(member, Function):
+            if isinstance(member, kind):
                 yield _Row(member.iri, package, name, " ".join(member.doc.partition("\n\n")[0].split()))
 
 
@@ -112,6 +126,7 @@ KINDS: dict[str, tuple[str, Callable[[], Iterable[_Row]]]] = {
     "sources": ("source", lambda: _plugins(plugins.SOURCES)),
     "sinks": ("sink", lambda: _plugins(plugins.SINKS)),
     "checks": ("check", lambda: _plugins(plugins.CHECKS)),
+    "aggregates": ("aggregate", _aggregates),
     "functions": ("function", _functions),
 }
 """What can be listed: the plural that the command takes, the singular, and the rows."""
@@ -122,8 +137,8 @@ KINDS: dict[str, tuple[str, Callable[[], Iterable[_Row]]]] = {
 def list_(kind: str | None) -> None:
     """List what there is to choose from, each with the package that brings it and a line of description.
 
-    Without KIND all kinds are listed but functions, of which there are hundreds. What needs a package that is not
-    installed says so. On a terminal it is a table; else lines of tab-separated fields.
+    Without KIND all kinds are listed but aggregates and functions, of which there are hundreds. What needs a package
+    that is not installed says so. On a terminal it is a table; else lines of tab-separated fields.
 
     \b
     Examples:
@@ -138,7 +153,7 @@ def list_(kind: str | None) -> None:
     rows = [
         (singular, *row)
         for name, (singular, rows_of) in KINDS.items()
-        if name != "functions"
+        if name not in ("aggregates", "functions")
         for row in (rows_of() if name != "builders" else _plugins(plugins.BUILDERS))
     ]
     _table(("kind", "name", "package", "notes", "description"), rows)

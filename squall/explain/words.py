@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from squall import functions
 from squall.model import Arrivals, Graph, Graphs, Report, Source
 from squall.model.windows import LANDMARK, Window, duration
 from squall.plan import Input, Node, Plan
@@ -152,8 +153,8 @@ def order_label(order: Iterable[tuple[str, bool]]) -> str:
 
 def aggregate_label(kind: str, argument: str | None, distinct: bool, separator: str) -> str:
     """Describes an aggregate as a call; without an argument it counts rows."""
-    call = f"{kind}({'distinct ' if distinct else ''}{'*' if argument is None else argument}"
-    return call + (f"; {separator!r})" if kind == "group_concat" else ")")
+    call = f"{function_name(kind)}({'distinct ' if distinct else ''}{'*' if argument is None else argument}"
+    return call + (f"; {separator!r})" if functions.lookup_aggregate(kind).has_separator else ")")
 
 
 def function_name(iri: str) -> str:

@@ -1,7 +1,7 @@
-"""The registry of functions, by IRI, and of the names by which each language calls them.
+"""The registry of functions and aggregates, by IRI, and of the names by which each language calls functions.
 
-Libraries are entry points of the group ``squall.functions``, each of which names a tuple of `Function` and `Builtin`. A
-user's function needs no entry point: decorate it with `function`.
+Libraries are entry points of the group ``squall.functions``, each of which names a tuple of `Function`, `Builtin` and
+`AggregateFunction`. A user's function needs no entry point: decorate it with `function`, or with `aggregate`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from typing import Any, cast
 
 from squall import plugins
 from squall.errors import PluginError, SquallError, did_you_mean
+from squall.functions.aggregation import AggregateFunction
+from squall.functions.results import CheckedBody, SingleCall, VectorisedBody
+from squall.functions.user_aggregates import UserAggregate, methods
 from squall.rdf import Term
 
 OWN = "urn:x-squall:own:"
@@ -156,34 +159,38 @@ class Builtin:
     doc: str = field(default="", compare=False)
 
 
+Member = Function | Builtin | AggregateFunction
+"""What a library may have."""
+
+
 class _Registry:
     """The registry, by IRI or by language and name. `own` has what was registered by hand in this process."""
 
     def __init__(self) -> None:
-        self.members: dict[object, Function | Builtin] = {}
-        self.own: dict[object, Function | Builtin] = {}
+        self.members: dict[object, Member] = {}
+        self.own: dict[object, Member] = {}
         self.builtins: defaultdict[str, dict[str, Builtin]] = defaultdict(dict)
         """The built-ins of each language, by name."""
 
-    def check(self, member: Function | Builtin, library: str) -> None:
+    def check(self, member: Member, library: str) -> None:
         """Raises PluginError if a library has another function of the same IRI or name."""
         key = _key(member)
         if key not in self.own and self.members.get(key, member) != member:
             raise PluginError(f"the function library `{library}` redefines `{_label(member)}`")
 
-    def add(self, member: Function | Builtin, library: str) -> None:
+    def add(self, member: Member, library: str) -> None:
         self.check(member, library)
         self.members[_key(member)] = member
         if isinstance(member, Builtin):
             self.builtins[member.language][member.name] = member
 
 
-def _key(member: Function | Builtin) -> object:
-    return member.iri if isinstance(member, Function) else (member.language, member.name)
+def _key(member: Member) -> object:
+    return (member.language, member.name) if isinstance(member, Builtin) else member.iri
 
 
-def _label(member: Function | Builtin) -> str:
-    return f"<{member.iri}>" if isinstance(member, Function) else member.name
+def _label(member: Member) -> str:
+    return member.name if isinstance(member, Builtin) else f"<{member.iri}>"
 
 
 @cache
@@ -207,23 +214,57 @@ def _registry() -> _Registry:
     return registry
 
 
-def _members(library: Any) -> tuple[Function | Builtin, ...]:
+def _members(library: Any) -> tuple[Member, ...]:
     """Returns the members of a library. Raises TypeError if the plug-in names something else."""
     members = tuple(library)
     for member in members:
-        if not isinstance(member, Function | Builtin):
-            raise TypeError(f"{member!r} is no Function and no Builtin")
+        if not isinstance(member, Member):
+            raise TypeError(f"{member!r} is no Function, no Builtin and no AggregateFunction")
     return members
 
 
 def lookup(iri: str) -> Function:
     """Returns the function with this IRI (without brackets). Raises PluginError if there is none."""
     function = _registry().members.get(iri)
-    if not isinstance(function, Function):
-        raise PluginError(
-            f"there is no function <{iri}>", hint=did_you_mean(iri, [candidate.iri for candidate in functions()])
-        )
+    if isinstance(function, AggregateFunction):
+        raise PluginError(f"<{iri}> is an aggregate, and no function", hint="use it in the `SELECT` of a SPARQL query")
+    if function is None:
+        raise PluginError(f"there is no function <{iri}>", hint=did_you_mean(iri, _iris()))
+    assert isinstance(function, Function)
     return function
+
+
+def lookup_aggregate(iri: str) -> AggregateFunction:
+    """Returns the aggregate with this IRI, or of SPARQL's own the one with this name in lower case.
+
+    Raises PluginError if there is none.
+    """
+    aggregate = _registry().members.get(iri)
+    if not isinstance(aggregate, AggregateFunction):
+        label = f"<{iri}>" if ":" in iri else f"`{iri}`"
+        candidates = [candidate.iri for candidate in aggregates()]
+        raise PluginError(f"there is no aggregate {label}", hint=did_you_mean(iri, candidates))
+    return aggregate
+
+
+def is_aggregate(iri: str) -> bool:
+    """Returns whether there is an aggregate with this IRI."""
+    return isinstance(_registry().members.get(iri), AggregateFunction)
+
+
+def exists(iri: str) -> bool:
+    """Returns whether there is a function or an aggregate with this IRI."""
+    return iri in _registry().members
+
+
+def _iris() -> list[str]:
+    return [iri for iri in _registry().members if isinstance(iri, str)]
+
+
+def aggregates() -> tuple[AggregateFunction, ...]:
+    """Returns all aggregates, in the order of their IRIs."""
+    members = (member for member in _registry().members.values() if isinstance(member, AggregateFunction))
+    return tuple(sorted(members, key=lambda aggregate: aggregate.iri))
 
 
 def functions() -> tuple[Function, ...]:
@@ -237,8 +278,8 @@ def builtins(language: str) -> Mapping[str, Builtin]:
     return _registry().builtins.get(language, {})
 
 
-def register(*members: Function | Builtin) -> None:
-    """Adds functions and spellings for this process; one registered by hand before is replaced.
+def register(*members: Member) -> None:
+    """Adds functions, spellings and aggregates for this process; one registered by hand before is replaced.
 
     Raises PluginError where a library has another of the same IRI or name.
     """
@@ -248,7 +289,7 @@ def register(*members: Function | Builtin) -> None:
         registry.own[_key(member)] = member
 
 
-def own() -> tuple[Function | Builtin, ...]:
+def own() -> tuple[Member, ...]:
     """Returns what was registered by hand in this process, and another one has to `register` for the same program."""
     return tuple(_registry().own.values())
 
@@ -285,7 +326,7 @@ def function(
     """
 
     def add(body: Body) -> Body:
-        checked = body if truth or not languages else _Checked(body)
+        checked = body if truth or not languages else CheckedBody(body)
         function = _function_of_body(_iri(name), checked, truth, timed, pure)
         if vectorised:
             function = _vectorised(function, body)
@@ -293,6 +334,46 @@ def function(
         return body
 
     return add
+
+
+def aggregate(name: str) -> Callable[[Body], Body]:
+    """Registers the decorated class or Python function as an aggregate, under an IRI or under a name.
+
+    SPARQL calls it by the IRI, with as many arguments as it has, and with DISTINCT: ``SELECT (ex:median(?x) AS ?y)``.
+
+    * A *function* takes a list of terms for each argument: the values of all solutions of the group, in the order of
+      ORDER BY. It is called anew when the group has changed.
+    * A *class* has the methods ``add(value)``, ``remove(value)`` and ``result()``. An object of it belongs to a group.
+      Without ``remove`` there is a new object after a removal.
+
+    The result is a term (`squall.rdf.Term`) or None. It must depend neither on the order of the values nor on anything
+    else. An unbound value, an error or an exception leaves the group without a value.
+
+    Args:
+        name: The IRI or the name.
+
+    Raises:
+        PluginError: The class lacks a method, or there is no argument.
+    """
+
+    def add(body: Body) -> Body:
+        register(aggregate_of(_iri(name), body))
+        return body
+
+    return add
+
+
+def aggregate_of(iri: str, body: Body) -> AggregateFunction:
+    """Returns the aggregate of a class or Python function, for a library. See `aggregate`."""
+    added, *others = (_arity(taker, inspect.isclass(body)) for taker in methods(body))
+    least, most = added
+    if most == 0:
+        raise PluginError(f"the aggregate <{iri}> takes no values", hint="give it a parameter")
+    if others not in ([], [added]):
+        raise PluginError(f"the methods `add` and `remove` of <{iri}> take different arguments")
+    least = max(least, 1)
+    doc = inspect.getdoc(body) or ""
+    return AggregateFunction(iri, UserAggregate(iri, body, least), least, most, doc=doc)
 
 
 def mode(
@@ -308,7 +389,7 @@ def mode(
     """
 
     def add(body: Body) -> Body:
-        function = _function_of_body(f"{_iri(name)}/{target}", _Checked(body), False, timed, pure)
+        function = _function_of_body(f"{_iri(name)}/{target}", CheckedBody(body), False, timed, pure)
         register(
             function,
             *(_with_mode(_own(name, language), Mode(target, function.iri), function) for language in languages),
@@ -323,25 +404,9 @@ def _iri(name: str) -> str:
 
 
 def _function_of_body(iri: str, body: Body, truth: bool, timed: bool, pure: bool) -> Function:
-    evaluated_body = body.body if isinstance(body, _Checked) else body
+    evaluated_body = body.body if isinstance(body, CheckedBody) else body
     doc = inspect.getdoc(evaluated_body) or ""
     return Function(iri, body, *_arity(evaluated_body, timed), truth=truth, timed=timed, pure=pure, doc=doc)
-
-
-@dataclass(frozen=True)
-class _Checked:
-    """Wraps a user's function, which must return a term and not a value of Python."""
-
-    body: Body
-
-    def __call__(self, *arguments: Any) -> Term | None:
-        return _term(self.body(*arguments))
-
-
-def _term(result: Any) -> Term | None:
-    if result is None or (isinstance(result, str) and result[:1] in ("<", "_", '"')):
-        return cast("Term | None", result)
-    raise TypeError(f"a function gives a term (`squall.rdf.literal`, `squall.rdf.iri`) or None, not {result!r}")
 
 
 def _vectorised(function: Function, body: Body) -> Function:
@@ -351,33 +416,8 @@ def _vectorised(function: Function, body: Body) -> Function:
         raise PluginError(
             f"the function <{function.iri}> cannot be vectorised: it {why}", hint="leave `vectorised` out"
         )
-    vector = _Vector(body, function.truth)
-    return replace(function, body=_Single(vector), vector=vector)
-
-
-@dataclass(frozen=True)
-class _Vector:
-    """Wraps a user's function over lists, which must return one result for each call."""
-
-    body: Body
-    truth: bool
-
-    def __call__(self, *columns: list[Any]) -> list[Any]:
-        results = list(self.body(*columns))
-        if len(results) != len(columns[0]):
-            raise ValueError(f"a vectorised function gave {len(results)} results, not {len(columns[0])}")
-        return results if self.truth else [_term(result) for result in results]
-
-
-@dataclass(frozen=True)
-class _Single:
-    """Wraps a vectorised function for a single call."""
-
-    vector: _Vector
-
-    def __call__(self, *arguments: Any) -> Any:
-        (result,) = self.vector(*([argument] for argument in arguments))
-        return result
+    vector = VectorisedBody(body, function.truth)
+    return replace(function, body=SingleCall(vector), vector=vector)
 
 
 def _own(name: str, language: str) -> Builtin:
@@ -410,8 +450,8 @@ def _counted(builtin: Builtin) -> str:
     return f"{builtin.least} arguments" if builtin.least == builtin.most else f"{builtin.least} {most} arguments"
 
 
-def _arity(body: Body, timed: bool) -> tuple[int, int | None]:
-    parameters = list(inspect.signature(body).parameters.values())[1 if timed else 0 :]
+def _arity(body: Body, skips_first: bool) -> tuple[int, int | None]:
+    parameters = list(inspect.signature(body).parameters.values())[1 if skips_first else 0 :]
     plain = [
         parameter
         for parameter in parameters

@@ -11,11 +11,14 @@ from functools import cache
 
 from squall.errors import Origin
 from squall.functions import builtins, lookup
+from squall.functions.aggregation import AggregateFunction
 from squall.functions.sparql.logic import BOOLEAN_OF, EBV
 from squall.functions.sparql.names import LANGUAGE, test_iri
 from squall.functions.sparql.terms import SOLUTION
+from squall.functions.user_aggregates import ARGUMENTS
 from squall.model import Call, Expression, Variable
 from squall.rdf import literal
+from squall.rdf.compounds import BUILD
 
 _SIGNS = {"+", "-"}
 _JUNCTIONS = {test_iri("logical-and"), test_iri("logical-or")}
@@ -98,6 +101,13 @@ def scope(key: str, variables: Sequence[Variable]) -> tuple[Expression, ...]:
         variables: The variables of the solution, always in the same order.
     """
     return (literal(key), *variables)
+
+
+def aggregated(aggregate: AggregateFunction, arguments: Sequence[Expression]) -> Expression | None:
+    """Returns the expression whose values an aggregate is given; None for ``*``, which has no argument."""
+    if not aggregate.takes_compounds:
+        return arguments[0] if arguments else None
+    return Call(BUILD, (ARGUMENTS, *arguments))
 
 
 def solution(variables: Sequence[Variable]) -> Call:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from squall import functions
 from squall.errors import Origin, PluginError
+from squall.functions.aggregation import AggregateFunction
 from squall.functions.sparql.names import LANGUAGE
 from squall.lexers.sparql import tree as q
 from squall.model import Bind, Call, Exists, Expression, Filter, System, Variable
@@ -159,7 +160,7 @@ class Expressions:
     def _call_by_iri(self, call: q.Call, arguments: Sequence[Expression]) -> Expression:
         name = iri_text(call.function)
         if call.distinct:
-            hint = "only SPARQL's own aggregates take DISTINCT: leave it out"
+            hint = "only aggregates take DISTINCT: leave it out"
             return self._refused(f"`DISTINCT` in {call.function} is not supported", call.origin, hint)
         try:
             function = functions.lookup(name)
@@ -167,13 +168,21 @@ class Expressions:
             hint = error.hint or "`squall list` shows the functions that there are; others come as plug-ins"
             self.state.notes.fail(error.message, call.origin, hint)
             return _UNKNOWN
-        if len(arguments) < function.least or (function.most is not None and len(arguments) > function.most):
-            most = "or more" if function.most is None else f"to {function.most}"
-            hint = (
-                f"it takes {function.least}" if function.least == function.most else f"it takes {function.least} {most}"
-            )
-            return self._refused(f"{call.function} does not take {len(arguments)} arguments", call.origin, hint)
+        if not self.check_arity(call.function, function, len(arguments), call.origin):
+            return _UNKNOWN
         return calls.by_iri(name, arguments, origin=call.origin)
+
+    def check_arity(
+        self, name: str, function: functions.Function | AggregateFunction, count: int, origin: Origin | None
+    ) -> bool:
+        """Returns whether a function takes so many arguments; if it does not, that is an error of the program."""
+        if function.least <= count and (function.most is None or count <= function.most):
+            return True
+        most = "or more" if function.most is None else f"to {function.most}"
+        hint = f"it takes {function.least}" if function.least == function.most else f"it takes {function.least} {most}"
+        arguments = "1 argument" if count == 1 else f"{count} arguments"
+        self._refused(f"{name} does not take {arguments}", origin, hint)
+        return False
 
     def _refused(self, message: str, origin: Origin | None, hint: str) -> Term:
         self.state.notes.fail(message, origin, hint)

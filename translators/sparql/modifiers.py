@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from squall import functions
 from squall.lexers.sparql import tree as q
 from squall.model import Aggregate, Bind, Expression, Grouping, NotExists, Order, Select, Slice, System, Union, Variable
-from squall.rdf import XSD, literal
+from squall.rdf import iri_text, is_iri
 from squall.translators.sparql import calls
 from squall.translators.sparql.bodies import Body
 from squall.translators.sparql.datasets import ActiveDataset
@@ -100,12 +101,16 @@ class Modifiers(Patterns):
 
     def aggregate(self, variable: Variable, parsed: q.Aggregate, body: Body) -> Aggregate:
         """Returns an aggregate of the body's solutions under a name."""
-        kind = parsed.kind.lower()
-        if parsed.expression is not None:
-            self.check_bound(parsed.expression, parsed.origin, body)
-            expression: Expression | None = self.untimed(parsed.expression, body)
-        else:
-            expression = calls.solution(body.solution) if parsed.distinct else None
+        kind = iri_text(parsed.kind) if is_iri(parsed.kind) else parsed.kind.lower()
+        function = functions.lookup_aggregate(kind)
+        if parsed.expression is not None or function.solutions is None:
+            self.expressions.check_arity(parsed.kind, function, len(parsed.arguments), parsed.origin)
+        for argument in parsed.arguments:
+            self.check_bound(argument, parsed.origin, body)
+        arguments = [self.untimed(argument, body) for argument in parsed.arguments]
+        expression = calls.aggregated(function, arguments)
+        if expression is None and parsed.distinct:
+            expression = calls.solution(body.solution)
         separator = " " if parsed.separator is None else parsed.separator
         return Aggregate(variable, kind, expression, parsed.distinct, separator)
 
@@ -162,19 +167,11 @@ def _empty_groups(body: Body, aggregates: Sequence[Aggregate]) -> Body:
     result = Body(body.reads)
     result.bind_graph()
     result.add(NotExists((body.system(),)))
-    result.add(
-        *(
-            Bind(aggregate.variable, EMPTY_VALUES[aggregate.kind])
-            for aggregate in aggregates
-            if aggregate.kind in EMPTY_VALUES
-        )
-    )
+    empty_values = {
+        aggregate.variable: functions.lookup_aggregate(aggregate.kind).accumulator().value() for aggregate in aggregates
+    }
+    result.add(*(Bind(variable, value) for variable, value in empty_values.items() if value is not None))
     return result
-
-
-_ZERO = literal("0", XSD + "integer")
-EMPTY_VALUES = {"count": _ZERO, "sum": _ZERO, "avg": _ZERO, "group_concat": literal("")}
-"""The values of aggregates over an empty group."""
 
 
 def _items(query: q.Query) -> Sequence[q.SelectItem]:

@@ -13,10 +13,12 @@ from heapq import heappop, heappush
 from itertools import chain
 from operator import itemgetter
 
-from squall.builders.runtime.operators.aggregate import Accumulator, accumulator
+from squall.builders.runtime.operators.aggregate import accumulator
 from squall.builders.runtime.operators.codegen import compile_expressions, compile_source, compile_vectorized
 from squall.builders.runtime.operators.state import Stateful, sum_weights
 from squall.builders.runtime.zset import Delta, Row
+from squall.functions import lookup_aggregate
+from squall.functions.aggregation import Accumulator
 from squall.functions.ordering import descending, sortable, sortable_text
 from squall.plan import operators as ops
 from squall.rdf import ALWAYS, FOREVER
@@ -250,8 +252,9 @@ def combiner(op: ops.Group) -> Callable[[Iterable[Delta]], list[Delta]]:
 
 def _counted_column(aggregate: ops.Aggregate) -> int | None:
     """Returns the column whose bound values an aggregate counts, if it does that."""
-    is_count = aggregate.kind == "count" and not aggregate.distinct
-    return aggregate.expression.index if is_count and isinstance(aggregate.expression, ops.Column) else None
+    if aggregate.distinct or not isinstance(aggregate.expression, ops.Column):
+        return None
+    return aggregate.expression.index if lookup_aggregate(aggregate.kind).presence_only else None
 
 
 class SliceOperator(EventTimeOperator):

@@ -28,7 +28,7 @@ class Call:
         function: A built-in's name in upper case (``STRLEN``, ``ISIRI``, ``IF``, ``COALESCE``), an operator, ``IN`` or
             ``NOT IN``, or the term of an IRI (``<http://...>``). ``||`` and ``&&`` take two or more arguments, ``!``
             one, ``+`` and ``-`` one or two. The arguments of ``IN`` after the first are the list.
-        distinct: Whether it is ``function(DISTINCT ...)``, for other aggregates (grammar rule ArgList).
+        distinct: Whether it is ``function(DISTINCT ...)``, which only aggregates take (grammar rule ArgList).
     """
 
     function: str
@@ -49,11 +49,13 @@ class Call:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An aggregate: ``COUNT``, ``SUM``, ``MIN``, ``MAX``, ``AVG``, ``SAMPLE`` or ``GROUP_CONCAT``.
+    """An aggregate.
 
     Attributes:
-        expression: The argument. None means solutions (``COUNT(*)``).
+        kind: ``COUNT``, ``SUM``, ``MIN``, ``MAX``, ``AVG``, ``SAMPLE`` or ``GROUP_CONCAT``, or the term of an IRI.
+        expression: The first argument. None means solutions (``COUNT(*)``).
         separator: The separator of ``GROUP_CONCAT``, or None.
+        further_arguments: The arguments after the first.
     """
 
     kind: str
@@ -61,9 +63,15 @@ class Aggregate:
     distinct: bool = False
     separator: str | None = None
     origin: Origin | None = field(default=None, compare=False, repr=False)
+    further_arguments: tuple[Expression, ...] = ()
+
+    @property
+    def arguments(self) -> tuple[Expression, ...]:
+        """All arguments."""
+        return () if self.expression is None else (self.expression, *self.further_arguments)
 
     def __str__(self) -> str:
-        what = "*" if self.expression is None else expressed(self.expression)
+        what = ", ".join(map(expressed, self.arguments)) or "*"
         between = "" if self.separator is None else f"; SEPARATOR = {quoted(self.separator)}"
         return f"{self.kind}({'DISTINCT ' if self.distinct else ''}{what}{between})"
 

@@ -1,4 +1,4 @@
-"""The function library of SPARQL 1.1 (section 17), as functions over terms in which None is an error.
+"""The function library of SPARQL 1.1 (section 17) and its aggregates, over terms, in which None is an error.
 
 docs/languages/sparql-functions.md lists all of it; `squall.translators.sparql.calls` composes expressions.
 """
@@ -6,6 +6,7 @@ docs/languages/sparql-functions.md lists all of it; `squall.translators.sparql.c
 from __future__ import annotations
 
 from squall.functions.sparql import (
+    aggregates,
     arithmetic,
     casts,
     comparison,
@@ -30,5 +31,6 @@ FUNCTIONS: Members = (
     *dates.MEMBERS,
     *hashes.MEMBERS,
     *casts.MEMBERS,
+    *aggregates.MEMBERS,
 )
 """The functions of the entry point `sparql` of the group ``squall.functions``."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from squall.functions import Builtin, Function, Mode
+from squall.functions import Builtin, Function, Member, Mode
 from squall.rdf import XSD, Term, literal
 
 LANGUAGE = "sparql"
@@ -22,7 +22,7 @@ FALSE = literal("false", XSD + "boolean")
 
 Maybe = Term | None
 """An argument or a value; None is an error or something unbound (SPARQL 1.1, section 17.2)."""
-Members = tuple[Function | Builtin, ...]
+Members = tuple[Member, ...]
 
 
 def truth(value: bool | None) -> Maybe:

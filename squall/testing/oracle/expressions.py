@@ -8,7 +8,6 @@ from decimal import Decimal
 from fractions import Fraction
 
 from squall import functions
-from squall.errors import PlannerError
 from squall.functions import values
 from squall.functions.ordering import key
 from squall.model import Aggregate, Call, Expression, Variable
@@ -61,7 +60,10 @@ def aggregated(aggregate: Aggregate, members: list[Bindings], instant: Instant) 
         case "avg":
             return _average(terms)
         case kind:
-            raise PlannerError(f"there is no aggregate `{kind}`")
+            accumulator = functions.lookup_aggregate(kind).accumulator(separator=aggregate.separator)
+            for term in terms:
+                accumulator.add(term, 1)
+            return accumulator.value()
 
 
 _TYPES = ("integer", "decimal", "float", "double")

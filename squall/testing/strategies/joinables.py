@@ -37,6 +37,7 @@ from squall.model import (
     visible,
 )
 from squall.rdf import Term, iri
+from squall.testing.strategies.aggregates import user_aggregates
 from squall.testing.strategies.streams import one_in
 from squall.testing.strategies.vocabulary import (
     GRAPHS,
@@ -213,7 +214,8 @@ def groupings(draw: st.DrawFn, shape: Shape, scope: Scope, prefix: str) -> Group
 
 @st.composite
 def _aggregates(draw: st.DrawFn, name: str, values: st.SearchStrategy[Variable]) -> Aggregate:
-    kind = draw(st.sampled_from(("count", "count", "sum", "sum", "avg", "min", "max", "sample", "group_concat")))
+    kinds = ("count", "count", "sum", "sum", "avg", "min", "max", "sample", "group_concat", *user_aggregates())
+    kind = draw(st.sampled_from(kinds))
     expression: Expression | None = draw(values)
     if draw(one_in(4)):
         expression = None if kind == "count" else Call(function_iri("sum"), (draw(values), LITERALS[3]))
