@@ -54,7 +54,7 @@ def squall(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -
     def run(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["squall", *arguments])
         with pytest.raises(SystemExit) as caught:
-            cli.main()
+            cli.main(exit_process=sys.exit)
         return (int(caught.value.code or 0), *capfd.readouterr())
 
     return run

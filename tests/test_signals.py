@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 import squall
-from squall.contracts import Output
+from squall import functions
+from squall.contracts import Interval, Options, Output
 from squall.process.signals import stop_on_signal
-from squall.rdf import Event
+from squall.rdf import Event, Term
 from squall.streams import Sources, open_sink, open_source
 from squall.streams.clock import EventClock
+from squall.streams.formats.limits import ReadLimits
 from squall.streams.sources.reader_threads import Inbox, ReadBatch
+from tests.limits import open_limited
 from tests.live import wait
 from tests.test_live import event
 
 
 class Ended:
-    """Sources that record that they were stopped."""
+    """Sources that record that they were stopped, and that their run was abandoned."""
 
     is_stoppable = True
 
-    def __init__(self, is_resumable: bool = False) -> None:
-        self.is_resumable = is_resumable
-        self.stopped = threading.Event()
+    def __init__(self) -> None:
+        self.stopped, self.abandoned = threading.Event(), threading.Event()
 
     def stop(self) -> None:
         self.stopped.set()
+
+    def abandon(self) -> None:
+        self.abandoned.set()
 
 
 @contextmanager
@@ -111,19 +121,142 @@ def test_who_waits_for_spark() -> None:
 
 
 @pytest.mark.fault("P11")
-@pytest.mark.parametrize("is_resumable", [True, False], ids=["with a checkpoint", "without"])
-def test_long_work_ends_some_time_after_a_signal_if_the_run_resumes(is_resumable: bool) -> None:
+def test_a_run_that_does_not_drain_in_time_is_interrupted_and_abandoned() -> None:
     """P11 of the reported faults: the work for one batch took minutes."""
-    sources = Ended(is_resumable)
-    end = time.monotonic() + (10 if is_resumable else 0.2)
-    with (
-        pytest.raises(KeyboardInterrupt) if is_resumable else nullcontext(),
-        stop_on_signal(cast(Sources, sources), suspension_timeout_s=0.05),
-    ):
+    sources = Ended()
+
+    def work() -> None:
         signal.raise_signal(signal.SIGTERM)
-        while time.monotonic() < end:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
             sum(range(1000))
+
+    with pytest.raises(KeyboardInterrupt), stop_on_signal(cast(Sources, sources), drain_timeout_s=0.05):
+        work()
     assert sources.stopped.is_set()
+    assert sources.abandoned.is_set()
+
+
+@pytest.mark.fault("P11")
+def test_the_process_ends_without_a_run_that_an_interruption_does_not_end() -> None:
+    exited = threading.Event()
+    with stop_on_signal(cast(Sources, Ended()), exited.set, exit_timeout_s=0.05):
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
+        assert exited.wait(30)
+
+
+def test_what_an_interruption_breaks_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with suppress(KeyboardInterrupt), stop_on_signal(Sources([])):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            logging.error("a connection is broken")
+    logging.error("after that")
+    assert caplog.messages == ["after that"]
+
+
+@pytest.mark.fault("P11")
+def test_an_interrupted_instant_is_repeated_when_the_run_resumes(tmp_path: Path, empty_registry: None) -> None:
+    """P11 of the reported faults."""
+    signals, is_middle = [signal.SIGINT, signal.SIGTERM], threading.Event()
+
+    @functions.function("interrupts", languages=("jena",))
+    def interrupts(value: Term) -> Term:
+        while is_middle.is_set() and signals:
+            signal.raise_signal(signals.pop())
+        return value
+
+    rule = "@prefix : <urn:>.\n[seen: (?s :at ?v) interrupts(?v, ?w) (?o :at ?v) -> (?s :with ?o)]"
+    plan = squall.plan(squall.compile(rule, lexer="jena"))
+    source = tmp_path / "in.ntt"
+    source.write_text("".join(f"{n // 3} <urn:s{n}> <urn:at> <urn:v> .\n" for n in range(9)))
+
+    def run(name: str) -> list[str]:
+        sink: Any = open_sink(str(tmp_path / f"{name}.ntt"))
+        folder = tmp_path / name
+        options = Options(checkpoint=folder, checkpoint_interval=Interval(statements=1), sink=sink)
+        sources = Sources([open_limited(str(source), ReadLimits(chunk_bytes=100))])
+        with stop_on_signal(sources), closing(sink):
+            sink.start(resume=folder.exists())
+            for output in squall.build(plan, options=options).run(sources):
+                sink.write(output)
+                is_middle.set()
+        return sorted((tmp_path / f"{name}.ntt").read_text().splitlines())
+
+    with pytest.raises(KeyboardInterrupt):
+        run("interrupted")
+    assert run("interrupted") == run("undisturbed")
+
+
+SLOW = """
+import time
+from pathlib import Path
+from squall import functions
+from squall.cli import main
+
+@functions.function("patient", languages=("jena",))
+def patient(value):
+    while value == "<urn:slow>" and not Path(FOLDER, "go").exists():
+        Path(FOLDER, "begun").touch()
+        time.sleep(0.05)
+    return value
+
+main()
+"""
+"""A program that stays in the middle of an instant until there is a file."""
+CHECKPOINT = ["--source", "in.ntt", "--checkpoint", "kept"]
+LIVE = ["--source", "in?follow=yes"]
+BOUNDED = ["--source", "in.ntt"]
+SPARK = ["--builder", "spark", "--conf", "spark.master=local[2]"]
+
+
+@pytest.mark.fault("P11")
+@pytest.mark.more
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(CHECKPOINT, id="iterator, with a checkpoint"),
+        pytest.param(LIVE, id="iterator, live"),
+        pytest.param([*CHECKPOINT, *SPARK], id="Spark, with a checkpoint", marks=pytest.mark.spark),
+        pytest.param([*LIVE, *SPARK], id="Spark, live", marks=pytest.mark.spark),
+        pytest.param([*BOUNDED, *SPARK], id="Spark, in one batch", marks=pytest.mark.spark),
+        pytest.param([*LIVE, "--builder", "beam"], id="Beam, live", marks=pytest.mark.beam),
+        pytest.param([*BOUNDED, "--builder", "beam"], id="Beam, in one pipeline", marks=pytest.mark.beam),
+    ],
+)
+def test_a_signal_ends_a_run_in_the_middle_of_an_instant(tmp_path: Path, options: list[str]) -> None:
+    """It reaches all processes of a group, as service managers send it."""
+    (tmp_path / "main.py").write_text(SLOW.replace("FOLDER", repr(str(tmp_path))))
+    (tmp_path / "rule.jena").write_text("@prefix : <urn:>.\n[seen: (?s :at ?v) patient(?v, ?w) -> (?s :seen ?w)]")
+    (tmp_path / "in").mkdir()
+    lines = [f"{n} <urn:s> <urn:at> <urn:{name}> .\n" for n, name in enumerate(["first", "slow", "last"])]
+    for path in ("in.ntt", "in/1.ntt"):
+        (tmp_path / path).write_text("".join(lines))
+
+    def start() -> subprocess.Popen[str]:
+        command = [sys.executable, "main.py", "build", "rule.jena", "--sink", "out.ntt", *options]
+        environment = {**os.environ, "PYTHONPATH": str(Path(squall.__file__).parent.parent)}
+        return subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+    with start() as interrupted:
+        wait(lambda: (tmp_path / "begun").exists() or interrupted.poll() is not None, 200)
+        if interrupted.poll() is None:
+            os.killpg(interrupted.pid, signal.SIGTERM)
+        _, messages = interrupted.communicate(timeout=100)
+    assert interrupted.returncode == 130, messages
+    assert "interrupted: what was in progress is abandoned" in messages
+    assert not [line for line in messages.splitlines() if line.startswith(("Traceback", "\tat ", "Exception"))]
+    if "--checkpoint" in options:
+        (tmp_path / "go").touch()
+        with start() as resumed:
+            _, messages = resumed.communicate(timeout=200)
+        assert resumed.returncode == 0, messages
+        written = (tmp_path / "out.ntt").read_text()
+        assert written == "".join(lines).replace("urn:at", "urn:seen")
 
 
 def test_nothing_is_left_behind() -> None:

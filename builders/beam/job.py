@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from os.path import getsize
 from pathlib import Path
@@ -71,6 +72,8 @@ class BeamJob:
         self.options = options
         self.runner = runner
         self.tuning = tuning
+        self.abandoned = threading.Event()
+        """Set when the run is interrupted and the process is to end."""
 
     def describe(self) -> str:
         """Describes the steps of the pipeline as text."""
@@ -82,8 +85,15 @@ class BeamJob:
         Bounded input (a list of batches, or `Sources` none of which is live) is read to its end before the first
         output. Outputs of live input are yielded as they arise.
         """
-        with WorkerError.retold():
-            yield from self._outputs(batches, static)
+        if isinstance(batches, Sources):
+            batches.abandon_run = self.abandoned.set
+        try:
+            with WorkerError.retold():
+                yield from self._outputs(batches, static)
+        except Exception as error:  # Beam makes an error of KeyboardInterrupt
+            if self.abandoned.is_set():
+                raise KeyboardInterrupt from error
+            raise
 
     def _outputs(self, batches: Iterable[Sequence[Event]], static: Iterable[Event]) -> Iterator[Output]:
         begin = beginning(batches) if self.options.now is None else self.options.now
@@ -94,7 +104,7 @@ class BeamJob:
         plan = with_seed(self.plan, FIXED_SEED if self.options.seed is None else self.options.seed)
         program = SerializedPlan(plan, stages_of(plan), functions.own(), begin)
         folder = files.make_folder(self.runner.temporary or tempfile.gettempdir(), "squall")
-        run = _Run(program, self.options, self.runner, folder, self.tuning)
+        run = _Run(program, self.options, self.runner, folder, self.tuning, self.abandoned)
         try:
             yield from run.live_outputs(batches, static) if is_live(batches) else run.bounded_outputs(batches, static)
         finally:
@@ -104,12 +114,21 @@ class BeamJob:
 class _Run:
     """One run of a job: the driver's side. folder: where it reads and writes."""
 
-    def __init__(self, program: SerializedPlan, options: Options, runner: Runner, folder: str, tuning: Tuning) -> None:
+    def __init__(
+        self,
+        program: SerializedPlan,
+        options: Options,
+        runner: Runner,
+        folder: str,
+        tuning: Tuning,
+        abandoned: threading.Event,
+    ) -> None:
         self.program = program
         self.options = options
         self.runner = runner
         self.folder = folder
         self.tuning = tuning
+        self.abandoned = abandoned
 
     # Bounded input: one pipeline
 
@@ -198,7 +217,7 @@ class _Run:
         def lay(pipeline: Any) -> None:
             add_live_steps(pipeline, steps, self.program, self.options.max_update_steps, self.folder, self.tuning)
 
-        live = Live(self.folder, inputs, self._lose, self.tuning)
+        live = Live(self.folder, inputs, self._lose, self.abandoned, self.tuning)
         yield from live.outputs(lambda: self.runner.run(lay, live=True), map(_always, static))
 
     # Both

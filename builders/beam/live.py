@@ -63,9 +63,10 @@ class Pipeline:
         """The reason why the pipeline has ended before its sources."""
         return self._error or BuilderError("the pipeline has ended, and its sources have not")
 
-    def join(self) -> None:
-        """Waits until it has ended."""
-        self._thread.join()
+    def join(self, abandoned: threading.Event) -> None:
+        """Waits until it has ended, or has been abandoned."""
+        while self._thread.is_alive() and not abandoned.is_set():
+            self._thread.join(_IDLE_POLL_SECONDS)
 
 
 class PendingBatch(NamedTuple):
@@ -89,6 +90,7 @@ class Live:
         folder: where micro-batches and their results are.
         inputs: the sources.
         lose: receives dead letters.
+        abandoned: set when the process is to end, whatever the pipeline still has to do.
         tuning: the tuning values of the builder.
     """
 
@@ -97,9 +99,11 @@ class Live:
         folder: str,
         inputs: Sources | ReplayedBatches,
         lose: Callable[[DeadLetter], None],
+        abandoned: threading.Event,
         tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         self.folder = folder
+        self.abandoned = abandoned
         self.intake = Prefetcher(inputs, tuning=tuning)
         self.lose = lose
         self.batch_count = 0
@@ -124,7 +128,7 @@ class Live:
         finally:
             write_end(self.folder)
             self.intake.close()
-            pipeline.join()
+            pipeline.join(self.abandoned)
 
     def _as_they_come(self, pipeline: Pipeline) -> Iterator[Output]:
         end: EndOfSources | None = None

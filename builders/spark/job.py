@@ -119,6 +119,6 @@ class SparkJob:
             self.active_run = Run(self.plan, self.options, spark, self.options.checkpoint, begin, tuning=self.tuning)
             yield from self.active_run.outputs(batches, static)
             return
-        with tempfile.TemporaryDirectory(prefix="squall-") as folder:
+        with tempfile.TemporaryDirectory(prefix="squall-", ignore_cleanup_errors=True) as folder:
             self.active_run = Run(self.plan, self.options, spark, Path(folder), begin, tuning=self.tuning)
             yield from self.active_run.outputs(batches, static)

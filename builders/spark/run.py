@@ -49,7 +49,7 @@ from squall.builders.spark.inputs import (
     shared,
 )
 from squall.builders.spark.metrics_listener import Reporter
-from squall.builders.spark.session import is_local
+from squall.builders.spark.session import is_local, silence
 from squall.builders.spark.settings import session_settings
 from squall.builders.spark.sink_commit import SinkCommitter
 from squall.builders.spark.sources import FrameSource
@@ -71,6 +71,8 @@ if TYPE_CHECKING:
 
 _OUTPUTS_PER_ITEM = 1000
 """The number of outputs that one queue item passes from thread to thread."""
+_CANCEL_INTERVAL_S = 0.1
+"""The seconds after which jobs are cancelled again: others may have begun."""
 
 
 class Run:
@@ -82,6 +84,7 @@ class Run:
         output_queue: passes outputs, and events that acknowledge them, from the query's thread to the caller's.
         failure: the first error of any thread.
         abandoned: whether the caller has stopped taking outputs.
+        cancelled: whether the jobs are cancelled, since the process is to end.
     """
 
     def __init__(
@@ -112,12 +115,16 @@ class Run:
         self.reporter: Reporter | None = None
         self.output_queue: queue.Queue[list[Output] | threading.Event | None] = queue.Queue(maxsize=10)
         self.failure: BaseException | None = None
-        self.abandoned = False
+        self.abandoned = self.cancelled = False
+        self.tag = f"squall-{self.store.run()}"
+        """The tag of all jobs of the run."""
         self.stopped = False
         """Whether more input would follow: the run resumes later from its checkpoint, or somebody has stopped the
         query."""
         self.ending = threading.Event()
         """Set when the run is to end."""
+        self.ended = threading.Event()
+        """Set when it has ended."""
         self.begun = threading.Event()
         """Set when micro-batches may be processed: the initial batch (axioms and static data) is done."""
         self.at_work = threading.Lock()
@@ -172,12 +179,21 @@ class Run:
         if isinstance(batches, Sources):
             self.committer.flush_sink = batches.flush_sink
             batches.stop_run = self.stop if self._can_stop(batches) else None
+            batches.abandon_run = self.cancel
         self.committer.resume(self.batches.committed_count)
+        self.spark.sparkContext.addJobTag(self.tag)
         try:
             yield from self._outputs(self._inputs(batches), static)
+        except Exception as error:
+            if self.cancelled:
+                raise KeyboardInterrupt from error
+            raise
         finally:
+            self.ended.set()
             if self.spool is not None:
                 self.spool.close()
+            if not self.cancelled:
+                self.spark.sparkContext.removeJobTag(self.tag)
 
     def _can_stop(self, batches: Sources) -> bool:
         """Returns whether the run can end between two batches, and everything that the driver reads can be stopped."""
@@ -194,6 +210,23 @@ class Run:
         self.ending.set()
         if self.spool is not None:
             self.spool.stop()
+
+    def cancel(self) -> None:
+        """Cancels the jobs of the run until it has ended, with KeyboardInterrupt; any thread may call it.
+
+        The batch in progress does not count. Spark does not log what fails by that, and nothing else either: call it
+        only when the process is to end.
+        """
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+        self.cancelled = self.abandoned = True
+        self.begun.set()
+        with suppress(Py4JError, OSError):  # without Java there is nothing to cancel
+            silence(self.spark)
+            while True:
+                self.spark.sparkContext.cancelJobsWithTag(self.tag)
+                if self.ended.wait(_CANCEL_INTERVAL_S):
+                    return
 
     def _outputs(self, inputs: Inputs, static: Iterable[Event]) -> Iterator[Output]:
         self.documents = (*inputs.documents, Document("static", spooled=True, static=True))
@@ -267,6 +300,11 @@ class Run:
             )
         else:
             self.batches.process(self._records(batch_input), last, keep)
+
+    def _process_tagged(self, batch_input: BatchInput) -> None:
+        """Processes the initial batch in a thread of its own."""
+        self.spark.sparkContext.addJobTag(self.tag)
+        self._process(batch_input, last=False, keep=True)
 
     def _commit(self, number: int | None) -> None:
         """Commits a batch whose outputs have been taken: makes them durable first, then counts the batch."""
@@ -372,7 +410,7 @@ class Run:
         """Yields the outputs of the initial batch, if there is one, and of the streaming query, which runs in threads
         of its own and waits for the consumer of this generator."""
         with ThreadPoolExecutor(1) as executor:  # a query takes about as long to start as the first task does
-            first_batch = executor.submit(self._process, first, last=False, keep=True) if first is not None else None
+            first_batch = executor.submit(self._process_tagged, first) if first is not None else None
             query = self._query(inputs)
         watcher = threading.Thread(target=self._watch, args=(query, inputs), daemon=True)
         watcher.start()
@@ -463,7 +501,7 @@ class Run:
                 self.spool.acknowledge(int(Path(file).stem))
         except BaseException as error:
             self._fail(error)
-            raise
+            raise RuntimeError("the batch has failed") from None  # Java overflows its stack in long messages
 
     def _fail(self, error: BaseException) -> None:
         """Saves the first error of any thread for the thread that takes the outputs."""

@@ -69,6 +69,9 @@ _RENAMING = tuple(
     for package in ("checkpointing.", "")  # Spark has moved it
 )
 
+_STARTS_JAVA = threading.Event()
+"""Whether a process that is forked is Java."""
+
 
 def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
     """Returns the active session, or starts a new one.
@@ -98,7 +101,7 @@ def session(conf: Sequence[tuple[str, str]] = ()) -> SparkSession:
         settings = dict([DAEMON]) | _sockets() | settings
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _signals_kept():
+    with _signals_kept(), _sparing_java():
         spark = builder.getOrCreate()
     worker_python.ensure(spark.sparkContext)
     if local and LOG_FILES not in settings:
@@ -114,6 +117,28 @@ def _signals_kept() -> Iterator[None]:
     is_custom = callable(handler) and handler is not signal.default_int_handler
     if is_custom and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
+def _sparing_java() -> Iterator[None]:
+    """Lets the Java that is started within the context ignore SIGTERM.
+
+    Service managers and `timeout` send the signal to all processes of a group. It is this process that ends the run,
+    and Java ends with it, since its standard input is closed then.
+    """
+    _STARTS_JAVA.set()
+    try:
+        yield
+    finally:
+        _STARTS_JAVA.clear()
+
+
+def _ignore_sigterm() -> None:
+    if _STARTS_JAVA.is_set():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+os.register_at_fork(after_in_child=_ignore_sigterm)
 
 
 def _sockets() -> dict[str, str]:
@@ -153,6 +178,12 @@ def _is_local(master: str | None) -> bool:
 def is_local(spark: SparkSession) -> bool:
     """Returns whether all tasks run in this process and in workers of its own."""
     return _is_local(spark.sparkContext.master)
+
+
+def silence(spark: SparkSession) -> None:
+    """Stops all logging of a session's Java."""
+    log4j = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    log4j.core.config.Configurator.setAllLevels("", log4j.Level.OFF)
 
 
 def _known() -> SparkSession | None:

@@ -5,8 +5,12 @@ Nothing heavy is imported before it is needed, so that ``squall --help`` is quic
 
 from __future__ import annotations
 
+import atexit
+import os
 import sys
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
 import click
@@ -26,8 +30,12 @@ from squall.cli.update import update
 from squall.errors import SquallError
 
 
-def main() -> NoReturn:
-    """Runs the command line. It prints errors that the user can fix without a traceback, and exits with a code."""
+def main(exit_process: Callable[[int], NoReturn] = os._exit) -> NoReturn:
+    """Runs the command line. It prints errors that the user can fix without a traceback, and exits with a code.
+
+    Args:
+        exit_process: Ends the process at once after an interruption.
+    """
     messages.reset()
     with warnings.catch_warnings():
         warnings.showwarning = messages.show_warning
@@ -43,7 +51,19 @@ def main() -> NoReturn:
             sys.exit(WRONG)
         except BrokenPipeError:
             leave_quietly()
+        except SystemExit as end:
+            if end.code == INTERRUPTED:
+                _end_at_once(exit_process)
+            raise
     sys.exit(0)
+
+
+def _end_at_once(exit_process: Callable[[int], NoReturn]) -> NoReturn:
+    """Ends the process after an interruption: it neither frees its memory nor waits for threads, which takes long."""
+    atexit._run_exitfuncs()
+    with suppress(BrokenPipeError):
+        sys.stdout.flush()
+    exit_process(INTERRUPTED)
 
 
 _SETTINGS = cloup.Context.settings(

@@ -310,7 +310,7 @@ def build(
     tally.static += [*static_data, *(data for _, data in opened)]
     visible = False if messages.is_quiet() else progress
     with serving_metrics(metrics, job, inputs[0], ledger, tally):
-        code = run(job, *inputs, target, ledger, resume, visible, columns_of(system, target), tally)
+        code = run(job, *inputs, target, ledger, checkpoint, resume, visible, columns_of(system, target), tally)
     write_measures(job, plan, sample, statistics_file, profiled)
     if not (code or tally.outputs or tally.left_out or resume or opened or messages.is_quiet()):
         warn_of_unmatched(programs, lexer, rules, statics, places_of(graphs, context_folders), semantics)

@@ -7,8 +7,9 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from squall.cli import messages
 from squall.cli.options import FAILED, INTERRUPTED
@@ -97,12 +98,29 @@ def serving_metrics(
         yield
 
 
+def _report_interruption(checkpoint: Path | None) -> None:
+    if checkpoint is None:
+        messages.loss("interrupted: what was in progress is abandoned, and the outputs are incomplete")
+    else:
+        messages.loss(
+            "interrupted: what was in progress is abandoned; "
+            f"the same command resumes from the checkpoint `{checkpoint}`, and repeats it"
+        )
+
+
+def _end_process(checkpoint: Path | None) -> NoReturn:
+    """Ends the process from any thread, without what the interrupted main thread still does."""
+    _report_interruption(checkpoint)
+    os._exit(INTERRUPTED)
+
+
 def run(
     job: Job,
     sources: Sources,
     static: Iterable[Event],
     sink: Sink,
     ledger: DeadLetterFile,
+    checkpoint: Path | None,
     resume: bool,
     progress: bool | None,
     columns: Collection[str],
@@ -110,12 +128,15 @@ def run(
 ) -> int:
     """Runs a job and returns the exit code. An error from here on is a failure of the run.
 
+    A run that is interrupted, and does not end within seconds, ends the process.
+
     Args:
         job: The job.
         sources: The streams.
         static: The static data.
         sink: The sink. It is closed at the end.
         ledger: The ledger of dead letters. It is closed at the end.
+        checkpoint: The folder of the checkpoint, if the run has one.
         resume: Whether the run resumes from a checkpoint.
         progress: Whether to show progress. None: if standard error is a terminal.
         columns: The queries whose solutions are all that the sink holds. Empty: it holds all outputs.
@@ -130,7 +151,11 @@ def run(
     visible = bool(sources.size) and (sys.stderr.isatty() if progress is None else progress)
     code, begun = 0, False
     try:
-        with closing(sink), progress_bar(sources, tally) if visible else nullcontext(), stop_on_signal(sources):
+        with (
+            stop_on_signal(sources, partial(_end_process, checkpoint)),
+            closing(sink),
+            progress_bar(sources, tally) if visible else nullcontext(),
+        ):
             sink.start(resume, prompt=sources.live)
             begun = True
             sources.flush_sink = sink.flush if isinstance(sink, Flushable) else None
@@ -146,6 +171,8 @@ def run(
         return 0
     except KeyboardInterrupt:
         code = INTERRUPTED if begun or not sources.live else 0  # before that there is nothing to drain
+        if code:
+            _report_interruption(checkpoint)
     except SquallError as error:
         messages.error(error)
         code = FAILED

@@ -2,70 +2,134 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from squall.streams import Sources
 
 _SIGNALS = signal.SIGINT, signal.SIGTERM
 _WAKE_UP = signal.SIGURG
 """The signal that wakes the main thread up. Nobody else sends it to a process without out-of-band data."""
-SUSPENSION_TIMEOUT_S = 20.0
-"""The seconds within which a run with a checkpoint has to process what it has read, after the first signal."""
+DRAIN_TIMEOUT_S = 6.0
+"""The seconds within which a run has to process what it has read, after the first signal."""
+EXIT_TIMEOUT_S = 3.0
+"""The seconds within which an interrupted run has to end."""
 _WAKE_UP_DELAYS_S = 0.02, 0.2, 1.0
 """The seconds after a signal at which to wake up. At the first time, the main thread may be about to wait."""
 
 
 @contextmanager
-def stop_on_signal(sources: Sources, suspension_timeout_s: float = SUSPENSION_TIMEOUT_S) -> Iterator[None]:
+def stop_on_signal(
+    sources: Sources,
+    exit_process: Callable[[], object] | None = None,
+    drain_timeout_s: float = DRAIN_TIMEOUT_S,
+    exit_timeout_s: float = EXIT_TIMEOUT_S,
+) -> Iterator[None]:
     """Handles signals within a context: the first one stops the sources, so that the run drains.
 
     It stops live sources, and all sources of a run with a checkpoint. The second signal interrupts the run
     (KeyboardInterrupt). So does the first if the sources are not stoppable (`Sources.is_stoppable`): a bounded run ends
-    by itself, and a user who interrupts it does not want to wait. A run that resumes from its checkpoint
-    (`Sources.is_resumable`) is interrupted as well if it has not ended some time after the first signal: what it reads
-    at once may be much work. Only the main thread handles signals, whatever it waits for. In another thread the context
-    has no effect.
+    by itself, and a user who interrupts it does not want to wait. A run that has not drained some time after the first
+    signal is interrupted as well: what it reads at once may be much work. An interrupted run is also abandoned
+    (`Sources.abandon`), and while the context lasts, libraries do not log what that breaks. Only the main thread
+    handles signals, whatever it waits for. In another thread the context has no effect.
 
     Args:
         sources: The sources of the run.
-        suspension_timeout_s: The seconds until a resumable run is interrupted.
+        exit_process: Ends the process, in a thread of its own, if an interrupted run does not end. None: nothing does.
+        drain_timeout_s: The seconds from the first signal until the run is interrupted.
+        exit_timeout_s: The seconds from the interruption until `exit_process` is called.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    has_stopped, has_ended = threading.Event(), threading.Event()
-    main_thread = threading.get_ident()
-
-    def interrupt_later() -> None:
-        if sources.is_resumable and not has_ended.wait(suspension_timeout_s):
-            signal.pthread_kill(main_thread, signal.SIGTERM)
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        if has_stopped.is_set() or not sources.is_stoppable:
-            raise KeyboardInterrupt
-        has_stopped.set()
-        # In a thread of its own, since this one may hold the locks that it needs.
-        threading.Thread(target=sources.stop, name="stops sources", daemon=True).start()
-        threading.Thread(target=interrupt_later, name="interrupts the run", daemon=True).start()
-
-    before: dict[signal.Signals, Any] = {number: signal.signal(number, on_signal) for number in _SIGNALS}
+    shutdown = _Shutdown(sources, exit_process, drain_timeout_s, exit_timeout_s)
+    before: dict[signal.Signals, Any] = {number: signal.signal(number, shutdown.on_signal) for number in _SIGNALS}
+    disabled_level = logging.root.manager.disable
     try:
-        with _waking_main_thread():
+        with _waking_main_thread(shutdown.on_wake_up):
             yield
     finally:
-        has_ended.set()
+        shutdown.end()
+        logging.disable(disabled_level)
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
+class _Shutdown:
+    """The end of a run by signals. The main thread makes one (`stop_on_signal`)."""
+
+    def __init__(
+        self,
+        sources: Sources,
+        exit_process: Callable[[], object] | None,
+        drain_timeout_s: float,
+        exit_timeout_s: float,
+    ) -> None:
+        self.sources = sources
+        self.exit_process = exit_process
+        self.drain_timeout_s = drain_timeout_s
+        self.exit_timeout_s = exit_timeout_s
+        self.main_thread = threading.get_ident()
+        self.has_ended = threading.Event()
+        self.has_stopped = False
+        """Whether the first signal has come, and has stopped the sources."""
+        self.is_overdue = self.is_interrupted = False
+        """Whether the run has not drained in time, and whether it has been interrupted."""
+        self.abandoning: threading.Thread | None = None
+        """The thread that abandons the run, if it has been interrupted."""
+
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Handles a signal. Threads of their own do what needs locks, since the main one may hold them."""
+        if self.has_stopped or not self.sources.is_stoppable:
+            self._interrupt()
+        self.has_stopped = True
+        _start(self.sources.stop, "stops sources")
+        _start(self._interrupt_later, "interrupts the run")
+
+    def on_wake_up(self, number: int, frame: FrameType | None) -> None:
+        """Interrupts a run that has not drained in time."""
+        if self.is_overdue and not self.is_interrupted:
+            self._interrupt()
+
+    def _interrupt(self) -> NoReturn:
+        if not self.is_interrupted:
+            self.is_interrupted = True
+            logging.disable()
+            self.abandoning = _start(self.sources.abandon, "abandons the run")
+            _start(self._exit_later, "ends the process")
+        raise KeyboardInterrupt
+
+    def end(self) -> None:
+        """Ends the handling of signals, when the run has ended. What abandons the run has done its work then."""
+        if self.abandoning is not None:
+            self.abandoning.join()
+        self.has_ended.set()
+
+    def _interrupt_later(self) -> None:
+        self.is_overdue = not self.has_ended.wait(self.drain_timeout_s)
+        while not (self.is_interrupted or self.has_ended.wait(_WAKE_UP_DELAYS_S[0])):
+            signal.pthread_kill(self.main_thread, _WAKE_UP)
+
+    def _exit_later(self) -> None:
+        if not self.has_ended.wait(self.exit_timeout_s) and self.exit_process is not None:
+            self.exit_process()
+
+
+def _start(action: Callable[[], object], name: str) -> threading.Thread:
+    thread = threading.Thread(target=action, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
 @contextmanager
-def _waking_main_thread() -> Iterator[None]:
+def _waking_main_thread(on_wake_up: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     """Wakes the main thread, which is the caller, up after each signal within a context, so that it runs the handler.
 
     Python runs handlers in the main thread, between two instructions. A signal that another thread receives does not
@@ -74,7 +138,7 @@ def _waking_main_thread() -> Iterator[None]:
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     previous = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    before = signal.signal(_WAKE_UP, lambda *_: None)  # an ignored signal ends no wait
+    before = signal.signal(_WAKE_UP, on_wake_up)  # an ignored signal ends no wait
     watcher = threading.Thread(target=_wake_up, args=(reader, threading.get_ident()), name="hears signals", daemon=True)
     watcher.start()
     try:

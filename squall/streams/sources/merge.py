@@ -43,11 +43,13 @@ class Sources:
             ahead does not count before the batch does.
         flush_sink: Flushes the sink. It is called before anything is acknowledged.
         stop_run: Stops the run, if another process reads the sources. Then `stop` calls it.
+        abandon_run: Cancels what other processes or threads do for the run. Then `abandon` calls it.
         stopped: Whether `stop` was called.
     """
 
     flush_sink: Callable[[], None] | None = None
     stop_run: Callable[[], None] | None = None
+    abandon_run: Callable[[], None] | None = None
 
     def __init__(
         self,
@@ -82,11 +84,6 @@ class Sources:
         can_end = bool(live) or self._max_wait_ms is not None
         return self._reading and can_end and all(isinstance(source, Stoppable) for source in live)
 
-    @property
-    def is_resumable(self) -> bool:
-        """Whether their offsets are tracked, so that a run in this process may be interrupted and resumes."""
-        return self._reading and self.stop_run is None and self._max_wait_ms is not None
-
     def stop(self) -> None:
         """Stops live sources. It may be called by any thread.
 
@@ -100,6 +97,11 @@ class Sources:
         for source in self.sources:
             if source.live and isinstance(source, Stoppable):
                 source.stop()
+
+    def abandon(self) -> None:
+        """Abandons a run that is being interrupted, before the process ends. It may be called by any thread."""
+        if self.abandon_run is not None:
+            self.abandon_run()
 
     def track_offsets(self, states: Sequence[Any], max_wait_ms: int) -> None:
         """Tracks the offsets of the sources (`current_offsets`). It is called before reading begins.
