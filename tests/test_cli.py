@@ -334,6 +334,7 @@ WRONG = {
     "sink-format": ("build", "family.jena", "--sink", "out.foo"),
     "sink-unwritable": ("build", "family.jena", "--sink", "no/out.nt"),
     "sink-is-source": ("build", "family.jena", "--source", "rooms.nt", "--sink", "rooms.nt"),
+    "dead-letters-in-source": ("build", "family.jena", "--source", "rooms.nt", "--dead-letters", "rooms.nt"),
     "ledger-unwritable": ("build", "family.jena", "--dead-letters", "no/lost"),
     "statistics-unwritable": ("build", "family.jena", "--collect-statistics", "no/counts"),
     "statistics-unused": ("build", "family.jena", "--planner", "greedy", "--statistics", "nope.json"),

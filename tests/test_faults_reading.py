@@ -237,6 +237,15 @@ def test_a_run_fails_if_nothing_of_its_static_data_could_be_read(option: str, sq
 
 
 @pytest.mark.fault("D3")
+def test_a_run_fails_if_no_statement_has_the_time_that_it_should_have(squall: Squall) -> None:
+    """D3, its kind: the time is that of a property."""
+    Path("x.nt").write_text(TRIPLE)
+    code, _, said = squall("run", "q.rq", "--source", f"x.nt?time={E}at")
+    assert code == 1
+    assert f"nothing could be read of `x.nt?time={E}at`" in said
+
+
+@pytest.mark.fault("D3")
 def test_a_run_that_could_read_something_goes_well(squall: Squall) -> None:
     """D3: a malformed line is no failure; `--strict` makes it one."""
     Path("x.nt").write_text(f"{TRIPLE}\nnonsense\nnonsense\n")

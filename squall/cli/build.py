@@ -51,6 +51,7 @@ from squall.cli.options import (
 from squall.cli.outputs import checkpointed, columns_of, sink_of
 from squall.cli.programs import Semantics, compiled, job_of, planner_of
 from squall.cli.running import run, serving_metrics, warn_of_risks, watched, write_measures
+from squall.cli.written_files import check_written_files
 from squall.errors import UsageError
 from squall.process.gc_tuning import calm_collector
 from squall.wording import counted
@@ -267,7 +268,7 @@ def build(
     make = planner_of(planner, statistics)
     capabilities = capabilities_of(plugins.load(plugins.BUILDERS, builder))
     settings = tuple(_setting(text) for text in conf)
-    target = sink_of(sink, format, timed, types, system, (*sources, *statics))
+    target = sink_of(sink, format, timed, types, system)
     check_clock(clock, lateness, sources, builder, capabilities)
     options = Options(
         checkpoint=checkpoint,
@@ -295,6 +296,20 @@ def build(
     system = with_windows(system, removals=streams.removals)
     check_streams(system, streams, sources, statics)
     plan = make(system)
+    check_written_files(
+        {
+            "the sink": None if sink == "-" else sink,
+            "the file of `--dead-letters`": dead_letters,
+            "the file of `--profile-nodes`": profiled,
+            "the file of `--collect-statistics`": statistics_file,
+        },
+        {
+            "a source": (*sources, *statics),
+            "a document": places_of(graphs, ()).values(),
+            "a program": map(Path, programs),
+            "a file of prefixes": map(Path, prefix_files),
+        },
+    )
     messages.detail(f"planned by `{planner}`: {counted(len(plan.nodes), 'node')}")
     target, options = _with_sink(target, options, ledger, capabilities)
     job = job_of(plan, builder, options)

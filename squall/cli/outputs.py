@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from squall.errors import UsageError
@@ -14,14 +12,11 @@ if TYPE_CHECKING:
     from squall.streams import Sink
 
 
-def sink_of(
-    uri: str, format: str | None, timed: bool, types: Sequence[str], system: System, sources: Sequence[str]
-) -> Sink:
+def sink_of(uri: str, format: str | None, timed: bool, types: Sequence[str], system: System) -> Sink:
     """Opens the sink in the format that is given, or that fits the program.
 
     Raises:
-        UsageError: The format cannot hold the program's outputs, options contradict each other, or the sink is one of
-            the sources.
+        UsageError: The format cannot hold the program's outputs, or options contradict each other.
     """
     from squall.streams import open_sink
     from squall.streams.sinks.folders import FolderSink
@@ -39,7 +34,6 @@ def sink_of(
     elif types:
         raise UsageError("`--typed` is for folders", hint="for example `--sink 'out/?format=parquet'`")
     _check_format(sink, system)
-    _check_no_source(uri, sources)
     _declare_retractions(sink, system)
     return sink
 
@@ -130,14 +124,3 @@ def _declare_retractions(sink: Sink, system: System) -> None:
             raise UsageError(f"`{name}` is both an istream and a dstream, which `rdfp` has to distinguish", hint=hint)
     if isinstance(sink, SupportsRetractions):
         sink.set_retracting(frozenset(name for name, own in operators.items() if own == {"dstream"}))
-
-
-def _check_no_source(sink: str, sources: Sequence[str]) -> None:
-    """Raises UsageError if the sink is a source: opening it would empty it."""
-    from squall.streams import address
-
-    target = Path(sink.partition("?")[0])
-    for uri in sources:
-        source = Path(address.source(uri).path)
-        if os.path.exists(source) and os.path.exists(target) and source.samefile(target):
-            raise UsageError(f"`{sink}` is a source as well as the sink")

@@ -10,10 +10,14 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from squall.errors import ArgumentError, UsageError, did_you_mean
+from squall.rdf import ALWAYS, FOREVER
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters at least: `C:` is a drive
 _NAMED = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9_.-]*|[A-Za-z][A-Za-z0-9+.-]+:[A-Za-z0-9_.:/#-]*)=(.+)", re.DOTALL)
 
+_INTEGER = re.compile(r"-?[0-9]+")
+_LONGEST_WAIT_MS = 10**12
+"""About 31 years: what the system's calls can wait for."""
 _PASSWORD = re.compile(r"(//[^/@:?]*:)[^/?]*(?=@)")
 _SECRET = re.compile(r"([?&](?:header\.[^=&]*|[^=&]*password)=)[^&]*")
 _ENDPOINT = re.compile(
@@ -74,15 +78,23 @@ class Address:
         return dict(self.options).get(name, default)
 
     def integer(self, name: str, default: int, least: int | None = None) -> int:
-        """Returns an option as an integer. Raises UsageError if it is none, or less than the least."""
+        """Returns an option as an integer of 64 bits. Raises UsageError if it is none, or less than the least."""
         value = self.get(name, str(default))
-        try:
-            number = int(value)
-        except ValueError:
-            raise UsageError(f"`{name}={value}` in `{self.text}` is not a whole number") from None
+        if not _INTEGER.fullmatch(value):
+            raise UsageError(f"`{name}={value}` in `{self.text}` is not a whole number")
+        number = int(value) if len(value) <= len(str(ALWAYS)) else FOREVER
         if least is not None and number < least:
             raise UsageError(f"`{name}={value}` in `{self.text}` is too small")
+        if not ALWAYS <= number < FOREVER:
+            raise UsageError(f"`{name}={value}` in `{self.text}` does not fit into 64 bits")
         return number
+
+    def milliseconds(self, name: str, default: int) -> int:
+        """Returns an option as milliseconds to wait. Raises UsageError if it is none, or longer than waits can be."""
+        length = self.integer(name, default, least=0)
+        if length > _LONGEST_WAIT_MS:
+            raise UsageError(f"`{name}={length}` in `{self.text}` is too large")
+        return length
 
     def endpoint(self, port: int = 0) -> Endpoint:
         """Returns the server of ``//user:password@host:port/path``, with percent-decoded parts.

@@ -39,7 +39,7 @@ class _RealClock:
 
     def wait(self, condition: threading.Condition, until: int | None) -> None:
         # A millisecond ends when it has passed completely: without the 1, the end of it would be a busy loop.
-        condition.wait(None if until is None else max(0, until - self.now() + 1) / 1000)
+        condition.wait(None if until is None else min(max(0, until - self.now() + 1) / 1000, threading.TIMEOUT_MAX))
 
 
 class EventClock(_RealClock):

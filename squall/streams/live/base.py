@@ -58,8 +58,8 @@ class LiveSource(ABC):
         )
         self.format = self.format_of(address)
         self.timed = self.format.timed
-        self.idle = address.integer("idle", 5000, least=0)
-        self.retry = address.integer("retry", 60_000, least=0)
+        self.idle = address.milliseconds("idle", 5000)
+        self.retry = address.milliseconds("retry", 60_000)
         self.removals = self.format.removals
         self.messages = self.format.messages
         self.earliest = ALWAYS if self.format.timed else self.settings.time

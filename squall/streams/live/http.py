@@ -81,7 +81,7 @@ class HttpSource(MessageSource):
         """Whether the media type of a document decides its format."""
         super().__init__(address, ledger, time)
         self.max_message_bytes = max_message_bytes
-        self.poll = address.integer("poll", 1000, least=0)
+        self.poll = address.milliseconds("poll", 1000)
         self._is_stream = False
         self._count = 0
         self._tag = ""

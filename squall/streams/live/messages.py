@@ -127,7 +127,7 @@ class MessageSink:
         address.only("format", "retry", *self.options)
         self.uri = address.text
         self.format = address.get("format", "nt")
-        self.retry = address.integer("retry", 60_000, least=0)
+        self.retry = address.milliseconds("retry", 60_000)
         self._messages = _messages(self.format)
         self.binary = self.format in BINARY
         self.delivery = ""

@@ -107,7 +107,7 @@ class ServingSink(MessageSink):
             raise UsageError(f"`{self.uri}` listens: it does not connect", hint="leave `retry` out")
         self.connections = address.integer("connections", 0, least=0)
         self.buffer = address.integer("buffer", 1000, least=1)
-        self.wait = address.integer("wait", 60_000, least=0) / 1000
+        self.wait = address.milliseconds("wait", 60_000) / 1000
         self.ledger: DeadLetterLedger = DeadLetterFile()
         self._subscribers: list[Subscriber] = []
         self._count = 0

@@ -51,7 +51,7 @@ class SocketSink(StreamSink):
         self.ledger: DeadLetterLedger = DeadLetterFile()
         place, name = SocketAddress(address), address.get("format", "nt")
         check_format(name)
-        retry = address.integer("retry", 60_000, least=0)
+        retry = address.milliseconds("retry", 60_000)
         sending = partial(_SocketWriter, place, retry, self._lose)
         super().__init__(address.text, name, lambda _: io.BufferedWriter(sending(), _BUFFER_BYTES), alone=True)
 

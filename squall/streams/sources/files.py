@@ -244,7 +244,7 @@ class FileSource:
         self.live = is_pipe or follow
         if self.live:
             self.settings = replace(self.settings, longest=MAX_UNIT_BYTES)
-        self.idle = address.integer("idle", 5000, least=0)
+        self.idle = address.milliseconds("idle", 5000)
         self.timed = self.format.timed
         self.removals = self.format.removals
         self.messages = self.format.messages
@@ -254,7 +254,7 @@ class FileSource:
         self.risk = LOSS_RISK if is_pipe else ""
         self._position = DocumentPosition()
         self.ledger = ledger
-        poll = address.integer("poll", 500, least=0) / 1000 if follow else None
+        poll = address.milliseconds("poll", 500) / 1000 if follow else None
         self._waiting = WaitPolicy(threading.Event(), poll) if self.live else None
 
     def files(self) -> tuple[str, ...]:
@@ -303,8 +303,8 @@ class FolderSource:
         self.path = address.path
         self.settings = _settings(address, time)
         self.follow = address.flag("follow")
-        self.poll = address.integer("poll", 500, least=0)
-        self.idle = address.integer("idle", 5000, least=0)
+        self.poll = address.milliseconds("poll", 500)
+        self.idle = address.milliseconds("idle", 5000)
         self.live = self.follow
         self.risk = ""
         self.reading = ReadProgress()

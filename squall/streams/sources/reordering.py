@@ -286,4 +286,5 @@ class TimedByProperty(_WrappingSource):
     def _lose(self, facts: Sequence[Fact], reason: str) -> None:
         for fact in facts:
             self.reading.statements -= 1
+            self.reading.malformed += 1
             self.ledger.record("malformed", self.uri, None, reason, str(fact)[:MAX_TEXT_LENGTH])
