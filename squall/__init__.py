@@ -151,7 +151,7 @@ def plan(system: System, planner: str | Planner = "rete", statistics: Statistics
     if "statistics" not in signature(make_plan).parameters:
         raise UsageError(f"the planner `{planner}` has no use for statistics", hint="the planner `rete` has")
     loaded_statistics = _loaded(statistics)
-    return replace(check(make_plan(system, statistics=loaded_statistics)), statistics=loaded_statistics.digest)
+    return replace(check(make_plan(system, statistics=loaded_statistics)), statistics=loaded_statistics)
 
 
 def _loaded(statistics: Statistics | str | Path) -> Statistics:

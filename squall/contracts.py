@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, cast, runtime_checkable
 
 from squall.errors import BuilderError
 from squall.model import System
@@ -22,6 +22,7 @@ Result = Fact | Quad | Solution | Boolean | Evaluated
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
+    from squall.plan.cardinality import Statistics
     from squall.plan.node_metrics import NodeMetric
 
     R = TypeVar("R", bound=Result, default=Result, covariant=True)
@@ -207,14 +208,33 @@ class BuilderCapabilities:
     statistics: bool = False
 
 
+class SavedPlanning(NamedTuple):
+    """How the program of a checkpoint was planned.
+
+    Attributes:
+        statistics: The statistics of the data that the plan is for, or None if there were none.
+    """
+
+    statistics: Statistics | None
+
+
 B = TypeVar("B", bound=Callable[..., Any])
 
 
-def declare_capabilities(capabilities: BuilderCapabilities) -> Callable[[B], B]:
-    """Decorates a builder with the capabilities that it declares, as its attribute `capabilities`."""
+def declare_capabilities(
+    capabilities: BuilderCapabilities, read_planning: Callable[[Path], SavedPlanning | None] | None = None
+) -> Callable[[B], B]:
+    """Decorates a builder with what it declares.
+
+    Args:
+        capabilities: Its capabilities, which become its attribute `capabilities`.
+        read_planning: Returns how the program of a checkpoint was planned, or None if the folder does not say so. It
+            becomes its attribute `read_planning`.
+    """
 
     def decorated(builder: B) -> B:
         builder.capabilities = capabilities  # type: ignore[attr-defined]
+        builder.read_planning = read_planning  # type: ignore[attr-defined]
         return builder
 
     return decorated
@@ -224,6 +244,15 @@ def capabilities_of(builder: Any) -> BuilderCapabilities:
     """Returns the capabilities that a builder declares; none if it declares nothing."""
     declared = getattr(builder, "capabilities", None)
     return declared if isinstance(declared, BuilderCapabilities) else BuilderCapabilities()
+
+
+def saved_planning(builder: Any, checkpoint: Path) -> SavedPlanning | None:
+    """Returns how the program of a builder's checkpoint was planned, so that a run that resumes is planned alike.
+
+    None: There is no checkpoint yet, or it does not say so.
+    """
+    read_planning = getattr(builder, "read_planning", None)
+    return cast(SavedPlanning | None, read_planning(checkpoint)) if callable(read_planning) else None
 
 
 def check_options(options: Options, builder: Any, name: str) -> None:

@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 import squall
+from squall.builders.local.checkpoint import CHECKPOINT_FILE
+from squall.builders.local.job import build
 from squall.builders.spark.store import META, _meaning, check_owner
-from squall.contracts import Options
+from squall.contracts import Options, SavedPlanning, saved_planning
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.cardinality import Statistics
 from squall.rdf import Event, iri, triple
+from tests.conftest import Squall
 
 A, B = "[a: (?x <urn:p> ?y) -> (?x <urn:q> ?y)]", "[b: (?x <urn:p> ?y) (?y <urn:p> ?z) -> (?x <urn:r> ?z)]"
 OTHER_B = "[b: (?x <urn:p> ?y) (?x <urn:p> ?z) -> (?x <urn:r> ?z)]"
@@ -71,3 +74,76 @@ def test_another_plan_of_the_same_rules_is_not_taken_for_changed_rules(engine: s
     by = f"planned by `rete` without statistics, now by `rete` with the statistics {RARE_S.digest}"
     assert str(caught.value.message).endswith(f"changed rules `star`; or only another plan of them ({by})")
     assert str(caught.value.hint).startswith("plan as that run did (`--planner`, `--statistics`)")
+
+
+@pytest.mark.fault("P10")
+@pytest.mark.parametrize("builder", ["iterator", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.more])])
+def test_a_run_that_resumes_is_planned_with_the_statistics_of_its_checkpoint(
+    builder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, squall: Squall
+) -> None:
+    """P10 of the reported faults."""
+    monkeypatch.chdir(tmp_path)
+    Path("star.jena").write_text(STAR)
+    Path("in").mkdir()
+    Path("in/1.ntt").write_text("1 <urn:a> <urn:p> <urn:b> .\n1 <urn:a> <urn:r> <urn:c> .\n")
+    RARE_S.save("rare_s.json")
+    Statistics().save("none.json")
+    command = [
+        "build",
+        "star.jena",
+        "--source",
+        "in",
+        "--sink",
+        "out.ntt",
+        "--checkpoint",
+        "kept",
+        "--builder",
+        builder,
+    ]
+    assert squall(*command, "--statistics", "rare_s.json")[0] == 0
+    Path("in/2.ntt").write_text("2 <urn:a> <urn:s> <urn:d> .\n")
+    code, _, messages = squall(*command)
+    assert code == 0
+    assert "the run resumes, and is planned with the statistics of its checkpoint\n" in messages
+    Path("in/3.ntt").write_text("3 <urn:a> <urn:s> <urn:e> .\n")
+    code, _, messages = squall(*command, "--statistics", "none.json")
+    assert code == 0
+    expected = (
+        "`--statistics none.json` is not used: a run that resumes is planned with the statistics of its checkpoint"
+    )
+    assert f"planner warning: {expected}\n" in messages
+    assert Path("out.ntt").read_text() == "2 <urn:b> <urn:t> <urn:d> .\n3 <urn:b> <urn:t> <urn:e> .\n"
+    code, _, messages = squall(*command, "--planner", "greedy")
+    assert code != 0
+    assert "is planned" not in messages
+
+
+def test_a_run_that_resumes_is_planned_without_statistics_if_its_checkpoint_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, squall: Squall
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("star.jena").write_text(STAR)
+    Path("in.ntt").write_text("")
+    RARE_S.save("rare_s.json")
+    command = ["build", "star.jena", "--source", "in.ntt", "--sink", "out.ntt", "--checkpoint", "kept"]
+    assert squall(*command)[0] == 0
+    code, _, messages = squall(*command, "--statistics", "rare_s.json")
+    assert code == 0
+    assert "`--statistics rare_s.json` is not used: a run that resumes is planned without statistics\n" in messages
+
+
+def test_the_statistics_of_a_checkpoint(tmp_path: Path) -> None:
+    assert saved_planning(build, tmp_path) is None
+    list(squall.run(planned(STAR, statistics=RARE_S), [], options=Options(checkpoint=tmp_path)))
+    assert saved_planning(build, tmp_path) == SavedPlanning(RARE_S)
+    file = tmp_path / CHECKPOINT_FILE
+    header, newline, checkpoints = file.read_text().partition("\n")
+    values = json.loads(header)
+    file.write_text(json.dumps(values | {"statistics": {"all": 1}}) + newline + checkpoints)
+    with pytest.raises(BuilderError, match="are damaged"):
+        saved_planning(build, tmp_path)
+    del values["statistics"]  # an older version of squall wrote the file
+    file.write_text(json.dumps(values) + newline + checkpoints)
+    assert saved_planning(build, tmp_path) is None
+    list(squall.run(planned(STAR, statistics=RARE_S), [], options=Options(checkpoint=tmp_path)))
+    assert saved_planning(squall.run, tmp_path) is None

@@ -23,6 +23,7 @@ from squall.builders.local.identity import (
     WITHOUT_RULES,
     differences,
     plan_change,
+    planning_of_data,
     renaming_hint,
     unknown_format,
 )
@@ -32,6 +33,7 @@ from squall.builders.runtime.operators.state import Stateful
 from squall.builders.runtime.state import Slot, StateChangelog, live_deltas
 from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.builders.runtime.zset import Delta
+from squall.contracts import SavedPlanning
 from squall.errors import BuilderError
 from squall.plan.seeds import FIXED_SEED
 
@@ -55,12 +57,15 @@ class Owner(NamedTuple):
         state_kinds: The kind of each operator state, by its key (`squall.builders.local.migration.state_kinds`).
         planned_by: The planner and the statistics of the plan; ``""`` if they were not recorded.
         seed: The seed of the run (`squall.plan.seeds`), which does not change. A file without one has the fixed seed.
+        statistics: The statistics of the plan (`squall.plan.cardinality.Statistics.data`), or None if there are none.
+            A file without this entry does not say.
     """
 
     identity: Mapping[str, Mapping[str, str]]
     state_kinds: Mapping[str, str]
     planned_by: str = ""
     seed: int = FIXED_SEED
+    statistics: Any = None
 
 
 class Progress(NamedTuple):
@@ -85,13 +90,27 @@ class Progress(NamedTuple):
 
 def saved_seed(folder: Path) -> int | None:
     """Returns the seed of the run whose checkpoint is in a folder; None if there is none."""
+    header = _saved_header(folder)
+    seed = None if header is None else header.get("seed", FIXED_SEED)
+    return seed if isinstance(seed, int) else None
+
+
+def read_planning(folder: Path) -> SavedPlanning | None:
+    """Returns how the program of the checkpoint in a folder was planned; None if there is none, or it does not say."""
+    header = _saved_header(folder)
+    if header is None or "statistics" not in header:
+        return None
+    return planning_of_data(folder, header["statistics"])
+
+
+def _saved_header(folder: Path) -> dict[str, Any] | None:
+    """Returns the first line of the file in a folder, or None if there is none: `Checkpoint.load` has the message."""
     try:
         with (folder / CHECKPOINT_FILE).open("rb") as file:
             header = _value(file.readline())
     except OSError:
-        return None  # `Checkpoint.load` has the message
-    seed = header.get("seed", FIXED_SEED) if isinstance(header, dict) else None
-    return seed if isinstance(seed, int) else None
+        return None
+    return header if isinstance(header, dict) else None
 
 
 class Checkpoint:

@@ -6,9 +6,12 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from squall.contracts import SavedPlanning
 from squall.errors import BuilderError
 from squall.plan import Node, Plan
+from squall.plan.cardinality import Statistics
 from squall.plan.fingerprint import fingerprint, node_fingerprint
 from squall.plan.node_rules import rules_by_node
 from squall.plan.operators import Sink
@@ -77,6 +80,29 @@ def plan_change(changes: Sequence[str], before: str, now: str) -> tuple[str, ...
     if before in ("", now) or not any(change.startswith(CHANGED_RULES) for change in changes):
         return ()
     return (f"or only another plan of them (planned by {before}, now by {now})",)
+
+
+def planning_of_data(checkpoint: Path, data: Any) -> SavedPlanning:
+    """Returns how the program of a checkpoint was planned.
+
+    Args:
+        checkpoint: The folder, for the message.
+        data: The statistics as a JSON value, or None if there were none.
+
+    Raises:
+        BuilderError: The value is no statistics.
+    """
+    try:
+        return SavedPlanning(None if data is None else Statistics.of_data(data))
+    except (ValueError, KeyError, TypeError) as error:
+        raise BuilderError(
+            f"the statistics in the checkpoint `{checkpoint}` are damaged", hint=NEW_CHECKPOINT
+        ) from error
+
+
+def statistics_data(plan: Plan) -> dict[str, Any] | None:
+    """Returns the statistics of a plan as a JSON value, or None if there are none."""
+    return None if plan.statistics is None else plan.statistics.data
 
 
 def unknown_format(checkpoint: Path, number: object, readable: tuple[int, int]) -> BuilderError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from squall.builders.local.event_loop import EventLoop
 from squall.builders.runtime.operators.scan import predicates_to_read
@@ -14,6 +15,7 @@ from squall.contracts import (
     BuilderCapabilities,
     Options,
     Output,
+    SavedPlanning,
     SupportsFilterPushDown,
     declare_capabilities,
 )
@@ -22,6 +24,12 @@ from squall.plan.node_metrics import NodeMetric
 from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import Event
 from squall.streams.clock import beginning
+
+
+def _read_planning(checkpoint: Path) -> SavedPlanning | None:
+    from squall.builders.local.checkpoint import read_planning  # on demand: most runs have no use for it
+
+    return read_planning(checkpoint)
 
 
 @declare_capabilities(
@@ -33,7 +41,8 @@ from squall.streams.clock import beginning
         wall_clock=True,
         node_metrics=True,
         statistics=True,
-    )
+    ),
+    _read_planning,
 )
 def build(plan: Plan, options: Options) -> IteratorJob:
     """Runs a plan in this process, event by event, with checkpoints."""

@@ -18,7 +18,7 @@ from squall.builders.spark.run import Run
 from squall.builders.spark.session import session
 from squall.builders.spark.settings import settings, spark_settings
 from squall.builders.spark.sources import check_input
-from squall.builders.spark.store import check_owner
+from squall.builders.spark.store import check_owner, read_planning
 from squall.contracts import (
     AcceptsDeadLetters,
     BuilderCapabilities,
@@ -43,7 +43,8 @@ from squall.streams.clock import beginning
         one_batch=True,
         settings=True,
         node_metrics=True,
-    )
+    ),
+    read_planning,
 )
 def build(plan: Plan, options: Options) -> SparkJob:
     """Runs a plan as a PySpark Structured Streaming job, in micro-batches or as one batch.

@@ -3,6 +3,7 @@
 meta.json               what the folder belongs to: the plan and its rules, the number of buckets
 begin.json              what functions of time return for what always holds (integer ms)
 seed.json               the seed of the run; a folder without it has the fixed one
+statistics.json         the statistics of the plan, or null without; a folder without the file does not say
 run.json                the name of the run; a folder that is its sink has it as well
 reads.json              the source that executors read, if there is one, by what, and where it begins
 broadcast.json          the broadcast inputs of joins
@@ -34,17 +35,21 @@ from squall.builders.local.identity import (
     PLAN_AS_BEFORE,
     differences,
     plan_change,
+    planning_of_data,
     renaming_hint,
     rule_digests,
+    statistics_data,
     unknown_format,
 )
 from squall.builders.spark.disk_errors import disk_errors
+from squall.contracts import SavedPlanning
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.fingerprint import node_fingerprint
 from squall.plan.seeds import FIXED_SEED
 
 META, BEGIN, SEED, RUN, READS = "meta.json", "begin.json", "seed.json", "run.json", "reads.json"
+STATISTICS = "statistics.json"
 BROADCAST, SKEWED_KEYS = "broadcast.json", "skewed_keys.json"
 FORMAT = 13
 """The version of the layout. Version 12 is migrated (`migrate_format_12`), and any other one is refused."""
@@ -131,6 +136,8 @@ class Store:
         saved_meta = self.read(META)
         if saved_meta is not None and saved_meta["format"] == _FORMAT_12:
             self.migrate_format_12()
+        if saved_meta is None or not self.path(STATISTICS).exists():
+            self.write(statistics_data(plan), STATISTICS)
         self.write(_meaning(plan), META)
         if self.read(BEGIN) is None:
             self.write(begin, BEGIN)
@@ -174,6 +181,14 @@ class Store:
         if self.read(RUN) is None:
             self.write(uuid.uuid4().hex, RUN)
         return str(self.read(RUN))
+
+
+def read_planning(checkpoint: Path) -> SavedPlanning | None:
+    """Returns how the program of a checkpoint was planned; None if there is none yet, or it does not say."""
+    file = checkpoint / STATISTICS
+    if not ((checkpoint / META).is_file() and file.is_file()):
+        return None
+    return planning_of_data(checkpoint, json.loads(file.read_text(encoding="utf-8")))
 
 
 def _meaning(plan: Plan) -> dict[str, Any]:

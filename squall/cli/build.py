@@ -49,7 +49,7 @@ from squall.cli.options import (
     static_option,
 )
 from squall.cli.outputs import checkpointed, columns_of, sink_of
-from squall.cli.programs import Semantics, compiled, job_of, planner_of
+from squall.cli.programs import Semantics, compiled, job_of, planner_of, planning_statistics
 from squall.cli.running import run, serving_metrics, warn_of_risks, watched, write_measures
 from squall.cli.written_files import check_written_files
 from squall.errors import UsageError
@@ -265,7 +265,7 @@ def build(
     resume = checkpoint is not None and _has_begun(checkpoint)
     semantics = Semantics(sources, window, output, report, profile, prefixes_of(prefixes, prefix_files))
     system = compiled(programs, lexer, rules, graphs, semantics)
-    make = planner_of(planner, statistics)
+    make = planner_of(planner, planning_statistics(statistics, planner, builder, checkpoint))
     capabilities = capabilities_of(plugins.load(plugins.BUILDERS, builder))
     settings = tuple(_setting(text) for text in conf)
     target = sink_of(sink, format, timed, types, system)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from squall.contracts import Job, Options
     from squall.model import System
     from squall.plan import Plan
+    from squall.plan.cardinality import Statistics
 
 
 class Semantics(NamedTuple):
@@ -71,7 +73,33 @@ def check_given(programs: Sequence[str], rules: Sequence[str]) -> None:
     check_files(programs)
 
 
-def planner_of(name: str, statistics: Path | None) -> Callable[[System], Plan]:
+def planning_statistics(
+    statistics: Path | None, planner: str, builder: str, checkpoint: Path | None
+) -> Statistics | Path | None:
+    """Returns the statistics to plan with. A run that resumes is planned as its checkpoint was, and says so.
+
+    Args:
+        statistics: The file that the user has named.
+        planner: The name of the planner.
+        builder: The name of the builder.
+        checkpoint: The folder of the checkpoint, if the run has one.
+    """
+    from squall import plugins
+    from squall.contracts import saved_planning
+    from squall.plan.cardinality import Statistics
+
+    planning = None if checkpoint is None else saved_planning(plugins.load(plugins.BUILDERS, builder), checkpoint)
+    if planning is None or "statistics" not in signature(plugins.load(plugins.PLANNERS, planner)).parameters:
+        return statistics
+    way = f"with{'out statistics' if planning.statistics is None else ' the statistics of its checkpoint'}"
+    if statistics is not None and Statistics.load(statistics) != planning.statistics:
+        messages.warning(f"`--statistics {statistics}` is not used: a run that resumes is planned {way}", "planner")
+    elif planning.statistics is not None:
+        messages.note(f"the run resumes, and is planned {way}")
+    return planning.statistics
+
+
+def planner_of(name: str, statistics: Statistics | Path | None) -> Callable[[System], Plan]:
     """Returns a function that plans a system, for data like those of the statistics.
 
     Raises:

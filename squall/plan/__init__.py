@@ -46,6 +46,8 @@ from squall.plan.operators import (
 if TYPE_CHECKING:
     import networkx
 
+    from squall.plan.cardinality import Statistics
+
 
 @dataclass(frozen=True)
 class Input:
@@ -79,12 +81,12 @@ class Plan:
     Attributes:
         nodes: The nodes, inputs first.
         planner: The name of the planner.
-        statistics: A digest of the statistics that the plan is for, if there were any.
+        statistics: The statistics that the plan is for, if there were any. Workers do not get them.
     """
 
     nodes: tuple[Node, ...]
     planner: str = field(default="", compare=False)
-    statistics: str = field(default="", compare=False)
+    statistics: Statistics | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def by_id(self) -> dict[str, Node]:
@@ -94,11 +96,12 @@ class Plan:
     @property
     def planned_by(self) -> str:
         """The planner and the statistics, as a phrase."""
-        return f"`{self.planner}` with{f' the statistics {self.statistics}' if self.statistics else 'out statistics'}"
+        statistics = "out statistics" if self.statistics is None else f" the statistics {self.statistics.digest}"
+        return f"`{self.planner}` with{statistics}"
 
     def __getstate__(self) -> dict[str, object]:
-        """Returns what is pickled: everything but the graph, so that workers need not load networkx."""
-        return {name: value for name, value in vars(self).items() if name != "graph"}
+        """Returns what is pickled: everything but statistics, and the graph, for which workers would load networkx."""
+        return {name: value for name, value in vars(self).items() if name not in ("graph", "statistics")}
 
     @cached_property
     def graph(self) -> networkx.DiGraph:

@@ -155,6 +155,17 @@ class Statistics:
     def _by_predicate(self) -> dict[Term, Counts]:
         return dict(self.predicates)
 
+    @property
+    def data(self) -> dict[str, Any]:
+        """The statistics as a JSON value (`of_data`)."""
+        return asdict(self)
+
+    @classmethod
+    def of_data(cls, data: Any) -> Statistics:
+        """Returns the statistics of a JSON value. Raises ValueError, KeyError or TypeError if it is none of them."""
+        predicates = tuple((Term(name), _load_counts(counts)) for name, counts in data["predicates"])
+        return cls(_load_counts(data["all"]), predicates)
+
     def save(self, path: str | Path) -> None:
         """Writes the statistics as JSON."""
         Path(path).write_text(self._json, encoding="utf-8")
@@ -166,15 +177,13 @@ class Statistics:
 
     @property
     def _json(self) -> str:
-        return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
+        return json.dumps(self.data, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def load(cls, path: str | Path) -> Statistics:
         """Loads statistics that `save` wrote. Raises UsageError if the file has none."""
         try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-            predicates = tuple((Term(name), _load_counts(counts)) for name, counts in data["predicates"])
-            return cls(_load_counts(data["all"]), predicates)
+            return cls.of_data(json.loads(Path(path).read_text(encoding="utf-8")))
         except OSError as error:
             raise UsageError(f"the statistics `{path}` cannot be read: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
