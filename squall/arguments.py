@@ -24,8 +24,7 @@ _TERM_STARTS = set('<_"')
 
 def check_compile(programs: Sequence[Any], arguments: Mapping[str, Any]) -> None:
     """Checks the arguments of `squall.compile`. Raises ArgumentError."""
-    for program in programs:
-        _check(program, str | Path, "a program", "a path or a text", "give programs one by one: `compile(a, b)`")
+    check_programs(programs)
     _check(arguments["lexer"], str | None, "`lexer`", "the name of a language", "languages: `squall list lexers`")
     rules = arguments["rules"]
     if isinstance(rules, str):
@@ -57,6 +56,24 @@ def check_prefixes(prefixes: Any) -> None:
             _check(namespace, str, f"the IRI of `{prefix}:`", _TEXT, hint)
 
 
+def check_update(dataset: Any, request: Any, now: Any) -> None:
+    """Checks the arguments of `squall.sparql_update.apply_update`. Raises ArgumentError."""
+    from squall.lexers.sparql.tree import Program
+    from squall.sparql_update.datasets import Dataset
+
+    hint = "`squall.sparql_update.datasets` has `Dataset`, and `read` for files"
+    _check(dataset, Dataset, "the dataset", "a Dataset", hint)
+    hint = "a request is a text, a `pathlib.Path`, or the tree that `squall.sparql_update.parse` returns"
+    _check(request, str | Path | Program, "the request", "a text, a path or a tree", hint)
+    _check_moment(now)
+
+
+def check_programs(programs: Iterable[Any]) -> None:
+    """Checks that programs are texts or paths. Raises ArgumentError."""
+    for program in programs:
+        _check(program, str | Path, "a program", "a path or a text", "give programs one by one: `compile(a, b)`")
+
+
 def check_system(system: Any) -> None:
     """Checks that a system is one. Raises ArgumentError."""
     _check(system, System, "the system", "a System", "compile it first: `squall.plan(squall.compile(program))`")
@@ -85,9 +102,14 @@ def check_options(options: Any) -> None:
     _check(options.checkpoint_interval, Interval, "`checkpoint_interval`", "an Interval", hint)
     if not isinstance(options.conf, tuple) or not all(isinstance(pair, tuple) for pair in options.conf):
         raise ArgumentError("`conf` is a tuple of pairs", hint='write `conf=(("key", "value"),)`')
-    if options.now is not None and type(options.now) is not int:
-        raise ArgumentError(f"`now` is not an integer: `{options.now!r}`", hint=time_hint(options.now))
+    _check_moment(options.now)
     check_seed(options.seed)
+
+
+def _check_moment(now: Any) -> None:
+    """Checks a time that a user gives for ``NOW()``. Raises ArgumentError."""
+    if now is not None and type(now) is not int:
+        raise ArgumentError(f"`now` is not an integer: `{now!r}`", hint=time_hint(now))
 
 
 def check_seed(seed: Any) -> None:
@@ -177,7 +199,7 @@ def check_events(events: Sequence[Any]) -> None:
     for stream in _distinct(map(_STREAM, events)):
         check_stream(stream)
     for graph in _distinct(map(_GRAPH, events)):
-        if graph != "" and not _is_term(graph):
+        if graph != "" and not (_is_term(graph) and graph[0] != '"'):
             hint = f'write `squall.rdf.iri("{graph}")`'
             raise ArgumentError(f"`{graph!r}` is not the term of a named graph", hint=hint)
 

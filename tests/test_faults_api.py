@@ -17,10 +17,13 @@ import pytest
 import rdflib
 
 import squall
+import squall.checking
 from squall import rdf
 from squall.contracts import Interval, Options
-from squall.errors import ArgumentError, UsageError
+from squall.errors import ArgumentError, BuilderError, UsageError
 from squall.rdf import ALWAYS, Event, Triple, iri, literal
+from squall.sparql_update import apply_update
+from squall.sparql_update.datasets import Dataset
 from squall.streams import DeadLetterFile, Sources
 
 E = "http://example.org/"
@@ -69,6 +72,7 @@ WRONG_EVENTS: dict[str, tuple[Any, str]] = {
     "an empty text": ([Event(1, (Triple(A, P, ""),))], "squall.rdf.iri"),  # type: ignore[arg-type]
     "a stream in brackets": ([Event(1, (FACT,), f"<{E}s>")], "leave the angle brackets out"),
     "a graph without brackets": ([Event(1, (FACT,), "", (), E + "g")], "squall.rdf.iri"),
+    "a literal as a graph": ([Event(1, (FACT,), "", (), literal("g"))], "named graph"),
     "triples": ([FACT], "squall.rdf.Event"),
     "an event that is not in a list": (Event(1, (FACT,)), "put it into a list"),
     "one triple": (FACT, "squall.rdf.Event"),
@@ -134,12 +138,32 @@ def test_static_data_have_no_time() -> None:
         (lambda: call(squall.compile, rules=["rdfs"], report=5), "periodic"),
         (lambda: call(squall.compile, rules=["rdfs"], profile=None), "squall list profiles"),
         (lambda: call(squall.compile, rules=["rdfs"], documents="a"), "leave it out"),
+        (lambda: call(squall.checking.lint, None), "one by one"),
+        (lambda: call(Sources, None), "open_source"),
+        (lambda: call(Sources, "a.nt"), "open_source"),
+        (lambda: call(Sources, ["a.nt"]), "open_source"),
+        (lambda: list(call(squall.build(PLAN).run, [Event(1, (FACT,))])), r"job.run\(\[events\]\)"),
+        (lambda: call(apply_update, rdflib.Graph(), ""), "datasets"),
+        (lambda: call(apply_update, Dataset(), None), "pathlib.Path"),
+        (lambda: call(apply_update, Dataset(), "", now=1.5), "whole milliseconds"),
+        (lambda: call(rdf.Columns.of, None), r"squall.rdf.Event\("),
+        (lambda: call(rdf.Columns.of, [FACT]), r"squall.rdf.Event\("),
+        (lambda: call(rdf.to_rdflib, None), "bound"),
     ],
 )
 def test_wrong_arguments_of_the_stages_are_refused_with_a_remedy(wrong: Callable[[], object], hint: str) -> None:
     """P4."""
     with pytest.raises(ArgumentError, match=hint):
         wrong()
+
+
+@pytest.mark.fault("P4")
+def test_a_job_that_has_run_does_not_end_silently() -> None:
+    """P4, its kind: the second run had no outputs."""
+    job = squall.build(PLAN)
+    assert list(job.run([[Event(1, (FACT,))]]))
+    with pytest.raises(BuilderError, match=r"squall.build\(plan\)"):
+        list(job.run([[Event(1, (FACT,))]]))
 
 
 @pytest.mark.fault("P3", "P4")

@@ -19,6 +19,7 @@ from squall.contracts import (
     SupportsFilterPushDown,
     declare_capabilities,
 )
+from squall.errors import ArgumentError, BuilderError
 from squall.plan import Plan
 from squall.plan.node_metrics import NodeMetric
 from squall.plan.seeds import FIXED_SEED, with_seed
@@ -68,6 +69,7 @@ class IteratorJob(EventLoop):
         can_begin_as_snapshots = fits(plan) and not options.measure and options.checkpoint is None
         snapshot_dataflow = SnapshotDataflow(with_seed(plan, seed), tuning) if can_begin_as_snapshots else None
         super().__init__(plan, options, snapshot_dataflow, tuning, seed)
+        self._has_begun = False
         self.predicates = None if options.measure else predicates_to_read(plan)  # what is measured is all that is read
 
     def describe(self) -> str:
@@ -83,6 +85,9 @@ class IteratorJob(EventLoop):
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`."""
+        if self._has_begun:
+            raise BuilderError("the job has run", hint="build another one: `squall.build(plan)`")
+        self._has_begun = True
         if isinstance(batches, AcceptsDeadLetters):
             batches.set_ledger(self.options.ledger)
         if isinstance(batches, SupportsFilterPushDown) and self.predicates is not None:
@@ -96,6 +101,8 @@ class IteratorJob(EventLoop):
         for outputs in self.start(list(static), begin):
             yield from outputs
         for batch in batches:
+            if isinstance(batch, Event):
+                raise ArgumentError("an event is given where a batch is", hint="write `job.run([events])`")
             for outputs in self.process(batch):
                 yield from outputs
         for outputs in self.end():

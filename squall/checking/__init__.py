@@ -64,6 +64,7 @@ def lint(
     """
     if not programs:
         raise UsageError("no program is given")
+    arguments.check_programs(programs)
     arguments.check_prefixes(prefixes)
     texts = tuple(read_program(program, lexer) for program in programs)
     names = [text.name for text in texts]

@@ -178,7 +178,10 @@ class Columns(Sequence[Event]):
             ValueError: There is no event; or one is of another stream, out of order, static, in a named graph, without
                 facts, with removals, or with facts that are not triples.
         """
-        event_list = list(events)
+        event_list = list(events) if isinstance(events, Iterable) else [events]
+        for event in event_list:
+            if not isinstance(event, Event):
+                raise ArgumentError(f"`{event!r}` is no event", hint="write `squall.rdf.Event(1000, (triple,))`")
         if not event_list:
             raise ValueError("there are no events to make columns of")
         sizes: dict[int, int] = {}
@@ -557,6 +560,8 @@ def to_rdflib(text: Term) -> rdflib.term.Identifier:
     """Returns the rdflib term of a term, with its lexical form untouched (``normalize=False``)."""
     import rdflib
 
+    if not text:
+        raise ArgumentError(f"not an RDF term: {text!r}", hint="ask whether a variable is bound first")
     if is_iri(text):
         return rdflib.URIRef(iri_text(text))
     if is_blank(text):

@@ -123,6 +123,7 @@ def apply_update(
         BuilderError: A pattern cannot be run.
         SquallError: What `parse` and `check` raise.
     """
+    arguments.check_update(dataset, request, now)
     program = request if isinstance(request, q.Program) else parse(request, prefixes)
     check(program)
     now_term = date_time(time.time_ns() // 1_000_000 if now is None else now)

@@ -8,6 +8,7 @@ from typing import Any
 
 from squall import rdf
 from squall.contracts import DeadLetterLedger
+from squall.errors import ArgumentError
 from squall.rdf import ALWAYS, FOREVER, Event, Term
 from squall.streams.clock import Clock, EventClock
 from squall.streams.dead_letters import DeferredLedger, RunLedger
@@ -58,7 +59,7 @@ class Sources:
         heartbeat: int = 1000,
         ledgers: Sequence[DeferredLedger] = (),
     ) -> None:
-        self.sources = tuple(sources)
+        self.sources = _checked_sources(sources)
         self.clock = clock or EventClock()
         self.heartbeat = heartbeat
         self.ledgers = ledgers
@@ -345,6 +346,18 @@ class ObservedSources(Sources):
         for batch in super().__iter__():
             on_events(batch)
             yield batch
+
+
+def _checked_sources(sources: Any) -> tuple[Source, ...]:
+    """Returns sources as a tuple. Raises ArgumentError if they are none."""
+    hint = "write `Sources([open_source(path)])`"
+    if isinstance(sources, str) or not isinstance(sources, Iterable):
+        raise ArgumentError(f"a sequence of sources is expected, and not {sources!r}", hint=hint)
+    checked = tuple(sources)
+    for source in checked:
+        if not hasattr(source, "batches"):
+            raise ArgumentError(f"`{source!r}` is no source", hint=hint)
+    return checked
 
 
 def _available(cursors: Sequence[Cursor]) -> list[Event]:
