@@ -178,10 +178,7 @@ class Columns(Sequence[Event]):
             ValueError: There is no event; or one is of another stream, out of order, static, in a named graph, without
                 facts, with removals, or with facts that are not triples.
         """
-        event_list = list(events) if isinstance(events, Iterable) else [events]
-        for event in event_list:
-            if not isinstance(event, Event):
-                raise ArgumentError(f"`{event!r}` is no event", hint="write `squall.rdf.Event(1000, (triple,))`")
+        event_list = _checked_events(events)
         if not event_list:
             raise ValueError("there are no events to make columns of")
         sizes: dict[int, int] = {}
@@ -252,6 +249,15 @@ class Columns(Sequence[Event]):
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
+
+
+def _checked_events(events: Any) -> list[Event]:
+    """Returns events as a list. Raises ArgumentError if they are none."""
+    checked = list(events) if isinstance(events, Iterable) else [events]
+    for event in checked:
+        if not isinstance(event, Event):
+            raise ArgumentError(f"`{event!r}` is no event", hint="write `squall.rdf.Event(1000, (triple,))`")
+    return checked
 
 
 def _refusal(event: Event, stream: str, latest: int) -> str | None:
