@@ -17,17 +17,19 @@ import pyarrow
 
 from squall.builders.distributed.exec import state_cache
 from squall.builders.distributed.exec.micro_batch import MicroBatches
-from squall.builders.distributed.exec.routing import BROADCAST_BUCKET, BUCKET_COUNT, PhysicalPlan, wake_record
+from squall.builders.distributed.exec.program import Program
+from squall.builders.distributed.exec.routing import wake_record
 from squall.builders.distributed.exec.sharded_plan import Shards
 from squall.builders.distributed.exec.state_cache import StateCache
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Folder, NodeMetrics, Read, TaskReport
 from squall.builders.distributed.io.parsing import Parsed
 from squall.builders.distributed.io.records import STATE, Record, WorkerStep, from_arrow, to_arrow
+from squall.builders.distributed.plan.buckets import BROADCAST_BUCKET, BUCKET_COUNT
 from squall.builders.distributed.plan.partitioning import Address
-from squall.builders.distributed.plan.shardability import why_single_task
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.skew import SkewedKeys
-from squall.builders.distributed.plan.stages import NO_SKEWED_KEYS, stages_of
+from squall.builders.distributed.plan.stages import NO_SKEWED_KEYS
 from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.contracts import Options, Output
 from squall.plan import Plan
@@ -231,19 +233,14 @@ def run(
         compaction_interval: after how many batches the whole state is written again.
     """
     files = MemoryFiles()
-    program = PhysicalPlan(
-        plan,
-        stages_of(plan, broadcast_inputs, skewed_keys),
-        broadcast_inputs=broadcast_inputs,
-        skewed_keys=dict(skewed_keys),
-    )
+    program = Program(physical_plan(plan, broadcast_inputs, dict(skewed_keys)))
     outputs: list[Output] = []
     max_cached_rows = workers.max_cached_rows if workers is not None else 0
     jobs: list[MicroBatches | Shards] = []
 
     def restarted_job() -> MicroBatches | Shards:
         exchange = MemoryExchange(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3, workers)
-        if why_single_task(plan):
+        if program.physical.whole is not None:
             measured = replace(program, measure=node_metrics is not None)
             return Shards(
                 exchange,
@@ -272,7 +269,7 @@ def run(
 
     def work(parseds: Sequence[Parsed], first: bool = False, last: bool = False, keep: bool = True) -> None:
         job = current_job()
-        job.node_metrics = node_metrics or job.node_metrics
+        job.log.node_metrics = node_metrics or job.log.node_metrics
         if job.fits_single_task(sum(len(part.events) for part in parseds)):
             job.process_in_single_task(lambda *_: iter(parseds), job.initial_records() if first else (), last, keep)
         else:
@@ -287,7 +284,7 @@ def run(
     facts = in_files([event._replace(time=ALWAYS) for event in static])
     batches = list(batches)
     if len(batches) == 1:
-        work([*facts, *in_files(batches[0])], first=True, last=bool(batches[0]), keep=False)
+        work([*facts, *in_files(batches[0])], first=True, last=True, keep=False)
         return outputs
     work(facts, first=True)
     for batch in batches:

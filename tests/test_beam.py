@@ -318,14 +318,14 @@ def test_the_steps_of_the_pipeline_have_the_names_that_are_shown() -> None:
 
     from squall.builders.beam.graph import graph
     from squall.builders.beam.pipeline import Input, KeyedPipeline
-    from squall.builders.distributed.exec.routing import PhysicalPlan
+    from squall.builders.distributed.exec.program import Program
     from squall.builders.distributed.io.parsing import lines_parser
-    from squall.builders.distributed.plan.stages import stages_of
+    from squall.builders.distributed.plan.physical_plan import physical_plan
 
     plan = planned(GRANDPARENTS)
     pipeline = apache_beam.Pipeline(runner="FnApiRunner")
     KeyedPipeline(
-        pipeline, graph(plan), PhysicalPlan(plan, stages_of(plan)), Input([], lines_parser(()), "", True)
+        pipeline, graph(plan), Program(physical_plan(plan)), Input([], lines_parser(()), "")
     ).build()
     text = squall.build(plan, "beam").describe().partition("where a source is live")[0]  # type: ignore[attr-defined]
     names = {name.partition("/")[0] for name in pipeline.applied_labels}

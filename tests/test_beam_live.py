@@ -230,11 +230,11 @@ def test_a_repeated_read_begins_after_the_last_result(tmp_path: Path) -> None:
         write_end,
     )
     from squall.builders.beam.options import Runner
-    from squall.builders.distributed.exec.routing import PhysicalPlan
-    from squall.builders.distributed.plan.stages import stages_of
+    from squall.builders.distributed.exec.program import Program
+    from squall.builders.distributed.plan.physical_plan import physical_plan
 
     plan, folder = planned(GRANDPARENTS), str(tmp_path)
-    program = PhysicalPlan(plan, stages_of(plan))
+    program = Program(physical_plan(plan))
     outputs: list[Output] = []
     for number in range(4):
         write_batch(folder, number, chain(number) if number else [])

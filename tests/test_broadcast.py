@@ -11,15 +11,17 @@ import pytest
 
 import squall
 from squall import functions
-from squall.builders.distributed.exec.routing import BROADCAST_BUCKET, PhysicalPlan
+from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.worker import source_records
 from squall.builders.distributed.io.parsing import Parsed
 from squall.builders.distributed.io.records import BUFFERED, RowBatch
 from squall.builders.distributed.plan.broadcast import broadcast_candidates, choose_broadcast, general_inputs
+from squall.builders.distributed.plan.buckets import BROADCAST_BUCKET
 from squall.builders.distributed.plan.partitioning import BROADCAST, SkewedPartitioning, is_broadcast
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.sampling import InputSampler
 from squall.builders.distributed.plan.skew import SkewedKeys, find_skewed_keys, splittable_inputs
-from squall.builders.distributed.plan.stages import describe, exchanges_of, partitionings_of, stages_of
+from squall.builders.distributed.plan.stages import partitionings_of
 from squall.plan import Plan
 from squall.plan.operators import Join
 from squall.rdf import Event, Term
@@ -110,12 +112,14 @@ def test_the_side_that_static_data_make_is_spread() -> None:
     keys = partitionings_of(plan, broadcast_inputs)
     assert keys[id, port] == BROADCAST
     assert not any(
-        hop.shuffles for hop in exchanges_of(plan, broadcast_inputs) if (hop.consumer, hop.port) == (id, 1 - port)
+        hop.shuffles
+        for hop in physical_plan(plan, broadcast_inputs).exchanges
+        if (hop.consumer, hop.port) == (id, 1 - port)
     )
-    assert sum(hop.shuffles for hop in exchanges_of(plan, broadcast_inputs)) < sum(
-        hop.shuffles for hop in exchanges_of(plan)
+    assert sum(hop.shuffles for hop in physical_plan(plan, broadcast_inputs).exchanges) < sum(
+        hop.shuffles for hop in physical_plan(plan).exchanges
     )
-    assert f"{id} with all rows of input {port + 1} in every task" in describe(plan, broadcast_inputs)
+    assert f"{id} with all rows of input {port + 1} in every task" in str(physical_plan(plan, broadcast_inputs))
     assert choose_broadcast(plan, static_rows.rows, streams.rows, 2) == frozenset(), "there are too many"
     assert choose_broadcast(plan, static_rows.rows, [*static_rows.rows], 6) == frozenset(), "streams bring some as well"
 
@@ -153,7 +157,7 @@ def test_buffered_broadcast_rows_are_output_once() -> None:
     plan = squall.plan(system("a join", "RANGE 20ms", "istream"))
     entries = frozenset().union(*broadcast_candidates(plan).values())
     broadcast_inputs = choose_broadcast(plan, dict.fromkeys(entries, 1), [min(entries)], 10)
-    router = PhysicalPlan(plan, stages_of(plan, broadcast_inputs), broadcast_inputs=broadcast_inputs).router()
+    router = Program(physical_plan(plan, broadcast_inputs)).router()
     (address,) = broadcast_inputs
     (row_batch,) = router.row_batches(address, [("<a>", "<b>", 1, 2, 1)])
     assert row_batch.bucket == BROADCAST_BUCKET
@@ -209,8 +213,8 @@ def test_streams_with_a_hot_key(name: str, window: str) -> None:
     assert_as_oracle(
         query, in_memory.run(plan, batches, workers=in_memory.Workers(draw), skewed_keys=skewed_keys), events
     )
-    assert f"; of the skewed keys {HOT[0]}: input 1 by [" in describe(plan, skewed_keys=skewed_keys)
-    assert HOT[0] not in describe(plan)
+    assert f"; of the skewed keys {HOT[0]}: input 1 by [" in str(physical_plan(plan, skewed_keys=skewed_keys))
+    assert HOT[0] not in str(physical_plan(plan))
 
 
 @pytest.mark.parametrize("name", ["a join", "a star", "where there is one", "where there is none"])
@@ -219,14 +223,14 @@ def test_no_task_has_all_rows_of_a_hot_key(name: str) -> None:
     plan = squall.plan(of_sensors(name, "LANDMARK"))
     events = stream(skewed(400))
     skewed_keys = found_hot(plan, events, 0.2)
-    assert len(stages_of(plan, skewed_keys=skewed_keys)) == len(stages_of(plan)) == 1
+    assert len(physical_plan(plan, skewed_keys=skewed_keys).stages) == len(physical_plan(plan).stages) == 1
     assert most_in_one_task(plan, events, {}) > 0.45
     assert most_in_one_task(plan, events, skewed_keys) < 0.2
 
 
 def most_in_one_task(plan: Plan, events: list[Event], skewed_keys: SkewedKeys) -> float:
     """Returns the largest share of the sensors' rows that one of eight tasks gets."""
-    program = PhysicalPlan(plan, stages_of(plan, skewed_keys=skewed_keys), skewed_keys=skewed_keys)
+    program = Program(physical_plan(plan, skewed_keys=skewed_keys))
     rows = Counter[int]()
     for message in source_records(program, 0, [Parsed(0, events, [], len(events))]):
         if isinstance(message, RowBatch) and message.level == 1:
@@ -237,7 +241,7 @@ def most_in_one_task(plan: Plan, events: list[Event], skewed_keys: SkewedKeys) -
 def test_joins_on_a_hot_key_are_done_as_one() -> None:
     plan = squall.plan(of_sensors("a star", "LANDMARK"))
     skewed_keys = found_hot(plan, stream(skewed(120)), 0.2)
-    (star,) = PhysicalPlan(plan, stages_of(plan, skewed_keys=skewed_keys), skewed_keys=skewed_keys).fused_joins.values()
+    (star,) = Program(physical_plan(plan, skewed_keys=skewed_keys)).physical.fused_joins.values()
     assert len(star.inputs) == 3
     assert len(star.joins) == 2
     placed = partitionings_of(plan, skewed_keys=skewed_keys)
@@ -248,7 +252,7 @@ def test_joins_on_a_hot_key_are_done_as_one() -> None:
 def test_buffered_rows_of_a_skewed_key_are_output_once() -> None:
     plan = squall.plan(of_sensors("a join", "LANDMARK"))
     skewed_keys = found_hot(plan, stream(skewed(120)), 0.2)
-    router = PhysicalPlan(plan, stages_of(plan, skewed_keys=skewed_keys), skewed_keys=skewed_keys).router()
+    router = Program(physical_plan(plan, skewed_keys=skewed_keys)).router()
     ((id, port),) = skewed_keys
     address = (id, 1 - port)
     key = router.partitionings[address]
@@ -276,7 +280,12 @@ def test_hot_keys_are_in_no_recursion() -> None:
     rules = "[(?a :edge ?b) -> (?a :path ?b)]\n[(?a :path ?b) (?b :edge ?c) (?c :good ?z) -> (?a :path ?c)]"
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{rules}", lexer="jena"))
     apart = {
-        id for level in stages_of(plan) if level.recursive for part in plan.components if len(part) > 1 for id in part
+        id
+        for level in physical_plan(plan).stages
+        if level.recursive
+        for part in plan.components
+        if len(part) > 1
+        for id in part
     }
     assert apart
     assert not {id for id, _ in splittable_inputs(plan, partitionings_of(plan))} & apart

@@ -9,7 +9,7 @@ import pytest
 import squall
 from squall.builders.distributed.io.engine import NodeMetrics
 from squall.builders.distributed.plan.broadcast import closure_inputs
-from squall.builders.distributed.plan.stages import describe, stages_of
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.spark import build
 from squall.contracts import Options
 from squall.model import Source
@@ -73,12 +73,12 @@ def test_paths_are_partitioned_by_their_start(columns: tuple[tuple[int, ...], ..
     plan = by_hand(*columns)
     outputs = in_memory.run(plan, [EVENTS[:30], EVENTS[30:]], broadcast_inputs=closure_inputs(plan))
     assert sorted(outputs) == sorted(squall.build(plan).run([EVENTS]))
-    assert len(stages_of(plan, closure_inputs(plan))) == 3
+    assert len(physical_plan(plan, closure_inputs(plan)).stages) == 3
 
 
 def test_joins_on_the_start_of_paths_need_no_shuffle() -> None:
     plan = plan_of()
-    assert len(stages_of(plan, closure_inputs(plan))) == len(stages_of(plan)) - 1
+    assert len(physical_plan(plan, closure_inputs(plan)).stages) == len(physical_plan(plan).stages) - 1
     ((closure, _),) = closure_inputs(plan)
-    assert f"{closure} (a single task: all its rows have to meet)" in describe(plan)
+    assert f"{closure} (a single task: all its rows have to meet)" in str(physical_plan(plan))
     assert f"{closure} with all steps in every task, the pairs by [0]" in build(plan, Options()).describe()

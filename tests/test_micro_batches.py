@@ -14,14 +14,15 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.distributed.exec import micro_batch, output_stage, routing
-from squall.builders.distributed.exec.routing import PhysicalPlan
+from squall.builders.distributed.exec import micro_batch, output_stage
+from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io.engine import NodeMetrics
 from squall.builders.distributed.plan import shardability
 from squall.builders.distributed.plan.broadcast import broadcast_candidates, choose_broadcast, closure_inputs
 from squall.builders.distributed.plan.partitioning import Address
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.skew import splittable_inputs
-from squall.builders.distributed.plan.stages import partitionings_of, stages_of
+from squall.builders.distributed.plan.stages import partitionings_of
 from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
 from squall.contracts import Options
@@ -289,7 +290,7 @@ def test_a_program_of_one_stage_resumes_in_any_way() -> None:
         "@prefix : <http://example.org/>.\n[(?x :p ?y) -> (?x :q ?y)]", lexer="jena", window=SlidingWindow(9)
     )
     plan = squall.plan(system)
-    assert not stages_of(plan)
+    assert not physical_plan(plan).stages
     events = stream("\n".join(f"{time} :a :p :b{time % 4}" for time in range(12)))
     batches = [events[:1], events[1:3], events[3:4], events[4:6], events[6:7], events[7:8], events[8:]]
     workers = in_memory.Workers(Random(1), failure_rate=0)
@@ -337,8 +338,11 @@ def test_a_query_resumes_that_had_waited_for_complete_instants(
         starts += 1
         return False
 
-    for module in (output_stage, routing):
-        monkeypatch.setattr(module, "make_output_operator", make_operator)
+    def needs_complete_instants(program: Program) -> bool:
+        return starts < 5 or program.physical.needs_complete_instants
+
+    monkeypatch.setattr(output_stage, "make_output_operator", make_operator)
+    monkeypatch.setattr(Program, "needs_complete_instants", property(needs_complete_instants))
     outputs = in_memory.run(
         squall.plan(system), [[event] for event in events], (), max_single_task_rows, max_single_task_bytes,
         measures=measures, compaction_interval=100,
@@ -365,7 +369,7 @@ def test_time_passes_in_the_first_round_only(tmp_path: Path) -> None:
     (tmp_path / "count.rq").write_text("PREFIX : <http://example.org/> SELECT (COUNT(?b) AS ?n) { ?a :edge ?b }")
     system = replace(squall.compile(tmp_path / "reach.jena", tmp_path / "count.rq"), output="dstream")
     plan = squall.plan(system)
-    assert any(level.recursive and level.has_event_time_nodes for level in stages_of(plan))
+    assert any(level.recursive and level.has_event_time_nodes for level in physical_plan(plan).stages)
     good = stream("".join(f"0 :{node} :good :yes\n" for node in "bcde"))
     edges = stream("1 :a :edge :b\n1 :b :edge :c\n1 :c :edge :d\n1 :d :edge :e\n2 :e :edge :a\n3 :x :edge :y")
     outputs = in_memory.run(plan, [[*good, *edges[:4]], edges[4:5], edges[5:]])
@@ -455,7 +459,7 @@ def work(rule: str, max_single_task_rows: int = 0, edges: str = EDGES, **options
     job = micro_batch.MicroBatches(
         in_memory.MemoryExchange(files),
         files,
-        PhysicalPlan(plan, stages_of(plan)),
+        Program(physical_plan(plan)),
         max_single_task_rows,
         max_cached_rows=0,
     )
@@ -467,20 +471,20 @@ CHAIN = "[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)] [s: (?x :q ?z) (?z :p ?w) -> (
 
 
 def test_levels_without_rounds_are_one_job() -> None:
-    assert work(CHAIN).step_names == ["0000"]
-    assert work(CHAIN, window="RANGE 4ms STEP 2ms").step_names == ["0000"], "how far time has come goes with the rows"
-    assert len(work("[q: (?x :p ?y) -> (?x :q ?y)] [r: (?x :p ?y) (?y :q ?z) -> (?x :q ?z)]").step_names) > 2
+    assert len(work(CHAIN).log.steps) == 1
+    assert len(work(CHAIN, window="RANGE 4ms STEP 2ms").log.steps) == 1, "how far time has come goes with the rows"
+    assert len(work("[q: (?x :p ?y) -> (?x :q ?y)] [r: (?x :p ?y) (?y :q ?z) -> (?x :q ?z)]").log.steps) > 2
 
 
 def test_what_ends_within_a_batch_is_not_stored() -> None:
     edges = "".join(f"{time} :n{time} :p :n{time + 1}\n" for time in range(80))
     job = work("[r: (?x :p ?y) (?y :p ?z) -> (?x :q ?z)]", edges=edges, window="RANGE 8ms STEP 8ms")
-    assert 0 < job.added_state_rows < 80
+    assert 0 < job.log.added_state_rows < 80
 
 
 def test_many_rows_are_one_message() -> None:
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{CHAIN}", lexer="jena"))
-    router = PhysicalPlan(plan, stages_of(plan)).router()
+    router = Program(physical_plan(plan)).router()
     address = next(iter(router.key_functions))
     deltas = [("<a>", f"<b{number % 3}>", number, number + 1, 1) for number in range(300)]
     rows = list(router.row_batches(address, deltas))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.plan.broadcast import broadcast_candidates, choose_broadcast
-from squall.builders.distributed.plan.stages import fused_joins_of, stages_of
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.multiway_join import fuse_joins
 from squall.builders.runtime.operators.delta_index import Merging
@@ -251,18 +251,18 @@ def test_a_star_that_is_spread_over_workers_answers_as_the_oracle(window: str, m
 
 def test_between_levels_joins_are_not_done_as_one() -> None:
     query_plan = squall.plan(squall.compile(STAR, lexer="jena", window="RANGE 4ms"))
-    cuts = stages_of(query_plan)
+    cuts = physical_plan(query_plan).stages
     places = {id: level.number for level in cuts for id in level.nodes}
     assert sorted(len({places[id] for id in star.joins}) for star in fuse_joins(query_plan).values()) == [1, 2]
-    assert [len({places[id] for id in star.joins}) for star in fused_joins_of(query_plan, cuts).values()] == [1]
+    assert [len({places[id] for id in star.joins}) for star in physical_plan(query_plan).fused_joins.values()] == [1]
 
 
 def test_in_rounds_joins_are_not_done_as_one() -> None:
     rule = "@prefix : <urn:>.\n[(?x :p ?a) (?x :q ?b) (?x :r ?c) -> (?c :p ?a)]"
     query_plan = squall.plan(squall.compile(rule, lexer="jena", window="RANGE 4ms"))
     assert fuse_joins(query_plan)
-    assert any(level.recursive for level in stages_of(query_plan))
-    assert not fused_joins_of(query_plan, stages_of(query_plan))
+    assert any(level.recursive for level in physical_plan(query_plan).stages)
+    assert not physical_plan(query_plan).fused_joins
 
 
 def test_joins_that_are_done_as_one_are_one_operator() -> None:

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.exec import micro_batch
-from squall.builders.distributed.exec.ordered_scan import ordered_scan_of
-from squall.builders.distributed.exec.routing import ORDERED_SCAN, PhysicalPlan
+from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io.records import from_arrow
+from squall.builders.distributed.plan.buckets import ORDERED_SCAN
+from squall.builders.distributed.plan.ordered_scan import ordered_scan_of
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.shardability import why_single_task
-from squall.builders.distributed.plan.stages import stages_of
 from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.state import SnapshotDiff
 from squall.contracts import Output
@@ -150,7 +151,7 @@ def test_a_stream_derived_from_a_derived_stream_is_on_time() -> None:
         len(
             {
                 level.number
-                for level in stages_of(plan)
+                for level in physical_plan(plan).stages
                 for id in level.nodes
                 if isinstance(plan.by_id[id].op, DerivedStream)
             }
@@ -202,7 +203,7 @@ def test_the_watermark_passes_the_end_of_derived_streams_when_all_sources_have_e
     job = micro_batch.MicroBatches(
         in_memory.MemoryExchange(files),
         files,
-        PhysicalPlan(plan, stages_of(plan)),
+        Program(physical_plan(plan)),
         0,
         max_cached_rows=0,
         max_single_task_bytes=max_single_task_bytes,
@@ -223,7 +224,7 @@ def placed(plan: Plan, events: Sequence[Event]) -> dict[str, set[int]]:
     """Returns the partitions that run ordered scans, by their streams."""
     files = in_memory.MemoryFiles()
     exchange = in_memory.MemoryExchange(files)
-    job = micro_batch.MicroBatches(exchange, files, PhysicalPlan(plan, stages_of(plan)), 0, max_cached_rows=0)
+    job = micro_batch.MicroBatches(exchange, files, Program(physical_plan(plan)), 0, max_cached_rows=0)
     results: dict[str, set[int]] = {}
     for part in in_memory.in_files(events):
         for message in from_arrow(job.source_step(lambda *_, part=part: iter([part]))(iter(()))):
@@ -254,7 +255,7 @@ def test_the_levels_behind_are_spread() -> None:
     plan = squall.plan(squall.compile(RULES, lexer="jena", window=CountWindow(40)))
     files = in_memory.MemoryFiles()
     job = micro_batch.MicroBatches(
-        in_memory.MemoryExchange(files), files, PhysicalPlan(plan, stages_of(plan)), 0, max_cached_rows=0
+        in_memory.MemoryExchange(files), files, Program(physical_plan(plan)), 0, max_cached_rows=0
     )
     events = [Event(time, (Triple(_node(time), P, _node(time + 1)),)) for time in range(60)]
     job.process([message for part in in_memory.in_files(events) for message in in_memory.read(job, [part])])
@@ -522,9 +523,9 @@ def test_a_stream_with_events_of_its_own_is_no_snapshot() -> None:
         return replace(node, op=replace(op, sources=(op.source,))) if isinstance(op, DerivedStream) else node
 
     plan = squall.plan(stream_of_triples(CountWindow(4), "rstream"))
-    assert stages_of(plan)
+    assert physical_plan(plan).stages
     with pytest.raises(BuilderError, match="outputs a snapshot when a stream has events that depend on it"):
-        stages_of(replace(plan, nodes=tuple(map(of_itself, plan.nodes))))
+        physical_plan(replace(plan, nodes=tuple(map(of_itself, plan.nodes))))
 
 
 @pytest.mark.parametrize("planner", ["rete", "greedy"])

@@ -12,7 +12,7 @@ import pyarrow
 import pytest
 
 import squall
-from squall.builders.distributed.exec.routing import PhysicalPlan
+from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.worker import source_step
 from squall.builders.distributed.io import ingest
 from squall.builders.distributed.io.parsing import Document, Parsed, lines_parser
@@ -26,7 +26,7 @@ from squall.builders.distributed.io.records import (
     from_arrow,
 )
 from squall.builders.distributed.io.splits import splits_of, splits_parser
-from squall.builders.distributed.plan.stages import stages_of
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.model import with_windows
 from squall.model.windows import SlidingWindow
 from squall.rdf import ALWAYS, Columns
@@ -77,7 +77,7 @@ def test_lines_of_several_files_and_blocks_are_distinguished() -> None:
 
 def test_the_records_of_a_worker_for_lines() -> None:
     plan = squall.plan(squall.compile(RULE, lexer="jena"))
-    step = source_step(PhysicalPlan(plan, stages_of(plan)), 3, lines_parser((Document("/in", folder=True),)))
+    step = source_step(Program(physical_plan(plan)), 3, lines_parser((Document("/in", folder=True),)))
     records: list[Record] = list(
         from_arrow(step(iter([batch(("a.ntt", 0, [line(1, OTHER), line(5, P), line(6, OTHER)]))])))
     )
@@ -93,7 +93,7 @@ def test_the_records_of_a_worker_for_lines() -> None:
 def test_a_worker_reports_each_instant_of_a_snapshot() -> None:
     system = with_windows(replace(squall.compile(RULE, lexer="jena"), output="rstream"), SlidingWindow(10))
     plan = squall.plan(system)
-    step = source_step(PhysicalPlan(plan, stages_of(plan)), ALWAYS, lines_parser((Document("/in", folder=True),)))
+    step = source_step(Program(physical_plan(plan)), ALWAYS, lines_parser((Document("/in", folder=True),)))
     lines = [line(1, P), line(2, OTHER), line(3, OTHER), line(4, P)]
     records: list[Record] = list(from_arrow(step(iter([batch(("a.ntt", 0, lines))]))))
     assert {item.start for item in records if item.kind == INSTANT} == {1, 2, 3, 4}

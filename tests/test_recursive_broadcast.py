@@ -18,7 +18,8 @@ from squall.builders.distributed.plan.broadcast import (
     vocabulary_inputs,
 )
 from squall.builders.distributed.plan.partitioning import BROADCAST, Address, output_partitioning
-from squall.builders.distributed.plan.stages import Exchange, describe, exchanges_of, partitionings_of
+from squall.builders.distributed.plan.physical_plan import physical_plan
+from squall.builders.distributed.plan.stages import Exchange, partitionings_of
 from squall.model import Source
 from squall.plan import Input, Node, Plan
 from squall.plan.operators import Construct, Distinct, Join, Match, Scan
@@ -125,7 +126,7 @@ def assert_consistent_replication(plan: Plan, broadcast_inputs: frozenset[Addres
     them."""
     keys = partitionings_of(plan, broadcast_inputs)
     results: dict[Address, set[bool]] = {}
-    for hop in exchanges_of(plan, broadcast_inputs):
+    for hop in physical_plan(plan, broadcast_inputs).exchanges:
         if plan.by_id[hop.producer].inputs:
             alike = output_partitioning(plan, plan.by_id[hop.producer], keys) == BROADCAST
             results.setdefault((hop.consumer, hop.port), set()).add(alike)
@@ -146,7 +147,7 @@ def is_copied(plan: Plan, address: Address, broadcast_inputs: frozenset[Address]
 
 
 def into(plan: Plan, id: str, broadcast_inputs: frozenset[Address]) -> list[Exchange]:
-    return [hop for hop in exchanges_of(plan, broadcast_inputs) if hop.consumer == id]
+    return [hop for hop in physical_plan(plan, broadcast_inputs).exchanges if hop.consumer == id]
 
 
 def test_what_facts_say_of_anything_stays_where_it_is() -> None:
@@ -160,11 +161,15 @@ def test_what_facts_say_of_anything_stays_where_it_is() -> None:
     copies = {
         id
         for id, _ in partitionings_of(plan, broadcast_inputs)
-        if f"{id} in every task, for itself" in describe(plan, broadcast_inputs)
+        if f"{id} in every task, for itself" in str(physical_plan(plan, broadcast_inputs))
     }
-    moving = [hop for hop in exchanges_of(plan, broadcast_inputs) if hop.shuffles and plan.by_id[hop.producer].inputs]
+    moving = [
+        hop
+        for hop in physical_plan(plan, broadcast_inputs).exchanges
+        if hop.shuffles and plan.by_id[hop.producer].inputs
+    ]
     (to_objects,) = {hop.consumer for hop in moving} - copies
-    assert f"{to_objects} with all rows of input " in describe(plan, broadcast_inputs)
+    assert f"{to_objects} with all rows of input " in str(physical_plan(plan, broadcast_inputs))
     assert not choose_broadcast(plan, rows, general_inputs(plan), 10), "unless they are named"
     assert not choose_broadcast(plan, rows, general_inputs(plan), 2, vocabulary_inputs(plan)), "there are too many"
 

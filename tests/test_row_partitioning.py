@@ -11,13 +11,13 @@ import pytest
 
 import squall
 from squall.builders.distributed.exec import micro_batch
-from squall.builders.distributed.exec.routing import PhysicalPlan
+from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Folder
 from squall.builders.distributed.io.records import WorkerStep
 from squall.builders.distributed.plan.broadcast import broadcast_candidates
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.skew import SkewedKeys
-from squall.builders.distributed.plan.stages import describe, exchanges_of, fused_output_stage, stages_of
 from squall.contracts import Output
 from squall.errors import PlannerError
 from squall.model import (
@@ -88,9 +88,9 @@ def test_outputs_stay_in_their_partition_or_go_by_all_values(
 ) -> None:
     plan = plan_of(query, output)
     assert sink_columns(plan) == [columns]
-    result = fused_output_stage(plan, stages_of(plan))
+    result = physical_plan(plan).fused_output_stages
     assert bool(result) == stays
-    assert (f"end, in the tasks of stage {result[0].number}" if result else "\nend\n") in describe(plan)
+    assert (f"end, in the tasks of stage {result[0].number}" if result else "\nend\n") in str(physical_plan(plan))
 
 
 def test_facts_that_may_be_alike_go_by_their_subject() -> None:
@@ -107,9 +107,9 @@ def test_a_single_task_input_does_not_gather_the_others() -> None:
 
 def test_a_recursion_is_complete_before_its_output() -> None:
     plan = squall.plan(squall.compile("[(?x <urn:p> ?y) (?y <urn:q> ?z) -> (?x <urn:p> ?z)]", lexer="jena"))
-    (level, *_) = stages_of(plan)
+    (level, *_) = physical_plan(plan).stages
     assert level.recursive
-    assert fused_output_stage(plan, stages_of(plan)) == ()
+    assert physical_plan(plan).fused_output_stages == ()
 
 
 def makes(subject: Variable, predicate: Term, object: Variable) -> tuple[Construct]:
@@ -121,7 +121,7 @@ def test_whether_all_of_an_answer_has_changed_is_known_before_the_end(report: Re
     rule = System("r", (Source(),), (Pattern(X, P, Y), Pattern(Y, Q, Z)), consequences=makes(Y, R, Z), reentrant=False)
     plan = squall.plan(System(subsystems=(rule,), output="rstream", report=report))
     assert [op.report for _, op in plan.sinks] == [report]
-    assert bool(fused_output_stage(plan, stages_of(plan))) == (report == Report())
+    assert bool(physical_plan(plan).fused_output_stages) == (report == Report())
 
 
 @pytest.mark.parametrize("output", ["istream", "rstream"])
@@ -129,9 +129,9 @@ def test_the_report_times_of_a_snapshot_stream_are_known_before_the_end(output: 
     maker = System("m", joinables=(Pattern(X, P, Y),), consequences=makes(X, R, Y), reentrant=False)
     reader = System("r", (Source("urn:s", SlidingWindow(5)),), (Pattern(X, R, Y),), consequences=makes(X, S, Y))
     plan = squall.plan(System(subsystems=(System(subsystems=(maker,), stream="urn:s", output=output), reader)))
-    last = stages_of(plan)[-1]
+    last = physical_plan(plan).stages[-1]
     assert any(isinstance(plan.by_id[id].op, DerivedStream) for id in last.nodes)
-    assert bool(fused_output_stage(plan, stages_of(plan))) == (output == "istream")
+    assert bool(physical_plan(plan).fused_output_stages) == (output == "istream")
 
 
 def by_hand(
@@ -191,7 +191,7 @@ def test_the_partitioning_is_given_for_each_input() -> None:
     nodes = [replace(node, op=hides) if node.id == "a1" else node for node in plan.nodes]
     plan = replace(plan, nodes=tuple(assign_partitioning(nodes)))
     assert sink_columns(plan) == [(1, 2), ()]
-    assert describe(plan).endswith("end grouped by [1, 2]; a single task has all rows of input 2")
+    assert "end grouped by [1, 2]; a single task has all rows of input 2\n" in str(physical_plan(plan))
 
 
 # By whom
@@ -217,7 +217,7 @@ def outputs_and_counts(
 ) -> tuple[list[Output], list[int]]:
     """Returns the outputs of a run of one batch, and how many of them each task has output."""
     exchange = CountingExchange()
-    program = PhysicalPlan(plan, stages_of(plan, (), skewed_keys or {}), skewed_keys=skewed_keys or {})
+    program = Program(physical_plan(plan, skewed_keys=skewed_keys or {}))
     job = micro_batch.MicroBatches(exchange, exchange.files, program, 0, max_cached_rows=0)
     messages = chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(events)))
     job.process(messages, last=True, keep=False)
@@ -322,7 +322,7 @@ def test_kinds_with_different_partitioning_are_output_where_they_are() -> None:
     request = ("SELECT ?x ?y { ?x :p ?y . ?y :q ?z }", "SELECT ?y ?z { ?x :p ?y . ?y :q ?z }")
     system = System(subsystems=tuple(squall.compile(PREFIX + query, lexer="sparql") for query in request))
     plan = squall.plan(system)
-    assert fused_output_stage(plan, stages_of(plan))
+    assert physical_plan(plan).fused_output_stages
     assert {*sink_columns(plan)} == {(1,), (2,)}
     assert_as_oracle(system, outputs_and_counts(plan, stream(PEOPLE))[0], stream(PEOPLE))
 
@@ -383,10 +383,10 @@ def test_quads_that_are_read_again_are_spread_by_their_subject(
     plan = squall.plan(system, planner)
     (feed,) = (node for node in plan.nodes if isinstance(node.op, DerivedStream))
     assert [edge.columns for edge in feed.inputs] == [(2,)]
-    moved = {(hop.producer, hop.consumer) for hop in exchanges_of(plan) if hop.shuffles}
+    moved = {(hop.producer, hop.consumer) for hop in physical_plan(plan).exchanges if hop.shuffles}
     assert not any(producer == feed.id for producer, _ in moved)
     events = stream(PEOPLE)
-    program = PhysicalPlan(plan, stages_of(plan))
+    program = Program(physical_plan(plan))
     buckets = {program.router().bucket((feed.id, 0), row) for row in quads(events)}
     assert len(buckets) > 15
     outputs = in_memory.run(plan, in_memory.cut(events, [30, 70]))
@@ -445,8 +445,8 @@ def test_what_goes_to_all_tasks_waits_once(tasks: tuple[int, int]) -> None:
     files = in_memory.MemoryFiles()
     outputs: list[Output] = []
     for number, time in zip(tasks, (1, 12), strict=True):
-        program = PhysicalPlan(plan, stages_of(plan, broadcast_inputs), broadcast_inputs=broadcast_inputs)
-        assert program.fused_output_stages
+        program = Program(physical_plan(plan, broadcast_inputs))
+        assert program.physical.fused_output_stages
         exchange = in_memory.MemoryExchange(files, number)
         job = micro_batch.MicroBatches(exchange, files, program, 0, max_cached_rows=0)
         actual = in_memory.in_files([event for event in events if event.time == time])

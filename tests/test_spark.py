@@ -383,7 +383,7 @@ def test_workers_do_not_look_for_cycles_all_the_time() -> None:
 def test_buckets_are_dealt_out_evenly(tmp_path: Path, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.sql import functions as f
 
-    from squall.builders.distributed.exec.routing import BUCKET_COUNT
+    from squall.builders.distributed.plan.buckets import BUCKET_COUNT
     from squall.builders.spark import session
     from squall.builders.spark.engine import SparkEngine
     from squall.builders.spark.store import Store

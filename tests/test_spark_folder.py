@@ -12,8 +12,8 @@ import pytest
 
 import squall
 from squall.builders.distributed.exec.micro_batch import MicroBatches
-from squall.builders.distributed.exec.routing import OUTPUT_STAGE
 from squall.builders.distributed.io.records import OutputBatch
+from squall.builders.distributed.plan.buckets import OUTPUT_STAGE
 from squall.builders.runtime.serde import pack_output
 from squall.builders.spark.folder import FolderWriter
 from squall.builders.spark.output_files import write

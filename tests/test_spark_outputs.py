@@ -12,7 +12,6 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from squall.builders.distributed.exec.routing import OUTPUT_STAGE
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import TaskReport
 from squall.builders.distributed.io.records import (
@@ -25,6 +24,7 @@ from squall.builders.distributed.io.records import (
     from_arrow,
     to_arrow,
 )
+from squall.builders.distributed.plan.buckets import OUTPUT_STAGE
 from squall.builders.spark import output_files
 from squall.builders.spark.output_files import merged
 from squall.rdf import ALWAYS, FOREVER

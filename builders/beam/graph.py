@@ -8,19 +8,12 @@ rows, as a step of its own, and the whole plan if it scans facts in order
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.shardability import why_ordered
-from squall.builders.distributed.plan.stages import (
-    Exchange,
-    Stage,
-    describe_partitioning,
-    exchanges_of,
-    partitionings_of,
-    stages_of,
-    stateless_nodes_behind,
-)
+from squall.builders.distributed.plan.stages import Exchange, Stage, describe_partitioning, stateless_nodes_behind
 from squall.plan import Plan
 
 _MAX_NODES_IN_NAME = 3
@@ -76,10 +69,11 @@ def graph(plan: Plan) -> Graph:
         return Graph(sources, (), end, {end.name: (sources.name,)})
     first = stateless_nodes_behind(plan, (node.id for node in plan.nodes if not node.inputs))
     last = tuple(node.id for node, _ in plan.sinks)
-    moving = [exchange for exchange in exchanges_of(plan) if exchange.shuffles]
-    inner = (step for stage in stages_of(plan) for step in _steps_of_stage(plan, stage, moving))
+    physical = physical_plan(plan)
+    moving = [exchange for exchange in physical.exchanges if exchange.shuffles]
+    inner = (step for stage in physical.stages for step in _steps_of_stage(plan, stage, moving))
     steps = (Step(_named("sources", first), (), first), *inner, Step(_named("end", last), last, ()))
-    return Graph(steps[0], steps[1:-1], steps[-1], _senders(plan, steps))
+    return Graph(steps[0], steps[1:-1], steps[-1], _senders(physical.exchanges, steps))
 
 
 @dataclass(frozen=True)
@@ -123,10 +117,10 @@ def _named(what: str, nodes: tuple[str, ...]) -> str:
     return f"{what}: {', '.join(nodes[:_MAX_NODES_IN_NAME])}{more}" if nodes else what
 
 
-def _senders(plan: Plan, steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
+def _senders(exchanges: Iterable[Exchange], steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
     step_of = {id: step.name for step in steps for id in step.nodes}
     pairs = {
-        (step_of[exchange.consumer], step_of.get(exchange.producer, steps[0].name)) for exchange in exchanges_of(plan)
+        (step_of[exchange.consumer], step_of.get(exchange.producer, steps[0].name)) for exchange in exchanges
     }
     return {
         step.name: tuple(sender.name for sender in steps if (step.name, sender.name) in pairs and sender != step)
@@ -137,7 +131,7 @@ def _senders(plan: Plan, steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
 def describe(plan: Plan) -> str:
     """Describes the steps as text: the keys of each of their nodes, or why it has none, and the steps that send them
     rows; then the steps for live sources."""
-    steps, keys = graph(plan), partitionings_of(plan)
+    steps, keys = graph(plan), physical_plan(plan).partitionings
     lines = [steps.sources.name, "  lines are parsed where they are read", *_row_by_row(steps.sources)]
     for step in steps.steps[1:]:
         sender_names = (name.partition(":")[0] for name in steps.senders[step.name])

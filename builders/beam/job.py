@@ -30,9 +30,9 @@ from squall.builders.distributed.io.ingest import (
     record_dead_letter,
 )
 from squall.builders.distributed.io.parsing import DeadLetter, Document, lines_parser
-from squall.builders.distributed.io.records import DEAD_LETTER, ROW, SOURCE_COUNT, Record, WorkerError
+from squall.builders.distributed.io.records import DEAD_LETTER, ROW, SOURCE_COUNT, WATERMARK, Record, WorkerError
 from squall.builders.distributed.io.splits import Split, splits_of
-from squall.builders.distributed.plan.stages import stages_of
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.builders.runtime.serde import unpack_output
@@ -79,6 +79,10 @@ class BeamJob:
         """Describes the steps of the pipeline as text."""
         return describe(self.plan)
 
+    def as_data(self) -> dict[str, Any]:
+        """Returns the physical plan of bounded input as JSON data: the stages of which the steps are made."""
+        return physical_plan(self.plan).as_data()
+
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`.
 
@@ -102,7 +106,7 @@ class BeamJob:
         if isinstance(batches, AcceptsDeadLetters):
             batches.set_ledger(self.options.ledger)
         plan = with_seed(self.plan, FIXED_SEED if self.options.seed is None else self.options.seed)
-        program = SerializedPlan(plan, stages_of(plan), functions.own(), begin)
+        program = SerializedPlan(physical_plan(plan), functions.own(), begin)
         folder = files.make_folder(self.runner.temporary or tempfile.gettempdir(), "squall")
         run = _Run(program, self.options, self.runner, folder, self.tuning, self.abandoned)
         try:
@@ -143,7 +147,7 @@ class _Run:
             self.runner.run(lambda pipeline: KeyedPipeline(pipeline, steps, program, pipeline_input).build())
         reports = self._reports(sources)
         outputs = self._outputs_of_one() if steps.end.why else self._outputs(reports)
-        if pipeline_input.has_events:
+        if any(record.kind == WATERMARK for record in reports):
             yield from outputs
         else:  # no time passes: what static data begin later does not begin
             yield from (output for output in outputs if output.time == ALWAYS)
@@ -170,7 +174,7 @@ class _Run:
             *(Document(name, spooled=True) for name in ("static", "events")),
         )
         parts = [*event_parts, *static_parts]
-        return Input(parts, lines_parser(documents), self.folder, bool(event_parts)), (*worker_sources, None, None)
+        return Input(parts, lines_parser(documents), self.folder), (*worker_sources, None, None)
 
     def _spooled(self, number: int, name: str, batches: Iterable[Sequence[Event]]) -> list[Split]:
         size = files.spool(self.folder, name, batches)

@@ -20,7 +20,7 @@ from pyarrow import compute
 from squall.builders.beam import files
 from squall.builders.beam.beam_import import beam
 from squall.builders.beam.graph import LiveGraph
-from squall.builders.distributed.exec.routing import OUTPUT_STAGE, PhysicalPlan
+from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io.parsing import unspool
 from squall.builders.distributed.io.records import (
     INSTANT,
@@ -32,6 +32,7 @@ from squall.builders.distributed.io.records import (
     from_arrow,
     to_arrow,
 )
+from squall.builders.distributed.plan.buckets import OUTPUT_STAGE
 from squall.builders.local.event_loop import EventLoop
 from squall.builders.runtime.serde import pack_output, unpack_output
 from squall.builders.runtime.state import StateChangelog
@@ -53,7 +54,7 @@ _MICROS = 1000
 
 
 def add_live_steps(
-    root: Any, graph: LiveGraph, program: PhysicalPlan, steps: int, folder: str, tuning: Tuning = DEFAULT_TUNING
+    root: Any, graph: LiveGraph, program: Program, steps: int, folder: str, tuning: Tuning = DEFAULT_TUNING
 ) -> None:
     """Adds the processing of micro-batches to a pipeline. steps: the most updates without an event in between."""
     read = Read(bundle_of(root, tuning))
@@ -223,7 +224,7 @@ def _awaited(folder: str, number: int, until: float) -> bool | None:
 class Work(beam.DoFn):  # type: ignore[misc]
     """Processes micro-batches. The plan keeps running between two that the same instance processes."""
 
-    def __init__(self, program: PhysicalPlan, steps: int, tuning: Tuning = DEFAULT_TUNING) -> None:
+    def __init__(self, program: Program, steps: int, tuning: Tuning = DEFAULT_TUNING) -> None:
         self.program = program
         self.steps = steps
         self.tuning = tuning
@@ -263,7 +264,7 @@ class RunningPlan:
     """A running plan of a live run. next: the number of the next micro-batch; earlier results are in files."""
 
     def __init__(
-        self, program: PhysicalPlan, steps: int, folder: str, next: int, tuning: Tuning = DEFAULT_TUNING
+        self, program: Program, steps: int, folder: str, next: int, tuning: Tuning = DEFAULT_TUNING
     ) -> None:
         program.prepare()
         self.program = program

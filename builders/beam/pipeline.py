@@ -19,8 +19,8 @@ from squall.builders.beam import files
 from squall.builders.beam.beam_import import beam
 from squall.builders.beam.graph import Graph, Step
 from squall.builders.distributed.exec.output_stage import change_step, output_step
-from squall.builders.distributed.exec.report_times import ReportTimes, add_evaluation_times, reports_on_change
-from squall.builders.distributed.exec.routing import BUCKET_COUNT, OUTPUT_STAGE, SINGLE_PARTITION, PhysicalPlan
+from squall.builders.distributed.exec.program import Program
+from squall.builders.distributed.exec.report_times import ReportTimes, add_evaluation_times
 from squall.builders.distributed.exec.sharded_plan import ShardTask, shard_records, start_record
 from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.exec.worker import FORWARD, Span, initial_records, source_step, stage_step
@@ -37,6 +37,8 @@ from squall.builders.distributed.io.records import (
 from squall.builders.distributed.io.records import WorkerStep as Worker
 from squall.builders.distributed.io.splits import Split
 from squall.builders.distributed.io.task_output import OUTPUT_ORDER
+from squall.builders.distributed.plan.buckets import BUCKET_COUNT, OUTPUT_STAGE, SINGLE_PARTITION
+from squall.builders.distributed.plan.snapshot_nodes import reports_on_change
 from squall.builders.runtime.report_times import ReportSchedule
 from squall.rdf import ALWAYS, FOREVER
 
@@ -51,7 +53,7 @@ _RECORDS_PER_MESSAGE = 20_000
 """The number of records that are sent at once."""
 Keyed = tuple[int, bytes]
 """Records in transit, with the key of their group."""
-_FOR_DRIVER = {DEAD_LETTER: _REPORTS, SOURCE_COUNT: _REPORTS, INSTANT: _INSTANTS}
+_FOR_DRIVER = {DEAD_LETTER: _REPORTS, SOURCE_COUNT: _REPORTS, WATERMARK: _REPORTS, INSTANT: _INSTANTS}
 """The destination of records that are no rows for a node."""
 
 
@@ -78,7 +80,7 @@ class Routes:
         """Yields the records of batches, grouped by destination."""
         boxes: dict[tuple[str, int], list[Record]] = {}
         for message in from_arrow(batches):
-            if message.kind == WATERMARK:  # the latest time is for runs that go on
+            if message.kind == WATERMARK and message.start == ALWAYS:  # it is not that of an event
                 continue
             tag = _FOR_DRIVER.get(message.kind) or self.otherwise or self.tags[message.node]
             place = tag, message.bucket if tag in self.spread else 0
@@ -114,13 +116,11 @@ class Input:
         parts: splits of files.
         parse: turns their lines into facts.
         folder: the folder of the output files.
-        has_events: whether there is something besides static data.
     """
 
     parts: Sequence[Split]
     parse: Parse
     folder: str
-    has_events: bool
 
 
 Group = tuple[int, Iterable[bytes]]
@@ -176,7 +176,7 @@ def _write_reports(grouped: Any, folder: str, name: str) -> None:
 class KeyedPipeline:
     """Builds the pipeline of a plan whose rows are grouped by key, step by step."""
 
-    def __init__(self, root: Any, graph: Graph, program: PhysicalPlan, pipeline_input: Input) -> None:
+    def __init__(self, root: Any, graph: Graph, program: Program, pipeline_input: Input) -> None:
         self.root = root
         self.graph = graph
         self.program = program
@@ -248,22 +248,22 @@ class KeyedPipeline:
         return _side(grouped, f"{name}: report times", program, evaluations)
 
 
-When = Callable[[PhysicalPlan, Collection[Record]], ReportTimes]
+When = Callable[[Program, Collection[Record]], ReportTimes]
 
 
-def _side(grouped: Any, name: str, program: PhysicalPlan, when: When) -> Any:
+def _side(grouped: Any, name: str, program: Program, when: When) -> Any:
     """Makes evaluation times from records: a side input that is computed once."""
     report_times = grouped | name >> beam.Map(lambda group: when(program, list(from_arrow(_decoded(group[1])))))
     return beam.pvalue.AsSingleton(report_times, default_value=when(program, ()))
 
 
-def evaluations(program: PhysicalPlan, records: Collection[Record]) -> ReportTimes:
+def evaluations(program: Program, records: Collection[Record]) -> ReportTimes:
     """Returns the times at which snapshots are output, as far as records for the driver say."""
     changed_times = {(record.node, record.start) for record in records if record.kind == INSTANT and not record.row}
     return _evaluated(program, records).reported(program.plan, changed_times)
 
 
-def _evaluated(program: PhysicalPlan, records: Collection[Record]) -> ReportTimes:
+def _evaluated(program: Program, records: Collection[Record]) -> ReportTimes:
     """Returns the times at which snapshots are evaluated."""
     plan, numbers = program.plan, program.router().numbers
     instants = {numbers[node.id]: ReportSchedule(op) for node, op in plan.sinks if op.output == "rstream"}
@@ -278,14 +278,14 @@ _OF_THE_END = State((OUTPUT_STAGE,), SINGLE_PARTITION)
 """The state of the output step, which stores nothing."""
 
 
-def _changing(program: PhysicalPlan) -> Callable[[Group, ReportTimes], Iterator[Keyed]]:
+def _changing(program: Program) -> Callable[[Group, ReportTimes], Iterator[Keyed]]:
     def change(group: Group, at: ReportTimes) -> Iterator[Keyed]:
         yield 0, _encoded(change_step(program, ALL, at, _OF_THE_END)(_decoded(group[1])))
 
     return change
 
 
-def _delivering(program: PhysicalPlan, folder: str) -> Callable[[Group, ReportTimes], Iterator[Any]]:
+def _delivering(program: Program, folder: str) -> Callable[[Group, ReportTimes], Iterator[Any]]:
     def deliver(group: Group, at: ReportTimes) -> Iterator[Any]:
         return _writing(folder, _ANSWERS, _answering(program, at))(group)
 
@@ -293,7 +293,7 @@ def _delivering(program: PhysicalPlan, folder: str) -> Callable[[Group, ReportTi
 
 
 def _answering(
-    program: PhysicalPlan, report_times: ReportTimes
+    program: Program, report_times: ReportTimes
 ) -> Callable[[Iterable[bytes]], Iterator[pyarrow.RecordBatch]]:
     """Returns a function that makes the outputs of a group, in order."""
     worker = output_step(program, ALL, report_times, _OF_THE_END)
@@ -312,7 +312,7 @@ _output_order: Callable[[Record], Any] = attrgetter(*OUTPUT_ORDER)
 # Plans that one group runs
 
 
-def add_whole_plan(root: Any, graph: Graph, program: PhysicalPlan, pipeline_input: Input, task: ShardTask) -> None:
+def add_whole_plan(root: Any, graph: Graph, program: Program, pipeline_input: Input, task: ShardTask) -> None:
     """Adds a plan that one group runs to a pipeline. task: what the group does."""
     name, routes = graph.end.name, Routes(otherwise=graph.end.name)
     worker = _finding(program, pipeline_input.parse, task.steps)
@@ -323,7 +323,7 @@ def add_whole_plan(root: Any, graph: Graph, program: PhysicalPlan, pipeline_inpu
     _write_reports(_grouped([collections[_REPORTS]], _REPORTS), pipeline_input.folder, _REPORTS)
 
 
-def _finding(program: PhysicalPlan, parse: Parse, steps: int) -> Worker:
+def _finding(program: Program, parse: Parse, steps: int) -> Worker:
     def find(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         program.prepare()
         return to_arrow(shard_records(program.plan, ALWAYS, parse(batches, None, ALWAYS), steps))

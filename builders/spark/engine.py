@@ -10,16 +10,11 @@ from typing import TYPE_CHECKING
 import pyarrow
 from pyarrow import compute
 
-from squall.builders.distributed.exec.routing import (
-    BROADCAST_BUCKET,
-    BUCKET_COUNT,
-    WAKE_PORT,
-    BucketPartitions,
-    wake_record,
-)
+from squall.builders.distributed.exec.routing import WAKE_PORT, wake_record
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Folder, Read, TaskReport
 from squall.builders.distributed.io.records import ROW, SCHEMA, WorkerStep, column, from_arrow
+from squall.builders.distributed.plan.buckets import BROADCAST_BUCKET, BUCKET_COUNT, BucketPartitions
 from squall.builders.spark.output_files import batches, merged, write
 from squall.builders.spark.session import is_local
 from squall.builders.spark.store import Store, pattern_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from squall.builders.distributed.io.ingest import check_bounded
 from squall.builders.distributed.io.records import WorkerError
 from squall.builders.distributed.plan.broadcast import closure_inputs
-from squall.builders.distributed.plan.shardability import why_not_shardable, why_single_task
-from squall.builders.distributed.plan.stages import describe
+from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.spark.folder import check as check_folder
 from squall.builders.spark.physical import physical
@@ -30,7 +30,6 @@ from squall.contracts import (
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.node_metrics import NodeMetric
-from squall.plan.operators import is_stateful
 from squall.rdf import Event
 from squall.streams.clock import beginning
 
@@ -79,17 +78,17 @@ class SparkJob:
 
         Once a run has begun, the text also names the broadcast inputs and the skewed keys.
         """
-        why = why_single_task(self.plan)
-        if why is None:
-            if self.active_run is None:
-                return describe(self.plan, closure_inputs(self.plan))
-            program = self.active_run.batches.program
-            return describe(self.plan, program.broadcast_inputs, program.skewed_keys)
-        nodes = sum(is_stateful(node.op) for node in self.plan.nodes)
-        unshardable = why_not_shardable(self.plan)
-        executors = "tasks, each for a share of all subjects," if unshardable is None else "a single task"
-        reason = "" if unshardable is None else f"; {unshardable.node.id} {unshardable.what}"
-        return f"{executors} of {nodes} nodes that keep rows, in the order of time: {why.node.id} {why.what}{reason}"
+        return str(self.physical_plan())
+
+    def as_data(self) -> dict[str, Any]:
+        """Returns the same as JSON data."""
+        return self.physical_plan().as_data()
+
+    def physical_plan(self) -> PhysicalPlan:
+        """Returns what the engine will do: once a run has begun, with its broadcast inputs and skewed keys."""
+        if self.active_run is None:
+            return physical_plan(self.plan, closure_inputs(self.plan))
+        return self.active_run.batches.program.physical
 
     def physical(self) -> str:
         """Returns Spark's own physical plans of the job as text. Starts a session if none is active; runs no job."""

@@ -10,12 +10,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from squall.builders.distributed.exec.routing import OUTPUT_STAGE
 from squall.builders.distributed.io.engine import Folder, TaskReport
 from squall.builders.distributed.io.records import ARROW, ROW, SOURCE_STEP, WorkerStep
 from squall.builders.distributed.plan.broadcast import closure_inputs
+from squall.builders.distributed.plan.buckets import OUTPUT_STAGE
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.shardability import why_single_task
-from squall.builders.distributed.plan.stages import stages_of
 from squall.builders.spark.engine import SparkEngine
 from squall.builders.spark.output_files import write
 from squall.builders.spark.run import Run
@@ -44,7 +44,7 @@ def physical(plan: Plan, options: Options, spark: SparkSession) -> str:
     a batch, the text shows every strategy."""
     options = Options(max_update_steps=options.max_update_steps, measure=options.measure, conf=options.conf)
     settings = session_settings(spark, options.conf)
-    max_bytes = max(settings.single_task_bytes(stages_of(plan, closure_inputs(plan)), is_local(spark)), 0)
+    max_bytes = max(settings.single_task_bytes(physical_plan(plan, closure_inputs(plan)).stages, is_local(spark)), 0)
     condition = "" if why_single_task(plan) else ", where the state is small"
     variants = [
         (f"# Up to {max_bytes:,} bytes of files{condition}", _jobs(plan, options, spark, 1, straight=True)),
@@ -89,7 +89,7 @@ class PlanningEngine(SparkEngine):
     def __init__(self, spark: SparkSession, store: Store, plan: Plan, rows: int) -> None:
         super().__init__(spark, store)
         self.levels = range(
-            len(stages_of(plan, closure_inputs(plan))) + 1
+            len(physical_plan(plan, closure_inputs(plan)).stages) + 1
         )  # 0: the facts of a plan that is run as a whole
         self.rows = rows
         self.jobs: list[Planned] = []

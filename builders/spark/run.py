@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from squall import functions
 from squall.builders.distributed.exec.micro_batch import MicroBatches
-from squall.builders.distributed.exec.routing import PhysicalPlan
+from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.sharded_plan import Shards
 from squall.builders.distributed.io.ingest import check_clock, is_live, record_dead_letter
 from squall.builders.distributed.io.parsing import Document, lines_parser, spool_lines
@@ -26,10 +26,10 @@ from squall.builders.distributed.plan.broadcast import (
     vocabulary_inputs,
 )
 from squall.builders.distributed.plan.partitioning import Address
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.sampling import InputSampler
-from squall.builders.distributed.plan.shardability import why_single_task
 from squall.builders.distributed.plan.skew import SkewedKeys, find_skewed_keys, splittable_inputs
-from squall.builders.distributed.plan.stages import partitionings_of, stages_of
+from squall.builders.distributed.plan.stages import partitionings_of
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.spark import executor_sources
@@ -140,13 +140,11 @@ class Run:
             skewed_keys: the skewed keys, by input.
         """
         broadcast_inputs |= closure_inputs(self.plan)
-        stages = stages_of(self.plan, broadcast_inputs, skewed_keys)
-        program = PhysicalPlan(
-            self.plan, stages, functions.own(), self.begin, self.options.measure, broadcast_inputs, skewed_keys
-        )
+        physical = physical_plan(self.plan, broadcast_inputs, skewed_keys)
+        program = Program(physical, functions.own(), self.begin, self.options.measure)
         max_cached_rows, local = self.settings.max_cached_state_rows, is_local(self.spark)
-        max_bytes = self.settings.single_task_bytes(stages, local)
-        if why_single_task(self.plan):
+        max_bytes = self.settings.single_task_bytes(physical.stages, local)
+        if physical.whole is not None:
             return Shards(
                 self.exchange,
                 self.store,
@@ -333,7 +331,7 @@ class Run:
 
     def _choose_join_strategies(self, rows: Mapping[Address, int], inputs: Inputs) -> None:
         """Chooses the broadcast inputs and the skewed keys. rows: the number of static rows of each input."""
-        if why_single_task(self.plan):
+        if self.batches.program.physical.whole is not None:
             return
         hot_key_share = self.settings.hot_key_share(self.exchange.partitions)
         max_broadcast_rows = self.settings.max_broadcast_rows if rows else 0

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from squall.builders.distributed.exec.routing import BUCKET_COUNT
+from squall.builders.distributed.plan.buckets import BUCKET_COUNT
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.local.format_5 import converted_key
 from squall.builders.local.identity import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -109,8 +110,6 @@ def explain(
     if stage != "pps" and measured:
         raise UsageError("node metrics are those of a plan: `--node-metrics` goes with `--stage pps`")
     make = planner_of(planner, statistics)
-    if stage in JOBS and format == "json":
-        raise UsageError("a job is described as text only")
     namespaces = prefixes_of(prefixes, prefix_files)
     if stage == "tree":
         texts = _trees(programs, lexer, rules, namespaces, format)
@@ -164,10 +163,10 @@ def _explained(
     if stage == "pps":
         yield explain.FORMATS[format](plan, _metrics(plan, measured, statistics))
     else:
-        yield _described(job_of(plan, builder, Options()), stage, builder)
+        yield _described(job_of(plan, builder, Options()), stage, builder, format)
     if job_too and hasattr(job := job_of(plan, builder, Options()), JOBS["job"]):
         yield f"\njob for {builder}:\n"
-        yield _described(job, "job", builder)
+        yield _described(job, "job", builder, "text")
 
 
 def _metrics(plan: Plan, measured: Path | None, statistics: Path | None) -> PlanMetrics | None:
@@ -229,7 +228,11 @@ def _written(tree: Any, language: str, format: str) -> str:
     return str(lexer.written(tree)).removesuffix("\n")
 
 
-def _described(job: Job, stage: str, builder: str) -> str:
+def _described(job: Job, stage: str, builder: str, format: str) -> str:
     if not hasattr(job, JOBS[stage]):
         raise UsageError(f"the builder `{builder}` does not describe its jobs at the stage `{stage}`")
-    return str(getattr(job, JOBS[stage])())
+    if format == "text":
+        return str(getattr(job, JOBS[stage])())
+    if stage != "job" or not hasattr(job, "as_data"):
+        raise UsageError(f"the builder `{builder}` describes its jobs at the stage `{stage}` as text only")
+    return json.dumps(job.as_data(), indent=2)

@@ -13,13 +13,15 @@ from collections import Counter
 from collections.abc import Sequence
 
 import squall
-from squall.builders.distributed.exec.routing import BROADCAST_BUCKET, PhysicalPlan
+from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.worker import source_records
 from squall.builders.distributed.io.parsing import Document, Parsed, parse_block
 from squall.builders.distributed.io.records import RowBatch
+from squall.builders.distributed.plan.buckets import BROADCAST_BUCKET
+from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.sampling import InputSampler
 from squall.builders.distributed.plan.skew import find_skewed_keys, splittable_inputs
-from squall.builders.distributed.plan.stages import partitionings_of, stages_of
+from squall.builders.distributed.plan.stages import partitionings_of
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
 from tests.bench.works import WORKS, Work
@@ -39,7 +41,7 @@ def busiest(plan: Plan, events: Sequence[Event], head: Sequence[Event], tasks: i
     arriving = InputSampler(plan, splittable_inputs(plan, partitionings_of(plan)))
     arriving.count(head)
     hot = find_skewed_keys(arriving.keys, share) if share else {}
-    program = PhysicalPlan(plan, stages_of(plan, skewed_keys=hot), skewed_keys=hot)
+    program = Program(physical_plan(plan, skewed_keys=hot))
     counts: Counter[int] = Counter()
     for message in source_records(program, ALWAYS, [Parsed(0, events, [], len(events))]):
         if isinstance(message, RowBatch) and message.level == 1:

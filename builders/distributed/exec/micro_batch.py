@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from squall.builders.distributed.exec.batch_log import MicroBatchLog
 from squall.builders.distributed.exec.ordered_scan_tasks import ordered_scan_step
 from squall.builders.distributed.exec.output_stage import (
     change_step,
@@ -25,21 +26,10 @@ from squall.builders.distributed.exec.output_stage import (
     single_task_step,
     snapshot_outputs,
 )
-from squall.builders.distributed.exec.report_times import (
-    ReportTimes,
-    add_evaluation_times,
-    reports_on_change,
-    rstream_nodes,
-)
-from squall.builders.distributed.exec.routing import (
-    ORDERED_SCAN,
-    OUTPUT_STAGE,
-    SINGLE_PARTITION,
-    BucketPartitions,
-    PhysicalPlan,
-)
+from squall.builders.distributed.exec.program import Program
+from squall.builders.distributed.exec.report_times import ReportTimes, add_evaluation_times
 from squall.builders.distributed.exec.single_task import SingleTask
-from squall.builders.distributed.exec.state_cache import State, StateVersions
+from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.exec.worker import (
     DELETE,
     FORWARD,
@@ -55,7 +45,6 @@ from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Engine, Files, Folder, Frame, NodeMetrics, TaskReport
 from squall.builders.distributed.io.parsing import DeadLetter, Parse
 from squall.builders.distributed.io.records import (
-    BATCH_LOCAL,
     BUFFERED,
     DEAD_LETTER,
     ROW,
@@ -66,6 +55,9 @@ from squall.builders.distributed.io.records import (
     constant_step,
     identity_step,
 )
+from squall.builders.distributed.plan.buckets import ORDERED_SCAN, OUTPUT_STAGE, SINGLE_PARTITION, BucketPartitions
+from squall.builders.distributed.plan.physical_plan import Job
+from squall.builders.distributed.plan.snapshot_nodes import reports_on_change, rstream_nodes
 from squall.builders.distributed.plan.stages import Stage
 from squall.builders.runtime.report_times import ReportSchedule
 from squall.builders.runtime.tuning import DEFAULT_TUNING
@@ -128,18 +120,19 @@ class MicroBatches:
         compaction_interval: after how many batches the whole state is written again.
 
     Attributes:
-        committed_count: the number of committed batches.
+        jobs: the jobs of a batch (`squall.builders.distributed.plan.physical_plan.Job`). If there is one, it makes the
+            records of the sources, too: the only thing to know about all sources before is the watermark, which comes
+            with the rows.
+        log: what batches have stored and committed.
         needs_complete_instants: whether an instant is processed only when it is complete. Then rows from the time
             `span.now + 1` on are buffered.
-        is_single_job: whether a batch is one job. No stage is iterated, and before processing the only thing to know
-            about all sources is the watermark, which comes with the rows.
     """
 
     def __init__(
         self,
         engine: Engine,
         store: Files,
-        program: PhysicalPlan,
+        program: Program,
         max_single_task_rows: int,
         max_cached_rows: int,
         max_single_task_bytes: int = -1,
@@ -153,53 +146,41 @@ class MicroBatches:
         self.max_single_task_bytes = max_single_task_bytes if max_single_task_rows > 0 else -1
         self.max_single_task_state_rows = max(max_single_task_rows, max_single_task_state_rows)
         self.compaction_interval = compaction_interval
-        plan = program.plan
+        self.jobs = program.physical.jobs
         router = program.router()
-        self.numbers = numbers = router.numbers
+        self.numbers = router.numbers
         self.broadcast_stages = router.broadcast_stages
         """The stages that get broadcast rows."""
-        self.sinks = {numbers[node.id]: op for node, op in plan.sinks}
-        self.change_sinks = {number for number, op in self.sinks.items() if reports_on_change(op)}
+        self.sinks = {self.numbers[node.id]: op for node, op in program.plan.sinks}
         self.needs_complete_instants = program.needs_complete_instants
-        self.committed_count = len(store.numbers("commits"))
-        self.progress = Progress(**(store.read("commits", f"{self.committed_count - 1}.json") or {}))
-        self.instants = {number: ReportSchedule(op) for number, op in rstream_nodes(plan).items()}
+        self.log = MicroBatchLog(store, program.plan)
+        self.progress = Progress(**(self.log.last_commit or {}))
+        self.instants = {number: ReportSchedule(op) for number, op in rstream_nodes(program.plan).items()}
         """When snapshots are evaluated, by the number of the node: those of outputs, and of derived streams."""
-        stream_stages = [router.stage_numbers[node.id] for node in plan.nodes if isinstance(node.op, DerivedStream)]
-        self.stream_stages = {*stream_stages} if self.instants else set()
-        """The stages that derive streams which may decide when a snapshot is evaluated."""
-        self.fused_output_stages = program.fused_output_stages
-        """The last stage, if it runs in one step with the output,"""
-        self.separate_stages = program.stages[: len(program.stages) - len(self.fused_output_stages)]
-        """and the stages before it."""
-        self.is_single_job = not self.instants and not any(stage.recursive for stage in program.stages)
-        self.source_record_types = (BUFFERED,) if self.is_single_job else (ROW, BUFFERED)
-        """The types under which the rows of the sources are stored."""
         for number, instants in self.instants.items():
             if str(number) in self.progress.instants:
                 instants.load_rows(self.progress.instants[str(number)])
-        self.base_number = max(self.store.numbers("base"), default=-1)
-        state_folders: list[Folder] = [("base", self.base_number)] if self.base_number >= 0 else []
-        for batch in range(self.base_number + 1, self.committed_count):
-            state_folders += [("runs", batch, step) for step in self.store.names("runs", batch)]
-        self.state_versions = StateVersions(store, state_folders, engine.reader(), max_cached_rows)
-        self.step_names: list[str] = []
+        self.state_versions = self.log.state_versions(engine.reader(), max_cached_rows)
         self.source_folders: list[Folder] = []
         """The step of the batch that holds the records of the sources."""
-        self.output_files: tuple[str, ...] = ()
-        """The files with the outputs of the batch."""
         self.report = TaskReport()
         self.report_times = ReportTimes()
-        self.node_metrics = NodeMetrics(plan)
-        self.added_state_rows = 0
         self.rows_since_compaction = 0
         """The number of rows that this process has added to the state since it was compacted."""
         self.cached_state_rows: int | None = None
         """The number of rows that operators hold after the batch, if they hold all of the state."""
-        self.latest_end = ALWAYS
-        """The latest time at which a fact of the batch, or one derived from it, begins or ends to hold."""
         self.keeps_state = True
         self.span = Span(ALWAYS - 1, ALWAYS)
+
+    @property
+    def committed_count(self) -> int:
+        """The number of committed batches."""
+        return self.log.committed_count
+
+    @property
+    def node_metrics(self) -> NodeMetrics:
+        """The metrics of the plan's nodes, over all batches of this process."""
+        return self.log.node_metrics
 
     @property
     def earliest(self) -> int:
@@ -243,8 +224,8 @@ class MicroBatches:
         return self.engine.shuffle(records, self._stored_or_timed(step), self.engine.partitions)
 
     def _stored_or_timed(self, step: WorkerStep) -> WorkerStep:
-        if not self.is_single_job:
-            return self.engine.with_record_files(step, self._next_step(0))
+        if len(self.jobs) > 1:
+            return self.engine.with_record_files(step, self.log.step_folder(f"{0:04d}"))
         stages = (*(stage.number for stage in self.program.stages), OUTPUT_STAGE)
         return (
             with_watermark(step, self._partition_places(stages, self.engine.bucket_partitions))
@@ -262,51 +243,46 @@ class MicroBatches:
         """
         self._reset(keep)
         records = None if records is None else self._scanned_in_order(records)
-        report_times = ReportTimes()
-        if self.is_single_job and records is not None:
-            self._process_in_one_job(records, last)
-        else:
-            if records is not None:
-                self.report = self._run_job(records)
-                self.source_folders = self._batch_folders(self.step_names)
-            self.span = Span(self.progress.worked, self._complete_until(last))
-            add_evaluation_times(self.instants, self.report.evaluations)
-            if self.progress.known + self.report.row_count <= self.max_single_task_rows and not self.stream_stages:
-                report_times = self._process_in_one_task(self._report_times_of(self.sinks))
-            else:
-                report_times = self._process_by_stages()
-        self.report_times = report_times
+        if len(self.jobs) == 1 and records is not None:
+            self.span = self._span_before_reading(last)
+            frame = self._frame_of(self.jobs[0], records, ReportTimes())
+            assert frame is not None
+            self._record_single_job(self.engine.run(frame), last)
+            return
+        if records is not None:
+            self.report = self._run_job(records)
+            self.source_folders = list(self.log.steps)
+        self.span = Span(self.progress.worked, self._complete_until(last))
+        add_evaluation_times(self.instants, self.report.evaluations)
+        self.report_times = self._process_in_one_task() if self._fits_one_task() else self._process_by_jobs()
+
+    def _fits_one_task(self) -> bool:
+        """Returns whether one task processes all stages and the outputs. If derived streams decide when snapshots are
+        evaluated, the driver needs reports of them."""
+        asks_streams = self.instants and any(isinstance(node.op, DerivedStream) for node in self.program.plan.nodes)
+        return not asks_streams and self.progress.known + self.report.row_count <= self.max_single_task_rows
 
     def _reset(self, keep: bool) -> None:
         """Starts a batch, for the first time or again."""
-        self.store.delete("runs", self.committed_count)
-        self.store.delete(*self._output_folder())
-        self.step_names, self.source_folders, self.output_files, self.report, self.added_state_rows = (
-            [],
-            [],
-            (),
-            TaskReport(),
-            0,
-        )
-        self.report_times = ReportTimes()
-        self.latest_end = ALWAYS
+        self.log.begin()
         self.state_versions.begin()
+        self.source_folders, self.report, self.report_times = [], TaskReport(), ReportTimes()
         self.keeps_state = keep
         self.cached_state_rows = None
 
     def output_frame(self) -> Frame | None:
         """Returns the outputs of the batch as records (`output_step`)."""
-        return self.engine.output_frame(self._output_folder(), self.output_files)
+        return self.engine.output_frame(self.log.output_folder(), self.log.output_files)
 
     def outputs(self) -> Iterator[Output]:
         """Yields the outputs of the batch in the order of time."""
-        answers = self.engine.read_outputs(self._output_folder(), self.output_files)
+        answers = self.engine.read_outputs(self.log.output_folder(), self.log.output_files)
         yield from snapshot_outputs(answers, self.sinks, self.report_times)
 
     def commit(self, number: int | None) -> None:
         """Commits the batch, whose outputs are durable. number: Spark's number of the micro-batch."""
         previous = self.progress
-        watermark, ends = max(previous.passed, self.report.latest_time), max(previous.ends, self.latest_end)
+        watermark, ends = max(previous.passed, self.report.latest_time), max(previous.ends, self.log.latest_end)
         is_last = self.span.now == FOREVER - 1
         processed_until = self._final_time(max(watermark, ends)) if is_last else self.span.now
         buffered = (
@@ -324,19 +300,20 @@ class MicroBatches:
             ends=ends,
             number=previous.number if number is None else number,
             held=buffered,
-            rows=previous.rows + self.added_state_rows if self.cached_state_rows is None else self.cached_state_rows,
+            rows=self._state_row_count(),
             instants={str(number): list(instants.rows()) for number, instants in self.instants.items()},
         )
-        self.store.write(asdict(self.progress), "commits", f"{self.committed_count}.json")
+        self.rows_since_compaction += self.log.added_state_rows
+        self.log.commit(asdict(self.progress), (*previous.folders, *self.log.steps), self.progress.folders)
         self.state_versions.commit()
-        self.rows_since_compaction += self.added_state_rows
-        for folder in (*previous.folders, *self._batch_folders(self.step_names)):
-            for kind in BATCH_LOCAL if folder not in self.progress.folders else ():
-                self.store.delete(*folder, kind)
-        self.store.delete(*self._output_folder())
-        self.committed_count += 1
-        if self.committed_count - 1 - self.base_number >= self.compaction_interval:
+        if self.committed_count - 1 - self.log.base_number >= self.compaction_interval:
             self._compact()
+
+    def _state_row_count(self) -> int:
+        """Returns the most rows that the state has after the batch."""
+        if self.cached_state_rows is not None:
+            return self.cached_state_rows
+        return self.progress.rows + self.log.added_state_rows
 
     def _report_times_of(self, numbers: Collection[int]) -> ReportTimes:
         """Returns when the snapshots of some nodes are evaluated in this batch."""
@@ -345,10 +322,10 @@ class MicroBatches:
         )
 
     def _complete_until(self, last: bool) -> int:
-        """Returns the time up to which instants are processed."""
-        if last:
-            return FOREVER - 1
+        """Returns the time up to which instants are processed. Without an event no time passes."""
         latest = max(self.progress.passed, self.report.latest_time)
+        if last and latest > ALWAYS:
+            return FOREVER - 1
         return max(
             self.progress.worked, ALWAYS, latest - 1 if self.needs_complete_instants and latest > ALWAYS else latest
         )
@@ -358,36 +335,18 @@ class MicroBatches:
         periods = [op.report.period for op in self.sinks.values() if op.report.policy == "periodic"]
         return max([time, *(-(-time // period) * period for period in periods)]) if time > ALWAYS else time
 
-    # Steps: each a folder of messages, by kind and level
-
-    def _next_step(self, number: int | None = None) -> Folder:
-        """Returns the folder of the batch's next step, or of the step with a number."""
-        return ("runs", self.committed_count, f"{len(self.step_names) if number is None else number:04d}")
-
     def _run_job(self, records: Frame) -> TaskReport:
         """Runs a job, stores its records as the next step of the batch, and returns its report."""
         return self._record_job(self.engine.run(records))
 
     def _record_job(self, report: TaskReport) -> TaskReport:
         """Notes that a job has stored its records as the next step of the batch."""
-        folder = self._next_step()
-        task_output.write_file_list(self.store, folder, report.files)
-        self.step_names.append(str(folder[-1]))
+        folder = self.log.next_step()
+        self.log.add(folder, report)
         self.state_versions.add(folder, report)
-        self.added_state_rows += report.state_rows
-        self.latest_end = max(self.latest_end, report.latest_end)
-        self.node_metrics.add(report)
-        self.output_files += report.output_files
         return report
 
-    def _output_folder(self) -> Folder:
-        """Returns the folder of the batch's outputs."""
-        return ("outputs", self.committed_count)
-
-    def _batch_folders(self, steps: Iterable[str]) -> list[Folder]:
-        return [("runs", self.committed_count, step) for step in steps]
-
-    # What levels keep
+    # State
 
     def _state(self, stages: Iterable[int], bucket_partitions: BucketPartitions, keep: bool) -> State:
         return self.state_versions.state(stages, bucket_partitions, keep, self._state_watermark())
@@ -420,11 +379,15 @@ class MicroBatches:
         """Returns the rows on their way to a stage: buffered ones of the sources, new ones, and those that earlier
         stages have output."""
         folders = [*self.progress.folders, *self.source_folders]
-        rows = self.engine.union(self.engine.stored_records(kind, stage, folders) for kind in self.source_record_types)
+        rows = self.engine.union(self.engine.stored_records(kind, stage, folders) for kind in self._source_types())
         if rows is not None and (self.needs_complete_instants or self.progress.held):
             rows = self.engine.with_record_type(self.program.ready_type, rows)
-        state_folders = [folder for folder in self._batch_folders(self.step_names) if folder not in self.source_folders]
-        return self.engine.union([rows, self.engine.stored_records(ROW, stage, state_folders)])
+        later_folders = [folder for folder in self.log.steps if folder not in self.source_folders]
+        return self.engine.union([rows, self.engine.stored_records(ROW, stage, later_folders)])
+
+    def _source_types(self) -> Sequence[str]:
+        """Returns the types under which rows of the sources are stored."""
+        return (BUFFERED,) if len(self.jobs) == 1 else (ROW, BUFFERED)
 
     def _time_advances(self) -> bool:
         """Returns whether instants have to be processed even if no rows arrive."""
@@ -454,7 +417,7 @@ class MicroBatches:
         """
         self._reset(keep)
         stages = [*(stage.number for stage in self.program.stages), OUTPUT_STAGE]
-        places = [(kind, stage) for kind in self.source_record_types for stage in stages]
+        places = [(kind, stage) for kind in self._source_types() for stage in stages]
         waited = [file for place in places for file in task_output.files_of(self.store, *place, self.progress.folders)]
         span = self._span_before_reading(last)
         states = (self._state(part, SINGLE_PARTITION, keep) for part in ([ORDERED_SCAN], stages[:-1], [OUTPUT_STAGE]))
@@ -465,29 +428,20 @@ class MicroBatches:
     def _span_before_reading(self, last: bool) -> Span:
         """Returns the time that passes, as far as it is known before the sources are read."""
         previous = self.progress.worked
-        return Span(previous, self._complete_until(last) if self.needs_complete_instants else previous)
+        return Span(previous, self._complete_until(last) if self.needs_complete_instants else previous, last)
 
     def _record_single_job(self, report: TaskReport, last: bool) -> None:
         """Notes that the only job of the batch is done."""
         self.report = self._record_job(report)
-        self.source_folders = self._batch_folders(self.step_names)
+        self.source_folders = list(self.log.steps)
         self.span = Span(self.progress.worked, self._complete_until(last))
-
-    # All in one job
-
-    def _process_in_one_job(self, records: Frame, last: bool) -> None:
-        """Processes the batch from sources to outputs in one job, which also makes the records of the sources."""
-        self.span = self._span_before_reading(last)
-        flow: Frame | None = records
-        for stage in self.separate_stages:
-            flow = self._after_stage(stage, flow)
-        self._record_single_job(self.engine.run(self._output_frame(flow, ReportTimes())), last)
 
     # All in one task
 
-    def _process_in_one_task(self, report_times: ReportTimes) -> ReportTimes:
+    def _process_in_one_task(self) -> ReportTimes:
         """Processes all stages and the output in one task, where shuffles would take longer. Returns the report times
         of the outputs."""
+        report_times = self._report_times_of(self.sinks)
         stages = [*(stage.number for stage in self.program.stages), OUTPUT_STAGE]
         rows = self.engine.union(self._input_rows(stage) for stage in stages)
         if self._time_advances():
@@ -501,26 +455,44 @@ class MicroBatches:
     def _with_files(self, step: WorkerStep) -> WorkerStep:
         """Returns the last step of a job, which stores its outputs and records."""
         return self.engine.with_record_files(
-            self.engine.with_output_files(step, self._output_folder()), self._next_step()
+            self.engine.with_output_files(step, self.log.output_folder()), self.log.next_step()
         )
 
-    # Level by level
+    # Job by job
 
-    def _process_by_stages(self) -> ReportTimes:
-        """Processes stage by stage, and then the output. Consecutive stages without iterations are one job. Returns the
-        report times of the outputs."""
-        flow: Frame | None = None
-        for stage in self.separate_stages:
-            if stage.recursive:
-                self._store_flow(flow)
-                flow = None
-                self._iterate(stage, (DELETE, REDERIVE) if stage.has_deletions else (FORWARD,))
-            else:
-                flow = self._after_stage(stage, flow)
-            if stage.number in self.stream_stages:
-                self._store_flow(flow, makes=True)
-                flow = None
-        return self._run_output(flow, self._report_times_of(self.sinks))
+    def _process_by_jobs(self) -> ReportTimes:
+        """Runs the jobs of the batch behind its sources. Returns the report times of the outputs."""
+        report_times: ReportTimes | None = None
+        for job in self.jobs:
+            if job.iterates:
+                self._iterate(self.program.physical.stage(*job.stages))
+                continue
+            if (job.finds_changes or job.outputs) and report_times is None:
+                report_times = self._report_times_of(self.sinks)
+            if job.finds_changes:
+                report_times = self._changed_times(report_times or ReportTimes())
+            elif (frame := self._frame_of(job, None, report_times or ReportTimes())) is not None:
+                report = self._run_job(frame)
+                if not job.outputs:
+                    add_evaluation_times(self.instants, report.evaluations)
+        return report_times or ReportTimes()
+
+    def _frame_of(self, job: Job, flow: Frame | None, report_times: ReportTimes) -> Frame | None:
+        """Returns the records that a job computes, or None if there are none.
+
+        Args:
+            job: the job.
+            flow: the records of the sources, if the job reads them.
+            report_times: when snapshots are evaluated, if the job ends with the outputs.
+        """
+        fused = self.program.physical.fused_output_stages if job.outputs else ()
+        for number in job.stages[: len(job.stages) - len(fused)]:
+            flow = self._after_stage(self.program.physical.stage(number), flow)
+        if job.outputs:
+            return self._output_frame(flow, fused, report_times)
+        if flow is None:
+            return None
+        return self.engine.map_partitions(flow, self.engine.with_record_files(identity_step, self.log.next_step()))
 
     def _after_stage(self, stage: Stage, flow: Frame | None) -> Frame | None:
         """Returns the records on their way after a stage. flow: those before it."""
@@ -544,55 +516,36 @@ class MicroBatches:
         """Returns the worker's function for one iteration of a stage. keep: whether a later iteration needs the
         state."""
         state = self._state([stage.number], self.engine.bucket_partitions, keep)
-        instants = (
-            self._report_times_of({self.numbers[id] for id in stage.nodes}).instants if self.stream_stages else {}
-        )
+        instants = self._report_times_of({self.numbers[id] for id in stage.nodes}).instants
         return stage_step(self.program, [stage], phase, span, state, instants)
 
-    def _store_flow(self, flow: Frame | None, makes: bool = False) -> None:
-        """Stores the records on their way. makes: whether streams have been derived on the way."""
-        if flow is not None:
-            report = self._run_job(
-                self.engine.map_partitions(flow, self.engine.with_record_files(identity_step, self._next_step()))
-            )
-            if makes:
-                add_evaluation_times(self.instants, report.evaluations)
-
-    def _iterate(self, stage: Stage, phases: Sequence[str]) -> None:
+    def _iterate(self, stage: Stage) -> None:
         """Iterates a stage. Time advances in the first iteration."""
         rows = self._input_rows(stage.number)
         span = self.span
         timely = stage.has_event_time_nodes and self._time_advances()
         if rows is None and not timely:
             return
-        for phase in phases:
+        for phase in (DELETE, REDERIVE) if stage.has_deletions else (FORWARD,):
             if timely or phase == REDERIVE:
                 rows = self.engine.union([rows, self._wake_frame([stage.number], self.engine.bucket_partitions)])
             while rows is not None:
-                step = self.engine.with_record_files(self._stage_step(stage, phase, span, keep=True), self._next_step())
+                step = self.engine.with_record_files(
+                    self._stage_step(stage, phase, span, keep=True), self.log.next_step()
+                )
                 report = self._run_job(self._shuffled(rows, step, [stage.number], self.engine.bucket_partitions))
-                if stage.number in self.stream_stages:
-                    add_evaluation_times(self.instants, report.evaluations)
+                add_evaluation_times(self.instants, report.evaluations)
                 span, timely = Span(span.now, span.now), False
-                rows = self.engine.stored_records(ROW, stage.number, self._batch_folders(self.step_names[-1:]))
+                rows = self.engine.stored_records(ROW, stage.number, self.log.steps[-1:])
 
     # The end
 
-    def _run_output(self, flow: Frame | None, report_times: ReportTimes) -> ReportTimes:
-        """Computes the outputs, bucket by bucket. Returns their report times."""
-        if any(report_times.instants.get(number) for number in self.change_sinks):
-            # Whether the whole answer has changed has to be known before any part of it is output.
-            self._store_flow(flow)
-            flow = None
-            report_times = self._changed_times(report_times)
-        answers = self._output_frame(flow, report_times)
-        if answers is not None:
-            self._run_job(answers)
-        return report_times
-
     def _changed_times(self, report_times: ReportTimes) -> ReportTimes:
-        """Asks each bucket at which instants its part of an answer has changed. Returns the report times at which
-        something is output."""
+        """Finds out at which instants answers have changed that are output only then, bucket by bucket. Returns the
+        report times at which something is output."""
+        change_sinks = [number for number, op in self.sinks.items() if reports_on_change(op)]
+        if not any(report_times.instants.get(number) for number in change_sinks):
+            return report_times
         rows = self.engine.union(
             [self._input_rows(OUTPUT_STAGE), self._wake_frame([OUTPUT_STAGE], self.engine.bucket_partitions)]
         )
@@ -600,21 +553,25 @@ class MicroBatches:
         report = self._run_job(self.engine.shuffle(rows, step, self.engine.partitions))
         return self._reported_times(report_times, report)
 
-    def _output_frame(self, flow: Frame | None, report_times: ReportTimes) -> Frame | None:
-        """Returns the outputs, computed from the records on their way, or None if there are none."""
-        numbers = [stage.number for stage in self.fused_output_stages]
+    def _output_frame(self, flow: Frame | None, fused: Sequence[Stage], report_times: ReportTimes) -> Frame | None:
+        """Returns the outputs, or None if there are none.
+
+        Args:
+            flow: the records on their way.
+            fused: the stages that run in one step with the outputs.
+            report_times: when snapshots are evaluated.
+        """
+        numbers = [stage.number for stage in fused]
         rows = self.engine.union([flow, *map(self._input_rows, (*numbers, OUTPUT_STAGE))])
         if self._time_advances():
-            timely = [stage.number for stage in self.fused_output_stages if stage.has_event_time_nodes]
+            timely = [stage.number for stage in fused if stage.has_event_time_nodes]
             rows = self.engine.union([rows, self._wake_frame([*timely, OUTPUT_STAGE], self.engine.bucket_partitions)])
         if rows is None:
             return None
         step = output_step(self.program, self.span, report_times, self._output_state())
-        if self.fused_output_stages:
+        if fused:
             state = self._state(numbers, self.engine.bucket_partitions, self.keeps_state)
-            step = last_stages_step(
-                self.program, self.fused_output_stages, self.span, report_times, state, self._output_state()
-            )
+            step = last_stages_step(self.program, fused, self.span, report_times, state, self._output_state())
         return self._shuffled(rows, self._with_files(step), numbers, self.engine.bucket_partitions)
 
     def _reported_times(self, report_times: ReportTimes, report: TaskReport) -> ReportTimes:
@@ -641,22 +598,8 @@ class MicroBatches:
         return self.engine.run(self.engine.shuffle(state, step, self.engine.partitions))
 
     def _compact(self) -> None:
-        """Compacts the state of all batches so far into one folder. A crash at any point leaves all that is needed."""
-        number = self.committed_count - 1
-        draft = ("base", f"_{number}")
-        self.store.delete(*draft)
-        report = self._run_compaction(draft)
-        if report is None:
-            return
-        task_output.write_file_list(self.store, draft, report.files)
-        self.progress.rows = report.state_rows
-        self.rows_since_compaction = 0
-        self.store.rename(draft, ("base", number))
-        for old in self.store.numbers("runs"):
-            if old <= number and not any(folder[1] == old for folder in self.progress.folders):
-                self.store.delete("runs", old)
-        for old in self.store.numbers("base"):
-            if old < number:
-                self.store.delete("base", old)
-        self.base_number = number
-        self.state_versions.compacted(("base", number))
+        """Compacts the state of all batches so far."""
+        report = self.log.compact(self._run_compaction, self.state_versions, self.progress.folders)
+        if report is not None:
+            self.progress.rows = report.state_rows
+            self.rows_since_compaction = 0

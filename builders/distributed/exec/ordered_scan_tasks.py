@@ -1,4 +1,4 @@
-"""The tasks of ordered scans, in front of all stages (`squall.builders.distributed.exec.ordered_scan`).
+"""The tasks of ordered scans, in front of all stages (`squall.builders.distributed.plan.ordered_scan`).
 
 Their `Scan` nodes output or retract rows for the first stateful nodes, as the tasks do that read all other facts.
 """
@@ -9,16 +9,18 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow
 
-from squall.builders.distributed.exec.ordered_scan import ordered_events
-from squall.builders.distributed.exec.report_times import rstream_nodes, sequential_evaluations
-from squall.builders.distributed.exec.routing import ORDERED_SCAN, PhysicalPlan
+from squall.builders.distributed.exec.ordered_records import ordered_events
+from squall.builders.distributed.exec.program import Program
+from squall.builders.distributed.exec.report_times import sequential_evaluations
 from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.exec.worker import Outbox, metrics_of, routed_outbox, source_dataflow
 from squall.builders.distributed.io.records import Record, RowBatch, WorkerStep, from_arrow, split_by_stage, to_arrow
+from squall.builders.distributed.plan.buckets import ORDERED_SCAN
+from squall.builders.distributed.plan.snapshot_nodes import rstream_nodes
 from squall.builders.runtime.state import live_deltas
 
 
-def ordered_scan_step(program: PhysicalPlan, state: State) -> WorkerStep:
+def ordered_scan_step(program: Program, state: State) -> WorkerStep:
     """Returns the worker's function that scans the facts of a partition in order. Other records pass through. state:
     that of the ordered scan."""
 
@@ -33,7 +35,7 @@ def ordered_scan_step(program: PhysicalPlan, state: State) -> WorkerStep:
 
 
 def scan_in_order(
-    program: PhysicalPlan, state: State, records: Sequence[Record], outbox: Outbox = routed_outbox
+    program: Program, state: State, records: Sequence[Record], outbox: Outbox = routed_outbox
 ) -> Iterator[Record | RowBatch]:
     """Yields the records that follow from the facts of a partition. outbox: takes the rows out of the dataflow."""
     if not records:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import repeat
 
-from squall.builders.distributed.exec.report_times import ReportTimes, evaluation_record, reports_on_change
-from squall.builders.distributed.exec.routing import OUTPUT_STAGE, PhysicalPlan
+from squall.builders.distributed.exec.program import Program
+from squall.builders.distributed.exec.report_times import ReportTimes, evaluation_record
 from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.exec.worker import (
     FORWARD,
@@ -27,6 +27,8 @@ from squall.builders.distributed.exec.worker import (
     timely_batches,
 )
 from squall.builders.distributed.io.records import ROW, OutputBatch, Record, RowBatch, WorkerOutput, WorkerStep
+from squall.builders.distributed.plan.buckets import OUTPUT_STAGE
+from squall.builders.distributed.plan.snapshot_nodes import reports_on_change
 from squall.builders.distributed.plan.stages import Stage
 from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
@@ -39,21 +41,19 @@ from squall.plan.operators import Sink as DeliverNode
 from squall.rdf import ALWAYS, FOREVER, Evaluated
 
 
-def output_step(program: PhysicalPlan, span: Span, report_times: ReportTimes, state: State) -> WorkerStep:
+def output_step(program: Program, span: Span, report_times: ReportTimes, state: State) -> WorkerStep:
     """Returns the worker's function that ends a batch: it outputs new state and the outputs (`OutputBatch`). state:
     that of the sink nodes."""
     return program.step("end", partial(_run_output, program, span, report_times, state), [OUTPUT_STAGE])
 
 
-def change_step(program: PhysicalPlan, span: Span, report_times: ReportTimes, state: State) -> WorkerStep:
+def change_step(program: Program, span: Span, report_times: ReportTimes, state: State) -> WorkerStep:
     """Returns the worker's function that reports, as records of type ``instant``, when its part of an answer has
     changed, of answers that are output only on change."""
     return program.step("what has changed", partial(_changes, program, span, report_times, state))
 
 
-def single_task_step(
-    program: PhysicalPlan, span: Span, report_times: ReportTimes, state: State, end: State
-) -> WorkerStep:
+def single_task_step(program: Program, span: Span, report_times: ReportTimes, state: State, end: State) -> WorkerStep:
     """Returns the worker's function for a batch that one task processes: `stage_step` for all stages, then
     `output_step`. Since it has all of each answer, it also does what `change_step` does.
 
@@ -69,7 +69,7 @@ def single_task_step(
 
 
 def last_stages_step(
-    program: PhysicalPlan, stages: Sequence[Stage], span: Span, report_times: ReportTimes, state: State, end: State
+    program: Program, stages: Sequence[Stage], span: Span, report_times: ReportTimes, state: State, end: State
 ) -> WorkerStep:
     """Returns the worker's function for stages whose rows need no shuffle for the output: `stage_step`, then
     `output_step`.
@@ -89,7 +89,7 @@ def last_stages_step(
 
 
 def processed_with_outputs(
-    program: PhysicalPlan,
+    program: Program,
     stages: Sequence[Stage],
     span: Span,
     report_times: ReportTimes,
@@ -118,7 +118,7 @@ def processed_with_outputs(
 
 
 def _run_output(
-    program: PhysicalPlan, span: Span, report_times: ReportTimes, state: State, row_batches: Iterable[RowBatch]
+    program: Program, span: Span, report_times: ReportTimes, state: State, row_batches: Iterable[RowBatch]
 ) -> Iterator[WorkerOutput]:
     span, now, later_batches = timely_batches(row_batches, span)
     yield from later_batches
@@ -165,7 +165,7 @@ def _outputs_of(operator: SinkOperator, now: int, instants: Sequence[int]) -> Se
     return list(zip(repeat(""), operator.flush(now, instants)))
 
 
-def _sink_operators(program: PhysicalPlan) -> dict[int, SinkOperator]:
+def _sink_operators(program: Program) -> dict[int, SinkOperator]:
     """Returns the new operators of the sink nodes, by number. Whether an answer is output has been decided before, and
     the driver says that it is complete."""
     numbers = program.router().numbers
@@ -178,7 +178,7 @@ def _sink_operators(program: PhysicalPlan) -> dict[int, SinkOperator]:
 
 
 def _changes(
-    program: PhysicalPlan, span: Span, report_times: ReportTimes, state: State, row_batches: Iterable[RowBatch]
+    program: Program, span: Span, report_times: ReportTimes, state: State, row_batches: Iterable[RowBatch]
 ) -> Iterator[Record]:
     changing_sinks = [(node, op) for node, op in program.plan.sinks if reports_on_change(op)]
     partition, fresh = (

@@ -12,28 +12,18 @@ from operator import itemgetter
 from types import MappingProxyType
 
 from squall.builders.distributed.io.records import INSTANT, Record
+from squall.builders.distributed.plan.snapshot_nodes import reports_on_change, rstream_nodes
 from squall.builders.runtime.report_times import ReportSchedule
 from squall.builders.runtime.serde import pack, unpack
 from squall.model import Source
-from squall.model.windows import CountWindow, HoppingWindow, OpenHoppingWindow, Window, begins_at_first_triple
+from squall.model.windows import Window
 from squall.plan import Plan
-from squall.plan.operators import DerivedStream, Operator, Sink
+from squall.plan.operators import DerivedStream, Sink
 from squall.rdf import ALWAYS, HEARTBEAT, Event
 
 NodeInstants = Mapping[int, Sequence[int]]
 """The instants at which a node is evaluated (integer ms), in order, by its number."""
 NO_INSTANTS: NodeInstants = MappingProxyType({})
-
-
-def rstream_nodes(plan: Plan) -> dict[int, Sink | DerivedStream]:
-    """Returns the nodes that output snapshots, as answers or derived streams, by number."""
-    ends = ((number, node.op) for number, node in enumerate(plan.nodes) if isinstance(node.op, Sink | DerivedStream))
-    return {number: op for number, op in ends if op.output == "rstream"}
-
-
-def reports_on_change(op: Operator) -> bool:
-    """Returns whether an operator outputs a snapshot only where it has changed."""
-    return isinstance(op, Sink) and op.output == "rstream" and op.report.policy == "change"
 
 
 # What workers say
@@ -94,9 +84,9 @@ class EvaluationTimes:
 
 def _window_span(window: Window, time: int) -> Hashable:
     """Returns what times have in common that make no difference to a window, or None if no time makes one."""
-    if isinstance(window, CountWindow):
-        return time if window.step == 1 else None
-    return None if begins_at_first_triple(window) else window.validity(time)
+    if window.has_sequential_instants:
+        return None
+    return time if window.counts_triples else window.validity(time)
 
 
 def sequential_evaluations(
@@ -129,20 +119,10 @@ def _sequential_instants(
         if event.is_static or not source.has_sequential_instants(stream):
             continue
         window = source.window_of(stream)
-        if isinstance(window, CountWindow):
-            before = places.get(stream, 0)
-            places[stream] = before + len(event.facts)
-            if places[stream] // window.step > before // window.step:
-                yield stream, time
-        elif isinstance(window, HoppingWindow) and (event.facts or stream in places):
-            begun = window.begun_at(places.setdefault(stream, time))
-            yield from ((stream, instant) for instant in _stepped_instants(begun, time))
-
-
-def _stepped_instants(window: HoppingWindow, time: int) -> Iterable[int]:
-    """Returns the instants to which an event leads (integer ms)."""
-    first, last = window.validity(time)
-    return (first, last) if isinstance(window, OpenHoppingWindow) else range(first, last + 1, window.step)
+        instants, position = window.change_instants(time, len(event.facts), places.get(stream))
+        if position is not None:
+            places[stream] = position
+        yield from ((stream, instant) for instant in instants)
 
 
 # What the driver makes of it

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-import pyarrow
-
-from squall import functions
-from squall.builders.distributed.exec.ordered_scan import OrderedScan, ordered_scan_of
 from squall.builders.distributed.io.records import (
-    READY,
     ROW,
     STATE,
     Record,
     RowBatch,
-    WorkerOutput,
-    WorkerStep,
-    as_row_batches,
-    split_by_stage,
-    to_arrow,
+)
+from squall.builders.distributed.plan.buckets import (
+    BROADCAST_BUCKET,
+    BUCKET_COUNT,
+    ORDERED_SCAN,
+    OUTPUT_STAGE,
+    bucket_of,
 )
 from squall.builders.distributed.plan.partitioning import (
     BROADCAST,
@@ -31,138 +27,19 @@ from squall.builders.distributed.plan.partitioning import (
     SkewedPartitioning,
     is_broadcast,
     key_text,
-    replicated_inputs_of,
 )
-from squall.builders.distributed.plan.skew import SkewedKeys
-from squall.builders.distributed.plan.stages import Stage, fused_joins_of, fused_output_stage, partitionings_of
-from squall.builders.runtime.multiway_join import FusedJoin
-from squall.builders.runtime.operators import make_output_operator
-from squall.builders.runtime.operators.event_time import EventTimeOperator, combiner, partial_top_k
+from squall.builders.distributed.plan.physical_plan import PhysicalPlan
+from squall.builders.runtime.operators.event_time import combiner, partial_top_k
 from squall.builders.runtime.zset import UNIT, Delta
-from squall.model.windows import EmptyWindow, Landmark, SlidingWindow
 from squall.plan import Node, Plan
-from squall.plan.operators import DerivedStream, Group, Sink, Slice, windows_of
+from squall.plan.operators import DerivedStream, Group, Sink, Slice
 from squall.plan.partitioning import Columns, inputs_by_kind
 from squall.rdf.row_tags import RANK_SEPARATOR
 
 WAKE_PORT = -1
 """The port of a record without a row: a node has to run though nothing has arrived for it."""
-BROADCAST_BUCKET = -1
-"""The bucket of a record that is broadcast, until it is copied for each task."""
-BUCKET_COUNT = 64
-"""The number of buckets that keys are hashed into, and so the finest partitioning of state. It is part of the
-checkpoint format."""
 KeyFunction = Callable[[Sequence[Any]], str]
 """Returns what the rows of one bucket have in common, as text."""
-BucketPartitions = tuple[int, ...]
-"""The partition of each bucket after a shuffle."""
-SINGLE_PARTITION: BucketPartitions = (0,) * BUCKET_COUNT
-"""All rows in one task."""
-ORDERED_SCAN = -1
-"""The stage of facts that are scanned in order, before all others (`squall.builders.distributed.exec.ordered_scan`)."""
-OUTPUT_STAGE = 1_000_000
-"""The stage of the sink nodes, after all others."""
-
-
-@dataclass(frozen=True)
-class PhysicalPlan:
-    """The plan as every worker knows it.
-
-    Attributes:
-        plan: the logical plan.
-        stages: its stages.
-        user_functions: the functions that the user registered by hand. (Workers do not import their modules.)
-        static_time: the time that functions of time see for static facts (integer ms).
-        measure: whether to count and time what each node does.
-        broadcast_inputs: the inputs whose rows are broadcast (`squall.builders.distributed.plan.broadcast`).
-        skewed_keys: the keys that many rows have (`squall.builders.distributed.plan.skew`).
-    """
-
-    plan: Plan
-    stages: tuple[Stage, ...]
-    user_functions: tuple[functions.Function | functions.Builtin, ...] = ()
-    static_time: int = 0
-    measure: bool = False
-    broadcast_inputs: frozenset[Address] = frozenset()
-    skewed_keys: SkewedKeys = field(default_factory=dict)
-
-    @cached_property
-    def partitionings(self) -> dict[Address, Partitioning | None]:
-        """The partitioning of each input of a stateful node."""
-        return partitionings_of(self.plan, self.broadcast_inputs, self.skewed_keys)
-
-    @cached_property
-    def replicated_inputs(self) -> frozenset[Address]:
-        """The inputs for which every task produces the same broadcast rows."""
-        return (
-            replicated_inputs_of(self.plan, self.partitionings)
-            if self.broadcast_inputs or self.skewed_keys
-            else frozenset()
-        )
-
-    @cached_property
-    def ordered_scan(self) -> OrderedScan:
-        """What is scanned in order."""
-        return ordered_scan_of(self.plan)
-
-    @cached_property
-    def fused_output_stages(self) -> tuple[Stage, ...]:
-        """The last stage, if it runs in one step with the output."""
-        return fused_output_stage(self.plan, self.stages, self.broadcast_inputs, self.skewed_keys)
-
-    @cached_property
-    def needs_complete_instants(self) -> bool:
-        """Whether an instant can be processed only when it is complete: a node looks at all of it, or rows that arrive
-        now may begin to hold later."""
-        output_operators = (make_output_operator(node, op, self.plan) for node, op in self.plan.sinks)
-        windows = (window for node in self.plan.nodes for window in windows_of(node.op))
-        at_once = all(
-            isinstance(window, Landmark | EmptyWindow) or (isinstance(window, SlidingWindow) and not window.delay)
-            for window in windows
-        )
-        feeds = any(isinstance(node.op, DerivedStream) for node in self.plan.nodes)
-        return (
-            bool(self.plan.retractable)
-            or not at_once
-            or feeds
-            or any(isinstance(op, EventTimeOperator) for op in output_operators)
-        )
-
-    @property
-    def ready_type(self) -> str:
-        """The type with which buffered rows are processed. A plan that needs no complete instants processes all at once
-        that an earlier version has buffered for it."""
-        return READY if self.needs_complete_instants else ROW
-
-    @cached_property
-    def fused_joins(self) -> dict[str, FusedJoin]:
-        """The joins that workers run as one."""
-        return fused_joins_of(self.plan, self.stages, self.broadcast_inputs, self.skewed_keys)
-
-    def prepare(self) -> None:
-        """Registers the user's functions in this process."""
-        functions.register(*self.user_functions)
-
-    def step(
-        self,
-        name: str,
-        work: Callable[[Iterator[RowBatch]], Iterable[WorkerOutput]],
-        stages: Collection[int] | None = None,
-    ) -> WorkerStep:
-        """Returns the worker's function for a function from row batches to records. stages: those whose records it
-        takes (None: all); others pass through."""
-
-        def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-            self.prepare()
-            own: list[pyarrow.RecordBatch] = []
-            yield from split_by_stage(batches, stages, own)
-            yield from to_arrow(work(as_row_batches(own)))
-
-        step.__name__ = name
-        return step
-
-    def router(self) -> Router:
-        return Router(self)
 
 
 def wake_record(stage: int, bucket: int) -> Record:
@@ -174,13 +51,13 @@ def wake_record(stage: int, bucket: int) -> Record:
 class Router:
     """Turns deltas for a node into row batches: the number of the node, its stage, and the bucket of each row's key."""
 
-    def __init__(self, program: PhysicalPlan) -> None:
-        plan = program.plan
+    def __init__(self, physical: PhysicalPlan) -> None:
+        plan = physical.plan
         self.ids = [node.id for node in plan.nodes]
         self.numbers = {id: number for number, id in enumerate(self.ids)}
-        self.stage_numbers = {id: stage.number for stage in program.stages for id in stage.nodes}
+        self.stage_numbers = {id: stage.number for stage in physical.stages for id in stage.nodes}
         self.stage_numbers |= {node.id: OUTPUT_STAGE for node, _ in plan.sinks}
-        self.partitionings = program.partitionings
+        self.partitionings = physical.partitionings
         self.key_functions = {
             address: key_text(_unskewed_columns(key)) for address, key in self.partitionings.items() if key != BROADCAST
         }
@@ -199,13 +76,13 @@ class Router:
             self.stage_numbers[id] for (id, _), key in self.partitionings.items() if is_broadcast(key)
         }
         """The stages that get broadcast rows."""
-        self.replicated_inputs = program.replicated_inputs
-        ordered_key = program.ordered_scan.state_key
+        self.replicated_inputs = physical.replicated_inputs
+        ordered_key = physical.ordered_scan.state_key
         self.ordered_state_keys = {
-            (id, slot): partial(ordered_key, slot) for id in program.ordered_scan.sources for slot in (0, 1)
+            (id, slot): partial(ordered_key, slot) for id in physical.ordered_scan.sources for slot in (0, 1)
         }
         """The key functions for the state of ordered scans, by slot."""
-        self.stage_numbers |= dict.fromkeys(program.ordered_scan.sources, ORDERED_SCAN)
+        self.stage_numbers |= dict.fromkeys(physical.ordered_scan.sources, ORDERED_SCAN)
         combiners = (((node.id, 0), _pre_aggregation(plan, node)) for node in plan.nodes)
         self.pre_aggregations = {address: combined for address, combined in combiners if combined is not None}
         """By input, the function that combines rows, or drops those without effect, before they are shuffled."""
@@ -290,11 +167,6 @@ def _pre_aggregation(plan: Plan, node: Node) -> Callable[[Iterable[Delta]], list
         case Slice() if node.inputs[0].node not in plan.retractable:
             return partial_top_k(node.op)
     return None
-
-
-def bucket_of(text: str, many: int = BUCKET_COUNT) -> int:
-    """Returns the bucket, of so many, of a key's text."""
-    return zlib.crc32(text.encode()) % many
 
 
 def _by_bucket(key: KeyFunction, deltas: Iterable[Delta]) -> Iterator[tuple[int, list[Delta]]]:

@@ -19,14 +19,14 @@ from typing import NamedTuple
 import pyarrow
 
 from squall.builders.distributed.exec import state_cache
-from squall.builders.distributed.exec.ordered_scan import OrderedRecords, changes_of, ordered_events
-from squall.builders.distributed.exec.routing import OUTPUT_STAGE, SINGLE_PARTITION, PhysicalPlan
+from squall.builders.distributed.exec.batch_log import MicroBatchLog
+from squall.builders.distributed.exec.ordered_records import OrderedRecords, changes_of, ordered_events
+from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.worker import metric_records
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Engine, Files, Folder, Frame, NodeMetrics, TaskReport
 from squall.builders.distributed.io.parsing import DeadLetter, Parse, Parsed, dead_letter_record, late_dead_letter
 from squall.builders.distributed.io.records import (
-    BATCH_LOCAL,
     DEAD_LETTER,
     INSTANT,
     ROW,
@@ -41,6 +41,7 @@ from squall.builders.distributed.io.records import (
     from_arrow,
     to_arrow,
 )
+from squall.builders.distributed.plan.buckets import OUTPUT_STAGE, SINGLE_PARTITION
 from squall.builders.distributed.plan.shardability import shard_of, why_not_shardable
 from squall.builders.local.event_loop import EventLoop
 from squall.builders.runtime.operators.scan import emits_snapshots, predicates_used
@@ -91,16 +92,13 @@ class Shards:
         max_cached_rows: the most rows of state that a worker caches from one batch to the next.
         max_single_task_bytes: the tasks read a batch of at most so many bytes themselves (-1: none).
         compaction_interval: after how many batches the tasks write the whole state again.
-
-    Attributes:
-        committed_count: the number of committed batches.
     """
 
     def __init__(
         self,
         engine: Engine,
         store: Files,
-        program: PhysicalPlan,
+        program: Program,
         max_update_steps: int,
         max_cached_rows: int = 0,
         max_single_task_bytes: int = -1,
@@ -112,19 +110,25 @@ class Shards:
         self.max_update_steps = max_update_steps
         self.max_single_task_bytes = max_single_task_bytes
         self.compaction_interval = compaction_interval
-        self.committed_count = len(store.numbers("commits"))
-        last_commit = store.read("commits", f"{self.committed_count - 1}.json")
+        self.log = MicroBatchLog(store, program.plan)
+        last_commit = self.log.last_commit
         self.progress = Progress(**last_commit) if last_commit else Progress(shares=self._shard_count())
         self.next_progress = self.progress
-        folders = [("runs", batch, "work") for batch in range(self.progress.base, self.committed_count)]
-        self.state_versions = state_cache.StateVersions(store, folders, engine.reader(), max_cached_rows)
+        self.state_versions = self.log.state_versions(engine.reader(), max_cached_rows, since=self.progress.base)
         self.report = TaskReport()
         """What was reported of the sources,"""
         self.task_report = TaskReport()
         """and by the tasks of the shards."""
-        self.output_files: tuple[str, ...] = ()
-        """The files that hold the answers of the batch."""
-        self.node_metrics = NodeMetrics(program.plan)
+
+    @property
+    def committed_count(self) -> int:
+        """The number of committed batches."""
+        return self.log.committed_count
+
+    @property
+    def node_metrics(self) -> NodeMetrics:
+        """The metrics of the plan's nodes, over all batches of this process."""
+        return self.log.node_metrics
 
     def _shard_count(self) -> int:
         """Returns the number of shards: as many as tasks can run at once, or one if the plan is not shardable."""
@@ -141,7 +145,7 @@ class Shards:
 
     def initial_step(self, first: Sequence[Record | RowBatch]) -> WorkerStep:
         """Returns the worker's function that outputs these records."""
-        return self.engine.with_record_files(constant_step(first), self._folder("facts"))
+        return self.engine.with_record_files(constant_step(first), self.log.step_folder("facts"))
 
     def source_step(self, parse: Parse) -> WorkerStep:
         """Returns the worker's function from lines to records."""
@@ -153,7 +157,7 @@ class Shards:
             return to_arrow(shard_records(program.plan, earliest, parse(batches, None, earliest), steps, selection))
 
         step.__name__ = SOURCE_STEP
-        return self.engine.with_record_files(step, self._folder("facts"))
+        return self.engine.with_record_files(step, self.log.step_folder("facts"))
 
     def fits_single_task(self, size: int) -> bool:
         """Returns whether each task reads all of a batch of so many bytes itself."""
@@ -183,25 +187,18 @@ class Shards:
             keep: whether more batches follow, which need the state.
         """
         self._reset()
+        folders = [self.log.step_folder("facts")]
         if records is not None:
-            self.report = self.engine.run(records)
-            task_output.write_file_list(self.store, self._folder("facts"), self.report.files)
-        folders = [self._folder("facts")]
+            self.report = self.log.add(folders[0], self.engine.run(records))
         files = [task_output.files_of(self.store, ROW, shard, folders) for shard in range(self.progress.shares)]
         if any(files) or self.state_versions.files():
             self._run_tasks([ShardInput(files=tuple(shard_files)) for shard_files in files], last, keep)
 
     def _reset(self) -> None:
         """Starts a batch, for the first time or again."""
-        self.store.delete("runs", self.committed_count)
-        self.store.delete(*self._output_folder())
+        self.log.begin()
         self.state_versions.begin()
-        self.output_files, self.report, self.task_report, self.next_progress = (
-            (),
-            TaskReport(),
-            TaskReport(),
-            self.progress,
-        )
+        self.report, self.task_report, self.next_progress = TaskReport(), TaskReport(), self.progress
 
     def _run_tasks(self, unread: Sequence[ShardInput], last: bool, keep: bool) -> None:
         """Runs the tasks. unread: the input of each, by number of the shard."""
@@ -218,51 +215,33 @@ class Shards:
                 sharing=ShardSelection(len(unread), shard), unread=unread_files,
                 state=self.state_versions.state([shard], SINGLE_PARTITION, keep, self.progress.passed),
             )  # fmt: skip
-            steps.append(
-                self.engine.with_record_files(
-                    self.engine.with_output_files(task, self._output_folder()), self._folder("work")
-                )
-            )
-        self.task_report = self.engine.run_tasks(steps)
-        task_output.write_file_list(self.store, self._folder("work"), self.task_report.files)
-        self.state_versions.add(self._folder("work"), self.task_report)
-        self.output_files = self.task_report.output_files
+            step = self.engine.with_output_files(task, self.log.output_folder())
+            steps.append(self.engine.with_record_files(step, self.log.step_folder("work")))
+        self.task_report = self.log.add(self.log.step_folder("work"), self.engine.run_tasks(steps))
+        self.state_versions.add(self.log.step_folder("work"), self.task_report)
         self.next_progress = replace(self.progress, **_progress_times(self.task_report), base=base)
-        self.node_metrics.add(self.task_report)
 
     def output_frame(self) -> Frame | None:
         """Returns the outputs of the batch as records: `start` is the time, `spans` the position."""
-        return self.engine.output_frame(self._output_folder(), self.output_files)
+        return self.engine.output_frame(self.log.output_folder(), self.log.output_files)
 
     def outputs(self) -> Iterator[Output]:
         """Yields the outputs of the batch in the order of time."""
-        yield from unpack_outputs(self.engine.read_outputs(self._output_folder(), self.output_files))
+        yield from unpack_outputs(self.engine.read_outputs(self.log.output_folder(), self.log.output_files))
 
     def commit(self, number: int | None) -> None:
         """Commits the batch, whose outputs are durable. number: Spark's number of the micro-batch."""
         self.next_progress.number = self.progress.number if number is None else number
         self.progress = self.next_progress
-        self.store.write(asdict(self.progress), "commits", f"{self.committed_count}.json")
-        self.state_versions.commit(is_full=self.progress.base == self.committed_count)
-        for step in ("facts", "work"):
-            for kind in BATCH_LOCAL:
-                self.store.delete(*self._folder(step), kind)
-        for old in self.store.numbers("runs"):
-            if old < self.progress.base:
-                self.store.delete("runs", old)
-        self.store.delete(*self._output_folder())
-        self.committed_count += 1
+        is_full = self.progress.base == self.committed_count
+        self.log.commit(asdict(self.progress), self.log.steps)
+        self.state_versions.commit(is_full)
+        self.log.forget(self.progress.base - 1)
 
     def dead_letters(self) -> Iterator[DeadLetter]:
         """Yields the dead letters of the batch."""
-        for text in self.engine.stored_rows(DEAD_LETTER, 0, [self._folder("facts"), self._folder("work")]):
+        for text in self.engine.stored_rows(DEAD_LETTER, 0, self.log.steps):
             yield DeadLetter(*json.loads(text))
-
-    def _folder(self, step: str) -> Folder:
-        return ("runs", self.committed_count, step)
-
-    def _output_folder(self) -> Folder:
-        return ("outputs", self.committed_count)
 
 
 def _progress_times(report: TaskReport) -> dict[str, int]:
@@ -415,7 +394,7 @@ class ShardTask:
 
     __name__ = "the plan as a whole"
 
-    program: PhysicalPlan
+    program: Program
     progress: Progress
     steps: int
     first: bool

@@ -16,8 +16,9 @@ import pyarrow
 
 from squall.builders.distributed.exec.ordered_scan_tasks import scan_in_order
 from squall.builders.distributed.exec.output_stage import processed_with_outputs
+from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.report_times import ReportTimes
-from squall.builders.distributed.exec.routing import ORDERED_SCAN, OUTPUT_STAGE, WAKE_PORT, PhysicalPlan, Router
+from squall.builders.distributed.exec.routing import WAKE_PORT, Router
 from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.exec.worker import LOCAL_BUCKET, Span, local_outbox, source_records, wanted_predicates
 from squall.builders.distributed.io.engine import Folder
@@ -33,6 +34,7 @@ from squall.builders.distributed.io.records import (
     as_row_batches,
     to_arrow,
 )
+from squall.builders.distributed.plan.buckets import ORDERED_SCAN, OUTPUT_STAGE
 from squall.builders.runtime.zset import UNIT
 from squall.rdf import ALWAYS, FOREVER
 
@@ -56,7 +58,7 @@ class SingleTask:
         end: the state of the sink nodes.
     """
 
-    program: PhysicalPlan
+    program: Program
     parse: Parse
     earliest: int
     first: Sequence[Record | RowBatch]

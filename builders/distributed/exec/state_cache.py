@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import pyarrow
 
-from squall.builders.distributed.exec.routing import BROADCAST_BUCKET, BucketPartitions
 from squall.builders.distributed.io.engine import Files, Folder, Read, TaskReport
 from squall.builders.distributed.io.records import STATE, STATE_HANDLE, Record, as_row_batches
 from squall.builders.distributed.io.task_output import read_file_list
+from squall.builders.distributed.plan.buckets import BROADCAST_BUCKET, BucketPartitions
 from squall.builders.runtime.zset import Delta
 from squall.rdf import ALWAYS
 

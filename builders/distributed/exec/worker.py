@@ -13,24 +13,16 @@ from typing import NamedTuple
 import pyarrow
 from pyarrow import compute
 
-from squall.builders.distributed.exec.ordered_scan import OrderedRecords, OrderedScan, changes_of
+from squall.builders.distributed.exec.ordered_records import OrderedRecords, changes_of
+from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.report_times import (
     NO_INSTANTS,
     EvaluationTimes,
     NodeInstants,
-    rstream_nodes,
     sequential_evaluations,
     stream_activity,
 )
-from squall.builders.distributed.exec.routing import (
-    BROADCAST_BUCKET,
-    ORDERED_SCAN,
-    WAKE_PORT,
-    BucketPartitions,
-    PhysicalPlan,
-    Router,
-    bucket_of,
-)
+from squall.builders.distributed.exec.routing import WAKE_PORT, Router
 from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.io.parsing import Parse, Parsed, dead_letter_record, late_dead_letter
 from squall.builders.distributed.io.records import (
@@ -48,6 +40,9 @@ from squall.builders.distributed.io.records import (
     WorkerStep,
     to_arrow,
 )
+from squall.builders.distributed.plan.buckets import BROADCAST_BUCKET, ORDERED_SCAN, BucketPartitions, bucket_of
+from squall.builders.distributed.plan.ordered_scan import OrderedScan
+from squall.builders.distributed.plan.snapshot_nodes import rstream_nodes
 from squall.builders.distributed.plan.stages import Stage
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.multiway_join import FusedJoin
@@ -73,7 +68,7 @@ _MAX_BUFFERED_ROWS = 50_000
 # Sources
 
 
-def source_step(program: PhysicalPlan, watermark: int, parse: Parse) -> WorkerStep:
+def source_step(program: Program, watermark: int, parse: Parse) -> WorkerStep:
     """Returns the worker's function from lines to records for the first stateful nodes. watermark: the time before
     which events are late (integer ms)."""
     predicates = wanted_predicates(program)
@@ -86,13 +81,13 @@ def source_step(program: PhysicalPlan, watermark: int, parse: Parse) -> WorkerSt
     return step
 
 
-def wanted_predicates(program: PhysicalPlan) -> Collection[Term] | None:
+def wanted_predicates(program: Program) -> Collection[Term] | None:
     """Returns the predicates of the triples that sources have to pass on (None: all)."""
     return None if program.measure else predicates_to_read(program.plan)  # what is measured is all that is read
 
 
 def source_records(
-    program: PhysicalPlan, watermark: int, parsed: Iterable[Parsed], outbox: Outbox | None = None
+    program: Program, watermark: int, parsed: Iterable[Parsed], outbox: Outbox | None = None
 ) -> Iterator[Record | RowBatch]:
     """Yields the records that follow from the content of sources. outbox: takes the rows out of the dataflow; by
     default they are routed."""
@@ -172,21 +167,21 @@ def _latest(times: pyarrow.Array) -> int:
     return max(times.to_pylist(), default=ALWAYS)
 
 
-def source_dataflow(program: PhysicalPlan, reading: Collection[str] | None = None) -> Dataflow:
+def source_dataflow(program: Program, reading: Collection[str] | None = None) -> Dataflow:
     """Returns the dataflow that reads facts and leaves all stateful nodes to other tasks. reading: the nodes that it
     reads (None: all)."""
     dataflow_class = ProfiledDataflow if program.measure else Dataflow
     return dataflow_class(program.plan, hosted=(), reading=reading)
 
 
-def metrics_of(program: PhysicalPlan, dataflow: Dataflow) -> Iterator[Record]:
+def metrics_of(program: Program, dataflow: Dataflow) -> Iterator[Record]:
     """Yields what the nodes of a dataflow have done since the last time, if it measures."""
     if isinstance(dataflow, ProfiledDataflow):
         yield from metric_records(program, dataflow.metrics(0))
         dataflow.forget()
 
 
-def metric_records(program: PhysicalPlan, node_metrics: PlanMetrics) -> Iterator[Record]:
+def metric_records(program: Program, node_metrics: PlanMetrics) -> Iterator[Record]:
     """Yields the records of the metrics of nodes that have output rows or taken time."""
     numbers = program.router().numbers
     for id, metric in node_metrics.items():
@@ -209,7 +204,7 @@ def local_outbox(dataflow: Dataflow, router: Router) -> Iterator[RowBatch]:
         yield RowBatch(ROW, router.stage_numbers[id], LOCAL_BUCKET, router.numbers[id], port, deltas)
 
 
-def initial_records(program: PhysicalPlan) -> Iterator[Record | RowBatch]:
+def initial_records(program: Program) -> Iterator[Record | RowBatch]:
     """Yields the records that start a program: what its axioms derive, and the wake-ups of nodes that output a row
     without input."""
     program.prepare()
@@ -234,11 +229,17 @@ each iterated: rows that may have lost their derivation are deleted, then those 
 
 
 class Span(NamedTuple):
-    """A span of time: instants up to `before` have been processed; those up to `now` are to be processed (integer
-    ms)."""
+    """A span of time.
+
+    Attributes:
+        before: instants up to this time have been processed (integer ms).
+        now: those up to this time are to be processed.
+        is_last: whether no more events follow, so that all instants are complete as soon as there is an event.
+    """
 
     before: int
     now: int
+    is_last: bool = False
 
 
 class TimelyBatches(NamedTuple):
@@ -253,10 +254,12 @@ def timely_batches(row_batches: Iterable[RowBatch], span: Span) -> TimelyBatches
     """Splits row batches by time. Rows with an event time are processed only if it is in the span. The watermark may
     have come further than the span says, as far as records in the input report."""
     all_batches = list(row_batches)
-    clock_times = (
+    clock_times = [
         delta[-3] for row_batch in all_batches if row_batch.kind == WATERMARK_BROADCAST for delta in row_batch.deltas
-    )
-    span = Span(span.before, max([span.now, *clock_times]))
+    ]
+    if span.is_last and clock_times:
+        clock_times = [FOREVER - 1]
+    span = span._replace(now=max([span.now, *clock_times]))
     now, later_batches = [], []
     for row_batch in all_batches:
         if row_batch.kind not in (READY, BUFFERED):
@@ -270,7 +273,7 @@ def timely_batches(row_batches: Iterable[RowBatch], span: Span) -> TimelyBatches
 
 
 def stage_step(
-    program: PhysicalPlan,
+    program: Program,
     stages: Sequence[Stage],
     phase: str,
     span: Span,
@@ -302,7 +305,7 @@ def stage_name(stages: Sequence[Stage], phase: str) -> str:
 
 
 def run_stages(
-    program: PhysicalPlan,
+    program: Program,
     stages: Sequence[Stage],
     phase: str,
     span: Span,
@@ -363,9 +366,9 @@ def state_watermark(span: Span, state: State) -> int:
     return state.passed if span.now == FOREVER - 1 else max(state.passed, span.now)
 
 
-def buffered_batches(program: PhysicalPlan, later_batches: Sequence[RowBatch]) -> Iterable[RowBatch]:
+def buffered_batches(program: Program, later_batches: Sequence[RowBatch]) -> Iterable[RowBatch]:
     """Returns row batches as they are buffered, whichever tasks they have come to."""
-    if not later_batches or not (program.broadcast_inputs or program.skewed_keys):
+    if not later_batches or not (program.physical.broadcast_inputs or program.physical.skewed_keys):
         return later_batches
     return chain.from_iterable(map(program.router().buffered, later_batches))
 
@@ -396,7 +399,7 @@ class _Partition(Dataflow):
 
     def __init__(
         self,
-        program: PhysicalPlan,
+        program: Program,
         stages: Sequence[Stage],
         bucket_partitions: BucketPartitions,
         partition: int,
@@ -487,6 +490,7 @@ class _Partition(Dataflow):
         if phase == FORWARD:
             self.run(now)
             return
+        self.creation_limits.begin()
         if phase == REDERIVE:
             for component in self.plan.components:
                 self.rederive(component)
@@ -504,10 +508,10 @@ class _FusedPartition(_Partition):
     """A partition with fused joins."""
 
     def __init__(
-        self, program: PhysicalPlan, stages: Sequence[Stage], bucket_partitions: BucketPartitions, partition: int
+        self, program: Program, stages: Sequence[Stage], bucket_partitions: BucketPartitions, partition: int
     ) -> None:
         hosted = {id for stage in stages for id in stage.nodes}
-        fused = {id: star for id, star in program.fused_joins.items() if id in hosted}
+        fused = {id: star for id, star in program.physical.fused_joins.items() if id in hosted}
         super().__init__(program, stages, bucket_partitions, partition, fused)
         self.came_as = {to: address for address, to in self.fused_addresses.items()}
 
@@ -528,11 +532,11 @@ class _ProfiledPartition(_Partition, ProfiledDataflow):
     """A partition that counts and times each join."""
 
     def __init__(
-        self, program: PhysicalPlan, stages: Sequence[Stage], bucket_partitions: BucketPartitions, partition: int
+        self, program: Program, stages: Sequence[Stage], bucket_partitions: BucketPartitions, partition: int
     ) -> None:
         super().__init__(program, stages, bucket_partitions, partition)
         self.inner = {
-            id: self.plan.consumers[id][0] for star in program.fused_joins.values() for id in star.joins[:0:-1]
+            id: self.plan.consumers[id][0] for star in program.physical.fused_joins.values() for id in star.joins[:0:-1]
         }
         """The inner joins of fused joins, and the inputs that their rows go to, in the order of the joins."""
 
@@ -557,13 +561,13 @@ class _ProfiledPartition(_Partition, ProfiledDataflow):
 # State
 
 
-def compaction(program: PhysicalPlan, watermark: int) -> WorkerStep:
+def compaction(program: Program, watermark: int) -> WorkerStep:
     """Returns the worker's function that adds up the state of nodes and drops what has expired. watermark: everything
     to come begins at this time or later (integer ms)."""
     return program.step("compaction", partial(_compacted, program, watermark))
 
 
-def _compacted(program: PhysicalPlan, watermark: int, row_batches: Iterable[RowBatch]) -> Iterator[RowBatch]:
+def _compacted(program: Program, watermark: int, row_batches: Iterable[RowBatch]) -> Iterator[RowBatch]:
     slots: dict[tuple[int, int], list[Delta]] = {}
     for row_batch in row_batches:
         slots.setdefault((row_batch.node, row_batch.port), []).extend(row_batch.deltas)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow
 
-from squall.builders.distributed.exec.routing import BucketPartitions
 from squall.builders.distributed.io.records import (
     BUFFERED,
     INSTANT,
@@ -23,6 +22,7 @@ from squall.builders.distributed.io.records import (
     Record,
     WorkerStep,
 )
+from squall.builders.distributed.plan.buckets import BucketPartitions
 from squall.plan import Plan
 from squall.plan.node_metrics import NodeMetric
 from squall.rdf import ALWAYS, FOREVER

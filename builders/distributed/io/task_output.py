@@ -13,7 +13,6 @@ from itertools import chain
 import pyarrow
 from pyarrow import compute
 
-from squall.builders.distributed.exec.routing import OUTPUT_STAGE
 from squall.builders.distributed.io.engine import Files, Folder, Read
 from squall.builders.distributed.io.records import (
     ARROW,
@@ -25,6 +24,7 @@ from squall.builders.distributed.io.records import (
     WorkerStep,
     to_arrow,
 )
+from squall.builders.distributed.plan.buckets import OUTPUT_STAGE
 from squall.rdf import FOREVER
 
 OUTPUT_ORDER = ("start", "node", "spans", "row")

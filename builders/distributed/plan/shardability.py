@@ -16,9 +16,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from squall.builders.distributed.exec.ordered_scan import why_ordered_source
-from squall.builders.distributed.exec.routing import bucket_of
-from squall.model.windows import is_sequential
+from squall.builders.distributed.plan.buckets import bucket_of
+from squall.builders.distributed.plan.ordered_scan import why_ordered_source
 from squall.plan import Node, Plan
 from squall.plan.operators import (
     AntiJoin,
@@ -77,7 +76,7 @@ def _why_updating(op: Operator) -> str | None:
 
 def why_ordered(plan: Plan) -> Reason | None:
     """Returns why one task has to run the plan on an engine without ordered scans
-    (`squall.builders.distributed.exec.ordered_scan`) and without tasks for derived streams, or None if it need not."""
+    (`squall.builders.distributed.plan.ordered_scan`) and without tasks for derived streams, or None if it need not."""
     return _first_reason(plan, _why_operator_ordered)
 
 
@@ -199,9 +198,7 @@ class _SubjectAnalysis:
                 )
             case Sink(output="rstream") | DerivedStream(output="rstream"):
                 return "outputs snapshots"
-            case DerivedStream() if (
-                is_sequential(op.source.window) or op.source.prefix_width not in self.known[node.id]
-            ):
+            case DerivedStream() if op.source.window.is_sequential or op.source.prefix_width not in self.known[node.id]:
                 return "derives a stream with facts of other subjects"
             case Sink() | DerivedStream():
                 return None if self._tell_apart(node) else "outputs what several subjects may lead to"

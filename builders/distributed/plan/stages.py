@@ -11,8 +11,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from squall.builders.distributed.exec.ordered_scan import ordered_scan_of
-from squall.builders.distributed.exec.report_times import reports_on_change, rstream_nodes
 from squall.builders.distributed.plan.broadcast import with_broadcast
 from squall.builders.distributed.plan.partitioning import (
     BROADCAST,
@@ -25,6 +23,7 @@ from squall.builders.distributed.plan.partitioning import (
     stateful_edges,
 )
 from squall.builders.distributed.plan.skew import SkewedKeys, with_split_keys
+from squall.builders.distributed.plan.snapshot_nodes import reports_on_change, rstream_nodes
 from squall.builders.runtime.multiway_join import FusedJoin, fuse_joins
 from squall.errors import BuilderError
 from squall.model.fact_shapes import may_affect
@@ -85,7 +84,13 @@ class Stage:
 def partitionings_of(
     plan: Plan, broadcast_inputs: Collection[Address] = (), skewed_keys: SkewedKeys = NO_SKEWED_KEYS
 ) -> dict[Address, Partitioning | None]:
-    """Returns the partitioning of each input of a stateful node. The arguments are those of `stages_of`."""
+    """Returns the partitioning of each input of a stateful node.
+
+    Args:
+        plan: the plan.
+        broadcast_inputs: the inputs whose rows are broadcast (`squall.builders.distributed.plan.broadcast`).
+        skewed_keys: the keys that many rows have (`squall.builders.distributed.plan.skew`).
+    """
     partitionings: dict[Address, Partitioning | None] = {
         (node.id, port): edge.columns
         for node in plan.nodes if is_stateful(node.op)
@@ -95,28 +100,17 @@ def partitionings_of(
     return with_split_keys(plan, partitionings, skewed_keys) if skewed_keys else partitionings
 
 
-def stages_of(
-    plan: Plan, broadcast_inputs: Collection[Address] = (), skewed_keys: SkewedKeys = NO_SKEWED_KEYS
-) -> tuple[Stage, ...]:
-    """Returns the stages in the order in which they run, numbered from 1. `Sink` is in none: it ends a batch.
-
-    Args:
-        plan: the plan.
-        broadcast_inputs: the inputs whose rows are broadcast (`squall.builders.distributed.plan.broadcast`).
-        skewed_keys: the keys that many rows have (`squall.builders.distributed.plan.skew`).
-    """
+def stages_of(plan: Plan, exchanges: Iterable[Exchange]) -> tuple[Stage, ...]:
+    """Returns the stages in the order in which they run, numbered from 1. `Sink` is in none: it ends a batch."""
     exchanges_by_consumer: dict[str, list[Exchange]] = {}
-    for exchange in exchanges_of(plan, broadcast_inputs, skewed_keys):
+    for exchange in exchanges:
         exchanges_by_consumer.setdefault(exchange.consumer, []).append(exchange)
     numbers = _stage_numbers(plan, exchanges_by_consumer)
     return tuple(_stage(plan, exchanges_by_consumer, numbers, number) for number in sorted(set(numbers.values())))
 
 
-def exchanges_of(
-    plan: Plan, broadcast_inputs: Collection[Address] = (), skewed_keys: SkewedKeys = NO_SKEWED_KEYS
-) -> Iterator[Exchange]:
+def exchanges_of(plan: Plan, partitionings: Partitionings) -> Iterator[Exchange]:
     """Yields each edge between stateful nodes, and from the sources to them."""
-    partitionings = partitionings_of(plan, broadcast_inputs, skewed_keys)
     for node in plan.nodes:
         if is_stateful(node.op) or not node.inputs:
             for edge in stateful_edges(plan, node.id, output_partitioning(plan, node, partitionings)):
@@ -124,12 +118,7 @@ def exchanges_of(
                 yield Exchange(node.id, edge.consumer, edge.port, edge.key is None or edge.key != grouping_key)
 
 
-def fused_output_stage(
-    plan: Plan,
-    stages: Sequence[Stage],
-    broadcast_inputs: Collection[Address] = (),
-    skewed_keys: SkewedKeys = NO_SKEWED_KEYS,
-) -> tuple[Stage, ...]:
+def fused_output_stage(plan: Plan, stages: Sequence[Stage], exchanges: Iterable[Exchange]) -> tuple[Stage, ...]:
     """Returns the stage that runs in one step with the output: the last one, or none.
 
     It must not be iterated, its rows must not be shuffled for the output, and the driver must not need a report in
@@ -141,29 +130,23 @@ def fused_output_stage(
     sinks, last = {node.id for node, _ in plan.sinks}, stages[-1].nodes
     has_derived_stream = any(isinstance(plan.by_id[id].op, DerivedStream) for id in last)
     moving = any(
-        exchange.shuffles and exchange.consumer in sinks and exchange.producer in last
-        for exchange in exchanges_of(plan, broadcast_inputs, skewed_keys)
+        exchange.shuffles and exchange.consumer in sinks and exchange.producer in last for exchange in exchanges
     )
     return () if moving or (has_derived_stream and rstream_nodes(plan)) else tuple(stages[-1:])
 
 
-def fused_joins_of(
-    plan: Plan,
-    stages: Sequence[Stage],
-    broadcast_inputs: Collection[Address] = (),
-    skewed_keys: SkewedKeys = NO_SKEWED_KEYS,
-) -> dict[str, FusedJoin]:
+def fused_joins_of(plan: Plan, stages: Iterable[Stage], exchanges: Iterable[Exchange]) -> dict[str, FusedJoin]:
     """Returns the joins that run as one (`squall.builders.runtime.multiway_join`): those inside a stage without
     iterations, between which no rows are shuffled."""
     place = {id: stage.number for stage in stages if not stage.recursive for id in stage.nodes}
-    partitionings = {
+    local_producers = {
         exchange.producer
-        for exchange in exchanges_of(plan, broadcast_inputs, skewed_keys)
+        for exchange in exchanges
         if not exchange.shuffles
         and exchange.producer in place
         and place[exchange.producer] == place.get(exchange.consumer)
     }
-    return fuse_joins(plan, visible=plan.by_id.keys() - partitionings)
+    return fuse_joins(plan, visible=plan.by_id.keys() - local_producers)
 
 
 def _stage_numbers(plan: Plan, exchanges_by_consumer: dict[str, list[Exchange]]) -> dict[str, int]:
@@ -259,41 +242,6 @@ def stateless_nodes_behind(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]
         waiting += after - node_ids
         node_ids |= after
     return tuple(node.id for node in plan.nodes if node.id in node_ids)
-
-
-def describe(plan: Plan, broadcast_inputs: Collection[Address] = (), skewed_keys: SkewedKeys = NO_SKEWED_KEYS) -> str:
-    """Describes what runs where: the nodes behind the sources, the stages with their pipelines, and the output
-    nodes."""
-    partitionings = partitionings_of(plan, broadcast_inputs, skewed_keys)
-    sinks = [node.id for node, _ in plan.sinks]
-    lines = ["sources", "  lines are parsed where they are read"]
-    ordered_scan = ordered_scan_of(plan)
-    lines += [f"  {line}" for line in ordered_scan.describe()]
-    lines += _describe_stateless(plan, [node.id for node in plan.nodes if not node.inputs], ordered_scan.sources)
-    plan_stages = stages_of(plan, broadcast_inputs, skewed_keys)
-    for stage in plan_stages:
-        iteration = ", iterated until no rows move" if stage.recursive else ""
-        phases = ", deleting first and rederiving then" if stage.has_deletions else ""
-        lines.append(f"stage {stage.number}{iteration}{phases}")
-        for pipeline in stage.pipelines:
-            lines += [
-                f"  pipeline of {len(pipeline)}",
-                *(f"    {id}{describe_partitioning(plan.by_id[id], partitionings)}" for id in pipeline),
-            ]
-        lines += _describe_stateless(plan, stage.nodes)
-    where = "".join(
-        f", in the tasks of stage {stage.number}"
-        for stage in fused_output_stage(plan, plan_stages, broadcast_inputs, skewed_keys)
-    )
-    lines += [f"end{where}", *(f"    {id}{describe_partitioning(plan.by_id[id], partitionings)}" for id in sinks)]
-    return "\n".join(lines)
-
-
-def _describe_stateless(plan: Plan, starts: Sequence[str], excluded: Collection[str] = ()) -> list[str]:
-    """Describes the stateless nodes that run where their input is produced. excluded: nodes that are described
-    already."""
-    node_ids = [id for id in stateless_nodes_behind(plan, starts) if id not in excluded]
-    return [f"  then, row by row: {', '.join(node_ids)}"] if node_ids else []
 
 
 def describe_partitioning(node: Node, partitionings: Partitionings) -> str:

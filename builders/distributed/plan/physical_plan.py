@@ -1,0 +1,304 @@
+"""The physical plan: what a distributed engine will do with a plan, as a value.
+
+`squall explain --stage job` prints it, and a job executes it
+(`squall.builders.distributed.exec.micro_batch`). It is made by passes: partitioning, with broadcast inputs and skewed
+keys; stages; joins and outputs that need no stage of their own; jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from squall.builders.distributed.plan.ordered_scan import OrderedScan, ordered_scan_of
+from squall.builders.distributed.plan.partitioning import (
+    BROADCAST,
+    Address,
+    Partitioning,
+    SkewedPartitioning,
+    replicated_inputs_of,
+)
+from squall.builders.distributed.plan.shardability import Reason, why_not_shardable, why_single_task
+from squall.builders.distributed.plan.skew import SkewedKeys
+from squall.builders.distributed.plan.snapshot_nodes import reports_on_change, rstream_nodes
+from squall.builders.distributed.plan.stages import (
+    NO_SKEWED_KEYS,
+    Exchange,
+    Stage,
+    describe_partitioning,
+    exchanges_of,
+    fused_joins_of,
+    fused_output_stage,
+    partitionings_of,
+    stages_of,
+    stateless_nodes_behind,
+)
+from squall.builders.runtime.multiway_join import FusedJoin
+from squall.builders.runtime.operators import make_output_operator
+from squall.builders.runtime.operators.event_time import EventTimeOperator
+from squall.plan import Plan
+from squall.plan.operators import DerivedStream, is_stateful, windows_of
+
+
+@dataclass(frozen=True)
+class Job:
+    """What an engine runs of a batch before the driver needs a report.
+
+    Attributes:
+        reads_sources: whether the job begins with the sources, and with ordered scans.
+        stages: the numbers of its stages, in order.
+        iterates: whether its only stage runs again and again, each time as a job, until no rows move.
+        finds_changes: whether the job only finds out at which instants answers have changed.
+        outputs: whether it ends with the outputs.
+    """
+
+    reads_sources: bool = False
+    stages: tuple[int, ...] = ()
+    iterates: bool = False
+    finds_changes: bool = False
+    outputs: bool = False
+
+    def __str__(self) -> str:
+        steps = ["sources"] if self.reads_sources else []
+        steps += [f"stage {number}" for number in self.stages]
+        steps += ["what has changed"] if self.finds_changes else []
+        steps += ["end"] if self.outputs else []
+        return f"{', '.join(steps)}{', until no rows move' if self.iterates else ''}"
+
+
+@dataclass(frozen=True)
+class WholePlan:
+    """Why tasks run a plan as a whole, and not stage by stage.
+
+    Attributes:
+        reason: what decides at an instant about the next one.
+        unshardable: why a single task has to run it; None if each task runs it for a share of all subjects.
+    """
+
+    reason: Reason
+    unshardable: Reason | None
+
+
+@dataclass(frozen=True)
+class PhysicalPlan:
+    """What a distributed engine will do with a plan.
+
+    Attributes:
+        plan: the logical plan.
+        broadcast_inputs: the inputs whose rows are broadcast (`squall.builders.distributed.plan.broadcast`).
+        skewed_keys: the keys that many rows have (`squall.builders.distributed.plan.skew`).
+        whole: why tasks run the plan as a whole; None if they run it stage by stage.
+        ordered_scan: what is scanned in order.
+        partitionings: the partitioning of each input of a stateful node.
+        exchanges: the edges between stateful nodes, and from sources to them.
+        stages: the stages, in the order in which they run.
+        fused_output_stages: the last stage, if it runs in one step with the outputs.
+        fused_joins: the joins that workers run as one, by the node that stands for them.
+        needs_complete_instants: whether an instant can be processed only when it is complete: a node looks at all of
+            it, or rows that arrive now may begin to hold later.
+        jobs: the jobs of a batch that several tasks process, in order.
+    """
+
+    plan: Plan
+    broadcast_inputs: frozenset[Address]
+    skewed_keys: SkewedKeys
+    whole: WholePlan | None
+    ordered_scan: OrderedScan
+    partitionings: Mapping[Address, Partitioning | None] = field(repr=False)
+    exchanges: tuple[Exchange, ...] = field(repr=False)
+    stages: tuple[Stage, ...]
+    fused_output_stages: tuple[Stage, ...]
+    fused_joins: Mapping[str, FusedJoin]
+    needs_complete_instants: bool
+    jobs: tuple[Job, ...]
+
+    @cached_property
+    def replicated_inputs(self) -> frozenset[Address]:
+        """The inputs for which every task produces the same broadcast rows."""
+        if not self.broadcast_inputs and not self.skewed_keys:
+            return frozenset()
+        return replicated_inputs_of(self.plan, self.partitionings)
+
+    def stage(self, number: int) -> Stage:
+        """Returns the stage with a number."""
+        return self.stages[number - 1]
+
+    # As text and as data
+
+    def __str__(self) -> str:
+        """Describes what runs where: behind the sources, in each stage, and at the end; then the jobs of a batch."""
+        if self.whole is not None:
+            return self._whole_text(self.whole)
+        lines = ["sources", "  lines are parsed where they are read"]
+        lines += [f"  {line}" for line in self.ordered_scan.describe()]
+        source_ids = [node.id for node in self.plan.nodes if not node.inputs]
+        lines += self._stateless_text([id for id in self._behind(source_ids) if id not in self.ordered_scan.sources])
+        for stage in self.stages:
+            lines += self._stage_lines(stage)
+        where = "".join(f", in the tasks of stage {stage.number}" for stage in self.fused_output_stages)
+        lines += [f"end{where}", *(f"    {self._node_text(node.id)}" for node, _ in self.plan.sinks)]
+        if len(self.jobs) > 1:
+            lines += ["jobs of a batch", *(f"  {number}. {job}" for number, job in enumerate(self.jobs, 1))]
+        return "\n".join(lines)
+
+    def _whole_text(self, whole: WholePlan) -> str:
+        count = sum(is_stateful(node.op) for node in self.plan.nodes)
+        executors = "a single task" if whole.unshardable else "tasks, each for a share of all subjects,"
+        reasons = [whole.reason, *([whole.unshardable] if whole.unshardable else [])]
+        reason_text = "; ".join(f"{reason.node.id} {reason.what}" for reason in reasons)
+        return f"{executors} of {count} nodes that keep rows, in the order of time: {reason_text}"
+
+    def _stage_lines(self, stage: Stage) -> Iterator[str]:
+        iteration = ", iterated until no rows move" if stage.recursive else ""
+        phases = ", deleting first and rederiving then" if stage.has_deletions else ""
+        yield f"stage {stage.number}{iteration}{phases}"
+        for pipeline in stage.pipelines:
+            yield f"  pipeline of {len(pipeline)}"
+            yield from (f"    {self._node_text(id)}" for id in pipeline)
+        yield from self._stateless_text(self._behind(stage.nodes))
+
+    def _node_text(self, id: str) -> str:
+        return f"{id}{describe_partitioning(self.plan.by_id[id], self.partitionings)}"
+
+    def _stateless_text(self, ids: Sequence[str]) -> list[str]:
+        """Describes the stateless nodes that run where their input is produced."""
+        return [f"  then, row by row: {', '.join(ids)}"] if ids else []
+
+    def _behind(self, ids: Sequence[str]) -> list[str]:
+        return list(stateless_nodes_behind(self.plan, ids))
+
+    def as_data(self) -> dict[str, Any]:
+        """Returns the physical plan as JSON data."""
+        if self.whole is not None:
+            reason, unshardable = self.whole.reason, self.whole.unshardable
+            strategy = {"strategy": "single task" if unshardable else "shards", "why": _reason_data(reason)}
+            return strategy | ({"why_single_task": _reason_data(unshardable)} if unshardable else {})
+        return {
+            "strategy": "stages",
+            "complete_instants": self.needs_complete_instants,
+            "scan": {
+                "nodes": self._behind([node.id for node in self.plan.nodes if not node.inputs]),
+                "in_order": sorted(self.ordered_scan.sources),
+            },
+            "stages": [self._stage_data(stage) for stage in self.stages],
+            "end": {
+                "nodes": [node.id for node, _ in self.plan.sinks],
+                "inputs": self._inputs_data([node.id for node, _ in self.plan.sinks]),
+                "in_tasks_of_stages": [stage.number for stage in self.fused_output_stages],
+            },
+            "joins_as_one": {id: sorted(join.joins) for id, join in sorted(self.fused_joins.items())},
+            "jobs": [str(job) for job in self.jobs],
+        }
+
+    def _stage_data(self, stage: Stage) -> dict[str, Any]:
+        return {
+            "number": stage.number,
+            "pipelines": [list(pipeline) for pipeline in stage.pipelines],
+            "row_by_row": self._behind(stage.nodes),
+            "iterated": stage.recursive,
+            "deletes_first": stage.has_deletions,
+            "inputs": self._inputs_data(stage.nodes),
+        }
+
+    def _inputs_data(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+        return [
+            {"from": exchange.producer, "to": exchange.consumer, "input": exchange.port + 1}
+            | _exchange_data(exchange, self.partitionings[exchange.consumer, exchange.port])
+            for exchange in self.exchanges
+            if exchange.consumer in ids
+        ]
+
+
+def physical_plan(
+    plan: Plan, broadcast_inputs: frozenset[Address] = frozenset(), skewed_keys: SkewedKeys = NO_SKEWED_KEYS
+) -> PhysicalPlan:
+    """Returns the physical plan of a plan.
+
+    Args:
+        plan: the logical plan.
+        broadcast_inputs: the inputs whose rows are broadcast.
+        skewed_keys: the keys whose rows are split over all tasks, by input.
+    """
+    why = why_single_task(plan)
+    partitionings = partitionings_of(plan, broadcast_inputs, skewed_keys)
+    exchanges = tuple(exchanges_of(plan, partitionings))
+    stages = stages_of(plan, exchanges)
+    fused_stages = fused_output_stage(plan, stages, exchanges)
+    return PhysicalPlan(
+        plan,
+        broadcast_inputs,
+        skewed_keys,
+        WholePlan(why, why_not_shardable(plan)) if why is not None else None,
+        ordered_scan_of(plan),
+        partitionings,
+        exchanges,
+        stages,
+        fused_stages,
+        fused_joins_of(plan, stages, exchanges),
+        _needs_complete_instants(plan),
+        jobs_of(plan, stages, fused_stages),
+    )
+
+
+def jobs_of(plan: Plan, stages: Sequence[Stage], fused_output_stages: Sequence[Stage]) -> tuple[Job, ...]:
+    """Returns the jobs of a batch.
+
+    A job ends where the driver needs a report: before a stage that is iterated, and after it; where snapshots are
+    evaluated, behind the sources and behind the stages that derive streams; and where an answer is output only if it
+    has changed, before the outputs.
+    """
+    fused_numbers = tuple(stage.number for stage in fused_output_stages)
+    snapshots = rstream_nodes(plan)
+    if not snapshots and not any(stage.recursive for stage in stages):
+        return (Job(reads_sources=True, stages=tuple(stage.number for stage in stages), outputs=True),)
+    jobs = [Job(reads_sources=True)]
+    waiting: list[int] = []
+
+    def end_job() -> None:
+        if waiting:
+            jobs.append(Job(stages=tuple(waiting)))
+            waiting.clear()
+
+    for stage in stages:
+        if stage.number in fused_numbers:
+            continue
+        if stage.recursive:
+            end_job()
+            jobs.append(Job(stages=(stage.number,), iterates=True))
+        else:
+            waiting.append(stage.number)
+        if snapshots and any(isinstance(plan.by_id[id].op, DerivedStream) for id in stage.nodes):
+            end_job()
+    if any(reports_on_change(op) for _, op in plan.sinks):
+        end_job()
+        jobs.append(Job(finds_changes=True))
+    return (*jobs, Job(stages=(*waiting, *fused_numbers), outputs=True))
+
+
+def _needs_complete_instants(plan: Plan) -> bool:
+    windows = (window for node in plan.nodes for window in windows_of(node.op))
+    at_once = all(window.begins_with_event for window in windows)
+    return (
+        bool(plan.retractable)
+        or not at_once
+        or any(isinstance(node.op, DerivedStream) for node in plan.nodes)
+        or any(isinstance(make_output_operator(node, op, plan), EventTimeOperator) for node, op in plan.sinks)
+    )
+
+
+def _reason_data(reason: Reason) -> dict[str, str]:
+    return {"node": reason.node.id, "what": reason.what}
+
+
+def _exchange_data(exchange: Exchange, partitioning: Partitioning | None) -> dict[str, Any]:
+    """Returns how rows get to an input: where they are (`local`), or by an exchange."""
+    if not exchange.shuffles:
+        return {"exchange": "local"}
+    if isinstance(partitioning, SkewedPartitioning):
+        skewed_keys = [key.split("\n") for key, _ in partitioning.hot]
+        return {"exchange": "skew", "columns": list(partitioning.columns), "skewed_keys": skewed_keys}
+    if partitioning == BROADCAST:
+        return {"exchange": "broadcast"}
+    return {"exchange": "hash", "columns": list(partitioning)} if partitioning else {"exchange": "single"}

@@ -1,0 +1,135 @@
+"""Physical plans as values: their texts, their data, and the jobs of a batch."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import squall
+from squall.builders.distributed.plan.broadcast import broadcast_candidates, closure_inputs
+from squall.builders.distributed.plan.physical_plan import Job, PhysicalPlan, physical_plan
+from squall.model.systems import Report
+from squall.plan import Plan
+from tests.conftest import Squall
+
+PREFIX = "@prefix : <http://example.org/>.\n"
+JOIN = "[r: (?x :p ?y) (?y :q ?z) -> (?x :r ?z)]"
+NONLINEAR = "[a: (?x :p ?y) -> (?x :r ?y)] [b: (?x :r ?y) (?y :s ?z) (?z :r ?w) -> (?x :r ?w)]"
+NEGATED = "[a: (?x :p ?y) noValue(?x :q ?y) -> (?x :r ?y)] [b: (?x :r ?y) (?y :r ?z) (?z :s ?x) -> (?x :r ?z)]"
+
+
+def planned(rules: str, window: str = "RANGE 10s", **changes: Any) -> Plan:
+    system = squall.compile(PREFIX + rules, lexer="jena", window=window)
+    return squall.plan(replace(system, **changes))
+
+
+def shown(physical: PhysicalPlan | str) -> str:
+    """Returns the text of a physical plan, with the nodes numbered in the order in which it names them."""
+    numbers: dict[str, str] = {}
+    return re.sub(r"-[0-9a-f]{10}", lambda match: numbers.setdefault(match[0], f"{len(numbers) + 1}"), str(physical))
+
+
+def test_a_plan_of_one_job() -> None:
+    assert (
+        shown(physical_plan(planned(JOIN)))
+        == """\
+sources
+  lines are parsed where they are read
+  then, row by row: scan1, match2, match3
+stage 1
+  pipeline of 1
+    join4 grouped by [1] = [0]
+  then, row by row: construct5
+end
+    sink6 grouped by [0]"""
+    )
+
+
+def test_a_recursion_is_a_job_that_is_repeated() -> None:
+    text = shown(physical_plan(planned(NONLINEAR)))
+    assert "stage 1, iterated until no rows move\n" in text
+    assert text.endswith("""
+jobs of a batch
+  1. sources
+  2. stage 1, until no rows move
+  3. end""")
+
+
+def test_broadcast_inputs_are_in_every_task() -> None:
+    plan = planned(JOIN)
+    broadcast_inputs = frozenset(list(broadcast_candidates(plan))[:1])
+    physical = physical_plan(plan, broadcast_inputs)
+    assert re.search(r"join4 with all rows of input [12] in every task, the others by ", shown(physical))
+    exchanges = [entry["exchange"] for stage in physical.as_data()["stages"] for entry in stage["inputs"]]
+    assert sorted(exchanges) == ["broadcast", "hash"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "changes", "jobs"),
+    [
+        (JOIN, {}, ["sources, stage 1, end"]),
+        (JOIN, {"output": "rstream"}, ["sources", "stage 1, end"]),
+        (JOIN, {"output": "rstream", "report": Report("change")}, ["sources", "stage 1", "what has changed", "end"]),
+        (NONLINEAR, {}, ["sources", "stage 1, until no rows move", "end"]),
+        (NEGATED, {}, ["sources", "stage 1", "stage 2, until no rows move", "end"]),
+    ],
+)
+def test_jobs_end_where_the_driver_needs_a_report(rules: str, changes: dict[str, Any], jobs: list[str]) -> None:
+    physical = physical_plan(planned(rules, **changes))
+    assert [str(job) for job in physical.jobs] == jobs
+    assert physical.as_data()["jobs"] == jobs
+    assert [number for job in physical.jobs for number in job.stages] == [stage.number for stage in physical.stages]
+
+
+def test_a_plan_as_a_whole() -> None:
+    delete = "PREFIX : <http://example.org/> DELETE { ?x :p ?y } WHERE { ?x :p ?y . ?x :q ?z }"
+    plan = squall.plan(squall.compile(delete, lexer="sparql"))
+    physical = physical_plan(plan)
+    assert physical.whole is not None
+    assert re.match(
+        r"tasks, each for a share of all subjects, of \d+ nodes that keep rows, in the order of time: ", str(physical)
+    )
+    assert physical.as_data()["strategy"] == "shards"
+    assert physical.as_data()["why"] == {"node": physical.whole.reason.node.id, "what": "inserts or deletes facts"}
+
+
+@pytest.mark.parametrize("rules", [JOIN, NONLINEAR, NEGATED])
+def test_physical_plans_are_compared_by_value(rules: str) -> None:
+    plan = planned(rules)
+    assert physical_plan(plan) == physical_plan(planned(rules))
+    assert physical_plan(plan) != physical_plan(planned(rules, "RANGE 11s"))
+    candidates = broadcast_candidates(plan)
+    assert not candidates or physical_plan(plan, frozenset(candidates)) != physical_plan(plan)
+
+
+def test_a_job_of_a_closure_needs_no_iteration() -> None:
+    """Its steps are in every task, so no rows move."""
+    plan = planned("[a: (?x :p ?y) -> (?x :r ?y)] [b: (?x :r ?y) (?y :r ?z) -> (?x :r ?z)]", window="RANGE 10s")
+    closure = physical_plan(plan, closure_inputs(plan))
+    assert closure.jobs == (Job(reads_sources=True, stages=tuple(range(1, len(closure.stages) + 1)), outputs=True),)
+
+
+@pytest.mark.parametrize("builder", ["spark", pytest.param("beam", marks=pytest.mark.beam)])
+def test_explain_prints_it_as_json(builder: str, squall: Squall, tmp_path: Path) -> None:
+    (tmp_path / "join.jena").write_text(PREFIX + JOIN)
+    code, out, err = squall(
+        "explain", f"{tmp_path}/join.jena", "--builder", builder, "--stage", "job", "--format", "json"
+    )
+    assert code == 0, err
+    data = json.loads(out)
+    assert [entry["exchange"] for entry in data["stages"][0]["inputs"]] == ["hash", "hash", "local", "local"]
+    assert data["jobs"] == ["sources, stage 1, end"]
+
+
+def test_a_builder_without_data_says_so(squall: Squall, tmp_path: Path) -> None:
+    (tmp_path / "join.jena").write_text(PREFIX + JOIN)
+    code, _, err = squall(
+        "explain", f"{tmp_path}/join.jena", "--builder", "spark", "--stage", "physical", "--format", "json"
+    )
+    assert code == 2
+    assert "describes its jobs at the stage `physical` as text only" in err
