@@ -93,7 +93,8 @@ def _of(window: Window, time: int) -> set[int]:
         case HoppingWindow(step=step):
             start, end = window.validity(time)
             return set(range(start, end + 1, step))
-        case EmptyWindow():
+        case _:
+            assert isinstance(window, EmptyWindow)
             return set()
 
 
@@ -214,3 +215,20 @@ def test_past_instants_are_deleted(report: Report, window: Window) -> None:
         result.add([Event(time, (FACT,))])
         result.pop_until(time)
         assert len(result.single_times) + len(result.grid_heap) + len(result.grid_ends) < 60
+
+
+@pytest.mark.parametrize(
+    ("window", "rows", "due"),
+    [
+        (HoppingWindow(4, 2, FirstTriple(1)), {("stream_begin", "urn:s", "7")}, [9, 11, 13, 15]),
+        (CountWindow(5, 2), {("fact_count", "0", "urn:s", "1")}, [10]),
+    ],
+)
+def test_a_restored_schedule_knows_what_came(window: Window, rows: set[tuple[str, ...]], due: list[int]) -> None:
+    fact = Triple(iri("urn:a"), iri("urn:p"), iri("urn:b"))
+    before, after = instants_of([Source("urn:s", window)]), instants_of([Source("urn:s", window)])
+    before.add([Event(7, (fact,), "urn:s")])
+    assert {row for row in before.rows() if row[0] in ("stream_begin", "fact_count")} == rows
+    after.load_rows(list(before.rows()))
+    after.add([Event(10, (fact,), "urn:s")])
+    assert [time for time in after.pop_until(20) if time > ALWAYS] == due

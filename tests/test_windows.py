@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from squall.errors import UsageError
+from squall.model import Aggregate, Grouping, Pattern, Select, Source, System, Variable
 from squall.model.windows import (
+    EMPTY,
     LANDMARK,
     CountWindow,
     FirstTriple,
@@ -20,7 +27,8 @@ from squall.model.windows import (
     milliseconds,
     parse_window,
 )
-from squall.rdf import FOREVER
+from squall.rdf import FOREVER, iri
+from squall.testing import assert_outputs
 
 TIMES = st.integers(-30, 30)
 SIZES = st.integers(1, 12)
@@ -177,3 +185,96 @@ def test_a_length_of_time_is_written_in_the_largest_unit_that_is_exact(length: i
 def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a length of time"):
         milliseconds(text)
+
+
+# Kinds
+
+
+FIRST = HoppingWindow(4, 2, FirstTriple(1))
+
+
+@pytest.mark.parametrize(
+    ("window", "traits"),
+    [
+        (LANDMARK, "begins_with_event"),
+        (EMPTY, "is_empty begins_with_event"),
+        (SlidingWindow(5), "expires begins_with_event"),
+        (SlidingWindow(5, 1), "expires"),
+        (HoppingWindow(5, 5), "expires is_stepped"),
+        (HoppingWindow(4, 5), "expires is_stepped leaves_gaps"),
+        (FIRST, "expires is_stepped begins_at_first_triple is_sequential has_sequential_instants"),
+        (HoppingWindow(4, 2).while_open(), "expires is_stepped"),
+        (CountWindow(5), "expires counts_triples is_sequential"),
+        (CountWindow(5, 2), "expires counts_triples is_stepped is_sequential has_sequential_instants"),
+        (CountWindow(2, 3), "expires counts_triples is_stepped leaves_gaps is_sequential has_sequential_instants"),
+    ],
+)
+def test_the_traits_of_a_kind(window: Window, traits: str) -> None:
+    names = (name for name in vars(Window) if isinstance(getattr(window, name), bool))
+    assert {name for name in names if getattr(window, name)} == set(traits.split())
+
+
+@pytest.mark.parametrize(
+    ("window", "event", "instants", "position"),
+    [
+        (LANDMARK, (7, 1, None), [7], None),
+        (EMPTY, (7, 1, None), [], None),
+        (SlidingWindow(5, 1), (7, 1, None), [8, 13], None),
+        (HoppingWindow(4, 2), (7, 0, None), [8, 10, 12], None),
+        (HoppingWindow(4, 2).while_open(), (7, 0, None), [7, 10], None),
+        (FIRST, (7, 0, None), [], None),
+        (FIRST, (7, 2, None), [9, 11, 13], 7),
+        (FIRST, (9, 0, 7), [11, 13, 15], 7),
+        (CountWindow(5), (7, 0, None), [7], None),
+        (CountWindow(5, 2), (7, 1, None), [], 1),
+        (CountWindow(5, 2), (7, 1, 1), [7], 2),
+        (CountWindow(5, 2), (7, 0, 2), [], 2),
+    ],
+)
+def test_when_the_content_may_change(
+    window: Window, event: tuple[int, int, int | None], instants: list[int], position: int | None
+) -> None:
+    changed, next_position = window.change_instants(*event)
+    assert (list(changed), next_position) == (instants, position)
+
+
+@dataclass(frozen=True)
+class DailyWindow(Window):
+    """What has come since the last multiple of a number of milliseconds."""
+
+    day: int
+
+    def validity(self, time: int) -> tuple[int, int]:
+        return time, (time // self.day + 1) * self.day
+
+    def change_instants(
+        self, time: int, fact_count: int = 0, position: int | None = None
+    ) -> tuple[Sequence[int], int | None]:
+        return self.validity(time), None
+
+
+def test_a_further_kind_is_a_class() -> None:
+    x, y, n = map(Variable, "xyn")
+    source = Source(window=DailyWindow(10))
+    grouping = Grouping((x,), (Aggregate(n, "count"),))
+    facts = Pattern(x, iri("http://example.org/p"), y)
+    system = System("q", (source,), (facts,), grouping=grouping, consequences=(Select((x, n)),))
+    events = "2 :a :p 1\n5 :a :p 2\n12 :a :p 3"
+    assert_outputs(system, events, "2 ?x=:a ?n=1\n5 ?x=:a ?n=2\n12 ?x=:a ?n=1")
+    evaluations = "2 ?x=:a ?n=1\n5 ?x=:a ?n=2\n12 ?x=:a ?n=1"
+    assert_outputs(system, events, evaluations, output="rstream")
+
+
+def test_no_other_module_asks_of_which_kind_a_window_is() -> None:
+    """The oracle has a definition of its own, and the operator of count windows one assertion."""
+    root = Path(__file__).parent.parent
+    kinds = "|".join(kind.__name__ for kind in (*Window.__subclasses__(), OpenHoppingWindow))
+    asks = re.compile(rf"isinstance\([^()]*\b({kinds})\b|case \(?({kinds})\(")
+    modules = [
+        path.relative_to(root)
+        for folder in ("squall", "translators", "planners", "builders")
+        for path in (root / folder).rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if asks.search(line) and "assert" not in line
+    ]
+    assert {str(path) for path in modules} == {"squall/testing/oracle/validity.py"}

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from squall.model import Source
-from squall.model.windows import CountWindow, FirstTriple, HoppingWindow, Landmark, OpenHoppingWindow, SlidingWindow
 from squall.plan.operators import DerivedStream, Sink
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, Event
 
@@ -25,10 +24,8 @@ class ReportSchedule:
         """(next instant, step) of each window grid that has instants to come."""
         self.grid_ends: dict[tuple[int, int], int] = {}
         """The last instant of each grid."""
-        self.fact_counts: dict[tuple[Source, str], int] = {}
-        """How many facts came through each count window with a step, by its source and stream."""
-        self.first_times: dict[str, int] = {}
-        """The time of the first triple (integer ms) of each stream where a grid begins with it."""
+        self.positions: dict[tuple[Source, str], int] = {}
+        """What each window with sequential instants has to know of a stream (`Window.change_instants`)."""
         self.first_time: int | None = None
         """The time of the first event."""
         self.last_time = ALWAYS
@@ -70,37 +67,17 @@ class ReportSchedule:
             heappush(self.single_times, time)
 
     def _add(self, event: Event, source: Source) -> None:
-        window = source.window_of(event.stream)
         if event.removed:
             self.add_instant(event.time)
-        match window:
-            case Landmark() | CountWindow(step=1):
-                self.add_instant(event.time)
-            case CountWindow(step=step):
-                before = self.fact_counts.get((source, event.stream), 0)
-                self.fact_counts[source, event.stream] = before + len(event.facts)
-                if (before + len(event.facts)) // step > before // step:
-                    self.add_instant(event.time)
-            case SlidingWindow():
-                self._add_ends(window.validity(event.time))
-            case HoppingWindow() if event.stream in self.first_times:
-                self._add_stepped(window.begun_at(self.first_times[event.stream]), event.time)
-            case HoppingWindow(origin=FirstTriple()):
-                if event.facts:
-                    self.first_times[event.stream] = event.time
-                    self._add_stepped(window.begun_at(event.time), event.time)
-            case HoppingWindow():
-                self._add_stepped(window, event.time)
-
-    def _add_stepped(self, window: HoppingWindow, time: int) -> None:
-        first, last = window.validity(time)
-        if isinstance(window, OpenHoppingWindow):
-            self._add_ends((first, last))
-        else:
-            self._add_grid(first, window.step, last)
-
-    def _add_ends(self, ends: tuple[int, int]) -> None:
-        for time in ends:
+        place = source, event.stream
+        window = source.window_of(event.stream)
+        instants, position = window.change_instants(event.time, len(event.facts), self.positions.get(place))
+        if position is not None:
+            self.positions[place] = position
+        if isinstance(instants, range):
+            self._add_grid(instants[0], instants.step, instants[-1])
+            return
+        for time in instants:
             self.add_instant(time)
 
     def _add_grid(self, first: int, step: int, last: int) -> None:
@@ -148,14 +125,17 @@ class ReportSchedule:
             yield "first_time", str(self.first_time)
         yield from (("single_time", str(time)) for time in set(self.single_times))
         yield from (("grid", str(first), str(step), str(last)) for (first, step), last in self.grid_ends.items())
-        yield from (("stream_begin", stream, str(time)) for stream, time in self.first_times.items())
-        for (source, stream), count in self.fact_counts.items():
-            yield "fact_count", str(self.sources.index(source)), stream, str(count)
+        first_times: dict[str, int] = {}
+        for (source, stream), position in self.positions.items():
+            if source.window_of(stream).counts_triples:
+                yield "fact_count", str(self.sources.index(source)), stream, str(position)
+            else:
+                first_times[stream] = position
+        yield from (("stream_begin", stream, str(time)) for stream, time in first_times.items())
 
     def load_rows(self, rows: Iterable[Sequence[str | None]]) -> None:
         """Replaces the schedule by the rows."""
-        self.single_times, self.grid_heap, self.grid_ends, self.fact_counts, self.first_time = [], [], {}, {}, None
-        self.first_times = {}
+        self.single_times, self.grid_heap, self.grid_ends, self.positions, self.first_time = [], [], {}, {}, None
         for row in rows:
             match [str(cell) for cell in row]:
                 # The second name of each is that of Spark checkpoints of format 12.
@@ -170,6 +150,7 @@ class ReportSchedule:
                 case ["grid", first, step, last]:
                     self._add_grid(int(first), int(step), int(last))
                 case ["stream_begin", stream, time]:
-                    self.first_times[stream] = int(time)
+                    readers = (source for source in self.sources if source.window_of(stream).begins_at_first_triple)
+                    self.positions |= {(source, stream): int(time) for source in readers}
                 case ["fact_count" | "came", number, stream, count]:
-                    self.fact_counts[self.sources[int(number)], stream] = int(count)
+                    self.positions[self.sources[int(number)], stream] = int(count)

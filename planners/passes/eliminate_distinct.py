@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from squall.model.windows import EmptyWindow, Landmark
 from squall.plan import Node, Plan
 from squall.plan.cardinality import Statistics
 from squall.plan.operators import Distinct, Match, Sink, windows_of
@@ -34,7 +33,7 @@ def _is_bounded(plan: Plan, node: Node) -> bool:
     """Returns whether a node is the set of a match's rows, and each row is valid for a limited time."""
     below = plan.by_id[node.inputs[0].node]
     windows = [window for edge in below.inputs for window in windows_of(plan.by_id[edge.node].op)]
-    return isinstance(below.op, Match) and not any(isinstance(window, Landmark | EmptyWindow) for window in windows)
+    return isinstance(below.op, Match) and all(window.expires for window in windows)
 
 
 def _put_sink(rewrite: Rewrite, node: Node) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Reading, Rule, readings
 from squall.model import Delete, is_update, output_specs
-from squall.model.windows import CountWindow, HoppingWindow, Window
+from squall.model.windows import Window
 
 
 def check(program: Program) -> Iterator[Finding]:
@@ -52,4 +52,4 @@ def _shows_anew(window: Window, deletes: bool) -> bool:
     """Returns whether a repeated fact may appear anew to a rule that has acted on it and has, or has not, deleted
     it.
     """
-    return (isinstance(window, CountWindow) and window.step > 1) or (isinstance(window, HoppingWindow) and deletes)
+    return window.is_stepped and (window.counts_triples or deletes)

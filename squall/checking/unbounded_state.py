@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from squall.checking.findings import WARNING, Finding, as_findings
 from squall.checking.program import Program
 from squall.model.unbounded_state import unbounded_state_warnings
-from squall.model.windows import CountWindow, HoppingWindow
 
 
 def check(program: Program) -> Iterator[Finding]:
@@ -19,6 +18,6 @@ def check(program: Program) -> Iterator[Finding]:
     for warning in unbounded_state_warnings(program.system, program.growing):
         yield from as_findings(warning, "unbounded-state")
     for window in dict.fromkeys(program.windows):
-        if isinstance(window, HoppingWindow | CountWindow) and window.step > window.size:
+        if window.leaves_gaps:
             message = f"the window `{window}` leaves gaps: what comes between its steps is never seen"
             yield Finding("window-gaps", WARNING, message, None, "let the step be no longer than the range")

@@ -12,7 +12,6 @@ from squall.model.rewriting import map_parts
 from squall.model.stratification import is_time_dependent
 from squall.model.systems import System
 from squall.model.walk import Part, walk
-from squall.model.windows import EmptyWindow, Landmark
 from squall.rdf import literal
 
 _ANY_TIME = literal("")
@@ -51,7 +50,7 @@ def _may_end(part: Part) -> bool:
                 part.grouping is not None
                 or part.slice is not None
                 or any(source.removals for source in sources)
-                or any(not isinstance(window, Landmark | EmptyWindow) for window in windows)
+                or any(window.expires for window in windows)
                 or any(isinstance(consequence, Delete) for consequence in consequences)
             )
         case Filter(expression=expression):

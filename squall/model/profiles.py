@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from operator import methodcaller
 from typing import Any
 
 from squall.errors import UsageError, did_you_mean
@@ -22,41 +23,10 @@ from squall.model import (
 )
 from squall.model.jena_negation import evaluate_negation_once
 from squall.model.windowing import separate_inserted_graphs
-from squall.model.windows import (
-    LANDMARK,
-    CountWindow,
-    FirstTriple,
-    HoppingWindow,
-    SlidingWindow,
-    Window,
-    milliseconds,
-    open_window,
-)
+from squall.model.windows import LANDMARK, Window, milliseconds
 
 R2S_OPERATORS = ("istream", "dstream", "rstream")
 """The relation-to-stream operators: what is new, what has ended, and all that holds."""
-
-
-def _same_window(window: Window) -> Window:
-    return window
-
-
-def _csparql_window(window: Window) -> Window:
-    match window:
-        case HoppingWindow(origin=0):
-            return replace(window, origin=FirstTriple())
-        case CountWindow(size=size, step=1):
-            return CountWindow(size, size)
-        case _:
-            return window
-
-
-def _sliding_window(window: Window) -> Window:
-    return SlidingWindow(window.size, window.delay) if isinstance(window, HoppingWindow) else window
-
-
-def _open_window(window: Window) -> Window:
-    return open_window(window) if isinstance(window, HoppingWindow) else window
 
 
 def _same_system(system: System) -> System:
@@ -103,7 +73,7 @@ class Profile:
     Attributes:
         name: The name of the profile.
         about: A description in a line.
-        window: A function that changes each window.
+        window: A function that changes each window; None: there is none.
         report: The report policy, where the user does not give one.
         output: The R2S operator, where the user does not give one.
         system: A function that changes the system.
@@ -113,7 +83,7 @@ class Profile:
 
     name: str
     about: str
-    window: Callable[[Window], Window] = _same_window
+    window: Callable[[Window], Window] | None = None
     report: Report | None = None
     output: str | None = None
     system: Callable[[System], System] = _same_system
@@ -130,14 +100,14 @@ PROFILES = (
         "csparql",
         "windows step from the second of the stream's first triple on, TRIPLES n is tumbling, the whole answer at each "
         "step; of an empty one that it is empty",
-        _csparql_window,
+        methodcaller("as_in_csparql"),
         Report("close", empty=True),
         "rstream",
     ),
     Profile(
         "cqels",
         "windows slide without steps; what is new, whenever the answer changes",
-        _sliding_window,
+        methodcaller("without_steps"),
         Report("change"),
         "istream",
     ),
@@ -158,7 +128,7 @@ PROFILES = (
         "squall2013",
         "OPTIONAL gives the row that it does not extend as well; windows slide without steps, and what is new is "
         "output at once, so that aggregates run",
-        _sliding_window,
+        methodcaller("without_steps"),
         Report("close"),
         "istream",
         _with_unextended,
@@ -206,11 +176,11 @@ def apply_profile(
     """
     engine = by_name(profile)
     windowed: System = engine.system(separate_inserted_graphs(with_windows(system, window, windows, removals)))
-    if engine.window is not _same_window:
+    if engine.window is not None:
         windowed = _change_windows(windowed, engine.window)
     policy = report or engine.report
     if policy is not None and policy.policy == "change":
-        windowed = _change_windows(windowed, _open_window)
+        windowed = _change_windows(windowed, methodcaller("while_open"))
     empty = engine.report is not None and engine.report.empty
     return _with_output(windowed, policy, _operator(output) or engine.output, empty)
 

@@ -6,15 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from squall.model.patterns import UNNAMED
-from squall.model.windows import (
-    EMPTY,
-    LANDMARK,
-    CountWindow,
-    EmptyWindow,
-    Window,
-    begins_at_first_triple,
-    is_sequential,
-)
+from squall.model.windows import EMPTY, LANDMARK, Window
 from squall.rdf import ALWAYS, WORKING, XSD, Atom, Event, Fact, Term, Triple, iri, iri_text, literal
 
 
@@ -64,12 +56,12 @@ class Source:
     @property
     def is_sequential(self) -> bool:
         """Whether a window of the source depends on all that a stream brings, and on its order."""
-        return any(map(is_sequential, self.all_windows))
+        return any(window.is_sequential for window in self.all_windows)
 
     def follows(self, stream: str) -> bool:
         """Returns whether the source reads a stream, or some of its graphs, through a window that depends on all that
-        the stream brings (`squall.model.windows.is_sequential`)."""
-        return self.iri in ("", stream) and is_sequential(self.window_of(stream))
+        the stream brings (`squall.model.windows.Window.is_sequential`)."""
+        return self.iri in ("", stream) and self.window_of(stream).is_sequential
 
     def follows_as(self, other: Source, stream: str) -> bool:
         """Returns whether two sources follow a stream through the same window."""
@@ -77,9 +69,7 @@ class Source:
 
     def has_sequential_instants(self, stream: str) -> bool:
         """Returns whether the instants at which the content of the stream changes depend on all that it brings."""
-        window = self.window_of(stream)
-        has_step = isinstance(window, CountWindow) and window.step > 1
-        return self.follows(stream) and (has_step or begins_at_first_triple(window))
+        return self.follows(stream) and self.window_of(stream).has_sequential_instants
 
     def is_affected_by(self, event: Event) -> bool:
         """Returns whether an event may change what the source reads: the source reads some of it, or follows it."""
@@ -87,7 +77,7 @@ class Source:
 
     def _is_open(self, stream: str) -> bool:
         """Returns whether a stream has a window that is not the empty one."""
-        return not (stream and isinstance(self.window_of(stream), EmptyWindow))
+        return not (stream and self.window_of(stream).is_empty)
 
     def for_stream(self, stream: str) -> Source:
         """Returns the source restricted to one of the streams that it reads."""
@@ -102,6 +92,12 @@ class Source:
     def reads_derived_facts(self) -> bool:
         """Whether the source also reads the facts that rules derive."""
         return self.iri == ""
+
+    @property
+    def reads_generalized_triples(self) -> bool:
+        """Whether derived triples that are none in RDF are read as well: by rules, and not by queries (SPARQL 1.1
+        Entailment Regimes, section 3.1)."""
+        return not self.sparql_dataset
 
     def facts_read(
         self, fact: Fact, stream: str, time: int, graph: str = "", derived: bool = False
@@ -120,6 +116,15 @@ class Source:
 
 BACKGROUND = Source("", EMPTY, sparql_dataset=True)
 """Derived facts, and static data that belong to no stream: a part of every default graph."""
+
+
+@dataclass(frozen=True)
+class EntailedDataset(Source):
+    """The default graph of a SPARQL dataset, as the rules of a rule set in front of queries read it."""
+
+    @property
+    def reads_generalized_triples(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,7 @@ class Graph(Source):
         return in_graph or (stream == self.iri and not (static and graph))
 
     def follows(self, stream: str) -> bool:
-        return self.within in ("", stream) and is_sequential(self.window_of(stream))
+        return self.within in ("", stream) and self.window_of(stream).is_sequential
 
     def for_stream(self, stream: str) -> Source:
         within = "" if stream == self.iri else stream

@@ -20,7 +20,6 @@ from squall.model import (
     rules,
     streams,
 )
-from squall.model.windows import Landmark
 
 _HINT = (
     "give the stream a window: `FROM STREAM <stream> [RANGE 10s]` in C-SPARQL, `?window=RANGE 10s` in its address, or "
@@ -100,9 +99,10 @@ class _Query:
     def _is_open(self, part: System) -> bool:
         """Returns whether the patterns of a part read a stream without a window."""
         return any(
-            source.reads(stream) and isinstance(source.window_of(stream), Landmark)
+            source.reads(stream) and not (window.expires or window.is_empty)
             for source in part.sources
             for stream in self.event_streams
+            for window in [source.window_of(stream)]
         )
 
     def _warning(self, pattern: FactPattern, reason: str) -> TranslatorWarning:

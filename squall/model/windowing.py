@@ -13,7 +13,7 @@ from squall.model.reading import rules
 from squall.model.rewriting import map_parts
 from squall.model.sources import Graph, Source
 from squall.model.systems import System
-from squall.model.windows import EMPTY, LANDMARK, EmptyWindow, Window
+from squall.model.windows import EMPTY, LANDMARK, Window
 from squall.rdf import iri_text
 
 
@@ -84,7 +84,7 @@ def _without_graphs(part: Any, graphs: Set[str]) -> Any:
     """Returns the part of a system in which the default graph does not read these streams."""
     if not isinstance(part, Source):
         return map_parts(part, lambda inner: _without_graphs(inner, graphs))
-    if part.iri or not part.sparql_dataset or isinstance(part.window, EmptyWindow):
+    if part.iri or not part.sparql_dataset or part.window.is_empty:
         return part
     windows = dict(part.windows) | dict.fromkeys(graphs, EMPTY)
     return replace(part, windows=tuple(sorted(windows.items(), key=itemgetter(0))))

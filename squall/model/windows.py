@@ -1,37 +1,135 @@
 """Windows (stream to relation, S2R): at which instants an event's facts are valid (docs/semantics.md, section 2).
 
-A window is data. Most give the validity of a fact from the time of its event alone. What `is_sequential` windows hold
-depends on the other events of the stream: a `CountWindow` on what arrives later, and a `HoppingWindow` whose grid
-begins at the first triple on this triple.
+A window is data, of a kind that is a subclass of `Window`. All other modules ask its attributes and methods, and not of
+which kind it is; so a further kind is a class here. (The oracle has a definition of its own, and a kind whose content
+depends on later facts needs an operator, as `CountWindow` has.)
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 from squall.errors import UsageError
 from squall.rdf import FOREVER
 
 
+class Window:
+    """A window. Most give the validity of a fact from the time of its event alone.
+
+    Attributes:
+        expires: Whether facts come to an end by themselves.
+        is_empty: Whether it never holds a fact.
+        counts_triples: Whether the end of a fact depends on how many triples come after it. Such a window has no
+            `validity`.
+    """
+
+    expires: ClassVar[bool] = True
+    is_empty: ClassVar[bool] = False
+    counts_triples: ClassVar[bool] = False
+
+    @property
+    def begins_with_event(self) -> bool:
+        """Whether facts are valid from their event on, and not only later."""
+        return False
+
+    @property
+    def is_stepped(self) -> bool:
+        """Whether the content changes by steps."""
+        return False
+
+    @property
+    def leaves_gaps(self) -> bool:
+        """Whether what comes between two steps is never seen."""
+        return False
+
+    @property
+    def begins_at_first_triple(self) -> bool:
+        """Whether the grid of its steps begins at the first triple of its stream."""
+        return False
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether what it holds depends on all that its stream brings, and on its order."""
+        return self.counts_triples or self.begins_at_first_triple
+
+    @property
+    def has_sequential_instants(self) -> bool:
+        """Whether the instants at which the content changes depend on all that its stream brings."""
+        return self.begins_at_first_triple
+
+    def validity(self, time: int) -> tuple[int, int]:
+        """Returns over which interval a fact is valid, by the time of its event (integer ms)."""
+        raise NotImplementedError
+
+    def begun_at(self, first_time: int) -> Window:
+        """Returns the window of a stream whose first triple came at a time (integer ms)."""
+        return self
+
+    def change_instants(
+        self, time: int, fact_count: int = 0, position: int | None = None
+    ) -> tuple[Sequence[int], int | None]:
+        """Returns the instants (integer ms) at which the content may change because of an event.
+
+        Args:
+            time: The time of the event.
+            fact_count: The number of its facts.
+            position: What a window with sequential instants has to know of the stream before the event: how many
+                triples came, or when the first one came. None: nothing has come.
+
+        Returns:
+            The instants, in order, and the position behind the event.
+        """
+        return self.validity(time), None
+
+    def without_steps(self) -> Window:
+        """Returns the window that changes with each event and at each end, if the steps are those of time."""
+        return self
+
+    def while_open(self) -> Window:
+        """Returns the window as it is read before it closes."""
+        return self
+
+    def as_in_csparql(self) -> Window:
+        """Returns the window as the engine of C-SPARQL reads it: its grid begins at the first triple, and a number of
+        triples is tumbling."""
+        return self
+
+
 @dataclass(frozen=True)
-class Landmark:
+class Landmark(Window):
     """A landmark window, the default: a fact is valid at [t, infinity) from its event on."""
+
+    expires: ClassVar[bool] = False
+
+    @property
+    def begins_with_event(self) -> bool:
+        return True
 
     def validity(self, time: int) -> tuple[int, int]:
         return time, FOREVER
+
+    def change_instants(
+        self, time: int, fact_count: int = 0, position: int | None = None
+    ) -> tuple[Sequence[int], int | None]:
+        return (time,), None
 
     def __str__(self) -> str:
         return "LANDMARK"
 
 
 @dataclass(frozen=True)
-class SlidingWindow:
+class SlidingWindow(Window):
     """A sliding window: a fact is valid at [t, t + size), or later by `delay`. Both are integer ms."""
 
     size: int
     delay: int = 0
+
+    @property
+    def begins_with_event(self) -> bool:
+        return not self.delay
 
     def validity(self, time: int) -> tuple[int, int]:
         start = time + self.delay
@@ -50,7 +148,7 @@ class FirstTriple:
 
 
 @dataclass(frozen=True)
-class HoppingWindow:
+class HoppingWindow(Window):
     """A hopping (stepped) window: its content changes only at the instants T = origin + k * step. All times are integer
     ms.
 
@@ -69,6 +167,18 @@ class HoppingWindow:
     closed: bool = False
     delay: int = 0
 
+    @property
+    def is_stepped(self) -> bool:
+        return True
+
+    @property
+    def leaves_gaps(self) -> bool:
+        return self.step > self.size
+
+    @property
+    def begins_at_first_triple(self) -> bool:
+        return isinstance(self.origin, FirstTriple)
+
     def validity(self, time: int) -> tuple[int, int]:
         """Returns over which interval a fact is valid, by the time of its event. The origin has to be an instant."""
         return self.after(time + self.delay), self.after(time + self.delay + self.size)
@@ -84,6 +194,30 @@ class HoppingWindow:
         if not isinstance(self.origin, FirstTriple):
             return self
         return replace(self, origin=first_time // self.origin.unit * self.origin.unit)
+
+    def change_instants(
+        self, time: int, fact_count: int = 0, position: int | None = None
+    ) -> tuple[Sequence[int], int | None]:
+        if not self.begins_at_first_triple:
+            return self.grid_instants(time), None
+        if position is None and not fact_count:
+            return (), None
+        first_time = time if position is None else position
+        return self.begun_at(first_time).grid_instants(time), first_time
+
+    def grid_instants(self, time: int) -> Sequence[int]:
+        """Returns the same where the origin is an instant: while a fact is valid, each step may bring others."""
+        first, last = self.validity(time)
+        return range(first, last + 1, self.step)
+
+    def without_steps(self) -> Window:
+        return SlidingWindow(self.size, self.delay)
+
+    def while_open(self) -> Window:
+        return OpenHoppingWindow(**{field.name: getattr(self, field.name) for field in fields(self)})
+
+    def as_in_csparql(self) -> Window:
+        return self if self.origin else replace(self, origin=FirstTriple())
 
     def __str__(self) -> str:
         moves = "TUMBLING" if self.size == self.step else f"STEP {duration(self.step)}"
@@ -105,17 +239,15 @@ class OpenHoppingWindow(HoppingWindow):
         start = time + self.delay
         return start, max(start, opened + self.size + self.delay + self.closed)
 
+    def grid_instants(self, time: int) -> Sequence[int]:
+        return self.validity(time)
+
     def __str__(self) -> str:
         return f"{super().__str__()} ON CHANGE"
 
 
-def open_window(window: HoppingWindow) -> OpenHoppingWindow:
-    """Returns a hopping window as it is read before it closes."""
-    return OpenHoppingWindow(**{field.name: getattr(window, field.name) for field in fields(window)})
-
-
 @dataclass(frozen=True)
-class CountWindow:
+class CountWindow(Window):
     """The last `size` triples of the stream, in the order of arrival.
 
     Attributes:
@@ -125,8 +257,33 @@ class CountWindow:
             until the next ones are.
     """
 
+    counts_triples: ClassVar[bool] = True
     size: int
     step: int = 1
+
+    @property
+    def is_stepped(self) -> bool:
+        return self.step > 1
+
+    @property
+    def leaves_gaps(self) -> bool:
+        return self.step > self.size
+
+    @property
+    def has_sequential_instants(self) -> bool:
+        return self.is_stepped
+
+    def change_instants(
+        self, time: int, fact_count: int = 0, position: int | None = None
+    ) -> tuple[Sequence[int], int | None]:
+        if not self.is_stepped:
+            return (time,), None
+        before = position or 0
+        after = before + fact_count
+        return (time,) if after // self.step > before // self.step else (), after
+
+    def as_in_csparql(self) -> Window:
+        return self if self.is_stepped else CountWindow(self.size, self.size)
 
     def __str__(self) -> str:
         moves = "" if self.step == 1 else " TUMBLING" if self.size == self.step else f" STEP {self.step}"
@@ -134,33 +291,44 @@ class CountWindow:
 
 
 @dataclass(frozen=True)
-class EmptyWindow:
+class EmptyWindow(Window):
     """The empty window of any stream.
 
     Through it the default graph has only what rules derive and static data that belong to no stream: the background of
     a query that names its streams.
     """
 
+    expires: ClassVar[bool] = False
+    is_empty: ClassVar[bool] = True
+
+    @property
+    def begins_with_event(self) -> bool:
+        return True
+
     def validity(self, time: int) -> tuple[int, int]:
         return time, time
+
+    def change_instants(
+        self, time: int, fact_count: int = 0, position: int | None = None
+    ) -> tuple[Sequence[int], int | None]:
+        return (), None
 
     def __str__(self) -> str:
         return "NOTHING"
 
 
-Window = Landmark | SlidingWindow | HoppingWindow | CountWindow | EmptyWindow
 LANDMARK = Landmark()
 EMPTY = EmptyWindow()
 
 
 def is_sequential(window: Window) -> bool:
-    """Returns whether what a window holds depends on all that its stream brings, and on its order."""
-    return isinstance(window, CountWindow) or begins_at_first_triple(window)
+    """Returns `Window.is_sequential`."""
+    return window.is_sequential
 
 
 def begins_at_first_triple(window: Window) -> bool:
-    """Returns whether the grid of a window begins at the first triple of its stream."""
-    return isinstance(window, HoppingWindow) and isinstance(window.origin, FirstTriple)
+    """Returns `Window.begins_at_first_triple`."""
+    return window.begins_at_first_triple
 
 
 MAX_DIGITS = 18

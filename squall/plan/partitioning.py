@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from squall.model.windows import is_sequential
 from squall.plan import Node
 from squall.plan.operators import (
     ConstantFilter,
@@ -108,7 +107,7 @@ def is_whole(op: DerivedStream) -> bool:
 
     Such a stream needs a single partition.
     """
-    return is_sequential(op.source.window) or op.report.policy == "change"
+    return op.source.window.is_sequential or op.report.policy == "change"
 
 
 def inputs_by_kind(node: Node, by_id: Mapping[str, Node]) -> Mapping[str, Sequence[int]]:

@@ -7,7 +7,6 @@ from graphlib import CycleError, TopologicalSorter
 
 from squall.errors import PlannerError
 from squall.model import Source
-from squall.model.windows import is_sequential
 from squall.plan import Node, Plan
 from squall.plan.operators import (
     AntiJoin,
@@ -219,7 +218,7 @@ def _partitioning(plan: Plan) -> Iterator[str]:
 def _sequence_problems(plan: Plan) -> Iterator[str]:
     first_by_source: dict[Source, Node] = {}
     for node in plan.nodes:
-        if isinstance(node.op, DerivedStream) and is_sequential(node.op.source.window):
+        if isinstance(node.op, DerivedStream) and node.op.source.window.is_sequential:
             first = first_by_source.setdefault(node.op.source, node)
             if {edge.node for edge in first.inputs} != {edge.node for edge in node.inputs}:
                 yield f"`{first.id}` and `{node.id}` follow one stream, yet have different inputs"

@@ -112,10 +112,7 @@ class ActiveDataset:
         """Whether a window moves by steps."""
         named_sources = [*(self.graphs or {}).values(), *(self.windows or {}).values()]
         windows = [window for source in (*self.sources, *named_sources) for window in source.all_windows]
-        return any(
-            isinstance(read_window, HoppingWindow) or (isinstance(read_window, CountWindow) and read_window.step > 1)
-            for read_window in windows
-        )
+        return any(read_window.is_stepped for read_window in windows)
 
 
 ALL = ActiveDataset()

@@ -16,7 +16,7 @@ from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Boxes, Delta, fact_row, row_fact
 from squall.errors import SourceError
 from squall.model import Source
-from squall.model.windows import CountWindow, HoppingWindow, Window, is_sequential
+from squall.model.windows import CountWindow, Window
 from squall.plan import Plan
 from squall.plan.operators import DerivedStream, Match, Operator, Scan, Sink, Update
 from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple, iri
@@ -299,10 +299,10 @@ class ScanOperator(Stateful):
         if key in self.validity_by_stream:
             return self.validity_by_stream[key]
         window = self._window(stream)
-        is_followed = is_sequential(window) and self.source.follows(stream)
+        is_followed = window.is_sequential and self.source.follows(stream)
         if not self.source.reads(stream, graph, static) and (static or not is_followed):
             validity: Validity = _not_read
-        elif self.tracks_facts or isinstance(window, CountWindow) or is_followed:
+        elif self.tracks_facts or window.counts_triples or is_followed:
             validity = _end_unknown
         else:
             validity = window.validity
@@ -312,7 +312,7 @@ class ScanOperator(Stateful):
     def _window(self, stream: str) -> Window:
         """Returns the window of a stream. If its first triple has come, so has the origin of its grid."""
         window = self.source.window_of(stream)
-        if isinstance(window, HoppingWindow) and stream in self.first_times:
+        if stream in self.first_times:
             return window.begun_at(self.first_times[stream])
         return window
 
@@ -334,19 +334,19 @@ class ScanOperator(Stateful):
         for fact in event.removed:
             yield from self._remove(event.stream, fact, event.time, event.graph)
         window = self._window(event.stream)
-        if isinstance(window, CountWindow) and event.time != ALWAYS:
+        if window.counts_triples and event.time != ALWAYS:
             if event.facts and event.stream in self.derived_streams:
                 raise foreign_event(event)
             count_window = self._count_window(event.stream)
             for fact in event.facts:
                 yield from count_window.add(fact, event.time, event.graph)
             return
-        if event.facts and event.time != ALWAYS and is_sequential(window):
+        if event.facts and event.time != ALWAYS and window.is_sequential:
             self._begin(event.stream, event.time)
             window = self._window(event.stream)
         if not event.facts:
             return
-        start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else window.validity(event.time)  # type: ignore[union-attr]
+        start, end = (ALWAYS, FOREVER) if event.time == ALWAYS else window.validity(event.time)
         for fact in event.facts if start < end else ():
             if self.tracks_facts and (event.time != ALWAYS or self.deletes_static):
                 arrival = _ReadFact(event.stream, event.graph, event.time, start, end)
@@ -374,7 +374,7 @@ class ScanOperator(Stateful):
     ) -> Iterator[Delta]:
         """Yields the deltas of a fact that a stream brought, as patterns read it."""
         is_static = arrival == ALWAYS and not self.is_derived
-        if is_sequential(self.source.window_of(stream)) and not self.source.reads(stream, graph, is_static):
+        if self.source.window_of(stream).is_sequential and not self.source.reads(stream, graph, is_static):
             return
         for fact_read in self.source.facts_read(fact, stream, arrival, graph, self.is_derived):
             yield (*fact_row(fact_read), *valid, weight)
@@ -466,7 +466,7 @@ class ScanOperator(Stateful):
                 self._count(cast(Fact, row_fact(cells)), arrival, count)
             return
         for stream, rows in groupby(sorted(delta[:-3] for delta in self.diff.restore(deltas)), key=_FIRST):
-            if isinstance(self.source.window_of(stream), CountWindow):
+            if self.source.window_of(stream).counts_triples:
                 self._count_window(stream).load_rows([row[1:] for row in rows])
             else:
                 ((_, time),) = rows

@@ -16,7 +16,6 @@ from squall.model.windows import (
     OpenHoppingWindow,
     SlidingWindow,
     Window,
-    is_sequential,
 )
 from squall.rdf import ALWAYS, FOREVER, HEARTBEAT, WORKING, Atom, Event, Fact, Term, Triple, literal
 from squall.testing.oracle.base import BEGIN
@@ -204,7 +203,7 @@ def affects(source: Source, event: Event) -> bool:
 
     A window that follows its stream also sees triples of other graphs.
     """
-    if not is_sequential(source.window_of(event.stream)) or event.stream == HEARTBEAT:
+    if not source.window_of(event.stream).is_sequential or event.stream == HEARTBEAT:
         return reads(source, event.stream, event.graph)
     if isinstance(source, Graph):
         return source.within in ("", event.stream)
