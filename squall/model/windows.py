@@ -321,16 +321,6 @@ LANDMARK = Landmark()
 EMPTY = EmptyWindow()
 
 
-def is_sequential(window: Window) -> bool:
-    """Returns `Window.is_sequential`."""
-    return window.is_sequential
-
-
-def begins_at_first_triple(window: Window) -> bool:
-    """Returns `Window.begins_at_first_triple`."""
-    return window.begins_at_first_triple
-
-
 MAX_DIGITS = 18
 """The number of digits that an amount of time, or a count, may have, so that it fits into 64 bits."""
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
