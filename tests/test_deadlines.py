@@ -17,6 +17,7 @@ from squall.errors import SquallError
 from squall.model import Filter, System
 from squall.model.stratification import stratify
 from squall.rdf import ALWAYS, Event, Solution
+from squall.streams import Sources, open_source
 from squall.testing import assert_as_oracle, stream
 from squall.testing.oracle import outputs as oracle_outputs
 from squall.testing.strategies import ALL, event_streams, static_data, systems
@@ -130,6 +131,45 @@ def test_static_data_alone_are_queried_at_one_time(has_checkpoint: bool, tmp_pat
     assert due(0, []) == []
     assert due(2600, []) == ["0 :b", "0 :c"]
     assert due(None, stream("100 :z :p :z")) == ["1001 :c", "2500 :b", "3000 :a", "20000 :e"]
+
+
+STATIC = [event._replace(time=ALWAYS) for event in EVENTS]
+
+
+@pytest.mark.parametrize(("rows", "size"), [(0, -1), (1000, -1), (0, 1000)], ids=["stages", "in one task", "fused"])
+@pytest.mark.parametrize("condition", ["", "FILTER NOT EXISTS { ?x :is :Done }"], ids=["one job", "complete instants"])
+@pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
+@pytest.mark.sampled(4)
+def test_tasks_agree_that_no_time_passes_without_an_event(condition: str, output: str, rows: int, size: int) -> None:
+    for test in ("NOW() >= ?d", "NOW() < ?d"):
+        query = f"{PREFIX}SELECT ?x {{ ?x :due ?d FILTER({test}) {condition} }}"
+        plan = squall.plan(squall.compile(query, lexer="sparql", output=output))
+        for batches in ([[]], [[], []], [stream("100 :z :p :z")], [[], stream("100 :z :p :z")]):
+            events = [event for batch in batches for event in batch]
+            expected = squall.run(plan, events, static=STATIC, options=Options(now=0))
+            assert sorted(in_memory.run(plan, batches, STATIC, rows, size)) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    "builder", ["iterator", *(pytest.param(name, marks=getattr(pytest.mark, name)) for name in ("spark", "beam"))]
+)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ["0 :c"]),
+        ("# nothing\n", ["0 :c"]),
+        ("2600 <urn:z> <urn:p> <urn:z> .\n", ["0 :c", "2500 :b", "3000 :a", "20000 :e"]),
+    ],
+    ids=["empty", "a comment", "an event"],
+)
+def test_no_time_passes_in_a_stream_without_an_event(
+    builder: str, text: str, expected: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "in.ntt").write_text(text)
+    plan = squall.plan(squall.compile(PREFIX + "SELECT ?x { ?x :due ?d FILTER(NOW() >= ?d) }", lexer="sparql"))
+    sources = Sources([open_source(str(tmp_path / "in.ntt"))])
+    outputs = squall.build(plan, builder, Options(now=1500)).run(sources, STATIC)
+    assert [shown(0 if output.time == ALWAYS else output.time, output.fact) for output in outputs] == expected
 
 
 @st.composite
