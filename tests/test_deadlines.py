@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -141,12 +142,13 @@ STATIC = [event._replace(time=ALWAYS) for event in EVENTS]
 @pytest.mark.parametrize("output", ["istream", "dstream", "rstream"])
 @pytest.mark.sampled(4)
 def test_tasks_agree_that_no_time_passes_without_an_event(condition: str, output: str, rows: int, size: int) -> None:
+    event = stream("100 :z :p :z")
+    streams: list[list[list[Event]]] = [[[]], [[], []], [event], [[], event]]
     for test in ("NOW() >= ?d", "NOW() < ?d"):
         query = f"{PREFIX}SELECT ?x {{ ?x :due ?d FILTER({test}) {condition} }}"
         plan = squall.plan(squall.compile(query, lexer="sparql", output=output))
-        for batches in ([[]], [[], []], [stream("100 :z :p :z")], [[], stream("100 :z :p :z")]):
-            events = [event for batch in batches for event in batch]
-            expected = squall.run(plan, events, static=STATIC, options=Options(now=0))
+        for batches in streams:
+            expected = squall.run(plan, list(chain.from_iterable(batches)), static=STATIC, options=Options(now=0))
             assert sorted(in_memory.run(plan, batches, STATIC, rows, size)) == sorted(expected)
 
 
