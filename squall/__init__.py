@@ -87,7 +87,7 @@ def compile(
         output: The R2S operator of all programs: ``istream``, ``dstream`` or ``rstream``. None leaves it to the
             profile, and then to the programs.
         report: The report policy of all programs: a `Report`, or a text such as ``periodic:5s``
-            (`squall.model.profiles.parse_report`). None leaves it to the profile, and then to the programs.
+            (`squall.model.reports.parse_report`). None leaves it to the profile, and then to the programs.
         prefixes: Prefixes that all programs may use without declaring them, with their IRIs; or a file that declares
             them, as Turtle or SPARQL do. What a program declares itself wins.
 
@@ -106,7 +106,8 @@ def compile(
     from squall.lexers.prefixes import as_prefixes
     from squall.model.deadlines import with_deadlines
     from squall.model.entailment import with_entailment_by_window
-    from squall.model.profiles import apply_profile, by_name, parse_report
+    from squall.model.profiles import apply_profile, by_name
+    from squall.model.reports import parse_report
     from squall.model.stratification import stratify
 
     if not programs and not rules:

@@ -23,7 +23,7 @@ from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.contracts import Interval, Options, Output
 from squall.errors import BuilderError
 from squall.model import System
-from squall.model.systems import CLOSE, Report
+from squall.model.reports import CLOSE, Report
 from squall.rdf import Event
 from squall.streams import Sources, open_sink, open_source
 from squall.testing import stream

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ from squall.model import (
     profiles,
     rules,
 )
+from squall.model.reports import CLOSE, parse_report
 from squall.model.stratification import stratify
 from squall.model.walk import walk
 from squall.model.windows import (
@@ -35,7 +38,7 @@ from squall.model.windows import (
     SlidingWindow,
     Window,
 )
-from squall.rdf import Event, Solution, Triple, iri, parts
+from squall.rdf import ALWAYS, FOREVER, Event, Solution, Triple, iri, parts
 from squall.testing import assert_as_oracle, difference, run, stream, timed
 from squall.testing.strategies import CORE, event_streams, systems
 from squall.testing.streams import show
@@ -349,15 +352,44 @@ def test_a_profile_that_there_is_not(name: str, message: str) -> None:
 def test_report_policies() -> None:
     texts = ["close", "change", "nonempty", "periodic:5s"]
     policies = [Report("close"), Report("change"), Report("nonempty"), Report("periodic", 5000)]
-    assert list(map(profiles.parse_report, texts)) == policies
+    assert list(map(parse_report, texts)) == policies
 
 
 @pytest.mark.parametrize("text", ["", "never", "close:5s", "periodic", "periodic:0s"])
 def test_a_report_policy_that_there_is_not(text: str) -> None:
     with pytest.raises(UsageError, match="is no report policy"):
-        profiles.parse_report(text)
+        parse_report(text)
 
 
 def test_a_period_that_is_none() -> None:
     with pytest.raises(UsageError, match="`soon` is not a length of time"):
-        profiles.parse_report("periodic:soon")
+        parse_report("periodic:soon")
+
+
+@pytest.mark.parametrize(
+    ("report", "next_report", "members"),
+    [
+        (CLOSE, 7, ""),
+        (Report("change"), 7, "only_changes depends_on_whole_answer"),
+        (Report("nonempty"), 7, ""),
+        (Report("nonempty", empty=True), 7, "depends_on_whole_answer"),
+        (Report("periodic", 5), 10, "is_periodic"),
+    ],
+)
+def test_what_other_modules_ask_of_a_report_policy(report: Report, next_report: int, members: str) -> None:
+    names = ("is_periodic", "only_changes", "depends_on_whole_answer")
+    assert [name for name in names if getattr(report, name)] == [name for name in names if name in members.split()]
+    assert (report.next_report(7), report.next_report(10)) == (next_report, 10)
+    assert (report.next_report(ALWAYS), report.next_report(FOREVER)) == (ALWAYS, FOREVER)
+    assert (report.marks_end(True), report.marks_end(False)) == (True, report.policy != "nonempty")
+
+
+def test_no_other_module_asks_for_the_name_of_a_report_policy() -> None:
+    root = Path(__file__).parent.parent
+    modules = [
+        str(path.relative_to(root))
+        for folder in ("squall", "translators", "planners", "builders")
+        for path in (root / folder).rglob("*.py")
+        if re.search(r"\breport\.policy\b|\breport\.period\b *\*", path.read_text(encoding="utf-8"))
+    ]
+    assert sorted(modules) == ["squall/model/reports.py", "squall/testing/oracle/outputs.py"]

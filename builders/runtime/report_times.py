@@ -35,18 +35,17 @@ class ReportSchedule:
     @property
     def next_time(self) -> int:
         """The next known instant; FOREVER if there is none."""
-        if self.report.policy == "periodic":
-            period = self.report.period
+        if self.report.is_periodic:
             after = max(self.first_time, self.reported_until + 1) if self.first_time is not None else FOREVER
-            next_time = -(-after // period) * period
-            return next_time if next_time <= -(-self.last_time // period) * period else FOREVER
+            next_time = self.report.next_report(after)
+            return next_time if next_time <= self.report.next_report(self.last_time) else FOREVER
         return min(
             self.single_times[0] if self.single_times else FOREVER, self.grid_heap[0][0] if self.grid_heap else FOREVER
         )
 
     def advance_time(self, time: int) -> None:
         """Notes that time has reached `time` (integer ms): multiples of the period are reported up to there."""
-        if time > self.last_time and self.report.policy == "periodic":
+        if time > self.last_time and self.report.is_periodic:
             self.last_time = time
 
     def add(self, events: Iterable[Event]) -> None:
@@ -63,7 +62,7 @@ class ReportSchedule:
         self.last_time = max(self.last_time, time)
         if time == ALWAYS:
             self.reported_until = ALWAYS - 1
-        if self.report.policy != "periodic":
+        if not self.report.is_periodic:
             heappush(self.single_times, time)
 
     def _add(self, event: Event, source: Source) -> None:
@@ -82,7 +81,7 @@ class ReportSchedule:
 
     def _add_grid(self, first: int, step: int, last: int) -> None:
         self.last_time = max(self.last_time, last)
-        if self.report.policy == "periodic":
+        if self.report.is_periodic:
             return
         # The intervals of one window's events overlap: the longest replaces the others.
         if (first, step) not in self.grid_ends:
@@ -91,7 +90,7 @@ class ReportSchedule:
 
     def pop_until(self, now: int) -> list[int]:
         """Removes and returns the instants up to and including `now`, in order, each once."""
-        candidates = sorted(set(self._periodic(now) if self.report.policy == "periodic" else self._on_change(now)))
+        candidates = sorted(set(self._periodic(now) if self.report.is_periodic else self._on_change(now)))
         instants = [time for time in candidates if time > self.reported_until]
         self.reported_until = instants[-1] if instants else self.reported_until
         return instants
@@ -107,13 +106,12 @@ class ReportSchedule:
                 self._add_grid(first + step, step, last)
 
     def _periodic(self, now: int) -> Iterator[int]:
-        period = self.report.period
         if self.reported_until < ALWAYS:
             yield ALWAYS
         if self.first_time is not None:
             since = max(self.first_time, self.reported_until + 1)
-            until = min(now, -(-self.last_time // period) * period)
-            yield from range(-(-since // period) * period, until + 1, period)
+            until = min(now, self.report.next_report(self.last_time))
+            yield from range(self.report.next_report(since), until + 1, self.report.period)
 
     # Serialization (`squall.builders.runtime.operators.state.RowSerializable`)
 

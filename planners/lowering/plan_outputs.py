@@ -118,17 +118,8 @@ def _sink_specs(system: System, ends: Iterable[RuleOutput]) -> dict[OutputSpec, 
 def _sink_spec_of(spec: OutputSpec, shapes_by_stream: Mapping[str, Shapes[str | None]]) -> _SinkSpec:
     read = _evaluation_sources(spec, shapes_by_stream) if spec.output == "rstream" else ()
     identity = (spec.name, spec.stream) if spec.has_facts else ("", "")
-    snapshot_spec = spec if spec.output == "rstream" and _depends_on_rules(spec.report) else None
+    snapshot_spec = spec if spec.output == "rstream" and spec.report.depends_on_whole_answer else None
     return _SinkSpec(spec.output, spec.report, read, *identity, snapshot_spec)
-
-
-def _depends_on_rules(report: Report) -> bool:
-    """Returns whether the rules that an RSTREAM answer belongs to make a difference.
-
-    They do if the answer is output only when it has changed, or if an empty evaluation is reported though an empty
-    answer is not.
-    """
-    return report.policy == "change" or (report.policy == "nonempty" and report.empty)
 
 
 def _evaluation_sources(spec: OutputSpec, shapes_by_stream: Mapping[str, Shapes[str | None]]) -> tuple[Source, ...]:

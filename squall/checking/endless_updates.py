@@ -19,7 +19,7 @@ def check(program: Program) -> Iterator[Finding]:
     windows, unless what they show was deleted.
     """
     snapshots = (
-        spec for spec in output_specs(program.system) if spec.output == "rstream" and spec.report.policy != "change"
+        spec for spec in output_specs(program.system) if spec.output == "rstream" and not spec.report.only_changes
     )
     snapshot_streams = {spec.stream for spec in snapshots} - {""}
     for rule in program.rules:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from squall import model as tps
-from squall.explain.words import aggregate_label, function_name, report_label, slice_label, source_label
+from squall.explain.words import aggregate_label, function_name, slice_label, source_label
 from squall.model import OutputSpec, System, output_specs
+from squall.model.reports import report_label
 
 
 def lines(system: System) -> Iterator[str]:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from squall import functions
-from squall.model import Arrivals, Graph, Graphs, Report, Source
-from squall.model.windows import LANDMARK, Window, duration
+from squall.model import Arrivals, Graph, Graphs, Source
+from squall.model.reports import report_label
+from squall.model.windows import LANDMARK, Window
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as pps
 from squall.plan.node_metrics import NodeMetric, PlanMetrics
@@ -120,20 +121,6 @@ _EXTRA_COLUMNS: dict[type[Source], str] = {Graphs: "with the graph", Arrivals: "
 
 def _window(window: Window) -> str:
     return "" if window == LANDMARK else f" [{window}]"
-
-
-def report_label(report: Report) -> str:
-    """Describes the report policy of an output; empty for the default one (`close`)."""
-    markers = ", with end markers" if report.empty else ""
-    match report.policy:
-        case "change":
-            return f" on change{markers}"
-        case "nonempty":
-            return f" unless empty{markers}"
-        case "periodic":
-            return f" every {duration(report.period)}{markers}"
-        case _:
-            return markers
 
 
 def slice_label(limit: int | None, offset: int, order: Iterable[tuple[str, bool]], keys: Iterable[str] = ()) -> str:

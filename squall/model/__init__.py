@@ -28,9 +28,10 @@ from squall.model.expressions import (
 from squall.model.outputs import OutputSpec, derived_streams, has_own_output, output_specs
 from squall.model.patterns import UNNAMED, AtomPattern, FactPattern, Pattern, Slot, Variable
 from squall.model.reading import documents, is_initial, is_update, rules, streams, variables, visible, warnings
+from squall.model.reports import CLOSE, Report
 from squall.model.rewriting import map_parts
 from squall.model.sources import ARRIVAL, GRAPH, GRAPH_EXISTS, Arrivals, Graph, Graphs, Source
-from squall.model.systems import CLOSE, Document, Joinable, Report, Stream, System
+from squall.model.systems import Document, Joinable, Stream, System
 from squall.model.windowing import with_windows
 
 __all__ = [

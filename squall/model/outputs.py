@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from squall.model.consequences import Construct, Insert
-from squall.model.systems import CLOSE, Report, System
+from squall.model.reports import CLOSE, Report
+from squall.model.systems import System
 
 
 @dataclass(frozen=True, eq=False)

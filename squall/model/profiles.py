@@ -23,7 +23,7 @@ from squall.model import (
 )
 from squall.model.jena_negation import evaluate_negation_once
 from squall.model.windowing import separate_inserted_graphs
-from squall.model.windows import LANDMARK, Window, milliseconds
+from squall.model.windows import LANDMARK, Window
 
 R2S_OPERATORS = ("istream", "dstream", "rstream")
 """The relation-to-stream operators: what is new, what has ended, and all that holds."""
@@ -179,7 +179,7 @@ def apply_profile(
     if engine.window is not None:
         windowed = _change_windows(windowed, engine.window)
     policy = report or engine.report
-    if policy is not None and policy.policy == "change":
+    if policy is not None and policy.only_changes:
         windowed = _change_windows(windowed, methodcaller("while_open"))
     empty = engine.report is not None and engine.report.empty
     return _with_output(windowed, policy, _operator(output) or engine.output, empty)
@@ -222,13 +222,3 @@ def _change_windows(part: Any, change: Callable[[Window], Window]) -> Any:
         windows = tuple((stream, change(window)) for stream, window in part.windows)
         return replace(part, window=change(part.window), windows=windows)
     return map_parts(part, lambda inner: _change_windows(inner, change))
-
-
-def parse_report(text: str) -> Report:
-    """Parses a report policy: ``close``, ``change``, ``nonempty`` or ``periodic:5s``. Raises UsageError."""
-    policy, colon, period = text.partition(":")
-    if policy == "periodic" and colon and (length := milliseconds(period)) > 0:
-        return Report(policy, length)
-    if policy in ("close", "change", "nonempty") and not colon:
-        return Report(policy)
-    raise UsageError(f"`{text}` is no report policy", hint="policies: close, change, nonempty, periodic:5s")

@@ -8,30 +8,8 @@ from squall.errors import Origin, SquallError
 from squall.model.consequences import Consequence
 from squall.model.expressions import Grouping, Predicate, Slice, Union
 from squall.model.patterns import FactPattern
+from squall.model.reports import Report
 from squall.model.sources import Source
-
-
-@dataclass(frozen=True)
-class Report:
-    """The report policy: at which instants an answer is evaluated (the SECRET model, Botan et al., VLDB 2010).
-
-    Attributes:
-        policy: ``close``: whenever the content of a window may have changed: at an event in a landmark, sliding or
-            count window, at the end of its validity, and at a step of a hopping window that has content or has just
-            lost it. ``change``: of these instants, those at which the answer differs from the one before. ``nonempty``:
-            those at which the answer is not empty. ``periodic``: at the multiples of `period`, from the first after the
-            first event.
-        period: The period in integer ms.
-        empty: A `squall.rdf.Evaluated` ends what each query answers at each of these instants, so that an empty answer
-            is visible (``rstream``).
-    """
-
-    policy: str = "close"
-    period: int = 0
-    empty: bool = False
-
-
-CLOSE = Report()
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def is_sequence(op: DerivedStream | Sink, inputs: Iterable[Operator]) -> bool:
 
     No partition can tell that by itself: the rows are sorted by columns that are not output, or in several orders.
     """
-    if op.output != "rstream" or op.report.policy != "change":
+    if op.output != "rstream" or not op.report.only_changes:
         return False
     orders = {_output_order(input) for input in inputs if isinstance(input, Select)}
     return None in orders or len(orders) > 1
@@ -107,7 +107,7 @@ def is_whole(op: DerivedStream) -> bool:
 
     Such a stream needs a single partition.
     """
-    return op.source.window.is_sequential or op.report.policy == "change"
+    return op.source.window.is_sequential or op.report.only_changes
 
 
 def inputs_by_kind(node: Node, by_id: Mapping[str, Node]) -> Mapping[str, Sequence[int]]:

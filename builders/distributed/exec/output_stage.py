@@ -237,6 +237,6 @@ def _completion_outputs(
     """Yields the markers that an evaluation is complete. is_reported: whether it had outputs."""
     time, number = evaluation
     op = deliveries[number]
-    if is_reported or op.report.policy != "nonempty":
+    if op.report.marks_end(is_reported):
         for query, names in op.queries:
             yield Output(Evaluated(names), time, query)

@@ -53,7 +53,7 @@ class EvaluationTimes:
         self.first: dict[tuple[Hashable, ...], tuple[str, str, int]] = {}
         self.removed: dict[tuple[int, int], None] = {}
         """The numbers of nodes that removals cause to be evaluated, each with the time."""
-        self.has_periods = any(op.report.policy == "periodic" for op in reporters.values())
+        self.has_periods = any(op.report.is_periodic for op in reporters.values())
 
     def add(self, events: Iterable[Event]) -> None:
         """Adds the times of events."""

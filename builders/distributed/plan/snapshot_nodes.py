@@ -14,4 +14,4 @@ def rstream_nodes(plan: Plan) -> dict[int, Sink | DerivedStream]:
 
 def reports_on_change(op: Operator) -> bool:
     """Returns whether an operator outputs a snapshot only where it has changed."""
-    return isinstance(op, Sink) and op.output == "rstream" and op.report.policy == "change"
+    return isinstance(op, Sink) and op.output == "rstream" and op.report.only_changes

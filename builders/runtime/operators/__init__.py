@@ -111,7 +111,7 @@ def _emits_snapshots(answer: Node, plan: Plan) -> bool:
 
 def make_output_operator(node: Node, op: ops.Sink, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> SinkOperator:
     """Returns the operator of an output node of a plan."""
-    if op.output != "istream" or node.id in plan.retractable or op.report.policy == "periodic":
+    if op.output != "istream" or node.id in plan.retractable or op.report.is_periodic:
         return OutputOperator(op)
     are_solutions = [isinstance(plan.by_id[edge.node].op, ops.Select) for edge in node.inputs]
     if any(are_solutions):

@@ -51,21 +51,16 @@ class OutputOperator(EventTimeOperator):
 
     def apply(self, port: int, deltas: Sequence[Delta]) -> list[Delta]:
         deltas = [delta for delta in deltas if is_rdf(delta)]
-        if self.report.policy == "periodic":
+        if self.report.is_periodic:
             deltas = list(self._when_reported(deltas))
         return super().apply(0, deltas)
 
     def _when_reported(self, deltas: Sequence[Delta]) -> Iterator[Delta]:
+        next_report = self.report.next_report
         for *row, start, end, weight in deltas:
-            start, end = self._reported_at(start), self._reported_at(end)
+            start, end = next_report(start), next_report(end)
             if start < end:
                 yield (*row, start, end, weight)
-
-    def _reported_at(self, time: int) -> int:
-        """Returns the first reported instant at `time` or later."""
-        if time in (ALWAYS, FOREVER):
-            return time
-        return -(-time // self.report.period) * self.report.period
 
     @property
     def next_time(self) -> int:
@@ -139,7 +134,7 @@ class OutputOperator(EventTimeOperator):
         return self.rules.get(row, "")
 
     def _is_reported(self) -> bool:
-        if self.report.policy != "change":
+        if not self.report.only_changes:
             return True
         previous, self.reported = self.reported, _as_reported(self.counts)
         return previous != self.reported
@@ -147,7 +142,7 @@ class OutputOperator(EventTimeOperator):
     def _evaluation(self, instant: int) -> list[tuple[str, Output]]:
         """Returns the whole answer at an instant, followed by the marks that the evaluation is complete."""
         ranked = self._snapshot(instant)
-        if ranked or self.report.policy != "nonempty":
+        if self.report.marks_end(bool(ranked)):
             ranked += [("", Output(evaluated, instant, query)) for evaluated, query in self.queries]
         return ranked
 

@@ -137,7 +137,7 @@ def _with_output_specs(draw: st.DrawFn, system: System, features: frozenset[str]
             own, stream=draw(st.sampled_from(DERIVED_STREAMS)), subsystems=(replace(writer, reentrant=False),)
         )
         system = _put(system, place, own)
-        emits_snapshots = own.output == "rstream" and (report is None or report.policy != "change")
+        emits_snapshots = own.output == "rstream" and (report is None or not report.only_changes)
         if not (has_updates and emits_snapshots) and draw(st.booleans()):
             with suppress(SquallError):
                 stratify(_put(system, place, stream))
