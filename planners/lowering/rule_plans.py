@@ -430,11 +430,7 @@ def apply_modifiers(draft: Draft, rows: Rows, system: System, part: bool, correl
 
 def _grouped(draft: Draft, rows: Rows, grouping: Grouping, rule: System) -> Rows:
     unbound_keys = [key for key in grouping.keys if key not in rows.names]
-    # As an expression, what is unbound and what counts all solutions would look alike: it gets a column.
-    values = [item.expression for item in grouping.aggregates if isinstance(item.expression, Variable)]
-    missing_columns = dict.fromkeys(name for name in (*unbound_keys, *values) if name not in rows.names)
-    if missing_columns:
-        rows = project(draft, rows, (*rows.names, *missing_columns))
+    rows = _with_unbound_columns(draft, rows, grouping)
     forbid_time([aggregate.expression for aggregate in grouping.aggregates], "an aggregate", rule)
     aggregates = sorted(
         ((_aggregate(item, rows), item) for item in grouping.aggregates), key=lambda pair: repr(pair[0])
@@ -444,6 +440,16 @@ def _grouped(draft: Draft, rows: Rows, grouping: Grouping, rule: System) -> Rows
     names = (*(rows.names[key] for key in keys), *(item.variable for _, item in aggregates))
     nullable = {item.variable for item in grouping.aggregates if not _has_value(item, grouping, rows)}
     return Rows(node, names, frozenset(nullable | {*unbound_keys, *(rows.nullable & set(grouping.keys))}), rows.origin)
+
+
+def _with_unbound_columns(draft: Draft, rows: Rows, grouping: Grouping) -> Rows:
+    """Returns rows with a column for each key and each aggregated variable that is unbound.
+
+    As an expression, what is unbound and what counts all solutions would look alike.
+    """
+    values = (item.expression for item in grouping.aggregates if isinstance(item.expression, Variable))
+    missing_columns = dict.fromkeys(name for name in (*grouping.keys, *values) if name not in rows.names)
+    return project(draft, rows, (*rows.names, *missing_columns)) if missing_columns else rows
 
 
 def _aggregate(aggregate: Aggregate, rows: Rows) -> ops.Aggregate:

@@ -158,14 +158,21 @@ def _shared_sequences(specs: Sequence[OutputSpec]) -> Iterator[TranslatorError]:
 def _violations(
     rules: list[System], streams: list[str], needed_by_rule: list[list[Dependency]]
 ) -> Iterator[TranslatorError]:
-    edges, strict = _dependency_graph(rules, streams, needed_by_rule)
-    successors: dict[Hashable, list[Hashable]] = {node: [] for edge in edges for node in edge}
-    for before, node in edges:
+    graph = _DependencyGraph()
+    for number, (rule, stream) in enumerate(zip(rules, streams, strict=True)):
+        graph.add_conclusions(number, rule)
+        if stream:
+            graph.add_stream(number, rule, stream)
+    for number, needs in enumerate(needed_by_rule):
+        for need in needs:
+            graph.add_dependency(number, need)
+    successors: dict[Hashable, list[Hashable]] = {node: [] for edge in graph.edges for node in edge}
+    for before, node in graph.edges:
         successors[before].append(node)
     part_of = {node: number for number, part in enumerate(components(successors)) for node in part}
-    for (read, reader), need in strict.items():
+    for (read, reader), need in graph.strict.items():
         if part_of[read] == part_of[reader]:
-            path = shortest_path(edges, reader, read)
+            path = shortest_path(graph.edges, reader, read)
             names = [f"`{rules[node].name}`" for node in (*path, reader) if isinstance(node, int)]
             hint = "let the rule read something that does not follow from its own conclusion"
             yield TranslatorError(
@@ -179,42 +186,51 @@ _Read = tuple[str, Shape, tuple[Source, ...]]
 _Edge = tuple[Hashable, Hashable]
 
 
-def _dependency_graph(
-    rules: list[System], streams: list[str], needed_by_rule: list[list[Dependency]]
-) -> tuple[list[_Edge], dict[tuple[_Read, int], Dependency]]:
-    """Returns the dependency graph, and the dependencies on all facts of a shape.
+class _DependencyGraph:
+    """Which rules depend on which: by way of the shapes that they derive and read, since many rules may derive what
+    many rules read.
 
-    The nodes are rules (by number), the shapes that they derive, and the shapes that they read. Edges go by way of
-    shapes, since many rules may derive what many rules read.
+    The nodes are rules (by number), shapes and streams. All conclusions are added before the first dependency.
+
+    Attributes:
+        edges: The edges, from what is read to what reads it.
+        strict: The dependencies on all facts of a shape, by the shape that is read and the rule that reads it.
     """
-    edges: list[_Edge] = []
-    strict: dict[tuple[_Read, int], Dependency] = {}
-    derived: Shapes[Hashable] = Shapes()
-    streamed: Shapes[tuple[str, str | None]] = Shapes()
-    visited: set[Hashable] = set()
-    for writer, rule in enumerate(rules):
+
+    def __init__(self) -> None:
+        self.edges: list[_Edge] = []
+        self.strict: dict[tuple[_Read, int], Dependency] = {}
+        self.derived: Shapes[Hashable] = Shapes()
+        self.streamed: Shapes[tuple[str, str | None]] = Shapes()
+        self.visited: set[Hashable] = set()
+
+    def add_conclusions(self, writer: int, rule: System) -> None:
+        """Adds the facts that a rule derives for other rules."""
         for node_shape in derived_shapes(rule) if rule.reentrant else ():
-            if ("made", node_shape) not in visited:
-                visited.add(("made", node_shape))
-                derived.add(node_shape, ("made", node_shape))
-            edges.append((writer, ("made", node_shape)))
-        for node_shape, graph in stream_shapes(rule, streams[writer]) if streams[writer] else ():
-            streamed.add(node_shape, (streams[writer], graph))
-        if streams[writer]:
-            edges.append((writer, ("stream", streams[writer])))
-    for reader, needs in enumerate(needed_by_rule):
-        for need in needs:
-            read = ("read", need.shape, need.sources)
-            writers = derived.overlapping(need.shape) if need.reads_derived else ()
-            overlapping = streamed.overlapping(need.shape)
-            read_streams = [stream for stream, graph in overlapping if need.reads_stream(stream, graph)]
-            if read not in visited:
-                visited.add(read)
-                edges += [(node_shape, read) for node_shape in writers]
-                edges += [(("stream", stream), read) for stream in dict.fromkeys(read_streams)]
-            edges.append((read, reader))
-            if read_streams:
-                need = need._replace(verb=f"reads the stream <{read_streams[0]}> that is derived from")
-            if need.verb is not None:
-                strict.setdefault((read, reader), need)
-    return edges, strict
+            node = ("made", node_shape)
+            if node not in self.visited:
+                self.visited.add(node)
+                self.derived.add(node_shape, node)
+            self.edges.append((writer, node))
+
+    def add_stream(self, writer: int, rule: System, stream: str) -> None:
+        """Adds the stream that a rule derives."""
+        for node_shape, graph in stream_shapes(rule, stream):
+            self.streamed.add(node_shape, (stream, graph))
+        self.edges.append((writer, ("stream", stream)))
+
+    def add_dependency(self, reader: int, need: Dependency) -> None:
+        """Adds what a rule reads."""
+        read = ("read", need.shape, need.sources)
+        overlapping = self.streamed.overlapping(need.shape)
+        read_streams = [stream for stream, graph in overlapping if need.reads_stream(stream, graph)]
+        if read not in self.visited:
+            self.visited.add(read)
+            writers = self.derived.overlapping(need.shape) if need.reads_derived else ()
+            self.edges += [(node, read) for node in writers]
+            self.edges += [(("stream", stream), read) for stream in dict.fromkeys(read_streams)]
+        self.edges.append((read, reader))
+        if read_streams:
+            need = need._replace(verb=f"reads the stream <{read_streams[0]}> that is derived from")
+        if need.verb is not None:
+            self.strict.setdefault((read, reader), need)
