@@ -14,7 +14,7 @@ import squall
 from squall.builders.distributed.plan.shardability import why_single_task
 from squall.model import warnings
 from squall.plan import Plan
-from squall.rdf import ALWAYS, RDF, RDFS, Atom, Event, Solution, Triple, iri, parts
+from squall.rdf import ALWAYS, RDF, RDFS, Atom, Event, Solution, Triple, iri, literal, parts
 from squall.testing import stream
 from tests import in_memory
 from tests.laws import PLANNERS, examples, hold
@@ -142,6 +142,37 @@ def test_queries_of_one_run_read_windows_of_their_own() -> None:
         for out in squall.run(squall.plan(system), facts, static=[Event(ALWAYS, tuple(SCHEMA))], of=Solution):
             counts[out.rule].append(parts(out.fact.values[0] or "").lexical)
     assert counts == {"Q2": ["0", "2", "2", "2", "0"], "Q5": ["0", "5", "5", "5", "0"]}
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize("rule_set", ["rhodf", pytest.param("owl2rl", marks=pytest.mark.more)])
+@pytest.mark.parametrize(
+    "others",
+    [(), ("SELECT ?x { ?x :sees ?y }",), (f"SELECT ?x FROM STREAM <{E}a> [RANGE 4ms STEP 1ms] {{ ?x a :Cat }}",)],
+)
+def test_the_default_graph_has_no_entailment_of_named_graphs(
+    others: tuple[str, ...], rule_set: str, planner: str, tmp_path: Path
+) -> None:
+    """Its closure is that of its own triples, as beside a query with windows. Queries read no generalised triples."""
+    programs = [tmp_path / f"q{number}.csparql" for number in range(len(others) + 1)]
+    for program, query in zip(programs, ("SELECT ?x { ?x a :Animal }", *others), strict=True):
+        program.write_text(f"PREFIX : <{E}>\n{query}")
+    in_graph = Triple(iri(E + "tom"), iri(E + "chases"), iri(E + "jerry"))
+    own = [Triple(X, iri(E + "chases"), iri(E + "y")), Triple(X, iri(E + "sees"), literal("z"))]
+    static = [Event(ALWAYS, (*SCHEMA, *own)), Event(ALWAYS, (in_graph,), graph=iri(E + "g"))]
+    plan = squall.plan(squall.compile(*programs, rules=(rule_set,)), planner)
+    solutions = [out.fact.values for out in squall.run(plan, [], static=static, of=Solution) if out.rule == "q0"]
+    assert sorted(solutions) == [(X,), (iri(E + "y"),)]
+    if not others:
+        assert {str(out.fact) for out in in_memory.run(plan, [], static)} == {f"?x={X}", f"?x={iri(E + 'y')}"}
+
+
+def test_rules_and_the_rule_set_in_front_of_them_read_all_graphs() -> None:
+    system = squall.compile(
+        f"[r: (?x rdf:type <{E}Animal>) -> (?x rdf:type <{E}Known>)]", lexer="jena", rules=("rhodf",)
+    )
+    static = [Event(ALWAYS, tuple(SCHEMA)), Event(ALWAYS, (Triple(X, TYPE, iri(E + "Cat")),), graph=iri(E + "g"))]
+    assert [str(out.fact.object) for out in squall.run(squall.plan(system), [], static=static)] == [f"<{E}Known>"]
 
 
 def test_rules_with_several_facts_join_them_inside_of_a_window() -> None:

@@ -288,7 +288,7 @@ def add_feedback(draft: Draft, derived_facts: Sequence[Facts]) -> None:
         if not reading:
             continue
         read_facts = list(reentrant_facts.overlapping(shape_of(node.op.cells)))
-        if all(source.sparql_dataset for source in reading):
+        if not any(source.reads_generalized_triples for source in reading):
             read_facts = [_well_formed(draft, facts, shapes[facts]) for facts in read_facts]
         draft.read_again(id, sorted(read_facts))
 

@@ -19,7 +19,7 @@ from squall.model.expressions import Call, Filter, Negation
 from squall.model.patterns import AtomPattern, Pattern, Slot, Variable
 from squall.model.reading import rules
 from squall.model.rewriting import map_parts
-from squall.model.sources import BACKGROUND, GRAPH, GRAPH_EXISTS, Source
+from squall.model.sources import BACKGROUND, GRAPH, GRAPH_EXISTS, EntailedDataset, Source
 from squall.model.systems import System
 from squall.model.walk import Part, walk
 from squall.rdf import RDF, Term, iri, iri_text, literal
@@ -35,7 +35,8 @@ _LISTS = (iri(RDF + "first"), iri(RDF + "rest"))
 def with_entailment_by_window(system: System, rule_set_count: int) -> System:
     """Returns the system with an instance of its rule sets for each data set that its programs read.
 
-    If all programs read what the rule sets read, the system stays as it is.
+    If all programs read the streams that the rule sets read, there is one instance, which has the facts in place of
+    atoms. In front of queries alone it reads the default graph, as they do: nothing of the named graphs of static data.
 
     Args:
         system: The system, with all windows. Its first subsystems are the rule sets.
@@ -47,11 +48,13 @@ def with_entailment_by_window(system: System, rule_set_count: int) -> System:
     programs = tuple(_with_warning(program) for program in programs)
     own_sources = {_plain(rule.sources) for rule_set in rule_sets for rule in rules(rule_set) if rule.joinables}
     read_sources = {
-        _plain(part.sources)
+        part.sources
         for part in _parts(programs)
         if isinstance(part, System) and part.name != GRAPH_EXISTS and _reads_triples(part)
     }
-    if read_sources <= own_sources:
+    if set(map(_plain, read_sources)) <= own_sources:
+        if read_sources and all(source.sparql_dataset for sources in read_sources for source in sources):
+            rule_sets = tuple(map(_over_dataset, rule_sets))
         return replace(system, subsystems=(*rule_sets, *programs))
     closures = _Closures()
     rewritten = [closures.rewritten(program) for program in programs]
@@ -78,6 +81,13 @@ def _with_warning(program: System) -> System:
 def _plain(sources: Sources) -> Sources:
     """Returns the sources without what does not matter for which facts of streams they read."""
     return tuple(replace(source, removals=False, sparql_dataset=False) for source in sources)
+
+
+def _over_dataset(part: Any) -> Any:
+    """Returns the part of a rule set that reads the default graph of SPARQL in place of all facts."""
+    if type(part) is Source and not part.iri:
+        return EntailedDataset(window=part.window, windows=part.windows, removals=part.removals, sparql_dataset=True)
+    return map_parts(part, _over_dataset)
 
 
 def _reads_triples(system: System) -> bool:

@@ -71,7 +71,7 @@ def reported_time(time: int) -> int:
 
 def _filter_of(part: System) -> Callable[[Fact], bool] | None:
     """Returns whether a part sees a derived fact. Queries do not see triples that are none in RDF."""
-    is_query = all(source.sparql_dataset for source in part.sources if source.iri == "")
+    is_query = not any(source.reads_generalized_triples for source in part.sources if source.iri == "")
     return _is_well_formed if is_query else None
 
 
