@@ -187,9 +187,11 @@ def build(plan: Plan, builder: str | Builder = "iterator", options: Options | No
     check_options(run_options, make_job, name)
     if run_options.seed is None:
         run_options = replace(run_options, seed=new_seed())
-    return make_job(
-        plan if run_options.max_depth == MAX_NESTING_DEPTH else limit_nesting(plan, run_options.max_depth), run_options
-    )
+    if run_options.max_depth != MAX_NESTING_DEPTH:
+        plan = limit_nesting(plan, run_options.max_depth)
+    if run_options.max_terms != plan.max_terms:
+        plan = replace(plan, max_terms=run_options.max_terms)
+    return make_job(plan, run_options)
 
 
 @overload

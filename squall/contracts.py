@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, cast, runt
 
 from squall.errors import BuilderError
 from squall.model import System
-from squall.plan import Plan
+from squall.plan import MAX_CREATED_TERMS, Plan
 from squall.rdf import Boolean, Evaluated, Event, Fact, Quad, Solution, Term
 
 Result = Fact | Quad | Solution | Boolean | Evaluated
@@ -147,6 +147,8 @@ class Options:
             between, before that is an error.
         max_depth: How deep rules may nest the terms that they create (compounds, new nodes) before that is an error.
             Their lists may have ten times as many members.
+        max_terms: How many terms a recursion of rules may create at a time of terms that it created (a long one counts
+            as several), before that is an error. If it has many rows, it may create ten for each of them.
         now: The time (integer ms) of static data for functions of time (``NOW()``). None: see
             `squall.streams.clock.beginning`.
         checkpoint_interval: How often a checkpoint is saved, if the builder lets its user choose.
@@ -165,6 +167,7 @@ class Options:
     measure: bool = False
     max_update_steps: int = 10_000
     max_depth: int = 100
+    max_terms: int = MAX_CREATED_TERMS
     now: int | None = None
     checkpoint_interval: Interval = field(default=Interval(milliseconds=1000))
     allow_removed_rules: bool = False

@@ -8,12 +8,14 @@ topological order, semi-naive inside recursive ones. Deltas for nodes that the d
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from squall.builders.runtime.alpha import AlphaNetwork, by_kind
+from squall.builders.runtime.creation_limit import CreationLimit, process_in_parts
 from squall.builders.runtime.multiway_join import FusedJoin, fused_addresses
 from squall.builders.runtime.operators import Operator, make_operator, merging_of, stateless
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
@@ -94,6 +96,8 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         self.operators |= {
             id: MultiwayJoinOperator(join.shape, merging_of(plan.by_id[id], plan), tuning) for id, join in fused.items()
         }
+        creating_steps = self.creation_limits.steps(lambda id: cast(StatelessOperator, self.operators[id]).step)
+        self.operators |= {id: StatelessOperator(step) for id, step in creating_steps.items()}
         self.updates = {id: op for id, op in self.operators.items() if isinstance(op, UpdateOperator)}
         self.derived_streams = {id: op for id, op in self.operators.items() if isinstance(op, DerivedStreamOperator)}
         self.outbox: dict[Address, list[Delta]] = {}
@@ -333,6 +337,7 @@ class Dataflow(Scheduler[Sequence[Delta]]):
                 can be processed as complete ones.
             complete: False while more input may come at this time, so that derived streams cannot emit yet.
         """
+        self.creation_limits.begin()
         self._wake(now)
         for component in self.ready_components():
             if len(component) == 1:
@@ -383,7 +388,24 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         for port in sorted(ports, reverse=True):
             parts = ports[port]
             deltas = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
-            self.emit(id, self.apply(id, port, deltas))
+            limit = self.creation_limits.by_node.get(id)
+            if limit is None:
+                self.emit(id, self.apply(id, port, deltas))
+            else:
+                process_in_parts(deltas, partial(self._process_limited, limit, id, port))
+
+    def _process_limited(self, limit: CreationLimit, id: str, port: int, deltas: Sequence[Delta]) -> int:
+        """Processes deltas with a node of a limited recursion. Returns how many there are afterwards."""
+        output = self.apply(id, port, deltas)
+        limit.add_rows(len(output))
+        self.emit(id, output)
+        return len(output)
+
+    def pending_rows(self, id: str) -> int:
+        return sum(map(len, chain.from_iterable(self.inbox.get(id, {}).values())))
+
+    def live_rows(self, component: Iterable[str]) -> int:
+        return sum(self.stateful[id].size() for id in component if id in self.stateful)
 
     def apply(self, id: str, port: int, deltas: Sequence[Delta]) -> Sequence[Delta]:
         """Processes deltas with a stateful node."""

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
+from squall.builders.runtime.creation_limit import CreationLimits
 from squall.plan import Node, Plan
 from squall.plan.operators import ConstantFilter, Match
 from squall.rdf import Term
@@ -25,6 +26,7 @@ class Scheduler(Generic[Batch]):
         self.component_of = {id: number for number, part in enumerate(plan.components) for id in part}
         self.component_queue: list[int] = []
         """The numbers of the components that have work, as a heap in topological order."""
+        self.creation_limits = CreationLimits(plan)
 
     def feeds_matches(self, node: Node) -> bool:
         """Returns whether the rows of a node are facts that `Match` nodes read."""
@@ -66,7 +68,12 @@ class Scheduler(Generic[Batch]):
 
     def fixpoint(self, component: Sequence[str]) -> None:
         """Processes a component, iteration by iteration, until the inboxes of all its nodes are empty."""
+        limit = self.creation_limits.by_node.get(component[0])
+        if limit is not None:
+            limit.enter(sum(map(self.pending_rows, component)), lambda: self.live_rows(component))
         while self.pending(component):
+            if limit is not None:
+                limit.iteration += 1
             for id in component:
                 if id in self.inbox:
                     self.step(id)
@@ -74,6 +81,14 @@ class Scheduler(Generic[Batch]):
     def pending(self, component: Iterable[str]) -> bool:
         """Returns whether a node of the component has work."""
         return any(id in self.inbox for id in component)
+
+    def pending_rows(self, id: str) -> int:
+        """Returns the number of rows in the inbox of a node."""
+        raise NotImplementedError
+
+    def live_rows(self, component: Iterable[str]) -> int:
+        """Returns the number of rows in the state of a component."""
+        raise NotImplementedError
 
     def step(self, id: str) -> None:
         """Processes the inbox of one node."""

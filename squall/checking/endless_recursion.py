@@ -8,33 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
-from squall import functions
 from squall.checking.findings import WARNING, Finding
 from squall.checking.program import Program, Reading, mentions, origin_of, readings
 from squall.errors import Origin
-from squall.model import Bind, Call, Construct, Exists, Expression, Filter, Negation, System, Variable
+from squall.functions.creation import creating_function
+from squall.model import Bind, Construct, Exists, Filter, Negation, System, Variable
 from squall.model.fact_shapes import Shape, overlaps, shape
 from squall.model.graphs import components, shortest_path
-from squall.rdf import iri_text
-from squall.rdf.compounds import BUILD, JOIN, LIMIT
-
-_CREATING_FUNCTIONS = frozenset((
-    "addOne", "difference", "makeSkolem", "makeTemp", "product", "quotient", "strConcat", "subtractOne", "sum",
-    "uriConcat", "bnode", "concat", "divide", "encode-for-uri", "md5", "multiply", "plus", "replace", "sha1", "sha256",
-    "sha384", "sha512", "struuid", "subtract", "uuid", "numeric-add", "numeric-subtract", "numeric-multiply",
-    "numeric-divide", "string-join", "append", "concatenate", "insert-before", "make-list", "build",
-    "makeInstance", *(f"{sign}-{duration}{what}" for sign in ("add", "subtract")
-                      for duration in ("dayTimeDuration", "yearMonthDuration")
-                      for what in ("s", *(f"-{word}-{kind}" for word in ("to", "from")
-                                          for kind in ("date", "dateTime", "time")))),
-))  # fmt: skip
-"""The local names of functions that create new terms from any terms, without end.
-
-All other functions of squall test, choose among their arguments, or come to an end when applied to their own results.
-"""
 
 
 def check(program: Program) -> Iterator[Finding]:
@@ -128,7 +110,7 @@ class _Rule:
         tests = [predicate for predicate in rule.predicates if isinstance(predicate, Filter | Negation | Exists)]
         tested_variables = {name for predicate in tests for name in mentions(predicate)}
         binds = [
-            (predicate, _creating_function(predicate.expression))
+            (predicate, creating_function(predicate.expression))
             for predicate in rule.predicates
             if isinstance(predicate, Bind)
         ]
@@ -203,32 +185,3 @@ def _binds(reading: Reading, name: Variable, fact_shape: Shape, position: int) -
     return all(
         cell is not None for cell, constant in zip(fact_shape, reading.shape, strict=True) if constant is not None
     )
-
-
-# Functions
-
-
-def _creating_function(expression: Expression) -> str | None:
-    """Returns the name of a function in an expression that creates new terms, or None."""
-    if not isinstance(expression, Call):
-        return None
-    return next(filter(None, chain([_creating_name(expression)], map(_creating_function, expression.arguments))), None)
-
-
-def _creating_name(call: Call) -> str | None:
-    """Returns the name of a function that creates new terms; for a compound term, its own name.
-
-    Lists that a rule extends have the nesting limit. Other lists that are joined come from the data.
-    """
-    if call.function == LIMIT:
-        return (
-            "List" if JOIN in {argument.function for argument in call.arguments if isinstance(argument, Call)} else None
-        )
-    if call.function == BUILD and isinstance(call.arguments[0], str):
-        return _local(iri_text(call.arguments[0]))
-    local = _local(call.function)
-    return local if local in _CREATING_FUNCTIONS or functions.lookup(call.function) in functions.own() else None
-
-
-def _local(iri: str) -> str:
-    return iri.replace("#", "/").replace(":", "/").rpartition("/")[2]

@@ -79,6 +79,14 @@ if TYPE_CHECKING:
         metavar="N",
         help="How deep rules may nest the terms that they create.",
     ),
+    cloup.option(
+        "--max-terms",
+        type=click.IntRange(min=1),
+        default=1_000_000,
+        show_default=True,
+        metavar="N",
+        help="How many terms a recursion may create of terms that it created.",
+    ),
 )
 @cloup.option_group(
     "Input",
@@ -197,6 +205,7 @@ def build(
     prefix_files: tuple[str, ...],
     profile: str,
     max_depth: int,
+    max_terms: int,
     sources: tuple[str, ...],
     statics: tuple[str, ...],
     graphs: tuple[str, ...],
@@ -276,6 +285,7 @@ def build(
         run_as_one_batch=batch,
         measure=profiled is not None,
         max_depth=max_depth,
+        max_terms=max_terms,
         now=None if now is None else moment(now),
         seed=seed,
         checkpoint_interval=_interval(interval),

@@ -9,6 +9,7 @@ from squall.rdf import Term, iri_text, is_literal, parts
 from squall.rdf.compounds import (
     ARGUMENTS,
     BUILD,
+    CHARACTERS_PER_LEVEL,
     CLASH,
     DECOMPOSE,
     IS_RDF,
@@ -28,6 +29,7 @@ from squall.rdf.compounds import (
     is_compound,
     parse_compound,
 )
+from squall.wording import shortened
 
 Maybe = Term | None
 Rows = list[tuple[Term, ...]]
@@ -112,21 +114,21 @@ def _violated(rule: Term, who: Term) -> bool:
     """Raises BuilderError, always."""
     hint = "everything follows from that: mend the data, or import them under a profile that says less"
     name = iri_text(rule).rpartition(":")[2]
-    raise BuilderError(f"the program is inconsistent: {_readable(who)} violates `{name}`", hint=hint)
+    raise BuilderError(f"the program is inconsistent: {shortened(who)} violates `{name}`", hint=hint)
 
 
 def _unknown(who: Term) -> bool:
     """Raises BuilderError, always."""
     hint = "say of which, since rules do not reason by cases; or import the ontology under RDFS, which has no unions"
     raise BuilderError(
-        f"{_readable(who)} is in a union of classes (owl:unionOf), and not known to be in one", hint=hint
+        f"{shortened(who)} is in a union of classes (owl:unionOf), and not known to be in one", hint=hint
     )
 
 
 def _inconsistent(left: Term, right: Term) -> BuilderError:
     hint = "everything follows from that: mend the data, or the rules that conclude equations"
     return BuilderError(
-        f"the program is inconsistent: {_readable(left)} and {_readable(right)} come to be equal", hint=hint
+        f"the program is inconsistent: {shortened(left)} and {shortened(right)} come to be equal", hint=hint
     )
 
 
@@ -134,6 +136,8 @@ def _limit(rule: Term, term: Maybe, most: Maybe = None) -> Maybe:
     deepest = MAX_NESTING_DEPTH if most is None else _number(most)
     if term is None:
         return None
+    if len(term) > CHARACTERS_PER_LEVEL * deepest:
+        raise _endless(rule, f"makes a term of more than {CHARACTERS_PER_LEVEL * deepest} characters", term)
     if depth(term) > deepest:
         raise _endless(rule, f"nests terms more than {deepest} levels deep", term)
     parts = parse_compound(term)
@@ -144,11 +148,7 @@ def _limit(rule: Term, term: Maybe, most: Maybe = None) -> Maybe:
 
 def _endless(rule: Term, does: str, term: Term) -> BuilderError:
     hint = "it may go on for ever; if it does not, allow more with `--max-depth`"
-    return BuilderError(f"the rule `{parts(rule).lexical}` {does}: {_readable(term)}", hint=hint)
-
-
-def _readable(term: Term) -> str:
-    return term if len(term) < 80 else f"{term[:77]}..."
+    return BuilderError(f"the rule `{parts(rule).lexical}` {does}: {shortened(term)}", hint=hint)
 
 
 def _number(term: Term) -> int:

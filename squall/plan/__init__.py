@@ -73,6 +73,10 @@ class Node:
     op: Operator
     inputs: tuple[Input, ...] = ()
 
+MAX_CREATED_TERMS = 1_000_000
+"""The default of `Plan.max_terms`."""
+
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -81,11 +85,13 @@ class Plan:
     Attributes:
         nodes: The nodes, inputs first.
         planner: The name of the planner.
+        max_terms: How many terms a recursion may create of terms that it created (`squall.contracts.Options`).
         statistics: The statistics that the plan is for, if there were any. Workers do not get them.
     """
 
     nodes: tuple[Node, ...]
     planner: str = field(default="", compare=False)
+    max_terms: int = field(default=MAX_CREATED_TERMS, compare=False)
     statistics: Statistics | None = field(default=None, compare=False, repr=False)
 
     @cached_property
@@ -180,6 +186,13 @@ class Plan:
                 missing[target] -= 1
                 if not missing[target]:
                     heappush(ready, position[target])
+    @cached_property
+    def recursive_creations(self) -> dict[str, str]:
+        """The nodes that may create terms from their own terms without end, each with the name of a rule."""
+        from squall.plan.term_creation import recursive_creations  # it needs plans
+
+        return recursive_creations(self)
+
 
     @cached_property
     def deletes(self) -> bool:

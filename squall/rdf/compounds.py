@@ -39,6 +39,9 @@ MAX_NESTING_DEPTH = 100
 MEMBERS_PER_LEVEL = 10
 """Lists that rules make may have this many members for each level of the nesting limit."""
 
+CHARACTERS_PER_LEVEL = 10_000
+"""The text of a term that rules make may have this many characters for each level of the nesting limit."""
+
 MAX_PARSED_DEPTH = 1000
 """A literal that is nested deeper is not parsed as a compound: each level that is parsed is as long as the rest."""
 

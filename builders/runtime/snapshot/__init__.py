@@ -9,12 +9,14 @@ over at any time.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, pairwise
 from typing import NamedTuple, cast
 
 from squall import functions
 from squall.builders.runtime.alpha import AlphaNetwork
+from squall.builders.runtime.creation_limit import CreationLimit, process_in_parts
 from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators import stateless as row_operators
 from squall.builders.runtime.operators.factored import FactoredRows, Rows
@@ -95,6 +97,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         self.tuning = tuning
         self.key_column = {node.id: _key_column_of(node, plan) for node in plan.nodes}
         self.steps = {node.id: self._step(node) for node in plan.nodes if not is_stateful(node.op)}
+        self.steps |= self.creation_limits.steps(self.steps.__getitem__)
         self.alphas = {
             node.id: AlphaNetwork(plan, node.id, stateless.match_step, tuning)
             for node in plan.nodes
@@ -331,6 +334,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
 
     def run(self) -> None:
         """Processes the facts that were read, until all inboxes are empty."""
+        self.creation_limits.begin()
         self._emit_incoming()
         for component in self.ready_components():
             self.fixpoint(component)
@@ -339,8 +343,35 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         """Processes the inbox of one node; the right side of two first."""
         ports = self.inbox.pop(id, {})
         for port in sorted(ports, reverse=True):
+            limit = self.creation_limits.by_node.get(id)
+            if limit is not None:
+                self._step_limited(limit, id, port, ports[port])
+                continue
             for part in self.operators[id].apply(port, ports[port]):
                 self.emit(id, part)
+
+    def _step_limited(self, limit: CreationLimit, id: str, port: int, batches: Sequence[KeyedRows]) -> None:
+        """Processes batches with a node of a limited recursion."""
+
+        def process(batch: KeyedRows, rows: Rows) -> int:
+            row_count = 0
+            for part in self.operators[id].apply(port, [batch._replace(rows=rows)]):
+                limit.add_rows(len(part.rows))
+                self.emit(id, part)
+                row_count += len(part.rows)
+            return row_count
+
+        for batch in batches:
+            if isinstance(batch.rows, FactoredRows):
+                process(batch, batch.rows)
+            else:
+                process_in_parts(batch.rows, partial(process, batch))
+
+    def pending_rows(self, id: str) -> int:
+        return sum(len(batch.rows) for batch in chain.from_iterable(self.inbox.get(id, {}).values()))
+
+    def live_rows(self, component: Iterable[str]) -> int:
+        return sum(self.operators[id].size() for id in component if id in self.operators)
 
     def flush(self, time: int) -> list[Output]:
         """Returns what entered the answer since the last call, as of a time (integer ms)."""
