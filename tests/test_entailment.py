@@ -14,7 +14,7 @@ import squall
 from squall.builders.distributed.plan.shardability import why_single_task
 from squall.model import warnings
 from squall.plan import Plan
-from squall.rdf import ALWAYS, RDF, RDFS, Atom, Event, Solution, Triple, iri, literal, parts
+from squall.rdf import ALWAYS, OWL, RDF, RDFS, Atom, Event, Solution, Triple, iri, literal, parts
 from squall.testing import stream
 from tests import in_memory
 from tests.laws import PLANNERS, examples, hold
@@ -165,6 +165,15 @@ def test_the_default_graph_has_no_entailment_of_named_graphs(
     assert sorted(solutions) == [(X,), (iri(E + "y"),)]
     if not others:
         assert {str(out.fact) for out in in_memory.run(plan, [], static)} == {f"?x={X}", f"?x={iri(E + 'y')}"}
+
+
+@pytest.mark.more
+def test_a_rule_set_in_front_of_queries_reads_generalized_triples() -> None:
+    """`"z" :seenBy :x` is none in RDF, and no query finds it; but `:x` is an animal by it."""
+    query = f"PREFIX : <{E}> SELECT ?x {{ ?x a :Animal }}"
+    data = stream(f'always :sees <{OWL}inverseOf> :seenBy\nalways :seenBy rdfs:range :Animal\nalways :x :sees "z"')
+    plan = squall.plan(squall.compile(query, lexer="sparql", rules=("owl2rl",)))
+    assert [out.fact.values for out in squall.run(plan, [], static=data, of=Solution)] == [(X,)]
 
 
 def test_rules_and_the_rule_set_in_front_of_them_read_all_graphs() -> None:
