@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from squall.model import Source
 from squall.model.graphs import components
-from squall.model.windows import CountWindow, EmptyWindow, Landmark
 from squall.plan.operators import (
     AntiJoin,
     ConstantFilter,
@@ -73,9 +72,9 @@ class Node:
     op: Operator
     inputs: tuple[Input, ...] = ()
 
+
 MAX_CREATED_TERMS = 1_000_000
 """The default of `Plan.max_terms`."""
-
 
 
 @dataclass(frozen=True)
@@ -85,14 +84,14 @@ class Plan:
     Attributes:
         nodes: The nodes, inputs first.
         planner: The name of the planner.
-        max_terms: How many terms a recursion may create of terms that it created (`squall.contracts.Options`).
         statistics: The statistics that the plan is for, if there were any. Workers do not get them.
+        max_terms: How many terms a recursion may create of terms that it created (`squall.contracts.Options`).
     """
 
     nodes: tuple[Node, ...]
     planner: str = field(default="", compare=False)
-    max_terms: int = field(default=MAX_CREATED_TERMS, compare=False)
     statistics: Statistics | None = field(default=None, compare=False, repr=False)
+    max_terms: int = field(default=MAX_CREATED_TERMS, compare=False)
 
     @cached_property
     def by_id(self) -> dict[str, Node]:
@@ -186,13 +185,13 @@ class Plan:
                 missing[target] -= 1
                 if not missing[target]:
                     heappush(ready, position[target])
+
     @cached_property
     def recursive_creations(self) -> dict[str, str]:
         """The nodes that may create terms from their own terms without end, each with the name of a rule."""
         from squall.plan.term_creation import recursive_creations  # it needs plans
 
         return recursive_creations(self)
-
 
     @cached_property
     def deletes(self) -> bool:
@@ -203,7 +202,7 @@ class Plan:
     def has_expiring_windows(self) -> bool:
         """Whether a window of the plan lets rows expire."""
         windows = (window for node in self.nodes for window in windows_of(node.op))
-        return any(not isinstance(window, Landmark | EmptyWindow) for window in windows)
+        return any(window.expires for window in windows)
 
     @cached_property
     def retractable(self) -> frozenset[str]:
@@ -283,13 +282,13 @@ def _may_retract(op: Operator, updates: bool, deletes: bool) -> bool:
     if isinstance(op, Scan):
         return updates or is_retractable_source(op.source)
     if isinstance(op, DerivedStream):
-        return deletes or isinstance(op.source.window, CountWindow)
+        return deletes or op.source.window.counts_triples
     return isinstance(op, AntiJoin | LeftJoin | Group | Slice | Update) or is_time_dependent(op)
 
 
 def is_retractable_source(source: Source) -> bool:
     """Returns whether the validity of a fact may become shorter after the fact has been read."""
-    return source.removals or any(isinstance(window, CountWindow) for window in source.all_windows)
+    return source.removals or any(window.counts_triples for window in source.all_windows)
 
 
 def _width(node: Node, widths: dict[str, int]) -> int:
