@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow
 
 from squall.builders.distributed.exec import state_cache
+from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.micro_batch import MicroBatches
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.routing import wake_record
@@ -235,32 +236,21 @@ def run(
     files = MemoryFiles()
     program = Program(physical_plan(plan, broadcast_inputs, dict(skewed_keys)))
     outputs: list[Output] = []
-    max_cached_rows = workers.max_cached_rows if workers is not None else 0
+    limits = BatchLimits(
+        max_single_task_rows,
+        workers.max_cached_rows if workers is not None else 0,
+        max_single_task_bytes,
+        compaction_interval=compaction_interval,
+    )
     jobs: list[MicroBatches | Shards] = []
 
     def restarted_job() -> MicroBatches | Shards:
         exchange = MemoryExchange(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3, workers)
         if program.physical.whole is not None:
             measured = replace(program, measure=node_metrics is not None)
-            return Shards(
-                exchange,
-                files,
-                measured,
-                max_update_steps,
-                max_cached_rows,
-                max_single_task_bytes,
-                compaction_interval=compaction_interval,
-            )
+            return Shards(exchange, files, measured, max_update_steps, limits)
         measured = replace(program, measure=node_metrics is not None or measures())
-        return MicroBatches(
-            exchange,
-            files,
-            measured,
-            max_single_task_rows,
-            max_cached_rows,
-            max_single_task_bytes,
-            compaction_interval=compaction_interval,
-        )
+        return MicroBatches(exchange, files, measured, limits)
 
     def current_job() -> MicroBatches | Shards:
         if workers is None or not jobs or workers.fails():

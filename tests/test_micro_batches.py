@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.exec import micro_batch, output_stage
+from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io.engine import NodeMetrics
 from squall.builders.distributed.plan import shardability
@@ -460,8 +461,7 @@ def work(rule: str, max_single_task_rows: int = 0, edges: str = EDGES, **options
         in_memory.MemoryExchange(files),
         files,
         Program(physical_plan(plan)),
-        max_single_task_rows,
-        max_cached_rows=0,
+        BatchLimits(max_single_task_rows),
     )
     job.process(chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(stream(edges)))))
     return job

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.exec import micro_batch
+from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io.records import from_arrow
 from squall.builders.distributed.plan.buckets import ORDERED_SCAN
@@ -204,9 +205,7 @@ def test_the_watermark_passes_the_end_of_derived_streams_when_all_sources_have_e
         in_memory.MemoryExchange(files),
         files,
         Program(physical_plan(plan)),
-        0,
-        max_cached_rows=0,
-        max_single_task_bytes=max_single_task_bytes,
+        BatchLimits(max_single_task_bytes=max_single_task_bytes),
     )
     parts = in_memory.in_files(stream("1 :a :p :b\n3 :b :p :c"))
     if job.fits_single_task(0):
@@ -224,7 +223,7 @@ def placed(plan: Plan, events: Sequence[Event]) -> dict[str, set[int]]:
     """Returns the partitions that run ordered scans, by their streams."""
     files = in_memory.MemoryFiles()
     exchange = in_memory.MemoryExchange(files)
-    job = micro_batch.MicroBatches(exchange, files, Program(physical_plan(plan)), 0, max_cached_rows=0)
+    job = micro_batch.MicroBatches(exchange, files, Program(physical_plan(plan)), BatchLimits())
     results: dict[str, set[int]] = {}
     for part in in_memory.in_files(events):
         for message in from_arrow(job.source_step(lambda *_, part=part: iter([part]))(iter(()))):
@@ -254,9 +253,7 @@ def test_a_stream_with_a_count_window_is_scanned_by_one_task() -> None:
 def test_the_levels_behind_are_spread() -> None:
     plan = squall.plan(squall.compile(RULES, lexer="jena", window=CountWindow(40)))
     files = in_memory.MemoryFiles()
-    job = micro_batch.MicroBatches(
-        in_memory.MemoryExchange(files), files, Program(physical_plan(plan)), 0, max_cached_rows=0
-    )
+    job = micro_batch.MicroBatches(in_memory.MemoryExchange(files), files, Program(physical_plan(plan)), BatchLimits())
     events = [Event(time, (Triple(_node(time), P, _node(time + 1)),)) for time in range(60)]
     job.process([message for part in in_memory.in_files(events) for message in in_memory.read(job, [part])])
     tasks = {text.split("/")[0] for text, _ in job.report.state_handles}

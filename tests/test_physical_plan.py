@@ -13,7 +13,7 @@ import pytest
 import squall
 from squall.builders.distributed.plan.broadcast import broadcast_candidates, closure_inputs
 from squall.builders.distributed.plan.physical_plan import Job, PhysicalPlan, physical_plan
-from squall.model.systems import Report
+from squall.model.reports import Report
 from squall.plan import Plan
 from tests.conftest import Squall
 

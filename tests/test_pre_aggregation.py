@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.exec import micro_batch
+from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io.records import ROW, STATE, Record, WorkerStep
 from squall.builders.distributed.plan.physical_plan import physical_plan
@@ -199,7 +200,7 @@ def test_few_rows_are_shuffled_and_few_stored(query: str, window: Window, came: 
     plan = squall.plan(system)
     exchange = Counting(plan)
     job = micro_batch.MicroBatches(
-        exchange, exchange.files, Program(physical_plan(plan)), 0, max_cached_rows=0, compaction_interval=1
+        exchange, exchange.files, Program(physical_plan(plan)), BatchLimits(compaction_interval=1)
     )
     every = stream("".join(f"{time} :n{time} :p :c{time % 2}\n" for time in range(300)))
     outputs: list[Output] = []

@@ -11,6 +11,7 @@ import pytest
 
 import squall
 from squall.builders.distributed.exec import micro_batch
+from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Folder
@@ -218,7 +219,7 @@ def outputs_and_counts(
     """Returns the outputs of a run of one batch, and how many of them each task has output."""
     exchange = CountingExchange()
     program = Program(physical_plan(plan, skewed_keys=skewed_keys or {}))
-    job = micro_batch.MicroBatches(exchange, exchange.files, program, 0, max_cached_rows=0)
+    job = micro_batch.MicroBatches(exchange, exchange.files, program, BatchLimits())
     messages = chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(events)))
     job.process(messages, last=True, keep=False)
     return list(job.outputs()), exchange.output_counts
@@ -448,7 +449,7 @@ def test_what_goes_to_all_tasks_waits_once(tasks: tuple[int, int]) -> None:
         program = Program(physical_plan(plan, broadcast_inputs))
         assert program.physical.fused_output_stages
         exchange = in_memory.MemoryExchange(files, number)
-        job = micro_batch.MicroBatches(exchange, files, program, 0, max_cached_rows=0)
+        job = micro_batch.MicroBatches(exchange, files, program, BatchLimits())
         actual = in_memory.in_files([event for event in events if event.time == time])
         job.process(chain(() if job.committed_count else in_memory.start(job), in_memory.read(job, actual)))
         outputs += job.outputs()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.exec import sharded_plan
+from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.sharded_plan import Shards, ShardSelection, _EventTimes, shard_records
 from squall.builders.distributed.io.engine import NodeMetrics, TaskReport
@@ -315,9 +316,11 @@ def test_a_reading_task_has_records_for_its_shard_and_the_first_one_reports_the_
 def test_a_run_that_began_without_shards_resumes_in_one() -> None:
     files, plan = in_memory.MemoryFiles(), squall.plan(program(LAST))
     files.write({"passed": 3, "earliest": 4, "due": 4, "number": 0, "base": 0}, "commits", "0.json")
-    begun = Shards(in_memory.MemoryExchange(files, 3), files, Program(physical_plan(plan)), 10)
+    begun = Shards(in_memory.MemoryExchange(files, 3), files, Program(physical_plan(plan)), 10, BatchLimits())
     assert begun.progress.shares == 1
-    begun = Shards(in_memory.MemoryExchange(files, 3), in_memory.MemoryFiles(), Program(physical_plan(plan)), 10)
+    begun = Shards(
+        in_memory.MemoryExchange(files, 3), in_memory.MemoryFiles(), Program(physical_plan(plan)), 10, BatchLimits()
+    )
     assert begun.progress.shares == 3
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -73,7 +74,7 @@ def _jobs(plan: Plan, options: Options, spark: SparkSession, rows: int, straight
         (folder / "in").mkdir()
         run = Run(plan, options, spark, folder, 0, partial(PlanningEngine, plan=plan, rows=rows))
         if not straight:
-            run.batches.max_single_task_bytes = -1
+            run.batches.limits = replace(run.batches.limits, max_single_task_bytes=-1)
         deque(run.outputs(Sources([open_source(str(folder / "in"))]), ()), maxlen=0)
         assert isinstance(run.exchange, PlanningEngine)
         return run.exchange.jobs

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from squall import functions
+from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.micro_batch import MicroBatches
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.sharded_plan import Shards
@@ -143,28 +144,16 @@ class Run:
         physical = physical_plan(self.plan, broadcast_inputs, skewed_keys)
         program = Program(physical, functions.own(), self.begin, self.options.measure)
         max_cached_rows, local = self.settings.max_cached_state_rows, is_local(self.spark)
-        max_bytes = self.settings.single_task_bytes(physical.stages, local)
-        if physical.whole is not None:
-            return Shards(
-                self.exchange,
-                self.store,
-                program,
-                self.options.max_update_steps,
-                max_cached_rows,
-                max_bytes,
-                self.tuning.compaction_interval,
-            )
-        max_state_rows = max_cached_rows if local else 0  # there is one worker for it, which holds what it has done
-        return MicroBatches(
-            self.exchange,
-            self.store,
-            program,
+        limits = BatchLimits(
             self.settings.max_single_task_rows,
             max_cached_rows,
-            max_bytes,
-            max_state_rows,
+            self.settings.single_task_bytes(physical.stages, local),
+            max_cached_rows if local else 0,  # there is one worker for it, which holds what it has done
             self.tuning.compaction_interval,
         )
+        if physical.whole is not None:
+            return Shards(self.exchange, self.store, program, self.options.max_update_steps, limits)
+        return MicroBatches(self.exchange, self.store, program, limits)
 
     def _folder(self, plan: Plan, folder: Folder) -> FolderWriter:
         store = Store(self.spark._jvm, self.spark._jsc.hadoopConfiguration(), uri_of(folder.path))

@@ -296,16 +296,6 @@ def build(
         raise UsageError(f"the builder `{builder}` does not collect statistics", hint=_OTHER_BUILDER)
     for file in filter(None, (profiled, statistics_file)):
         check_writable(file)
-    ledger = DeadLetterFile(dead_letters, strict, resume)
-    if isinstance(target, ReportsDeadLetters):
-        target.ledger = ledger
-    times = length("--lateness", lateness, 0), clock, length("--heartbeat", heartbeat, 1)
-    streams, static_data = inputs_of(sources, statics, graphs, context_folders, ledger, checkpoint is not None, *times)
-    opened = documents_of(system, graphs, context_folders, (*sources, *statics), ledger)
-    static = static_events(static_data, opened)
-    system = with_windows(system, removals=streams.removals)
-    check_streams(system, streams, sources, statics)
-    plan = make(system)
     check_written_files(
         {
             "the sink": None if sink == "-" else sink,
@@ -320,6 +310,16 @@ def build(
             "a file of prefixes": map(Path, prefix_files),
         },
     )
+    ledger = DeadLetterFile(dead_letters, strict, resume)
+    if isinstance(target, ReportsDeadLetters):
+        target.ledger = ledger
+    times = length("--lateness", lateness, 0), clock, length("--heartbeat", heartbeat, 1)
+    streams, static_data = inputs_of(sources, statics, graphs, context_folders, ledger, checkpoint is not None, *times)
+    opened = documents_of(system, graphs, context_folders, (*sources, *statics), ledger)
+    static = static_events(static_data, opened)
+    system = with_windows(system, removals=streams.removals)
+    check_streams(system, streams, sources, statics)
+    plan = make(system)
     messages.detail(f"planned by `{planner}`: {counted(len(plan.nodes), 'node')}")
     target, options = _with_sink(target, options, ledger, capabilities)
     job = job_of(plan, builder, options)

@@ -15,6 +15,9 @@ from squall.builders.distributed.io.records import BATCH_LOCAL
 from squall.plan import Plan
 from squall.rdf import ALWAYS
 
+FIRST_STEP = "0000"
+"""The name of the first step of a batch."""
+
 
 class MicroBatchLog:
     """The log of a job's micro-batches.

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import pyarrow
 
 from squall.builders.distributed.exec import state_cache
+from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.batch_log import MicroBatchLog
 from squall.builders.distributed.exec.ordered_records import OrderedRecords, changes_of, ordered_events
 from squall.builders.distributed.exec.program import Program
@@ -48,7 +49,6 @@ from squall.builders.runtime.operators.scan import emits_snapshots, predicates_u
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.serde import pack_output, unpack_outputs
 from squall.builders.runtime.state import StateChangelog
-from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.plan import Plan
@@ -89,9 +89,7 @@ class Shards:
         store: the files of the job.
         program: the physical plan.
         max_update_steps: how often updates may act without an event in between.
-        max_cached_rows: the most rows of state that a worker caches from one batch to the next.
-        max_single_task_bytes: the tasks read a batch of at most so many bytes themselves (-1: none).
-        compaction_interval: after how many batches the tasks write the whole state again.
+        limits: up to which size the tasks read a batch themselves, and what is kept.
     """
 
     def __init__(
@@ -100,21 +98,18 @@ class Shards:
         store: Files,
         program: Program,
         max_update_steps: int,
-        max_cached_rows: int = 0,
-        max_single_task_bytes: int = -1,
-        compaction_interval: int = DEFAULT_TUNING.compaction_interval,
+        limits: BatchLimits,
     ) -> None:
         self.engine = engine
         self.store = store
         self.program = program
         self.max_update_steps = max_update_steps
-        self.max_single_task_bytes = max_single_task_bytes
-        self.compaction_interval = compaction_interval
+        self.limits = limits
         self.log = MicroBatchLog(store, program.plan)
         last_commit = self.log.last_commit
         self.progress = Progress(**last_commit) if last_commit else Progress(shares=self._shard_count())
         self.next_progress = self.progress
-        self.state_versions = self.log.state_versions(engine.reader(), max_cached_rows, since=self.progress.base)
+        self.state_versions = self.log.state_versions(engine.reader(), limits.max_cached_rows, since=self.progress.base)
         self.report = TaskReport()
         """What was reported of the sources,"""
         self.task_report = TaskReport()
@@ -161,7 +156,7 @@ class Shards:
 
     def fits_single_task(self, size: int) -> bool:
         """Returns whether each task reads all of a batch of so many bytes itself."""
-        return size <= self.max_single_task_bytes
+        return size <= self.limits.max_single_task_bytes
 
     def process_in_single_task(
         self, parse: Parse, first: Sequence[Record | RowBatch] = (), last: bool = False, keep: bool = True
@@ -204,7 +199,7 @@ class Shards:
         """Runs the tasks. unread: the input of each, by number of the shard."""
         base = (
             self.committed_count
-            if self.committed_count - self.progress.base >= self.compaction_interval
+            if self.committed_count - self.progress.base >= self.limits.compaction_interval
             else self.progress.base
         )
         steps: list[WorkerStep] = []

@@ -39,7 +39,7 @@ from squall.builders.runtime.multiway_join import FusedJoin
 from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.plan import Plan
-from squall.plan.operators import DerivedStream, is_stateful, windows_of
+from squall.plan.operators import DerivedStream, Sink, is_stateful, windows_of
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,16 @@ class PhysicalPlan:
     fused_joins: Mapping[str, FusedJoin]
     needs_complete_instants: bool
     jobs: tuple[Job, ...]
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number by which records name each node."""
+        return {node.id: number for number, node in enumerate(self.plan.nodes)}
+
+    @cached_property
+    def sinks(self) -> dict[int, Sink]:
+        """The sink nodes, by number."""
+        return {self.numbers[node.id]: op for node, op in self.plan.sinks}
 
     @cached_property
     def replicated_inputs(self) -> frozenset[Address]:

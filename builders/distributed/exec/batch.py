@@ -1,0 +1,458 @@
+"""A micro-batch at work: its jobs, from the records of its sources to outputs and state.
+
+A job ends where the driver needs a report (`squall.builders.distributed.plan.physical_plan.jobs_of`). Each step of a
+job shuffles the rows on their way to a stage, and processes them in workers. A small batch is processed in one task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from squall.builders.distributed.exec.job_runner import JobRunner
+from squall.builders.distributed.exec.output_stage import (
+    change_step,
+    last_stages_step,
+    output_step,
+    single_task_step,
+)
+from squall.builders.distributed.exec.program import Program
+from squall.builders.distributed.exec.report_times import ReportTimes, add_evaluation_times
+from squall.builders.distributed.exec.single_task import SingleTask
+from squall.builders.distributed.exec.state_cache import State
+from squall.builders.distributed.exec.worker import (
+    DELETE,
+    FORWARD,
+    REDERIVE,
+    Span,
+    stage_step,
+)
+from squall.builders.distributed.io import task_output
+from squall.builders.distributed.io.engine import Folder, Frame, TaskReport
+from squall.builders.distributed.io.parsing import Parse
+from squall.builders.distributed.io.records import (
+    BUFFERED,
+    ROW,
+    Record,
+    RowBatch,
+    WorkerStep,
+    identity_step,
+)
+from squall.builders.distributed.plan.buckets import ORDERED_SCAN, OUTPUT_STAGE, SINGLE_PARTITION, BucketPartitions
+from squall.builders.distributed.plan.physical_plan import Job
+from squall.builders.distributed.plan.snapshot_nodes import reports_on_change
+from squall.builders.distributed.plan.stages import Stage
+from squall.builders.runtime.creation_limit import check_iterations
+from squall.builders.runtime.report_times import ReportSchedule
+from squall.builders.runtime.tuning import DEFAULT_TUNING
+from squall.plan.operators import DerivedStream
+from squall.rdf import ALWAYS, FOREVER
+
+_MAX_ADDED_FACTOR = 10
+"""One task compacts up to this many times the rows that one task processes."""
+
+
+@dataclass
+class Progress:
+    """How far a job has come, as the commit of its last batch says. All times are integer ms.
+
+    The names of the attributes are part of the checkpoint format.
+
+    Attributes:
+        passed: the latest event time so far.
+        worked: the instants up to this time have been processed.
+        ends: the latest time at which a fact that has been read begins or ends to hold.
+        number: Spark's own number of the last micro-batch; -1 before the first.
+        held: the folders of buffered rows, each with the latest time at which one begins to hold, and the most rows
+            that it holds.
+        rows: the most rows that the state has.
+        instants: the state of the evaluation instants (`ReportSchedule.rows`), by number of the sink node.
+    """
+
+    passed: int = ALWAYS
+    worked: int = ALWAYS - 1
+    ends: int = ALWAYS
+    number: int = -1
+    held: list[tuple[list[Any], int, int]] = field(default_factory=list)
+    rows: int = 0
+    instants: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
+
+    @property
+    def folders(self) -> list[Folder]:
+        """The folders of buffered rows."""
+        return [tuple(folder) for folder, _, _ in self.held]
+
+    def state_watermark(self, program: Program) -> int:
+        """Returns the time before which no row that is still to come begins to hold (integer ms)."""
+        return self.worked if program.needs_complete_instants else self.passed
+
+    @property
+    def known(self) -> int:
+        """The most rows that there are: buffered ones and those of the state."""
+        return self.rows + sum(rows for _, _, rows in self.held)
+
+
+@dataclass(frozen=True)
+class BatchLimits:
+    """Up to which sizes one task does what else many do, and what is kept.
+
+    Attributes:
+        max_single_task_rows: one task processes a batch whose rows, with those of the state, are at most so many.
+        max_cached_rows: the most rows of state that a worker caches from one step to the next.
+        max_single_task_bytes: one task processes a batch of at most so many bytes from its sources to its outputs (-1:
+            never).
+        max_single_task_state_rows: this also needs a state of at most so many rows, or of `max_single_task_rows`.
+        compaction_interval: after how many batches the whole state is written again.
+    """
+
+    max_single_task_rows: int = 0
+    max_cached_rows: int = 0
+    max_single_task_bytes: int = -1
+    max_single_task_state_rows: int = 0
+    compaction_interval: int = DEFAULT_TUNING.compaction_interval
+
+    def fit_single_task(self, size: int, state_rows: int) -> bool:
+        """Returns whether one task processes a batch of so many bytes from its sources to its outputs. state_rows: the
+        most rows that there are before it."""
+        max_state_rows = max(self.max_single_task_rows, self.max_single_task_state_rows)
+        return self._allow_single_task and size <= self.max_single_task_bytes and state_rows <= max_state_rows
+
+    def fit_compaction_task(self, state_rows: int, added_rows: int) -> bool:
+        """Returns whether one task compacts the state.
+
+        Args:
+            state_rows: the most rows that there are.
+            added_rows: how many have been added since the last time.
+        """
+        return (
+            self._allow_single_task
+            and state_rows <= self.max_single_task_rows
+            and added_rows <= _MAX_ADDED_FACTOR * self.max_single_task_rows
+        )
+
+    @property
+    def _allow_single_task(self) -> bool:
+        return self.max_single_task_rows > 0 and self.max_single_task_bytes >= 0
+
+
+class Batch:
+    """A micro-batch at work.
+
+    Args:
+        runner: runs its jobs.
+        program: the program.
+        progress: how far the job has come before the batch.
+        schedules: when snapshots are evaluated, by the number of the node: those of outputs, and of derived streams.
+        last: whether no more events follow, so that every instant is complete.
+        keep: whether more batches follow, which need the state.
+
+    Attributes:
+        span: the time that passes in the batch. If instants have to be complete, rows from the time `span.now + 1` on
+            are buffered.
+        report: what was reported of the sources.
+        source_folders: the step that holds the records of the sources.
+        report_times: when snapshots were evaluated that the batch outputs.
+        cached_rows: the number of rows that operators hold after the batch; None if they do not hold all of the state.
+    """
+
+    def __init__(
+        self,
+        runner: JobRunner,
+        program: Program,
+        progress: Progress,
+        schedules: Mapping[int, ReportSchedule],
+        last: bool,
+        keep: bool,
+    ) -> None:
+        self.runner = runner
+        self.program = program
+        self.progress = progress
+        self.schedules = schedules
+        self.last = last
+        self.keep = keep
+        self.span = Span(progress.worked, progress.worked)
+        self.report = TaskReport()
+        self.source_folders: list[Folder] = []
+        self.report_times = ReportTimes()
+        self.cached_rows: int | None = None
+        runner.begin()
+
+    def process(self, records: Frame | None, max_single_task_rows: int) -> None:
+        """Processes the records of the sources, or no records (None). One task does it if there are few rows, with
+        those of the state."""
+        jobs = self.program.physical.jobs
+        if len(jobs) == 1 and records is not None:
+            self.span = self._span_before_reading()
+            frame = self._frame_of(jobs[0], records, ReportTimes())
+            assert frame is not None
+            self._finish_single_job(self.runner.run(frame))
+            return
+        if records is not None:
+            self.report = self.runner.run(records)
+            self.source_folders = list(self.runner.log.steps)
+        self.span = Span(self.progress.worked, self._complete_until())
+        add_evaluation_times(self.schedules, self.report.evaluations)
+        fits_one_task = self.progress.known + self.report.row_count <= max_single_task_rows
+        # If derived streams decide when snapshots are evaluated, the driver needs reports of them.
+        asks_streams = self.schedules and any(isinstance(node.op, DerivedStream) for node in self.program.plan.nodes)
+        self.report_times = (
+            self._process_in_one_task() if fits_one_task and not asks_streams else self._process_by_jobs()
+        )
+
+    def process_in_single_task(self, parse: Parse, earliest: int, first: Sequence[Record | RowBatch]) -> None:
+        """Processes the batch in one task, from its sources to its outputs.
+
+        Args:
+            parse: reads the sources.
+            earliest: the time before which an event is late (integer ms).
+            first: the records that start the program, if it starts.
+        """
+        stages = [*(stage.number for stage in self.program.stages), OUTPUT_STAGE]
+        waited = [
+            file
+            for kind in _source_types(self.program)
+            for stage in stages
+            for file in task_output.files_of(self.runner.log.store, kind, stage, self.progress.folders)
+        ]
+        states = (
+            self._state(part, SINGLE_PARTITION, self.keep) for part in ([ORDERED_SCAN], stages[:-1], [OUTPUT_STAGE])
+        )
+        step = SingleTask(self.program, parse, earliest, first, waited, self._span_before_reading(), *states)
+        self._finish_single_job(self.runner.run_task(self.runner.with_outputs(step)))
+        self.cached_rows = self.report.cached_rows if self.keep else None
+
+    def _finish_single_job(self, report: TaskReport) -> None:
+        """Notes the report of the only job of the batch."""
+        self.report = report
+        self.source_folders = list(self.runner.log.steps)
+        self.span = Span(self.progress.worked, self._complete_until())
+
+    # Time
+
+    def _span_before_reading(self) -> Span:
+        """Returns the time that passes, as far as it is known before the sources are read."""
+        previous = self.progress.worked
+        needs_complete_instants = self.program.needs_complete_instants
+        return Span(previous, self._complete_until() if needs_complete_instants else previous, self.last)
+
+    def _complete_until(self) -> int:
+        """Returns the time up to which instants are processed. Without an event no time passes."""
+        latest = max(self.progress.passed, self.report.latest_time)
+        if self.last and latest > ALWAYS:
+            return FOREVER - 1
+        return max(
+            self.progress.worked,
+            ALWAYS,
+            latest - 1 if self.program.needs_complete_instants and latest > ALWAYS else latest,
+        )
+
+    def _report_times_of(self, numbers: Collection[int]) -> ReportTimes:
+        """Returns when the snapshots of some nodes are evaluated in this batch."""
+        return ReportTimes.upto(
+            {number: instants for number, instants in self.schedules.items() if number in numbers}, self.span.now
+        )
+
+    def progress_after(self, number: int | None) -> Progress:
+        """Returns how far the job has come after the batch. number: Spark's number of the micro-batch."""
+        previous, log = self.progress, self.runner.log
+        watermark, ends = max(previous.passed, self.report.latest_time), max(previous.ends, log.latest_end)
+        is_last = self.span.now == FOREVER - 1
+        processed_until = self._final_time(max(watermark, ends)) if is_last else self.span.now
+        needs_complete_instants = self.program.needs_complete_instants
+        keeps_buffered = needs_complete_instants and not is_last
+        buffered = [waiting for waiting in previous.held if keeps_buffered and waiting[1] > processed_until]
+        if needs_complete_instants and self.report.latest_start > processed_until:
+            buffered += [
+                (list(folder), self.report.latest_start, self.report.row_count) for folder in self.source_folders
+            ]
+        return Progress(
+            passed=max(watermark, processed_until) if is_last else watermark,
+            worked=processed_until,
+            ends=ends,
+            number=previous.number if number is None else number,
+            held=buffered,
+            rows=previous.rows + log.added_state_rows if self.cached_rows is None else self.cached_rows,
+            instants={str(number): list(schedule.rows()) for number, schedule in self.schedules.items()},
+        )
+
+    def _final_time(self, time: int) -> int:
+        """Returns the time after which nothing changes, if no more events follow this time."""
+        sinks = self.program.physical.sinks.values()
+        return max([time, *(op.report.next_report(time) for op in sinks)])
+
+    # Rows and state
+
+    def _state(self, stages: Iterable[int], bucket_partitions: BucketPartitions, keep: bool) -> State:
+        return self.runner.state(stages, bucket_partitions, keep, self.progress.state_watermark(self.program))
+
+    def _input_rows(self, stage: int) -> Frame | None:
+        """Returns the rows on their way to a stage: buffered ones of the sources, new ones, and those that earlier
+        stages have output."""
+        folders = [*self.progress.folders, *self.source_folders]
+        rows = self.runner.engine.union(
+            self.runner.engine.stored_records(kind, stage, folders) for kind in _source_types(self.program)
+        )
+        if rows is not None and (self.program.needs_complete_instants or self.progress.held):
+            rows = self.runner.engine.with_record_type(self.program.ready_type, rows)
+        return self.runner.engine.union([rows, self.runner.later_rows(stage, self.source_folders)])
+
+    def _time_advances(self) -> bool:
+        """Returns whether instants have to be processed even if no rows arrive."""
+        return self.program.needs_complete_instants and self.span.before < self.span.now
+
+    # All in one task
+
+    def _process_in_one_task(self) -> ReportTimes:
+        """Processes all stages and the output in one task, where shuffles would take longer. Returns the report times
+        of the outputs."""
+        report_times = self._report_times_of(self.program.physical.sinks)
+        stages = [*(stage.number for stage in self.program.stages), OUTPUT_STAGE]
+        rows = self.runner.engine.union(self._input_rows(stage) for stage in stages)
+        if self._time_advances():
+            rows = self.runner.engine.union([rows, self.runner.wake_frame(stages, SINGLE_PARTITION)])
+        if rows is None:
+            return report_times
+        state, end = (self._state(part, SINGLE_PARTITION, self.keep) for part in (stages[:-1], [OUTPUT_STAGE]))
+        step = self.runner.with_outputs(single_task_step(self.program, self.span, report_times, state, end))
+        return _reported(
+            self.program, report_times, self.runner.run(self.runner.shuffled(rows, step, stages, SINGLE_PARTITION))
+        )
+
+    # Job by job
+
+    def _process_by_jobs(self) -> ReportTimes:
+        """Runs the jobs of the batch behind its sources. Returns the report times of the outputs."""
+        report_times: ReportTimes | None = None
+        for job in self.program.physical.jobs:
+            if job.iterates:
+                self._iterate(self.program.physical.stage(*job.stages))
+                continue
+            if (job.finds_changes or job.outputs) and report_times is None:
+                report_times = self._report_times_of(self.program.physical.sinks)
+            if job.finds_changes:
+                report_times = self._changed_times(report_times or ReportTimes())
+            elif (frame := self._frame_of(job, None, report_times or ReportTimes())) is not None:
+                report = self.runner.run(frame)
+                if not job.outputs:
+                    add_evaluation_times(self.schedules, report.evaluations)
+        return report_times or ReportTimes()
+
+    def _frame_of(self, job: Job, flow: Frame | None, report_times: ReportTimes) -> Frame | None:
+        """Returns the records that a job computes, or None if there are none.
+
+        Args:
+            job: the job.
+            flow: the records of the sources, if the job reads them.
+            report_times: when snapshots are evaluated, if the job ends with the outputs.
+        """
+        fused = self.program.physical.fused_output_stages if job.outputs else ()
+        for number in job.stages[: len(job.stages) - len(fused)]:
+            flow = self._after_stage(self.program.physical.stage(number), flow)
+        if job.outputs:
+            return self._output_frame(flow, fused, report_times)
+        if flow is None:
+            return None
+        return self.runner.engine.map_partitions(flow, self.runner.with_records(identity_step))
+
+    def _after_stage(self, stage: Stage, flow: Frame | None) -> Frame | None:
+        """Returns the records on their way after a stage. flow: those before it."""
+        rows = self.runner.engine.union([flow, self._input_rows(stage.number)])
+        if stage.has_event_time_nodes and self._time_advances():
+            rows = self.runner.engine.union(
+                [rows, self.runner.wake_frame([stage.number], self.runner.bucket_partitions)]
+            )
+        if rows is None:
+            return None
+        step = self._stage_step(stage, FORWARD, self.span, self.keep)
+        return self.runner.shuffled(rows, step, [stage.number], self.runner.bucket_partitions)
+
+    def _stage_step(self, stage: Stage, phase: str, span: Span, keep: bool) -> WorkerStep:
+        """Returns the worker's function for one iteration of a stage. keep: whether a later iteration needs the
+        state."""
+        state = self._state([stage.number], self.runner.bucket_partitions, keep)
+        instants = self._report_times_of({self.program.physical.numbers[id] for id in stage.nodes}).instants
+        return stage_step(self.program, [stage], phase, span, state, instants)
+
+    def _iterate(self, stage: Stage) -> None:
+        """Iterates a stage. Time advances in the first iteration."""
+        rows = self._input_rows(stage.number)
+        span = self.span
+        timely = stage.has_event_time_nodes and self._time_advances()
+        if rows is None and not timely:
+            return
+        iterations = 0
+        for phase in (DELETE, REDERIVE) if stage.has_deletions else (FORWARD,):
+            if timely or phase == REDERIVE:
+                rows = self.runner.engine.union(
+                    [rows, self.runner.wake_frame([stage.number], self.runner.bucket_partitions)]
+                )
+            while rows is not None:
+                step = self.runner.with_records(self._stage_step(stage, phase, span, keep=True))
+                report = self.runner.run(
+                    self.runner.shuffled(rows, step, [stage.number], self.runner.bucket_partitions)
+                )
+                iterations += 1
+                check_iterations(self.program.plan, stage.nodes, iterations)
+                add_evaluation_times(self.schedules, report.evaluations)
+                span, timely = Span(span.now, span.now), False
+                rows = self.runner.engine.stored_records(ROW, stage.number, self.runner.log.steps[-1:])
+
+    # The end
+
+    def _changed_times(self, report_times: ReportTimes) -> ReportTimes:
+        """Finds out at which instants answers have changed that are output only then, bucket by bucket. Returns the
+        report times at which something is output."""
+        change_sinks = [number for number, op in self.program.physical.sinks.items() if reports_on_change(op)]
+        if not any(report_times.instants.get(number) for number in change_sinks):
+            return report_times
+        rows = self.runner.engine.union(
+            [self._input_rows(OUTPUT_STAGE), self.runner.wake_frame([OUTPUT_STAGE], self.runner.bucket_partitions)]
+        )
+        step = change_step(
+            self.program, self.span, report_times, self._state([OUTPUT_STAGE], self.runner.bucket_partitions, self.keep)
+        )
+        report = self.runner.run(self.runner.engine.shuffle(rows, step, self.runner.engine.partitions))
+        return _reported(self.program, report_times, report)
+
+    def _output_frame(self, flow: Frame | None, fused: Sequence[Stage], report_times: ReportTimes) -> Frame | None:
+        """Returns the outputs, or None if there are none.
+
+        Args:
+            flow: the records on their way.
+            fused: the stages that run in one step with the outputs.
+            report_times: when snapshots are evaluated.
+        """
+        numbers = [stage.number for stage in fused]
+        rows = self.runner.engine.union([flow, *map(self._input_rows, (*numbers, OUTPUT_STAGE))])
+        if self._time_advances():
+            timely = [stage.number for stage in fused if stage.has_event_time_nodes]
+            rows = self.runner.engine.union(
+                [rows, self.runner.wake_frame([*timely, OUTPUT_STAGE], self.runner.bucket_partitions)]
+            )
+        if rows is None:
+            return None
+        step = output_step(
+            self.program, self.span, report_times, self._state([OUTPUT_STAGE], self.runner.bucket_partitions, self.keep)
+        )
+        if fused:
+            state = self._state(numbers, self.runner.bucket_partitions, self.keep)
+            step = last_stages_step(
+                self.program,
+                fused,
+                self.span,
+                report_times,
+                state,
+                self._state([OUTPUT_STAGE], self.runner.bucket_partitions, self.keep),
+            )
+        return self.runner.shuffled(rows, self.runner.with_outputs(step), numbers, self.runner.bucket_partitions)
+
+
+def _reported(program: Program, report_times: ReportTimes, report: TaskReport) -> ReportTimes:
+    """Returns the report times at which something is output, as workers have reported."""
+    return report_times.reported(program.plan, {(number, time) for _, number, time in report.evaluations})
+
+
+def _source_types(program: Program) -> Sequence[str]:
+    """Returns the types under which rows of the sources are stored."""
+    return (BUFFERED,) if len(program.physical.jobs) == 1 else (ROW, BUFFERED)
