@@ -127,7 +127,7 @@ STREAM = "http://example.org/s=s.ntt"
 
 
 def test_sources_and_windows(squall: Squall) -> None:
-    """The sources need not exist, since nothing is read."""
+    Path("s.ntt").touch()
     assert squall("join.csparql")[2] == "1 warning\n"
     assert squall("join.csparql", "--window", "RANGE 1s")[2] == "nothing found\n"
     assert squall("join.csparql", "--source", f"{STREAM}?window=RANGE 1s")[2] == "nothing found\n"
@@ -139,6 +139,14 @@ def test_sources_and_windows(squall: Squall) -> None:
     assert "window-gaps warning" in squall("good.jena", "--window", "RANGE 1s STEP 2s")[1]
     assert "window-gaps warning" in squall("good.jena", "--source", "s.ntt?window=TRIPLES 2 STEP 3")[1]
     assert squall("good.jena", "--window", "RANGE 1")[0] == 2
+
+
+@pytest.mark.parametrize("option", ["--source", "--static", "--graph"])
+@pytest.mark.parametrize("path", ["missing.nt", "missing/", "file:missing.nt"])
+def test_a_path_that_does_not_exist_is_an_error(option: str, path: str, squall: Squall) -> None:
+    code, out, err = squall("good.jena", option, f"http://example.org/g={path}")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"source error: `{path.removeprefix('file:')}` cannot be read: No such file")
 
 
 @pytest.mark.parametrize(
@@ -154,6 +162,9 @@ def test_sources_and_windows(squall: Squall) -> None:
     ],
 )
 def test_formats_that_may_bring_named_graphs(source: str, found: str, squall: Squall) -> None:
+    Path("folder").mkdir()
+    for name in ("s.nt", "s.nt.gz", "s.trig"):
+        Path(name).touch()
     Path("graph.rq").write_text("SELECT * { GRAPH <http://example.org/g> { ?x ?p ?y } }")
     code, _, err = squall("graph.rq", "--source", source)
     assert (code, err) == (0, f"{found}\n")
@@ -234,4 +245,6 @@ def test_a_graph_may_be_in_what_a_source_brings_if_its_format_has_graphs(
     squall: Squall, source: str, found: bool
 ) -> None:
     Path("graph.rq").write_text("SELECT ?x { GRAPH <urn:g> { ?x <urn:p> ?y } }")
+    for name in ("x.ntt", "x.nqt", "x.trig.gz"):
+        Path(name).touch()
     assert ("never-fires" in squall("graph.rq", "--source", source)[1]) is found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +31,7 @@ from squall.cli.options import (
     source_option,
     static_option,
 )
+from squall.errors import SourceError
 
 
 @cloup.command(cls=Command)
@@ -107,6 +110,8 @@ def check(
     from squall.streams.sources import documents
 
     check_files(programs)
+    named_documents = dict(map(documents.place, graphs))
+    _check_inputs([*sources, *statics, *named_documents.values()])
     findings = lint(
         *programs,
         lexer=lexer,
@@ -117,7 +122,7 @@ def check(
         static=_names(statics) or (),
         graphs=_may_bring_graphs((*sources, *statics)),
         statistics=statistics,
-        documents=dict(map(documents.place, graphs)),
+        documents=named_documents,
         profile=profile,
         prefixes=prefixes_of(prefixes, prefix_files),
     )
@@ -128,6 +133,18 @@ def check(
     messages.note(f"{summary(visible_findings)}{left_out}")
     severities = {finding.severity for finding in visible_findings}
     sys.exit(WRONG if ERROR in severities else FAILED if strict and WARNING in severities else 0)
+
+
+def _check_inputs(uris: Sequence[str]) -> None:
+    """Checks that the files and folders among sources are there, though they are not read. Raises SourceError."""
+    from squall.streams import address
+
+    for place in map(address.source, uris):
+        if place.scheme == "file" and not os.path.exists(place.path):
+            raise SourceError(
+                f"`{place.path}` cannot be read: {os.strerror(errno.ENOENT)}",
+                hint="`squall check` reads no data, but a path that is not there is hardly the one that was meant",
+            )
 
 
 def _names(uris: Sequence[str]) -> frozenset[str] | None:
