@@ -56,18 +56,6 @@ def check_prefixes(prefixes: Any) -> None:
             _check(namespace, str, f"the IRI of `{prefix}:`", _TEXT, hint)
 
 
-def check_update(dataset: Any, request: Any, now: Any) -> None:
-    """Checks the arguments of `squall.sparql_update.apply_update`. Raises ArgumentError."""
-    from squall.lexers.sparql.tree import Program
-    from squall.sparql_update.datasets import Dataset
-
-    hint = "`squall.sparql_update.datasets` has `Dataset`, and `read` for files"
-    _check(dataset, Dataset, "the dataset", "a Dataset", hint)
-    hint = "a request is a text, a `pathlib.Path`, or the tree that `squall.sparql_update.parse` returns"
-    _check(request, str | Path | Program, "the request", "a text, a path or a tree", hint)
-    _check_moment(now)
-
-
 def check_programs(programs: Iterable[Any]) -> None:
     """Checks that programs are texts or paths. Raises ArgumentError."""
     for program in programs:
@@ -102,11 +90,11 @@ def check_options(options: Any) -> None:
     _check(options.checkpoint_interval, Interval, "`checkpoint_interval`", "an Interval", hint)
     if not isinstance(options.conf, tuple) or not all(isinstance(pair, tuple) for pair in options.conf):
         raise ArgumentError("`conf` is a tuple of pairs", hint='write `conf=(("key", "value"),)`')
-    _check_moment(options.now)
+    check_moment(options.now)
     check_seed(options.seed)
 
 
-def _check_moment(now: Any) -> None:
+def check_moment(now: Any) -> None:
     """Checks a time that a user gives for ``NOW()``. Raises ArgumentError."""
     if now is not None and type(now) is not int:
         raise ArgumentError(f"`now` is not an integer: `{now!r}`", hint=time_hint(now))

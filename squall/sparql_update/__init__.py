@@ -18,6 +18,7 @@ import squall
 from squall import arguments
 from squall.contracts import Builder, Planner
 from squall.errors import (
+    ArgumentError,
     Origin,
     SourceError,
     SquallError,
@@ -123,7 +124,7 @@ def apply_update(
         BuilderError: A pattern cannot be run.
         SquallError: What `parse` and `check` raise.
     """
-    arguments.check_update(dataset, request, now)
+    _check_arguments(dataset, request, now)
     program = request if isinstance(request, q.Program) else parse(request, prefixes)
     check(program)
     now_term = date_time(time.time_ns() // 1_000_000 if now is None else now)
@@ -134,6 +135,17 @@ def apply_update(
 
 
 # Before
+
+
+def _check_arguments(dataset: Any, request: Any, now: Any) -> None:
+    """Checks arguments of `apply_update`. Raises ArgumentError."""
+    if not isinstance(dataset, Dataset):
+        hint = "`squall.sparql_update.datasets` has `Dataset`, and `read` for files"
+        raise ArgumentError(f"the dataset is a Dataset, and not a {type(dataset).__name__}", hint=hint)
+    if not isinstance(request, str | Path | q.Program):
+        hint = "a request is a text, a `pathlib.Path`, or the tree that `squall.sparql_update.parse` returns"
+        raise ArgumentError(f"the request is a text, a path or a tree, and not a {type(request).__name__}", hint=hint)
+    arguments.check_moment(now)
 
 
 def _unique_errors(errors: Iterable[SquallError]) -> tuple[SquallError, ...]:
