@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 from operator import attrgetter
 from random import Random
@@ -24,6 +24,7 @@ from squall.builders.distributed.exec.sharded_plan import Shards
 from squall.builders.distributed.exec.state_cache import StateCache
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Folder, NodeMetrics, Read, TaskReport
+from squall.builders.distributed.io.ingest import drop_late_events, record_dead_letter
 from squall.builders.distributed.io.parsing import Parsed
 from squall.builders.distributed.io.records import STATE, Record, WorkerStep, from_arrow, to_arrow
 from squall.builders.distributed.plan.buckets import BROADCAST_BUCKET, BUCKET_COUNT
@@ -282,6 +283,20 @@ def run(
     if any(batches) and restarted_job().unfinished:
         work([], last=True)
     return outputs
+
+
+@dataclass(frozen=True)
+class MemoryJob:
+    """A job of the engine of this module, as a builder makes it."""
+
+    plan: Plan
+    options: Options
+
+    def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
+        """See `squall.contracts.Job.run`."""
+        facts = [event._replace(time=ALWAYS) for event in static]
+        timely = drop_late_events(batches, lambda letter: record_dead_letter(letter, self.options.ledger, ()))
+        yield from run(self.plan, timely, facts, max_update_steps=self.options.max_update_steps)
 
 
 def run_anyhow(

@@ -16,6 +16,7 @@ from squall.plan import Node, Plan
 from squall.plan.operators import AntiJoin, Join, Match, Project, Sink
 from squall.rdf import ALWAYS, Event
 from squall.testing import BuilderSuite, LexerSuite, PlannerSuite
+from tests.in_memory import MemoryJob
 
 
 class TestJenaLexer(LexerSuite):
@@ -42,6 +43,13 @@ class TestRete(PlannerSuite):
 
 class TestIterator(BuilderSuite):
     builder = "iterator"
+
+
+class TestEngineInMemory(BuilderSuite):
+    """A distributed engine needs the engine interface and nothing else: this one has lists of records."""
+
+    builder = MemoryJob
+    max_examples = 2
 
 
 @pytest.mark.spark
