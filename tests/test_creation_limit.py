@@ -25,6 +25,8 @@ ENDLESS = {
     "blank nodes that widen": "[skolem: (?x :p ?a) (?y :p ?b) makeSkolem(?z ?a ?b) -> (?x :p ?z)]",
     "blank nodes of two rules": "[first: (?x :p ?a) (?y :p ?b) makeSkolem(?z ?a ?b) -> (?x :q ?z)]\n"
     "[second: (?x :q ?z) -> (?x :p ?z)]",
+    "many rows about few nested blank nodes": "[next: (?x :p ?y) makeSkolem(?z ?y) -> (?y :p ?z)]\n"
+    "[same: (?x :p ?a) (?y :p ?b) -> (?a :same ?b)] [alike: (?a :same ?b) (?b :p ?c) -> (?c :p ?a)]",
     "numbers": "[count: (?x :p ?y) -> (?x :n 1)] [next: (?x :n ?a) sum(?a 1 ?b) -> (?x :n ?b)]",
     "texts": '[text: (?x :p ?y) -> (?x :n "a")] [longer: (?x :n ?a) strConcat(?a "x" ?b) -> (?x :n ?b)]',
     "texts that double": '[text: (?x :p ?y) -> (?x :n "ab")] [double: (?x :n ?a) strConcat(?a ?a ?b) -> (?x :n ?b)]',
@@ -81,14 +83,16 @@ def test_recursion_over_much_data_may_create_as_much(name: str, how: str) -> Non
     assert run(planned(ENDING[name]), path(250), how) >= 40
 
 
-@pytest.mark.parametrize("name", ["blank nodes that widen", "distances in a cycle"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("blank nodes that widen", marks=pytest.mark.more), "distances in a cycle"]
+)
 def test_tasks_have_the_same_limit(name: str) -> None:
     plan = replace(planned(ENDLESS[name]), max_terms=200)
     with pytest.raises((BuilderError, WorkerError), match="and the recursion does not end after"):
         in_memory.run(plan, [[Event(1, cycle())]])
 
 
-@pytest.mark.parametrize("rules", ["rdfs", "rhodf", "owl2rl"])
+@pytest.mark.parametrize("rules", ["rdfs", "rhodf", pytest.param("owl2rl", marks=pytest.mark.more)])
 def test_rule_sets_are_not_stopped(rules: str) -> None:
     plan = squall.plan(squall.compile(rules=(rules,)))
     assert {rule.partition("-")[0] for rule in plan.recursive_creations.values()} <= {"prp"}

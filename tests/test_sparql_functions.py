@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pyoxigraph
@@ -344,6 +345,14 @@ def test_flags_are_checked_with_the_pattern() -> None:
         == "`a` is not a regular expression: the flags are some of s, m, i, x and q: not `y`"
     )
     assert check(None, A, literal("i")) is None
+
+
+@pytest.mark.parametrize("piece", [r"\I", r"\I\C", r"\p{L}\P{L}", "a-z"])
+def test_a_long_class_of_escapes_is_translated_at_once(piece: str) -> None:
+    """A pattern of 9,000 characters took minutes."""
+    began = process_time()
+    assert patterns.matches("-", f"[{piece * (9000 // len(piece))}-]")
+    assert process_time() - began < 5
 
 
 SLOW_MATCH = ("a" * 60 + "b", "^(a|aa)+$")

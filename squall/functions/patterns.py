@@ -9,8 +9,9 @@ writes Unicode categories as lists of thousands of ranges.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from squall.functions.limits import REGEX_SECONDS, too_slow
@@ -183,7 +184,7 @@ class _Translation:
                     raise _Refused("what is subtracted ends a class")
                 break
             members.append(self._range(character))
-        return f"(?:{without}[{'^' if negative else ''}{''.join(members)}])"
+        return f"(?:{without}[{'^' if negative else ''}{''.join(dict.fromkeys(members))}])"
 
     def _range(self, character: str) -> str:
         """Translates a character, an escape, or a range of characters."""
@@ -220,15 +221,14 @@ def _escaped(character: str) -> str:
     return character
 
 
+@cache
 def _rest(members: str) -> str:
     """Returns the characters that are not among these, for use between brackets."""
     import regex
 
-    inside = regex.compile(f"[{members}]")
-    codes = [code for code in range(0x110000) if not inside.match(chr(code))]
-    starts = [code for code, before in zip(codes, [-2, *codes[:-1]], strict=True) if code != before + 1]
-    ends = [code for code, after in zip(codes, [*codes[1:], -2], strict=True) if code != after - 1]
-    return "".join(f"\\U{start:08x}-\\U{last:08x}" for start, last in zip(starts, ends, strict=True))
+    characters = "".join(map(chr, range(sys.maxunicode + 1)))
+    runs = regex.finditer(f"[^{members}]+", characters)
+    return "".join(f"\\U{run.start():08x}-\\U{run.end() - 1:08x}" for run in runs)
 
 
 def _without_blanks(pattern: str) -> str:
