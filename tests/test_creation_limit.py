@@ -12,6 +12,7 @@ from squall.builders.distributed.io.records import WorkerError
 from squall.contracts import Options
 from squall.errors import BuilderError
 from squall.plan import Plan
+from squall.plan.term_creation import recursive_creations
 from squall.rdf import ALWAYS, Event, Triple, iri
 from tests import in_memory
 
@@ -95,7 +96,7 @@ def test_tasks_have_the_same_limit(name: str) -> None:
 @pytest.mark.parametrize("rules", ["rdfs", "rhodf", pytest.param("owl2rl", marks=pytest.mark.more)])
 def test_rule_sets_are_not_stopped(rules: str) -> None:
     plan = squall.plan(squall.compile(rules=(rules,)))
-    assert {rule.partition("-")[0] for rule in plan.recursive_creations.values()} <= {"prp"}
+    assert {rule.partition("-")[0] for rule in recursive_creations(plan).values()} <= {"prp"}
     schema = [Triple(iri(f"{E}C{i}"), SUBCLASS, iri(f"{E}C{i + 1}")) for i in range(20)]
     outputs = squall.run(plan, [], static=[Event(ALWAYS, tuple(schema))], options=Options(max_terms=10))
     assert len(list(outputs)) >= 190

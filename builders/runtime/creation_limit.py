@@ -14,7 +14,7 @@ from typing import Any
 
 from squall.errors import BuilderError
 from squall.plan import Plan
-from squall.plan.term_creation import nesting_nodes
+from squall.plan.term_creation import nesting_nodes, recursive_creations
 from squall.rdf import Term
 from squall.rdf.compounds import depth
 from squall.wording import counted, shortened
@@ -178,7 +178,7 @@ class CreationLimits:
         self.plan = plan
         self.by_node: dict[str, CreationLimit] = {}
         self.outside: dict[str, _Creations] = {}
-        endless = plan.recursive_creations
+        endless = recursive_creations(plan)
         if endless:
             nodes = nesting_nodes(plan)
             self.outside = {id: _Creations(nodes[id]) for id in nodes if id not in endless}
@@ -226,7 +226,7 @@ def check_iterations(plan: Plan, nodes: Iterable[str], iterations: int) -> None:
     """
     if iterations * TERMS_PER_EXCHANGE > plan.max_terms:
         recursions = (component for component in plan.components if not set(component).isdisjoint(nodes))
-        endless = plan.recursive_creations
+        endless = recursive_creations(plan)
         rule = next((endless[id] for component in recursions for id in component if id in endless), None)
         if rule is not None:
             message = f"the rule `{rule}` may create terms of terms that rules created, and the recursion does not end"

@@ -187,13 +187,6 @@ class Plan:
                     heappush(ready, position[target])
 
     @cached_property
-    def recursive_creations(self) -> dict[str, str]:
-        """The nodes that may create terms from their own terms without end, each with the name of a rule."""
-        from squall.plan.term_creation import recursive_creations  # it needs plans
-
-        return recursive_creations(self)
-
-    @cached_property
     def deletes(self) -> bool:
         """Whether updates may delete facts."""
         return any(isinstance(node.op, Update) and node.op.deletes for node in self.nodes)
