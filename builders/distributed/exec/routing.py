@@ -54,18 +54,11 @@ class Router:
     def __init__(self, physical: PhysicalPlan) -> None:
         plan = physical.plan
         self.ids = [node.id for node in plan.nodes]
-        self.numbers = {id: number for number, id in enumerate(self.ids)}
-        self.stage_numbers = {id: stage.number for stage in physical.stages for id in stage.nodes}
-        self.stage_numbers |= {node.id: OUTPUT_STAGE for node, _ in plan.sinks}
+        self.numbers = physical.numbers
+        self.stage_numbers = _stage_numbers(physical)
         self.partitionings = physical.partitionings
-        self.key_functions = {
-            address: key_text(_unskewed_columns(key)) for address, key in self.partitionings.items() if key != BROADCAST
-        }
+        self.key_functions = _key_functions(physical)
         """The key functions of the inputs whose rows are not all broadcast."""
-        for node in plan.nodes:
-            if isinstance(node.op, Sink | DerivedStream):
-                ports = ((node.id, port) for port in range(len(node.inputs)))
-                self.key_functions |= dict.fromkeys(ports, self._sink_key(plan, node))
         self.split_keys = {
             address: {text: None if by == BROADCAST else key_text(by) for text, by in key.hot}
             for address, key in self.partitionings.items()
@@ -82,16 +75,9 @@ class Router:
             (id, slot): partial(ordered_key, slot) for id in physical.ordered_scan.sources for slot in (0, 1)
         }
         """The key functions for the state of ordered scans, by slot."""
-        self.stage_numbers |= dict.fromkeys(physical.ordered_scan.sources, ORDERED_SCAN)
         combiners = (((node.id, 0), _pre_aggregation(plan, node)) for node in plan.nodes)
         self.pre_aggregations = {address: combined for address, combined in combiners if combined is not None}
         """By input, the function that combines rows, or drops those without effect, before they are shuffled."""
-
-    def _sink_key(self, plan: Plan, node: Node) -> KeyFunction:
-        """Returns the key function of output rows of any kind: the inputs of a sink share one."""
-        kinds = inputs_by_kind(node, plan.by_id)
-        keys = {kind: self.key_functions[node.id, ports[0]] for kind, ports in kinds.items()}
-        return next(iter(keys.values())) if len(keys) == 1 else partial(_key_of_kind, keys)
 
     def bucket(self, address: Address, row: Sequence[str | None]) -> int:
         """Returns the bucket of a row: a hash of its partitioning columns that is the same in every process.
@@ -153,6 +139,32 @@ class Router:
                 parts.setdefault(self.bucket(address, delta), []).append(delta)
             return iter(parts.items())
         return _by_bucket(key, deltas)
+
+
+def _stage_numbers(physical: PhysicalPlan) -> dict[str, int]:
+    """Returns the number of the stage of each stateful node, and of each that scans in order."""
+    numbers = {id: stage.number for stage in physical.stages for id in stage.nodes}
+    numbers |= {node.id: OUTPUT_STAGE for node, _ in physical.plan.sinks}
+    return numbers | dict.fromkeys(physical.ordered_scan.sources, ORDERED_SCAN)
+
+
+def _key_functions(physical: PhysicalPlan) -> dict[Address, KeyFunction]:
+    """Returns the key functions of the inputs whose rows are not all broadcast."""
+    functions = {
+        address: key_text(_unskewed_columns(key)) for address, key in physical.partitionings.items() if key != BROADCAST
+    }
+    for node in physical.plan.nodes:
+        if isinstance(node.op, Sink | DerivedStream):
+            ports = ((node.id, port) for port in range(len(node.inputs)))
+            functions |= dict.fromkeys(ports, _sink_key(physical.plan, node, functions))
+    return functions
+
+
+def _sink_key(plan: Plan, node: Node, functions: Mapping[Address, KeyFunction]) -> KeyFunction:
+    """Returns the key function of output rows of any kind: the inputs of a sink share one."""
+    kinds = inputs_by_kind(node, plan.by_id)
+    keys = {kind: functions[node.id, ports[0]] for kind, ports in kinds.items()}
+    return next(iter(keys.values())) if len(keys) == 1 else partial(_key_of_kind, keys)
 
 
 def _key_of_kind(keys: Mapping[str, KeyFunction], row: Sequence[Any]) -> str:

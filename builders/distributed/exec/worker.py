@@ -101,18 +101,12 @@ def source_records(
     for part in parsed:
         counts[part.source] += part.statements
         yield from (dead_letter_record(dead_letter, part.source) for dead_letter in part.lost)
-        timely: Sequence[Event] = part.events
-        if not (isinstance(timely, Columns) and timely.times[0] >= watermark):
-            timely = [event for event in part.events if event.time >= watermark]
-            tardy = (event for event in part.events if event.time < watermark)
-            parts = ((event, fact) for event in tardy for _, fact in changes_of(event))
-            yield from (dead_letter_record(late_dead_letter(event.stream, event.time, fact)) for event, fact in parts)
+        timely, late_records = _without_late_events(part.events, watermark)
+        yield from late_records
         for event in filter(ordered_scan.reads, timely) if ordered_scan.sources else ():
             yield from _ordered_records(ordered_scan, ordered_records, part, event)
         dataflow.read(timely)
-        latest = max(
-            latest, timely.times[-1] if isinstance(timely, Columns) else max(map(_TIME, timely), default=ALWAYS)
-        )
+        latest = max(latest, _latest_time(timely))
         report_times.add(timely)
         dataflow.run()
         if sum(map(len, dataflow.outbox.values())) >= _MAX_BUFFERED_ROWS:
@@ -124,6 +118,19 @@ def source_records(
     for source, count in (+counts).items():
         yield Record(SOURCE_COUNT, 0, 0, source, 0, "", count, 0, 0)
     yield from metrics_of(program, dataflow)
+
+
+def _without_late_events(events: Sequence[Event], watermark: int) -> tuple[Sequence[Event], Sequence[Record]]:
+    """Returns the events from the watermark on (integer ms), and the dead letters of the others."""
+    if isinstance(events, Columns) and events.times[0] >= watermark:
+        return events, ()
+    timely = [event for event in events if event.time >= watermark]
+    late_facts = ((event, fact) for event in events if event.time < watermark for _, fact in changes_of(event))
+    return timely, [dead_letter_record(late_dead_letter(event.stream, event.time, fact)) for event, fact in late_facts]
+
+
+def _latest_time(events: Sequence[Event]) -> int:
+    return events.times[-1] if isinstance(events, Columns) else max(map(_TIME, events), default=ALWAYS)
 
 
 def _ordered_records(

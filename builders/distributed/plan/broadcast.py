@@ -262,27 +262,33 @@ def choose_broadcast(
     broadcast_inputs = {address for address, count in row_counts.items() if count <= max_rows}
     while True:
         replicated = _replicated_nodes(plan, producers, broadcast_inputs, source_fed)
-        both_sides = {
-            (id, 1)
-            for id, port in broadcast_inputs
-            if port == 0 and (id, 1) in broadcast_inputs and id not in replicated
-        }
-        unneeded = {id for id in replicated if not _feeds_only_replicated(plan, id, broadcast_inputs, replicated)}
-        unneeded |= {
-            id for id in replicated - source_fed.keys() if _mixes_replicated_rows(plan, producers, id, replicated)
-        }
-        shared = (
-            {
-                candidate
-                for candidate in broadcast_inputs
-                if _replicated_nodes(plan, producers, [candidate], source_fed) & unneeded
-            }
-            if unneeded
-            else set()
-        )
-        if not both_sides and not shared:
+        excluded = _excluded_inputs(plan, producers, source_fed, broadcast_inputs, replicated)
+        if not excluded:
             return frozenset(address for address in broadcast_inputs if address[0] not in replicated)
-        broadcast_inputs -= both_sides | shared
+        broadcast_inputs -= excluded
+
+
+def _excluded_inputs(
+    plan: Plan,
+    producers: Producers,
+    source_fed: SourceInputs,
+    broadcast_inputs: Collection[Address],
+    replicated: frozenset[str],
+) -> set[Address]:
+    """Returns the inputs that cannot be broadcast: the second one of a join whose first one is, and those for which a
+    node would be replicated that also has other consumers or other rows."""
+    excluded = {
+        (id, 1) for id, port in broadcast_inputs if port == 0 and (id, 1) in broadcast_inputs and id not in replicated
+    }
+    unneeded = {id for id in replicated if not _feeds_only_replicated(plan, id, broadcast_inputs, replicated)}
+    unneeded |= {id for id in replicated - source_fed.keys() if _mixes_replicated_rows(plan, producers, id, replicated)}
+    if unneeded:
+        excluded |= {
+            candidate
+            for candidate in broadcast_inputs
+            if _replicated_nodes(plan, producers, [candidate], source_fed) & unneeded
+        }
+    return excluded
 
 
 def _replicated_nodes(
