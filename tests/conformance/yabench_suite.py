@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from squall.model import Report, System
-from squall.model.windows import HoppingWindow, begins_at_first_triple, milliseconds
+from squall.model.windows import HoppingWindow, milliseconds
 from squall.rdf import ALWAYS, Event, Fact, Triple, iri
 from tests.conformance import Case, Stages, entries
 from tests.conformance.evaluations import (
@@ -123,7 +123,7 @@ def compare_steps(
     empty, and at others that are emitted."""
     (stream,) = streams(system) or ("",)
     events = as_events(timed, stream)
-    is_begun = any(map(begins_at_first_triple, (item for source in sources(system) for item in source.all_windows)))
+    is_begun = any(window.begins_at_first_triple for source in sources(system) for window in source.all_windows)
     origin = events[0].time // 1000 * 1000 if is_begun else 0
     results = {to: rows for to, rows in answers(system, events, stages).items() if to != ALWAYS}
     grid = range(origin + window.step, events[-1].time + window.size + window.step, window.step)
