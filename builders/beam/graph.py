@@ -119,9 +119,7 @@ def _named(what: str, nodes: tuple[str, ...]) -> str:
 
 def _senders(exchanges: Iterable[Exchange], steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
     step_of = {id: step.name for step in steps for id in step.nodes}
-    pairs = {
-        (step_of[exchange.consumer], step_of.get(exchange.producer, steps[0].name)) for exchange in exchanges
-    }
+    pairs = {(step_of[exchange.consumer], step_of.get(exchange.producer, steps[0].name)) for exchange in exchanges}
     return {
         step.name: tuple(sender.name for sender in steps if (step.name, sender.name) in pairs and sender != step)
         for step in steps[1:]

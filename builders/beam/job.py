@@ -146,11 +146,12 @@ class _Run:
         else:
             self.runner.run(lambda pipeline: KeyedPipeline(pipeline, steps, program, pipeline_input).build())
         reports = self._reports(sources)
-        outputs = self._outputs_of_one() if steps.end.why else self._outputs(reports)
-        if any(record.kind == WATERMARK for record in reports):
-            yield from outputs
+        if steps.end.why:
+            yield from self._outputs_of_one()
+        elif any(record.kind == WATERMARK for record in reports):
+            yield from self._outputs(reports)
         else:  # no time passes: what static data begin later does not begin
-            yield from (output for output in outputs if output.time == ALWAYS)
+            yield from (output for output in self._outputs(reports) if output.time == ALWAYS)
 
     def _pipeline_input(
         self, batches: Iterable[Sequence[Event]], static: Iterable[Event]
