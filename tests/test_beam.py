@@ -324,9 +324,7 @@ def test_the_steps_of_the_pipeline_have_the_names_that_are_shown() -> None:
 
     plan = planned(GRANDPARENTS)
     pipeline = apache_beam.Pipeline(runner="FnApiRunner")
-    KeyedPipeline(
-        pipeline, graph(plan), Program(physical_plan(plan)), Input([], lines_parser(()), "")
-    ).build()
+    KeyedPipeline(pipeline, graph(plan), Program(physical_plan(plan)), Input([], lines_parser(()), "")).build()
     text = squall.build(plan, "beam").describe().partition("where a source is live")[0]  # type: ignore[attr-defined]
     names = {name.partition("/")[0] for name in pipeline.applied_labels}
     ours = [rows.element_type for rows in _groupings(pipeline) if rows.producer.full_label.endswith(": rows")]

@@ -263,9 +263,7 @@ class _Written:
 class RunningPlan:
     """A running plan of a live run. next: the number of the next micro-batch; earlier results are in files."""
 
-    def __init__(
-        self, program: Program, steps: int, folder: str, next: int, tuning: Tuning = DEFAULT_TUNING
-    ) -> None:
+    def __init__(self, program: Program, steps: int, folder: str, next: int, tuning: Tuning = DEFAULT_TUNING) -> None:
         program.prepare()
         self.program = program
         self.compaction_interval = tuning.compaction_interval
