@@ -270,6 +270,26 @@ def test_a_query_without_any_source_says_so(text: str, warns: bool, squall: Squa
     assert ("no source is given" in squall("run", "query.rq")[2]) == warns
 
 
+@pytest.mark.parametrize(
+    ("query", "warns"),
+    [
+        ("SELECT ?x { GRAPH <http://e/g> { ?x <http://e/p> ?v } }", True),
+        ("SELECT ?x FROM NAMED <http://e/g> { GRAPH <http://e/g> { ?x <http://e/p> ?v } }", False),
+        ("SELECT ?x FROM <http://e/g> { ?x <http://e/p> ?v }", False),
+        ("SELECT ?x { GRAPH <http://e/other> { ?x <http://e/p> ?v } }", False),
+    ],
+)
+def test_a_document_that_no_program_names(
+    query: str, warns: bool, squall: Squall, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("query.rq").write_text(query)
+    Path("g.nt").write_text("<http://e/a> <http://e/p> '1' .\n".replace("'", '"'))
+    code, _, err = squall("run", "query.rq", "--graph", "http://e/g=g.nt", "--source", "g.nt")
+    assert code == 0
+    assert ("document warning: no program names <http://e/g>, so `GRAPH` has nothing of `g.nt`" in err) == warns
+
+
 @pytest.mark.parametrize("name", ["run", "check", "explain", "update"])
 def test_the_page_of_the_command_line_has_every_option(name: str) -> None:
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")

@@ -83,6 +83,14 @@ def test_the_format_by_name(squall: Squall) -> None:
     assert "<http://example.org/log> {" in Path("out.txt").read_text()
 
 
+def test_the_output_is_no_request(squall: Squall) -> None:
+    Path("add.ru").write_text("INSERT DATA { <urn:a> <urn:p> <urn:b> }")
+    code, _, err = squall("add.ru", "--output", "./add.ru", "--format", "nt")
+    assert code == 2
+    assert "`./add.ru` is a request as well as the output" in err
+    assert Path("add.ru").read_text().startswith("INSERT")
+
+
 def test_the_output_may_be_an_input(squall: Squall) -> None:
     Path("people.ttl").chmod(0o640)
     for _ in range(2):

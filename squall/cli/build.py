@@ -22,8 +22,9 @@ from squall.cli.inputs import (
     moment,
     places_of,
     static_events,
+    stream_names,
 )
-from squall.cli.no_outputs import warn_of_no_source, warn_of_unmatched
+from squall.cli.no_outputs import warn_of_no_source, warn_of_unmatched, warn_of_unread_documents
 from squall.cli.options import (
     BUILDER,
     CONTEXTS,
@@ -325,6 +326,8 @@ def build(
     job = job_of(plan, builder, options)
     if not (sources or static_data or opened):
         warn_of_no_source(plan)
+    named = {document.iri for document, _ in opened} | stream_names((*sources, *statics))
+    warn_of_unread_documents(plan, named, places_of(graphs, ()).items())
     if checkpoint is not None:
         messages.detail(f"{'resumes from' if resume else 'begins'} the checkpoint `{checkpoint}`")
         warn_of_risks(streams)

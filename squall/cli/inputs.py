@@ -77,11 +77,16 @@ def documents_of(
     ledger: DeadLetterFile,
 ) -> list[DocumentData]:
     """Opens the graphs that the program names, except those that are streams."""
-    from squall.streams import address
     from squall.streams.sources import documents
 
-    streams = {address.source(uri).get("stream") for uri in addresses}
-    return documents.open_documents(system, places_of(graphs, context_folders), streams, ledger)
+    return documents.open_documents(system, places_of(graphs, context_folders), stream_names(addresses), ledger)
+
+
+def stream_names(addresses: Iterable[str]) -> set[str]:
+    """Returns the names of the streams that addresses bring; "" is the default one."""
+    from squall.streams import address
+
+    return {address.source(uri).get("stream") for uri in addresses}
 
 
 def static_events(statics: Iterable[StaticData], opened: Sequence[DocumentData]) -> Iterable[Event]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,25 @@ def warn_of_no_source(plan: Plan) -> None:
     has_axioms = any(isinstance(operators[id], Construct) for id in without_input)
     if any(isinstance(op, Scan) for op in operators.values()) and not has_axioms:
         messages.warning("no source is given: `--source FILE`, or `--source -` for standard input", "source")
+
+
+def warn_of_unread_documents(plan: Plan, named: Collection[str], documents: Iterable[tuple[str, str]]) -> None:
+    """Warns of the files of documents that a pattern in `GRAPH` seems to read, though no program names the document.
+
+    Args:
+        plan: The plan of the programs.
+        named: The IRIs of the documents that programs name, and of the streams.
+        documents: The IRI and the file of each document.
+    """
+    from squall.model.sources import Graph
+    from squall.plan.operators import Scan
+
+    sources = (node.op.source for node in plan.nodes if isinstance(node.op, Scan))
+    graph_names = {source.iri for source in sources if isinstance(source, Graph)}
+    for iri, file in documents:
+        if iri in graph_names and iri not in named:
+            remedy = f"add `FROM NAMED <{iri}>` to the query, or give the data in that graph, by `--static`"
+            messages.warning(f"no program names <{iri}>, so `GRAPH` has nothing of `{file}`: {remedy}", "document")
 
 
 def warn_of_unmatched(

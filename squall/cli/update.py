@@ -12,6 +12,7 @@ import cloup
 from squall.cli import completers, messages
 from squall.cli.inputs import places_of
 from squall.cli.options import CONTEXTS, FAILED, PREFIX, PREFIXES, QUIET, VERBOSE, Command, prefixes_of
+from squall.cli.written_files import check_written_files
 from squall.errors import SquallError, UsageError, raise_all, single_errors
 from squall.wording import counted
 
@@ -82,6 +83,7 @@ def update(
 
     target = datasets.writable(output, format)
     if output != "-":
+        check_written_files({"the output": output}, {"a request": requests})
         check_writable(Path(output))
     programs = _programs(requests, prefixes_of(prefixes, prefix_files))
     named = [place(text) for text in graphs]
