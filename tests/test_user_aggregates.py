@@ -171,9 +171,9 @@ TERMS = st.sampled_from([ONE, TWO, SIX, integer(-3), TEXT, blank("b"), None])
 def test_changes_agree_with_computing_anew(
     name: str, terms: list[Term | None], data: st.DataObject, distinct: bool
 ) -> None:
-    gone = data.draw(st.lists(st.sampled_from(terms), max_size=4, unique=True)) if terms else []
-    changes = [*((term, 1) for term in terms), *((term, -terms.count(term)) for term in gone)]
-    remaining_terms = sorted((term for term in terms if term not in gone), key=repr)
+    removed_terms = data.draw(st.lists(st.sampled_from(terms), max_size=4, unique=True)) if terms else []
+    changes = [*((term, 1) for term in terms), *((term, -terms.count(term)) for term in removed_terms)]
+    remaining_terms = sorted((term for term in terms if term not in removed_terms), key=repr)
     anew = value_of(name, *((term, 1) for term in remaining_terms), distinct=distinct)
     assert value_of(name, *changes, distinct=distinct) == anew
 

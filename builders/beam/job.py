@@ -188,10 +188,8 @@ class _Run:
         return [part for path in paths for part in splits_of(number, path, getsize(path), most)]
 
     def _outputs(self, reports: Sequence[Record]) -> Iterator[Output]:
-        numbers = self.program.router().numbers
-        deliveries = {numbers[node.id]: op for node, op in self.program.plan.sinks}
         rows = ((record.start, record.node, record.row) for record in answers(self.folder))
-        yield from snapshot_outputs(rows, deliveries, evaluations(self.program, reports))
+        yield from snapshot_outputs(rows, self.program.physical.sinks, evaluations(self.program, reports))
 
     def _reports(self, sources: Sequence[Source | None]) -> list[Record]:
         """Returns the reports of workers, after recording dead letters and counting statements."""

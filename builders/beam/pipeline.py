@@ -181,7 +181,7 @@ class KeyedPipeline:
         self.graph = graph
         self.program = program
         self.given = pipeline_input
-        self.numbers = program.router().numbers
+        self.numbers = program.physical.numbers
         self.spread = frozenset(step.name for step in graph.steps if not step.why)
         self.sent: dict[str, Any] = {}
         """The output of each step, by destination."""
@@ -265,7 +265,7 @@ def evaluations(program: Program, records: Collection[Record]) -> ReportTimes:
 
 def _evaluated(program: Program, records: Collection[Record]) -> ReportTimes:
     """Returns the times at which snapshots are evaluated."""
-    plan, numbers = program.plan, program.router().numbers
+    plan, numbers = program.plan, program.physical.numbers
     instants = {numbers[node.id]: ReportSchedule(op) for node, op in plan.sinks if op.output == "rstream"}
     record_keys = {
         (record.row, record.node, record.start) for record in records if record.kind == INSTANT and record.row

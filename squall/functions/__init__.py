@@ -365,11 +365,11 @@ def aggregate(name: str) -> Callable[[Body], Body]:
 
 def aggregate_of(iri: str, body: Body) -> AggregateFunction:
     """Returns the aggregate of a class or Python function, for a library. See `aggregate`."""
-    added, *others = (_arity(taker, inspect.isclass(body)) for taker in methods(body))
-    least, most = added
+    arities = [_arity(taker, inspect.isclass(body)) for taker in methods(body)]
+    least, most = arities[0]
     if most == 0:
         raise PluginError(f"the aggregate <{iri}> takes no values", hint="give it a parameter")
-    if others not in ([], [added]):
+    if len(set(arities)) > 1:
         raise PluginError(f"the methods `add` and `remove` of <{iri}> take different arguments")
     least = max(least, 1)
     doc = inspect.getdoc(body) or ""

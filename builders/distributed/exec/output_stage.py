@@ -168,7 +168,7 @@ def _outputs_of(operator: SinkOperator, now: int, instants: Sequence[int]) -> Se
 def _sink_operators(program: Program) -> dict[int, SinkOperator]:
     """Returns the new operators of the sink nodes, by number. Whether an answer is output has been decided before, and
     the driver says that it is complete."""
-    numbers = program.router().numbers
+    numbers = program.physical.numbers
     return {
         numbers[node.id]: make_output_operator(
             node, replace(op, queries=(), report=CLOSE if reports_on_change(op) else op.report), program.plan
@@ -188,7 +188,7 @@ def _changes(
     )
     if partition is None:
         return
-    numbers = program.router().numbers
+    numbers = program.physical.numbers
     state_deltas = state.read_deltas(state.versions, partition)
     for node, op in changing_sinks:
         number = numbers[node.id]

@@ -101,7 +101,6 @@ class Shards:
         limits: BatchLimits,
     ) -> None:
         self.engine = engine
-        self.store = store
         self.program = program
         self.max_update_steps = max_update_steps
         self.limits = limits
@@ -185,7 +184,7 @@ class Shards:
         folders = [self.log.step_folder("facts")]
         if records is not None:
             self.report = self.log.add(folders[0], self.engine.run(records))
-        files = [task_output.files_of(self.store, ROW, shard, folders) for shard in range(self.progress.shares)]
+        files = [task_output.files_of(self.log.store, ROW, shard, folders) for shard in range(self.progress.shares)]
         if any(files) or self.state_versions.files():
             self._run_tasks([ShardInput(files=tuple(shard_files)) for shard_files in files], last, keep)
 

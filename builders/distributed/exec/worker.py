@@ -190,7 +190,7 @@ def metrics_of(program: Program, dataflow: Dataflow) -> Iterator[Record]:
 
 def metric_records(program: Program, node_metrics: PlanMetrics) -> Iterator[Record]:
     """Yields the records of the metrics of nodes that have output rows or taken time."""
-    numbers = program.router().numbers
+    numbers = program.physical.numbers
     for id, metric in node_metrics.items():
         seconds = -1 if metric.seconds is None else round(metric.seconds * 1_000_000)
         if metric.rows or seconds > 0:
