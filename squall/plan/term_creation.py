@@ -36,9 +36,23 @@ PlanColumn = tuple[str, int]
 Flows = dict[PlanColumn, list[PlanColumn]]
 """The columns that have the values of a column, or values that a function computes from them."""
 
+_CACHE_NAME = "_recursive_creations"
+"""The name under which a plan has its recursive creations."""
+
 
 def recursive_creations(plan: Plan) -> dict[str, str]:
-    """Returns the nodes that may create terms from their own terms without end, each with the name of a rule."""
+    """Returns the nodes that may create terms from their own terms without end, each with the name of a rule.
+
+    It is analysed once for a plan, whose pickle has the result, as it has that of its cached properties.
+    """
+    cache = vars(plan)
+    if _CACHE_NAME not in cache:
+        cache[_CACHE_NAME] = _recursive_creations(plan)
+    creations: dict[str, str] = cache[_CACHE_NAME]
+    return creations
+
+
+def _recursive_creations(plan: Plan) -> dict[str, str]:
     endless: list[str] = []
     for component in plan.components:
         creating = [id for id in component if len(component) > 1 and _creates(plan.by_id[id])]

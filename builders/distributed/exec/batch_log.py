@@ -5,18 +5,48 @@ A micro-batch counts when its commit is written. A crash at any point leaves all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from squall.builders.distributed.exec.state_cache import StateVersions
 from squall.builders.distributed.io import task_output
-from squall.builders.distributed.io.engine import Files, Folder, NodeMetrics, Read, TaskReport
+from squall.builders.distributed.io.engine import Engine, Files, Folder, Frame, NodeMetrics, Read, TaskReport
 from squall.builders.distributed.io.records import BATCH_LOCAL
 from squall.plan import Plan
 from squall.rdf import ALWAYS
 
 FIRST_STEP = "0000"
 """The name of the first step of a batch."""
+
+
+class LoggedBatches:
+    """What the batches of a job have in common, stage by stage or in shards: an engine, and a log.
+
+    Attributes:
+        engine: stores, shuffles and processes records.
+        log: what batches have stored and committed.
+    """
+
+    engine: Engine
+    log: MicroBatchLog
+
+    @property
+    def committed_count(self) -> int:
+        """The number of committed batches."""
+        return self.log.committed_count
+
+    @property
+    def node_metrics(self) -> NodeMetrics:
+        """The metrics of the plan's nodes, over all batches of this process."""
+        return self.log.node_metrics
+
+    def output_frame(self) -> Frame | None:
+        """Returns the outputs of the batch as records: `start` is the time, `spans` the position."""
+        return self.engine.output_frame(self.log.output_folder(), self.log.output_files)
+
+    def stored_outputs(self) -> Iterator[tuple[int, int, str]]:
+        """Yields (time, number of the sink node, row) of the outputs of the batch, in order."""
+        return self.engine.read_outputs(self.log.output_folder(), self.log.output_files)
 
 
 class MicroBatchLog:

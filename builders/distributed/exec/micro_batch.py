@@ -18,14 +18,14 @@ from dataclasses import asdict
 from functools import partial
 
 from squall.builders.distributed.exec.batch import Batch, BatchLimits, Progress
-from squall.builders.distributed.exec.batch_log import MicroBatchLog
+from squall.builders.distributed.exec.batch_log import LoggedBatches, MicroBatchLog
 from squall.builders.distributed.exec.compaction import run_compaction
 from squall.builders.distributed.exec.job_runner import JobRunner
 from squall.builders.distributed.exec.ordered_scan_tasks import ordered_scan_step
 from squall.builders.distributed.exec.output_stage import snapshot_outputs
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.worker import compaction, initial_records, source_step
-from squall.builders.distributed.io.engine import Engine, Files, Frame, NodeMetrics, TaskReport
+from squall.builders.distributed.io.engine import Engine, Files, Frame, TaskReport
 from squall.builders.distributed.io.parsing import DeadLetter, Parse
 from squall.builders.distributed.io.records import DEAD_LETTER, Record, RowBatch, WorkerStep, constant_step
 from squall.builders.distributed.plan.buckets import ORDERED_SCAN
@@ -35,7 +35,7 @@ from squall.contracts import Output
 from squall.rdf import ALWAYS
 
 
-class MicroBatches:
+class MicroBatches(LoggedBatches):
     """The micro-batches of one job, one after the other. The state between them is in the store.
 
     Args:
@@ -65,16 +65,6 @@ class MicroBatches:
         self.runner = JobRunner(engine, program, self.log, limits.max_cached_rows)
         self.batch: Batch | None = None
         self.rows_since_compaction = 0
-
-    @property
-    def committed_count(self) -> int:
-        """The number of committed batches."""
-        return self.log.committed_count
-
-    @property
-    def node_metrics(self) -> NodeMetrics:
-        """The metrics of the plan's nodes, over all batches of this process."""
-        return self.log.node_metrics
 
     @property
     def report(self) -> TaskReport:
@@ -159,14 +149,9 @@ class MicroBatches:
         self.batch = Batch(self.runner, self.program, self.progress, self.schedules, last, keep)
         self.batch.process_in_single_task(parse, self.earliest, first)
 
-    def output_frame(self) -> Frame | None:
-        """Returns the outputs of the batch as records (`output_step`)."""
-        return self.engine.output_frame(self.log.output_folder(), self.log.output_files)
-
     def outputs(self) -> Iterator[Output]:
         """Yields the outputs of the batch in the order of time."""
-        answers = self.engine.read_outputs(self.log.output_folder(), self.log.output_files)
-        yield from snapshot_outputs(answers, self.program.physical.sinks, self._current.report_times)
+        yield from snapshot_outputs(self.stored_outputs(), self.program.physical.sinks, self._current.report_times)
 
     def dead_letters(self) -> Iterator[DeadLetter]:
         """Yields the dead letters of the batch."""

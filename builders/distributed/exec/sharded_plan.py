@@ -20,12 +20,12 @@ import pyarrow
 
 from squall.builders.distributed.exec import state_cache
 from squall.builders.distributed.exec.batch import BatchLimits
-from squall.builders.distributed.exec.batch_log import MicroBatchLog
+from squall.builders.distributed.exec.batch_log import LoggedBatches, MicroBatchLog
 from squall.builders.distributed.exec.ordered_records import OrderedRecords, changes_of, ordered_events
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.worker import metric_records
 from squall.builders.distributed.io import task_output
-from squall.builders.distributed.io.engine import Engine, Files, Folder, Frame, NodeMetrics, TaskReport
+from squall.builders.distributed.io.engine import Engine, Files, Folder, Frame, TaskReport
 from squall.builders.distributed.io.parsing import DeadLetter, Parse, Parsed, dead_letter_record, late_dead_letter
 from squall.builders.distributed.io.records import (
     DEAD_LETTER,
@@ -81,7 +81,7 @@ class Progress:
     shares: int = 1
 
 
-class Shards:
+class Shards(LoggedBatches):
     """The batches of a sharded plan, one after the other. The state between them is in the store.
 
     Args:
@@ -113,16 +113,6 @@ class Shards:
         """What was reported of the sources,"""
         self.task_report = TaskReport()
         """and by the tasks of the shards."""
-
-    @property
-    def committed_count(self) -> int:
-        """The number of committed batches."""
-        return self.log.committed_count
-
-    @property
-    def node_metrics(self) -> NodeMetrics:
-        """The metrics of the plan's nodes, over all batches of this process."""
-        return self.log.node_metrics
 
     def _shard_count(self) -> int:
         """Returns the number of shards: as many as tasks can run at once, or one if the plan is not shardable."""
@@ -215,13 +205,9 @@ class Shards:
         self.state_versions.add(self.log.step_folder("work"), self.task_report)
         self.next_progress = replace(self.progress, **_progress_times(self.task_report), base=base)
 
-    def output_frame(self) -> Frame | None:
-        """Returns the outputs of the batch as records: `start` is the time, `spans` the position."""
-        return self.engine.output_frame(self.log.output_folder(), self.log.output_files)
-
     def outputs(self) -> Iterator[Output]:
         """Yields the outputs of the batch in the order of time."""
-        yield from unpack_outputs(self.engine.read_outputs(self.log.output_folder(), self.log.output_files))
+        yield from unpack_outputs(self.stored_outputs())
 
     def commit(self, number: int | None) -> None:
         """Commits the batch, whose outputs are durable. number: Spark's number of the micro-batch."""

@@ -40,6 +40,7 @@ from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.plan import Plan
 from squall.plan.operators import DerivedStream, Sink, is_stateful, windows_of
+from squall.plan.term_creation import recursive_creations
 
 
 @dataclass(frozen=True)
@@ -232,6 +233,7 @@ def physical_plan(
         skewed_keys: the keys whose rows are split over all tasks, by input.
     """
     why = why_single_task(plan)
+    recursive_creations(plan)  # so that tasks get the result with the plan, and need not analyse it again
     partitionings = partitionings_of(plan, broadcast_inputs, skewed_keys)
     exchanges = tuple(exchanges_of(plan, partitionings))
     stages = stages_of(plan, exchanges)
