@@ -23,13 +23,13 @@ def check_written_files(written: Mapping[str, str | Path | None], read: Mapping[
     outputs: list[tuple[str, Path]] = []
     for role, place in written.items():
         path = None if place is None else _path(place)
-        if path is None or (path.exists() and not (path.is_file() or path.is_dir())):  # a device or a pipe
+        if path is None or _is_device(path):
             continue
         for other_role, other in (*inputs, *outputs):
             if _is_same(path, other):
                 raise UsageError(f"`{place}` is {other_role} as well as {role}")
         for other_role, other in inputs:
-            if other.is_dir() and path.parent.is_dir() and path.parent.samefile(other):
+            if os.path.isdir(other) and _is_same(path.parent, other):
                 raise UsageError(f"`{place}` is {role}, in a folder that is {other_role}")
         outputs.append((role, path))
 
@@ -44,8 +44,16 @@ def _path(place: str | Path) -> Path | None:
     return Path(parsed.path) if parsed.scheme == "file" else None
 
 
+# The functions of `os.path` answer False for a name that is too long; the methods of a path raise OSError for it.
+
+
+def _is_device(path: Path) -> bool:
+    """Returns whether something is at a path that is neither file nor folder: a device or a pipe."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
 def _is_same(first: Path, second: Path) -> bool:
     """Returns whether two paths name one file, which need not exist yet."""
     if os.path.exists(first) and os.path.exists(second):
         return first.samefile(second)
-    return first.name == second.name and first.parent.is_dir() and _is_same(first.parent, second.parent)
+    return first.name == second.name and os.path.isdir(first.parent) and _is_same(first.parent, second.parent)
