@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow
 
 from squall.builders.distributed.exec import state_cache
-from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.micro_batch import MicroBatches
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.routing import wake_record
@@ -32,6 +31,7 @@ from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.skew import SkewedKeys
 from squall.builders.distributed.plan.stages import NO_SKEWED_KEYS
+from squall.builders.distributed.plan.strategy import BatchLimits
 from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.contracts import Options, Output
 from squall.plan import Plan
@@ -247,7 +247,7 @@ def run(
 
     def restarted_job() -> MicroBatches | Shards:
         exchange = MemoryExchange(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3, workers)
-        if program.physical.whole is not None:
+        if not program.physical.strategy.is_staged:
             measured = replace(program, measure=node_metrics is not None)
             return Shards(exchange, files, measured, max_update_steps, limits)
         measured = replace(program, measure=node_metrics is not None or measures())
@@ -261,7 +261,7 @@ def run(
     def work(parseds: Sequence[Parsed], first: bool = False, last: bool = False, keep: bool = True) -> None:
         job = current_job()
         job.log.node_metrics = node_metrics or job.log.node_metrics
-        if job.fits_single_task(sum(len(part.events) for part in parseds)):
+        if job.is_unshuffled(sum(len(part.events) for part in parseds)):
             job.process_in_single_task(lambda *_: iter(parseds), job.initial_records() if first else (), last, keep)
         else:
             messages = chain(start(job) if first else (), read(job, parseds))

@@ -12,7 +12,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.distributed.plan.shardability import why_single_task
+from squall.builders.distributed.plan.strategy import strategy_of
 from squall.contracts import Options
 from squall.errors import SquallError
 from squall.model import Filter, System
@@ -197,7 +197,7 @@ def test_programs_with_deadlines_agree_with_the_oracle(planner: str, many: int) 
         assume(any(_has_deadline(rule) for rule in system.subsystems))
         plan = squall.plan(system, planner)
         assert_as_oracle(system, list(squall.run(plan, events, static=facts)), events, facts)
-        if why_single_task(plan) is None:
+        if strategy_of(plan).is_staged:
             outputs = in_memory.run(plan, in_memory.cut(events, cuts), facts)
             assert_as_oracle(system, outputs, events, facts)
 

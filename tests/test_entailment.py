@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.distributed.plan.shardability import why_single_task
+from squall.builders.distributed.plan.strategy import strategy_of
 from squall.model import warnings
 from squall.plan import Plan
 from squall.rdf import ALWAYS, OWL, RDF, RDFS, Atom, Event, Solution, Triple, iri, literal, parts
@@ -104,7 +104,7 @@ def _event(values: tuple[int, tuple[Triple, ...], str]) -> Event:
 
 def outputs(plan: Plan, stream_events: list[Event], static: Iterable[Triple], seed: int | None = None) -> list[Any]:
     data = [Event(ALWAYS, tuple(static))]
-    if seed is None or why_single_task(plan):
+    if seed is None or not strategy_of(plan).is_staged:
         return sorted((out.time, str(out.fact)) for out in squall.run(plan, stream_events, static=data))
     batches = in_memory.cut(stream_events, [Random(seed).randrange(9)])
     return sorted((out.time, str(out.fact)) for out in in_memory.run(plan, batches, data))

@@ -15,15 +15,14 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.exec import micro_batch, output_stage
-from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io.engine import NodeMetrics
-from squall.builders.distributed.plan import shardability
 from squall.builders.distributed.plan.broadcast import broadcast_candidates, choose_broadcast, closure_inputs
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.skew import splittable_inputs
 from squall.builders.distributed.plan.stages import partitionings_of
+from squall.builders.distributed.plan.strategy import BatchLimits, strategy_of
 from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
 from squall.contracts import Options
@@ -119,7 +118,7 @@ def test_any_program_in_any_batches_agrees_with_the_oracle(
 ) -> None:
     def law(trial: Trial) -> None:
         plan = squall.plan(trial.system, planner)
-        assume(shardability.why_single_task(plan) is None)
+        assume(strategy_of(plan).is_staged)
         trial.assert_as_oracle(
             plan, max_single_task_rows=max_single_task_rows, max_single_task_bytes=max_single_task_bytes
         )
@@ -274,7 +273,7 @@ def test_outputs_do_not_depend_on_the_partitioning_of_closures(many: int) -> Non
 def test_any_program_that_depends_on_the_order_of_facts_is_run_by_one_task(planner: str, many: int) -> None:
     def law(trial: Trial) -> None:
         plan = squall.plan(trial.system, planner)
-        assume(shardability.why_single_task(plan))
+        assume(not strategy_of(plan).is_staged)
         draw = Random(trial.seed)
         trial.assert_as_oracle(
             plan,

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.exec import micro_batch
-from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io.records import from_arrow
 from squall.builders.distributed.plan.buckets import ORDERED_SCAN
 from squall.builders.distributed.plan.ordered_scan import ordered_scan_of
 from squall.builders.distributed.plan.physical_plan import physical_plan
-from squall.builders.distributed.plan.shardability import why_single_task
+from squall.builders.distributed.plan.strategy import BatchLimits, strategy_of
 from squall.builders.runtime.operators.scan import ScanOperator
 from squall.builders.runtime.operators.state import SnapshotDiff
 from squall.contracts import Output
@@ -97,7 +96,7 @@ def _law(concerns: Any, many: int) -> None:
         planner: str,
     ) -> None:
         plan = squall.plan(system, planner)
-        assume(concerns(plan) and why_single_task(plan) is None)
+        assume(concerns(plan) and strategy_of(plan).is_staged)
         result = in_memory.run_anyhow(
             plan, in_memory.cut(events, cuts), facts, seed, compaction_interval=compaction_interval
         )
@@ -125,7 +124,7 @@ def test_derived_streams_are_written_and_read_with_all_outputs(
 ) -> None:
     system = replace(made(stream_output, report, SlidingWindow(4)), output=output)
     plan = squall.plan(with_windows(system, window=SlidingWindow(5)))
-    assert why_single_task(plan) is None
+    assert strategy_of(plan).is_staged
     events = stream("".join(f"{time} :n{time % 3} :p :n{time * 7 % 3}\n" for time in range(12)))
     for size in (1, 5, 12):
         batches = [events[at : at + size] for at in range(0, 12, size)]
@@ -208,7 +207,7 @@ def test_the_watermark_passes_the_end_of_derived_streams_when_all_sources_have_e
         BatchLimits(max_single_task_bytes=max_single_task_bytes),
     )
     parts = in_memory.in_files(stream("1 :a :p :b\n3 :b :p :c"))
-    if job.fits_single_task(0):
+    if job.is_unshuffled(0):
         job.process_in_single_task(lambda *_: iter(parts), job.initial_records(), last=True)
     else:
         job.process([*in_memory.start(job), *in_memory.read(job, parts)], last=True)
@@ -443,7 +442,7 @@ def test_an_unread_window_of_triples_triggers_snapshots(snapshot_kind: str, pred
     events += [Event(5, (Triple(P, P, P),), "urn:one")]
     events += stream("".join(f"{time} :a :{predicate} :b\n" * 2 for time in range(6, 12)))
     plan = squall.plan(system)
-    assert why_single_task(plan) is None
+    assert strategy_of(plan).is_staged
     outputs = in_memory.run(plan, [events[:3], events[3:]])
     assert outputs
     assert_as_oracle(system, outputs, events)
@@ -468,7 +467,7 @@ def test_a_derived_stream_moves_its_windows_of_triples(
         )
     )
     plan = squall.plan(system, planner)
-    assert why_single_task(plan) is None
+    assert strategy_of(plan).is_staged
     events = stream("".join(f"{time} :n{time} :p :m{time % 3}\n" * (1 + time % 2) for time in range(12)))
     for cuts in ([], [3, 5], [*range(12)]):
         outputs = in_memory.run(plan, in_memory.cut(events, cuts))
@@ -503,7 +502,7 @@ def test_an_unread_derived_stream_triggers_evaluations(
     )
     system = System(subsystems=parts)
     plan = squall.plan(system)
-    assert why_single_task(plan) is None
+    assert strategy_of(plan).is_staged
     events = [Event(0, (Triple(P, P, P),), "urn:one")]
     events += stream("".join(f"{time} :n{time} :p :m{time % 3}\n" for time in range(1, 12)))
     for cuts in ([], [3, 5], [*range(12)]):

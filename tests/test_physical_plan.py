@@ -13,8 +13,12 @@ import pytest
 import squall
 from squall.builders.distributed.plan.broadcast import broadcast_candidates, closure_inputs
 from squall.builders.distributed.plan.physical_plan import Job, PhysicalPlan, physical_plan
+from squall.builders.distributed.plan.strategy import BatchLimits, BatchSizes, for_batch, strategy_of
+from squall.model import Construct, Pattern, Source, System, Variable
 from squall.model.reports import Report
 from squall.plan import Plan
+from squall.plan.operators import Update
+from squall.rdf import iri
 from tests.conftest import Squall
 
 PREFIX = "@prefix : <http://example.org/>.\n"
@@ -38,6 +42,7 @@ def test_a_plan_of_one_job() -> None:
     assert (
         shown(physical_plan(planned(JOIN)))
         == """\
+strategy: stages; one task processes a small batch, from its sources to its outputs
 sources
   lines are parsed where they are read
   then, row by row: scan1, match2, match3
@@ -86,16 +91,60 @@ def test_jobs_end_where_the_driver_needs_a_report(rules: str, changes: dict[str,
     assert [number for job in physical.jobs for number in job.stages] == [stage.number for stage in physical.stages]
 
 
+X, Y = map(Variable, "xy")
+BODY, COPY = (Pattern(X, iri("urn:p"), Y),), (Construct((Pattern(X, iri("urn:q"), Y),)),)
+LOOP = (Construct((Pattern(X, iri("urn:q"), X),)),)
+MADE = System("made", joinables=BODY, consequences=COPY, reentrant=False)
+DERIVED = System(
+    subsystems=(
+        System(subsystems=(MADE,), stream="urn:made", output="rstream"),
+        System("read", (Source("urn:made"),), (Pattern(X, iri("urn:q"), Y),), consequences=LOOP, output="rstream"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("plan", "note", "unread", "read"),
+    [
+        (planned(JOIN), "; one task processes a small batch, from its sources to its outputs", "unshuffled", "by jobs"),
+        (planned(NONLINEAR), "; one task processes a small batch, from its sources to its outputs", "unshuffled",
+         "collected"),
+        (planned(JOIN, output="rstream"), "; one task processes a small batch, behind its sources", "read first",
+         "collected"),
+        (squall.plan(DERIVED), "", "read first", "by jobs"),
+    ],
+    ids=["one job", "recursion", "snapshots", "derived snapshots"],
+)  # fmt: skip
+def test_which_small_batches_one_task_processes(plan: Plan, note: str, unread: str, read: str) -> None:
+    physical = physical_plan(plan)
+    limits = BatchLimits(max_single_task_rows=10, max_single_task_bytes=5)
+    assert str(physical).startswith(f"strategy: stages{note}\nsources\n")
+    assert for_batch(physical.strategy, limits, BatchSizes(10, 5)) == unread
+    assert for_batch(physical.strategy, limits, BatchSizes(11, 5)) == "read first"
+    assert for_batch(physical.strategy, limits, BatchSizes(10, 6)) == "read first"
+    assert for_batch(physical.strategy, limits, BatchSizes(11)) == "by jobs"
+    if len(physical.jobs) > 1:
+        assert for_batch(physical.strategy, limits, BatchSizes(10)) == read
+
+
+def test_a_larger_state_may_be_in_one_task_where_workers_cache_it() -> None:
+    strategy = strategy_of(planned(JOIN))
+    limits = BatchLimits(max_single_task_rows=10, max_single_task_bytes=5, max_single_task_state_rows=20)
+    assert for_batch(strategy, limits, BatchSizes(20, 5)) == "unshuffled"
+    assert for_batch(strategy, limits, BatchSizes(21, 5)) == "read first"
+    assert for_batch(strategy, replace(limits, max_single_task_rows=0), BatchSizes(0, 5)) == "read first"
+
+
 def test_a_plan_as_a_whole() -> None:
     delete = "PREFIX : <http://example.org/> DELETE { ?x :p ?y } WHERE { ?x :p ?y . ?x :q ?z }"
     plan = squall.plan(squall.compile(delete, lexer="sparql"))
     physical = physical_plan(plan)
-    assert physical.whole is not None
-    assert re.match(
-        r"tasks, each for a share of all subjects, of \d+ nodes that keep rows, in the order of time: ", str(physical)
-    )
-    assert physical.as_data()["strategy"] == "shards"
-    assert physical.as_data()["why"] == {"node": physical.whole.reason.node.id, "what": "inserts or deletes facts"}
+    assert shown(physical) == "strategy: shards; update1 inserts or deletes facts"
+    (update,) = (node.id for node in plan.nodes if isinstance(node.op, Update))
+    assert physical.as_data() == {
+        "strategy": "shards",
+        "why": [{"node": update, "what": "inserts or deletes facts"}],
+    }
 
 
 @pytest.mark.parametrize("rules", [JOIN, NONLINEAR, NEGATED])

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.exec import micro_batch
-from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io.records import ROW, STATE, Record, WorkerStep
 from squall.builders.distributed.plan.physical_plan import physical_plan
+from squall.builders.distributed.plan.strategy import BatchLimits
 from squall.builders.runtime.operators.event_time import SliceOperator, combiner, partial_top_k
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Output

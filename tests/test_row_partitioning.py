@@ -11,7 +11,6 @@ import pytest
 
 import squall
 from squall.builders.distributed.exec import micro_batch
-from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Folder
@@ -19,6 +18,7 @@ from squall.builders.distributed.io.records import WorkerStep
 from squall.builders.distributed.plan.broadcast import broadcast_candidates
 from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.skew import SkewedKeys
+from squall.builders.distributed.plan.strategy import BatchLimits
 from squall.contracts import Output
 from squall.errors import PlannerError
 from squall.model import (

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import squall
 from squall.builders.distributed.exec import sharded_plan
-from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.sharded_plan import Shards, ShardSelection, _EventTimes, shard_records
 from squall.builders.distributed.io.engine import NodeMetrics, TaskReport
 from squall.builders.distributed.io.parsing import DeadLetter, Parsed
 from squall.builders.distributed.io.records import DEAD_LETTER, ROW, SOURCE_COUNT, WorkerError
 from squall.builders.distributed.plan.physical_plan import physical_plan
-from squall.builders.distributed.plan.shardability import shard_of, why_not_shardable, why_single_task
+from squall.builders.distributed.plan.shardability import shard_of, why_not_shardable
+from squall.builders.distributed.plan.strategy import BatchLimits, strategy_of
 from squall.contracts import Options
 from squall.errors import BuilderError
 from squall.model import Source, System
@@ -202,7 +202,7 @@ def without_removals(events: Sequence[Event]) -> list[Event]:
 @pytest.mark.parametrize("text", UPDATES)
 def test_updates_of_one_subject_each_are_shared_out(text: str, planner: str) -> None:
     plan = squall.plan(compiled(text, "sparql", SlidingWindow(4)), planner)
-    assert why_single_task(plan) is not None
+    assert not strategy_of(plan).is_staged
     assert why_not_shardable(plan) is None
 
 
@@ -271,9 +271,9 @@ def test_it_is_shown_how_a_plan_is_run() -> None:
         text: squall.build(squall.plan(compiled(text, "sparql", SlidingWindow(4))), "spark").describe()  # type: ignore[attr-defined]
         for text in (LAST, MIXING[0])
     }
-    assert described[LAST].startswith("tasks, each for a share of all subjects, of ")
+    assert described[LAST].startswith("strategy: shards; ")
     assert described[LAST].endswith(" inserts or deletes facts")
-    assert described[MIXING[0]].startswith("a single task of ")
+    assert described[MIXING[0]].startswith("strategy: single task; ")
     assert described[MIXING[0]].endswith(f" inserts or deletes facts; {_id(MIXING[0])} {OTHERS}")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import squall
 from squall.builders.distributed.io.records import WorkerError
-from squall.builders.distributed.plan.shardability import why_ordered, why_single_task
+from squall.builders.distributed.plan.strategy import strategy_of
 from squall.errors import BuilderError
 from squall.model import Construct, Delete, Pattern, Source, System, Variable
 from squall.model.windows import CountWindow
@@ -41,22 +41,21 @@ ORDERED = {
 def test_the_reason_for_a_single_task_is_given() -> None:
     pytest.importorskip("pyspark")
     described = squall.build(squall.plan(UPDATING), "spark").describe()  # type: ignore[attr-defined]
-    assert described.startswith("a single task of ")
+    assert described.startswith("strategy: single task; ")
     assert " inserts or deletes facts; " in described
 
 
 def test_other_plans_are_distributed() -> None:
-    assert why_single_task(squall.plan(squall.compile(RULE, lexer="jena"))) is None
-    assert why_ordered(squall.plan(squall.compile(RULE, lexer="jena"))) is None
+    assert strategy_of(squall.plan(squall.compile(RULE, lexer="jena"))).is_staged
+    assert strategy_of(squall.plan(squall.compile(RULE, lexer="jena")), has_ordered_scans=False).is_staged
 
 
 @pytest.mark.parametrize(("what", "system"), ORDERED.items(), ids=list(ORDERED))
 def test_plans_that_need_the_order_of_facts_run_in_a_single_task(what: str, system: System) -> None:
     plan = squall.plan(system)
-    reason = why_ordered(plan)
-    assert reason is not None
+    reason = strategy_of(plan, has_ordered_scans=False).reasons[0]
     assert reason.what == what
-    assert why_single_task(plan) is None
+    assert strategy_of(plan).is_staged
 
 
 def test_updates_that_do_not_terminate_are_an_error() -> None:
@@ -85,7 +84,7 @@ def test_a_single_task_on_spark_agrees_with_the_iterator_builder(tmp_path: Path)
     """Spark reads file by file and is restarted in between. The whole state is written now and then."""
     pytest.importorskip("pyspark")
     plan = squall.plan(squall.compile(UPDATES, lexer="sparql"))
-    assert why_single_task(plan) is not None
+    assert not strategy_of(plan).is_staged
     result, expected = file_by_file(plan, tmp_path)
     assert result
     assert result == expected

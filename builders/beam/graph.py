@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from squall.builders.distributed.plan.physical_plan import physical_plan
-from squall.builders.distributed.plan.shardability import why_ordered
 from squall.builders.distributed.plan.stages import Exchange, Stage, describe_partitioning, stateless_nodes_behind
+from squall.builders.distributed.plan.strategy import strategy_of
 from squall.plan import Plan
 
 _MAX_NODES_IN_NAME = 3
@@ -63,9 +63,9 @@ class Graph:
 
 def graph(plan: Plan) -> Graph:
     """Returns the steps of a plan for bounded input."""
-    if (reason := why_ordered(plan)) is not None:
+    if reasons := strategy_of(plan, has_ordered_scans=False).reasons:
         nodes = tuple(node.id for node in plan.nodes)
-        sources, end = Step("sources", (), ()), Step(_all(plan), nodes, (), why=f"{reason.node.id} {reason.what}")
+        sources, end = Step("sources", (), ()), Step(_all(plan), nodes, (), why=str(reasons[0]))
         return Graph(sources, (), end, {end.name: (sources.name,)})
     first = stateless_nodes_behind(plan, (node.id for node in plan.nodes if not node.inputs))
     last = tuple(node.id for node, _ in plan.sinks)

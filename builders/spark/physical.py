@@ -16,7 +16,7 @@ from squall.builders.distributed.io.records import ARROW, ROW, SOURCE_STEP, Work
 from squall.builders.distributed.plan.broadcast import closure_inputs
 from squall.builders.distributed.plan.buckets import OUTPUT_STAGE
 from squall.builders.distributed.plan.physical_plan import physical_plan
-from squall.builders.distributed.plan.shardability import why_single_task
+from squall.builders.distributed.plan.strategy import strategy_of
 from squall.builders.spark.engine import SparkEngine
 from squall.builders.spark.output_files import write
 from squall.builders.spark.run import Run
@@ -46,7 +46,7 @@ def physical(plan: Plan, options: Options, spark: SparkSession) -> str:
     options = Options(max_update_steps=options.max_update_steps, measure=options.measure, conf=options.conf)
     settings = session_settings(spark, options.conf)
     max_bytes = max(settings.single_task_bytes(physical_plan(plan, closure_inputs(plan)).stages, is_local(spark)), 0)
-    condition = "" if why_single_task(plan) else ", where the state is small"
+    condition = ", where the state is small" if strategy_of(plan).is_staged else ""
     variants = [
         (f"# Up to {max_bytes:,} bytes of files{condition}", _jobs(plan, options, spark, 1, straight=True)),
         (f"# Up to {settings.max_single_task_rows:,} rows, with the state", _jobs(plan, options, spark, 1)),

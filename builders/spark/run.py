@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from squall import functions
-from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.micro_batch import MicroBatches
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.sharded_plan import Shards
@@ -31,6 +30,7 @@ from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.sampling import InputSampler
 from squall.builders.distributed.plan.skew import SkewedKeys, find_skewed_keys, splittable_inputs
 from squall.builders.distributed.plan.stages import partitionings_of
+from squall.builders.distributed.plan.strategy import BatchLimits
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.spark import executor_sources
@@ -151,7 +151,7 @@ class Run:
             max_cached_rows if local else 0,  # there is one worker for it, which holds what it has done
             self.tuning.compaction_interval,
         )
-        if physical.whole is not None:
+        if not physical.strategy.is_staged:
             return Shards(self.exchange, self.store, program, self.options.max_update_steps, limits)
         return MicroBatches(self.exchange, self.store, program, limits)
 
@@ -281,7 +281,7 @@ class Run:
         """Processes a batch, in a single task where its input is small."""
         parts = list(chain.from_iterable(batch_input.parts))
         is_work = batch_input.parts or batch_input.first or self.batches.unfinished
-        if is_work and not batch_input.texts and self.batches.fits_single_task(sum(map(split_bytes, parts))):
+        if is_work and not batch_input.texts and self.batches.is_unshuffled(sum(map(split_bytes, parts))):
             self.batches.process_in_single_task(
                 fixed_splits_parser(self.documents, parts), batch_input.first, last, keep
             )
@@ -320,7 +320,7 @@ class Run:
 
     def _choose_join_strategies(self, rows: Mapping[Address, int], inputs: Inputs) -> None:
         """Chooses the broadcast inputs and the skewed keys. rows: the number of static rows of each input."""
-        if self.batches.program.physical.whole is not None:
+        if not self.batches.program.physical.strategy.is_staged:
             return
         hot_key_share = self.settings.hot_key_share(self.exchange.partitions)
         max_broadcast_rows = self.settings.max_broadcast_rows if rows else 0

@@ -43,14 +43,10 @@ from squall.builders.distributed.plan.buckets import ORDERED_SCAN, OUTPUT_STAGE,
 from squall.builders.distributed.plan.physical_plan import Job
 from squall.builders.distributed.plan.snapshot_nodes import reports_on_change
 from squall.builders.distributed.plan.stages import Stage
+from squall.builders.distributed.plan.strategy import BatchLimits, BatchSizes, for_batch
 from squall.builders.runtime.creation_limit import check_iterations
 from squall.builders.runtime.report_times import ReportSchedule
-from squall.builders.runtime.tuning import DEFAULT_TUNING
-from squall.plan.operators import DerivedStream
 from squall.rdf import ALWAYS, FOREVER
-
-_MAX_ADDED_FACTOR = 10
-"""One task compacts up to this many times the rows that one task processes."""
 
 
 @dataclass
@@ -91,49 +87,6 @@ class Progress:
     def known(self) -> int:
         """The most rows that there are: buffered ones and those of the state."""
         return self.rows + sum(rows for _, _, rows in self.held)
-
-
-@dataclass(frozen=True)
-class BatchLimits:
-    """Up to which sizes one task does what else many do, and what is kept.
-
-    Attributes:
-        max_single_task_rows: one task processes a batch whose rows, with those of the state, are at most so many.
-        max_cached_rows: the most rows of state that a worker caches from one step to the next.
-        max_single_task_bytes: one task processes a batch of at most so many bytes from its sources to its outputs (-1:
-            never).
-        max_single_task_state_rows: this also needs a state of at most so many rows, or of `max_single_task_rows`.
-        compaction_interval: after how many batches the whole state is written again.
-    """
-
-    max_single_task_rows: int = 0
-    max_cached_rows: int = 0
-    max_single_task_bytes: int = -1
-    max_single_task_state_rows: int = 0
-    compaction_interval: int = DEFAULT_TUNING.compaction_interval
-
-    def fit_single_task(self, size: int, state_rows: int) -> bool:
-        """Returns whether one task processes a batch of so many bytes from its sources to its outputs. state_rows: the
-        most rows that there are before it."""
-        max_state_rows = max(self.max_single_task_rows, self.max_single_task_state_rows)
-        return self._allow_single_task and size <= self.max_single_task_bytes and state_rows <= max_state_rows
-
-    def fit_compaction_task(self, state_rows: int, added_rows: int) -> bool:
-        """Returns whether one task compacts the state.
-
-        Args:
-            state_rows: the most rows that there are.
-            added_rows: how many have been added since the last time.
-        """
-        return (
-            self._allow_single_task
-            and state_rows <= self.max_single_task_rows
-            and added_rows <= _MAX_ADDED_FACTOR * self.max_single_task_rows
-        )
-
-    @property
-    def _allow_single_task(self) -> bool:
-        return self.max_single_task_rows > 0 and self.max_single_task_bytes >= 0
 
 
 class Batch:
@@ -178,9 +131,8 @@ class Batch:
         self.cached_rows: int | None = None
         runner.begin()
 
-    def process(self, records: Frame | None, max_single_task_rows: int) -> None:
-        """Processes the records of the sources, or no records (None). One task does it if there are few rows, with
-        those of the state."""
+    def process(self, records: Frame | None, limits: BatchLimits) -> None:
+        """Processes the records of the sources, or no records (None)."""
         jobs = self.program.physical.jobs
         if len(jobs) == 1 and records is not None:
             self.span = self._span_before_reading()
@@ -193,12 +145,9 @@ class Batch:
             self.source_folders = list(self.runner.log.steps)
         self.span = Span(self.progress.worked, self._complete_until())
         add_evaluation_times(self.schedules, self.report.evaluations)
-        fits_one_task = self.progress.known + self.report.row_count <= max_single_task_rows
-        # If derived streams decide when snapshots are evaluated, the driver needs reports of them.
-        asks_streams = self.schedules and any(isinstance(node.op, DerivedStream) for node in self.program.plan.nodes)
-        self.report_times = (
-            self._process_in_one_task() if fits_one_task and not asks_streams else self._process_by_jobs()
-        )
+        sizes = BatchSizes(self.progress.known + self.report.row_count)
+        is_collected = for_batch(self.program.physical.strategy, limits, sizes) == "collected"
+        self.report_times = self._process_in_one_task() if is_collected else self._process_by_jobs()
 
     def process_in_single_task(self, parse: Parse, earliest: int, first: Sequence[Record | RowBatch]) -> None:
         """Processes the batch in one task, from its sources to its outputs.

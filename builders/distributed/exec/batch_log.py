@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.state_cache import StateVersions
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Engine, Files, Folder, Frame, NodeMetrics, Read, TaskReport
 from squall.builders.distributed.io.records import BATCH_LOCAL
+from squall.builders.distributed.plan.strategy import BatchLimits, BatchSizes, for_batch
 from squall.plan import Plan
 from squall.rdf import ALWAYS
 
@@ -24,11 +26,25 @@ class LoggedBatches:
 
     Attributes:
         engine: stores, shuffles and processes records.
+        program: the program.
+        limits: what one task does, and what is kept.
         log: what batches have stored and committed.
     """
 
     engine: Engine
+    program: Program
+    limits: BatchLimits
     log: MicroBatchLog
+
+    @property
+    def row_count(self) -> int:
+        """The most rows that there are before the batch."""
+        raise NotImplementedError
+
+    def is_unshuffled(self, input_bytes: int) -> bool:
+        """Returns whether tasks process a batch of so many bytes from its sources to its outputs, without a shuffle."""
+        sizes = BatchSizes(self.row_count, input_bytes)
+        return for_batch(self.program.physical.strategy, self.limits, sizes) == "unshuffled"
 
     @property
     def committed_count(self) -> int:

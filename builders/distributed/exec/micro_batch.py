@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 
-from squall.builders.distributed.exec.batch import Batch, BatchLimits, Progress
+from squall.builders.distributed.exec.batch import Batch, Progress
 from squall.builders.distributed.exec.batch_log import LoggedBatches, MicroBatchLog
 from squall.builders.distributed.exec.compaction import run_compaction
 from squall.builders.distributed.exec.job_runner import JobRunner
@@ -30,6 +30,7 @@ from squall.builders.distributed.io.parsing import DeadLetter, Parse
 from squall.builders.distributed.io.records import DEAD_LETTER, Record, RowBatch, WorkerStep, constant_step
 from squall.builders.distributed.plan.buckets import ORDERED_SCAN
 from squall.builders.distributed.plan.snapshot_nodes import rstream_nodes
+from squall.builders.distributed.plan.strategy import BatchLimits
 from squall.builders.runtime.report_times import ReportSchedule
 from squall.contracts import Output
 from squall.rdf import ALWAYS
@@ -118,10 +119,10 @@ class MicroBatches(LoggedBatches):
 
     # A batch
 
-    def fits_single_task(self, size: int) -> bool:
-        """Returns whether one task processes a batch of so many bytes from sources to outputs. If snapshots are
-        evaluated, the driver has to decide when, so it does not."""
-        return not self.schedules and self.limits.fit_single_task(size, self.progress.known)
+    @property
+    def row_count(self) -> int:
+        """The most rows that there are before the batch."""
+        return self.progress.known
 
     def process(self, records: Frame | None, last: bool = False, keep: bool = True) -> None:
         """Processes a batch. It counts only after `commit`.
@@ -133,7 +134,7 @@ class MicroBatches(LoggedBatches):
         """
         self.batch = Batch(self.runner, self.program, self.progress, self.schedules, last, keep)
         records = None if records is None else self._scanned_in_order(records, keep)
-        self.batch.process(records, self.limits.max_single_task_rows)
+        self.batch.process(records, self.limits)
 
     def process_in_single_task(
         self, parse: Parse, first: Sequence[Record | RowBatch] = (), last: bool = False, keep: bool = True

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import pyarrow
 
 from squall.builders.distributed.exec import state_cache
-from squall.builders.distributed.exec.batch import BatchLimits
 from squall.builders.distributed.exec.batch_log import LoggedBatches, MicroBatchLog
 from squall.builders.distributed.exec.ordered_records import OrderedRecords, changes_of, ordered_events
 from squall.builders.distributed.exec.program import Program
@@ -43,7 +42,8 @@ from squall.builders.distributed.io.records import (
     to_arrow,
 )
 from squall.builders.distributed.plan.buckets import OUTPUT_STAGE, SINGLE_PARTITION
-from squall.builders.distributed.plan.shardability import shard_of, why_not_shardable
+from squall.builders.distributed.plan.shardability import shard_of
+from squall.builders.distributed.plan.strategy import BatchLimits
 from squall.builders.local.event_loop import EventLoop
 from squall.builders.runtime.operators.scan import emits_snapshots, predicates_used
 from squall.builders.runtime.profiled import ProfiledDataflow
@@ -116,7 +116,7 @@ class Shards(LoggedBatches):
 
     def _shard_count(self) -> int:
         """Returns the number of shards: as many as tasks can run at once, or one if the plan is not shardable."""
-        return self.engine.partitions if why_not_shardable(self.program.plan) is None else 1
+        return self.engine.partitions if self.program.physical.strategy.division == "shards" else 1
 
     @property
     def unfinished(self) -> bool:
@@ -143,9 +143,10 @@ class Shards(LoggedBatches):
         step.__name__ = SOURCE_STEP
         return self.engine.with_record_files(step, self.log.step_folder("facts"))
 
-    def fits_single_task(self, size: int) -> bool:
-        """Returns whether each task reads all of a batch of so many bytes itself."""
-        return size <= self.limits.max_single_task_bytes
+    @property
+    def row_count(self) -> int:
+        """The number of rows does not matter."""
+        return 0
 
     def process_in_single_task(
         self, parse: Parse, first: Sequence[Record | RowBatch] = (), last: bool = False, keep: bool = True

@@ -20,7 +20,6 @@ from squall.builders.distributed.plan.partitioning import (
     SkewedPartitioning,
     replicated_inputs_of,
 )
-from squall.builders.distributed.plan.shardability import Reason, why_not_shardable, why_single_task
 from squall.builders.distributed.plan.skew import SkewedKeys
 from squall.builders.distributed.plan.snapshot_nodes import reports_on_change, rstream_nodes
 from squall.builders.distributed.plan.stages import (
@@ -35,11 +34,12 @@ from squall.builders.distributed.plan.stages import (
     stages_of,
     stateless_nodes_behind,
 )
+from squall.builders.distributed.plan.strategy import Strategy, strategy_of
 from squall.builders.runtime.multiway_join import FusedJoin
 from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.plan import Plan
-from squall.plan.operators import DerivedStream, Sink, is_stateful, windows_of
+from squall.plan.operators import DerivedStream, Sink, windows_of
 from squall.plan.term_creation import recursive_creations
 
 
@@ -70,19 +70,6 @@ class Job:
 
 
 @dataclass(frozen=True)
-class WholePlan:
-    """Why tasks run a plan as a whole, and not stage by stage.
-
-    Attributes:
-        reason: what decides at an instant about the next one.
-        unshardable: why a single task has to run it; None if each task runs it for a share of all subjects.
-    """
-
-    reason: Reason
-    unshardable: Reason | None
-
-
-@dataclass(frozen=True)
 class PhysicalPlan:
     """What a distributed engine will do with a plan.
 
@@ -90,7 +77,7 @@ class PhysicalPlan:
         plan: the logical plan.
         broadcast_inputs: the inputs whose rows are broadcast (`squall.builders.distributed.plan.broadcast`).
         skewed_keys: the keys that many rows have (`squall.builders.distributed.plan.skew`).
-        whole: why tasks run the plan as a whole; None if they run it stage by stage.
+        strategy: how tasks divide the work. The rest is of use only if they run the plan stage by stage.
         ordered_scan: what is scanned in order.
         partitionings: the partitioning of each input of a stateful node.
         exchanges: the edges between stateful nodes, and from sources to them.
@@ -105,7 +92,7 @@ class PhysicalPlan:
     plan: Plan
     broadcast_inputs: frozenset[Address]
     skewed_keys: SkewedKeys
-    whole: WholePlan | None
+    strategy: Strategy
     ordered_scan: OrderedScan
     partitionings: Mapping[Address, Partitioning | None] = field(repr=False)
     exchanges: tuple[Exchange, ...] = field(repr=False)
@@ -140,9 +127,10 @@ class PhysicalPlan:
 
     def __str__(self) -> str:
         """Describes what runs where: behind the sources, in each stage, and at the end; then the jobs of a batch."""
-        if self.whole is not None:
-            return self._whole_text(self.whole)
-        lines = ["sources", "  lines are parsed where they are read"]
+        lines = [f"strategy: {self.strategy}"]
+        if not self.strategy.is_staged:
+            return lines[0]
+        lines += ["sources", "  lines are parsed where they are read"]
         lines += [f"  {line}" for line in self.ordered_scan.describe()]
         source_ids = [node.id for node in self.plan.nodes if not node.inputs]
         lines += self._stateless_text([id for id in self._behind(source_ids) if id not in self.ordered_scan.sources])
@@ -153,13 +141,6 @@ class PhysicalPlan:
         if len(self.jobs) > 1:
             lines += ["jobs of a batch", *(f"  {number}. {job}" for number, job in enumerate(self.jobs, 1))]
         return "\n".join(lines)
-
-    def _whole_text(self, whole: WholePlan) -> str:
-        count = sum(is_stateful(node.op) for node in self.plan.nodes)
-        executors = "a single task" if whole.unshardable else "tasks, each for a share of all subjects,"
-        reasons = [whole.reason, *([whole.unshardable] if whole.unshardable else [])]
-        reason_text = "; ".join(f"{reason.node.id} {reason.what}" for reason in reasons)
-        return f"{executors} of {count} nodes that keep rows, in the order of time: {reason_text}"
 
     def _stage_lines(self, stage: Stage) -> Iterator[str]:
         iteration = ", iterated until no rows move" if stage.recursive else ""
@@ -182,12 +163,13 @@ class PhysicalPlan:
 
     def as_data(self) -> dict[str, Any]:
         """Returns the physical plan as JSON data."""
-        if self.whole is not None:
-            reason, unshardable = self.whole.reason, self.whole.unshardable
-            strategy = {"strategy": "single task" if unshardable else "shards", "why": _reason_data(reason)}
-            return strategy | ({"why_single_task": _reason_data(unshardable)} if unshardable else {})
+        if not self.strategy.is_staged:
+            reasons = [{"node": reason.node.id, "what": reason.what} for reason in self.strategy.reasons]
+            return {"strategy": self.strategy.division, "why": reasons}
         return {
-            "strategy": "stages",
+            "strategy": self.strategy.division,
+            "small_input_in_one_task": self.strategy.reads_small_input,
+            "few_rows_in_one_task": self.strategy.collects_few_rows,
             "complete_instants": self.needs_complete_instants,
             "scan": {
                 "nodes": self._behind([node.id for node in self.plan.nodes if not node.inputs]),
@@ -232,7 +214,6 @@ def physical_plan(
         broadcast_inputs: the inputs whose rows are broadcast.
         skewed_keys: the keys whose rows are split over all tasks, by input.
     """
-    why = why_single_task(plan)
     recursive_creations(plan)  # so that tasks get the result with the plan, and need not analyse it again
     partitionings = partitionings_of(plan, broadcast_inputs, skewed_keys)
     exchanges = tuple(exchanges_of(plan, partitionings))
@@ -242,7 +223,7 @@ def physical_plan(
         plan,
         broadcast_inputs,
         skewed_keys,
-        WholePlan(why, why_not_shardable(plan)) if why is not None else None,
+        strategy_of(plan),
         ordered_scan_of(plan),
         partitionings,
         exchanges,
@@ -298,10 +279,6 @@ def _needs_complete_instants(plan: Plan) -> bool:
         or any(isinstance(node.op, DerivedStream) for node in plan.nodes)
         or any(isinstance(make_output_operator(node, op, plan), EventTimeOperator) for node, op in plan.sinks)
     )
-
-
-def _reason_data(reason: Reason) -> dict[str, str]:
-    return {"node": reason.node.id, "what": reason.what}
 
 
 def _exchange_data(exchange: Exchange, partitioning: Partitioning | None) -> dict[str, Any]:

@@ -4,20 +4,15 @@ A plan is shardable if no fact depends on facts of another subject. The analysis
 its rows that hold the subject of all facts that the row comes from. If every stateful node has such a column, rows of
 two subjects never meet in a join, group or `Distinct`, and no update of a row concerns facts of another subject. So the
 task that has all facts of a subject finds everything that follows from them.
-
-The module also says which plans run as a whole, not node by node: those in which an instant decides the next. All rules
-see the effect of an update at the next instant, which may be the time of no event. One task runs such a plan, or, if it
-is shardable, many do (`squall.builders.distributed.exec.sharded_plan`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from squall.builders.distributed.plan.buckets import bucket_of
-from squall.builders.distributed.plan.ordered_scan import why_ordered_source
 from squall.plan import Node, Plan
 from squall.plan.operators import (
     AntiJoin,
@@ -60,41 +55,8 @@ class Reason(NamedTuple):
     node: Node
     what: str
 
-
-# Plans that run as a whole
-
-
-def why_single_task(plan: Plan) -> Reason | None:
-    """Returns why the plan runs as a whole, or None if it runs node by node."""
-    return _first_reason(plan, _why_updating)
-
-
-def _why_updating(op: Operator) -> str | None:
-    """Returns what an operator does at an instant that decides what others do at the next one."""
-    return "inserts or deletes facts" if isinstance(op, Update) else None
-
-
-def why_ordered(plan: Plan) -> Reason | None:
-    """Returns why one task has to run the plan on an engine without ordered scans
-    (`squall.builders.distributed.plan.ordered_scan`) and without tasks for derived streams, or None if it need not."""
-    return _first_reason(plan, _why_operator_ordered)
-
-
-def _why_operator_ordered(op: Operator) -> str | None:
-    match op:
-        case Scan(source=source):
-            return why_ordered_source(source)
-        case DerivedStream():
-            return "derives a stream that is read again"
-    return _why_updating(op)
-
-
-def _first_reason(plan: Plan, why: Callable[[Operator], str | None]) -> Reason | None:
-    reasons = (Reason(node, what) for node in plan.nodes if (what := why(node.op)) is not None)
-    return next(reasons, None)
-
-
-# Shards
+    def __str__(self) -> str:
+        return f"{self.node.id} {self.what}"
 
 
 def shard_of(fact: Fact, shares: int) -> int:
