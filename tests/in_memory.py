@@ -32,6 +32,7 @@ from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.skew import SkewedKeys
 from squall.builders.distributed.plan.stages import NO_SKEWED_KEYS
 from squall.builders.distributed.plan.strategy import BatchLimits
+from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.contracts import Options, Output
 from squall.plan import Plan
@@ -294,8 +295,9 @@ class MemoryJob:
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`."""
-        facts = [event._replace(time=ALWAYS) for event in static]
-        timely = drop_late_events(batches, lambda letter: record_dead_letter(letter, self.options.ledger, ()))
+        inputs = ReplayedBatches(list(batches))
+        facts = [event._replace(time=ALWAYS) for event in (*static, *inputs.static_events())]
+        timely = drop_late_events(inputs, lambda letter: record_dead_letter(letter, self.options.ledger, ()))
         yield from run(self.plan, timely, facts, max_update_steps=self.options.max_update_steps)
 
 

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import squall
-from squall.builders.local.event_loop import EventLoop, _BufferedEvents
+from squall.builders.local.event_buffer import EventBuffer
+from squall.builders.local.event_loop import EventLoop
 from squall.builders.local.updates import UpdateSteps
 from squall.builders.runtime import serde
 from squall.builders.runtime.dataflow import Dataflow
@@ -302,7 +303,7 @@ LOST: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], System | Plan, str]]
         replace(with_windows(rule(P), SlidingWindow(4)), output="rstream"),
         CHAIN,
     ),
-    "events that are held back": (idle(_BufferedEvents, "load_rows"), rule(P, predicates=(NOT_Q,)), SHUT),
+    "events that are held back": (idle(EventBuffer, "load_rows"), rule(P, predicates=(NOT_Q,)), SHUT),
 }
 
 

@@ -216,11 +216,12 @@ class _Run:
             batches.push_down(predicates)
         inputs = batches if isinstance(batches, Sources) else ReplayedBatches(batches)
         steps = live_graph(self.program.plan)
+        earliest = ALWAYS + self.program.needs_complete_instants
 
         def lay(pipeline: Any) -> None:
             add_live_steps(pipeline, steps, self.program, self.options.max_update_steps, self.folder, self.tuning)
 
-        live = Live(self.folder, inputs, self._lose, self.abandoned, self.tuning)
+        live = Live(self.folder, inputs, self._lose, self.abandoned, earliest, self.tuning)
         yield from live.outputs(lambda: self.runner.run(lay, live=True), map(_always, static))
 
     # Both

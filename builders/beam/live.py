@@ -91,6 +91,7 @@ class Live:
         inputs: the sources.
         lose: receives dead letters.
         abandoned: set when the process is to end, whatever the pipeline still has to do.
+        earliest: the time before which an event is late when the run has begun (integer ms).
         tuning: the tuning values of the builder.
     """
 
@@ -100,11 +101,12 @@ class Live:
         inputs: Sources | ReplayedBatches,
         lose: Callable[[DeadLetter], None],
         abandoned: threading.Event,
+        earliest: int,
         tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         self.folder = folder
         self.abandoned = abandoned
-        self.intake = Prefetcher(inputs, tuning=tuning)
+        self.intake = Prefetcher(inputs, latest=earliest, tuning=tuning)
         self.lose = lose
         self.batch_count = 0
         """The number of micro-batches so far."""
@@ -120,7 +122,7 @@ class Live:
             run: runs the pipeline.
             static: facts that always hold.
         """
-        self._write(list(static), [])
+        self._write([*static, *self.intake.inputs.static_events()], [])
         pipeline = Pipeline(run)
         try:
             self.intake.start()

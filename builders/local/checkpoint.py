@@ -113,6 +113,18 @@ def _saved_header(folder: Path) -> dict[str, Any] | None:
     return header if isinstance(header, dict) else None
 
 
+class _Origin(NamedTuple):
+    """What has written a checkpoint file.
+
+    Attributes:
+        is_format_5: Whether the file has the previous format.
+        previous_kinds: The state kinds of the program that had more rules, if the file is of one.
+    """
+
+    is_format_5: bool
+    previous_kinds: Mapping[str, str] | None = None
+
+
 class Checkpoint:
     """The checkpoint file of one run, which owns the folder while this is open.
 
@@ -138,10 +150,6 @@ class Checkpoint:
         self.path = folder / CHECKPOINT_FILE
         self.owner = owner
         self._migrate = migrate
-        self._is_format_5 = False
-        """Whether the file has the previous format."""
-        self._previous_kinds: Mapping[str, str] | None = None
-        """The state kinds of the program that had more rules, if the file is of one."""
         self._migrated: dict[Slot, list[Delta]] = {}
         """The migrated state, until it is in a file."""
         self.last: Progress | None = None
@@ -166,12 +174,12 @@ class Checkpoint:
         state = StateChangelog()
         if not self.path.exists():
             return state.deltas
-        self._bytes = self._base_bytes = self._read(state)
+        origin = self._read(state)
         deltas = state.deltas
-        if self._previous_kinds is not None and self._migrate is not None:
+        if origin.previous_kinds is not None and self._migrate is not None:
             rules = self.owner.identity["rules"]
-            deltas = self._migrate(deltas, self._previous_kinds, self.owner.state_kinds, rules)
-        elif not self._is_format_5:
+            deltas = self._migrate(deltas, origin.previous_kinds, self.owner.state_kinds, rules)
+        elif not origin.is_format_5:
             self._file = self.path.open("r+b")
             self._file.truncate(self._bytes)
             self._file.seek(self._bytes)
@@ -245,18 +253,19 @@ class Checkpoint:
         os.fsync(self._lock)
         self._base_bytes = self._bytes
 
-    def _read(self, state: StateChangelog) -> int:
-        """Adds the deltas of the complete checkpoints to a state. Returns the length of the file up to their end."""
+    def _read(self, state: StateChangelog) -> _Origin:
+        """Adds the deltas of the complete checkpoints to a state. The length of the file is that up to their end."""
         with self.path.open("rb") as file:
             size = len(header := file.readline())
-            self._check(header)
+            origin = self._origin(header)
             for length, changelog, progress in self._checkpoints(file):
                 size += length
-                state.add(map(format_5.converted_deltas, changelog) if self._is_format_5 else changelog)
-                self.last = Progress(**(format_5.converted_progress(progress) if self._is_format_5 else progress))
+                state.add(map(format_5.converted_deltas, changelog) if origin.is_format_5 else changelog)
+                self.last = Progress(**(format_5.converted_progress(progress) if origin.is_format_5 else progress))
         if self.last is None:
             raise self._damaged()
-        return size
+        self._bytes = self._base_bytes = size
+        return origin
 
     def _checkpoints(self, file: IO[bytes]) -> Iterator[tuple[int, list[SlotDeltas], dict[str, Any]]]:
         """Yields the length, the deltas and the progress of each checkpoint, up to an incomplete one."""
@@ -278,20 +287,24 @@ class Checkpoint:
                     return
             checksum = zlib.crc32(line, checksum)
 
-    def _check(self, header: bytes) -> None:
-        """Raises BuilderError if the file is no checkpoint, has an unknown format, or belongs to another program."""
+    def _origin(self, header: bytes) -> _Origin:
+        """Returns what has written the file.
+
+        Raises:
+            BuilderError: The file is no checkpoint, has an unknown format, or belongs to another program.
+        """
         header_value = _value(header)
         if not isinstance(header_value, dict) or "format" not in header_value:
             raise self._damaged()
-        self._is_format_5 = header_value["format"] == format_5.FORMAT
-        if self._is_format_5:
+        is_format_5 = header_value["format"] == format_5.FORMAT
+        if is_format_5:
             header_value = format_5.converted_header(header_value)
         elif header_value["format"] != FORMAT:
             raise unknown_format(self.folder, header_value["format"], (format_5.FORMAT, FORMAT))
         changes = list(differences(header_value["identity"], self.owner.identity))
         if not changes:
             if same_state_kinds(header_value["state_kinds"], self.owner.state_kinds):
-                return
+                return _Origin(is_format_5)
             changes = ["the state of its nodes"]
         only_removed_rules = all(change.startswith(WITHOUT_RULES) for change in changes)
         if not only_removed_rules or self._migrate is None:
@@ -305,7 +318,7 @@ class Checkpoint:
                 + NEW_CHECKPOINT
             )
             raise BuilderError(f"the checkpoint `{self.folder}` is that of another run: {difference_text}", hint=hint)
-        self._previous_kinds = header_value["state_kinds"]
+        return _Origin(is_format_5, header_value["state_kinds"])
 
     def _damaged(self) -> BuilderError:
         return BuilderError(f"`{self.path}` holds no complete checkpoint", hint=NEW_CHECKPOINT)

@@ -69,7 +69,9 @@ class DurableRun:
         """
         with closing(self.checkpoint), closing(self.inputs):
             if not self._resume(begin):
-                yield from self._unsaved(self.event_loop.start(list(static), self.begin))
+                event_loop = self.event_loop
+                leading = self.inputs.static_events() if event_loop.needs_complete_instants else ()
+                yield from self._unsaved(event_loop.start([*static, *leading], self.begin))
                 self._save()
             for batch in self.inputs:
                 yield from self._unsaved(self.event_loop.process(batch))

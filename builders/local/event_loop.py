@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
-from operator import attrgetter, itemgetter
-from typing import cast
+from operator import attrgetter
 
+from squall.builders.local.event_buffer import EventBuffer
 from squall.builders.local.updates import UpdateSteps
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.multiway_join import fuse_joins
@@ -21,12 +21,11 @@ from squall.builders.runtime.operators.state import DiffedState, Stateful
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.snapshot import SnapshotDataflow
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
-from squall.builders.runtime.zset import Delta, Row, fact_row, row_fact
+from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
-from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.seeds import FIXED_SEED, with_seed
-from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event, Fact
+from squall.rdf import ALWAYS, FOREVER, Columns, Event
 
 Outputs = list[Output]
 """The outputs of some instants, in the order of time."""
@@ -58,14 +57,13 @@ class EventLoop:
         self.options = options
         self.tuning = tuning
         self.snapshot_dataflow = snapshot_dataflow
-        self.instant_count = self.fact_count = 0
-        """The numbers of instants and facts that were evaluated as snapshots."""
+        self._instant_sizes = _InstantSizes(tuning)
         self.output_count = 0
-        self.needs_complete_instants = not self.snapshot_dataflow and self.dataflow.needs_complete_instants
         self.watermark = ALWAYS - 1
         """The time up to which all instants have been processed (integer ms); earlier events are late."""
-        self.buffered_events: list[Event] = []
-        """The buffered events, whose instant may not be complete yet."""
+        self.needs_complete_instants = not snapshot_dataflow and self.dataflow.needs_complete_instants
+        self.buffer = EventBuffer(self.needs_complete_instants, options.ledger)
+        """The events whose instant may not be complete yet."""
 
     @cached_property
     def dataflow(self) -> Dataflow:
@@ -117,7 +115,9 @@ class EventLoop:
 
     def process(self, batch: Sequence[Event]) -> Iterator[Outputs]:
         """Processes a batch of events."""
-        if isinstance(batch, Columns) and self._can_read_columns(batch):
+        buffers = self.needs_complete_instants or self.buffer.events
+        is_direct = not (buffers or self.snapshot_dataflow or self.update_steps)
+        if isinstance(batch, Columns) and is_direct and batch.times[0] >= self.watermark:
             for columns in batch.parts(self.tuning.max_events_per_pass):
                 self.dataflow.read(columns)
                 yield from self._advance(columns.times[-1])
@@ -125,15 +125,14 @@ class EventLoop:
         size = self.tuning.max_events_per_pass
         for first in range(0, len(batch), size):
             part = batch[first : first + size]
-            yield from self._process_events(self._complete_events(self._timely(part)))
+            yield from self._process_events(self.buffer.complete(self.buffer.timely(part, self.watermark)))
 
     def end(self) -> Iterator[Outputs]:
         """Ends the input: every instant is complete.
 
         Without an event no time has passed, so that what static data begin later does not begin.
         """
-        events, self.buffered_events = self.buffered_events, []
-        yield from self._process_events(events)
+        yield from self._process_events(self.buffer.take())
         if not self.snapshot_dataflow and self.watermark > ALWAYS:
             yield from self._advance(FOREVER - 1)
 
@@ -142,74 +141,22 @@ class EventLoop:
 
         Unlike after `end`, later events may still follow.
         """
-        events, self.buffered_events = self.buffered_events, []
-        yield from self._process_events(events)
+        yield from self._process_events(self.buffer.take())
         while self.watermark > ALWAYS and (next_time := self.next_change_time) < FOREVER:
             yield from self._advance(next_time)
 
     @property
     def next_change_time(self) -> int:
         """The time of the next change if no event comes (integer ms), or FOREVER."""
-        next_buffered = self.buffered_events[0].time if self.buffered_events else FOREVER
+        next_buffered = self.buffer.events[0].time if self.buffer.events else FOREVER
         next_step = self.update_steps.next_step_time if self.update_steps else FOREVER
         return min(next_buffered, self.dataflow.next_time(), next_step)
 
-    @property
-    def earliest(self) -> int:
-        """The time (integer ms) before which an event is late."""
-        if self.buffered_events:
-            return self.buffered_events[-1].time
-        return self.watermark + self.needs_complete_instants
-
-    def _can_read_columns(self, columns: Columns) -> bool:
-        """Returns whether columns can be read as they are: nothing is late, and all outputs follow at once."""
-        if self.needs_complete_instants or self.snapshot_dataflow or self.update_steps or self.buffered_events:
-            return False
-        return columns.times[0] >= self.watermark
-
-    def _timely(self, batch: Sequence[Event]) -> Sequence[Event]:
-        """Returns the events that are not late. The others go to the dead-letter ledger."""
-        earliest = self.earliest
-        times = list(map(_TIME, batch))
-        if times[:1] >= [earliest] and times == sorted(times):
-            return batch
-        timely: list[Event] = []
-        for event in batch:
-            if event.time < earliest:
-                self._late(event)
-            else:
-                earliest = event.time
-                timely.append(event)
-        return timely
-
-    def _late(self, event: Event) -> None:
-        if self.options.ledger is None:
-            raise BuilderError(
-                f"an event at {event.time} comes after a later one",
-                hint="give events in the order of time, or a `ledger` in the options to keep what is late",
-            )
-        for fact in (*event.facts, *event.removed):
-            reason = f"its time {event.time} has passed"
-            self.options.ledger.record("late", event.stream or DEFAULT_STREAM, None, reason, f"{event.time} {fact}")
-
-    def _complete_events(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Returns the events whose instant is complete, and buffers the others."""
-        if not self.needs_complete_instants and not self.buffered_events:
-            return events
-        waiting = [*self.buffered_events, *events]
-        if not self.needs_complete_instants:
-            self.buffered_events = []  # of a checkpoint of a program that needed complete instants
-            return waiting
-        last = waiting[-1].time if waiting else ALWAYS
-        ready = [event for event in waiting if event.time < last]
-        self.buffered_events = waiting[len(ready) :]
-        return ready
-
     def _process_events(self, events: Sequence[Event]) -> Iterator[Outputs]:
         """Processes events, and advances time up to the buffered ones."""
-        if self.buffered_events:
-            self.dataflow.advance_time(self.buffered_events[-1].time)
-        if self.snapshot_dataflow and self._are_instants_large(events):
+        if self.buffer.events:
+            self.dataflow.advance_time(self.buffer.events[-1].time)
+        if self.snapshot_dataflow and self._instant_sizes.are_large(events):
             for time, group in groupby(events, key=_TIME):
                 yield self._evaluate_snapshot(self.snapshot_dataflow, list(group), time)
         elif self.update_steps:
@@ -217,15 +164,8 @@ class EventLoop:
         elif events:
             self.dataflow.read(events)
             yield from self._advance(events[-1].time)
-        if self.buffered_events and self.buffered_events[0].time - 1 > self.watermark:
-            yield from self._advance(self.buffered_events[0].time - 1)
-
-    def _are_instants_large(self, events: Sequence[Event]) -> bool:
-        """Returns whether instants are large enough, on average, to be evaluated as snapshots."""
-        self.instant_count += len({event.time for event in events if event.facts})
-        self.fact_count += sum(len(event.facts) for event in events)
-        tuning = self.tuning
-        return self.fact_count >= tuning.min_facts_per_instant * (self.instant_count - tuning.max_small_instants)
+        if self.buffer.events and self.buffer.events[0].time - 1 > self.watermark:
+            yield from self._advance(self.buffer.events[0].time - 1)
 
     def _evaluate_snapshot(self, snapshot_dataflow: SnapshotDataflow, events: Sequence[Event], time: int) -> Outputs:
         for event in events:
@@ -286,7 +226,7 @@ class EventLoop:
     @cached_property
     def states(self) -> Mapping[str, Stateful]:
         """All state with which another process resumes, by key, except for the watermark."""
-        states = {**self.dataflow.states, BUFFERED_EVENTS: DiffedState(_BufferedEvents(self))}
+        states = {**self.dataflow.states, BUFFERED_EVENTS: DiffedState(self.buffer)}
         return states | {PENDING_UPDATES: DiffedState(self.update_steps)} if self.update_steps else states
 
     def enable_changelog(self) -> None:
@@ -318,30 +258,16 @@ class EventLoop:
         self.watermark = watermark
 
 
-class _BufferedEvents:
-    """The buffered events as rows of text (`squall.builders.runtime.operators.state.RowSerializable`)."""
+class _InstantSizes:
+    """The sizes of instants, by which snapshot evaluation ends."""
 
-    def __init__(self, event_loop: EventLoop) -> None:
-        self.event_loop = event_loop
+    def __init__(self, tuning: Tuning) -> None:
+        self._tuning = tuning
+        self._instant_count = self._fact_count = 0
 
-    def rows(self) -> Iterator[Row]:
-        """Yields a row for each event, and one for each of its facts."""
-        for number, event in enumerate(self.event_loop.buffered_events):
-            parts: list[Row] = [("event",)]
-            parts += (("fact", *fact_row(fact)[:-1]) for fact in event.facts)
-            parts += (("removed", *fact_row(fact)[:-1]) for fact in event.removed)
-            for place, part in enumerate(parts):
-                yield (str(number), str(place), str(event.time), event.stream, event.graph, *part)
-
-    def load_rows(self, rows: Sequence[Row]) -> None:
-        """Replaces the buffered events by those of the rows."""
-        cells = sorted(([cell or "" for cell in row] for row in rows), key=lambda row: (int(row[0]), int(row[1])))
-        self.event_loop.buffered_events = []
-        for _, parts in groupby(cells, key=itemgetter(0)):
-            (_, _, time, stream, graph, *_), *facts = parts
-            added, removed = (tuple(_fact(row) for row in facts if row[5] == kind) for kind in ("fact", "removed"))
-            self.event_loop.buffered_events.append(Event(int(time), added, stream, removed, graph))
-
-
-def _fact(row: Sequence[str]) -> Fact:
-    return cast(Fact, row_fact(row[6:]))
+    def are_large(self, events: Sequence[Event]) -> bool:
+        """Adds events, and returns whether instants are large enough, on average, to be evaluated as snapshots."""
+        self._instant_count += len({event.time for event in events if event.facts})
+        self._fact_count += sum(len(event.facts) for event in events)
+        max_small_instants = self._tuning.max_small_instants
+        return self._fact_count >= self._tuning.min_facts_per_instant * (self._instant_count - max_small_instants)

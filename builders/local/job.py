@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from squall.builders.local.event_loop import EventLoop
+from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.snapshot import SnapshotDataflow, fits
@@ -19,11 +20,12 @@ from squall.contracts import (
     SupportsFilterPushDown,
     declare_capabilities,
 )
-from squall.errors import ArgumentError, BuilderError
+from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.node_metrics import NodeMetric
 from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import Event
+from squall.streams import Sources
 from squall.streams.clock import beginning
 
 
@@ -98,11 +100,11 @@ class IteratorJob(EventLoop):
 
             yield from DurableRun(self, self.options.checkpoint, batches).outputs(static, begin)
             return
-        for outputs in self.start(list(static), begin):
+        inputs = batches if isinstance(batches, Sources) else ReplayedBatches(batches)
+        static_events = [*static, *(inputs.static_events() if self.needs_complete_instants else ())]
+        for outputs in self.start(static_events, begin):
             yield from outputs
-        for batch in batches:
-            if isinstance(batch, Event):
-                raise ArgumentError("an event is given where a batch is", hint="write `job.run([events])`")
+        for batch in inputs:
             for outputs in self.process(batch):
                 yield from outputs
         for outputs in self.end():

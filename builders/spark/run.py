@@ -113,6 +113,8 @@ class Run:
         self.documents: tuple[Document, ...] = ()
         """The documents of all sources, by number, followed by that of static data."""
         self.spool: Spool | None = None
+        self.static_events: Sequence[Event] = ()
+        """The events at `ALWAYS` with which bounded sources begin that the driver reads beside live ones."""
         self.reporter: Reporter | None = None
         self.output_queue: queue.Queue[list[Output] | threading.Event | None] = queue.Queue(maxsize=10)
         self.failure: BaseException | None = None
@@ -307,7 +309,7 @@ class Run:
         """Returns the initial batch: axioms and static data, if there are any."""
         file = self.path / "spool" / "static" / "static.json"
         samples = InputSampler(self.plan)
-        static_events = samples.seen(event._replace(time=ALWAYS) for event in static)
+        static_events = samples.seen(event._replace(time=ALWAYS) for event in chain(static, self.static_events))
         with disk_errors(self.path):
             file.parent.mkdir(parents=True, exist_ok=True)
             draft = write_lines(file, chain.from_iterable(map(spool_lines, static_events)))
@@ -384,6 +386,7 @@ class Run:
             if self.ending.is_set():
                 self.spool.stop()
             if live:
+                self.static_events = () if self.options.checkpoint else driver_inputs.static_events()
                 self.spool.start()
             else:
                 self.spool.write()

@@ -25,6 +25,7 @@ from squall.functions.jena import function_iri
 from squall.model import (
     AtomPattern,
     Construct,
+    NotExists,
     Pattern,
     Source,
     System,
@@ -362,10 +363,11 @@ class BuilderSuite(_Suite):
     # Whole programs
 
     def test_answers_are_those_of_the_oracle(self) -> None:
-        def law(system: System, events: list[Event], facts: list[Event]) -> None:
-            assert_as_oracle(system, self.run_plan(squall.plan(system), [events], facts), events, facts)
+        def law(system: System, events: list[Event], facts: list[Event], streamed: int) -> None:
+            batches = [facts[:streamed], events]  # some of what always holds comes with the stream
+            assert_as_oracle(system, self.run_plan(squall.plan(system), batches, facts[streamed:]), events, facts)
 
-        self.for_all(law, system=systems(), events=event_streams(), facts=static_data())
+        self.for_all(law, system=systems(), events=event_streams(), facts=static_data(), streamed=st.integers(0, 3))
 
     def test_batches_do_not_matter(self) -> None:
         def law(system: System, events: list[Event], cuts: list[int]) -> None:
@@ -400,6 +402,13 @@ class BuilderSuite(_Suite):
     def test_what_is_static_is_answered_once_and_first(self) -> None:
         system = System(subsystems=(COPY,))
         outputs = self.run_plan(squall.plan(system), [stream("1 :c :p :d\n1 :a :p :b")], static(":a :p :b"))
+        assert [(out.time, out.fact) for out in outputs] == timed("always :a :q :b\n1 :c :q :d")
+
+    def test_a_stream_may_begin_with_what_always_holds(self) -> None:
+        rule = replace(COPY, predicates=(NotExists((_pattern((":b", ":r", ":a")),)),))
+        system = System(subsystems=(rule,))
+        events = [*static(":a :p :b"), *stream("1 :c :p :d\n2 :b :r :a")]
+        outputs = self.run_plan(squall.plan(system), [events[:1], events[1:]])
         assert [(out.time, out.fact) for out in outputs] == timed("always :a :q :b\n1 :c :q :d")
 
     def test_a_late_event_changes_nothing_and_is_in_the_ledger(self) -> None:

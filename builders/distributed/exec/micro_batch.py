@@ -33,7 +33,6 @@ from squall.builders.distributed.plan.snapshot_nodes import rstream_nodes
 from squall.builders.distributed.plan.strategy import BatchLimits
 from squall.builders.runtime.report_times import ReportSchedule
 from squall.contracts import Output
-from squall.rdf import ALWAYS
 
 
 class MicroBatches(LoggedBatches):
@@ -81,7 +80,7 @@ class MicroBatches(LoggedBatches):
     def earliest(self) -> int:
         """The time before which an event is late (integer ms)."""
         watermark, worked = self.progress.passed, self.progress.worked
-        is_complete = self.program.needs_complete_instants and ALWAYS < watermark <= worked
+        is_complete = self.program.needs_complete_instants and watermark <= worked
         return watermark + 1 if is_complete else watermark
 
     @property

@@ -412,7 +412,7 @@ class ShardTask:
                     yield RowBatch(STATE, self.share, 0, names.index(id), slot, deltas[first : first + ROWS_PER_BATCH])
             for name, time in (
                 ("passed", event_loop.watermark),
-                ("earliest", event_loop.earliest),
+                ("earliest", event_loop.buffer.earliest(event_loop.watermark)),
                 ("due", event_loop.next_change_time),
             ):
                 yield Record(INSTANT, 0, 0, 0, 0, name, time, 0, 0)

@@ -92,7 +92,7 @@ class BoundedCursor(Cursor):
 
     def __init__(self, tracked: TrackedSource) -> None:
         super().__init__(tracked)
-        self._batches = tracked.source.batches()
+        self._batches = tracked.batches()
 
     def fill(self, stopped: bool) -> None:
         while not self.pending and not self.ended:

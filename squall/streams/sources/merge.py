@@ -122,6 +122,24 @@ class Sources:
             else:
                 self._note(number, "", tracked.current_offset().state, (), tracked.source.earliest)
 
+    def static_events(self) -> list[Event]:
+        """Reads the events at `ALWAYS` with which bounded sources begin.
+
+        They are static data. A run reads them before it begins, because what is derived from static data alone is
+        complete then. Live sources are not waited for: there such events are late.
+        """
+        events: list[Event] = []
+        for number, tracked in enumerate(self._tracked):
+            if tracked.source.live or self.clock.stamps:
+                continue
+            source_events, rest = tracked.static_events()
+            if source_events:
+                offset = tracked.current_offset()
+                tracked.forward(offset.dead_letters)
+                self._note(number, offset.position, offset.state, rest, ALWAYS)
+                events += source_events
+        return events
+
     def current_offsets(self) -> list[Any]:
         """Returns the offset of each source, as a JSON value, behind the last batch (see `track_offsets`)."""
         return list(self._states.values())
@@ -224,7 +242,7 @@ class Sources:
 
     def _single(self) -> Iterator[Sequence[Event]]:
         (tracked,) = self._tracked
-        for batch in tracked.source.batches():
+        for batch in tracked.batches():
             self._forward_batch(0, tracked.current_offset())
             yield batch
             if self.stopped and not self.live:
@@ -337,6 +355,12 @@ class ObservedSources(Sources):
         """Declares predicates, unless there is an observer of the batches: it gets all triples."""
         if self._on_events is None:
             super().push_down(predicates)
+
+    def static_events(self) -> list[Event]:
+        events = super().static_events()
+        if self._on_events is not None:
+            self._on_events(events)
+        return events
 
     def __iter__(self) -> Iterator[Sequence[Event]]:
         self._on_begin()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, takewhile
+from operator import attrgetter
 from typing import Any, NamedTuple
 
-from squall.rdf import Event
+from squall.rdf import Columns, Event
 from squall.streams.clock import Clock
 from squall.streams.dead_letters import DeadLetter, DeferredLedger
 from squall.streams.sources.files import Acknowledging, Source
@@ -43,6 +45,24 @@ class TrackedSource:
         self.source = source
         self.tracks_offset = False
         self._ledger = ledger
+        self._batches_begun: Iterator[Sequence[Event]] | None = None
+        """The batches behind static events that have been read (`static_events`)."""
+
+    def static_events(self) -> tuple[list[Event], Sequence[Event]]:
+        """Reads the events at `ALWAYS` with which the source begins.
+
+        Returns them, and the events read behind them. If there are some, and offsets are tracked, the latter are for
+        the caller to buffer: they are part of the offset. Otherwise `batches` begins with them.
+        """
+        batches = iter(self.source.batches())
+        events, rest = static_prefix(batches)
+        is_buffered = events and self.tracks_offset
+        self._batches_begun = batches if is_buffered else chain([rest] if rest else (), batches)
+        return events, rest
+
+    def batches(self) -> Iterator[Sequence[Event]]:
+        """Returns the batches that have not been read as static events."""
+        return iter(self.source.batches()) if self._batches_begun is None else self._batches_begun
 
     def current_offset(self) -> SourceOffset:
         """Returns the offset of the source. The thread that reads it calls this behind each batch."""
@@ -61,6 +81,17 @@ class TrackedSource:
         """Records dead letters in the ledger of the run, which has reached their batch."""
         if self._ledger is not None:
             self._ledger.forward(dead_letters)
+
+
+def static_prefix(batches: Iterable[Sequence[Event]]) -> tuple[list[Event], Sequence[Event]]:
+    """Reads the events at `ALWAYS` with which batches begin. Returns them, and the rest of the last batch."""
+    events: list[Event] = []
+    for batch in batches:
+        size = 0 if isinstance(batch, Columns) else sum(1 for _ in takewhile(attrgetter("is_static"), batch))
+        events += batch[:size]
+        if isinstance(batch, Columns) or size < len(batch):
+            return events, batch[size:] if size else batch
+    return events, ()
 
 
 class ReadBatch(NamedTuple):

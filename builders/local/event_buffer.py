@@ -1,0 +1,103 @@
+"""The events whose instant may not be complete yet: later ones can still come at their time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import cast
+
+from squall.builders.runtime.zset import Row, fact_row, row_fact
+from squall.contracts import DeadLetterLedger
+from squall.errors import BuilderError
+from squall.rdf import DEFAULT_STREAM, Event, Fact
+
+_TIME = attrgetter("time")
+
+
+class EventBuffer:
+    """Buffers events until their instant is complete, and drops late ones.
+
+    It is saved as rows of text (`squall.builders.runtime.operators.state.RowSerializable`).
+
+    Args:
+        needs_complete_instants: Whether events wait until their instant is complete.
+        ledger: The ledger of late events, or None.
+
+    Attributes:
+        events: The buffered events.
+    """
+
+    def __init__(self, needs_complete_instants: bool, ledger: DeadLetterLedger | None) -> None:
+        self.needs_complete_instants = needs_complete_instants
+        self.events: list[Event] = []
+        self._ledger = ledger
+
+    def earliest(self, watermark: int) -> int:
+        """Returns the time before which an event is late (integer ms)."""
+        return self.events[-1].time if self.events else watermark + self.needs_complete_instants
+
+    def timely(self, batch: Sequence[Event], watermark: int) -> Sequence[Event]:
+        """Returns the events that are not late. The others go to the dead-letter ledger."""
+        earliest = self.earliest(watermark)
+        times = list(map(_TIME, batch))
+        if times[:1] >= [earliest] and times == sorted(times):
+            return batch
+        timely: list[Event] = []
+        for event in batch:
+            if event.time < earliest:
+                self._drop(event)
+            else:
+                earliest = event.time
+                timely.append(event)
+        return timely
+
+    def _drop(self, event: Event) -> None:
+        if self._ledger is None:
+            raise BuilderError(
+                "an event that always holds comes when the run has begun"
+                if event.is_static
+                else f"an event at {event.time} comes after a later one",
+                hint="give events in the order of time, or a `ledger` in the options to keep what is late",
+            )
+        reason = "what always holds is too late" if event.is_static else f"its time {event.time} has passed"
+        for fact in (*event.facts, *event.removed):
+            self._ledger.record("late", event.stream or DEFAULT_STREAM, None, reason, f"{event.time} {fact}")
+
+    def complete(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Returns the events whose instant is complete, and buffers the others."""
+        if not self.needs_complete_instants and not self.events:
+            return events
+        waiting = [*self.take(), *events]
+        if not self.needs_complete_instants:
+            return waiting  # of a checkpoint of a program that needed complete instants
+        ready = [event for event in waiting if event.time < waiting[-1].time]
+        self.events = waiting[len(ready) :]
+        return ready
+
+    def take(self) -> list[Event]:
+        """Removes and returns all buffered events."""
+        events, self.events = self.events, []
+        return events
+
+    def rows(self) -> Iterator[Row]:
+        """Yields a row for each event, and one for each of its facts."""
+        for number, event in enumerate(self.events):
+            parts: list[Row] = [("event",)]
+            parts += (("fact", *fact_row(fact)[:-1]) for fact in event.facts)
+            parts += (("removed", *fact_row(fact)[:-1]) for fact in event.removed)
+            for place, part in enumerate(parts):
+                yield (str(number), str(place), str(event.time), event.stream, event.graph, *part)
+
+    def load_rows(self, rows: Sequence[Row]) -> None:
+        """Replaces the buffered events by those of the rows."""
+        cells = sorted(([cell or "" for cell in row] for row in rows), key=lambda row: (int(row[0]), int(row[1])))
+        self.events = []
+        for _, parts in groupby(cells, key=itemgetter(0)):
+            (_, _, time, stream, graph, *_), *facts = parts
+            added, removed = (tuple(_fact(row) for row in facts if row[5] == kind) for kind in ("fact", "removed"))
+            self.events.append(Event(int(time), added, stream, removed, graph))
+
+
+def _fact(row: Sequence[str]) -> Fact:
+    return cast(Fact, row_fact(row[6:]))
