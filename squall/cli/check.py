@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +10,7 @@ import click
 import cloup
 
 from squall.cli import completers, messages
+from squall.cli.inputs import check_exist
 from squall.cli.options import (
     FAILED,
     FILE,
@@ -31,7 +30,6 @@ from squall.cli.options import (
     source_option,
     static_option,
 )
-from squall.errors import SourceError
 
 
 @cloup.command(cls=Command)
@@ -111,7 +109,7 @@ def check(
 
     check_files(programs)
     named_documents = dict(map(documents.place, graphs))
-    _check_inputs([*sources, *statics, *named_documents.values()])
+    check_exist([*sources, *statics, *named_documents.values()])
     findings = lint(
         *programs,
         lexer=lexer,
@@ -133,18 +131,6 @@ def check(
     messages.note(f"{summary(visible_findings)}{left_out}")
     severities = {finding.severity for finding in visible_findings}
     sys.exit(WRONG if ERROR in severities else FAILED if strict and WARNING in severities else 0)
-
-
-def _check_inputs(uris: Sequence[str]) -> None:
-    """Checks that the files and folders among sources are there, though they are not read. Raises SourceError."""
-    from squall.streams import address
-
-    for place in map(address.source, uris):
-        if place.scheme == "file" and not os.path.exists(place.path):
-            raise SourceError(
-                f"`{place.path}` cannot be read: {os.strerror(errno.ENOENT)}",
-                hint="`squall check` reads no data, but a path that is not there is hardly the one that was meant",
-            )
 
 
 def _names(uris: Sequence[str]) -> frozenset[str] | None:

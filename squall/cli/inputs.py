@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from squall.cli import messages
-from squall.errors import UsageError
+from squall.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
     from squall.contracts import BuilderCapabilities
@@ -66,7 +69,21 @@ def places_of(graphs: Sequence[str], context_folders: Sequence[str]) -> dict[str
     from squall.streams.sources.documents import place
 
     contexts = chain.from_iterable(contexts_of(folder).items() for folder in context_folders)
-    return {**dict(contexts), **dict(map(place, graphs))}
+    graph_places = dict(map(place, graphs))
+    check_exist(graph_places.values())
+    return {**dict(contexts), **graph_places}
+
+
+def check_exist(uris: Iterable[str]) -> None:
+    """Checks that the files and folders among sources are there, though they are not read. Raises SourceError."""
+    from squall.streams import address
+
+    for place in map(address.source, uris):
+        if place.scheme == "file" and not os.path.exists(place.path):
+            raise SourceError(
+                f"`{place.path}` cannot be read: {os.strerror(errno.ENOENT)}",
+                hint="a path that is not there is hardly the one that was meant",
+            )
 
 
 def documents_of(
@@ -149,6 +166,9 @@ def moment(text: str) -> int:
     """Returns the time (integer ms) of ``--now``. Raises UsageError."""
     from squall.streams.formats.timestamps import time_of
 
+    if re.fullmatch("(19|20|21)[0-9]{2}", text):
+        hint = f"write the day, `{text}-01-01`, or so many milliseconds with a zero in front, `0{text}`"
+        raise UsageError(f"`--now {text}` looks like a year, and an integer is a time in milliseconds", hint=hint)
     try:
         return time_of(text)
     except SyntaxError as error:

@@ -96,9 +96,27 @@ def _check_format(sink: Sink, system: System) -> None:
     if queries and format in NO_SOLUTIONS:
         hint = "write them as a table, ndjson, csv or tsv: `--format table`, or `--sink` with such an extension"
         raise UsageError(f"the answers of `{queries[0].name}` are no triples, as `{format}` has them", hint=hint)
+    _check_columns(sink, queries)
     if graph_rules and format in NO_GRAPHS:
         hint = "write quads: `--format nq`, `nqt` or `trig`"
         raise UsageError(f"`{graph_rules[0].name}` makes triples in graphs, which `{format}` has not", hint=hint)
+
+
+def _check_columns(sink: Sink, queries: Sequence[System]) -> None:
+    """Raises UsageError if a table with one header is to hold the solutions of queries with other columns."""
+    from squall.model import Ask, Select
+    from squall.streams.formats.output_formats import TABLES
+
+    columns = {
+        end.variables if isinstance(end, Select) else (): rule.name
+        for rule in queries
+        for end in rule.consequences
+        if isinstance(end, Select | Ask)
+    }
+    if len(columns) > 1 and getattr(sink, "format", "") in TABLES:
+        first, second, *_ = sorted(columns.values())
+        hint = "write them as `ndjson`, or each to a file of its own: `--sink 'out-{time}-{query}.csv'`"
+        raise UsageError(f"`{first}` and `{second}` have different columns, and a table has one header", hint=hint)
 
 
 def _declare_retractions(sink: Sink, system: System) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from squall.cli import messages
+from squall.cli.inputs import places_of
 from squall.cli.options import check_files
 from squall.wording import counted
 
@@ -41,7 +42,7 @@ def compiled(
     from squall import streams
     from squall.model import rules as rules_of
     from squall.model import warnings
-    from squall.streams.sources import documents
+    from squall.model.windows import parse_window
 
     check_given(programs, rules)
     start = perf_counter()
@@ -52,7 +53,7 @@ def compiled(
         rules=rules,
         window=window,
         windows=streams.windows(sources),
-        documents=dict(map(documents.place, graphs)),
+        documents=places_of(graphs, ()),
         profile=profile,
         output=output,
         report=report,
@@ -60,6 +61,10 @@ def compiled(
     )
     for warning in warnings(system):
         messages.warning(warning)
+    for given_window in {*streams.windows(sources).values(), parse_window(window)}:
+        if given_window.leaves_gaps:
+            text = f"the window `{given_window}` leaves gaps: its step is longer than its range"
+            messages.warning(text, "source")
     names = ", ".join(f"`{name}`" for name in (*programs, *rules))
     count = counted(len(list(rules_of(system))), "rule")
     messages.detail(f"compiled {names}: {count}, {perf_counter() - start:.2f} s")

@@ -148,6 +148,10 @@ def parse(text: str, standard: str) -> Address:
     place, _, query = text.partition("?")
     _check_text(query, str.encode)
     options = tuple(parse_qsl(query, keep_blank_values=True))
+    for name, value in options:
+        if not (value or name.startswith("header.") or name.endswith("password")):
+            hint = f"write `{name}=VALUE`, or leave the option out"
+            raise UsageError(f"the option `{name}` in `{_without_secrets(text)}` has no value", hint=hint)
     if place == "-":
         return Address(text, standard, "-", options)
     if place.startswith("file:"):

@@ -110,7 +110,7 @@ def _plain_line(term: Term) -> str:
     return plain_value(term).translate(_ESCAPED)
 
 
-_TABLES: dict[str, tuple[Callable[[Iterable[str]], bytes], Callable[[Term], str] | None]] = {
+TABLES: dict[str, tuple[Callable[[Iterable[str]], bytes], Callable[[Term], str] | None]] = {
     "csv": (_csv, None),
     "tsv": (_tsv, None),
     "csv-values": (_csv, plain_value),
@@ -125,7 +125,7 @@ LINES: dict[str, Callable[[Output], bytes]] = {
     "ndjson": _ndjson,
 }
 """Functions that encode an output as a line."""
-SOLUTIONS = frozenset((*_TABLES, *DOCUMENTS))
+SOLUTIONS = frozenset((*TABLES, *DOCUMENTS))
 """The formats of a table, which has the columns of the solutions of a query."""
 BINARY = frozenset(("jelly", "jelly-messages"))
 """The binary formats."""
@@ -141,7 +141,7 @@ NO_GRAPHS = frozenset(("nt", "ntt", "nt-messages"))
 """The formats that can only express triples."""
 EVALUATIONS = {"ndjson-evaluations": json_line, "rdfp": transaction}
 """Functions that encode an evaluation as one or several lines."""
-NAMES = (*LINES, *_TABLES, "trig", *MESSAGES, *BINARY, *DOCUMENTS, *EVALUATIONS, "table")
+NAMES = (*LINES, *TABLES, "trig", *MESSAGES, *BINARY, *DOCUMENTS, *EVALUATIONS, "table")
 """The names of all formats of outputs."""
 
 _ENDINGS = (*LINES, "csv", "tsv", "trig", "jelly", "rdfp", *DOCUMENTS)
@@ -174,8 +174,8 @@ def encoder(format: str, uri: str, alone: bool = False, retracting: Collection[s
         alone: Whether what is written must be readable without what was written before.
         retracting: The rules and queries whose outputs have ceased to hold (``dstream``).
     """
-    if format in _TABLES:
-        return TableEncoder(uri, *_TABLES[format])
+    if format in TABLES:
+        return TableEncoder(uri, *TABLES[format])
     if format in DOCUMENTS:
         return DocumentEncoder(uri, format, DOCUMENTS[format])
     if format == "rdfp":

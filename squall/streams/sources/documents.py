@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -15,6 +16,9 @@ from squall.model import Document, System, derived_streams, documents, streams
 from squall.rdf import DEFAULT_STREAM, Event, Triple
 from squall.streams import StaticData, address, open_static
 from squall.streams.sources.ontologies import assertions
+
+_PLACE = re.compile(r"(.+?)=([^=?]+(?:\?format=[^=&]+)?)", re.DOTALL)
+"""An IRI, which may have `=` in it, and a file, whose name hardly does, but whose format may be given."""
 
 
 class DocumentData(NamedTuple):
@@ -103,11 +107,10 @@ def _checked(document: Document, events: Iterable[Event]) -> Iterator[Event]:
 
 def place(text: str) -> tuple[str, str]:
     """Parses a text such as ``http://example.org/g=g.ttl`` to an IRI and a file. Raises UsageError."""
-    # An IRI may have `=` in it, but a file's name hardly does.
-    iri, equals, file = text.rpartition("=")
-    if not (iri and equals and file):
+    match = _PLACE.fullmatch(text)
+    if match is None:
         raise UsageError(f"`--graph {text}` is not IRI=FILE")
-    return iri.strip("<>"), file
+    return match[1].strip("<>"), match[2]
 
 
 def check_streams(system: System, stream_names: Collection[str]) -> None:
@@ -146,7 +149,8 @@ def _named_source(stream: str) -> str:
 
 def _address(document: Document, places: Mapping[str, str]) -> str:
     """Returns the address of the static source of a document."""
-    return f"{path_of(document, places)}?stream={quote(document.iri, safe='')}"
+    path = path_of(document, places)
+    return f"{path}{'&' if '?' in path else '?'}stream={quote(document.iri, safe='')}"
 
 
 def path_of(document: Document, places: Mapping[str, str]) -> str:
