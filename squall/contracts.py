@@ -421,7 +421,8 @@ class Job(Protocol):
         """Yields the outputs for a stream of events, in the order of time, as soon as they are certain.
 
         How a stream is cut into batches never changes the outputs (semantics.md, law 2). An event with an earlier time
-        than one before it is *late*, and goes to the ledger.
+        than one before it is *late*, and goes to the ledger. A job runs once (a job of Spark as often as it is called,
+        each time anew or from its checkpoint).
 
         Args:
             batches: The events in non-decreasing time, each batch what is available at once. It may be a

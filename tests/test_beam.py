@@ -238,6 +238,13 @@ def test_late_statements_go_to_the_ledger(tmp_path: Path, live: bool) -> None:
         list(squall.build(planned(GRANDPARENTS), "beam").run(batches))
 
 
+def test_a_job_runs_once() -> None:
+    job = squall.build(planned(GRANDPARENTS), "beam")
+    assert list(job.run([])) == []
+    with pytest.raises(BuilderError, match="the job has run"):
+        list(job.run([]))
+
+
 def test_one_batch_is_nothing_live() -> None:
     job = squall.build(planned(GRANDPARENTS), builder="beam", options=Options(run_as_one_batch=True))
     with pytest.raises(BuilderError, match="what events come from is live"):

@@ -45,6 +45,7 @@ from squall.contracts import (
     SupportsFilterPushDown,
     declare_capabilities,
 )
+from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.plan.seeds import FIXED_SEED, with_seed
 from squall.rdf import ALWAYS, Event
@@ -74,6 +75,7 @@ class BeamJob:
         self.tuning = tuning
         self.abandoned = threading.Event()
         """Set when the run is interrupted and the process is to end."""
+        self._has_begun = False
 
     def describe(self) -> str:
         """Describes the steps of the pipeline as text."""
@@ -89,6 +91,9 @@ class BeamJob:
         Bounded input (a list of batches, or `Sources` none of which is live) is read to its end before the first
         output. Outputs of live input are yielded as they arise.
         """
+        if self._has_begun:
+            raise BuilderError("the job has run", hint='build another one: `squall.build(plan, "beam")`')
+        self._has_begun = True
         if isinstance(batches, Sources):
             batches.abandon_run = self.abandoned.set
         try:
