@@ -25,19 +25,16 @@ from squall.plan.operators import (
     Distinct,
     Extend,
     Filter,
-    Group,
     Join,
     LeftJoin,
+    Match,
     Project,
     Select,
     Sink,
-    Slice,
     TableFunction,
     TransitiveClosure,
     Union,
-    Update,
     is_stateful,
-    is_time_dependent,
 )
 from squall.plan.partitioning import (
     Columns,
@@ -90,30 +87,22 @@ class _Partitioner:
                 return tuple(left for left, _ in self._partition_join(node, on))
             case Distinct():
                 return self._facts_partitioning(node.id)
-            case Group(keys=keys):
-                return self._partition_group(node, keys)
-            case Slice(keys=keys):
-                return self._partition_within(node, keys)
-            case TransitiveClosure():
-                self._require(node, ())
-                return (0,)  # where its pairs begin, since builders may share it out by that
-            case Update():
-                return self._require(node, ())
             case DerivedStream():
                 return self._require(node, ()) if is_whole(node.op) else self._partition_derived_stream(node, node.op)
-            case Filter() | Extend() if is_time_dependent(node.op):
-                return self._partition_within(node, tuple(range(self.widths[node.inputs[0].node])))
-            case ConstantFilter() | Filter() | Extend() | TableFunction() | Project():
-                return output_columns(node.op, self.partitionings[node.inputs[0].node])
             case Union():
                 first, *other_keys = (self.partitionings[edge.node] for edge in node.inputs)
                 return first if all(key == first for key in other_keys) else None
             case Sink():
                 self._partition_sink(node, node.op)
+            case TransitiveClosure():
+                self._require(node, ())
+                return (0,)  # where its pairs begin, since builders may share it out by that
+            case op if is_stateful(op):
+                width = self.widths[node.inputs[0].node]
+                return positions(op.copied((width,)), self._partition_within(node, op.grouping(width)))
+            case op if node.inputs and not isinstance(op, Match | Construct | Select):
+                return output_columns(op, self.partitionings[node.inputs[0].node])
         return None
-
-    def _partition_group(self, node: Node, keys: Columns) -> Columns | None:
-        return positions(keys, self._partition_within(node, keys))
 
     def _partition_within(self, node: Node, keys: Columns) -> Columns:
         """Requires a partitioning by the keys, or by those keys by which the rows are partitioned already."""

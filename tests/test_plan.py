@@ -283,18 +283,18 @@ def test_rule_3_feedback_may_point_back() -> None:
         (Join((), (-1,)), ["`it` outputs column -1 of 4"]),
         (AntiJoin(((0, 2),)), ["`it` joins on the right by column 2 of 2"]),
         (AntiJoin(((5, 1),)), ["`it` joins on the left by column 5 of 2"]),
-        (Condition(Invoke("f", (Column(0), Invoke("g", (Column(2),))))), ["`it` computes with column 2 of 2"]),
-        (Extend(Column(9)), ["`it` computes with column 9 of 2"]),
-        (Construct((0, P, 3)), ["`it` constructs with column 3 of 2"]),
+        (Condition(Invoke("f", (Column(0), Invoke("g", (Column(2),))))), ["`it` reads column 2 of 2"]),
+        (Extend(Column(9)), ["`it` reads column 9 of 2"]),
+        (Construct((0, P, 3)), ["`it` reads column 3 of 2"]),
         (Distinct(3), ["`it` compares column 2 of 2"]),
         (LeftJoin(((0, 3),), (0, 4)), ["`it` joins on the right by column 3 of 2", "`it` outputs column 4 of 4"]),
-        (LeftJoin((), (0,), Invoke("f", (Column(1),))), ["`it` computes with column 1 of 1"]),
+        (LeftJoin((), (0,), Invoke("f", (Column(1),))), ["`it` reads column 1 of 1"]),
         (Project((None, 2)), ["`it` outputs column 2 of 2"]),
-        (TableFunction("f", (Column(2),), 1), ["`it` computes with column 2 of 2"]),
-        (Group((2,), ()), ["`it` groups by column 2 of 2"]),
-        (Group((), (Aggregate("sum", Column(3)),)), ["`it` computes with column 3 of 2"]),
-        (Slice(((Column(2), False),)), ["`it` computes with column 2 of 2"]),
-        (Select(("x", "y"), (0, 2)), ["`it` selects column 2 of 2"]),
+        (TableFunction("f", (Column(2),), 1), ["`it` reads column 2 of 2"]),
+        (Group((2,), ()), ["`it` reads column 2 of 2"]),
+        (Group((), (Aggregate("sum", Column(3)),)), ["`it` reads column 3 of 2"]),
+        (Slice(((Column(2), False),)), ["`it` reads column 2 of 2"]),
+        (Select(("x", "y"), (0, 2)), ["`it` reads column 2 of 2"]),
     ],
 )  # fmt: skip
 def test_rule_4_columns_exist(op: Operator, expected_problem: list[str]) -> None:
@@ -306,7 +306,7 @@ def test_rule_4_columns_exist(op: Operator, expected_problem: list[str]) -> None
 def test_rule_4_updates_have_their_columns() -> None:
     update = node("it", Update(((None, 0, P, 3),), ((2, 0, P, 1),)), "match")
     plan = (READ, MATCH_ALONE, update, node("end", Sink()))
-    assert complaints(*plan) == ["`it` updates with column 3 of 2", "`it` updates with column 2 of 2"]
+    assert complaints(*plan) == ["`it` reads column 3 of 2", "`it` reads column 2 of 2"]
 
 
 def test_rule_4_grouping_columns_exist() -> None:

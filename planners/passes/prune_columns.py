@@ -17,9 +17,7 @@ from squall.plan.operators import (
     ColumnMap,
     ConstantFilter,
     Construct,
-    DerivedStream,
     Distinct,
-    Expression,
     Extend,
     Filter,
     Group,
@@ -28,19 +26,12 @@ from squall.plan.operators import (
     Match,
     Operator,
     Project,
-    Scan,
     Select,
-    Sink,
-    Slice,
     TableFunction,
-    TransitiveClosure,
     Union,
-    Unit,
-    Update,
     columns_of,
     is_time_dependent,
     remap_call,
-    remap_columns,
 )
 from squall.planners.passes.rewrite import Rewrite
 
@@ -98,29 +89,16 @@ class _ColumnPruning(Rewrite):
         """
         read = self.read[node.id]
         widths = [self.plan.widths[edge.node] for edge in node.inputs]
-        match node.op:
-            case Join(on=on, keep=keep) | LeftJoin(on=on, keep=keep):
-                needed_columns = {keep[column] for column in read | _condition_columns(node.op)}
-                left = {column for column in needed_columns if column < widths[0]}.union(pair[0] for pair in on)
-                return [left, {column - widths[0] for column in needed_columns - left}.union(pair[1] for pair in on)]
-            case AntiJoin(on=on):
-                return [read.union(left for left, _ in on), {right for _, right in on}]
-            case ConstantFilter() | Filter() | Extend() | TableFunction() if not is_time_dependent(node.op):
-                return [{column for column in read if column < widths[0]} | _expression_columns(node.op)]
-            case Project(columns=columns):
-                return [{place for column in read if (place := columns[column]) is not None}]
-            case Union():
-                return [read for _ in widths]
-            case Distinct() if self.can_prune(node):
-                return [read for _ in widths]
-            case Group(keys=keys):
-                return [{*keys, *_expression_columns(node.op)}]
-            case Construct(template=cells):
-                return [{cell for cell in cells if isinstance(cell, int)}]
-            case Select(columns=columns):
-                return [{*columns, *_expression_columns(node.op)}]
-            case _:
-                return [range(width) for width in widths]
+        compares_rows = not self.can_prune(node) if isinstance(node.op, Distinct) else node.op.whole_rows
+        if compares_rows or is_time_dependent(node.op):
+            return [range(width) for width in widths]
+        copied = node.op.copied(widths)
+        needed = {*node.op.reads(widths), *(column for place in read if (column := copied[place]) is not None)}
+        starts = [node.op.first_column(port, widths) for port in range(len(widths))]
+        return [
+            {column - start for column in needed if start <= column < start + width}
+            for start, width in zip(starts, widths, strict=True)
+        ]
 
     def can_prune(self, node: Node) -> bool:
         """Returns whether a set may have fewer columns: its multiplicities do not matter, and all of its columns are
@@ -145,7 +123,11 @@ class _ColumnPruning(Rewrite):
                 return replace(left, node=self.put(node, AntiJoin(on), left.node, right.node))
             case ConstantFilter() | Filter() | Extend() | TableFunction():
                 rows = self.required_input(node, 0) if is_time_dependent(node.op) else self.rows[node.inputs[0].node]
-                return self.pruned_row_operator(node, node.op, rows)
+                first, width = self.plan.widths[node.inputs[0].node], self.plan.widths[node.id]
+                places = {**rows.places, **{first + added: rows.width + added for added in range(width - first)}}
+                return PrunedRows(
+                    self.put(node, node.op.over(rows.places), rows.node), rows.width + width - first, places
+                )
             case Project(columns=columns):
                 rows = self.rows[node.inputs[0].node]
                 return replace(rows, places={column: _moved_column(columns[column], rows.places) for column in read})
@@ -155,8 +137,8 @@ class _ColumnPruning(Rewrite):
                 return self.over_exact_inputs(node, Distinct(len(read)), read)
             case Group() | Construct() | Select():
                 rows = self.required_input(node, 0) if self.reads_unbound(node) else self.rows[node.inputs[0].node]
-                return self.unpruned(node, _remapped(node.op, rows.places), rows.node)
-            case Scan() | Unit() | Slice() | TransitiveClosure() | Distinct() | Update() | DerivedStream() | Sink():
+                return self.unpruned(node, node.op.over(rows.places), rows.node)
+            case _:
                 inputs = [self.projected(edge.node, range(self.plan.widths[edge.node])) for edge in node.inputs]
                 return self.unpruned(node, node.op, *inputs)
 
@@ -173,7 +155,7 @@ class _ColumnPruning(Rewrite):
     def pruned_join(self, node: Node, op: Join | LeftJoin, read: Sequence[int]) -> PrunedRows:
         left, right = self.required_input(node, 0), self.required_input(node, 1)
         width = self.plan.widths[node.inputs[0].node]
-        out = sorted({*read, *_condition_columns(op)})
+        out = sorted({*read, *(columns_of(op.condition) if isinstance(op, LeftJoin) else ())})
         positions = ((op.keep[column], column) for column in out)
         keep = tuple(
             left.place_of(position) if position < width else left.width + right.place_of(position - width)
@@ -185,25 +167,6 @@ class _ColumnPruning(Rewrite):
             return _rows_with(self.put(node, Join(on, keep), left.node, right.node), out)
         condition = op.condition and remap_call(op.condition, places)
         return _rows_with(self.put(node, LeftJoin(on, keep, condition), left.node, right.node), out)
-
-    def pruned_row_operator(
-        self, node: Node, op: ConstantFilter | Filter | Extend | TableFunction, rows: PrunedRows
-    ) -> PrunedRows:
-        first = self.plan.widths[node.inputs[0].node]
-        result_columns = range(self.plan.widths[node.id] - first)
-        places = {**rows.places, **{first + number: rows.width + number for number in result_columns}}
-        match op:
-            case ConstantFilter(column=column):
-                place = rows.places[column]
-                assert place is not None, "what is unbound in all rows is no term"
-                new: Operator = op if place == column else replace(op, column=place)
-            case Filter(expression=condition):
-                new = replace(op, expression=remap_call(condition, rows.places))
-            case Extend(expression=value):
-                new = replace(op, expression=remap_columns(value, rows.places))
-            case TableFunction(arguments=arguments):
-                new = replace(op, arguments=tuple(remap_columns(argument, rows.places) for argument in arguments))
-        return PrunedRows(self.put(node, new, rows.node), rows.width + len(result_columns), places)
 
     def over_exact_inputs(self, node: Node, op: Operator, read: Sequence[int]) -> PrunedRows:
         """Returns the node over inputs that have just these columns."""
@@ -240,46 +203,3 @@ def _moved_column(column: int | None, places: ColumnMap) -> int | None:
 def _rows_with(node: str, columns: Sequence[int]) -> PrunedRows:
     """Returns rows that have just these columns, in this order."""
     return PrunedRows(node, len(columns), {column: place for place, column in enumerate(columns)})
-
-
-def _condition_columns(op: Join | LeftJoin) -> set[int]:
-    return set() if isinstance(op, Join) or op.condition is None else set(columns_of(op.condition))
-
-
-def _expression_columns(op: Operator) -> set[int]:
-    """Returns the columns that the expressions of the operator read."""
-    expressions: Sequence[Expression] = ()
-    match op:
-        case ConstantFilter(column=column):
-            return {column}
-        case Filter(expression=expression) | Extend(expression=expression):
-            expressions = (expression,)
-        case TableFunction(arguments=arguments):
-            expressions = arguments
-        case Select(order=order):
-            expressions = tuple(value for value, _ in order)
-        case Group(aggregates=aggregates):
-            expressions = tuple(aggregate.expression for aggregate in aggregates)
-    return {column for expression in expressions for column in columns_of(expression)}
-
-
-def _remapped(op: Group | Construct | Select, places: ColumnMap) -> Operator:
-    """Returns the operator over rows in which the columns have other positions."""
-
-    def place_of(column: int) -> int:
-        place = places[column]
-        assert place is not None
-        return place
-
-    match op:
-        case Group(keys=keys, aggregates=aggregates):
-            remapped = tuple(
-                replace(aggregate, expression=remap_columns(aggregate.expression, places)) for aggregate in aggregates
-            )
-            return Group(tuple(map(place_of, keys)), remapped)
-        case Construct(template=cells):
-            template = tuple([place_of(cell) if isinstance(cell, int) else cell for cell in cells])
-            return op if template == cells else replace(op, template=template)
-        case Select(columns=columns, order=order):
-            by = tuple((remap_columns(value, places), falls) for value, falls in order)
-            return replace(op, columns=tuple(map(place_of, columns)), order=by)

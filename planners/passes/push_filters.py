@@ -24,7 +24,6 @@ from squall.plan.operators import (
     Invoke,
     Join,
     LeftJoin,
-    Operator,
     Project,
     TableFunction,
     Union,
@@ -89,7 +88,7 @@ class _FilterPushDown(Rewrite):
                 )
             case LeftJoin(keep=keep):
                 return _pushable(condition, {0: {place: column for place, column in enumerate(keep) if column < width}})
-            case AntiJoin() | Extend() | TableFunction() if _is_pure(node.op):
+            case AntiJoin() | Extend() | TableFunction() if _calls_pure(node.op.expressions):
                 return _pushable(condition, {0: {column: column for column in range(width)}})
             case Union() | Distinct():
                 return _pushable(condition, {port: {column: column for column in range(width)} for port in ports})
@@ -119,17 +118,7 @@ def _pushable(condition: Invoke, inputs: Mapping[int, ColumnMap]) -> dict[int, I
 
 
 def _is_movable(node: Node) -> bool:
-    return isinstance(node.op, Filter) and not is_time_dependent(node.op) and _is_pure(node.op)
-
-
-def _is_pure(op: Operator) -> bool:
-    match op:
-        case Filter(expression=expression) | Extend(expression=expression):
-            return _calls_pure((expression,))
-        case TableFunction(function=function, arguments=arguments):
-            return functions.lookup(function).pure and _calls_pure(arguments)
-        case _:
-            return True
+    return isinstance(node.op, Filter) and not is_time_dependent(node.op) and _calls_pure(node.op.expressions)
 
 
 def _calls_pure(expressions: Sequence[Expression]) -> bool:

@@ -48,7 +48,7 @@ def edge_label(input: Input, port: int | None = None) -> str:
 
 def operator_label(op: pps.Operator) -> str:
     """Describes in a line what an operator does."""
-    match op:
+    match op:  # one phrase for each operator: in one piece, to be read as a list
         case pps.Scan(source=source):
             return f"scan {source_label(source)}"
         case pps.Match(cells=cells):
@@ -96,6 +96,8 @@ def operator_label(op: pps.Operator) -> str:
             return f"{', '.join(parts) or 'update nothing'} for {', '.join(rules)}"
         case pps.Sink(output=output, report=report):
             return f"sink {output}{report_label(report)}"
+        case _:
+            return repr(op)
 
 
 def source_label(source: Source) -> str:

@@ -7,7 +7,7 @@ Nodes are listed inputs first, except along feedback edges. docs/pps.md is the s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heapify, heappop, heappush
@@ -17,26 +17,10 @@ from squall.model import Source
 from squall.model.graphs import components
 from squall.plan.operators import (
     AntiJoin,
-    ConstantFilter,
-    Construct,
     DerivedStream,
-    Distinct,
-    Extend,
-    Filter,
-    Group,
-    Join,
-    LeftJoin,
-    Match,
     Operator,
-    Project,
     Scan,
-    Select,
     Sink,
-    Slice,
-    TableFunction,
-    TransitiveClosure,
-    Union,
-    Unit,
     Update,
     is_time_dependent,
     windows_of,
@@ -137,7 +121,7 @@ class Plan:
         """The number of columns of each node's rows."""
         widths: dict[str, int] = {}
         for node in self.nodes:
-            widths[node.id] = _width(node, widths)
+            widths[node.id] = len(node.op.copied([widths[edge.node] for edge in node.inputs if not edge.feedback]))
         return widths
 
     @cached_property
@@ -156,7 +140,12 @@ class Plan:
         """The columns of each node's rows that may be unbound."""
         unbound: dict[str, frozenset[int]] = {}
         for node in self.nodes:
-            unbound[node.id] = _unbound(node, self, unbound)
+            inputs = [edge.node for edge in node.inputs if not edge.feedback]
+            widths = [self.widths[id] for id in inputs]
+            starts = [node.op.first_column(port, widths) for port in range(len(inputs))]
+            columns = {start + column for start, id in zip(starts, inputs, strict=True) for column in unbound[id]}
+            copied = (place for place, column in enumerate(node.op.copied(widths)) if column in columns)
+            unbound[node.id] = frozenset((*copied, *node.op.unbinds(widths)))
         return unbound
 
     @cached_property
@@ -231,44 +220,8 @@ class Plan:
 
 def _depends_on_multiplicity(node: Node, port: int, is_sensitive: bool) -> bool:
     """Returns whether a node, or one behind it, depends on the multiplicity of an input's rows."""
-    match node.op:
-        case Select() | Group() | Slice():
-            return True
-        case Distinct() | Construct() | Update() | TransitiveClosure() | DerivedStream():
-            return False
-        case AntiJoin():
-            return is_sensitive and port == 0
-        case _:
-            return is_sensitive
-
-
-def _unbound(node: Node, plan: Plan, unbound: dict[str, frozenset[int]]) -> frozenset[int]:
-    inputs = [unbound[edge.node] for edge in node.inputs if not edge.feedback]
-    left = plan.widths[node.inputs[0].node] if node.inputs else 0
-    columns_out: Iterable[int] = ()
-    match node.op:
-        case LeftJoin(keep=keep):
-            columns_out = (position for position, column in enumerate(keep) if column >= left or column in inputs[0])
-        case Join(keep=keep):
-            either = inputs[0] | {left + column for column in inputs[1]}
-            columns_out = (position for position, column in enumerate(keep) if column in either)
-        case Project(columns=columns):
-            columns_out = (position for position, column in enumerate(columns) if column is None or column in inputs[0])
-        case Union() | Distinct():
-            columns_out = frozenset().union(*inputs)
-        case Group(keys=keys, aggregates=aggregates):
-            columns_out = (
-                position
-                for position, key in enumerate((*keys, *aggregates))
-                if key in inputs[0] or position >= len(keys)
-            )
-        case TableFunction(results=results):
-            columns_out = inputs[0] | set(range(left, left + results))
-        case Extend(keep_unbound=True):
-            columns_out = inputs[0] | {left}
-        case AntiJoin() | ConstantFilter() | Filter() | Extend() | Slice():
-            columns_out = inputs[0]
-    return frozenset(columns_out)
+    counts = node.op.counts_rows
+    return (is_sensitive if counts is None else counts) and not (isinstance(node.op, AntiJoin) and port == 1)
 
 
 def _may_retract(op: Operator, updates: bool, deletes: bool) -> bool:
@@ -276,37 +229,9 @@ def _may_retract(op: Operator, updates: bool, deletes: bool) -> bool:
         return updates or is_retractable_source(op.source)
     if isinstance(op, DerivedStream):
         return deletes or op.source.window.counts_triples
-    return isinstance(op, AntiJoin | LeftJoin | Group | Slice | Update) or is_time_dependent(op)
+    return op.retracts or is_time_dependent(op)
 
 
 def is_retractable_source(source: Source) -> bool:
     """Returns whether the validity of a fact may become shorter after the fact has been read."""
     return source.removals or any(window.counts_triples for window in source.all_windows)
-
-
-def _width(node: Node, widths: dict[str, int]) -> int:
-    match node.op:
-        case Match(cells=cells):
-            return 1 + max((cell for cell in cells if isinstance(cell, int)), default=-1)
-        case Join(keep=keep) | LeftJoin(keep=keep):
-            return len(keep)
-        case Project(columns=columns):
-            return len(columns)
-        case Construct(template=template):
-            return len(template) + 1
-        case Select(columns=columns):
-            return len(columns) + 2
-        case Group(keys=keys, aggregates=aggregates):
-            return len(keys) + len(aggregates)
-        case Unit():
-            return 0
-        case Extend():
-            return widths[node.inputs[0].node] + 1
-        case TableFunction(results=results):
-            return widths[node.inputs[0].node] + results
-        case TransitiveClosure():
-            return 2
-        case Scan() | DerivedStream() | Update():
-            return 4
-        case AntiJoin() | Union() | ConstantFilter() | Filter() | Distinct() | Slice() | Sink():
-            return widths[node.inputs[0].node] if node.inputs else 0

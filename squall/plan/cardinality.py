@@ -333,7 +333,7 @@ def _iteration(
 
 
 def _profile(op: ops.Operator, inputs: Sequence[Profile], source: Source) -> Profile:
-    match op:
+    match op:  # one estimate for each operator: in one piece, since no two have anything in common
         case ops.Scan():
             counts = source.counts(None)
             return Profile(counts.triples, (counts.subjects, counts.triples, counts.objects, 1.0))
@@ -352,10 +352,6 @@ def _profile(op: ops.Operator, inputs: Sequence[Profile], source: Source) -> Pro
             return inputs[0].with_rows(inputs[0].rows / max(inputs[0].distinct[column], 1.0))
         case ops.Filter(expression=expression):
             return inputs[0].with_rows(inputs[0].rows * selectivity(expression))
-        case ops.Extend():
-            return Profile(inputs[0].rows, (*inputs[0].distinct, inputs[0].rows))
-        case ops.TableFunction(results=results):
-            return Profile(inputs[0].rows, (*inputs[0].distinct, *(inputs[0].rows,) * results))
         case ops.Project(columns=columns):
             return inputs[0].of(columns)
         case ops.Union():
@@ -373,8 +369,6 @@ def _profile(op: ops.Operator, inputs: Sequence[Profile], source: Source) -> Pro
         case ops.TransitiveClosure():
             left, right = inputs[0].distinct
             return Profile(min(left * right, inputs[0].rows * 10), (left, right))
-        case ops.Update():
-            return Profile(inputs[0].rows, (inputs[0].rows,) * 4)
         case ops.Construct(template=cells):
             cell_counts = (inputs[0].distinct[cell] if isinstance(cell, int) else 1.0 for cell in cells)
             return Profile(inputs[0].rows, (*cell_counts, 1.0))
@@ -384,6 +378,10 @@ def _profile(op: ops.Operator, inputs: Sequence[Profile], source: Source) -> Pro
             return union_profile([input.of(range(len(input.distinct) - 4, len(input.distinct))) for input in inputs])
         case ops.Sink():
             return Profile(sum(input.rows for input in inputs))
+        case _:  # a row for each row, whose new columns have a value for each
+            rows, distinct = inputs[0].rows, inputs[0].distinct
+            copied = op.copied([len(input.distinct) for input in inputs])
+            return Profile(rows, tuple(rows if column is None else distinct[column] for column in copied))
 
 
 def match_profile(cells: Sequence[ops.Cell], source: Source, derived: Iterable[Profile] = ()) -> Profile:

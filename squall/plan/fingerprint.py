@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 from squall.model.fingerprint import source_fingerprint, sources_fingerprint
 from squall.plan import Node
@@ -30,30 +30,8 @@ STABLE_NAMES: dict[type, str] = {
 """The names of operators in fingerprints, where they differ from those in the code. An entry is never changed. An
 operator that is renamed gets an entry with its name before.
 """
-ID_PREFIXES: dict[type, str] = {
-    ops.Scan: "scan",
-    ops.Match: "match",
-    ops.Join: "join",
-    ops.LeftJoin: "leftjoin",
-    ops.AntiJoin: "antijoin",
-    ops.Union: "union",
-    ops.Project: "project",
-    ops.ConstantFilter: "constantfilter",
-    ops.Filter: "filter",
-    ops.Extend: "extend",
-    ops.TableFunction: "tablefunction",
-    ops.Unit: "unit",
-    ops.Distinct: "distinct",
-    ops.Group: "group",
-    ops.Slice: "slice",
-    ops.TransitiveClosure: "transitiveclosure",
-    ops.Construct: "construct",
-    ops.Select: "select",
-    ops.Update: "update",
-    ops.Sink: "sink",
-    ops.DerivedStream: "derivedstream",
-}
-"""The beginnings of node ids. Checkpoints hold node ids, so they are not changed either."""
+ID_PREFIXES: dict[type, str] = {kind: kind.__name__.lower() for kind in get_args(Operator)}
+"""The beginnings of node ids. Checkpoints hold node ids, so a renamed operator keeps its own by an entry here."""
 STABLE_FIELDS = {"keep_unbound": "keeps", "ask": "asks"}
 """The same for fields."""
 _STABLE_PREFIXES = {ID_PREFIXES[kind]: name.lower() for kind, name in STABLE_NAMES.items()}

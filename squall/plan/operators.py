@@ -2,13 +2,14 @@
 
 Operators work on columns and not on names. A *row* is a tuple of terms (None: unbound). An operator says which of its
 columns it compares, outputs and computes. docs/pps.md is the specification; `squall.builders.runtime.operators` has the
-implementations.
+implementations. A class says all that plans have to know of an operator (`Traits`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
 from squall.model import CLOSE, Report, Source
 from squall.model.windows import Window
@@ -45,10 +46,82 @@ class Invoke:
 
 
 Expression = Column | Term | Invoke | None
+ColumnMap = Mapping[int, int | None]
+"""Maps column numbers to those in other rows (None: the column is unbound there)."""
+
+
+class Traits:
+    """What planners, builders and analyses ask an operator about itself.
+
+    The defaults are those of a function of the rows of one input that reads all columns. An *input row* is a row of an
+    input, and of a join a left row followed by a right row.
+    """
+
+    arity: ClassVar[tuple[int, int | None]] = (1, 1)
+    """The least and the greatest number of inputs (None: any)."""
+    keeps_rows: ClassVar[bool] = False
+    """Whether it keeps rows as state, whatever its fields are (`is_stateful`)."""
+    retracts: ClassVar[bool] = False
+    """Whether it may retract its rows before they expire, even if its inputs do not."""
+    whole_rows: ClassVar[bool] = True
+    """Whether columns that it neither reads nor copies may count, too."""
+    counts_rows: ClassVar[bool | None] = None
+    """Whether it depends on the multiplicity of input rows. None: only if what is behind it does."""
+
+    def first_column(self, port: int, widths: Sequence[int]) -> int:
+        """Returns where the columns of an input begin in the input row."""
+        return 0
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        """Returns, for each output column, the column of the input row with the same value. None: there is none.
+
+        Args:
+            widths: The number of columns of each input.
+        """
+        return range(widths[0])
+
+    def reads(self, widths: Sequence[int]) -> Sequence[int]:
+        """Returns the columns of the input row that it compares or computes with."""
+        return [*columns_of(*self.expressions)]
+
+    def unbinds(self, widths: Sequence[int]) -> Sequence[int]:
+        """Returns the output columns that may be unbound though the input row is not."""
+        return ()
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """What it computes with the input row."""
+        return ()
+
+    def over(self, places: ColumnMap) -> Self:
+        """Returns the operator over input rows whose columns have other numbers, if it reads single columns."""
+        return self
+
+    def grouping(self, width: int) -> tuple[int, ...]:
+        """Returns, if it keeps rows, columns such that only rows that agree on them have to meet. (): all rows have to.
+
+        Joins, `Distinct` and what outputs rows follow their inputs instead (`squall.planners.partitioning`).
+        """
+        return ()
+
+
+class _Join(Traits):
+    """What the joins have in common."""
+
+    on: tuple[tuple[int, int], ...]
+    arity = (2, 2)
+    keeps_rows = True
+    whole_rows = False
+
+    def first_column(self, port: int, widths: Sequence[int]) -> int:
+        return widths[0] if port else 0
+
+    def reads(self, widths: Sequence[int]) -> Sequence[int]:
+        return [column for left, right in self.on for column in (left, widths[0] + right)]
 
 
 @dataclass(frozen=True)
-class Scan:
+class Scan(Traits):
     """Reads the facts of a source. A triple is the row (s, p, o); an atom is (``@relation``, arguments...).
 
     Attributes:
@@ -60,9 +133,14 @@ class Scan:
     source: Source
     derived_streams: tuple[str, ...] = field(default=(), repr=False)
 
+    arity = (0, 0)
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        return (None,) * 4
+
 
 @dataclass(frozen=True)
-class Match:
+class Match(Traits):
     """Outputs a row for each fact of its inputs that fits the cells.
 
     Column numbers count from 0; a repeated one means equality. A fact fits only if it has as many cells (the rule's
@@ -71,9 +149,14 @@ class Match:
 
     cells: tuple[Cell, ...]
 
+    arity = (1, None)
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        return (None,) * (1 + max((cell for cell in self.cells if isinstance(cell, int)), default=-1))
+
 
 @dataclass(frozen=True)
-class Join:
+class Join(_Join):
     """Outputs pairs of a left and a right row that agree on the columns ``on`` (left column, right column).
 
     ``keep`` selects columns of the left row followed by the right row. Without a column to agree on, it is the cross
@@ -83,9 +166,12 @@ class Join:
     on: tuple[tuple[int, int], ...]
     keep: tuple[int, ...]
 
+    def copied(self, widths: Sequence[int]) -> Sequence[int]:
+        return self.keep
+
 
 @dataclass(frozen=True)
-class LeftJoin:
+class LeftJoin(_Join):
     """Outputs the rows of the `Join` for which the condition is true, and the left rows that have none.
 
     A left row is output by itself at the instants at which it has no such row, with the right columns unbound (None).
@@ -96,21 +182,42 @@ class LeftJoin:
     keep: tuple[int, ...]
     condition: Invoke | None = None
 
+    retracts = True
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int]:
+        return self.keep
+
+    def reads(self, widths: Sequence[int]) -> Sequence[int]:
+        return [*super().reads(widths), *(self.keep[column] for column in columns_of(self.condition))]
+
+    def unbinds(self, widths: Sequence[int]) -> Sequence[int]:
+        return [place for place, column in enumerate(self.keep) if column >= widths[0]]
+
 
 @dataclass(frozen=True)
-class Union:
+class Union(Traits):
     """Outputs the rows of all inputs, as a bag. They have the same number of columns."""
 
+    arity = (1, None)
+
 
 @dataclass(frozen=True)
-class Project:
+class Project(Traits):
     """Outputs rows of some columns, in this order; None gives an unbound cell."""
 
     columns: tuple[int | None, ...]
 
+    whole_rows = False
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        return self.columns
+
+    def unbinds(self, widths: Sequence[int]) -> Sequence[int]:
+        return [place for place, column in enumerate(self.columns) if column is None]
+
 
 @dataclass(frozen=True)
-class ConstantFilter:
+class ConstantFilter(Traits):
     """Outputs the rows whose column holds the term.
 
     One look-up finds those of all `ConstantFilter` nodes on one producer that a row satisfies. So rules that differ
@@ -120,16 +227,26 @@ class ConstantFilter:
     column: int
     term: Term
 
+    whole_rows = False
+
+    def reads(self, widths: Sequence[int]) -> Sequence[int]:
+        return (self.column,)
+
+    def over(self, places: ColumnMap) -> ConstantFilter:
+        return replace(self, column=_place(self.column, places))
+
 
 @dataclass(frozen=True)
-class AntiJoin:
+class AntiJoin(_Join):
     """Outputs left rows at the instants at which no right row agrees with them on the columns ``on``."""
 
     on: tuple[tuple[int, int], ...]
 
+    retracts = True
+
 
 @dataclass(frozen=True)
-class Filter:
+class Filter(Traits):
     """Outputs the rows for which the expression is true.
 
     Attributes:
@@ -140,9 +257,21 @@ class Filter:
     timed: bool = False
     __test__ = False
 
+    whole_rows = False
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.expression,)
+
+    def over(self, places: ColumnMap) -> Filter:
+        return replace(self, expression=remap_call(self.expression, places))
+
+    def grouping(self, width: int) -> tuple[int, ...]:
+        return tuple(range(width))
+
 
 @dataclass(frozen=True)
-class Extend:
+class Extend(Traits):
     """Adds the value of an expression to each row as a further column.
 
     Attributes:
@@ -155,14 +284,47 @@ class Extend:
     timed: bool = False
     keep_unbound: bool = False
 
+    whole_rows = False
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.expression,)
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        return (*range(widths[0]), None)
+
+    def unbinds(self, widths: Sequence[int]) -> Sequence[int]:
+        return widths[:1] if self.keep_unbound else ()
+
+    def over(self, places: ColumnMap) -> Extend:
+        return replace(self, expression=remap_columns(self.expression, places))
+
+    def grouping(self, width: int) -> tuple[int, ...]:
+        return tuple(range(width))
+
 
 @dataclass(frozen=True)
-class TableFunction:
+class TableFunction(Traits):
     """Adds to each row the values of each row that a table function returns for it, as `results` further columns."""
 
     function: str
     arguments: tuple[Expression, ...]
     results: int
+
+    whole_rows = False
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (Invoke(self.function, self.arguments),)
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        return (*range(widths[0]), *(None,) * self.results)
+
+    def unbinds(self, widths: Sequence[int]) -> Sequence[int]:
+        return range(widths[0], widths[0] + self.results)
+
+    def over(self, places: ColumnMap) -> TableFunction:
+        return replace(self, arguments=tuple(remap_columns(argument, places) for argument in self.arguments))
 
 
 @dataclass(frozen=True)
@@ -176,7 +338,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True)
-class Group:
+class Group(Traits):
     """Outputs for each combination of the key columns, at each instant, the keys and the aggregates of the rows valid
     then.
 
@@ -186,9 +348,34 @@ class Group:
     keys: tuple[int, ...]
     aggregates: tuple[Aggregate, ...]
 
+    whole_rows = False
+    keeps_rows = retracts = counts_rows = True
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return tuple(aggregate.expression for aggregate in self.aggregates)
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        return (*self.keys, *(None,) * len(self.aggregates))
+
+    def reads(self, widths: Sequence[int]) -> Sequence[int]:
+        return (*self.keys, *super().reads(widths))
+
+    def unbinds(self, widths: Sequence[int]) -> Sequence[int]:
+        return range(len(self.keys), len(self.keys) + len(self.aggregates))
+
+    def over(self, places: ColumnMap) -> Group:
+        aggregates = (
+            replace(aggregate, expression=remap_columns(aggregate.expression, places)) for aggregate in self.aggregates
+        )
+        return Group(tuple(_place(key, places) for key in self.keys), tuple(aggregates))
+
+    def grouping(self, width: int) -> tuple[int, ...]:
+        return self.keys
+
 
 @dataclass(frozen=True)
-class Slice:
+class Slice(Traits):
     """Outputs `limit` of the rows valid at an instant, from `offset` on, in an order.
 
     Attributes:
@@ -203,22 +390,45 @@ class Slice:
     limit: int | None = None
     keys: tuple[int, ...] = ()
 
+    keeps_rows = retracts = counts_rows = True
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return tuple(value for value, _ in self.order)
+
+    def reads(self, widths: Sequence[int]) -> Sequence[int]:
+        return (*self.keys, *super().reads(widths))
+
+    def grouping(self, width: int) -> tuple[int, ...]:
+        return self.keys
+
 
 @dataclass(frozen=True)
-class TransitiveClosure:
+class TransitiveClosure(Traits):
     """Outputs the transitive closure of its input's pairs (x, y), as a set.
 
     There is a pair for each path of one or more edges, valid while all edges of such a path are.
     """
 
+    keeps_rows = True
+    counts_rows = False
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        return (None, None)
+
 
 @dataclass(frozen=True)
-class Unit:
+class Unit(Traits):
     """Outputs the one row without columns, which is always valid: the body of an axiom."""
 
+    arity = (0, 0)
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        return ()
+
 
 @dataclass(frozen=True)
-class Distinct:
+class Distinct(Traits):
     """Outputs the bag union of its inputs as a set: each row once at each instant.
 
     The first ``by`` columns identify a row. The columns after them (the rule's name on a fact) are those of a row that
@@ -227,9 +437,13 @@ class Distinct:
 
     by: int
 
+    arity = (1, None)
+    keeps_rows = True
+    counts_rows = False
+
 
 @dataclass(frozen=True)
-class Construct:
+class Construct(Traits):
     """Outputs a fact for each row. The last column is the rule's name.
 
     Attributes:
@@ -245,9 +459,22 @@ class Construct:
     reentrant: bool = True
     internal: bool = False
 
+    whole_rows = False
+    counts_rows = False
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        return (*(cell if isinstance(cell, int) else None for cell in self.template), None)
+
+    def reads(self, widths: Sequence[int]) -> Sequence[int]:
+        return [cell for cell in self.template if isinstance(cell, int)]
+
+    def over(self, places: ColumnMap) -> Construct:
+        template = tuple(_place(cell, places) if isinstance(cell, int) else cell for cell in self.template)
+        return replace(self, template=template)
+
 
 @dataclass(frozen=True)
-class Select:
+class Select(Traits):
     """Outputs a solution for each row, as a bag: the values of `columns` under `names`.
 
     Attributes:
@@ -262,13 +489,30 @@ class Select:
     order: tuple[tuple[Expression, bool], ...] = ()
     ask: bool = False
 
+    whole_rows = False
+    counts_rows = True
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return tuple(value for value, _ in self.order)
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        return (None, *self.columns, None)
+
+    def reads(self, widths: Sequence[int]) -> Sequence[int]:
+        return (*self.columns, *super().reads(widths))
+
+    def over(self, places: ColumnMap) -> Select:
+        order = tuple((remap_columns(value, places), descends) for value, descends in self.order)
+        return replace(self, columns=tuple(_place(column, places) for column in self.columns), order=order)
+
 
 Quad = tuple[int | Term | None, int | Term, int | Term, int | Term]
 """The graph (None: the default graph), subject, predicate and object of a template: column numbers or terms."""
 
 
 @dataclass(frozen=True)
-class Update:
+class Update(Traits):
     """Deletes and inserts facts for each row that begins to be valid, at the next instant (SPARQL 1.1 Update, section
     3.1.3).
 
@@ -286,9 +530,18 @@ class Update:
     initial: bool = False
     rules: tuple[str, ...] = field(default=(), compare=False)
 
+    keeps_rows = retracts = True
+    counts_rows = False
+
+    def reads(self, widths: Sequence[int]) -> Sequence[int]:
+        return [cell for quad in (*self.deletes, *self.inserts) for cell in quad if isinstance(cell, int)]
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        return (None,) * 4
+
 
 @dataclass(frozen=True)
-class Sink:
+class Sink(Traits):
     """Ends a plan: outputs the facts and solutions of its inputs by an R2S operator.
 
     Facts are a set, solutions a bag. There is one sink for each output specification (`squall.model.OutputSpec`).
@@ -312,9 +565,15 @@ class Sink:
     queries: tuple[tuple[str, tuple[str, ...]], ...] = ()
     name: str = ""
 
+    arity = (0, None)
+    keeps_rows = True
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        return range(widths[0]) if widths else ()
+
 
 @dataclass(frozen=True)
-class DerivedStream:
+class DerivedStream(Traits):
     """Reads a derived stream through a window (R2S, then S2R).
 
     What an R2S operator outputs of the facts of its inputs at an instant are events of that instant. The rows are
@@ -337,14 +596,18 @@ class DerivedStream:
         """
         return self.source.stream, self.output, self.report, self.sources
 
+    arity = (1, None)
+    keeps_rows = True
+    counts_rows = False
+
+    def copied(self, widths: Sequence[int]) -> Sequence[int | None]:
+        return (None,) * 4
+
 
 Operator = (
     Scan | Match | Join | LeftJoin | AntiJoin | Union | Project | ConstantFilter | Filter | Extend | TableFunction
     | Unit | Distinct | Group | Slice | TransitiveClosure | Construct | Select | Update | Sink | DerivedStream
 )  # fmt: skip
-
-
-_STATEFUL = (Join, LeftJoin, AntiJoin, Distinct, Group, Slice, TransitiveClosure, Update, Sink, DerivedStream)
 
 
 def is_time_dependent(op: Operator) -> bool:
@@ -354,7 +617,7 @@ def is_time_dependent(op: Operator) -> bool:
 
 def is_stateful(op: Operator) -> bool:
     """Returns whether the operator keeps rows as state."""
-    return isinstance(op, _STATEFUL) or is_time_dependent(op)
+    return op.keeps_rows or is_time_dependent(op)
 
 
 def windows_of(op: Operator) -> tuple[Window, ...]:
@@ -362,20 +625,14 @@ def windows_of(op: Operator) -> tuple[Window, ...]:
     return op.source.all_windows if isinstance(op, Scan | DerivedStream) else ()
 
 
-def columns_of(expression: Expression) -> Iterator[int]:
-    """Yields the columns that an expression reads."""
-    match expression:
-        case Column(index=index):
-            yield index
-        case Invoke(arguments=arguments):
-            for argument in arguments:
-                yield from columns_of(argument)
-        case str() | None:
-            return
-
-
-ColumnMap = Mapping[int, int | None]
-"""Maps column numbers to those in other rows (None: the column is unbound there)."""
+def columns_of(*expressions: Expression) -> Iterator[int]:
+    """Yields the columns that expressions read."""
+    for expression in expressions:
+        match expression:
+            case Column(index=index):
+                yield index
+            case Invoke(arguments=arguments):
+                yield from columns_of(*arguments)
 
 
 def remap_columns(expression: Expression, places: ColumnMap) -> Expression:
@@ -393,6 +650,13 @@ def remap_columns(expression: Expression, places: ColumnMap) -> Expression:
 def remap_call(call: Invoke, places: ColumnMap) -> Invoke:
     """Returns the call over rows whose columns have other numbers."""
     return Invoke(call.function, tuple(remap_columns(argument, places) for argument in call.arguments))
+
+
+def _place(column: int, places: ColumnMap) -> int:
+    """Returns the position of a column that is not unbound."""
+    place = places[column]
+    assert place is not None, "what is unbound in all rows is no term"
+    return place
 
 
 def select_tag(op: Select) -> str:

@@ -10,19 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from squall.plan import Node
 from squall.plan.operators import (
-    ConstantFilter,
     Construct,
     DerivedStream,
     Distinct,
     Expression,
-    Extend,
-    Filter,
     Match,
     Operator,
-    Project,
     Select,
     Sink,
-    TableFunction,
+    Union,
     columns_of,
     remap_columns,
     select_tag,
@@ -42,22 +38,13 @@ def output_columns(op: Operator, columns: Columns | None) -> Columns | None:
     """Returns where columns of the input rows are in the output rows of a stateless operator, or None if not all are
     there.
     """
-    if columns is None:
+    if columns is None or isinstance(op, Union):  # the inputs of a union may be partitioned by different columns
         return None
-    match op:
-        case Match(cells=cells):
-            output_cells = tuple(cells[column] for column in columns if column < len(cells))
-            numbers = tuple(cell for cell in output_cells if isinstance(cell, int))
-            return numbers if len(numbers) == len(columns) else None
-        case Construct(template=template):
-            return positions(template, columns)
-        case Select(columns=shown):
-            return positions((None, *shown), columns)
-        case ConstantFilter() | Filter() | Extend() | TableFunction():
-            return columns
-        case Project(columns=kept):
-            return positions(kept, columns)
-    return None
+    if isinstance(op, Match):
+        cells = tuple(op.cells[column] for column in columns if column < len(op.cells))
+        numbers = tuple(cell for cell in cells if isinstance(cell, int))
+        return numbers if len(numbers) == len(columns) else None
+    return positions(op.copied((1 + max(columns, default=-1),)), columns)
 
 
 def template_of(id: str, by_id: Mapping[str, Node]) -> Sequence[int | Term] | None:

@@ -19,10 +19,7 @@ from squall.plan.operators import (
     Expression,
     Extend,
     Invoke,
-    Join,
-    LeftJoin,
     Match,
-    Project,
     TableFunction,
     Value,
     columns_of,
@@ -75,12 +72,8 @@ def _creates(node: Node) -> bool:
 
 
 def _expressions(node: Node) -> tuple[Expression, ...]:
-    match node.op:
-        case Extend(expression=expression):
-            return (expression,)
-        case TableFunction(function=function, arguments=arguments):
-            return (Invoke(function, arguments),)
-    return ()
+    """Returns the expressions by which a node adds columns to its rows."""
+    return node.op.expressions if isinstance(node.op, Extend | TableFunction) else ()
 
 
 def _columns_read(node: Node) -> set[PlanColumn]:
@@ -116,21 +109,12 @@ def _edges(plan: Plan, node: Node) -> Iterator[tuple[PlanColumn, PlanColumn]]:
     """Yields the flows from the inputs of a node, except for those of facts."""
     if isinstance(node.op, Match | Construct):
         return
-    sources: list[PlanColumn | None]
-    for ids in (
-        [[edge.node for edge in node.inputs]]
-        if isinstance(node.op, Join | LeftJoin)
-        else ([edge.node] for edge in node.inputs)
-    ):
-        columns = [(id, index) for id in ids for index in range(plan.widths[id])]
-        match node.op:
-            case Join(keep=keep) | LeftJoin(keep=keep):
-                sources = [columns[index] for index in keep]
-            case Project(columns=kept):
-                sources = [None if index is None else columns[index] for index in kept]
-            case _:
-                sources = [*columns]
-        yield from ((source, (node.id, index)) for index, source in enumerate(sources) if source is not None)
+    widths = [plan.widths[edge.node] for edge in node.inputs]
+    for port, edge in enumerate(node.inputs):
+        start = node.op.first_column(port, widths)
+        for place, column in enumerate(node.op.copied(widths)):
+            if column is not None and start <= column < start + widths[port]:
+                yield (edge.node, column - start), (node.id, place)
     for added in _columns_added(plan, node) if _expressions(node) else ():
         yield from ((column, added) for column in _columns_read(node))
 

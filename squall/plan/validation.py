@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from squall.errors import PlannerError
@@ -10,40 +10,23 @@ from squall.model import Source
 from squall.plan import Node, Plan
 from squall.plan.operators import (
     AntiJoin,
-    ConstantFilter,
-    Construct,
     DerivedStream,
     Distinct,
-    Expression,
-    Extend,
-    Filter,
     Group,
     Join,
     LeftJoin,
     Match,
     Operator,
-    Project,
-    Scan,
-    Select,
     Sink,
     Slice,
-    TableFunction,
     TransitiveClosure,
     Union,
-    Unit,
     Update,
     columns_of,
     is_stateful,
     is_time_dependent,
 )
 from squall.plan.partitioning import Columns, inputs_by_kind, is_sequence, is_whole
-
-_ARITY: dict[type, tuple[int, int | None]] = {
-    Scan: (0, 0), Unit: (0, 0), Match: (1, None), Join: (2, 2), LeftJoin: (2, 2), AntiJoin: (2, 2), Union: (1, None),
-    Project: (1, 1), ConstantFilter: (1, 1), Filter: (1, 1), Extend: (1, 1), TableFunction: (1, 1), Group: (1, 1),
-    Slice: (1, 1), TransitiveClosure: (1, 1), Distinct: (1, None), Construct: (1, 1), Select: (1, 1), Update: (1, 1),
-    Sink: (0, None), DerivedStream: (1, None),
-}  # fmt: skip
 
 
 def check(plan: Plan) -> Plan:
@@ -81,7 +64,7 @@ def _structure_problems(plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
         if node.id in earlier_ids:
             yield f"the id `{node.id}` occurs twice"
-        min_inputs, max_inputs = _ARITY[type(node.op)]
+        min_inputs, max_inputs = node.op.arity
         if len(node.inputs) < min_inputs or (max_inputs is not None and len(node.inputs) > max_inputs):
             yield f"`{node.id}` has {len(node.inputs)} inputs"
         for edge in node.inputs:
@@ -111,6 +94,7 @@ def _column_problems(plan: Plan) -> Iterator[str]:
 
 
 def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
+    """Yields how an operator uses a column, the column, and the number of columns that there are."""
     match op:
         case Match(cells=cells):
             numbers = sorted({cell for cell in cells if isinstance(cell, int)})
@@ -120,42 +104,16 @@ def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
             for left, right in on:
                 yield "joins on the left by", left, inputs[0]
                 yield "joins on the right by", right, inputs[1]
-            if not isinstance(op, AntiJoin):
-                yield from (("outputs", column, sum(inputs)) for column in op.keep)
-            if isinstance(op, LeftJoin):
-                yield from _expression_columns((op.condition,), len(op.keep))
-        case Project(columns=columns):
-            yield from (("outputs", column, inputs[0]) for column in columns if column is not None)
-        case ConstantFilter(column=column):
-            yield "filters by", column, inputs[0]
-        case Filter(expression=expression) | Extend(expression=expression):
-            yield from _expression_columns((expression,), inputs[0])
-        case TableFunction(arguments=arguments):
-            yield from _expression_columns(arguments, inputs[0])
-        case Group(keys=keys, aggregates=aggregates):
-            yield from (("groups by", column, inputs[0]) for column in keys)
-            yield from _expression_columns((aggregate.expression for aggregate in aggregates), inputs[0])
-        case Slice(order=order, keys=keys):
-            yield from (("slices by", column, inputs[0]) for column in keys)
-            yield from _expression_columns((expression for expression, _ in order), inputs[0])
-        case Construct(template=template):
-            yield from (("constructs with", cell, inputs[0]) for cell in template if isinstance(cell, int))
-        case Update(deletes=deletes, inserts=inserts):
-            quads = (*deletes, *inserts)
-            yield from (("updates with", cell, inputs[0]) for quad in quads for cell in quad if isinstance(cell, int))
-        case Select(columns=columns, order=order):
-            yield from (("selects", column, inputs[0]) for column in columns)
-            yield from _expression_columns((expression for expression, _ in order), inputs[0])
         case Distinct(by=by):
             for width in inputs:
                 yield "compares", by - 1 if by else 0, max(width, 1)
-        case Scan() | Unit() | Union() | TransitiveClosure() | DerivedStream() | Sink():
-            return
-
-
-def _expression_columns(expressions: Iterable[Expression], width: int) -> Iterator[tuple[str, int, int]]:
-    for expression in expressions:
-        yield from (("computes with", column, width) for column in columns_of(expression))
+    row_width = max((op.first_column(port, inputs) + width for port, width in enumerate(inputs)), default=0)
+    read: Sequence[int] = () if isinstance(op, Join | LeftJoin | AntiJoin) else op.reads(inputs)
+    yield from (("reads", column, row_width) for column in read)
+    copied = (column for column in op.copied(inputs) if column is not None and column not in read)
+    yield from (("outputs", column, row_width) for column in copied)
+    if isinstance(op, LeftJoin):
+        yield from (("reads", column, len(op.keep)) for column in columns_of(op.condition))
 
 
 def _sink_problems(plan: Plan) -> Iterator[str]:
@@ -235,17 +193,16 @@ def _partitioning_problems(node: Node, keys: Sequence[Columns], plan: Plan) -> I
             left, right = keys
             if len(left) != len(right) or not {*zip(left, right, strict=True)} <= {*on}:
                 yield f"is partitioned by columns {_text(left)} and {_text(right)}, no pairs that it joins on"
-        case Group(keys=own) | Slice(keys=own):
-            if not {*keys[0]} <= {*own}:
-                yield f"is partitioned by columns {_text(keys[0])}, where its keys are {_text(own)}"
-        case TransitiveClosure() | Update():
-            if any(keys):
-                yield "needs a single partition"
         case Distinct(by=by):
             yield from _different_partitioning(node, range(len(keys)))
             yield from (f"is partitioned by column {column}, yet compares {by}" for column in keys[0] if column >= by)
         case DerivedStream() | Sink():
             yield from _output_problems(node, node.op, plan)
+        case op if is_stateful(op):
+            own = op.grouping(plan.widths[node.inputs[0].node])
+            if not {*keys[0]} <= {*own}:
+                needs = f"is partitioned by columns {_text(keys[0])}, where its keys are {_text(own)}"
+                yield needs if own else "needs a single partition"
 
 
 def _output_problems(node: Node, op: DerivedStream | Sink, plan: Plan) -> Iterator[str]:

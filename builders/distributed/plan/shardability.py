@@ -17,25 +17,16 @@ from squall.plan import Node, Plan
 from squall.plan.operators import (
     AntiJoin,
     Cell,
-    ConstantFilter,
-    Construct,
     DerivedStream,
     Distinct,
-    Extend,
-    Filter,
-    Group,
     Join,
     LeftJoin,
     Match,
     Operator,
-    Project,
     Quad,
     Scan,
-    Select,
     Sink,
     Slice,
-    TableFunction,
-    Union,
     Unit,
     Update,
     is_stateful,
@@ -96,37 +87,28 @@ class _SubjectAnalysis:
     def _made(self, node: Node, subject_columns: Mapping[str, SubjectColumns]) -> SubjectColumns:
         """Returns the subject columns of a node's output. subject_columns: those of other nodes, as far as they are
         known."""
-        op = node.op
+        op, widths = node.op, [self.plan.widths[edge.node] for edge in node.inputs]
         input_columns = [subject_columns[edge.node] for edge in node.inputs]
         match op:
             case Scan(source=source):
                 return frozenset([source.prefix_width])
-            case Match(cells=cells):
-                return _intersection(self._matched(cells, edge.node, subject_columns) for edge in node.inputs)
-            case Join(on=on, keep=keep):
-                right = frozenset(self.plan.widths[node.inputs[0].node] + place for place in input_columns[1])
-                return _projected(keep, input_columns[0] | right) if _join_on_subject(on, *input_columns) else _NONE
-            case LeftJoin(on=on, keep=keep):
-                return _projected(keep, input_columns[0]) if _join_on_subject(on, *input_columns) else _NONE
-            case AntiJoin(on=on):
-                return input_columns[0] if _join_on_subject(on, *input_columns) else _NONE
-            case Union():
-                return _intersection(input_columns)
-            case Distinct(by=by):
-                return _intersection(input_columns) & frozenset(range(by))
-            case Project(columns=cells) | Construct(template=cells) | Group(keys=cells):
-                return _projected(cells, input_columns[0])
-            case Select(columns=columns):
-                return _projected((None, *columns), input_columns[0])
-            case Slice(keys=keys):
-                return input_columns[0] if input_columns[0] & {*keys} else _NONE
-            case ConstantFilter() | Filter() | Extend() | TableFunction():
-                return input_columns[0]
             case Update():
                 return frozenset([0])
+            case Match(cells=cells):
+                return _intersection(self._matched(cells, edge.node, subject_columns) for edge in node.inputs)
             case DerivedStream():
                 return _intersection(self._read_again(op, edge.node, subject_columns) for edge in node.inputs)
-        return _NONE
+            case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
+                left, right = input_columns
+                shifted = frozenset(widths[0] + column for column in right) if isinstance(op, Join) else _NONE
+                columns = left | shifted if _join_on_subject(on, left, right) else _NONE
+            case Slice(keys=keys):
+                columns = input_columns[0] if input_columns[0] & {*keys} else _NONE
+            case Distinct(by=by):
+                columns = _intersection(input_columns) & frozenset(range(by))
+            case _:
+                columns = _intersection(input_columns)
+        return _projected(op.copied(widths), columns)
 
     def _matched(self, cells: Sequence[Cell], id: str, subject_columns: Mapping[str, SubjectColumns]) -> SubjectColumns:
         places: Collection[int] = subject_columns[id]

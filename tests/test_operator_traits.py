@@ -1,0 +1,171 @@
+"""The traits of operators: each has them all, they agree with each other, and a new operator needs nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast, get_args
+
+import pytest
+
+from squall.builders.runtime.operators import make_operator
+from squall.explain.words import operator_label
+from squall.model import Source
+from squall.plan import Input, Node, Plan
+from squall.plan.cardinality import profiles
+from squall.plan.fingerprint import ID_PREFIXES, STABLE_NAMES
+from squall.plan.operators import (
+    Aggregate,
+    AntiJoin,
+    Column,
+    ConstantFilter,
+    Construct,
+    DerivedStream,
+    Distinct,
+    Expression,
+    Extend,
+    Filter,
+    Group,
+    Invoke,
+    Join,
+    LeftJoin,
+    Match,
+    Operator,
+    Project,
+    Scan,
+    Select,
+    Sink,
+    Slice,
+    TableFunction,
+    Traits,
+    TransitiveClosure,
+    Union,
+    Unit,
+    Update,
+    is_stateful,
+)
+from squall.plan.partitioning import output_columns
+from squall.plan.validation import check
+from squall.planners.partitioning import assign_partitioning
+from squall.planners.passes.prune_columns import prune_columns
+from squall.rdf import iri
+from squall.rdf.compounds import MEMBERS
+
+P = iri("urn:p")
+EQUAL = Invoke("urn:x-squall:jena:equal", (Column(0), Column(1)))
+COUNT = Aggregate("count", Column(1))
+SAMPLES: tuple[Operator, ...] = (
+    Scan(Source()), Match((0, P, 1)), Join(((1, 0),), (0, 3)), LeftJoin(((1, 0),), (0, 1, 3), EQUAL),
+    AntiJoin(((1, 0),)), Union(), Project((1, None)), ConstantFilter(1, P), Filter(EQUAL), Filter(EQUAL, timed=True),
+    Extend(Column(1)), Extend(Column(1), keep_unbound=True), TableFunction(MEMBERS, (Column(0), Column(1)), 2), Unit(),
+    Distinct(2), Group((1,), (COUNT,)), Slice(((Column(1), False),), keys=(0,)), TransitiveClosure(),
+    Construct((0, P, 1)), Select(("x",), (1,), order=((Column(0), True),)), Update(((None, 0, P, 1),)), Sink(),
+    DerivedStream(Source("urn:s")),
+)  # fmt: skip
+
+
+def read_by(op: Operator) -> Plan:
+    """Returns a plan in which the operator reads rows of two columns."""
+    inputs = () if op.arity == (0, 0) else (Input("match"),) * max(op.arity[0], 1)
+    nodes = [
+        Node("read", Scan(Source())),
+        Node("match", Match((0, P, 1)), (Input("read"),)),
+        Node("it", op, inputs),
+    ]
+    if not isinstance(op, Construct | Select | Sink | Update):
+        nodes.append(Node("facts", Construct((P, P, P) if isinstance(op, Unit) else (0, P, P)), (Input("it"),)))
+    return Plan((*nodes, *([] if isinstance(op, Sink) else [Node("end", Sink(), (Input(nodes[-1].id),))])))
+
+
+def test_there_is_a_sample_of_every_operator() -> None:
+    assert {type(op) for op in SAMPLES} == {*get_args(Operator)} == {*ID_PREFIXES}
+
+
+@pytest.mark.parametrize("op", SAMPLES, ids=repr)
+def test_an_operator_has_all_traits(op: Operator) -> None:
+    plan = check(Plan(tuple(assign_partitioning(read_by(op).nodes))))
+    it = plan.by_id["it"]
+    width, widths = plan.widths["it"], [plan.widths[edge.node] for edge in it.inputs]
+    assert type(op).__mro__[1:-1] in ((Traits,), (type(op).__mro__[1], Traits)), "it has traits"
+    assert operator_label(op) != repr(op), "it has a label"
+    assert make_operator(it, plan) is not None, "it can be run"
+    if not isinstance(op, Sink):
+        assert len(profiles(plan)["it"].distinct) == width, "it has an estimate of each column"
+    assert {*op.unbinds(widths)} <= plan.unbound["it"] <= {*range(width)}
+    assert all((edge.columns is not None) == is_stateful(op) for edge in it.inputs), "rows meet where rows are stored"
+
+
+@pytest.mark.parametrize("op", [op for op in SAMPLES if op.arity == (1, 1) and not op.whole_rows], ids=repr)
+def test_an_operator_over_other_columns_reads_them(op: Operator) -> None:
+    moved = op.over({0: 3, 1: 2})
+    assert [*moved.reads([4])] == [3 - column for column in op.reads([2])]
+    assert moved.over({3: 0, 2: 1}) == op
+
+
+@pytest.mark.parametrize(
+    ("op", "copied", "unbound"),
+    [
+        (Join((), (3, 0)), (3, 0), set()),
+        (LeftJoin((), (3, 0)), (3, 0), {0}),
+        (Project((None, 0)), (None, 0), {0}),
+        (Extend(Column(0)), (0, 1, None), set()),
+        (Extend(Column(0), keep_unbound=True), (0, 1, None), {2}),
+        (TableFunction("urn:f", (), 1), (0, 1, None), {2}),
+        (Group((1,), (COUNT,)), (1, None), {1}),
+        (Select(("x",), (1,)), (None, 1, None), set()),
+        (Construct((1, P, 0)), (1, None, 0, None), set()),
+    ],
+    ids=repr,
+)
+def test_columns_copied_and_unbound(op: Operator, copied: tuple[int | None, ...], unbound: set[int]) -> None:
+    assert tuple(op.copied([2, 2])) == copied
+    assert {*op.unbinds([2, 2])} == unbound
+
+
+def test_stable_names_of_operators_never_change() -> None:
+    """Checkpoints hold them: an operator that is renamed keeps its prefix."""
+    prefixes = {STABLE_NAMES.get(kind, kind.__name__): prefix for kind, prefix in ID_PREFIXES.items()}
+    assert prefixes == {
+        "Read": "scan", "Match": "match", "Join": "join", "LeftJoin": "leftjoin", "AntiJoin": "antijoin",
+        "Union": "union", "Project": "project", "Where": "constantfilter", "Test": "filter", "Extend": "extend",
+        "Apply": "tablefunction", "Unit": "unit", "Distinct": "distinct", "Group": "group", "Slice": "slice",
+        "Closure": "transitiveclosure", "Emit": "construct", "Answer": "select", "Update": "update",
+        "Deliver": "sink", "Feed": "derivedstream",
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tagged(Traits):
+    """An operator that plans have never seen: it puts a tag before each row."""
+
+    tag: Expression
+
+    def copied(self, widths: list[int]) -> tuple[int | None, ...]:  # type: ignore[override]
+        return (None, *range(widths[0]))
+
+
+@dataclass(frozen=True)
+class Latest(Traits):
+    """Another one, which keeps the latest row of each value of a column."""
+
+    column: int
+    keeps_rows = retracts = True
+
+    def reads(self, widths: object) -> tuple[int, ...]:
+        return (self.column,)
+
+    def grouping(self, width: int) -> tuple[int, ...]:
+        return (self.column,)
+
+
+@pytest.mark.parametrize(("new", "width"), [(Tagged(P), 3), (Latest(1), 2)])
+def test_a_new_operator_needs_no_more(monkeypatch: pytest.MonkeyPatch, new: Traits, width: int) -> None:
+    monkeypatch.setitem(ID_PREFIXES, type(new), "new")
+    op = cast(Operator, new)
+    plan = check(Plan(tuple(assign_partitioning(read_by(op).nodes))))
+    assert plan.widths["it"] == width
+    assert len(profiles(plan)["it"].distinct) == width
+    assert ("it" in plan.retractable) == is_stateful(op) == isinstance(new, Latest)
+    assert plan.by_id["it"].inputs[0].columns == ((1,) if isinstance(new, Latest) else None)
+    assert output_columns(op, (1,)) == ((2,) if isinstance(new, Tagged) else (1,))
+    assert operator_label(op) == repr(new)
+    assert any(node.op == new for node in prune_columns(plan).nodes)
