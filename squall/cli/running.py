@@ -16,7 +16,7 @@ from squall.cli.options import FAILED, INTERRUPTED
 from squall.errors import SquallError, UsageError, install_hint
 
 if TYPE_CHECKING:
-    from squall.contracts import Job
+    from squall.contracts import Job, Output
     from squall.observe.progress import Tally
     from squall.plan import Plan
     from squall.rdf import Event
@@ -142,10 +142,8 @@ def run(
         columns: The queries whose solutions are all that the sink holds. Empty: it holds all outputs.
         tally: The counts of the run.
     """
-    from squall.contracts import Folder
-    from squall.observe.progress import dead_letter_lines, progress_bar, summary, unreadable
+    from squall.observe.progress import progress_bar
     from squall.process.signals import stop_on_signal
-    from squall.rdf import Evaluated
     from squall.streams.sinks import Flushable
 
     visible = bool(sources.size) and (sys.stderr.isatty() if progress is None else progress)
@@ -159,13 +157,7 @@ def run(
             sink.start(resume, prompt=sources.live)
             begun = True
             sources.flush_sink = sink.flush if isinstance(sink, Flushable) else None
-            for output in job.run(sources, static):
-                if columns and output.rule not in columns:
-                    tally.left_out += not isinstance(output.fact, Evaluated)
-                    continue
-                sink.write(output)
-                tally.outputs += 1
-            tally.outputs += sink.written if isinstance(sink, Folder) else 0
+            _write(job.run(sources, static), sink, columns, tally)
     except BrokenPipeError:
         leave_quietly()
         return 0
@@ -178,10 +170,32 @@ def run(
         code = FAILED
     finally:
         ledger.close()
+    has_unread = _report_losses(sources, ledger, tally)
+    return code or (FAILED if ledger.failed or has_unread else 0)
+
+
+def _write(outputs: Iterable[Output], sink: Sink, columns: Collection[str], tally: Tally) -> None:
+    """Writes outputs, or only those of the queries whose solutions are all that the sink holds, and counts them."""
+    from squall.contracts import Folder
+    from squall.rdf import Evaluated
+
+    for output in outputs:
+        if columns and output.rule not in columns:
+            tally.left_out += not isinstance(output.fact, Evaluated)
+            continue
+        sink.write(output)
+        tally.outputs += 1
+    tally.outputs += sink.written if isinstance(sink, Folder) else 0
+
+
+def _report_losses(sources: Sources, ledger: DeadLetterFile, tally: Tally) -> bool:
+    """Prints the summary of a run, and what was lost. Returns whether nothing could be read of some source."""
+    from squall.observe.progress import dead_letter_lines, summary, unreadable
+
     messages.note(summary(sources, tally))
     for line in dead_letter_lines(ledger):
         messages.loss(line)
     nothing_read = unreadable(sources, tally)
     for uri in nothing_read:
         messages.loss(f"  nothing could be read of `{uri}`")
-    return code or (FAILED if ledger.failed or nothing_read else 0)
+    return bool(nothing_read)

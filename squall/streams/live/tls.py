@@ -35,15 +35,20 @@ def context(address: Address, is_safe: bool, serves: bool = False) -> ssl.SSLCon
     if serves and not cert:
         raise UsageError(f"`{address.text}` has no certificate to show", hint="`cert=FILE`, and `key=FILE`")
     try:
-        result = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if serves else ssl.create_default_context(cafile=ca or None)
-        if serves and ca:
-            result.load_verify_locations(ca)
-            result.verify_mode = ssl.CERT_REQUIRED
+        result = _server_context(ca) if serves else ssl.create_default_context(cafile=ca or None)
         if cert:
             result.load_cert_chain(cert, address.get("key") or None)
     except OSError as error:
         what = ", ".join(f"`{address.get(name)}`" for name in options)
         raise UsageError(f"the certificates {what} cannot be used: {error.strerror or error}") from error
+    return result
+
+
+def _server_context(ca: str) -> ssl.SSLContext:
+    result = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if ca:
+        result.load_verify_locations(ca)
+        result.verify_mode = ssl.CERT_REQUIRED
     return result
 
 

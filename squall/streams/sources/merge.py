@@ -291,36 +291,23 @@ class Sources:
 
     def _merged(self) -> Iterator[Sequence[Event]]:
         inbox = Inbox(self.clock)
-        live = {
-            number: LiveCursor(number, tracked, inbox, self.clock)
-            for number, tracked in enumerate(self._tracked)
-            if tracked.source.live
-        }
-        cursors = [live[n] if n in live else BoundedCursor(tracked) for n, tracked in enumerate(self._tracked)]
-        for number, state in self._states.items():
-            cursors[number].resume(SourceOffset("", state), map(event_of, state["pending"]), state["bound"])
+        cursors = self._cursors(inbox)
+        live = {number: cursor for number, cursor in enumerate(cursors) if isinstance(cursor, LiveCursor)}
         latest = ALWAYS
         deadline = self.clock.now() + self.heartbeat
         try:
             while True:
-                paused = self.stopped and self._max_wait_ms is not None
-                for cursor in cursors if not paused else ():
-                    cursor.fill(self.stopped)
-                batch = _available(cursors)
-                self._note_cursors(cursors)
+                paused = self._is_paused
+                batch = self._available(cursors, paused)
                 if batch:
                     latest = max(latest, batch[-1].time)
                     yield batch
                     deadline = self.clock.now() + self.heartbeat
-                elif all(cursor.ended and not cursor.pending for cursor in cursors):
+                elif _have_ended(cursors, paused):
                     return
-                elif paused and all(live_cursor.ended for live_cursor in live.values()):
-                    return  # buffered events wait for those that have not been read
                 watermark = _watermark(cursors)
                 has_advanced = not batch and watermark > latest
-                patience = _patience(cursors, live.values(), deadline if has_advanced else None)
-                if self._max_wait_ms is not None:
-                    patience = min(patience or FOREVER, self.clock.now() + self._max_wait_ms)
+                patience = self._patience(cursors, live.values(), deadline if has_advanced else None)
                 if _receive(inbox, live, self.clock.now() if batch else patience):
                     deadline = self.clock.now() + self.heartbeat
                     continue
@@ -331,8 +318,43 @@ class Sources:
                 elif not batch and self._max_wait_ms is not None:
                     yield ()
         finally:
-            for live_cursor in live.values():
-                live_cursor.reader.stop()
+            for cursor in live.values():
+                cursor.reader.stop()
+
+    @property
+    def _is_paused(self) -> bool:
+        """Whether the run is stopped, and another one resumes from its offsets."""
+        return self.stopped and self._max_wait_ms is not None
+
+    def _cursors(self, inbox: Inbox) -> Sequence[Cursor]:
+        """Returns a cursor for each source, as its offset says."""
+        cursors = [
+            LiveCursor(number, tracked, inbox, self.clock) if tracked.source.live else BoundedCursor(tracked)
+            for number, tracked in enumerate(self._tracked)
+        ]
+        for number, state in self._states.items():
+            cursors[number].resume(SourceOffset("", state), map(event_of, state["pending"]), state["bound"])
+        return cursors
+
+    def _available(self, cursors: Sequence[Cursor], paused: bool) -> list[Event]:
+        """Returns the events that can be output, and notes the offsets behind them. paused: nothing more is read."""
+        for cursor in cursors if not paused else ():
+            cursor.fill(self.stopped)
+        batch = _available(cursors)
+        self._note_cursors(cursors)
+        return batch
+
+    def _patience(self, cursors: Sequence[Cursor], live: Iterable[LiveCursor], deadline: int | None) -> int | None:
+        """Returns the time (integer ms) until which to wait for events, or None for no limit.
+
+        It is when a source for which others wait has been silent too long, or the given deadline, or when the caller
+        wants to have a batch.
+        """
+        first_times = [cursor.pending[0].time for cursor in cursors if cursor.pending]
+        deadlines = [cursor.deadline for cursor in live if first_times and cursor.limit < min(first_times)]
+        deadlines += [] if deadline is None else [deadline]
+        deadlines += [] if self._max_wait_ms is None else [self.clock.now() + self._max_wait_ms]
+        return min(deadlines, default=None)
 
 
 class ObservedSources(Sources):
@@ -402,14 +424,11 @@ def _watermark(cursors: Sequence[Cursor]) -> int:
     return min(cursor.watermark for cursor in active or cursors)
 
 
-def _patience(cursors: Sequence[Cursor], live: Iterable[LiveCursor], deadline: int | None) -> int | None:
-    """Returns the time (integer ms) until which to wait for events, or None for no limit.
-
-    It is when a source for which others wait has been silent too long, or the given deadline.
-    """
-    first_times = [cursor.pending[0].time for cursor in cursors if cursor.pending]
-    deadlines = [cursor.deadline for cursor in live if first_times and cursor.limit < min(first_times)]
-    return min([*deadlines, *([] if deadline is None else [deadline])], default=None)
+def _have_ended(cursors: Sequence[Cursor], paused: bool) -> bool:
+    """Returns whether no more events come. In a paused run, buffered events wait for those that have not been read."""
+    if paused:
+        return all(cursor.ended for cursor in cursors if isinstance(cursor, LiveCursor))
+    return all(cursor.ended and not cursor.pending for cursor in cursors)
 
 
 def _receive(inbox: Inbox, live: Mapping[int, LiveCursor], until: int | None) -> bool:
