@@ -161,8 +161,8 @@ def test_buffered_broadcast_rows_are_output_once() -> None:
     (address,) = broadcast_inputs
     (row_batch,) = router.row_batches(address, [("<a>", "<b>", 1, 2, 1)])
     assert row_batch.bucket == BROADCAST_BUCKET
-    tasks = [row_batch._replace(kind=BUFFERED, bucket=bucket) for bucket in (0, 1, 5)]
-    assert [item for task in tasks for item in router.buffered(task)] == [row_batch._replace(kind=BUFFERED)]
+    tasks = [row_batch._replace(type=BUFFERED, bucket=bucket) for bucket in (0, 1, 5)]
+    assert [item for task in tasks for item in router.buffered(task)] == [row_batch._replace(type=BUFFERED)]
     other = next(iter(router.key_functions))
     row_batches = list(router.row_batches(other, [("<a>", "<b>", 1, 2, 1)]))
     assert [item for buffer in row_batches for item in router.buffered(buffer)] == row_batches
@@ -233,7 +233,7 @@ def most_in_one_task(plan: Plan, events: list[Event], skewed_keys: SkewedKeys) -
     program = Program(physical_plan(plan, skewed_keys=skewed_keys))
     rows = Counter[int]()
     for message in source_records(program, 0, [Parsed(0, events, [], len(events))]):
-        if isinstance(message, RowBatch) and message.level == 1:
+        if isinstance(message, RowBatch) and message.stage == 1:
             rows[message.bucket % 8] += sum(entry[0] is not None and "/o" in entry[0] for entry in message.deltas)
     return max(rows.values()) / rows.total()
 
@@ -260,7 +260,7 @@ def test_buffered_rows_of_a_skewed_key_are_output_once() -> None:
     (column,) = key.columns
     rows = [tuple(text if place == column else "<x>" for place in (0, 1)) for text in (*HOT, "<b>", "<c>")]
     entries = [(*row, 1, 2, 1) for row in rows]
-    results = [row_batch._replace(kind=BUFFERED) for row_batch in router.row_batches(address, entries)]
+    results = [row_batch._replace(type=BUFFERED) for row_batch in router.row_batches(address, entries)]
     (every,) = (row_batch for row_batch in results if row_batch.bucket == BROADCAST_BUCKET)
     assert every.deltas == entries[:1]
     tasks = [every._replace(bucket=bucket) for bucket in (0, 1, 5)]

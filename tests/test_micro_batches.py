@@ -493,5 +493,5 @@ def test_many_rows_are_one_message() -> None:
         True
     }
     for row_batch in rows:
-        message = row_batch.message()
+        message = row_batch.encode()
         assert (message.many, message.start) == (len(row_batch.deltas), max(delta[-3] for delta in row_batch.deltas))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import squall
 from squall.builders.distributed.exec import micro_batch
 from squall.builders.distributed.exec.program import Program
-from squall.builders.distributed.io.records import from_arrow
+from squall.builders.distributed.io.records import StateHandle, from_arrow
 from squall.builders.distributed.plan.buckets import ORDERED_SCAN
 from squall.builders.distributed.plan.ordered_scan import ordered_scan_of
 from squall.builders.distributed.plan.physical_plan import physical_plan
@@ -255,10 +255,10 @@ def test_the_levels_behind_are_spread() -> None:
     job = micro_batch.MicroBatches(in_memory.MemoryExchange(files), files, Program(physical_plan(plan)), BatchLimits())
     events = [Event(time, (Triple(_node(time), P, _node(time + 1)),)) for time in range(60)]
     job.process([message for part in in_memory.in_files(events) for message in in_memory.read(job, [part])])
-    tasks = {text.split("/")[0] for text, _ in job.report.state_handles}
+    tasks = {handle.name.split("/")[0] for handle in job.report.all(StateHandle)}
     assert {"-1", "1"} <= tasks
-    assert len([partition for text, partition in job.report.state_handles if text.startswith("-1/")]) == 1
-    assert len([partition for text, partition in job.report.state_handles if text.startswith("1/")]) == 3
+    assert len([handle for handle in job.report.all(StateHandle) if handle.name.startswith("-1/")]) == 1
+    assert len([handle for handle in job.report.all(StateHandle) if handle.name.startswith("1/")]) == 3
 
 
 def test_the_ordered_scan_is_explained() -> None:

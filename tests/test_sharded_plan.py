@@ -14,10 +14,18 @@ from hypothesis import strategies as st
 import squall
 from squall.builders.distributed.exec import sharded_plan
 from squall.builders.distributed.exec.program import Program
-from squall.builders.distributed.exec.sharded_plan import Shards, ShardSelection, _EventTimes, shard_records
+from squall.builders.distributed.exec.sharded_plan import Shards, ShardSelection, _ArrivalTimes, shard_records
 from squall.builders.distributed.io.engine import NodeMetrics, TaskReport
-from squall.builders.distributed.io.parsing import DeadLetter, Parsed
-from squall.builders.distributed.io.records import DEAD_LETTER, ROW, SOURCE_COUNT, WorkerError
+from squall.builders.distributed.io.parsing import Parsed
+from squall.builders.distributed.io.records import (
+    DEAD_LETTER,
+    ROW,
+    SOURCE_COUNT,
+    DeadLetter,
+    Instant,
+    WorkerError,
+    encode,
+)
 from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.shardability import shard_of, why_not_shardable
 from squall.builders.distributed.plan.strategy import BatchLimits, strategy_of
@@ -288,7 +296,7 @@ def _id(text: str) -> str:
 
 def test_lateness_and_next_time_of_all_shards() -> None:
     message = {"passed": (3, 5), "earliest": (4, 6), "due": (9, FOREVER)}
-    outputs = TaskReport(evaluations=tuple((name, 0, time) for name, times in message.items() for time in times))
+    outputs = TaskReport(tuple(Instant(name, 0, time) for name, times in message.items() for time in times))
     assert sharded_plan._progress_times(outputs) == {"passed": 5, "earliest": 6, "due": 9}
 
 
@@ -305,8 +313,8 @@ def test_a_reading_task_has_records_for_its_shard_and_the_first_one_reports_the_
     plan = squall.plan(program(LAST))
     dead_letters = DeadLetter("malformed", "in.ntt", 0, 1, "no triple", "x")
     parsed = Parsed(0, stream("1 :a :p :b\n2 :b :p :b\n3 :c :p :c\n4 :d :p :e"), [dead_letters], 4, "in.ntt")
-    each = [list(shard_records(plan, 3, [parsed], 10, ShardSelection(3, own))) for own in range(3)]
-    every = list(shard_records(plan, 3, [parsed], 10, ShardSelection(3)))
+    each = [[*map(encode, shard_records(plan, 3, [parsed], 10, ShardSelection(3, own)))] for own in range(3)]
+    every = map(encode, shard_records(plan, 3, [parsed], 10, ShardSelection(3)))
     assert sorted(chain(*each)) == sorted(every)
     assert [len([item for item in result if item.kind == DEAD_LETTER]) for result in each] == [3, 0, 0]
     assert [len([item for item in result if item.kind == SOURCE_COUNT]) for result in each] == [1, 0, 0]
@@ -392,7 +400,7 @@ def test_an_event_is_one_for_all_shares(text: str, shared: bool, max_single_task
 @given(st.lists(st.integers(0, 60), max_size=30), st.integers(1, 12), st.booleans())
 def test_only_relevant_event_times_are_stored(times: list[int], steps: int, in_order: bool) -> None:
     """Between two stored times there are at most as many steps as allowed, or else no others are stored."""
-    actual = _EventTimes(steps)
+    actual = _ArrivalTimes(steps)
     for time in sorted(times) if in_order else times:
         actual.add(time)
     state = sorted({*actual.times})

@@ -13,7 +13,6 @@ import pytest
 import squall
 from squall.builders.distributed.exec.micro_batch import MicroBatches
 from squall.builders.distributed.io.records import OutputBatch
-from squall.builders.distributed.plan.buckets import OUTPUT_STAGE
 from squall.builders.runtime.serde import pack_output
 from squall.builders.spark.folder import FolderWriter
 from squall.builders.spark.output_files import write
@@ -184,7 +183,7 @@ def test_outputs_of_a_single_task_are_not_shuffled_to_be_sorted(
     plan = plan_of(AGES + order)
     row = pack_output(Output(Solution(("who", "age"), (iri("urn:a"), None)), 1, "query"))
     for _ in range(files):
-        output = OutputBatch(OUTPUT_STAGE, 9, [row], [1], ["p"])
+        output = OutputBatch(9, [row], [1], ["p"])
         write(tmp_path / "answers", pyarrow.Table.from_batches(output.batches()))
     jvm: Any = spark._jvm
     store = Store(jvm, spark._jsc.hadoopConfiguration(), f"file:{tmp_path}/out")

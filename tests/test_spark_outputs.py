@@ -20,6 +20,7 @@ from squall.builders.distributed.io.records import (
     STATE,
     WATERMARK,
     Record,
+    RecordFile,
     WorkerStep,
     from_arrow,
     to_arrow,
@@ -113,15 +114,16 @@ def test_stored_records_are_in_files_by_type_and_stage(tmp_path: Path) -> None:
         2,
     )
     stored = {
-        (kind, level): list(from_arrow(parquet.read_table(tmp_path / kind / name).to_batches()))
-        for kind, level, name in outputs.files
+        (file.type, file.stage): list(from_arrow(parquet.read_table(tmp_path / file.type / file.name).to_batches()))
+        for file in outputs.all(RecordFile)
     }
     assert stored == {(ROW, 1): rows[:2], (ROW, 2): rows[2:], (STATE, 1): [state]}
 
 
 def test_unlisted_files_are_ignored() -> None:
     store = MemoryFiles()
-    task_output.write_file_list(store, ("runs", 0, "0000"), [(ROW, 1, "a"), (STATE, 1, "b"), (ROW, 2, "c")])
+    files = [RecordFile(f"{ROW} a", 1, 1), RecordFile(f"{STATE} b", 1, 1), RecordFile(f"{ROW} c", 2, 1)]
+    task_output.write_file_list(store, ("runs", 0, "0000"), files)
     store.write([], "runs", 0, "0000", ROW, "of an attempt that failed")
     assert task_output.files_of(store, ROW, 1, [("runs", 0, "0000"), ("runs", 1, "0000")]) == [
         ("runs", 0, "0000", ROW, "a")

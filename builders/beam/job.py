@@ -29,8 +29,16 @@ from squall.builders.distributed.io.ingest import (
     is_readable_by_workers,
     record_dead_letter,
 )
-from squall.builders.distributed.io.parsing import DeadLetter, Document, lines_parser
-from squall.builders.distributed.io.records import DEAD_LETTER, ROW, SOURCE_COUNT, WATERMARK, Record, WorkerError
+from squall.builders.distributed.io.parsing import Document, lines_parser
+from squall.builders.distributed.io.records import (
+    DEAD_LETTER,
+    ROW,
+    SOURCE_COUNT,
+    WATERMARK,
+    DeadLetter,
+    Record,
+    WorkerError,
+)
 from squall.builders.distributed.io.splits import Split, splits_of
 from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.local.replay import ReplayedBatches

@@ -23,8 +23,8 @@ from squall.builders.beam.live_pipeline import (
     write_batch,
     write_end,
 )
-from squall.builders.distributed.io.parsing import DeadLetter
 from squall.builders.distributed.io.prefetch import EndOfSources, PrefetchedBatch, Prefetcher, split_end
+from squall.builders.distributed.io.records import DeadLetter
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.contracts import Output

@@ -26,19 +26,21 @@ from squall.builders.distributed.io.records import (
     INSTANT,
     ROW,
     STATE,
+    Answer,
+    Instant,
     Record,
     RowBatch,
+    WorkerRecord,
     as_row_batches,
     from_arrow,
     to_arrow,
 )
-from squall.builders.distributed.plan.buckets import OUTPUT_STAGE
 from squall.builders.local.event_loop import EventLoop
 from squall.builders.runtime.serde import pack_output, unpack_output
 from squall.builders.runtime.state import StateChangelog
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.contracts import Options, Output
-from squall.rdf import FOREVER, Event
+from squall.rdf import Event
 
 _TIMES = beam.utils.timestamp
 _BATCH, _ANSWERS, _END = "batch", "answers", "end"
@@ -292,10 +294,10 @@ class RunningPlan:
                 state.add([(self.names[batch.node], batch.port, batch.deltas)])
         return state
 
-    def process(self, events: Sequence[Event]) -> Iterator[Record | RowBatch]:
+    def process(self, events: Sequence[Event]) -> Iterator[WorkerRecord]:
         """Processes the next micro-batch and yields its records."""
         for output in self._outputs(events):
-            yield Record(ROW, OUTPUT_STAGE, 0, 0, 0, pack_output(output), output.time, FOREVER, 0)
+            yield Answer(pack_output(output), output.time)
         is_whole = self.written.is_due(self.next, self.compaction_interval)
         changelog = self._state() if is_whole else StateChangelog()
         changelog.add(self.event_loop.drain_changelog())
@@ -308,7 +310,7 @@ class RunningPlan:
             if deltas:
                 yield RowBatch(STATE, 0, 0, self.names.index(id), slot, deltas)
         for name, number in (("passed", self.event_loop.watermark), ("base", self.written.base)):
-            yield Record(INSTANT, 0, 0, 0, 0, name, number, 0, 0)
+            yield Instant(name, 0, number)
         self.next += 1
 
     def _outputs(self, events: Sequence[Event]) -> Iterator[Output]:

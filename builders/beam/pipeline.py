@@ -30,7 +30,9 @@ from squall.builders.distributed.io.records import (
     INSTANT,
     SOURCE_COUNT,
     WATERMARK,
+    Instant,
     Record,
+    decode,
     from_arrow,
     to_arrow,
 )
@@ -267,10 +269,8 @@ def _evaluated(program: Program, records: Collection[Record]) -> ReportTimes:
     """Returns the times at which snapshots are evaluated."""
     plan, numbers = program.plan, program.physical.numbers
     instants = {numbers[node.id]: ReportSchedule(op) for node, op in plan.sinks if op.output == "rstream"}
-    record_keys = {
-        (record.row, record.node, record.start) for record in records if record.kind == INSTANT and record.row
-    }
-    add_evaluation_times(instants, record_keys)
+    reported = {decode(record, Instant) for record in records if record.kind == INSTANT}
+    add_evaluation_times(instants, (instant for instant in reported if instant.subject))
     return ReportTimes.upto(instants, ALL.now)
 
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from squall.builders.distributed.io import ingest
 from squall.builders.distributed.io.parsing import Document, parse_block
-from squall.builders.distributed.io.records import Record, RowBatch
+from squall.builders.distributed.io.records import WorkerRecord
 from squall.builders.distributed.io.splits import Split, pack_splits
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.spark.executor_sources import ExecutorSource
@@ -65,7 +65,7 @@ class BatchInput(NamedTuple):
 
     parts: Sequence[Sequence[Split]] = ()
     texts: Sequence[DataFrame] = ()
-    first: Sequence[Record | RowBatch] = ()
+    first: Sequence[WorkerRecord] = ()
 
 
 def readable(source: Source) -> bool:

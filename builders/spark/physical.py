@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from squall.builders.distributed.io.engine import Folder, TaskReport
-from squall.builders.distributed.io.records import ARROW, ROW, SOURCE_STEP, WorkerStep
+from squall.builders.distributed.io.records import ARROW, ROW, SOURCE_STEP, RecordFile, WorkerStep
 from squall.builders.distributed.plan.broadcast import closure_inputs
 from squall.builders.distributed.plan.buckets import OUTPUT_STAGE
 from squall.builders.distributed.plan.physical_plan import physical_plan
@@ -108,14 +108,14 @@ class PlanningEngine(SparkEngine):
         lineage = by_own_workers(self.nothing, steps, is_local(self.spark)).toDebugString() or b""
         tasks = f", in {len(steps)} tasks" if len(steps) > 1 else ""
         self.jobs.append(Planned((f"{steps[0].__name__}{tasks}",), lineage.decode()))
-        return TaskReport(row_count=self.rows)
+        return TaskReport()
 
     def run(self, messages: DataFrame) -> TaskReport:
         left = (OUTPUT_STAGE, *(() if self.jobs else self.levels))
         plan = str(messages._jdf.queryExecution().executedPlan().toString())
         self.jobs.append(Planned(tuple(self.steps), plan.rstrip()))
         self.steps = []
-        return TaskReport(row_count=self.rows, files=tuple((ROW, level, "") for level in left))
+        return TaskReport(tuple(RecordFile(f"{ROW} ", level, self.rows) for level in left))
 
     def _read(self, parts: Iterable[Folder]) -> DataFrame | None:
         return super()._read([self.unmade]) if list(parts) else None

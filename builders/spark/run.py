@@ -18,6 +18,7 @@ from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.sharded_plan import Shards
 from squall.builders.distributed.io.ingest import check_clock, is_live, record_dead_letter
 from squall.builders.distributed.io.parsing import Document, lines_parser, spool_lines
+from squall.builders.distributed.io.records import SourceCount
 from squall.builders.distributed.io.splits import fixed_splits_parser, split_bytes, splits_parser
 from squall.builders.distributed.plan.broadcast import (
     choose_broadcast,
@@ -271,7 +272,7 @@ class Run:
         """Records the dead letters of the processed batch and yields its outputs."""
         for dead_letter in self.batches.dead_letters():
             record_dead_letter(dead_letter, self.options.ledger, sources)
-        for number, count in self.batches.report.source_counts:
+        for number, count in self.batches.report.all(SourceCount):
             if sources and (source := sources[number]) is not None:
                 source.reading.statements += count
         if self.folder_writer is None:

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from squall.builders.distributed.io.parsing import DeadLetter, dead_letter_line, spool_lines
+from squall.builders.distributed.io.parsing import dead_letter_line, spool_lines
 from squall.builders.distributed.io.prefetch import EndOfSources, PrefetchedBatch, Prefetcher, split_end
+from squall.builders.distributed.io.records import DeadLetter
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.spark.disk_errors import disk_errors

@@ -44,7 +44,7 @@ def busiest(plan: Plan, events: Sequence[Event], head: Sequence[Event], tasks: i
     program = Program(physical_plan(plan, skewed_keys=hot))
     counts: Counter[int] = Counter()
     for message in source_records(program, ALWAYS, [Parsed(0, events, [], len(events))]):
-        if isinstance(message, RowBatch) and message.level == 1:
+        if isinstance(message, RowBatch) and message.stage == 1:
             places = range(tasks) if message.bucket == BROADCAST_BUCKET else [message.bucket % tasks]
             counts.update(dict.fromkeys(places, len(message.deltas)))
     return max(counts.values()) / (counts.total() / tasks)

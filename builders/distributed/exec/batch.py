@@ -34,8 +34,8 @@ from squall.builders.distributed.io.parsing import Parse
 from squall.builders.distributed.io.records import (
     BUFFERED,
     ROW,
-    Record,
-    RowBatch,
+    StateHandle,
+    WorkerRecord,
     WorkerStep,
     identity_step,
 )
@@ -144,12 +144,12 @@ class Batch:
             self.report = self.runner.run(records)
             self.source_folders = list(self.runner.log.steps)
         self.span = Span(self.progress.worked, self._complete_until())
-        add_evaluation_times(self.schedules, self.report.evaluations)
+        add_evaluation_times(self.schedules, self.report.instants)
         sizes = BatchSizes(self.progress.known + self.report.row_count)
         is_collected = for_batch(self.program.physical.strategy, limits, sizes) == "collected"
         self.report_times = self._process_in_one_task() if is_collected else self._process_by_jobs()
 
-    def process_in_single_task(self, parse: Parse, earliest: int, first: Sequence[Record | RowBatch]) -> None:
+    def process_in_single_task(self, parse: Parse, earliest: int, first: Sequence[WorkerRecord]) -> None:
         """Processes the batch in one task, from its sources to its outputs.
 
         Args:
@@ -169,7 +169,7 @@ class Batch:
         )
         step = SingleTask(self.program, parse, earliest, first, waited, self._span_before_reading(), *states)
         self._finish_single_job(self.runner.run_task(self.runner.with_outputs(step)))
-        self.cached_rows = self.report.cached_rows if self.keep else None
+        self.cached_rows = sum(handle.rows for handle in self.report.all(StateHandle)) if self.keep else None
 
     def _finish_single_job(self, report: TaskReport) -> None:
         """Notes the report of the only job of the batch."""
@@ -284,7 +284,7 @@ class Batch:
             elif (frame := self._frame_of(job, None, report_times or ReportTimes())) is not None:
                 report = self.runner.run(frame)
                 if not job.outputs:
-                    add_evaluation_times(self.schedules, report.evaluations)
+                    add_evaluation_times(self.schedules, report.instants)
         return report_times or ReportTimes()
 
     def _frame_of(self, job: Job, flow: Frame | None, report_times: ReportTimes) -> Frame | None:
@@ -343,7 +343,7 @@ class Batch:
                 )
                 iterations += 1
                 check_iterations(self.program.plan, stage.nodes, iterations)
-                add_evaluation_times(self.schedules, report.evaluations)
+                add_evaluation_times(self.schedules, report.instants)
                 span, timely = Span(span.now, span.now), False
                 rows = self.runner.engine.stored_records(ROW, stage.number, self.runner.log.steps[-1:])
 
@@ -399,7 +399,7 @@ class Batch:
 
 def _reported(program: Program, report_times: ReportTimes, report: TaskReport) -> ReportTimes:
     """Returns the report times at which something is output, as workers have reported."""
-    return report_times.reported(program.plan, {(number, time) for _, number, time in report.evaluations})
+    return report_times.reported(program.plan, {(number, time) for _, number, time in report.instants})
 
 
 def _source_types(program: Program) -> Sequence[str]:

@@ -12,7 +12,7 @@ from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.state_cache import StateVersions
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Engine, Files, Folder, Frame, NodeMetrics, Read, TaskReport
-from squall.builders.distributed.io.records import BATCH_LOCAL
+from squall.builders.distributed.io.records import BATCH_LOCAL, OutputFile, RecordFile
 from squall.builders.distributed.plan.strategy import BatchLimits, BatchSizes, for_batch
 from squall.plan import Plan
 from squall.rdf import ALWAYS
@@ -125,11 +125,11 @@ class MicroBatchLog:
 
     def add(self, folder: Folder, report: TaskReport) -> TaskReport:
         """Notes that a job has stored its records in a folder, and returns its report."""
-        task_output.write_file_list(self.store, folder, report.files)
+        task_output.write_file_list(self.store, folder, report.all(RecordFile))
         self.steps.append(folder)
         self.added_state_rows += report.state_rows
         self.latest_end = max(self.latest_end, report.latest_end)
-        self.output_files += report.output_files
+        self.output_files += tuple(file.name for file in report.all(OutputFile))
         self.node_metrics.add(report)
         return report
 
@@ -178,7 +178,7 @@ class MicroBatchLog:
         report = run(draft)
         if report is None:
             return None
-        task_output.write_file_list(self.store, draft, report.files)
+        task_output.write_file_list(self.store, draft, report.all(RecordFile))
         self.store.rename(draft, ("base", number))
         self.forget(number, needed)
         for base in self.store.numbers("base"):

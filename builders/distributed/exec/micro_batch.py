@@ -26,8 +26,8 @@ from squall.builders.distributed.exec.output_stage import snapshot_outputs
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.worker import compaction, initial_records, source_step
 from squall.builders.distributed.io.engine import Engine, Files, Frame, TaskReport
-from squall.builders.distributed.io.parsing import DeadLetter, Parse
-from squall.builders.distributed.io.records import DEAD_LETTER, Record, RowBatch, WorkerStep, constant_step
+from squall.builders.distributed.io.parsing import Parse
+from squall.builders.distributed.io.records import DEAD_LETTER, DeadLetter, WorkerRecord, WorkerStep, constant_step
 from squall.builders.distributed.plan.buckets import ORDERED_SCAN
 from squall.builders.distributed.plan.snapshot_nodes import rstream_nodes
 from squall.builders.distributed.plan.strategy import BatchLimits
@@ -90,11 +90,11 @@ class MicroBatches(LoggedBatches):
 
     # The sources
 
-    def initial_records(self) -> Sequence[Record | RowBatch]:
+    def initial_records(self) -> Sequence[WorkerRecord]:
         """Returns the records that start the program."""
         return list(initial_records(self.program))
 
-    def initial_step(self, first: Sequence[Record | RowBatch]) -> WorkerStep:
+    def initial_step(self, first: Sequence[WorkerRecord]) -> WorkerStep:
         """Returns the worker's function that outputs these records."""
         return self._source_stage(constant_step(first))
 
@@ -136,7 +136,7 @@ class MicroBatches(LoggedBatches):
         self.batch.process(records, self.limits)
 
     def process_in_single_task(
-        self, parse: Parse, first: Sequence[Record | RowBatch] = (), last: bool = False, keep: bool = True
+        self, parse: Parse, first: Sequence[WorkerRecord] = (), last: bool = False, keep: bool = True
     ) -> None:
         """Processes a batch in one task, as `process` does.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from squall.builders.distributed.io.parsing import event_from_rows
-from squall.builders.distributed.io.records import ROW, Record
+from squall.builders.distributed.io.records import OrderedFact
 from squall.builders.runtime.serde import pack, unpack
 from squall.builders.runtime.zset import fact_row
 from squall.rdf import Event, Fact
@@ -23,18 +23,17 @@ class OrderedRecords:
     """Makes records of facts for a stage, in the order in which the facts arrive."""
 
     def __init__(self, stage: int) -> None:
-        self.level = stage
+        self.stage = stage
         self.places: Counter[SplitPosition] = Counter()
 
-    def message(self, place: SplitPosition, event: Event, kind: str, fact: Fact | None, bucket: int = 0) -> Record:
-        """Returns the record of a fact, or of an event without facts. `start` is its time; `end` and `weight` are its
-        position in the file."""
+    def record(self, place: SplitPosition, event: Event, kind: str, fact: Fact | None, bucket: int = 0) -> OrderedFact:
+        """Returns the record of a fact, or of an event without facts."""
         source, file, block = place
         number = self.places[place]
         self.places[place] += 1
         cells = fact_row(fact)[:-1] if fact is not None else ()
         row = pack((file, event.stream, event.graph, kind, *cells))
-        return Record(ROW, self.level, bucket, source, 0, row, event.time, block, number)
+        return OrderedFact(self.stage, bucket, source, row, event.time, block, number)
 
 
 def changes_of(event: Event) -> Iterator[tuple[str, Fact]]:
@@ -43,7 +42,7 @@ def changes_of(event: Event) -> Iterator[tuple[str, Fact]]:
     yield from (("fact", fact) for fact in event.facts)
 
 
-def ordered_events(records: Iterable[Record]) -> list[Event]:
+def ordered_events(records: Iterable[OrderedFact]) -> list[Event]:
     """Returns the events of records, in order. Adjacent facts of one time and stream are one event."""
     turn = map(_change, sorted(records, key=_sort_key))
     return [event_from_rows(*what, [cells for _, cells in alike]) for what, alike in groupby(turn, key=_change_key)]
@@ -57,12 +56,12 @@ def _change_key(reason: tuple[_ChangeKey, Sequence[str]]) -> _ChangeKey:
     return reason[0]
 
 
-def _change(record: Record) -> tuple[_ChangeKey, Sequence[str]]:
+def _change(record: OrderedFact) -> tuple[_ChangeKey, Sequence[str]]:
     """Returns what a record says, and the row of its fact."""
     _, stream, graph, kind, *cells = map(str, unpack(record.row))
-    return (record.start, stream, graph, kind), cells
+    return (record.time, stream, graph, kind), cells
 
 
-def _sort_key(record: Record) -> tuple[int, int, str, int, int]:
+def _sort_key(record: OrderedFact) -> tuple[int, int, str, int, int]:
     """Returns the position of a record among all: by time, then as its source brings it."""
-    return record.start, record.node, record.row.partition("\n")[0], record.end, record.weight
+    return record.time, record.source, record.row.partition("\n")[0], record.block, record.position

@@ -14,7 +14,15 @@ from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.report_times import sequential_evaluations
 from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.exec.worker import Outbox, metrics_of, routed_outbox, source_dataflow
-from squall.builders.distributed.io.records import Record, RowBatch, WorkerStep, from_arrow, split_by_stage, to_arrow
+from squall.builders.distributed.io.records import (
+    OrderedFact,
+    WorkerRecord,
+    WorkerStep,
+    decode,
+    from_arrow,
+    split_by_stage,
+    to_arrow,
+)
 from squall.builders.distributed.plan.buckets import ORDERED_SCAN
 from squall.builders.distributed.plan.snapshot_nodes import rstream_nodes
 from squall.builders.runtime.state import live_deltas
@@ -28,15 +36,15 @@ def ordered_scan_step(program: Program, state: State) -> WorkerStep:
         program.prepare()
         own: list[pyarrow.RecordBatch] = []
         yield from split_by_stage(batches, [ORDERED_SCAN], own)
-        yield from to_arrow(scan_in_order(program, state, list(from_arrow(own))))
+        yield from to_arrow(scan_in_order(program, state, [decode(record, OrderedFact) for record in from_arrow(own)]))
 
     step.__name__ = "ordered scan"
     return step
 
 
 def scan_in_order(
-    program: Program, state: State, records: Sequence[Record], outbox: Outbox = routed_outbox
-) -> Iterator[Record | RowBatch]:
+    program: Program, state: State, records: Sequence[OrderedFact], outbox: Outbox = routed_outbox
+) -> Iterator[WorkerRecord]:
     """Yields the records that follow from the facts of a partition. outbox: takes the rows out of the dataflow."""
     if not records:
         return
@@ -49,14 +57,14 @@ def scan_in_order(
     state_deltas = state.read_deltas(since, partition)
     dataflow.restore(state.passed, {(router.ids[number], slot): part for (number, slot), part in state_deltas.items()})
     if state.keep:
-        dataflow.enable_changelog()
+        dataflow.states.enable_changelog()
     reporters = rstream_nodes(program.plan)
-    for reader in dataflow.readers.values():
+    for reader in dataflow.input.readers.values():
         yield from sequential_evaluations(reporters, reader.source, reader.positions, events)
     dataflow.read(events)
     dataflow.run()
     yield from outbox(dataflow, router)
-    for id, slot, deltas in dataflow.drain_changelog():
+    for id, slot, deltas in dataflow.states.drain_changelog():
         yield from router.state_batches(id, slot, live_deltas(deltas, state.passed))
     yield from metrics_of(program, dataflow)
     if state.keep:

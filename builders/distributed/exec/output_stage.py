@@ -26,7 +26,7 @@ from squall.builders.distributed.exec.worker import (
     state_watermark,
     timely_batches,
 )
-from squall.builders.distributed.io.records import ROW, OutputBatch, Record, RowBatch, WorkerOutput, WorkerStep
+from squall.builders.distributed.io.records import ROW, Instant, OutputBatch, RowBatch, WorkerOutput, WorkerStep
 from squall.builders.distributed.plan.buckets import OUTPUT_STAGE
 from squall.builders.distributed.plan.snapshot_nodes import reports_on_change
 from squall.builders.distributed.plan.stages import Stage
@@ -105,15 +105,15 @@ def processed_with_outputs(
     span, now, later_batches = timely_batches(row_batches, span)
     yield from buffered_batches(program, later_batches)
     for row_batch in now:
-        (output_batches if row_batch.level == OUTPUT_STAGE else stage_batches).append(row_batch)
+        (output_batches if row_batch.stage == OUTPUT_STAGE else stage_batches).append(row_batch)
     for record in run_stages(program, stages, FORWARD, span, state, stage_batches, outbox=outbox):
-        if isinstance(record, RowBatch) and record.kind == ROW:
+        if isinstance(record, RowBatch) and record.type == ROW:
             output_batches.append(record)
         else:
             yield record
     changes = list(_changes(program, span, report_times, end, output_batches))
     yield from changes
-    reported = report_times.reported(program.plan, {(message.node, message.start) for message in changes})
+    reported = report_times.reported(program.plan, {(instant.node, instant.time) for instant in changes})
     yield from _run_output(program, span, reported, end, output_batches)
 
 
@@ -147,9 +147,7 @@ def _run_output(
             yield from metric_records(program, {node.id: NodeMetric(rows=len(outputs))})
         if outputs:
             places, outputs_only = zip(*outputs, strict=True)
-            yield OutputBatch(
-                OUTPUT_STAGE, number, pack_outputs(outputs_only), [output.time for output in outputs_only], places
-            )
+            yield OutputBatch(number, pack_outputs(outputs_only), [output.time for output in outputs_only], places)
         watermark = state_watermark(span, state)
         for slot, deltas in operator.drain_changelog():
             yield from router.state_batches(node.id, slot, live_deltas(deltas, watermark, operator.key_width(slot)))
@@ -179,7 +177,7 @@ def _sink_operators(program: Program) -> dict[int, SinkOperator]:
 
 def _changes(
     program: Program, span: Span, report_times: ReportTimes, state: State, row_batches: Iterable[RowBatch]
-) -> Iterator[Record]:
+) -> Iterator[Instant]:
     changing_sinks = [(node, op) for node, op in program.plan.sinks if reports_on_change(op)]
     partition, fresh = (
         partition_input(timely_batches(row_batches, span).now, state.bucket_partitions)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from types import MappingProxyType
 
-from squall.builders.distributed.io.records import INSTANT, Record
+from squall.builders.distributed.io.records import Instant
 from squall.builders.distributed.plan.snapshot_nodes import reports_on_change, rstream_nodes
 from squall.builders.runtime.report_times import ReportSchedule
 from squall.builders.runtime.serde import pack, unpack
@@ -29,15 +29,15 @@ NO_INSTANTS: NodeInstants = MappingProxyType({})
 # What workers say
 
 
-def stream_activity(stream: str, graph: str, time: int) -> Record:
+def stream_activity(stream: str, graph: str, time: int) -> Instant:
     """Returns the record that a stream has brought something in a graph, at a time (integer ms). `HEARTBEAT` as stream
     means that time has come so far."""
-    return Record(INSTANT, 0, 0, 0, 0, pack((stream, graph)), time, 0, 0)
+    return Instant(pack((stream, graph)), 0, time)
 
 
-def evaluation_record(number: int, time: int) -> Record:
+def evaluation_record(number: int, time: int) -> Instant:
     """Returns the record that a node is to be evaluated at a time (integer ms), or that its answer has changed then."""
-    return Record(INSTANT, 0, 0, number, 0, "", time, 0, 0)
+    return Instant("", number, time)
 
 
 class EvaluationTimes:
@@ -73,7 +73,7 @@ class EvaluationTimes:
                 if any(source.is_affected_by(event) for source in sources):
                     self.removed[number, event.time] = None
 
-    def messages(self, latest: int) -> Iterator[Record]:
+    def messages(self, latest: int) -> Iterator[Instant]:
         """Yields the records of the collected times. latest: the time up to which events have come (integer ms); it
         matters where reports are periodic."""
         if self.has_periods and latest > ALWAYS:
@@ -94,7 +94,7 @@ def sequential_evaluations(
     source: Source,
     positions: Mapping[str, int],
     events: Iterable[Event],
-) -> Iterator[Record]:
+) -> Iterator[Instant]:
     """Yields what is to be evaluated because of some events in windows that follow a stream.
 
     Args:
@@ -159,13 +159,13 @@ class ReportTimes:
         return ReportTimes(self.last, instants)
 
 
-def add_evaluation_times(instants_by_node: Mapping[int, ReportSchedule], rows: Iterable[tuple[str, int, int]]) -> None:
-    """Adds the times that workers have reported: the row, the number of the node, and the time of each record."""
-    for place, of, time in sorted(rows, key=itemgetter(2)):
-        if not place:
-            instants_by_node[of].add_instant(time)
+def add_evaluation_times(instants_by_node: Mapping[int, ReportSchedule], reported: Iterable[Instant]) -> None:
+    """Adds the times that workers have reported."""
+    for subject, number, time in sorted(reported, key=itemgetter(2)):
+        if not subject:
+            instants_by_node[number].add_instant(time)
             continue
-        stream, graph = map(str, unpack(place))
+        stream, graph = map(str, unpack(subject))
         for instants in instants_by_node.values():
             if stream == HEARTBEAT:
                 instants.advance_time(time)

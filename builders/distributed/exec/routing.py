@@ -45,7 +45,7 @@ KeyFunction = Callable[[Sequence[Any]], str]
 def wake_record(stage: int, bucket: int) -> Record:
     """Returns a record without a row for the partition of a bucket. It makes a stage run there, though nothing may have
     arrived."""
-    return RowBatch(ROW, stage, bucket, 0, WAKE_PORT, [UNIT]).message()
+    return RowBatch(ROW, stage, bucket, 0, WAKE_PORT, [UNIT]).encode()
 
 
 class Router:
@@ -125,7 +125,7 @@ class Router:
     def is_replicated(self, row_batch: RowBatch) -> bool:
         """Returns whether all tasks have a row batch that a task has output or keeps as state."""
         return row_batch.bucket == BROADCAST_BUCKET and (
-            row_batch.kind == STATE or (self.ids[row_batch.node], row_batch.port) in self.replicated_inputs
+            row_batch.type == STATE or (self.ids[row_batch.node], row_batch.port) in self.replicated_inputs
         )
 
     def _buckets_of(self, address: Address, deltas: Iterable[Delta]) -> Iterator[tuple[int, list[Delta]]]:

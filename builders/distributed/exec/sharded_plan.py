@@ -25,23 +25,29 @@ from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.worker import metric_records
 from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Engine, Files, Folder, Frame, TaskReport
-from squall.builders.distributed.io.parsing import DeadLetter, Parse, Parsed, dead_letter_record, late_dead_letter
+from squall.builders.distributed.io.parsing import Parse, Parsed, late_dead_letter
 from squall.builders.distributed.io.records import (
     DEAD_LETTER,
-    INSTANT,
     ROW,
     ROWS_PER_BATCH,
-    SOURCE_COUNT,
     SOURCE_STEP,
     STATE,
+    Answer,
+    DeadLetter,
+    EventTimes,
+    Instant,
+    OrderedFact,
     Record,
     RowBatch,
+    SourceCount,
+    WorkerRecord,
     WorkerStep,
     constant_step,
+    decode,
     from_arrow,
     to_arrow,
 )
-from squall.builders.distributed.plan.buckets import OUTPUT_STAGE, SINGLE_PARTITION
+from squall.builders.distributed.plan.buckets import SINGLE_PARTITION
 from squall.builders.distributed.plan.shardability import shard_of
 from squall.builders.distributed.plan.strategy import BatchLimits
 from squall.builders.local.event_loop import EventLoop
@@ -53,9 +59,6 @@ from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
 from squall.plan import Plan
 from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
-
-_TIMES_PORT = 1
-"""The port of records that say when events came, whatever they bring."""
 
 
 @dataclass
@@ -123,11 +126,11 @@ class Shards(LoggedBatches):
         """Whether something is left to do when no more events follow."""
         return self.progress.due < FOREVER
 
-    def initial_records(self) -> Sequence[Record | RowBatch]:
+    def initial_records(self) -> Sequence[WorkerRecord]:
         """Returns the records that start the program."""
         return [start_record()]
 
-    def initial_step(self, first: Sequence[Record | RowBatch]) -> WorkerStep:
+    def initial_step(self, first: Sequence[WorkerRecord]) -> WorkerStep:
         """Returns the worker's function that outputs these records."""
         return self.engine.with_record_files(constant_step(first), self.log.step_folder("facts"))
 
@@ -149,7 +152,7 @@ class Shards(LoggedBatches):
         return 0
 
     def process_in_single_task(
-        self, parse: Parse, first: Sequence[Record | RowBatch] = (), last: bool = False, keep: bool = True
+        self, parse: Parse, first: Sequence[WorkerRecord] = (), last: bool = False, keep: bool = True
     ) -> None:
         """Processes such a batch as `process` does.
 
@@ -228,7 +231,7 @@ class Shards(LoggedBatches):
 def _progress_times(report: TaskReport) -> dict[str, int]:
     """Returns how far all tasks together have come."""
     times_by_source: dict[str, list[int]] = {}
-    for name, _, time in report.evaluations:
+    for name, _, time in report.instants:
         times_by_source.setdefault(name, []).append(time)
     return {name: (min if name == "due" else max)(times) for name, times in times_by_source.items()}
 
@@ -255,19 +258,19 @@ class ShardSelection(NamedTuple):
 _WHOLE_PLAN = ShardSelection()
 
 
-def start_record() -> Record:
+def start_record() -> OrderedFact:
     """Returns the record that starts a program, whatever else comes."""
     return _empty_event_record(Event(ALWAYS, ()), 0)
 
 
-def _empty_event_record(event: Event, shard: int) -> Record:
+def _empty_event_record(event: Event, shard: int) -> OrderedFact:
     """Returns the record of an event without facts."""
-    return OrderedRecords(shard).message((0, "", 0), event, "event", None)
+    return OrderedRecords(shard).record((0, "", 0), event, "event", None)
 
 
 def shard_records(
     plan: Plan, earliest: int, parsed: Iterable[Parsed], steps: int, selection: ShardSelection = _WHOLE_PLAN
-) -> Iterator[Record]:
+) -> Iterator[WorkerRecord]:
     """Yields the records of the content of sources: the facts that the plan reads, in order and for the stage of their
     shard, and when events came.
 
@@ -282,29 +285,28 @@ def shard_records(
     numbers, reports_sources = selection.numbers, selection.own in (None, 0)
     ordered_records_by_shard = {shard: OrderedRecords(shard) for shard in numbers}
     counts: Counter[int] = Counter()
-    arrivals = _EventTimes(steps)
+    arrivals = _ArrivalTimes(steps)
     for source, events, dead_letters, _, file, block in parsed:
-        yield from (dead_letter_record(dead_letter, source) for dead_letter in dead_letters if reports_sources)
+        yield from (dead_letter._replace(number=source) for dead_letter in dead_letters if reports_sources)
         for event in events:
             counts[source] += 0 if event.is_static else len(event.facts) + len(event.removed)
             if event.time < earliest:
                 lost_facts = (*event.facts, *event.removed) if reports_sources else ()
-                yield from (dead_letter_record(late_dead_letter(event.stream, event.time, fact)) for fact in lost_facts)
+                yield from (late_dead_letter(event.stream, event.time, fact) for fact in lost_facts)
                 continue
             arrivals.add(event.time)
             for kind, fact in _wanted_changes(event, predicates, is_snapshot):
                 if (ordered_records := ordered_records_by_shard.get(selection.of(fact))) is not None:
-                    yield ordered_records.message((source, file, block), event, kind, fact)
+                    yield ordered_records.record((source, file, block), event, kind, fact)
     if arrivals.latest > ALWAYS:
         times = " ".join(map(str, arrivals.times))
         for shard in numbers:
             yield _empty_event_record(heartbeat(arrivals.latest), shard)
-            yield Record(ROW, shard, 0, 0, _TIMES_PORT, times, arrivals.latest, 0, 0)
-    for source, count in (+counts).items() if reports_sources else ():
-        yield Record(SOURCE_COUNT, 0, 0, source, 0, "", count, 0, 0)
+            yield EventTimes(shard, times)
+    yield from map(SourceCount._make, (+counts).items() if reports_sources else ())
 
 
-class _EventTimes:
+class _ArrivalTimes:
     """The times of events, as far as they matter to who counts update steps.
 
     At most one step is taken at each time (integer ms). So of all events between two that are at most so many steps
@@ -341,12 +343,23 @@ def _is_wanted(fact: Fact, predicates: Collection[Term]) -> bool:
     return not isinstance(fact, Triple) or fact.predicate in predicates
 
 
+def _decoded(records: Iterable[Record]) -> Iterator[WorkerRecord]:
+    """Yields the records of `shard_records` as it yields them."""
+    for record in records:
+        if record.kind != ROW:
+            yield record
+        elif record.port:
+            yield decode(record, EventTimes)
+        else:
+            yield decode(record, OrderedFact)
+
+
 class ShardInput(NamedTuple):
     """The input of a task, which reads the sources itself, or files of records. `first` has the records that start the
     program, in its first batch."""
 
     parse: Parse | None = None
-    first: tuple[Record | RowBatch, ...] = ()
+    first: tuple[WorkerRecord, ...] = ()
     files: tuple[Folder, ...] = ()
 
 
@@ -389,23 +402,23 @@ class ShardTask:
         self.program.prepare()
         return to_arrow(self._messages(from_arrow(batches)))
 
-    def _messages(self, records: Iterable[Record]) -> Iterator[Record | RowBatch]:
-        arrived: list[Record] = []
+    def _messages(self, records: Iterable[Record]) -> Iterator[WorkerRecord]:
+        arrived: list[OrderedFact] = []
         times: list[int] = []
-        for record in chain(records, self._unread()):
-            if record.kind != ROW:
-                yield record
-            elif record.port == _TIMES_PORT:
-                times += map(int, record.row.split())
-            else:
-                arrived.append(record)
+        for record in chain(_decoded(records), self._unread()):
+            match record:
+                case OrderedFact():
+                    arrived.append(record)
+                case EventTimes():
+                    times += map(int, record.times.split())
+                case _:
+                    yield record
         event_loop, previous_state = self._running()
         names = list(event_loop.states)
         if event_loop.update_steps:
             event_loop.update_steps.expect_events(times)
         for number, output in enumerate(self._outputs(event_loop, ordered_events(arrived))):
-            place = number.to_bytes(_POSITION_BYTES, "big")
-            yield Record(ROW, OUTPUT_STAGE, 0, 0, 0, pack_output(output), output.time, FOREVER, 0, spans=place)
+            yield Answer(pack_output(output), output.time, number.to_bytes(_POSITION_BYTES, "big"))
         if self.state.keep:
             for id, slot, deltas in self._kept(event_loop, previous_state):
                 for first in range(0, len(deltas), ROWS_PER_BATCH):
@@ -415,7 +428,7 @@ class ShardTask:
                 ("earliest", event_loop.buffer.earliest(event_loop.watermark)),
                 ("due", event_loop.next_change_time),
             ):
-                yield Record(INSTANT, 0, 0, 0, 0, name, time, 0, 0)
+                yield Instant(name, 0, time)
         if isinstance(event_loop.dataflow, ProfiledDataflow):
             yield from metric_records(self.program, event_loop.dataflow.metrics(event_loop.output_count))
         elif self.state.keep:
@@ -426,16 +439,16 @@ class ShardTask:
         """The number of the task's shard."""
         return self.sharing.numbers[0]
 
-    def _unread(self) -> Iterator[Record]:
+    def _unread(self) -> Iterator[WorkerRecord]:
         """Yields the records of the input that the task reads itself."""
         parse, first, files = self.unread
-        yield from (record.message() if isinstance(record, RowBatch) else record for record in first)
+        yield from first
         if parse is not None:
             earliest = self.progress.earliest
             parsed = parse(iter(()), None, earliest)
             yield from shard_records(self.program.plan, earliest, parsed, self.steps, self.sharing)
         for file in files:
-            yield from from_arrow(self.state.read(file, None))
+            yield from _decoded(from_arrow(self.state.read(file, None)))
 
     def _running(self) -> tuple[EventLoop, StateChangelog]:
         """Returns the event loop as the batch before has left it, and the state if that had to be read."""
@@ -444,7 +457,7 @@ class ShardTask:
             return event_loop, StateChangelog()
         options = Options(max_update_steps=self.steps, measure=self.program.measure)
         event_loop, state = EventLoop(self.program.plan, options), StateChangelog()
-        for update in event_loop.dataflow.updates.values():
+        for update in event_loop.dataflow.input.updates.values():
             update.initial = [demand for demand in update.initial if self.sharing.of(demand.fact) == self.share]
         names = list(event_loop.states)
         state_deltas = self.state.read_deltas(self.state.versions, 0)

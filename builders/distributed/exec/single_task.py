@@ -26,15 +26,16 @@ from squall.builders.distributed.io.parsing import Parse
 from squall.builders.distributed.io.records import (
     BUFFERED,
     ROW,
-    WATERMARK,
     WATERMARK_BROADCAST,
-    Record,
+    OrderedFact,
     RowBatch,
+    Watermark,
     WorkerOutput,
+    WorkerRecord,
     as_row_batches,
     to_arrow,
 )
-from squall.builders.distributed.plan.buckets import ORDERED_SCAN, OUTPUT_STAGE
+from squall.builders.distributed.plan.buckets import OUTPUT_STAGE
 from squall.builders.runtime.zset import UNIT
 from squall.rdf import ALWAYS, FOREVER
 
@@ -61,7 +62,7 @@ class SingleTask:
     program: Program
     parse: Parse
     earliest: int
-    first: Sequence[Record | RowBatch]
+    first: Sequence[WorkerRecord]
     waited: Sequence[Folder]
     span: Span
     ordered_scan_state: State
@@ -78,15 +79,13 @@ class SingleTask:
         rows: list[RowBatch] = []
         latest = ALWAYS
         for record in self._coming():
-            if isinstance(record, RowBatch) and record.kind == ROW:
-                rows.append(record._replace(kind=BUFFERED) if self.program.needs_complete_instants else record)
-            elif isinstance(record, Record) and record.kind == WATERMARK:
-                latest = max(latest, record.start)
+            if isinstance(record, RowBatch) and record.type == ROW:
+                rows.append(record._replace(type=BUFFERED) if self.program.needs_complete_instants else record)
+            elif isinstance(record, Watermark):
+                latest = max(latest, record.latest_time)
             else:
                 yield record
-        yield Record(
-            WATERMARK, 0, 0, 0, 0, "", latest, _latest_time(rows) if self.program.needs_complete_instants else ALWAYS, 0
-        )
+        yield Watermark(latest, _latest_time(rows) if self.program.needs_complete_instants else ALWAYS)
         rows += self._waited()
         if self.program.needs_complete_instants and latest > ALWAYS:
             rows.append(RowBatch(WATERMARK_BROADCAST, 0, LOCAL_BUCKET, 0, WAKE_PORT, [(latest - 1, FOREVER, 1)]))
@@ -96,17 +95,17 @@ class SingleTask:
         for output_record in processed_with_outputs(program, program.stages, self.span, ReportTimes(), *states, rows):
             yield from (
                 _buffered_records(output_record, router)
-                if isinstance(output_record, RowBatch) and output_record.kind == BUFFERED
+                if isinstance(output_record, RowBatch) and output_record.type == BUFFERED
                 else (output_record,)
             )
 
-    def _coming(self) -> Iterator[Record | RowBatch]:
+    def _coming(self) -> Iterator[WorkerRecord]:
         """Yields the initial records and those of the sources."""
         yield from self.first
-        facts: list[Record] = []
+        facts: list[OrderedFact] = []
         parsed = self.parse(iter(()), wanted_predicates(self.program), self.earliest)
         for record in source_records(self.program, self.earliest, parsed, local_outbox):
-            if isinstance(record, Record) and record.level == ORDERED_SCAN:
+            if isinstance(record, OrderedFact):
                 facts.append(record)
             else:
                 yield record
@@ -115,13 +114,13 @@ class SingleTask:
     def _waited(self) -> Iterable[RowBatch]:
         """Yields the buffered rows."""
         batches = chain.from_iterable(self.state.read(file, None) for file in self.waited)
-        return (row_batch._replace(kind=self.program.ready_type) for row_batch in as_row_batches(batches))
+        return (row_batch._replace(type=self.program.ready_type) for row_batch in as_row_batches(batches))
 
 
 def _buffered_records(row_batch: RowBatch, router: Router) -> Iterator[RowBatch]:
     """Yields the rows to buffer, by their buckets, because another batch may be larger."""
     for routed in router.row_batches((router.ids[row_batch.node], row_batch.port), row_batch.deltas):
-        yield routed._replace(kind=BUFFERED)
+        yield routed._replace(type=BUFFERED)
 
 
 def _latest_time(rows: Iterable[RowBatch]) -> int:

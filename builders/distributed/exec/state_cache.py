@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import pyarrow
 
 from squall.builders.distributed.io.engine import Files, Folder, Read, TaskReport
-from squall.builders.distributed.io.records import STATE, STATE_HANDLE, Record, as_row_batches
+from squall.builders.distributed.io.records import STATE, StateHandle, as_row_batches
 from squall.builders.distributed.io.task_output import read_file_list
 from squall.builders.distributed.plan.buckets import BROADCAST_BUCKET, BucketPartitions
 from squall.builders.runtime.zset import Delta
@@ -77,11 +77,11 @@ class StateVersions:
 
     def add(self, folder: Folder, report: TaskReport) -> None:
         """Adds the version of a stored step of the batch."""
-        if not report.state_rows and not report.state_handles:
+        if not report.state_rows and not report.all(StateHandle):
             return
         handles: dict[StageGroup, dict[int, str]] = {}
-        for text, partition in report.state_handles:
-            group, handle = text.split(" ")
+        for partition, name, _ in report.all(StateHandle):
+            group, handle = name.split(" ")
             handles.setdefault(group, {})[partition] = handle
         self.fresh.append(self._version(folder, handles))
 
@@ -183,12 +183,12 @@ class State:
                 for name in version.files.get(stage, ()):
                     yield from self.read((*version.folder, STATE, name), buckets)
 
-    def put(self, partition: int, operators: Any, size: int) -> Record:
+    def put(self, partition: int, operators: Any, size: int) -> StateHandle:
         """Caches operators that hold so many rows. Returns the record that reports their handle and size to the
         driver."""
         handle = uuid.uuid4().hex
         WORKER_STATE_CACHE.put((self.job, self.group, partition), handle, operators, size, self.most)
-        return Record(STATE_HANDLE, 0, 0, partition, 0, f"{self.group} {handle}", size, 0, 0)
+        return StateHandle(partition, f"{self.group} {handle}", size)
 
 
 CacheKey = tuple[str, StageGroup, int]

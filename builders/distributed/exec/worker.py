@@ -24,19 +24,23 @@ from squall.builders.distributed.exec.report_times import (
 )
 from squall.builders.distributed.exec.routing import WAKE_PORT, Router
 from squall.builders.distributed.exec.state_cache import State
-from squall.builders.distributed.io.parsing import Parse, Parsed, dead_letter_record, late_dead_letter
+from squall.builders.distributed.io.parsing import Parse, Parsed, late_dead_letter
 from squall.builders.distributed.io.records import (
     ARROW,
     BUFFERED,
-    NODE_METRIC,
     READY,
     ROW,
-    SOURCE_COUNT,
     SOURCE_STEP,
     WATERMARK,
     WATERMARK_BROADCAST,
-    Record,
+    DeadLetter,
+    Instant,
+    NodeOutput,
+    OrderedFact,
     RowBatch,
+    SourceCount,
+    Watermark,
+    WorkerRecord,
     WorkerStep,
     to_arrow,
 )
@@ -52,7 +56,7 @@ from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.scheduler import Address
-from squall.builders.runtime.state import compact_deltas, live_deltas
+from squall.builders.runtime.state import StateRegistry, compact_deltas, live_deltas
 from squall.builders.runtime.zset import Delta, fact_row, with_unit_weights
 from squall.plan.node_metrics import PlanMetrics
 from squall.plan.operators import Group, Operator
@@ -88,7 +92,7 @@ def wanted_predicates(program: Program) -> Collection[Term] | None:
 
 def source_records(
     program: Program, watermark: int, parsed: Iterable[Parsed], outbox: Outbox | None = None
-) -> Iterator[Record | RowBatch]:
+) -> Iterator[WorkerRecord]:
     """Yields the records that follow from the content of sources. outbox: takes the rows out of the dataflow; by
     default they are routed."""
     outbox = outbox or routed_outbox
@@ -100,7 +104,7 @@ def source_records(
     latest = ALWAYS
     for part in parsed:
         counts[part.source] += part.statements
-        yield from (dead_letter_record(dead_letter, part.source) for dead_letter in part.lost)
+        yield from (dead_letter._replace(number=part.source) for dead_letter in part.lost)
         timely, late_records = _without_late_events(part.events, watermark)
         yield from late_records
         for event in filter(ordered_scan.reads, timely) if ordered_scan.sources else ():
@@ -113,20 +117,19 @@ def source_records(
             yield from outbox(dataflow, router)
     yield from outbox(dataflow, router)
     if latest > ALWAYS:
-        yield Record(WATERMARK, 0, 0, 0, 0, "", latest, ALWAYS, 0)
+        yield Watermark(latest)
     yield from report_times.messages(latest)
-    for source, count in (+counts).items():
-        yield Record(SOURCE_COUNT, 0, 0, source, 0, "", count, 0, 0)
+    yield from map(SourceCount._make, (+counts).items())
     yield from metrics_of(program, dataflow)
 
 
-def _without_late_events(events: Sequence[Event], watermark: int) -> tuple[Sequence[Event], Sequence[Record]]:
+def _without_late_events(events: Sequence[Event], watermark: int) -> tuple[Sequence[Event], Sequence[DeadLetter]]:
     """Returns the events from the watermark on (integer ms), and the dead letters of the others."""
     if isinstance(events, Columns) and events.times[0] >= watermark:
         return events, ()
     timely = [event for event in events if event.time >= watermark]
     late_facts = ((event, fact) for event in events if event.time < watermark for _, fact in changes_of(event))
-    return timely, [dead_letter_record(late_dead_letter(event.stream, event.time, fact)) for event, fact in late_facts]
+    return timely, [late_dead_letter(event.stream, event.time, fact) for event, fact in late_facts]
 
 
 def _latest_time(events: Sequence[Event]) -> int:
@@ -135,15 +138,15 @@ def _latest_time(events: Sequence[Event]) -> int:
 
 def _ordered_records(
     ordered_scan: OrderedScan, ordered_records: OrderedRecords, part: Parsed, event: Event
-) -> Iterator[Record]:
+) -> Iterator[OrderedFact]:
     """Yields the records of an event for an ordered scan: one for each fact. An event without facts has one if its
     stream is followed, since the windows of the stream move with it."""
     place = part.source, part.file, part.block
     for kind, fact in changes_of(event):
         bucket = bucket_of(ordered_scan.partition_key(event.stream, fact_row(fact)[:-1]))
-        yield ordered_records.message(place, event, kind, fact, bucket)
+        yield ordered_records.record(place, event, kind, fact, bucket)
     if not (event.facts or event.removed) and ordered_scan.is_followed(event.stream):
-        yield ordered_records.message(place, event, "event", None, bucket_of(event.stream))
+        yield ordered_records.record(place, event, "event", None, bucket_of(event.stream))
 
 
 def with_watermark(step: WorkerStep, places: Sequence[tuple[int, int]]) -> WorkerStep:
@@ -164,7 +167,7 @@ def with_watermark(step: WorkerStep, places: Sequence[tuple[int, int]]) -> Worke
             latest = max(latest, _latest(batch["start"].filter(compute.equal(batch["kind"], WATERMARK))))
             yield batch.set_column(0, ARROW.field("kind"), compute.if_else(rows, BUFFERED, batch["kind"]))
         clocks = (RowBatch(WATERMARK_BROADCAST, *place, 0, WAKE_PORT, [(latest - 1, FOREVER, 1)]) for place in places)
-        yield from to_arrow([Record(WATERMARK, 0, 0, 0, 0, "", latest, ends, 0), *(clocks if latest > ALWAYS else ())])
+        yield from to_arrow([Watermark(latest, ends), *(clocks if latest > ALWAYS else ())])
 
     timely_batches.__name__ = step.__name__
     return timely_batches
@@ -181,20 +184,20 @@ def source_dataflow(program: Program, reading: Collection[str] | None = None) ->
     return dataflow_class(program.plan, hosted=(), reading=reading)
 
 
-def metrics_of(program: Program, dataflow: Dataflow) -> Iterator[Record]:
+def metrics_of(program: Program, dataflow: Dataflow) -> Iterator[NodeOutput]:
     """Yields what the nodes of a dataflow have done since the last time, if it measures."""
     if isinstance(dataflow, ProfiledDataflow):
         yield from metric_records(program, dataflow.metrics(0))
         dataflow.forget()
 
 
-def metric_records(program: Program, node_metrics: PlanMetrics) -> Iterator[Record]:
+def metric_records(program: Program, node_metrics: PlanMetrics) -> Iterator[NodeOutput]:
     """Yields the records of the metrics of nodes that have output rows or taken time."""
     numbers = program.physical.numbers
     for id, metric in node_metrics.items():
-        seconds = -1 if metric.seconds is None else round(metric.seconds * 1_000_000)
-        if metric.rows or seconds > 0:
-            yield Record(NODE_METRIC, 0, 0, numbers[id], 0, "", metric.rows or 0, seconds, 0)
+        micros = -1 if metric.seconds is None else round(metric.seconds * 1_000_000)
+        if metric.rows or micros > 0:
+            yield NodeOutput(numbers[id], metric.rows or 0, micros)
 
 
 def routed_outbox(dataflow: Dataflow, router: Router) -> Iterator[RowBatch]:
@@ -211,7 +214,7 @@ def local_outbox(dataflow: Dataflow, router: Router) -> Iterator[RowBatch]:
         yield RowBatch(ROW, router.stage_numbers[id], LOCAL_BUCKET, router.numbers[id], port, deltas)
 
 
-def initial_records(program: Program) -> Iterator[Record | RowBatch]:
+def initial_records(program: Program) -> Iterator[WorkerRecord]:
     """Yields the records that start a program: what its axioms derive, and the wake-ups of nodes that output a row
     without input."""
     program.prepare()
@@ -262,19 +265,19 @@ def timely_batches(row_batches: Iterable[RowBatch], span: Span) -> TimelyBatches
     have come further than the span says, as far as records in the input report."""
     all_batches = list(row_batches)
     clock_times = [
-        delta[-3] for row_batch in all_batches if row_batch.kind == WATERMARK_BROADCAST for delta in row_batch.deltas
+        delta[-3] for row_batch in all_batches if row_batch.type == WATERMARK_BROADCAST for delta in row_batch.deltas
     ]
     if span.is_last and clock_times:
         clock_times = [FOREVER - 1]
     span = span._replace(now=max([span.now, *clock_times]))
     now, later_batches = [], []
     for row_batch in all_batches:
-        if row_batch.kind not in (READY, BUFFERED):
+        if row_batch.type not in (READY, BUFFERED):
             now.append(row_batch)
             continue
         if deltas := [delta for delta in row_batch.deltas if span.before < delta[-3] <= span.now]:
-            now.append(row_batch._replace(kind=ROW, deltas=deltas))
-        if row_batch.kind == BUFFERED and (deltas := [delta for delta in row_batch.deltas if delta[-3] > span.now]):
+            now.append(row_batch._replace(type=ROW, deltas=deltas))
+        if row_batch.type == BUFFERED and (deltas := [delta for delta in row_batch.deltas if delta[-3] > span.now]):
             later_batches.append(row_batch._replace(deltas=deltas))
     return TimelyBatches(span, now, later_batches)
 
@@ -320,7 +323,7 @@ def run_stages(
     row_batches: Iterable[RowBatch],
     instants: NodeInstants = NO_INSTANTS,
     outbox: Outbox | None = None,
-) -> Iterator[Record | RowBatch]:
+) -> Iterator[WorkerRecord]:
     """Yields what one iteration of some stages makes of the row batches of a partition. outbox: takes the rows for
     other stages out of the dataflow; by default they are routed."""
     span, now, later_batches = timely_batches(row_batches, span)
@@ -337,7 +340,7 @@ def run_stages(
     state_deltas = state.read_deltas(since, partition)
     dataflow.restore(span.before, {(router.ids[number], slot): part for (number, slot), part in state_deltas.items()})
     if state.keep:
-        dataflow.enable_changelog()
+        dataflow.states.enable_changelog()
     for (number, port), deltas in fresh.items():
         dataflow.add_input((router.ids[number], port), deltas)
     dataflow.evaluate({router.ids[number]: times for number, times in instants.items()})
@@ -355,7 +358,7 @@ def run_stages(
         yield state.put(partition, dataflow, sum(dataflow.state().values()))
 
 
-def _derived_stream_records(dataflow: _Partition) -> Iterator[Record]:
+def _derived_stream_records(dataflow: _Partition) -> Iterator[Watermark | Instant]:
     """Yields what the driver needs to know of derived streams: until when they matter, and when they brought
     something."""
     ends = max(
@@ -363,7 +366,7 @@ def _derived_stream_records(dataflow: _Partition) -> Iterator[Record]:
         default=ALWAYS,
     )
     if ends > ALWAYS:
-        yield Record(WATERMARK, 0, 0, 0, 0, "", ALWAYS, ends, 0)
+        yield Watermark(latest_end=ends)
     yield from dataflow.report_records()
 
 
@@ -419,10 +422,10 @@ class _Partition(Dataflow):
         self.moves = len(set(bucket_partitions)) > 1 and any(stage.recursive for stage in stages)
         """Whether rows are shuffled inside of these stages."""
         self.instants = []
-        self.states = {id: memory for id, memory in self.states.items() if id in self.plan.by_id}
+        self.states = StateRegistry((id, memory) for id, memory in self.states.items() if id in self.plan.by_id)
         self.rstream_nodes = rstream_nodes(program.plan)
         """The nodes that output snapshots, here or elsewhere."""
-        self.notes: dict[Record, None] = {}
+        self.notes: dict[Instant, None] = {}
         """What the driver needs to know of streams that are derived here and may decide when a snapshot is
         evaluated."""
         for node in program.plan.nodes:
@@ -458,7 +461,7 @@ class _Partition(Dataflow):
             if isinstance(op, DerivedStreamOperator) and op.emitter.instants is not None:
                 op.instants = instants.get(id, ())
 
-    def report_records(self) -> Iterable[Record]:
+    def report_records(self) -> Iterable[Instant]:
         """Returns, since the last call, when derived streams brought something and count windows moved on."""
         notes, self.notes = self.notes, {}
         return notes
@@ -469,13 +472,13 @@ class _Partition(Dataflow):
             return
         positions = op.reader.positions
         super()._advance(id, op, now)
-        events = op.events if id in self.stream_leaders else ()
+        events = op.events if id in self.layout.stream_leaders else ()
         self.notes |= dict.fromkeys(stream_activity(event.stream, event.graph, event.time) for event in events)
         self.notes |= dict.fromkeys(sequential_evaluations(self.rstream_nodes, op.reader.source, positions, op.events))
 
     def live_deltas(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
         """Yields the changes of the state since the last call that may matter from a time on (integer ms)."""
-        for id, slot, deltas in self.drain_changelog():
+        for id, slot, deltas in self.states.drain_changelog():
             yield (id, slot), live_deltas(deltas, watermark, self.states[id].key_width(slot))
 
     def put(self, address: Address, deltas: Sequence[Delta]) -> None:
@@ -520,10 +523,10 @@ class _FusedPartition(_Partition):
         hosted = {id for stage in stages for id in stage.nodes}
         fused = {id: star for id, star in program.physical.fused_joins.items() if id in hosted}
         super().__init__(program, stages, bucket_partitions, partition, fused)
-        self.came_as = {to: address for address, to in self.fused_addresses.items()}
+        self.came_as = {to: address for address, to in self.layout.addresses.items()}
 
     def add_input(self, address: Address, deltas: Sequence[Delta]) -> None:
-        super().add_input(self.fused_addresses.get(address, address), deltas)
+        super().add_input(self.layout.addresses.get(address, address), deltas)
 
     def live_deltas(self, watermark: int) -> Iterator[tuple[Address, list[Delta]]]:
         for address, deltas in super().live_deltas(watermark):
@@ -531,7 +534,7 @@ class _FusedPartition(_Partition):
 
     def restore(self, watermark: int, state: Mapping[Address, Sequence[Delta]]) -> None:
         super().restore(
-            watermark, {self.fused_addresses.get(address, address): deltas for address, deltas in state.items()}
+            watermark, {self.layout.addresses.get(address, address): deltas for address, deltas in state.items()}
         )
 
 

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 import pyarrow
 
 from squall.builders.distributed.io.records import (
     BUFFERED,
-    INSTANT,
-    NODE_METRIC,
-    OUTPUT_FILE,
-    RECORD_FILE,
     ROW,
-    SOURCE_COUNT,
     STATE,
-    STATE_HANDLE,
-    WATERMARK,
+    Instant,
+    NodeOutput,
     Record,
+    RecordFile,
+    Report,
+    Watermark,
     WorkerStep,
+    reports_in,
 )
 from squall.builders.distributed.plan.buckets import BucketPartitions
 from squall.plan import Plan
 from squall.plan.node_metrics import NodeMetric
 from squall.rdf import ALWAYS, FOREVER
 
+_T = TypeVar("_T")
 Frame = Any
 """Records somewhere: on Spark a DataFrame."""
 Folder = tuple[object, ...]
@@ -35,62 +36,59 @@ Read = Callable[[Folder, Collection[int] | None], Iterable[pyarrow.RecordBatch]]
 """Reads the records of a file in the store, by its path: those of some buckets, or all (None)."""
 
 
-class TaskReport(NamedTuple):
-    """What workers report to the driver. All times are integer ms; `ALWAYS` stands for none.
+@dataclass(frozen=True)
+class TaskReport:
+    """What the tasks of a job report to the driver. All times are integer ms; `ALWAYS` stands for none."""
 
-    Attributes:
-        latest_time: the latest event time.
-        evaluations: (stream and graph, packed; time), or (number of a sink node; time).
-        source_counts: the number of statements read, by number of the source.
-        row_count: how many rows are on their way to later stages.
-        latest_start: the latest time at which one of these rows begins to hold.
-        latest_end: the latest time at which one begins or ends to hold.
-        state_rows: how many rows were added to the state.
-        node_metrics: (number of a node, rows, microseconds or -1) of what was measured.
-        state_handles: (stage group and handle, partition) of the operators that workers cache
-            (`squall.builders.distributed.exec.state_cache`).
-        cached_rows: how many rows these operators hold.
-        files: (record type, stage, name) of the files in which records were stored.
-        output_files: the names of the files that hold outputs.
-    """
-
-    latest_time: int = ALWAYS
-    evaluations: tuple[tuple[str, int, int], ...] = ()
-    source_counts: tuple[tuple[int, int], ...] = ()
-    row_count: int = 0
-    latest_start: int = ALWAYS
-    latest_end: int = ALWAYS
-    state_rows: int = 0
-    node_metrics: tuple[tuple[int, int, int], ...] = ()
-    state_handles: tuple[tuple[str, int], ...] = ()
-    cached_rows: int = 0
-    files: tuple[tuple[str, int, str], ...] = ()
-    output_files: tuple[str, ...] = ()
+    records: tuple[Report, ...] = ()
 
     @staticmethod
-    def of(messages: Iterable[Record]) -> TaskReport:
+    def of(records: Iterable[Record]) -> TaskReport:
         """Returns the report that records make up together."""
-        by_kind: dict[str, list[Record]] = {}
-        for message in messages:
-            by_kind.setdefault(message.kind, []).append(message)
-        files = [(record.row.partition(" "), record) for record in by_kind.get(RECORD_FILE, ())]
-        rows = [record for (kind, _, _), record in files if kind in (ROW, BUFFERED)]
-        times = by_kind.get(WATERMARK, ())
-        starts = max((record.start for record in rows), default=ALWAYS)
-        return TaskReport(
-            latest_time=max((record.start for record in times), default=ALWAYS),
-            evaluations=tuple(sorted({(record.row, record.node, record.start) for record in by_kind.get(INSTANT, ())})),
-            source_counts=tuple((record.node, record.start) for record in by_kind.get(SOURCE_COUNT, ())),
-            row_count=sum(record.many for record in rows),
-            latest_start=starts,
-            latest_end=max([starts, *(record.end for record in (*rows, *times) if record.end != FOREVER)]),
-            state_rows=sum(record.many for (kind, _, _), record in files if kind == STATE),
-            node_metrics=tuple((record.node, record.start, record.end) for record in by_kind.get(NODE_METRIC, ())),
-            state_handles=tuple((record.row, record.node) for record in by_kind.get(STATE_HANDLE, ())),
-            cached_rows=sum(record.start for record in by_kind.get(STATE_HANDLE, ())),
-            files=tuple((kind, record.level, name) for (kind, _, name), record in files),
-            output_files=tuple(record.row for record in by_kind.get(OUTPUT_FILE, ())),
-        )
+        return TaskReport(tuple(reports_in(records)))
+
+    def all(self, of_type: type[_T]) -> list[_T]:
+        """Returns the records of a type."""
+        return [record for record in self.records if isinstance(record, of_type)]
+
+    @property
+    def latest_time(self) -> int:
+        """The latest event time."""
+        return max((watermark.latest_time for watermark in self.all(Watermark)), default=ALWAYS)
+
+    @property
+    def instants(self) -> list[Instant]:
+        """The reported instants, each once, in order."""
+        return sorted(set(self.all(Instant)))
+
+    @property
+    def row_files(self) -> list[RecordFile]:
+        """The files with rows on their way to later stages, or buffered."""
+        return [file for file in self.all(RecordFile) if file.type in (ROW, BUFFERED)]
+
+    @property
+    def row_count(self) -> int:
+        """How many rows are in these files."""
+        return sum(file.rows for file in self.row_files)
+
+    @property
+    def latest_start(self) -> int:
+        """The latest time at which one of these rows begins to hold."""
+        return max((file.latest_start for file in self.row_files), default=ALWAYS)
+
+    @property
+    def latest_end(self) -> int:
+        """The latest time at which one begins or ends to hold."""
+        ends = [
+            *(file.latest_end for file in self.row_files),
+            *(watermark.latest_end for watermark in self.all(Watermark)),
+        ]
+        return max([self.latest_start, *(end for end in ends if end != FOREVER)])
+
+    @property
+    def state_rows(self) -> int:
+        """How many rows were added to the state."""
+        return sum(file.rows for file in self.all(RecordFile) if file.type == STATE)
 
 
 class NodeMetrics:
@@ -103,7 +101,7 @@ class NodeMetrics:
 
     def add(self, report: TaskReport) -> None:
         """Adds what workers have reported."""
-        for number, rows, micros in report.node_metrics:
+        for number, rows, micros in report.all(NodeOutput):
             self.rows[self.ids[number]] += rows
             if micros >= 0:
                 self.micros[self.ids[number]] += micros

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from squall.builders.distributed.io.parsing import DeadLetter, Document, late_dead_letter
+from squall.builders.distributed.io.parsing import Document, late_dead_letter
+from squall.builders.distributed.io.records import DeadLetter
 from squall.contracts import DeadLetterLedger
 from squall.errors import BuilderError
 from squall.rdf import ALWAYS, Event

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow
 
-from squall.builders.distributed.io.records import DEAD_LETTER, Record
+from squall.builders.distributed.io.records import DeadLetter
 from squall.builders.runtime.zset import fact_row, row_fact
 from squall.errors import UsageError
 from squall.rdf import DEFAULT_STREAM, Event, Fact, Term
@@ -241,24 +241,6 @@ def event_from_rows(time: int, stream: str, graph: str, kind: str, rows: Iterabl
     the rows of the facts; an empty row stands for no fact."""
     facts = tuple(cast(Fact, row_fact(cells)) for cells in rows if cells)
     return Event(time, facts if kind == "fact" else (), stream, facts if kind == "removed" else (), graph)
-
-
-class DeadLetter(NamedTuple):
-    """A statement that could not be used, as it is kept in a record's row. `number` is that of its source in the run;
-    -1 means the run itself."""
-
-    cause: str
-    source: str
-    block: int
-    line: int
-    reason: str
-    text: str
-    number: int = -1
-
-
-def dead_letter_record(dead_letter: DeadLetter, number: int = -1) -> Record:
-    """Returns a dead letter as a record."""
-    return Record(DEAD_LETTER, 0, 0, 0, 0, json.dumps(dead_letter._replace(number=number)), 0, 0, 0)
 
 
 def late_dead_letter(stream: str, time: int, fact: Fact) -> DeadLetter:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from squall.builders.distributed.io.ingest import drop_late_events
-from squall.builders.distributed.io.parsing import DeadLetter
+from squall.builders.distributed.io.records import DeadLetter
 from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.rdf import ALWAYS, Event

@@ -1,7 +1,7 @@
-"""Records: the flat form, over Arrow, in which a distributed builder stores and moves everything.
+"""Records: what workers output, and the flat form, over Arrow, in which it is stored and moved.
 
-A *record* is a delta with an address. Rows on their way to a node, operator state, outputs and dead letters all have
-this form. `squall.builders.runtime.serde` says how a row is one string.
+Each record type is a class. `encode` and `decode` convert between these and `Record`, which has the columns of all of
+them. `squall.builders.runtime.serde` says how a row is one string.
 """
 
 from __future__ import annotations
@@ -16,32 +16,28 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar, cast, get_args
 
 import pyarrow
 from pyarrow import compute
 
+from squall.builders.distributed.plan.buckets import OUTPUT_STAGE
 from squall.builders.runtime.serde import pack_all, unpack_all
 from squall.builders.runtime.zset import Delta
 from squall.errors import BuilderError, SquallError
-from squall.rdf import FOREVER
+from squall.rdf import ALWAYS, FOREVER
+
+_T = TypeVar("_T")
 
 ROW, READY, BUFFERED, STATE, DEAD_LETTER = "row", "due", "held", "state", "lost"
 WATERMARK, WATERMARK_BROADCAST, SOURCE_COUNT, INSTANT = "time", "clock", "count", "instant"
 NODE_METRIC, STATE_HANDLE, OUTPUT_FILE, RECORD_FILE = "figure", "token", "answers", "file"
-"""The types of records. Their values are part of the checkpoint format.
+"""The record types. Their values are part of the checkpoint format.
 
-* `ROW`: rows for a node. `READY`: rows for a node that it processes at their event time. `BUFFERED`: the same, but
-  stored again if that is later.
-* `STATE`: operator state. `DEAD_LETTER`: a statement that could not be used.
-* `WATERMARK`: the latest event time (`start`), and the latest time at which something begins or ends (`end`).
-  `WATERMARK_BROADCAST`: up to when instants are complete, for tasks of the same job.
-* `SOURCE_COUNT`: how many statements (`start`) of a source (`node`) were read. `INSTANT`: a time at which a stream, in
-  a graph, had an event.
-* `NODE_METRIC`: how many rows (`start`) a node has output, in how many microseconds (`end`; -1: unknown).
-  `STATE_HANDLE`: the handle of cached operators.
-* `OUTPUT_FILE`: the name of a file with outputs. `RECORD_FILE`: the type and name of a file with records of a stage;
-  `many`, `start` and `end` are over all of them.
+`ROW`, `READY` (rows that a node processes at their event time), `BUFFERED` (the same, but stored again if that is
+later), `STATE` and `WATERMARK_BROADCAST` (up to when instants are complete, for tasks of the same job) are those of a
+`RowBatch`. The classes below have one each.
 """
 STORED = (ROW, BUFFERED, STATE, DEAD_LETTER)
 """The types that the task stores which makes them. Others are only reported."""
@@ -58,10 +54,10 @@ SCHEMA = (
 
 
 class Record(NamedTuple):
-    """A flat record of `SCHEMA`.
+    """A record in the columns of `SCHEMA`: the type is in `kind`, the number of the stage in `level`.
 
     For a `RowBatch`, `many` is the number of its deltas and `spans` holds their intervals. `start` and `end` are then
-    the latest times at which one of them begins, and ends if one does (integer ms). `level` is the number of the stage.
+    the latest times at which one of them begins, and ends if one does (integer ms).
     """
 
     kind: str
@@ -79,19 +75,19 @@ class Record(NamedTuple):
 
 class RowBatch(NamedTuple):
     """Deltas of one bucket for one input of a node, or for one slot of its state: the form in which workers process
-    records. `level` is the number of the stage.
+    records.
 
     Many deltas are one record, so that an engine that moves it has little to do.
     """
 
-    kind: str
-    level: int
+    type: str
+    stage: int
     bucket: int
     node: int
     port: int
     deltas: Sequence[Delta]
 
-    def message(self) -> Record:
+    def encode(self) -> Record:
         """Returns the row batch as a record."""
         packed = pack_all(self.deltas)
         return Record(*self[:-1], packed.text, packed.start, packed.end, 0, len(self.deltas), packed.spans)
@@ -101,14 +97,12 @@ class OutputBatch(NamedTuple):
     """Many outputs of one sink node.
 
     Attributes:
-        level: the number of the stage.
         node: the number of the node.
         texts: the outputs as strings.
         times: the time of each (integer ms).
         places: the position of each among those of the same time ("": none).
     """
 
-    level: int
     node: int
     texts: Sequence[str]
     times: Sequence[int]
@@ -117,7 +111,7 @@ class OutputBatch(NamedTuple):
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
         """Yields the outputs as records of type `ROW`. `start` is the time and `spans` the position, in UTF-8, which
         sorts as its code points do."""
-        alike = Record(ROW, self.level, 0, self.node, 0, "", 0, FOREVER, 0)
+        alike = encode(Answer("", 0, b""))._replace(node=self.node)
         of_each = {"row": self.texts, "start": self.times, "spans": [place.encode() for place in self.places]}
         for first in range(0, len(self.texts), ROWS_PER_BATCH):
             chunk = slice(first, first + ROWS_PER_BATCH)
@@ -131,6 +125,189 @@ class OutputBatch(NamedTuple):
             yield pyarrow.RecordBatch.from_arrays(columns, schema=ARROW)
 
 
+class Answer(NamedTuple):
+    """An output as text, with its time (integer ms). `place` is its position among those of the same time."""
+
+    text: str
+    time: int
+    place: bytes = b""
+
+
+class OrderedFact(NamedTuple):
+    """A fact that is processed in order, or an event without facts.
+
+    Attributes:
+        stage: the stage, or the shard, that processes it.
+        bucket: the bucket of its key.
+        source: the number of its source.
+        row: the file, stream, graph, what happens to the fact, and its row, packed.
+        time: the event time (integer ms).
+        block: where the part of the file begins that was read.
+        position: its position in there.
+    """
+
+    stage: int
+    bucket: int
+    source: int
+    row: str
+    time: int
+    block: int
+    position: int
+
+
+class EventTimes(NamedTuple):
+    """The times (integer ms) of events for a shard, whatever they bring."""
+
+    shard: int
+    times: str
+    port: int = 1
+
+
+class DeadLetter(NamedTuple):
+    """A statement that could not be used. `number` is that of its source in the run; -1 means the run itself."""
+
+    cause: str
+    source: str
+    block: int
+    line: int
+    reason: str
+    text: str
+    number: int = -1
+
+
+class Watermark(NamedTuple):
+    """The latest event time of a task, and the latest time at which something begins or ends to hold (integer ms;
+    `ALWAYS`: none)."""
+
+    latest_time: int = ALWAYS
+    latest_end: int = ALWAYS
+
+
+class SourceCount(NamedTuple):
+    """How many statements of a source, by its number, were read."""
+
+    source: int
+    statements: int
+
+
+class Instant(NamedTuple):
+    """A time (integer ms): of an event in a stream and graph, packed as `subject`; or, if that is empty, at which a
+    node is to be evaluated or its answer has changed. Event loops report their times by name."""
+
+    subject: str
+    node: int
+    time: int
+
+
+class NodeOutput(NamedTuple):
+    """How many rows a node, by its number, has output, in how many microseconds (-1: unknown)."""
+
+    node: int
+    rows: int
+    micros: int
+
+
+class StateHandle(NamedTuple):
+    """The operators of a partition that a worker caches: stage group and handle, and how many rows they hold."""
+
+    partition: int
+    name: str
+    rows: int
+
+
+class OutputFile(NamedTuple):
+    """The name of a file with outputs."""
+
+    name: str
+
+
+class RecordFile(NamedTuple):
+    """A file with records of one type and stage.
+
+    Attributes:
+        label: the type and the name of the file.
+        stage: the number of the stage.
+        rows: how many rows it has.
+        latest_start: the latest time at which one of them begins to hold (integer ms).
+        latest_end: the latest time at which one ends; `FOREVER` if none does.
+    """
+
+    label: str
+    stage: int
+    rows: int
+    latest_start: int = ALWAYS
+    latest_end: int = FOREVER
+
+    @property
+    def type(self) -> str:
+        """The type of its records."""
+        return self.label.partition(" ")[0]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.label.partition(" ")[2]
+
+
+Report = Watermark | SourceCount | Instant | NodeOutput | StateHandle | OutputFile | RecordFile
+"""What tasks report to the driver."""
+WorkerRecord = Record | RowBatch | Answer | OrderedFact | EventTimes | DeadLetter | Report
+WorkerOutput = WorkerRecord | OutputBatch
+"""What workers output."""
+_EMPTY = Record("", 0, 0, 0, 0, "", 0, 0, 0)
+_BLANKS: dict[type, tuple[Record, tuple[str, ...]]] = {
+    Answer: (_EMPTY._replace(kind=ROW, level=OUTPUT_STAGE, end=FOREVER), ("row", "start", "spans")),
+    OrderedFact: (_EMPTY._replace(kind=ROW), ("level", "bucket", "node", "row", "start", "end", "weight")),
+    EventTimes: (_EMPTY._replace(kind=ROW), ("level", "row", "port")),
+    Watermark: (_EMPTY._replace(kind=WATERMARK), ("start", "end")),
+    SourceCount: (_EMPTY._replace(kind=SOURCE_COUNT), ("node", "start")),
+    Instant: (_EMPTY._replace(kind=INSTANT), ("row", "node", "start")),
+    NodeOutput: (_EMPTY._replace(kind=NODE_METRIC), ("node", "start", "end")),
+    StateHandle: (_EMPTY._replace(kind=STATE_HANDLE), ("node", "row", "start")),
+    OutputFile: (_EMPTY._replace(kind=OUTPUT_FILE), ("row",)),
+    RecordFile: (_EMPTY._replace(kind=RECORD_FILE), ("row", "level", "many", "start", "end")),
+}
+"""How each type is encoded: a record without its fields, and the columns of these."""
+_REPORTS: dict[str, type[Report]] = {_BLANKS[report][0].kind: report for report in get_args(Report)}
+
+
+def _encoder(blank: Record, columns: Sequence[str]) -> Callable[[Any], Record]:
+    fields = {column: len(blank) + place for place, column in enumerate(columns)}
+    cells = itemgetter(*(fields.get(column, place) for place, column in enumerate(Record._fields)))
+    return lambda record: Record._make(cells(blank + record))
+
+
+def _decoder(as_type: Any, columns: Sequence[str]) -> Callable[[Record], Any]:
+    fields = itemgetter(*map(Record._fields.index, columns))
+    return (
+        (lambda record: as_type._make(fields(record))) if len(columns) > 1 else (lambda record: as_type(fields(record)))
+    )
+
+
+_ENCODERS: dict[type, Callable[[Any], Record]] = {
+    Record: lambda record: record,
+    RowBatch: RowBatch.encode,
+    DeadLetter: lambda dead_letter: _EMPTY._replace(kind=DEAD_LETTER, row=json.dumps(dead_letter)),
+    **{type: _encoder(*format) for type, format in _BLANKS.items()},
+}
+_DECODERS = {type: _decoder(type, columns) for type, (_, columns) in _BLANKS.items()}
+
+
+def encode(record: WorkerRecord) -> Record:
+    """Returns a record in the columns of all types."""
+    return _ENCODERS[type(record)](record)
+
+
+def decode(record: Record, as_type: type[_T]) -> _T:
+    """Returns a record as a class of `_BLANKS`."""
+    return cast(_T, _DECODERS[as_type](record))
+
+
+def reports_in(records: Iterable[Record]) -> Iterator[Report]:
+    """Yields the reports among some records."""
+    return (decode(record, _REPORTS[record.kind]) for record in records if record.kind in _REPORTS)
+
+
 ARROW = pyarrow.schema(
     [
         ("kind", pyarrow.string()), ("level", pyarrow.int32()), ("bucket", pyarrow.int32()), ("node", pyarrow.int32()),
@@ -142,22 +319,18 @@ ROWS_PER_BATCH = 20_000
 """About how many deltas go together over Arrow."""
 
 
-WorkerOutput = Record | RowBatch | OutputBatch
-"""What workers output."""
-
-
-def to_arrow(messages: Iterable[WorkerOutput]) -> Iterator[pyarrow.RecordBatch]:
+def to_arrow(records: Iterable[WorkerOutput]) -> Iterator[pyarrow.RecordBatch]:
     """Yields records in batches. A BuilderError on the way is raised as `WorkerError`."""
     chunk: list[Record] = []
     size = 0
     try:
-        for record in messages:
+        for record in records:
             if isinstance(record, OutputBatch):
                 yield from record.batches()
                 continue
-            message = record.message() if isinstance(record, RowBatch) else record
-            chunk.append(message)
-            size += message.many
+            encoded = encode(record)
+            chunk.append(encoded)
+            size += encoded.many
             if size >= ROWS_PER_BATCH:
                 yield _batch(chunk)
                 chunk, size = [], 0
@@ -167,12 +340,12 @@ def to_arrow(messages: Iterable[WorkerOutput]) -> Iterator[pyarrow.RecordBatch]:
         yield _batch(chunk)
 
 
-def constant_step(messages: Sequence[Record | RowBatch]) -> WorkerStep:
+def constant_step(records: Sequence[WorkerRecord]) -> WorkerStep:
     """Returns the worker's function that outputs given records, whatever its input."""
 
     def made(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         deque(batches, maxlen=0)  # an engine ends the worker that leaves something, and with it what it holds
-        yield from to_arrow(messages)
+        yield from to_arrow(records)
 
     return made
 
@@ -242,15 +415,15 @@ def column(values: Sequence[Any], type: pyarrow.DataType) -> pyarrow.Array:
 
 def as_row_batches(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[RowBatch]:
     """Yields the row batches in Arrow batches."""
-    for message in from_arrow(batches):
-        yield RowBatch(*message[:5], unpack_all(message.row, message.spans))
+    for record in from_arrow(batches):
+        yield RowBatch(*record[:5], unpack_all(record.row, record.spans))
 
 
 def split_by_stage(
-    batches: Iterable[pyarrow.RecordBatch], levels: Collection[int] | None, own: list[pyarrow.RecordBatch]
+    batches: Iterable[pyarrow.RecordBatch], stages: Collection[int] | None, own: list[pyarrow.RecordBatch]
 ) -> Iterator[pyarrow.RecordBatch]:
     """Yields the records that are not for some stages. Those that are (None: all) go into `own`."""
-    numbers = None if levels is None else column(tuple(levels), pyarrow.int32())
+    numbers = None if stages is None else column(tuple(stages), pyarrow.int32())
     for batch in batches:
         mine = compute.is_in(batch["level"], numbers) if numbers is not None else None
         if mine is None or mine.true_count == len(batch):

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from squall.builders.distributed.io.parsing import DeadLetter, DeadLetterBuffer
+from squall.builders.distributed.io.parsing import DeadLetterBuffer
+from squall.builders.distributed.io.records import DeadLetter
 from squall.errors import UsageError
 from squall.rdf import Event
 from squall.streams import address, open_source

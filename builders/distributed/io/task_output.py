@@ -16,11 +16,10 @@ from pyarrow import compute
 from squall.builders.distributed.io.engine import Files, Folder, Read
 from squall.builders.distributed.io.records import (
     ARROW,
-    OUTPUT_FILE,
-    RECORD_FILE,
     ROW,
     STORED,
-    Record,
+    OutputFile,
+    RecordFile,
     WorkerStep,
     to_arrow,
 )
@@ -68,7 +67,7 @@ def over_files(step: WorkerStep, read: Read, paths: Sequence[Folder]) -> WorkerS
 def _with_files(
     step: WorkerStep,
     is_left: Callable[[str, int], bool],
-    leave: Callable[[RecordGroup, pyarrow.Table], Record],
+    leave: Callable[[RecordGroup, pyarrow.Table], OutputFile | RecordFile],
     max_rows: int = MAX_ROWS_PER_FILE,
 ) -> WorkerStep:
     """Returns the step, with one record in place of those that it writes to a file."""
@@ -103,25 +102,25 @@ def _table(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.Table:
     return pyarrow.Table.from_batches(batches, ARROW)
 
 
-def _output_file_record(write_file: WriteFile, place: RecordGroup, answers: pyarrow.Table) -> Record:
+def _output_file_record(write_file: WriteFile, place: RecordGroup, answers: pyarrow.Table) -> OutputFile:
     name = write_file(place, answers.sort_by([(column, "ascending") for column in OUTPUT_ORDER]))
-    return Record(OUTPUT_FILE, 0, 0, 0, 0, name, 0, 0, 0)
+    return OutputFile(name)
 
 
-def _record_file_record(write_file: WriteFile, place: RecordGroup, messages: pyarrow.Table) -> Record:
-    kind, level = place
-    ends = compute.filter(messages["end"], compute.less(messages["end"], FOREVER))
+def _record_file_record(write_file: WriteFile, place: RecordGroup, records: pyarrow.Table) -> RecordFile:
+    type, stage = place
+    ends = compute.filter(records["end"], compute.less(records["end"], FOREVER))
     end = FOREVER if len(ends) == 0 else compute.max(ends).as_py()
-    start, many = compute.max(messages["start"]).as_py(), compute.sum(messages["many"]).as_py()
-    return Record(RECORD_FILE, level, 0, 0, 0, f"{kind} {write_file(place, messages)}", start, end, 0, many)
+    start, rows = compute.max(records["start"]).as_py(), compute.sum(records["many"]).as_py()
+    return RecordFile(f"{type} {write_file(place, records)}", stage, rows, start, end)
 
 
 # What counts of a folder
 
 
-def write_file_list(store: Files, folder: Folder, files: Iterable[tuple[str, int, str]]) -> None:
+def write_file_list(store: Files, folder: Folder, files: Iterable[RecordFile]) -> None:
     """Writes the list of a folder's files: type, stage and name of each."""
-    store.write(list(files), *folder, FILE_LIST)
+    store.write([(file.type, file.stage, file.name) for file in files], *folder, FILE_LIST)
 
 
 def read_file_list(store: Files, folder: Folder) -> list[tuple[str, int, str]]:
