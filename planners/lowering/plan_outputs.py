@@ -9,12 +9,9 @@ from typing import NamedTuple
 
 from squall.model import (
     Ask,
-    AtomPattern,
     Construct,
     Graph,
-    Negation,
     OutputSpec,
-    Pattern,
     Report,
     Select,
     Source,
@@ -24,6 +21,7 @@ from squall.model import (
 )
 from squall.model.fact_shapes import Shape, Shapes, may_affect, may_read, overlaps, shapes_read, stream_shapes
 from squall.model.fingerprint import source_fingerprint, sources_fingerprint
+from squall.model.reading import has_patterns
 from squall.model.stratification import dependencies
 from squall.model.walk import walk
 from squall.model.windows import EMPTY
@@ -188,19 +186,8 @@ def _inserts(op: ops.Operator) -> bool:
 
 def sources(program: Iterable[System]) -> tuple[Source, ...]:
     """Returns the sources that the patterns of rules read, each once, sorted."""
-    parts = (part for rule in program for part in walk(rule) if isinstance(part, System) and _has_patterns(part))
+    parts = (part for rule in program for part in walk(rule) if isinstance(part, System) and has_patterns(part))
     return tuple(sorted({source for part in parts for source in part.sources}, key=source_fingerprint))
-
-
-def _has_patterns(part: System) -> bool:
-    """Returns whether patterns read the sources of this part itself."""
-    inner = [
-        inner_joinable
-        for predicate in part.predicates
-        if isinstance(predicate, Negation)
-        for inner_joinable in predicate.joinables
-    ]
-    return any(isinstance(joinable, Pattern | AtomPattern) for joinable in (*part.joinables, *inner))
 
 
 def reported_queries(output_specs: Iterable[OutputSpec]) -> tuple[tuple[str, tuple[str, ...]], ...]:

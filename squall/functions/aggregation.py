@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from squall.errors import BuilderError
 from squall.rdf import Term
@@ -43,6 +43,39 @@ class Accumulator:
     def empty(self) -> bool:
         """Returns whether the group is empty."""
         return self.members == 0
+
+
+class StoredValues(Accumulator):
+    """An aggregate that is computed from the multiset of a group's values. An error among them is one of the aggregate.
+
+    Attributes:
+        counts: How often the group has each value.
+        errors: The number of errors.
+    """
+
+    __slots__ = ("counts", "errors")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.errors = 0
+        self.counts: dict[str, int] = {}
+
+    def apply(self, value: str | None, weight: int) -> None:
+        if value is None:
+            self.errors += weight
+        else:
+            transition(self.counts, value, weight)
+
+    def value(self) -> Term | None:
+        return None if self.errors else self.of_values()
+
+    def of_values(self) -> Term | None:
+        """Returns the aggregate of values without errors."""
+        raise NotImplementedError
+
+    def sort(self, order: Callable[[str], Any]) -> None:
+        """Sorts the values by a key, so that no result depends on when they came. The next sort takes linear time."""
+        self.counts = dict(sorted(self.counts.items(), key=lambda item: order(item[0])))
 
 
 class DistinctValues(Accumulator):

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from squall.errors import PluginError
-from squall.functions.aggregation import Accumulator, transition
-from squall.functions.ordering import key
+from squall.functions.aggregation import Accumulator, StoredValues, transition
+from squall.functions.ordering import Key, key
 from squall.functions.results import checked_term
 from squall.rdf import Term, iri
 from squall.rdf.compounds import parse_compound
@@ -74,26 +74,16 @@ def methods(body: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
     return (body.add, body.remove) if hasattr(body, "remove") else (body.add,)  # type: ignore[attr-defined]
 
 
-class _Values(Accumulator):
-    """The multiset of a group's values. An error among them is an error of the aggregate, and so is an exception."""
+class _Values(StoredValues):
+    """The multiset of a group's values. An exception is an error of the aggregate, too."""
 
-    __slots__ = ("aggregate", "counts", "errors")
+    __slots__ = ("aggregate",)
 
     def __init__(self, aggregate: UserAggregate) -> None:
         super().__init__()
         self.aggregate = aggregate
-        self.errors = 0
-        self.counts: dict[str, int] = {}
 
-    def apply(self, value: str | None, weight: int) -> None:
-        if value is None:
-            self.errors += weight
-        else:
-            transition(self.counts, value, weight)
-
-    def value(self) -> Term | None:
-        if self.errors:
-            return None
+    def of_values(self) -> Term | None:
         try:
             return checked_term(self.result(), "an aggregate")
         except Exception as error:
@@ -104,10 +94,9 @@ class _Values(Accumulator):
         """Returns the result of the user's code."""
         raise NotImplementedError
 
-    def sort(self) -> None:
-        """Sorts the values, so that no result depends on when they came. The next sort takes linear time."""
-        arguments = self.aggregate.arguments
-        self.counts = dict(sorted(self.counts.items(), key=lambda item: tuple(map(key, arguments(item[0])))))
+    def order(self, value: str) -> tuple[Key, ...]:
+        """Returns the sort key of a value: those of its arguments."""
+        return tuple(map(key, self.aggregate.arguments(value)))
 
 
 class _Recomputed(_Values):
@@ -116,7 +105,7 @@ class _Recomputed(_Values):
     __slots__ = ()
 
     def result(self) -> object:
-        self.sort()
+        self.sort(self.order)
         arguments = self.aggregate.arguments
         rows = [row for value, count in self.counts.items() for row in count * [arguments(value)]]
         columns: Iterable[Iterable[Term]] = zip(*rows, strict=True) if rows else self.aggregate.least * [()]
@@ -148,7 +137,7 @@ class _Maintained(_Values):
         state, changes = self.state, self.changes
         self.state, self.changes = None, {}
         if state is None or not (hasattr(state, "remove") or all(weight > 0 for weight in changes.values())):
-            self.sort()
+            self.sort(self.order)
             state, changes = self.aggregate.body(), self.counts
         removals = [(value, weight) for value, weight in changes.items() if weight < 0]
         additions = ((value, weight) for value, weight in changes.items() if weight > 0)

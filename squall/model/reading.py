@@ -18,7 +18,7 @@ from squall.model.expressions import (
     TableFunction,
     Union,
 )
-from squall.model.patterns import AtomPattern, Pattern, Variable
+from squall.model.patterns import AtomPattern, FactPattern, Pattern, Variable
 from squall.model.systems import Document, Joinable, Stream, System
 
 
@@ -45,6 +45,13 @@ def streams(system: System) -> tuple[Stream, ...]:
 def warnings(system: System) -> tuple[SquallError, ...]:
     """Returns the warnings of a program, in its order."""
     return (*system.warnings, *(warning for subsystem in system.subsystems for warning in warnings(subsystem)))
+
+
+def has_patterns(part: System) -> bool:
+    """Returns whether patterns read the sources of this part itself."""
+    negations = (predicate.joinables for predicate in part.predicates if isinstance(predicate, Negation))
+    joinables = (joinable for group in (part.joinables, *negations) for joinable in group)
+    return any(isinstance(joinable, FactPattern) for joinable in joinables)
 
 
 def visible(part: System) -> tuple[Variable, ...]:

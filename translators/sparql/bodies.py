@@ -16,10 +16,8 @@ from squall.model import (
     Bind,
     Call,
     Consequence,
-    FactPattern,
     Filter,
     Joinable,
-    Negation,
     Pattern,
     Predicate,
     Select,
@@ -30,6 +28,7 @@ from squall.model import (
     variables,
     visible,
 )
+from squall.model.reading import has_patterns
 from squall.translators.sparql.datasets import ActiveDataset
 from squall.translators.sparql.occurrences import identity, with_identity, with_identity_after
 
@@ -71,7 +70,7 @@ class Body:
     def _can_inline(self, part: System) -> bool:
         """Returns whether a part means the same if its contents are copied into this body."""
         plain = part == System(sources=part.sources, joinables=part.joinables, predicates=part.predicates)
-        return plain and (part.sources == self.reads.sources or not _has_patterns(part))
+        return plain and (part.sources == self.reads.sources or not has_patterns(part))
 
     def add(self, *predicates: Predicate) -> None:
         """Applies predicates to the solutions so far."""
@@ -151,17 +150,6 @@ def always_bound(part: Joinable) -> frozenset[Variable]:
             return frozenset.intersection(*map(always_bound, branches))
         case _:
             return frozenset(variables(part))
-
-
-def _has_patterns(part: System) -> bool:
-    """Returns whether patterns read the sources of this part itself."""
-    negated = [
-        inner_joinable
-        for predicate in part.predicates
-        if isinstance(predicate, Negation)
-        for inner_joinable in predicate.joinables
-    ]
-    return any(isinstance(joinable, FactPattern) for joinable in (*part.joinables, *negated))
 
 
 def graph_names(graph: Variable, sources: tuple[Source, ...]) -> System:

@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from squall.functions import values
-from squall.functions.aggregation import Accumulator, AggregateFunction, transition
+from squall.functions.aggregation import Accumulator, AggregateFunction, StoredValues, transition
 from squall.functions.ordering import Key, key
 from squall.functions.sparql.names import Members
 from squall.rdf import Term, is_blank, literal
@@ -217,28 +217,20 @@ class _Extreme(_FirstValue):
         return None if self.errors else super().value()
 
 
-class _Concatenation(Accumulator):
+class _Concatenation(StoredValues):
     """The texts of the values in order, with a separator between them; an error while a value has no text."""
 
-    __slots__ = ("counts", "errors", "separator")
+    __slots__ = ("separator",)
 
     def __init__(self, separator: str) -> None:
         super().__init__()
         self.separator = separator
-        self.errors = 0
-        self.counts: dict[str, int] = {}
 
     def apply(self, value: str | None, weight: int) -> None:
-        if value is None or is_blank(value):
-            self.errors += weight
-        else:
-            transition(self.counts, value, weight)
+        super().apply(None if value is None or is_blank(value) else value, weight)
 
-    def value(self) -> Term | None:
-        if self.errors:
-            return None
-        # The values stay in order, so that the next sort takes linear time.
-        self.counts = dict(sorted(self.counts.items(), key=lambda item: key(item[0])))
+    def of_values(self) -> Term:
+        self.sort(key)
         texts = (values.text(Term(value)) for value, count in self.counts.items() for _ in range(count))
         return literal(self.separator.join(texts))
 
