@@ -86,7 +86,7 @@ def test_an_operator_has_all_traits(op: Operator) -> None:
     it = plan.by_id["it"]
     width, widths = plan.widths["it"], [plan.widths[edge.node] for edge in it.inputs]
     assert type(op).__mro__[1:-1] in ((Traits,), (type(op).__mro__[1], Traits)), "it has traits"
-    assert operator_label(op) != repr(op), "it has a label"
+    assert operator_label(op), "it has a label"
     assert make_operator(it, plan) is not None, "it can be run"
     if not isinstance(op, Sink):
         assert len(profiles(plan)["it"].distinct) == width, "it has an estimate of each column"
@@ -157,8 +157,10 @@ class Latest(Traits):
         return (self.column,)
 
 
-@pytest.mark.parametrize(("new", "width"), [(Tagged(P), 3), (Latest(1), 2)])
-def test_a_new_operator_needs_no_more(monkeypatch: pytest.MonkeyPatch, new: Traits, width: int) -> None:
+@pytest.mark.parametrize(
+    ("new", "width", "label"), [(Tagged(P), 3, f"tagged tag={P!r}"), (Latest(1), 2, "latest column=1")]
+)
+def test_a_new_operator_needs_no_more(monkeypatch: pytest.MonkeyPatch, new: Traits, width: int, label: str) -> None:
     monkeypatch.setitem(ID_PREFIXES, type(new), "new")
     op = cast(Operator, new)
     plan = check(Plan(tuple(assign_partitioning(read_by(op).nodes))))
@@ -167,5 +169,5 @@ def test_a_new_operator_needs_no_more(monkeypatch: pytest.MonkeyPatch, new: Trai
     assert ("it" in plan.retractable) == is_stateful(op) == isinstance(new, Latest)
     assert plan.by_id["it"].inputs[0].columns == ((1,) if isinstance(new, Latest) else None)
     assert output_columns(op, (1,)) == ((2,) if isinstance(new, Tagged) else (1,))
-    assert operator_label(op) == repr(new)
+    assert operator_label(op) == label
     assert any(node.op == new for node in prune_columns(plan).nodes)

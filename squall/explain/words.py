@@ -60,8 +60,6 @@ def operator_label(op: pps.Operator) -> str:
             return f"{_join('left join', on)}, output {_columns(keep) or 'no columns'}{suffix}"
         case pps.AntiJoin(on=on):
             return _join("anti join", on)
-        case pps.Union():
-            return "union"
         case pps.Project(columns=columns):
             return f"project {_projected(columns) or 'no columns'}"
         case pps.ConstantFilter(column=column, term=term):
@@ -80,8 +78,6 @@ def operator_label(op: pps.Operator) -> str:
             return _group(keys, aggregates)
         case pps.Slice(order=order, offset=offset, limit=limit, keys=keys):
             return f"slice {slice_label(limit, offset, _order(order), [_columns((key,)) for key in keys])}"
-        case pps.TransitiveClosure():
-            return "transitive closure"
         case pps.Construct(template=template, rules=rules, internal=internal):
             return f"construct {_cells(template)} for {', '.join(rules)}{', internal' if internal else ''}"
         case pps.Select(columns=(column,), rules=rules, ask=True):
@@ -96,8 +92,9 @@ def operator_label(op: pps.Operator) -> str:
             return f"{', '.join(parts) or 'update nothing'} for {', '.join(rules)}"
         case pps.Sink(output=output, report=report):
             return f"sink {output}{report_label(report)}"
-        case _:
-            return repr(op)
+        case _:  # the words of its name, and its fields
+            fields = repr(op).partition("(")[2].removesuffix(")")
+            return f"{re.sub('(?<!^)(?=[A-Z])', ' ', type(op).__name__).lower()} {fields}".rstrip()
 
 
 def source_label(source: Source) -> str:
