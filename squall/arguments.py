@@ -171,7 +171,7 @@ def check_events(events: Sequence[Any]) -> None:
         facts = list(chain.from_iterable(map(_FACTS, events)))
         facts += chain.from_iterable(map(_REMOVED, events))
         times = list(map(_TIME, events))
-        is_right = (
+        is_right = (  # one condition of passes, each of them in C: a function for each would cost a call per batch
             set(map(type, events)) <= _EVENT_TYPES
             and set(map(type, times)) <= _TIME_TYPES
             and (not times or (min(times) >= ALWAYS and max(times) <= FOREVER))
