@@ -212,7 +212,7 @@ def test_the_watermark_passes_the_end_of_derived_streams_when_all_sources_have_e
     else:
         job.process([*in_memory.start(job), *in_memory.read(job, parts)], last=True)
     job.commit(None)
-    assert job.progress.worked == 53
+    assert job.progress.processed_until == 53
 
 
 # Which task

@@ -295,9 +295,9 @@ def _id(text: str) -> str:
 
 
 def test_lateness_and_next_time_of_all_shards() -> None:
-    message = {"passed": (3, 5), "earliest": (4, 6), "due": (9, FOREVER)}
+    message = {"processed_until": (3, 5), "earliest": (4, 6), "next_change_time": (9, FOREVER)}
     outputs = TaskReport(tuple(Instant(name, 0, time) for name, times in message.items() for time in times))
-    assert sharded_plan._progress_times(outputs) == {"passed": 5, "earliest": 6, "due": 9}
+    assert sharded_plan._progress_times(outputs) == {"processed_until": 5, "earliest": 6, "next_change_time": 9}
 
 
 def test_all_facts_of_a_subject_are_in_one_share() -> None:
@@ -325,11 +325,13 @@ def test_a_run_that_began_without_shards_resumes_in_one() -> None:
     files, plan = in_memory.MemoryFiles(), squall.plan(program(LAST))
     files.write({"passed": 3, "earliest": 4, "due": 4, "number": 0, "base": 0}, "commits", "0.json")
     begun = Shards(in_memory.MemoryExchange(files, 3), files, Program(physical_plan(plan)), 10, BatchLimits())
-    assert begun.progress.shares == 1
+    assert begun.progress.shard_count == 1
+    assert (begun.progress.processed_until, begun.progress.next_change_time) == (3, 4)
+    assert begun.progress.as_commit()["passed"] == 3
     begun = Shards(
         in_memory.MemoryExchange(files, 3), in_memory.MemoryFiles(), Program(physical_plan(plan)), 10, BatchLimits()
     )
-    assert begun.progress.shares == 3
+    assert begun.progress.shard_count == 3
 
 
 def test_nodes_are_measured_in_all_shares_together() -> None:

@@ -19,7 +19,7 @@ from squall.builders.beam.options import Runner
 from squall.builders.beam.pipeline import Input, KeyedPipeline, add_whole_plan, answers, evaluations, worker_reports
 from squall.builders.beam.serialized_program import SerializedPlan
 from squall.builders.distributed.exec.output_stage import snapshot_outputs
-from squall.builders.distributed.exec.sharded_plan import Progress, ShardTask
+from squall.builders.distributed.exec.sharded_plan import ShardedProgress, ShardTask
 from squall.builders.distributed.io.ingest import (
     check_bounded,
     check_clock,
@@ -154,7 +154,7 @@ class _Run:
         pipeline_input, sources = self._pipeline_input(batches, static)
         program, steps = self.program, graph(self.program.plan)
         if steps.end.why:
-            task = ShardTask(program, Progress(), self.options.max_update_steps, first=True, last=True)
+            task = ShardTask(program, ShardedProgress(), self.options.max_update_steps, first=True, last=True)
             self.runner.run(lambda pipeline: add_whole_plan(pipeline, steps, program, pipeline_input, task))
         else:
             self.runner.run(lambda pipeline: KeyedPipeline(pipeline, steps, program, pipeline_input).build())

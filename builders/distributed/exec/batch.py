@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
+from squall.builders.distributed.exec.batch_log import Progress
 from squall.builders.distributed.exec.job_runner import JobRunner
 from squall.builders.distributed.exec.output_stage import (
     change_step,
@@ -50,43 +51,44 @@ from squall.rdf import ALWAYS, FOREVER
 
 
 @dataclass
-class Progress:
-    """How far a job has come, as the commit of its last batch says. All times are integer ms.
-
-    The names of the attributes are part of the checkpoint format.
+class StagedProgress(Progress):
+    """How far a job has come stage by stage.
 
     Attributes:
-        passed: the latest event time so far.
-        worked: the instants up to this time have been processed.
-        ends: the latest time at which a fact that has been read begins or ends to hold.
-        number: Spark's own number of the last micro-batch; -1 before the first.
-        held: the folders of buffered rows, each with the latest time at which one begins to hold, and the most rows
+        watermark: the latest event time so far.
+        processed_until: the instants up to this time have been processed.
+        latest_end: the latest time at which a fact that has been read begins or ends to hold.
+        buffered: the folders of buffered rows, each with the latest time at which one begins to hold, and the most rows
             that it holds.
-        rows: the most rows that the state has.
+        state_rows: the most rows that the state has.
         instants: the state of the evaluation instants (`ReportSchedule.rows`), by number of the sink node.
     """
 
-    passed: int = ALWAYS
-    worked: int = ALWAYS - 1
-    ends: int = ALWAYS
-    number: int = -1
-    held: list[tuple[list[Any], int, int]] = field(default_factory=list)
-    rows: int = 0
+    STORED_NAMES: ClassVar = {
+        "watermark": "passed", "processed_until": "worked", "latest_end": "ends", "buffered": "held",
+        "state_rows": "rows",
+    }  # fmt: skip
+
+    watermark: int = ALWAYS
+    processed_until: int = ALWAYS - 1
+    latest_end: int = ALWAYS
+    buffered: list[tuple[list[Any], int, int]] = field(default_factory=list)
+    state_rows: int = 0
     instants: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
 
     @property
     def folders(self) -> list[Folder]:
         """The folders of buffered rows."""
-        return [tuple(folder) for folder, _, _ in self.held]
+        return [tuple(folder) for folder, _, _ in self.buffered]
 
     def state_watermark(self, program: Program) -> int:
         """Returns the time before which no row that is still to come begins to hold (integer ms)."""
-        return self.worked if program.needs_complete_instants else self.passed
+        return self.processed_until if program.needs_complete_instants else self.watermark
 
     @property
-    def known(self) -> int:
+    def row_count(self) -> int:
         """The most rows that there are: buffered ones and those of the state."""
-        return self.rows + sum(rows for _, _, rows in self.held)
+        return self.state_rows + sum(rows for _, _, rows in self.buffered)
 
 
 class Batch:
@@ -113,7 +115,7 @@ class Batch:
         self,
         runner: JobRunner,
         program: Program,
-        progress: Progress,
+        progress: StagedProgress,
         schedules: Mapping[int, ReportSchedule],
         last: bool,
         keep: bool,
@@ -124,7 +126,7 @@ class Batch:
         self.schedules = schedules
         self.last = last
         self.keep = keep
-        self.span = Span(progress.worked, progress.worked)
+        self.span = Span(progress.processed_until, progress.processed_until)
         self.report = TaskReport()
         self.source_folders: list[Folder] = []
         self.report_times = ReportTimes()
@@ -143,9 +145,9 @@ class Batch:
         if records is not None:
             self.report = self.runner.run(records)
             self.source_folders = list(self.runner.log.steps)
-        self.span = Span(self.progress.worked, self._complete_until())
+        self.span = Span(self.progress.processed_until, self._complete_until())
         add_evaluation_times(self.schedules, self.report.instants)
-        sizes = BatchSizes(self.progress.known + self.report.row_count)
+        sizes = BatchSizes(self.progress.row_count + self.report.row_count)
         is_collected = for_batch(self.program.physical.strategy, limits, sizes) == "collected"
         self.report_times = self._process_in_one_task() if is_collected else self._process_by_jobs()
 
@@ -175,23 +177,23 @@ class Batch:
         """Notes the report of the only job of the batch."""
         self.report = report
         self.source_folders = list(self.runner.log.steps)
-        self.span = Span(self.progress.worked, self._complete_until())
+        self.span = Span(self.progress.processed_until, self._complete_until())
 
     # Time
 
     def _span_before_reading(self) -> Span:
         """Returns the time that passes, as far as it is known before the sources are read."""
-        previous = self.progress.worked
+        previous = self.progress.processed_until
         needs_complete_instants = self.program.needs_complete_instants
         return Span(previous, self._complete_until() if needs_complete_instants else previous, self.last)
 
     def _complete_until(self) -> int:
         """Returns the time up to which instants are processed. Without an event no time passes."""
-        latest = max(self.progress.passed, self.report.latest_time)
+        latest = max(self.progress.watermark, self.report.latest_time)
         if self.last and latest > ALWAYS:
             return FOREVER - 1
         return max(
-            self.progress.worked,
+            self.progress.processed_until,
             ALWAYS,
             latest - 1 if self.program.needs_complete_instants and latest > ALWAYS else latest,
         )
@@ -202,26 +204,29 @@ class Batch:
             {number: instants for number, instants in self.schedules.items() if number in numbers}, self.span.now
         )
 
-    def progress_after(self, number: int | None) -> Progress:
+    def progress_after(self, number: int | None) -> StagedProgress:
         """Returns how far the job has come after the batch. number: Spark's number of the micro-batch."""
         previous, log = self.progress, self.runner.log
-        watermark, ends = max(previous.passed, self.report.latest_time), max(previous.ends, log.latest_end)
+        watermark, latest_end = (
+            max(previous.watermark, self.report.latest_time),
+            max(previous.latest_end, log.latest_end),
+        )
         is_last = self.span.now == FOREVER - 1
-        processed_until = self._final_time(max(watermark, ends)) if is_last else self.span.now
+        processed_until = self._final_time(max(watermark, latest_end)) if is_last else self.span.now
         needs_complete_instants = self.program.needs_complete_instants
         keeps_buffered = needs_complete_instants and not is_last
-        buffered = [waiting for waiting in previous.held if keeps_buffered and waiting[1] > processed_until]
+        buffered = [waiting for waiting in previous.buffered if keeps_buffered and waiting[1] > processed_until]
         if needs_complete_instants and self.report.latest_start > processed_until:
             buffered += [
                 (list(folder), self.report.latest_start, self.report.row_count) for folder in self.source_folders
             ]
-        return Progress(
-            passed=max(watermark, processed_until) if is_last else watermark,
-            worked=processed_until,
-            ends=ends,
+        return StagedProgress(
+            watermark=max(watermark, processed_until) if is_last else watermark,
+            processed_until=processed_until,
+            latest_end=latest_end,
             number=previous.number if number is None else number,
-            held=buffered,
-            rows=previous.rows + log.added_state_rows if self.cached_rows is None else self.cached_rows,
+            buffered=buffered,
+            state_rows=previous.state_rows + log.added_state_rows if self.cached_rows is None else self.cached_rows,
             instants={str(number): list(schedule.rows()) for number, schedule in self.schedules.items()},
         )
 
@@ -242,7 +247,7 @@ class Batch:
         rows = self.runner.engine.union(
             self.runner.engine.stored_records(kind, stage, folders) for kind in _source_types(self.program)
         )
-        if rows is not None and (self.program.needs_complete_instants or self.progress.held):
+        if rows is not None and (self.program.needs_complete_instants or self.progress.buffered):
             rows = self.runner.engine.with_record_type(self.program.ready_type, rows)
         return self.runner.engine.union([rows, self.runner.later_rows(stage, self.source_folders)])
 

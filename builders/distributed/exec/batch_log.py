@@ -6,7 +6,8 @@ A micro-batch counts when its commit is written. A crash at any point leaves all
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
 
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.state_cache import StateVersions
@@ -19,6 +20,30 @@ from squall.rdf import ALWAYS
 
 FIRST_STEP = "0000"
 """The name of the first step of a batch."""
+
+
+@dataclass
+class Progress:
+    """How far a job has come, as the commit of its last batch says. All times are integer ms.
+
+    Attributes:
+        number: Spark's own number of the last micro-batch; -1 before the first.
+    """
+
+    STORED_NAMES: ClassVar[Mapping[str, str]] = {}
+    """The names of other attributes in a commit. They are part of the checkpoint format."""
+
+    number: int = -1
+
+    @classmethod
+    def of_commit(cls, commit: Mapping[str, Any] | None) -> Self | None:
+        """Returns what a commit says; None before the first."""
+        names = {stored: name for name, stored in cls.STORED_NAMES.items()}
+        return None if commit is None else cls(**{names.get(stored, stored): value for stored, value in commit.items()})
+
+    def as_commit(self) -> dict[str, Any]:
+        """Returns the progress as a commit says it."""
+        return {self.STORED_NAMES.get(name, name): value for name, value in asdict(self).items()}
 
 
 class LoggedBatches:
@@ -133,7 +158,7 @@ class MicroBatchLog:
         self.node_metrics.add(report)
         return report
 
-    def commit(self, progress: Mapping[str, Any], finished: Iterable[Folder], needed: Collection[Folder] = ()) -> None:
+    def commit(self, progress: Progress, finished: Iterable[Folder], needed: Collection[Folder] = ()) -> None:
         """Commits the batch.
 
         Args:
@@ -141,7 +166,7 @@ class MicroBatchLog:
             finished: the folders whose records on their way no later batch reads,
             needed: except for these.
         """
-        self.store.write(progress, "commits", f"{self.committed_count}.json")
+        self.store.write(progress.as_commit(), "commits", f"{self.committed_count}.json")
         for folder in finished:
             for kind in BATCH_LOCAL if folder not in needed else ():
                 self.store.delete(*folder, kind)

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
 
-from squall.builders.distributed.exec.batch import Batch, Progress
+from squall.builders.distributed.exec.batch import Batch, StagedProgress
 from squall.builders.distributed.exec.batch_log import LoggedBatches, MicroBatchLog
 from squall.builders.distributed.exec.compaction import run_compaction
 from squall.builders.distributed.exec.job_runner import JobRunner
@@ -57,7 +56,7 @@ class MicroBatches(LoggedBatches):
         self.program = program
         self.limits = limits
         self.log = MicroBatchLog(store, program.plan)
-        self.progress = Progress(**(self.log.last_commit or {}))
+        self.progress = StagedProgress.of_commit(self.log.last_commit) or StagedProgress()
         self.schedules = {number: ReportSchedule(op) for number, op in rstream_nodes(program.plan).items()}
         for number, schedule in self.schedules.items():
             if str(number) in self.progress.instants:
@@ -79,14 +78,14 @@ class MicroBatches(LoggedBatches):
     @property
     def earliest(self) -> int:
         """The time before which an event is late (integer ms)."""
-        watermark, worked = self.progress.passed, self.progress.worked
-        is_complete = self.program.needs_complete_instants and watermark <= worked
+        watermark, processed_until = self.progress.watermark, self.progress.processed_until
+        is_complete = self.program.needs_complete_instants and watermark <= processed_until
         return watermark + 1 if is_complete else watermark
 
     @property
     def unfinished(self) -> bool:
         """Whether something is left to process when no more events follow."""
-        return self.program.needs_complete_instants and self.progress.worked < self.progress.passed
+        return self.program.needs_complete_instants and self.progress.processed_until < self.progress.watermark
 
     # The sources
 
@@ -121,7 +120,7 @@ class MicroBatches(LoggedBatches):
     @property
     def row_count(self) -> int:
         """The most rows that there are before the batch."""
-        return self.progress.known
+        return self.progress.row_count
 
     def process(self, records: Frame | None, last: bool = False, keep: bool = True) -> None:
         """Processes a batch. It counts only after `commit`.
@@ -162,7 +161,7 @@ class MicroBatches(LoggedBatches):
         """Commits the batch, whose outputs are durable. number: Spark's number of the micro-batch."""
         previous, self.progress = self.progress, self._current.progress_after(number)
         self.rows_since_compaction += self.log.added_state_rows
-        self.log.commit(asdict(self.progress), (*previous.folders, *self.log.steps), self.progress.folders)
+        self.log.commit(self.progress, (*previous.folders, *self.log.steps), self.progress.folders)
         self.runner.versions.commit()
         if self.committed_count - 1 - self.log.base_number >= self.limits.compaction_interval:
             self._compact()
@@ -171,9 +170,9 @@ class MicroBatches(LoggedBatches):
         """Compacts the state of all batches so far. One task does it if few rows have been added since the last
         time."""
         step = compaction(self.program, self.progress.state_watermark(self.program))
-        in_one_task = self.limits.fit_compaction_task(self.progress.known, self.rows_since_compaction)
+        in_one_task = self.limits.fit_compaction_task(self.progress.row_count, self.rows_since_compaction)
         run = partial(run_compaction, self.runner, step, in_one_task)
         report = self.log.compact(run, self.runner.versions, self.progress.folders)
         if report is not None:
-            self.progress.rows = report.state_rows
+            self.progress.state_rows = report.state_rows
             self.rows_since_compaction = 0

@@ -55,7 +55,9 @@ def scan_in_order(
     if dataflow is None:
         dataflow = source_dataflow(program, program.ordered_scan.sources)
     state_deltas = state.read_deltas(since, partition)
-    dataflow.restore(state.passed, {(router.ids[number], slot): part for (number, slot), part in state_deltas.items()})
+    dataflow.restore(
+        state.watermark, {(router.ids[number], slot): part for (number, slot), part in state_deltas.items()}
+    )
     if state.keep:
         dataflow.states.enable_changelog()
     reporters = rstream_nodes(program.plan)
@@ -65,8 +67,8 @@ def scan_in_order(
     dataflow.run()
     yield from outbox(dataflow, router)
     for id, slot, deltas in dataflow.states.drain_changelog():
-        yield from router.state_batches(id, slot, live_deltas(deltas, state.passed))
+        yield from router.state_batches(id, slot, live_deltas(deltas, state.watermark))
     yield from metrics_of(program, dataflow)
     if state.keep:
-        dataflow.expire(state.passed)
+        dataflow.expire(state.watermark)
         yield state.put(partition, dataflow, sum(dataflow.state().values()))

@@ -12,14 +12,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import pyarrow
 
 from squall.builders.distributed.exec import state_cache
-from squall.builders.distributed.exec.batch_log import LoggedBatches, MicroBatchLog
+from squall.builders.distributed.exec.batch_log import LoggedBatches, MicroBatchLog, Progress
 from squall.builders.distributed.exec.ordered_records import OrderedRecords, changes_of, ordered_events
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.worker import metric_records
@@ -62,26 +62,24 @@ from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term, Triple, heartbeat
 
 
 @dataclass
-class Progress:
-    """How far a job has come, as the commit of its last batch says. All times are integer ms.
-
-    The names of the attributes are part of the checkpoint format.
+class ShardedProgress(Progress):
+    """How far a job has come in shards.
 
     Attributes:
-        passed: the time up to which everything has been processed.
+        processed_until: the time up to which everything has been processed.
         earliest: the time before which events are late.
-        due: when something is left to do if no event comes; FOREVER: never.
-        number: Spark's own number of the last micro-batch; -1 before the first.
+        next_change_time: when something is left to do if no event comes; FOREVER: never.
         base: the batch that wrote the whole state. Later ones have written their changes.
-        shares: the number of shards.
+        shard_count: the number of shards.
     """
 
-    passed: int = ALWAYS - 1
+    STORED_NAMES: ClassVar = {"processed_until": "passed", "next_change_time": "due", "shard_count": "shares"}
+
+    processed_until: int = ALWAYS - 1
     earliest: int = ALWAYS
-    due: int = ALWAYS
-    number: int = -1
+    next_change_time: int = ALWAYS
     base: int = 0
-    shares: int = 1
+    shard_count: int = 1
 
 
 class Shards(LoggedBatches):
@@ -108,8 +106,8 @@ class Shards(LoggedBatches):
         self.max_update_steps = max_update_steps
         self.limits = limits
         self.log = MicroBatchLog(store, program.plan)
-        last_commit = self.log.last_commit
-        self.progress = Progress(**last_commit) if last_commit else Progress(shares=self._shard_count())
+        progress = ShardedProgress.of_commit(self.log.last_commit)
+        self.progress = progress or ShardedProgress(shard_count=self._shard_count())
         self.next_progress = self.progress
         self.state_versions = self.log.state_versions(engine.reader(), limits.max_cached_rows, since=self.progress.base)
         self.report = TaskReport()
@@ -124,7 +122,7 @@ class Shards(LoggedBatches):
     @property
     def unfinished(self) -> bool:
         """Whether something is left to do when no more events follow."""
-        return self.progress.due < FOREVER
+        return self.progress.next_change_time < FOREVER
 
     def initial_records(self) -> Sequence[WorkerRecord]:
         """Returns the records that start the program."""
@@ -137,7 +135,7 @@ class Shards(LoggedBatches):
     def source_step(self, parse: Parse) -> WorkerStep:
         """Returns the worker's function from lines to records."""
         program, earliest, steps = self.program, self.progress.earliest, self.max_update_steps
-        selection = ShardSelection(self.progress.shares)
+        selection = ShardSelection(self.progress.shard_count)
 
         def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             program.prepare()
@@ -163,7 +161,7 @@ class Shards(LoggedBatches):
             keep: as for `process`.
         """
         self._reset()
-        self._run_tasks([ShardInput(parse, tuple(first))] * self.progress.shares, last, keep)
+        self._run_tasks([ShardInput(parse, tuple(first))] * self.progress.shard_count, last, keep)
         self.report = self.task_report
 
     def process(self, records: Frame | None, last: bool = False, keep: bool = True) -> None:
@@ -178,7 +176,9 @@ class Shards(LoggedBatches):
         folders = [self.log.step_folder("facts")]
         if records is not None:
             self.report = self.log.add(folders[0], self.engine.run(records))
-        files = [task_output.files_of(self.log.store, ROW, shard, folders) for shard in range(self.progress.shares)]
+        files = [
+            task_output.files_of(self.log.store, ROW, shard, folders) for shard in range(self.progress.shard_count)
+        ]
         if any(files) or self.state_versions.files():
             self._run_tasks([ShardInput(files=tuple(shard_files)) for shard_files in files], last, keep)
 
@@ -201,7 +201,7 @@ class Shards(LoggedBatches):
                 self.program, self.progress, self.max_update_steps, first=self.committed_count == 0, last=last,
                 whole=base == self.committed_count,
                 sharing=ShardSelection(len(unread), shard), unread=unread_files,
-                state=self.state_versions.state([shard], SINGLE_PARTITION, keep, self.progress.passed),
+                state=self.state_versions.state([shard], SINGLE_PARTITION, keep, self.progress.processed_until),
             )  # fmt: skip
             step = self.engine.with_output_files(task, self.log.output_folder())
             steps.append(self.engine.with_record_files(step, self.log.step_folder("work")))
@@ -218,7 +218,7 @@ class Shards(LoggedBatches):
         self.next_progress.number = self.progress.number if number is None else number
         self.progress = self.next_progress
         is_full = self.progress.base == self.committed_count
-        self.log.commit(asdict(self.progress), self.log.steps)
+        self.log.commit(self.progress, self.log.steps)
         self.state_versions.commit(is_full)
         self.log.forget(self.progress.base - 1)
 
@@ -233,7 +233,7 @@ def _progress_times(report: TaskReport) -> dict[str, int]:
     times_by_source: dict[str, list[int]] = {}
     for name, _, time in report.instants:
         times_by_source.setdefault(name, []).append(time)
-    return {name: (min if name == "due" else max)(times) for name, times in times_by_source.items()}
+    return {name: (min if name == "next_change_time" else max)(times) for name, times in times_by_source.items()}
 
 
 # What workers do
@@ -389,7 +389,7 @@ class ShardTask:
     __name__ = "the plan as a whole"
 
     program: Program
-    progress: Progress
+    progress: ShardedProgress
     steps: int
     first: bool
     last: bool
@@ -424,9 +424,9 @@ class ShardTask:
                 for first in range(0, len(deltas), ROWS_PER_BATCH):
                     yield RowBatch(STATE, self.share, 0, names.index(id), slot, deltas[first : first + ROWS_PER_BATCH])
             for name, time in (
-                ("passed", event_loop.watermark),
+                ("processed_until", event_loop.watermark),
                 ("earliest", event_loop.buffer.earliest(event_loop.watermark)),
-                ("due", event_loop.next_change_time),
+                ("next_change_time", event_loop.next_change_time),
             ):
                 yield Instant(name, 0, time)
         if isinstance(event_loop.dataflow, ProfiledDataflow):
@@ -463,7 +463,7 @@ class ShardTask:
         state_deltas = self.state.read_deltas(self.state.versions, 0)
         state.deltas = {(names[node], slot): deltas for (node, slot), deltas in state_deltas.items()}
         if not self.first:
-            event_loop.restore(self.progress.passed, self.program.static_time, state.deltas)
+            event_loop.restore(self.progress.processed_until, self.program.static_time, state.deltas)
         if self.state.keep:
             event_loop.enable_changelog()
         return event_loop, state

@@ -141,7 +141,7 @@ class State:
         job: the job that it belongs to.
         versions: all that it consists of, in order.
         read: reads the files of the versions.
-        passed: the time before which nothing begins that is still to come (integer ms).
+        watermark: the time before which nothing begins that is still to come (integer ms).
         most: the most rows that a worker caches.
     """
 
@@ -151,7 +151,7 @@ class State:
     job: str = ""
     versions: tuple[Version, ...] = ()
     read: Read = _read_nothing
-    passed: int = ALWAYS
+    watermark: int = ALWAYS
     most: int = 0
 
     @property

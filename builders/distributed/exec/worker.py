@@ -347,7 +347,7 @@ def run_stages(
     dataflow.run_phase(phase, span.now)
     yield from _derived_stream_records(dataflow)
     is_first = state.bucket_partitions[0] == partition
-    watermark = state.passed if any(stage.recursive for stage in stages) else state_watermark(span, state)
+    watermark = state.watermark if any(stage.recursive for stage in stages) else state_watermark(span, state)
     state_records = (router.state_batches(id, slot, deltas) for (id, slot), deltas in dataflow.live_deltas(watermark))
     for row_batch in chain((outbox or routed_outbox)(dataflow, router), chain.from_iterable(state_records)):
         if is_first or not router.is_replicated(row_batch):  # what every task makes for itself, one of them tells of
@@ -373,7 +373,7 @@ def _derived_stream_records(dataflow: _Partition) -> Iterator[Watermark | Instan
 def state_watermark(span: Span, state: State) -> int:
     """Returns the time before which no row begins that is still to come, after a span without further iterations
     (integer ms). State that ends before may be dropped. At the end of all sources the time is not known yet."""
-    return state.passed if span.now == FOREVER - 1 else max(state.passed, span.now)
+    return state.watermark if span.now == FOREVER - 1 else max(state.watermark, span.now)
 
 
 def buffered_batches(program: Program, later_batches: Sequence[RowBatch]) -> Iterable[RowBatch]:
