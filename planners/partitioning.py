@@ -81,10 +81,9 @@ class _Partitioner:
 
     def _partition(self, node: Node) -> Columns | None:
         match node.op:
-            case Join(on=on) | LeftJoin(on=on):
-                return positions(node.op.keep, tuple(left for left, _ in self._partition_join(node, on)))
-            case AntiJoin(on=on):
-                return tuple(left for left, _ in self._partition_join(node, on))
+            case Join(on=on) | LeftJoin(on=on) | AntiJoin(on=on):
+                copied = node.op.copied([self.widths[edge.node] for edge in node.inputs])
+                return positions(copied, tuple(left for left, _ in self._partition_join(node, on)))
             case Distinct():
                 return self._facts_partitioning(node.id)
             case DerivedStream():

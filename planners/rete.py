@@ -384,6 +384,7 @@ def _ready(predicates: Sequence[Predicate], sure: Names) -> Iterator[int]:
         predicates: The predicates, in the order of the program.
         sure: The variables that are always bound before them.
     """
+    # In one piece: one condition over what the predicates before have done.
     read_before, bound_before = set[Variable](), set[Variable]()
     effect_before = timed_before = decider_before = False
     for number, part in enumerate(predicates):

@@ -369,6 +369,7 @@ _YES = ' ordered="yes"'
 
 
 def _inside(node: tree.Node) -> Iterator[str]:
+    # In one piece: a flat match, the XML of each node.
     match node:
         case tree.Document(imports=imports, group=group):
             yield from _roles("directive", imports)

@@ -310,6 +310,7 @@ def node_text(node: Node) -> str:
 
 def _bare_text(node: Node) -> str:
     """Returns the text of a node without the metadata in front of it."""
+    # In one piece: a flat match, a line of syntax for each node.
     match node:
         case Document():
             return _document_text(node)

@@ -80,6 +80,7 @@ def compatible_pairs(
         right: The right rows.
         shared_with: Only pairs count in which at least one of these variables is bound on both sides. None: all pairs.
     """
+    # In one piece: the cases of one definition by cases.
     nullable_names = nullable_shared(left, right)
     sure = [name for name in left.names if name in right.names and name not in nullable_names]
     if shared_with is not None and shared_with.intersection(sure):

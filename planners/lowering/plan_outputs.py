@@ -303,23 +303,20 @@ def _add_derived_streams(draft: Draft, derived_facts: Sequence[Facts]) -> None:
         fact_nodes = sorted(facts.node for facts in stream_facts)
         for node in matches:
             assert isinstance(node.op, Match)
+            sources = (source for source in _sources_of(draft, node) if may_read(source, sink_spec.stream, None))
+            candidates = dict.fromkeys(source.for_stream(sink_spec.stream) for source in sources)
             read_shape = shape_of(node.op.cells)
-            sources = [
-                candidate for candidate in _sources_of(draft, node) if may_read(candidate, sink_spec.stream, None)
-            ]
-            fitting = [
-                candidate
-                for candidate in dict.fromkeys(source.for_stream(sink_spec.stream) for source in sources)
-                if any(
-                    overlaps(shape, read_shape)
-                    for facts in stream_facts
-                    for shape in shapes_read(facts.shape, candidate)
-                )
-            ]
             feeds = (
-                ops.DerivedStream(source, sink_spec.output, sink_spec.report, sink_spec.sources) for source in fitting
+                ops.DerivedStream(source, sink_spec.output, sink_spec.report, sink_spec.sources)
+                for source in candidates
+                if _may_fit(stream_facts, source, read_shape)
             )
             draft.read_again(node.id, sorted(draft.add(feed, *fact_nodes) for feed in feeds))
+
+
+def _may_fit(stream_facts: Sequence[Facts], source: Source, read_shape: Shape) -> bool:
+    """Returns whether facts of a stream, as a source reads them, may have the shape that a pattern reads."""
+    return any(overlaps(shape, read_shape) for facts in stream_facts for shape in shapes_read(facts.shape, source))
 
 
 def _add_evaluation_scans(draft: Draft, derived_facts: Sequence[Facts], sink_specs: Iterable[_SinkSpec]) -> None:
@@ -334,6 +331,11 @@ def _add_evaluation_scans(draft: Draft, derived_facts: Sequence[Facts], sink_spe
         if not _is_followed(source, read):
             read.append(source)
             draft.add(Scan(source))
+    _add_evaluation_streams(draft, derived_facts, evaluated)
+
+
+def _add_evaluation_streams(draft: Draft, derived_facts: Sequence[Facts], evaluated: Sequence[Source]) -> None:
+    """Adds the same for derived streams."""
     sources_by_spec: dict[tuple[object, ...], list[Source]] = {}
     for node in draft.nodes.values():
         if isinstance(node.op, ops.DerivedStream):

@@ -62,6 +62,7 @@ def lint(
     Raises:
         UsageError: As `squall.compile` does.
     """
+    # In one piece: the steps of a check, in order.
     if not programs:
         raise UsageError("no program is given")
     arguments.check_programs(programs)

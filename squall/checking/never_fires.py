@@ -85,6 +85,7 @@ class _Firing:
 
     def _reason(self, reading: Reading) -> str | None:
         """Returns why no stream and no data bring what a pattern matches, or None if they may."""
+        # In one piece: reasons, the first that holds.
         program, pattern, present = self.program, reading.pattern, self.program.present
         if isinstance(pattern, AtomPattern) and pattern.relation not in (GRAPH, ARRIVAL):
             return "streams and data bring triples only"

@@ -208,6 +208,7 @@ class Instant(NamedTuple):
 @lru_cache(maxsize=65536)
 def point(term: Term) -> Point | None:
     """Returns the parts of a calendar literal; None for everything else. A year may have up to nine digits."""
+    # In one piece: the tests of a lexical form, in order.
     if not is_literal(term):
         return None
     lexical, datatype, _ = parts(term)

@@ -95,6 +95,7 @@ def _column_problems(plan: Plan) -> Iterator[str]:
 
 def _uses(op: Operator, inputs: list[int]) -> Iterator[tuple[str, int, int]]:
     """Yields how an operator uses a column, the column, and the number of columns that there are."""
+    # In one piece: what follows from traits, and what no trait says of four operators.
     match op:
         case Match(cells=cells):
             numbers = sorted({cell for cell in cells if isinstance(cell, int)})

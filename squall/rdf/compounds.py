@@ -117,6 +117,7 @@ _MAY_FOLLOW = {
 @lru_cache(maxsize=65536)
 def _read(term: Term) -> tuple[Compound, int] | None:
     """Returns the parts of a compound and its depth, or None if the text has another form."""
+    # In one piece: a loop over tokens, which every new compound term runs through.
     text = parts(term).lexical
     match = _TOKEN.match(text)
     if match is None or match.lastgroup != "open":

@@ -62,6 +62,7 @@ class HiddenNodes:
             TranslatorError: The rule inserts facts that may be hidden. Inserted facts stay, so that they are in the
                 answer.
         """
+        # In one piece: the cases of one rule, from the simplest on.
         for consequence in rule.consequences:
             if isinstance(consequence, Insert) and any(self._may_hide(fact) for fact in consequence.template):
                 hint = "a rule that removes cannot make facts that are hidden"

@@ -141,6 +141,7 @@ class _DemandTransformation:
 
     def _iterate(self) -> DemandResult | None:
         """Returns the result, or None if it has marked another rule as demanded or another demand as unanswerable."""
+        # In one piece: an attempt that may be given up at each of its steps.
         new_clauses: list[Clause] = []
         demands: dict[_Demand, None] = {}
         if _EQUALITY in self.demanded_rules and _OF_TERMS not in self.unanswerable:
@@ -394,6 +395,7 @@ def _members(term: tree.Node) -> tuple[tree.Term, ...]:
 
 def _is_endless(clause: Clause) -> bool:
     """Returns whether a rule derives a further fact from the one fact that it reads, without end."""
+    # In one piece: conditions, one after another.
     if len(clause.conclusions) != 1 or len(clause.conjunction) != 1:
         return False
     (conclusion,), (literal,) = clause.conclusions, clause.conjunction

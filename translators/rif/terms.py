@@ -184,6 +184,7 @@ def prefixed_name(name: str) -> str:
 
 
 def _external_function(content: tree.Atom | tree.Expr, name: Term, truth: bool) -> Function:
+    # In one piece: the errors of a call, in the order in which they are reported.
     builtins = functions.builtins(LANGUAGE)
     spelled = builtins.get(name[1:-1])
     target = name[1:-1] if spelled is None else (spelled.test if truth else None) or name[1:-1]

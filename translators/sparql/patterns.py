@@ -73,6 +73,7 @@ class Patterns:
         return body, filters
 
     def _element(self, element: q.Element, body: Body) -> None:
+        # In one piece: a flat match, the translation of each element.
         match element:
             case q.TriplesBlock(triples=triples):
                 for triple in triples:

@@ -160,6 +160,7 @@ class TimestampCalls:
             stream: The stream of the arrivals. None means all.
             origin: The place of the call.
         """
+        # In one piece: patterns, narrowed down step by step, with an error where none is left.
         patterns = [
             pattern
             for side in body.sides or (body,)

@@ -83,6 +83,7 @@ def in_scope(element: Element) -> tuple[Variable, ...]:
 
 
 def _bound(element: Element) -> Iterable[Variable]:
+    # In one piece: a flat match, as in SPARQL 1.1, section 18.2.1.
     match element:
         case TriplesBlock(triples=triples):
             slots = [slot for triple in triples for slot in (triple.subject, triple.predicate, triple.object)]

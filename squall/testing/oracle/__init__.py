@@ -144,6 +144,7 @@ def _step_by_step(course: _Course) -> _Course:
 
 
 def _course(specs: Sequence[OutputSpec], events: Sequence[Event], static: Sequence[Event], steps: int) -> _Course:
+    # In one piece: one loop over the instants, with all that changes in sight.
     program = [rule for spec in specs for rule in spec.rules]
     strata = stratified(program)
     graphs = State({source: stays_of(source, events, static) for source in sources_of(program)})
@@ -221,6 +222,7 @@ def _is_derived(stream: str, specs: Iterable[OutputSpec]) -> bool:
 def _may_read(reader: OutputSpec, stream: str, specs: Iterable[OutputSpec]) -> bool:
     """Returns whether a fact of a derived stream may match a pattern of the reader. Only then does the stream give the
     reader an evaluation instant; otherwise a stream would be evaluated whenever it is."""
+    # In one piece: comprehensions, each a sentence of the definition.
     writers = [rule for spec in specs if spec.stream == stream for rule in spec.rules]
     templates = [template for rule in writers for construct in _constructs(rule) for template in construct.template]
     graph_names = {source.iri for rule in reader.rules for _, part, _ in patterns(rule) for source in part.sources}

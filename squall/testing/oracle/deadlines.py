@@ -18,6 +18,7 @@ def deadlines(program: Iterable[System], events: Iterable[Event]) -> set[int]:
 
     Static facts hold since 0, before which no instant is evaluated for the time alone.
     """
+    # In one piece: comprehensions, each a sentence of the definition.
     parts = [part for rule in program for part in _parts(rule)]
     if not any(isinstance(part, Filter) and time_operands(part.expression) for part in parts):
         return set()

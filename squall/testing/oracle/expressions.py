@@ -36,6 +36,7 @@ def term_of(expression: Expression, solution: Bindings, instant: Instant, place:
 
 def aggregated(aggregate: Aggregate, members: list[Bindings], instant: Instant) -> Term | None:
     """Returns the value of an aggregate over a group, or None."""
+    # In one piece: a flat match, which reads as the definition of each aggregate.
     if aggregate.expression is None:
         return values.integer(len(once(members) if aggregate.distinct else members))
     terms = [term_of(aggregate.expression, solution, instant) for solution in members]

@@ -126,6 +126,7 @@ def _outside(part: System, instant: Instant) -> list[Bindings]:
 def _apply(
     predicate: Predicate, solutions: list[Bindings], graph: set[Fact], instant: Instant, place: object
 ) -> list[Bindings]:
+    # In one piece: a flat match, which reads as the definition of each predicate.
     match predicate:
         case Filter(expression=expression):
             at = instant if time_operands(expression) is None else instant.anew()

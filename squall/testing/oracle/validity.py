@@ -55,6 +55,7 @@ def timely(events: Iterable[Event]) -> list[Event]:
 def stays_of(source: Source, events: Sequence[Event], static: Sequence[Event]) -> list[Stay]:
     """Returns the facts that a source reads with their validity, removals applied. Events before `BEGIN` belong to
     derived streams."""
+    # In one piece: the oracle stays one simple statement after another.
     all_stays = [
         Stay(
             fact,
@@ -87,6 +88,7 @@ def stays_of(source: Source, events: Sequence[Event], static: Sequence[Event]) -
 
 
 def reads(source: Source, stream: str, graph: str = "", static: bool = False) -> bool:
+    # In one piece: one case after another, as semantics.md lists them.
     shut = stream == HEARTBEAT or (stream and isinstance(source.window_of(stream), EmptyWindow))
     if shut and not (static and graph and source.sparql_dataset):
         return False

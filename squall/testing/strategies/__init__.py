@@ -85,6 +85,7 @@ def systems(draw: st.DrawFn, output: str | None = None, features: frozenset[str]
         output: The R2S operator. None draws one.
         features: The features. Events for the program are those of `event_streams` with the same features.
     """
+    # In one piece: draws, one after another, whose order decides what an example shrinks to.
     drawn_features = features if draw(st.booleans()) else features - WHOLE
     if drawn_features >= {"delete", "insert"}:
         drawn_features -= draw(st.sampled_from((frozenset(), frozenset({"delete"}), frozenset({"insert"}))))

@@ -136,6 +136,7 @@ def unions(
     draw: st.DrawFn, shape: Shape, readable: tuple[Slot, ...], sources: tuple[Source, ...]
 ) -> tuple[Union, Scope]:
     """Draws a union of two or three patterns. A variable that not all of them bind usually has a name of its own."""
+    # In one piece, as `modified` is.
     nullable = "nullable" in shape.features and draw(st.booleans())
     patterns = draw(st.lists(patterns_of(readable), min_size=2, max_size=3))
     scopes = [of_patterns([pattern]) for pattern in patterns]
@@ -237,6 +238,7 @@ def modified(draw: st.DrawFn, system: System, shape: Shape, scope: Scope, sliced
 
     If these leave a choice that would depend on names or on the order of the text, the sort keys are complete.
     """
+    # In one piece: draws, one after another, whose order decides what an example shrinks to.
     selects = any(isinstance(consequence, Select) for consequence in system.consequences)
     distinct = selects and "distinct" in shape.features and draw(one_in(3))
     if not sliced:

@@ -138,6 +138,7 @@ def _exists_predicates(
 @st.composite
 def _exists_part(draw: st.DrawFn, shape: Shape, scope: Scope, sources: tuple[Source, ...], deep: int = 1) -> System:
     """Draws the inner part of an EXISTS: patterns or a union, and predicates that may read outer variables."""
+    # In one piece: draws, one after another, whose order decides what an example shrinks to.
     least = 0 if deep and "axioms" in shape.features else 1
     patterns = draw(st.lists(_negated(shape.below, scope.all), min_size=least, max_size=2))
     joinables: tuple[Joinable, ...] = tuple(patterns)

@@ -54,6 +54,7 @@ DEADLINES = st.builds(
 
 @st.composite
 def rules(draw: st.DrawFn, name: str, shape: Shape) -> System:
+    # In one piece: draws, one after another, whose order decides what an example shrinks to.
     sources = draw(st.sampled_from(shape.sources))
     if "axioms" in shape.features and shape.level < TOP and draw(one_in(12)):
         return System(name, consequences=(Construct((draw(_heads(shape, (), ())),)),))
