@@ -19,9 +19,21 @@ from squall.builders.distributed.io.records import (
     ROW,
     STATE,
     WATERMARK,
+    Answer,
+    EventTimes,
+    Instant,
+    NodeOutput,
+    OrderedFact,
+    OutputFile,
     Record,
     RecordFile,
+    Report,
+    SourceCount,
+    StateHandle,
+    Watermark,
     WorkerStep,
+    decode,
+    encode,
     from_arrow,
     to_arrow,
 )
@@ -156,3 +168,26 @@ def test_the_driver_holds_a_few_answers_of_each_file(tmp_path: Path, monkeypatch
     assert read <= 10 + len(names), "no more than one of each file is ahead"
     assert pyarrow.total_allocated_bytes() - before < 100_000
     assert len(list(value)) == 290
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        Answer("text", 3, b"place"),
+        OrderedFact(4, 5, 6, "row", 7, 8, 9),
+        EventTimes(2, "3 4"),
+        Watermark(3, 4),
+        SourceCount(1, 20),
+        Instant("subject", 2, 3),
+        NodeOutput(4, 5, -1),
+        StateHandle(1, "1/3 handle", 7),
+        OutputFile("name"),
+        RecordFile("due name", 2, 3, 4, 5),
+    ],
+    ids=lambda record: type(record).__name__,
+)
+def test_records_are_decoded_as_they_were_encoded(record: Any) -> None:
+    (moved,) = from_arrow(to_arrow([record]))
+    assert moved == encode(record)
+    assert decode(moved, type(record)) == record
+    assert TaskReport.of([moved]).records == ((record,) if isinstance(record, Report) else ())

@@ -57,6 +57,7 @@ class EvaluationTimes:
 
     def add(self, events: Iterable[Event]) -> None:
         """Adds the times of events."""
+        # In one piece, because it is a loop over all events.
         for event in events if self.sources else ():
             if event.stream == HEARTBEAT or event.time == ALWAYS:
                 continue

@@ -326,6 +326,7 @@ def run_stages(
 ) -> Iterator[WorkerRecord]:
     """Yields what one iteration of some stages makes of the row batches of a partition. outbox: takes the rows for
     other stages out of the dataflow; by default they are routed."""
+    # In one piece, because it is a sequence of steps over one dataflow, each with its condition.
     span, now, later_batches = timely_batches(row_batches, span)
     yield from buffered_batches(program, later_batches)
     partition, fresh = partition_input(now, state.bucket_partitions)

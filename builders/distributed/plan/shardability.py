@@ -87,6 +87,7 @@ class _SubjectAnalysis:
     def _made(self, node: Node, subject_columns: Mapping[str, SubjectColumns]) -> SubjectColumns:
         """Returns the subject columns of a node's output. subject_columns: those of other nodes, as far as they are
         known."""
+        # In one piece, because it is a flat match over operators.
         op, widths = node.op, [self.plan.widths[edge.node] for edge in node.inputs]
         input_columns = [subject_columns[edge.node] for edge in node.inputs]
         match op:
@@ -126,6 +127,7 @@ class _SubjectAnalysis:
 
     def mixes(self, node: Node) -> str | None:
         """Returns why a node needs facts of several subjects, or None if it does not."""
+        # In one piece, because it is a flat match over operators.
         op = node.op
         match op:
             case Scan(source=source) if source.is_sequential:

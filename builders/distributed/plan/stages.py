@@ -185,6 +185,7 @@ def _lowest_stage_numbers(
     outcome after the last iteration. It also comes after all streams that it depends on, because they decide when it
     runs.
     """
+    # In one piece, because each component needs the stages and the unsettled nodes of those before it.
     numbers: dict[str, int] = {}
     unsettled: set[str] = set()
     """The nodes to which iterations of their own stage, or streams derived there, may still bring rows."""
@@ -246,6 +247,7 @@ def stateless_nodes_behind(plan: Plan, starts: Iterable[str]) -> tuple[str, ...]
 
 def describe_partitioning(node: Node, partitionings: Partitionings) -> str:
     """Describes the columns by which the input rows of a node are partitioned."""
+    # In one piece, because it is a flat list of cases, of which the first one counts.
     grouping_keys = [partitionings[node.id, port] for port in range(len(node.inputs))]
     if isinstance(node.op, TransitiveClosure) and grouping_keys == [BROADCAST]:
         return f" with all steps in every task, the pairs by {_describe_columns(BY_PATH_START)}"
