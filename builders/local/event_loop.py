@@ -115,9 +115,11 @@ class EventLoop:
 
     def process(self, batch: Sequence[Event]) -> Iterator[Outputs]:
         """Processes a batch of events."""
-        buffers = self.needs_complete_instants or self.buffer.events
-        is_direct = not (buffers or self.snapshot_dataflow or self.update_steps)
-        if isinstance(batch, Columns) and is_direct and batch.times[0] >= self.watermark:
+        if (
+            isinstance(batch, Columns)
+            and not (self.needs_complete_instants or self.snapshot_dataflow or self.update_steps or self.buffer.events)
+            and batch.times[0] >= self.watermark
+        ):
             for columns in batch.parts(self.tuning.max_events_per_pass):
                 self.dataflow.read(columns)
                 yield from self._advance(columns.times[-1])

@@ -30,7 +30,7 @@ class ReplayedBatches:
 
     def static_events(self) -> list[Event]:
         """Reads the events at `ALWAYS` with which a list begins. What comes one by one is not waited for."""
-        events, _ = static_prefix(self._checked() if isinstance(self._batches, list | tuple) else ())
+        events, _ = static_prefix(map(_check, self._batches) if isinstance(self._batches, list | tuple) else ())
         self._count += len(events)
         return events
 
@@ -54,15 +54,16 @@ class ReplayedBatches:
 
     def __iter__(self) -> Iterator[Sequence[Event]]:
         start = self._count
-        for batch in self._checked():
+        for batch in self._batches:
+            _check(batch)
             new = batch[start:] if start else batch
             if start or self._tracks_offsets:
                 start -= len(batch) - len(new)
                 self._count += len(new)
             yield new
 
-    def _checked(self) -> Iterator[Sequence[Event]]:
-        for batch in self._batches:
-            if isinstance(batch, Event):
-                raise ArgumentError("an event is given where a batch is", hint="write `job.run([events])`")
-            yield batch
+
+def _check(batch: Sequence[Event]) -> Sequence[Event]:
+    if isinstance(batch, Event):
+        raise ArgumentError("an event is given where a batch is", hint="write `job.run([events])`")
+    return batch
