@@ -28,7 +28,7 @@ from squall.builders.distributed.io.parsing import Parsed
 from squall.builders.distributed.io.records import STATE, Record, WorkerStep, from_arrow, to_arrow
 from squall.builders.distributed.plan.buckets import BROADCAST_BUCKET, BUCKET_COUNT
 from squall.builders.distributed.plan.partitioning import Address
-from squall.builders.distributed.plan.physical_plan import physical_plan
+from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan
 from squall.builders.distributed.plan.skew import SkewedKeys
 from squall.builders.distributed.plan.stages import NO_SKEWED_KEYS
 from squall.builders.distributed.plan.strategy import BatchLimits
@@ -216,6 +216,7 @@ def run(
     measures: Callable[[], bool] = lambda: False,
     max_update_steps: int = Options.max_update_steps,
     compaction_interval: int = DEFAULT_TUNING.compaction_interval,
+    change: Callable[[PhysicalPlan], PhysicalPlan] = lambda physical: physical,
 ) -> list[Output]:
     """Runs a plan in micro-batches and returns its outputs.
 
@@ -234,9 +235,10 @@ def run(
         measures: returns, at each start of the job, whether nodes are measured also without `node_metrics`.
         max_update_steps: how often updates may act without an event in between.
         compaction_interval: after how many batches the whole state is written again.
+        change: changes the physical plan, by leaving out a pass.
     """
     files = MemoryFiles()
-    program = Program(physical_plan(plan, broadcast_inputs, dict(skewed_keys)))
+    program = Program(change(physical_plan(plan, broadcast_inputs, dict(skewed_keys))))
     outputs: list[Output] = []
     limits = BatchLimits(
         max_single_task_rows,

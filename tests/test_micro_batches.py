@@ -19,7 +19,7 @@ from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.io.engine import NodeMetrics
 from squall.builders.distributed.plan.broadcast import broadcast_candidates, choose_broadcast, closure_inputs
 from squall.builders.distributed.plan.partitioning import Address
-from squall.builders.distributed.plan.physical_plan import physical_plan
+from squall.builders.distributed.plan.physical_plan import PhysicalPlan, jobs_of, physical_plan
 from squall.builders.distributed.plan.skew import splittable_inputs
 from squall.builders.distributed.plan.stages import partitionings_of
 from squall.builders.distributed.plan.strategy import BatchLimits, strategy_of
@@ -122,6 +122,23 @@ def test_any_program_in_any_batches_agrees_with_the_oracle(
         trial.assert_as_oracle(
             plan, max_single_task_rows=max_single_task_rows, max_single_task_bytes=max_single_task_bytes
         )
+
+    hold(law, many, trial=trials(APART))
+
+
+def without_fusion(physical: PhysicalPlan) -> PhysicalPlan:
+    """Each join is an operator of its own, and the output a step of its own."""
+    jobs = jobs_of(physical.plan, physical.stages, ())
+    return replace(physical, fused_joins={}, fused_output_stages=(), jobs=jobs)
+
+
+@examples(40)
+def test_outputs_do_not_depend_on_what_runs_as_one(many: int) -> None:
+    def law(trial: Trial) -> None:
+        plan = squall.plan(trial.system)
+        physical = physical_plan(plan)
+        assume(physical.strategy.is_staged and without_fusion(physical) != physical)
+        trial.assert_as_oracle(plan, change=without_fusion)
 
     hold(law, many, trial=trials(APART))
 

@@ -26,7 +26,7 @@ from squall.builders.distributed.io.records import (
     WorkerError,
     encode,
 )
-from squall.builders.distributed.plan.physical_plan import physical_plan
+from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan
 from squall.builders.distributed.plan.shardability import shard_of, why_not_shardable
 from squall.builders.distributed.plan.strategy import BatchLimits, strategy_of
 from squall.contracts import Options
@@ -179,6 +179,7 @@ def test_a_sharded_plan_agrees_with_the_oracle(planner: str, many: int) -> None:
             max_single_task_bytes=max_single_task_bytes,
             workers=workers,
             compaction_interval=compaction_interval,
+            change=draw.choice([unchanged, in_a_single_task]),
         )
         event("has outputs" if outputs else "has no outputs")
         assert_as_oracle(system, outputs, actual, static)
@@ -197,6 +198,15 @@ def test_a_sharded_plan_agrees_with_the_oracle(planner: str, many: int) -> None:
         max_single_task_bytes=max_single_task_bytes,
         seed=seed,
     )
+
+
+def unchanged(physical: PhysicalPlan) -> PhysicalPlan:
+    return physical
+
+
+def in_a_single_task(physical: PhysicalPlan) -> PhysicalPlan:
+    """The plan is not sharded, though it could be."""
+    return replace(physical, strategy=replace(physical.strategy, division="single task"))
 
 
 def without_removals(events: Sequence[Event]) -> list[Event]:
