@@ -348,14 +348,14 @@ def _counts(op: object) -> Mapping[Row, int]:
 def test_the_changelog_has_each_change_once_and_restores_a_dataflow() -> None:
     query_plan = plan(OPEN + REACHES)
     first, second, full_result = Dataflow(query_plan), Dataflow(query_plan), Dataflow(query_plan)
-    first.enable_changelog()
+    first.states.enable_changelog()
     before, after = stream("0 :a :edge :b\n0 :b :edge :c"), stream("0 :c :edge :d\n0 :a :shut :b")
     first.read(before)
     first.run()
     store: dict[tuple[str, int], list[Delta]] = {}
-    for id, slot, deltas in first.drain_changelog():
+    for id, slot, deltas in first.states.drain_changelog():
         store.setdefault((id, slot), []).extend(deltas)
-    assert list(first.drain_changelog()) == []
+    assert list(first.states.drain_changelog()) == []
     for (id, slot), deltas in sorted(store.items()):
         op = second.operators[id]
         assert isinstance(op, Stateful)
@@ -422,11 +422,8 @@ def test_memories_are_empty_when_the_last_window_has_closed(
     """This is law 6 (docs/semantics.md, section 6)."""
     result = IteratorJob(windowed(rules, output, removals), Options())
     list(result.run([events]))
-    for op in result.dataflow.stateful.values():
+    for op in result.dataflow.states.values():
         forget(op, FOREVER - 1)
-    for reader in result.dataflow.readers.values():
-        reader.sweep_rows = 0
-        reader.expire(FOREVER - 1)
     assert not any(result.dataflow.state().values())
 
 
@@ -455,7 +452,7 @@ def test_state_stays_small_with_repeated_facts(rules: str, every: int) -> None:
     list(result.start([], 0))
     for start in range(0, len(events), 50):
         list(result.process(events[start : start + 50]))
-        largest = max(largest, *map(_held, result.dataflow.stateful.values()))
+        largest = max(largest, *map(_held, result.dataflow.states.values()))
     assert largest < 4000
 
 
@@ -479,7 +476,7 @@ def test_early_expiry_does_not_change_outputs(rules: str, events: list[Event]) -
     def one_by_one() -> Iterator[Sequence[Event]]:
         for event in spread:
             yield [event]
-            for op in eager.dataflow.stateful.values():
+            for op in eager.dataflow.states.values():
                 forget(op, eager.watermark)
 
     lazy = IteratorJob(windowed(rules, "dstream"), Options())

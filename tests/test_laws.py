@@ -49,7 +49,7 @@ Programs as small as those of these tests would never reach the defaults.
 
 def forget_all(job: IteratorJob) -> None:
     """Sweeps all state once, whatever its size."""
-    for keeper in (*job.dataflow.stateful.values(), *job.dataflow.readers.values()):
+    for keeper in job.dataflow.states.values():
         for part in parts(keeper):
             for limit in ("sweep_rows", "full_sweep_rows"):
                 if hasattr(part, limit):

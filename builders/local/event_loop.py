@@ -76,7 +76,7 @@ class EventLoop:
         )
         if self.snapshot_dataflow:
             for id, slot, deltas in self.snapshot_dataflow.export_state():
-                dataflow.stateful[id].restore(slot, deltas)
+                dataflow.states[id].restore(slot, deltas)
             vars(self)["dataflow"] = dataflow  # other threads always see one of the two
             self.snapshot_dataflow = None
         return dataflow
@@ -84,7 +84,7 @@ class EventLoop:
     @cached_property
     def update_steps(self) -> UpdateSteps | None:
         """The update steps, or None if the plan has no updates."""
-        if self.snapshot_dataflow or not self.dataflow.updates:
+        if self.snapshot_dataflow or not self.dataflow.input.updates:
             return None
         return UpdateSteps(self.dataflow, self.options.max_update_steps)
 
@@ -157,7 +157,8 @@ class EventLoop:
     def _process_events(self, events: Sequence[Event]) -> Iterator[Outputs]:
         """Processes events, and advances time up to the buffered ones."""
         if self.buffer.events:
-            self.dataflow.advance_time(self.buffer.events[-1].time)
+            for instants in self.dataflow.instants:
+                instants.advance_time(self.buffer.events[-1].time)
         if self.snapshot_dataflow and self._instant_sizes.are_large(events):
             for time, group in groupby(events, key=_TIME):
                 yield self._evaluate_snapshot(self.snapshot_dataflow, list(group), time)

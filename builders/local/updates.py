@@ -55,9 +55,8 @@ class UpdateSteps:
         Then the facts of derived streams are output, again at each step that follows. What rules without a body insert
         is there from the start.
         """
-        self._change_graphs(
-            _nodes_by_update((id, update) for id, op in self.dataflow.updates.items() for update in op.initial), ALWAYS
-        )
+        updates = self.dataflow.input.updates.items()
+        self._change_graphs(_nodes_by_update((id, update) for id, op in updates for update in op.initial), ALWAYS)
         for streams_emit in (False, True):
             self.dataflow.run(ALWAYS, complete=streams_emit)
             while self.collect(ALWAYS):
@@ -69,13 +68,14 @@ class UpdateSteps:
 
         The time of its effect is an evaluation instant.
         """
-        graph_updates = self.dataflow.pop_graph_updates(now)
-        for since, id, graph_update in graph_updates:
-            time = ALWAYS if since == ALWAYS else since + 1
-            _add_node(self.pending.setdefault(time, {}), id, graph_update)
-        for schedule in self.dataflow.instants if graph_updates else ():
+        is_any = False
+        for id, op in self.dataflow.input.updates.items():
+            for since, graph_update in op.pop_graph_updates(now):
+                time, is_any = ALWAYS if since == ALWAYS else since + 1, True
+                _add_node(self.pending.setdefault(time, {}), id, graph_update)
+        for schedule in self.dataflow.instants if is_any else ():
             schedule.add_instant(self.next_step_time)
-        return bool(graph_updates)
+        return is_any
 
     def apply(self, time: int) -> None:
         """Applies the deletions and insertions of this time. Raises BuilderError after too many steps."""
@@ -94,9 +94,10 @@ class UpdateSteps:
         for update in sorted(graph_updates, key=_insertions_last):
             if update.inserts:
                 assert update.stream is not None
-                self.dataflow.insert(update.fact, time, update.stream, graph_updates[update])
+                changes = self.dataflow.input.insert(update.fact, time, update.stream, graph_updates[update])
             else:
-                self.dataflow.remove(update.fact, time, update.stream)
+                changes = self.dataflow.input.remove(update.fact, time, update.stream)
+            self.dataflow.change(changes)
 
     # Pending deletions and insertions as rows of text (`squall.builders.runtime.operators.state.RowSerializable`)
 
@@ -122,7 +123,7 @@ class UpdateSteps:
             _add_node(self.pending.setdefault(int(time), {}), id, graph_update)
 
     def _endless(self, graph_updates: GraphUpdates) -> BuilderError:
-        names = dict.fromkeys(self.dataflow.updates[id].rule for ids in graph_updates.values() for id in ids)
+        names = dict.fromkeys(self.dataflow.input.updates[id].rule for ids in graph_updates.values() for id in ids)
         rule_names = ", ".join(f"`{name}`" for name in names)
         return BuilderError(
             f"after {self.max_steps} steps without an event there is still something to do for {rule_names}",

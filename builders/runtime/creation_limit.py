@@ -8,9 +8,9 @@ with the rows that it reads, since a recursion over much data may well derive as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -40,6 +40,7 @@ _HINT = (
     "it may go on for ever: let a test of the rule say where that ends, or read what no rule of the recursion makes; "
     "if it comes to an end, allow more with `--max-terms`"
 )
+T = TypeVar("T")
 AnyStep = Callable[[Any], Any]
 """A step over deltas or over rows."""
 
@@ -143,6 +144,16 @@ class CreationLimit:
 
         return counting
 
+    def parts(self, rows: Sequence[T]) -> Iterator[Sequence[T]]:
+        """Yields rows part by part: a step of the recursion makes few rows before they are counted (`add_rows`)."""
+        start, size = 0, 1
+        while start < len(rows):
+            before = self.derived_rows
+            yield rows[start : start + size]
+            new_rows = self.derived_rows - before
+            start += size
+            size = size * 4 if new_rows * 4 <= ROWS_PER_PART else max(1, size * ROWS_PER_PART // (new_rows * 4))
+
     def add_rows(self, rows: int) -> None:
         """Counts rows that the recursion derives.
 
@@ -236,17 +247,3 @@ def check_iterations(plan: Plan, nodes: Iterable[str], iterations: int) -> None:
 def new_columns(plan: Plan, id: str) -> slice:
     """Returns the columns that a node adds to its rows."""
     return slice(plan.widths[plan.by_id[id].inputs[0].node], plan.widths[id])
-
-
-def process_in_parts(rows: Sequence[Any], process: Callable[[Sequence[Any]], int]) -> None:
-    """Processes rows part by part, so that a step of a recursion does not make very many rows before they are counted.
-
-    Args:
-        rows: The rows.
-        process: Processes a part of them, and returns how many rows it made.
-    """
-    start, size = 0, 1
-    while start < len(rows):
-        made_rows = process(rows[start : start + size])
-        start += size
-        size = size * 4 if made_rows * 4 <= ROWS_PER_PART else max(1, size * ROWS_PER_PART // (made_rows * 4))

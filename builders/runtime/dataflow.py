@@ -1,50 +1,43 @@
 """The dataflow: it runs nodes of a plan over deltas to the fixpoint, for every builder.
 
-A dataflow hosts all nodes of a plan (in process), or those of one stage (inside a distributed engine). Deltas pass
-through stateless nodes into the inbox of a stateful one. `Dataflow.run` processes the inboxes component by component in
-topological order, semi-naive inside recursive ones. Deltas for nodes that the dataflow does not host go to the outbox.
+A dataflow hosts all nodes of a plan (in process), or those of one stage (inside a distributed engine), as its layout
+says (`squall.builders.runtime.layout`). Deltas pass through stateless nodes into the inbox of a stateful one.
+`Dataflow.run` processes the inboxes component by component in topological order, semi-naive inside recursive ones.
+Deltas for nodes that the dataflow does not host go to the outbox.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from types import MappingProxyType
-from typing import NamedTuple, cast
+from typing import ClassVar, NamedTuple, cast
 
-from squall.builders.runtime.alpha import AlphaNetwork, by_kind
-from squall.builders.runtime.creation_limit import CreationLimit, process_in_parts
-from squall.builders.runtime.multiway_join import FusedJoin, fused_addresses
+from squall.builders.runtime import layout
+from squall.builders.runtime.alpha import AlphaNetwork
+from squall.builders.runtime.creation_limit import CreationLimits
+from squall.builders.runtime.fact_input import Change, FactInput
+from squall.builders.runtime.layout import DataflowLayout, Route
+from squall.builders.runtime.multiway_join import FusedJoin
 from squall.builders.runtime.operators import Operator, make_operator, merging_of, stateless
 from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
 from squall.builders.runtime.operators.distinct import DRedDistinct, TimeDependentOperator
 from squall.builders.runtime.operators.event_time import EventTimeOperator
 from squall.builders.runtime.operators.multiway_join import MultiwayJoinOperator
 from squall.builders.runtime.operators.output import OutputOperator, SinkOperator
-from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
+from squall.builders.runtime.operators.scan import ScannedFacts
 from squall.builders.runtime.operators.state import DiffedState, Stateful
 from squall.builders.runtime.operators.stateless import StatelessOperator, Step
-from squall.builders.runtime.operators.update import GraphUpdate, InsertedFacts, UpdateOperator
-from squall.builders.runtime.scheduler import Address, Scheduler
+from squall.builders.runtime.operators.update import UpdateOperator
+from squall.builders.runtime.report_times import ReportSchedule
+from squall.builders.runtime.scheduler import Address, Scheduler, by_constant
+from squall.builders.runtime.state import StateRegistry
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
-from squall.builders.runtime.zset import UNIT, Delta, fact_row
-from squall.plan import Node, Plan
-from squall.plan.operators import (
-    AntiJoin,
-    ConstantFilter,
-    Construct,
-    DerivedStream,
-    Join,
-    LeftJoin,
-    Match,
-    Scan,
-    Unit,
-    is_stateful,
-)
-from squall.plan.operators import Operator as Kind
-from squall.rdf import ALWAYS, FOREVER, NOTES, Columns, Event, Fact, Term
+from squall.builders.runtime.zset import UNIT, Delta
+from squall.plan import Plan
+from squall.plan.operators import Construct
+from squall.rdf import ALWAYS, FOREVER, Event
 
 INSERTED_FACTS = "/inserted"
 """The id of the state of facts that updates inserted."""
@@ -53,7 +46,7 @@ REPORT_TIMES_SUFFIX = "/report-times"
 
 
 class Target(NamedTuple):
-    """Where the rows of a node go.
+    """Where the rows of a node go, ready to run.
 
     Attributes:
         step: The stateless steps on the way; None if there are none.
@@ -77,6 +70,9 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         tuning: The tuning values of the runtime.
     """
 
+    apart: ClassVar[tuple[type, ...]] = ()
+    """The stateless operators that are not chained to the next one (`DataflowLayout.of`)."""
+
     def __init__(
         self,
         plan: Plan,
@@ -86,134 +82,37 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         super().__init__(plan)
-        self.tuning = tuning
-        self.hosted = set(plan.by_id) if hosted is None else set(hosted)
-        self.fused_addresses = dict(fused_addresses(fused))
-        """The address of the fused join, by the address of each of its inputs in the plan."""
-        inner = {id for join in fused.values() for id in join.joins}
-        working = (node for node in plan.nodes if self._is_hosted(node) and node.id not in inner)
-        self.operators: dict[str, Operator] = {node.id: make_operator(node, plan, tuning) for node in working}
-        self.operators |= {
-            id: MultiwayJoinOperator(join.shape, merging_of(plan.by_id[id], plan), tuning) for id, join in fused.items()
-        }
-        creating_steps = self.creation_limits.steps(lambda id: cast(StatelessOperator, self.operators[id]).step)
-        self.operators |= {id: StatelessOperator(step) for id, step in creating_steps.items()}
-        self.updates = {id: op for id, op in self.operators.items() if isinstance(op, UpdateOperator)}
-        self.derived_streams = {id: op for id, op in self.operators.items() if isinstance(op, DerivedStreamOperator)}
+        self.layout = DataflowLayout.of(plan, hosted, fused, reading, apart=self.apart)
+        self.operators = _operators(plan, self.layout, self.creation_limits, tuning)
         self.outbox: dict[Address, list[Delta]] = {}
-        self.alphas = {
-            node.id: AlphaNetwork(plan, node.id, tuning=tuning) for node in plan.nodes if self.feeds_matches(node)
+        self.input = FactInput(plan, self.layout, self.operators, tuning)
+        matched = (id for id, route in self.layout.routes.items() if route.matches)
+        self.alphas = {id: AlphaNetwork(plan, id, tuning=tuning) for id in matched if id not in self.input.readers}
+        self.targets = {
+            id: (*map(self._target, route.targets), *_construct_targets(plan, id, route))
+            for id, route in self.layout.routes.items()
         }
-        self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
-        self.constant_consumers = {node.id: self.consumers_by_constant(node.id) for node in plan.nodes}
-        for id in self.constant_consumers:
-            self.targets[id] += tuple(self._constant_targets(id))
-        at_work = (node for node in plan.nodes if reading is None or node.id in reading)
-        self.readers = {node.id: self._reader(node) for node in at_work if isinstance(node.op, Scan)}
-        self.units = [node.id for node in plan.nodes if isinstance(node.op, Unit)]
-        self.time_dependent = [op for op in self.operators.values() if isinstance(op, TimeDependentOperator)]
+        self.by_constant = {
+            id: [*route.by_constant.items()] for id, route in self.layout.routes.items() if route.by_constant
+        }
         self.event_time_operators = {
-            id: op for id, op in self.operators.items() if isinstance(op, EventTimeOperator) and not _is_output(op)
+            id: op
+            for id, op in self.operators.items()
+            if isinstance(op, EventTimeOperator) and not isinstance(op, OutputOperator | UpdateOperator)
         }
         """The nodes inside the plan that process complete instants."""
-        emitters = {
-            id: op.emitter if isinstance(op, DerivedStreamOperator) else op for id, op in self.operators.items()
-        }
-        snapshot_nodes = {
-            id: op.instants for id, op in emitters.items() if isinstance(op, OutputOperator) and op.instants is not None
-        }
-        self.instants = list(snapshot_nodes.values())
-        """The evaluation instants of rstream outputs."""
-        feeds = [(node, node.op) for node in reversed(plan.nodes) if isinstance(node.op, DerivedStream)]
-        streams_by_key = {(op.output_key, *(edge.node for edge in node.inputs)): node.id for node, op in feeds}
-        self.stream_leaders = set(streams_by_key.values())
-        """For each derived stream, the first of the nodes that read it through a window.
-
-        That node reports the events of the stream before any of the others emits them.
-        """
         self.needs_complete_instants = any(isinstance(op, EventTimeOperator) for op in self.operators.values())
         """Whether an instant can be processed only when all its events are there."""
-        self.inserted = InsertedFacts()
-        self.stateful = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
-        self.states: dict[str, Stateful] = {**self.stateful, **self.readers, INSERTED_FACTS: self.inserted}
-        """Everything that a checkpoint needs, by the id of the node, where it belongs to one."""
-        self.states |= {f"{id}{REPORT_TIMES_SUFFIX}": DiffedState(instants) for id, instants in snapshot_nodes.items()}
-        self.expires = plan.has_expiring_windows or bool(plan.retractable)
+        instants = dict(_evaluation_instants(self.operators))
+        self.instants = list(instants.values())
+        """The evaluation instants of rstream outputs."""
+        stateful = {id: op for id, op in self.operators.items() if isinstance(op, Stateful)}
+        self.states = StateRegistry({**stateful, **self.input.readers, INSERTED_FACTS: self.input.inserted})
+        self.states |= {f"{id}{REPORT_TIMES_SUFFIX}": DiffedState(times) for id, times in instants.items()}
 
-    def _is_hosted(self, node: Node) -> bool:
-        return not is_stateful(node.op) or node.id in self.hosted
-
-    def _targets(self, id: str) -> tuple[Target, ...]:
-        """Returns where the rows of a node go, without `Match` and `ConstantFilter` nodes."""
-        nodes = [(self.plan.by_id[consumer], port) for consumer, port in self.plan.consumers[id]]
-        return tuple(
-            self._target(node, port) for node, port in nodes if not isinstance(node.op, Match | ConstantFilter)
-        )
-
-    def _target(self, node: Node, port: int) -> Target:
-        """Returns the target behind stateless nodes, which are chained to one step as long as each feeds one node
-        alone."""
-        steps: list[Step] = []
-        while not is_stateful(node.op):
-            steps.append(cast(StatelessOperator, self.operators[node.id]).step)
-            targets = self.plan.consumers[node.id]
-            following = self.plan.by_id[targets[0][0]] if len(targets) == 1 else None
-            if following is None or isinstance(following.op, Match | ConstantFilter):
-                return Target(stateless.chain_steps(steps), None, node.id)
-            node, port = following, targets[0][1]
-        address = (node.id, port if _distinguishes_ports(node.op) else 0)
-        return Target(stateless.chain_steps(steps), self.fused_addresses.get(address, address), "")
-
-    def _constant_targets(self, id: str) -> Iterator[Target]:
-        """Yields targets for rules that differ in constants only: each is a `ConstantFilter` before a `Construct`.
-
-        There may be very many of them. They are removed from `constant_consumers`.
-        """
-        alike: dict[tuple[int, Address, stateless.TemplateShape], list[tuple[Term, Construct]]] = {}
-        for column, table in self.constant_consumers[id].items():
-            for term, consumers in list(table.items()):
-                table[term] = [consumer for consumer in consumers if self._only_construct(consumer) is None]
-                for address, emit in filter(None, map(self._only_construct, consumers)):
-                    key = (column, address, stateless.template_shape(emit.template))
-                    alike.setdefault(key, []).append((term, emit))
-                if not table[term]:
-                    del table[term]
-        for (column, address, _), emits in alike.items():
-            yield Target(
-                stateless.construct_by_constant_step(column, emits, self.plan.widths[id], self.plan.unbound[id]),
-                address,
-                "",
-            )
-
-    def _only_construct(self, id: str) -> tuple[Address, Construct] | None:
-        """Returns the `Construct` that is the only consumer of a node, with the address of its only consumer; otherwise
-        None."""
-        consumers = self.plan.consumers[id]
-        emit = self.plan.by_id[consumers[0][0]].op if len(consumers) == 1 else None
-        if not isinstance(emit, Construct):
-            return None
-        address = self.targets[id][0].address
-        return None if address is None else (address, emit)
-
-    def _reader(self, node: Node) -> ScanOperator:
-        op = node.op
-        assert isinstance(op, Scan)
-        alpha = self.alphas.get(node.id)
-        reads_all_triples = bool(self.targets[node.id]) or (alpha is not None and alpha.any_predicate is not None)
-        reads_atoms = bool(self.targets[node.id]) or (alpha is not None and bool(alpha.atoms))
-        deletes_static = self.plan.deletes
-        tracks_facts = op.source.removals or deletes_static
-        predicates = alpha.predicates if alpha else ()
-        return ScanOperator(
-            op.source,
-            predicates,
-            reads_all_triples,
-            reads_atoms,
-            tracks_facts,
-            deletes_static,
-            derived_streams=op.derived_streams,
-            tuning=self.tuning,
-        )
+    def _target(self, target: layout.Target) -> Target:
+        steps = [cast(StatelessOperator, self.operators[id]).step for id in target.steps]
+        return Target(stateless.chain_steps(steps), target.address, target.steps[-1] if target.steps else "")
 
     # Input
 
@@ -224,72 +123,34 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             begin: The time (integer ms) that functions of time use for what always holds.
         """
         self.begin(begin)
-        for id in self.units:
+        for id in self.layout.units:
             self.emit(id, [UNIT])
 
     def begin(self, time: int) -> None:
         """Sets the time (integer ms) that functions of time use for what always holds."""
-        for op in self.time_dependent:
-            op.begin = time
+        for op in self.operators.values():
+            if isinstance(op, TimeDependentOperator):
+                op.begin = time
 
     def read(self, events: Sequence[Event]) -> None:
         """Reads events into the `Scan` nodes."""
         for instants in self.instants:
             instants.add(events)
-        for id, reader in self.readers.items():
-            facts = reader.read_columns(events) if isinstance(events, Columns) else reader.read(events)
-            self._put_facts(id, facts)
+        for id, facts in self.input.read(events):
+            self._emit_facts(id, facts)
 
-    def advance_time(self, time: int) -> None:
-        """Notes that time has reached `time` (integer ms), though its events may not have been read yet."""
-        for instants in self.instants:
-            instants.advance_time(time)
+    def change(self, changes: Iterable[Change]) -> None:
+        """Emits what updates insert and remove (`FactInput.insert`, `FactInput.remove`)."""
+        for id, deltas in changes:
+            if id in self.input.readers:
+                self._emit_facts(id, self.input.facts(id, deltas))
+            else:
+                self.emit(id, deltas)
 
-    def remove(self, fact: Fact, time: int, stream: str | None = None) -> None:
-        """Removes a fact from a stream, or from all of them (None): what was read or inserted of it before this time
-        ends now."""
-        for id, reader in self.readers.items():
-            self._put_entries(id, reader.remove(fact, time, stream))
-        for id, feed in self.derived_streams.items():
-            self.emit(id, feed.remove(fact, time, stream))
-        for source_stream, updates, arrival in self.inserted.remove(fact, stream):
-            self._put_inserted(updates, source_stream, fact, arrival, time, -1)
-
-    def insert(self, fact: Fact, time: int, stream: str, updates: Sequence[str]) -> None:
-        """Inserts a fact into a stream from now on, unless it was inserted already.
-
-        Args:
-            fact: The fact.
-            time: Integer ms.
-            stream: The stream.
-            updates: The ids of the update nodes that insert it.
-        """
-        if self.inserted.insert(fact, time, stream, updates):
-            self._put_inserted(updates, stream, fact, time, time, 1)
-
-    def _put_inserted(
-        self, updates: Sequence[str], stream: str, fact: Fact, arrival: int, time: int, weight: int
-    ) -> None:
-        """Begins or ends a fact that updates inserted at the time `arrival`. Each update node also outputs it."""
-        for id, reader in self.readers.items():
-            self._put_entries(id, reader.insert(stream, fact, arrival, time, weight))
-        for update in updates if stream != NOTES else ():
-            self.emit(update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)])
-
-    def _put_entries(self, id: str, deltas: Sequence[Delta]) -> None:
-        facts, reader = ScannedFacts(), self.readers[id]
-        facts.put(deltas, reader.predicates, reader.reads_all_triples, reader.reads_atoms)
-        self._put_facts(id, facts)
-
-    def _put_facts(self, id: str, facts: ScannedFacts) -> None:
-        alpha = self.alphas.get(id)
-        if alpha is not None:
-            for match, rows in alpha.triples(facts.boxes, facts.triples):
-                self.emit(match, rows)
-            for kind_of, deltas in by_kind(facts.atoms).items():
-                for match, rows in alpha.atoms_rows(kind_of, deltas):
-                    self.emit(match, rows)
-        self._emit_to_targets(id, facts.triples + facts.atoms)
+    def _emit_facts(self, id: str, facts: ScannedFacts) -> None:
+        for match, rows in self.input.matched(id, facts):
+            self.emit(match, rows)
+        self.emit(id, facts.triples + facts.atoms)
 
     def put(self, address: Address, deltas: Sequence[Delta]) -> None:
         """Adds deltas to an input of a stateful node: to its inbox if it runs here, otherwise to the outbox."""
@@ -303,29 +164,18 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         if not deltas:
             return
         if id in self.alphas:
-            for match, rows in self.alphas[id].rows(deltas):
-                self.emit(match, rows)
-        self._emit_to_targets(id, deltas)
-
-    def _emit_to_targets(self, id: str, deltas: Sequence[Delta]) -> None:
-        if deltas:
-            for step, address, inner in self.targets[id]:
-                rows = step(deltas) if step is not None else deltas
-                if address is None:
-                    self.emit(inner, rows)
-                elif rows:
-                    self.put(address, rows)
-            for column, table in self.constant_consumers[id].items():
-                self._emit_by_constant(column, table, deltas)
-
-    def _emit_by_constant(self, column: int, table: dict[Term, list[str]], deltas: Sequence[Delta]) -> None:
-        hits: dict[Term, list[Delta]] = {}
-        for delta in deltas:
-            if (term := delta[column]) in table:
-                hits.setdefault(term, []).append(delta)
-        for term, part in hits.items():
-            for consumer in table[term]:
-                self.emit(consumer, part)
+            for match, matched in self.alphas[id].rows(deltas):
+                self.emit(match, matched)
+        for step, address, inner in self.targets[id]:
+            rows = step(deltas) if step is not None else deltas
+            if address is None:
+                self.emit(inner, rows)
+            elif rows:
+                self.put(address, rows)
+        for column, table in self.by_constant.get(id, ()):
+            for term, part in by_constant(column, table, deltas).items():
+                for consumer in table[term]:
+                    self.emit(consumer, part)
 
     # Processing
 
@@ -345,12 +195,15 @@ class Dataflow(Scheduler[Sequence[Delta]]):
                 time_driven = self.event_time_operators.get(component[0])
                 if time_driven is not None and (complete or not isinstance(time_driven, DerivedStreamOperator)):
                     self._advance(component[0], time_driven, now)
-            else:
-                self._recursion(component)
+                continue
+            if any(isinstance(self.operators.get(id), DRedDistinct) for id in component):
+                self.delete(component)
+                self.rederive(component)
+            self.fixpoint(component)
 
     def _advance(self, id: str, op: EventTimeOperator, now: int) -> None:
         self.emit(id, op.advance(now))
-        if isinstance(op, DerivedStreamOperator) and id in self.stream_leaders:
+        if isinstance(op, DerivedStreamOperator) and id in self.layout.stream_leaders:
             for instants in self.instants:
                 instants.add(op.events)
             self._wake(now)
@@ -366,63 +219,41 @@ class Dataflow(Scheduler[Sequence[Delta]]):
         times = (op.next_time for op in self.operators.values() if isinstance(op, EventTimeOperator | SinkOperator))
         return min(times, default=FOREVER)
 
-    def pop_graph_updates(self, now: int) -> list[tuple[int, str, GraphUpdate]]:
-        """Returns (time, update node, graph update) for the graph updates up to and including `now`."""
-        return [(time, id, demand) for id, op in self.updates.items() for time, demand in op.pop_graph_updates(now)]
-
     def expire(self, now: int) -> None:
         """Drops expired rows. No later delta begins before `now`."""
-        if self.expires:
-            for op in self.stateful.values():
-                op.expire(now)
-            for reader in self.readers.values():
-                reader.expire(now)
+        if self.layout.expires:
+            for state in self.states.values():
+                state.expire(now)
 
     def state(self) -> dict[str, int]:
         """Returns the number of rows in the state of each node."""
-        return {id: op.size() for id, op in self.stateful.items()} | {id: r.size() for id, r in self.readers.items()}
+        return {id: state.size() for id, state in self.states.items() if id in self.plan.by_id}
 
     def step(self, id: str) -> None:
         """Processes the inbox of one node; the right side of two first, which causes fewer retractions."""
         ports = self.inbox.pop(id, {})
+        limit = self.creation_limits.by_node.get(id)
         for port in sorted(ports, reverse=True):
             parts = ports[port]
-            deltas = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
-            limit = self.creation_limits.by_node.get(id)
-            if limit is None:
-                self.emit(id, self.apply(id, port, deltas))
-            else:
-                process_in_parts(deltas, partial(self._process_limited, limit, id, port))
-
-    def _process_limited(self, limit: CreationLimit, id: str, port: int, deltas: Sequence[Delta]) -> int:
-        """Processes deltas with a node of a limited recursion. Returns how many there are afterwards."""
-        output = self.apply(id, port, deltas)
-        limit.add_rows(len(output))
-        self.emit(id, output)
-        return len(output)
-
-    def pending_rows(self, id: str) -> int:
-        return sum(map(len, chain.from_iterable(self.inbox.get(id, {}).values())))
-
-    def live_rows(self, component: Iterable[str]) -> int:
-        return sum(self.stateful[id].size() for id in component if id in self.stateful)
+            deltas: Sequence[Delta] = parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
+            for part in (deltas,) if limit is None else limit.parts(deltas):
+                output = self.apply(id, port, part)
+                if limit is not None:
+                    limit.add_rows(len(output))
+                self.emit(id, output)
 
     def apply(self, id: str, port: int, deltas: Sequence[Delta]) -> Sequence[Delta]:
         """Processes deltas with a stateful node."""
         return self.operators[id].apply(port, deltas)
 
-    def _recursion(self, component: Sequence[str]) -> None:
-        deleters = [op for id in component if isinstance(op := self.operators.get(id), DRedDistinct)]
-        if deleters:
-            self.delete(component)
-            self.rederive(component)
-        self.fixpoint(component)
-
     def delete(self, component: Sequence[str]) -> None:
         """Runs the first phase of delete and rederive: it retracts all rows that may have lost their derivation."""
-        self._set_deleting(component, True)
+        deleters = [op for id in component if isinstance(op := self.operators.get(id), DRedDistinct)]
+        for op in deleters:
+            op.deleting = True
         self.fixpoint(component)
-        self._set_deleting(component, False)
+        for op in deleters:
+            op.deleting = False
 
     def rederive(self, component: Sequence[str]) -> None:
         """Runs the second phase of delete and rederive: rows that still have a derivation come back."""
@@ -431,47 +262,34 @@ class Dataflow(Scheduler[Sequence[Delta]]):
             if isinstance(op, DRedDistinct):
                 self.emit(id, op.rederive())
 
-    def _set_deleting(self, component: Sequence[str], deleting: bool) -> None:
-        for id in component:
-            op = self.operators.get(id)
-            if isinstance(op, DRedDistinct):
-                op.deleting = deleting
-
-    # State
-
-    def enable_changelog(self) -> None:
-        """Starts to log the changes of all states for `drain_changelog`."""
-        for memory in self.states.values():
-            memory.enable_changelog()
-
-    def drain_changelog(self) -> Iterator[tuple[str, int, list[Delta]]]:
-        """Yields (state, slot, deltas) for all changes since the last call. It needs `enable_changelog`."""
-        for id, memory in self.states.items():
-            yield from ((id, slot, deltas) for slot, deltas in memory.drain_changelog())
-
     def restore(self, watermark: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
-        """Restores the states from all that `drain_changelog` ever yielded in a dataflow of this plan, with the same
-        `hosted` and `fused`.
-
-        It is called before anything else. Where all hosted nodes can run on several workers, it may be called again
-        between two batches, with what such a dataflow has logged since. `enable_changelog` has to be called again
-        afterwards.
-
-        Args:
-            watermark: The time (integer ms) up to which that dataflow had processed its input.
-            state: The deltas by state and slot.
-        """
-        for memory in self.states.values():
-            memory.log = None
-            memory.resume_at(watermark)
-        for (id, slot), deltas in sorted(state.items()):
-            self.states[id].restore(slot, deltas)
+        """Restores the states (`StateRegistry.restore`)."""
+        self.states.restore(watermark, state)
 
 
-def _distinguishes_ports(op: Kind) -> bool:
-    """Returns whether it matters to a node on which input a row comes."""
-    return isinstance(op, Join | LeftJoin | AntiJoin)
+def _operators(plan: Plan, layout: DataflowLayout, limits: CreationLimits, tuning: Tuning) -> dict[str, Operator]:
+    """Returns the operators of the nodes that run in a dataflow."""
+    operators = {
+        id: MultiwayJoinOperator(layout.fused[id].shape, merging_of(plan.by_id[id], plan), tuning)
+        if id in layout.fused
+        else make_operator(plan.by_id[id], plan, tuning)
+        for id in layout.nodes
+    }
+    creating_steps = limits.steps(lambda id: cast(StatelessOperator, operators[id]).step)
+    return operators | {id: StatelessOperator(step) for id, step in creating_steps.items()}
 
 
-def _is_output(op: EventTimeOperator) -> bool:
-    return isinstance(op, OutputOperator | UpdateOperator)
+def _evaluation_instants(operators: Mapping[str, Operator]) -> Iterator[tuple[str, ReportSchedule]]:
+    """Yields the nodes that output snapshots, with their evaluation instants."""
+    for id, op in operators.items():
+        emitter = op.emitter if isinstance(op, DerivedStreamOperator) else op
+        if isinstance(emitter, OutputOperator) and emitter.instants is not None:
+            yield id, emitter.instants
+
+
+def _construct_targets(plan: Plan, id: str, route: Route) -> Iterator[Target]:
+    """Yields the targets of a node for rules that differ in constants only."""
+    for column, address, constructs in route.constructs:
+        emits = [(term, cast(Construct, plan.by_id[construct].op)) for term, _, construct in constructs]
+        step = stateless.construct_by_constant_step(column, emits, plan.widths[id], plan.unbound[id])
+        yield Target(step, address, "")

@@ -7,7 +7,7 @@ join of the tree does the work of all of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -105,10 +105,3 @@ def _key_position(below: FusedJoin, column: int) -> int | None:
     input, inner = below.columns[column]
     on = below.inputs[input].on
     return on.index(inner) if inner in on else None
-
-
-def fused_addresses(fused: Mapping[str, FusedJoin]) -> Iterator[tuple[Address, Address]]:
-    """Yields (address in the plan, address of the fused join) for each input."""
-    for id, join in fused.items():
-        for port, input in enumerate(join.inputs):
-            yield input.address, (id, port)

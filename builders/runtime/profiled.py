@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from time import perf_counter
 from types import MappingProxyType
 
+from squall.builders.runtime import layout
 from squall.builders.runtime.dataflow import Dataflow, Target
 from squall.builders.runtime.multiway_join import FusedJoin
 from squall.builders.runtime.operators.scan import ScannedFacts
-from squall.builders.runtime.operators.stateless import StatelessOperator, Step
+from squall.builders.runtime.operators.stateless import Step
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
-from squall.plan import Node, Plan
+from squall.plan import Plan
 from squall.plan.node_metrics import NodeMetric
-from squall.plan.operators import Match, Scan, Sink, Union, is_stateful
+from squall.plan.operators import Match, Scan, Sink, Union
 
 
 class ProfiledDataflow(Dataflow):
@@ -25,6 +26,8 @@ class ProfiledDataflow(Dataflow):
         rows: The number of deltas that each node has emitted.
         seconds: The time that each node took by itself.
     """
+
+    apart = (object,)
 
     def __init__(
         self,
@@ -69,20 +72,13 @@ class ProfiledDataflow(Dataflow):
         self.seconds[id] += perf_counter() - began
         return output
 
-    def _put_facts(self, id: str, facts: ScannedFacts) -> None:
-        self.rows[id] += max(len(facts.triples), sum(map(len, facts.boxes.values()))) + len(facts.atoms)
-        super()._put_facts(id, facts)
+    def _emit_facts(self, id: str, facts: ScannedFacts) -> None:
+        self.rows[id] += max(0, sum(map(len, facts.boxes.values())) - len(facts.triples))  # `emit` counts the others
+        super()._emit_facts(id, facts)
 
-    def _constant_targets(self, id: str) -> Iterator[Target]:
-        return iter(())
-
-    def _target(self, node: Node, port: int) -> Target:
-        """Returns the target of one node, without chaining, so that each node is measured."""
-        if is_stateful(node.op):
-            return super()._target(node, port)
-        op = self.operators[node.id]
-        assert isinstance(op, StatelessOperator)
-        return Target(self._timed(node.id, op.step), None, node.id)
+    def _target(self, target: layout.Target) -> Target:
+        step, address, inner = super()._target(target)
+        return Target(None if step is None else self._timed(inner, step), address, inner)
 
     def _timed(self, id: str, step: Step) -> Callable[[Sequence[Delta]], list[Delta]]:
         def timed(deltas: Sequence[Delta]) -> list[Delta]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from squall.builders.runtime.creation_limit import CreationLimits
-from squall.plan import Node, Plan
-from squall.plan.operators import ConstantFilter, Match
+from squall.builders.runtime.operators.factored import FactoredRows
+from squall.plan import Plan
 from squall.rdf import Term
 
 Address = tuple[str, int]
@@ -19,6 +21,9 @@ Batch = TypeVar("Batch")
 class Scheduler(Generic[Batch]):
     """Processes the inboxes of nodes, component by component in topological order, semi-naive inside recursive ones."""
 
+    size_of: ClassVar[Any] = len
+    """Returns the number of rows of a batch."""
+
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.inbox: dict[str, dict[int, list[Batch]]] = {}
@@ -27,19 +32,6 @@ class Scheduler(Generic[Batch]):
         self.component_queue: list[int] = []
         """The numbers of the components that have work, as a heap in topological order."""
         self.creation_limits = CreationLimits(plan)
-
-    def feeds_matches(self, node: Node) -> bool:
-        """Returns whether the rows of a node are facts that `Match` nodes read."""
-        return any(isinstance(self.plan.by_id[id].op, Match) for id, _ in self.plan.consumers[node.id])
-
-    def consumers_by_constant(self, id: str) -> dict[int, dict[Term, list[str]]]:
-        """Returns the `ConstantFilter` nodes that read a node, by column and term."""
-        consumers: dict[int, dict[Term, list[str]]] = {}
-        for consumer, _ in self.plan.consumers[id]:
-            op = self.plan.by_id[consumer].op
-            if isinstance(op, ConstantFilter):
-                consumers.setdefault(op.column, {}).setdefault(op.term, []).append(consumer)
-        return consumers
 
     def receive(self, address: Address, batch: Batch) -> None:
         """Adds a batch to the inbox of a node."""
@@ -70,7 +62,7 @@ class Scheduler(Generic[Batch]):
         """Processes a component, iteration by iteration, until the inboxes of all its nodes are empty."""
         limit = self.creation_limits.by_node.get(component[0])
         if limit is not None:
-            limit.enter(sum(map(self.pending_rows, component)), lambda: self.live_rows(component))
+            limit.enter(sum(map(self._pending_rows, component)), partial(self._live_rows, component))
         while self.pending(component):
             if limit is not None:
                 limit.iteration += 1
@@ -78,18 +70,35 @@ class Scheduler(Generic[Batch]):
                 if id in self.inbox:
                     self.step(id)
 
+    def _live_rows(self, component: Iterable[str]) -> int:
+        """Returns the number of rows in the state of a component."""
+        rows = self.state()
+        return sum(rows.get(id, 0) for id in component)
+
     def pending(self, component: Iterable[str]) -> bool:
         """Returns whether a node of the component has work."""
         return any(id in self.inbox for id in component)
 
-    def pending_rows(self, id: str) -> int:
+    def _pending_rows(self, id: str) -> int:
         """Returns the number of rows in the inbox of a node."""
-        raise NotImplementedError
+        return sum(map(self.size_of, chain.from_iterable(self.inbox.get(id, {}).values())))
 
-    def live_rows(self, component: Iterable[str]) -> int:
-        """Returns the number of rows in the state of a component."""
+    def state(self) -> dict[str, int]:
+        """Returns the number of rows in the state of each node."""
         raise NotImplementedError
 
     def step(self, id: str) -> None:
         """Processes the inbox of one node."""
         raise NotImplementedError
+
+
+def by_constant(column: int, terms: Container[Term], rows: Any) -> Mapping[Term, Any]:
+    """Returns the rows, timed or not, that have one of the terms in a column, by that term."""
+    if isinstance(rows, FactoredRows) and rows.place != column:
+        term = cast(Term, rows.row[column])
+        return {term: rows} if term in terms else {}
+    hits: dict[Term, list[Any]] = {}
+    for row in rows:
+        if (term := row[column]) in terms:
+            hits.setdefault(term, []).append(row)
+    return hits

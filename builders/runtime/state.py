@@ -12,9 +12,40 @@ from squall.builders.runtime.zset import Delta, Row
 
 Slot = tuple[str, int]
 """The id of a stateful operator, and the number of one of its slots
-(`squall.builders.runtime.dataflow.Dataflow.drain_changelog`)."""
+(`StateRegistry.drain_changelog`)."""
 
 _START = itemgetter(-3)
+
+
+class StateRegistry(dict[str, Stateful]):
+    """Everything that a checkpoint needs, by the id of the node, where it belongs to one."""
+
+    def enable_changelog(self) -> None:
+        """Starts to log the changes of all states for `drain_changelog`."""
+        for state in self.values():
+            state.enable_changelog()
+
+    def drain_changelog(self) -> Iterator[tuple[str, int, list[Delta]]]:
+        """Yields (state, slot, deltas) for all changes since the last call. It needs `enable_changelog`."""
+        for id, state in self.items():
+            yield from ((id, slot, deltas) for slot, deltas in state.drain_changelog())
+
+    def restore(self, watermark: int, state: Mapping[Slot, Sequence[Delta]]) -> None:
+        """Restores the states from all that `drain_changelog` ever yielded of a run with the same plan and layout.
+
+        It is called before anything else. Where all hosted nodes can run on several workers, it may be called again
+        between two batches, with what such a dataflow has logged since. `enable_changelog` has to be called again
+        afterwards.
+
+        Args:
+            watermark: The time (integer ms) up to which that run had processed its input.
+            state: The deltas by state and slot.
+        """
+        for operator_state in self.values():
+            operator_state.log = None
+            operator_state.resume_at(watermark)
+        for (id, slot), deltas in sorted(state.items()):
+            self[id].restore(slot, deltas)
 
 
 class StateChangelog:

@@ -9,20 +9,21 @@ over at any time.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple, cast
 
 from squall import functions
+from squall.builders.runtime import layout
 from squall.builders.runtime.alpha import AlphaNetwork
-from squall.builders.runtime.creation_limit import CreationLimit, process_in_parts
+from squall.builders.runtime.creation_limit import CreationLimit
+from squall.builders.runtime.layout import CONSTANT_DISPATCHED, DataflowLayout
 from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators import stateless as row_operators
-from squall.builders.runtime.operators.factored import FactoredRows, Rows
+from squall.builders.runtime.operators.factored import FactoredRows
 from squall.builders.runtime.operators.output import AppendOnlyOutput
 from squall.builders.runtime.operators.scan import facts_read, unexpected_removal
-from squall.builders.runtime.scheduler import Address, Scheduler
+from squall.builders.runtime.scheduler import Address, Scheduler, by_constant
 from squall.builders.runtime.snapshot import stateless
 from squall.builders.runtime.snapshot.groups import KeyedRows, facts_by_key, read_facts_by_key
 from squall.builders.runtime.snapshot.joins import SnapshotJoin
@@ -35,12 +36,12 @@ from squall.builders.runtime.snapshot.state import (
 )
 from squall.builders.runtime.snapshot.stateless import Step
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
-from squall.builders.runtime.zset import Delta, Row
+from squall.builders.runtime.zset import Delta
 from squall.contracts import Output
 from squall.plan import Node, Plan
 from squall.plan import operators as ops
 from squall.plan.operators import columns_of, is_stateful, is_time_dependent
-from squall.rdf import ALWAYS, FOREVER, Event, Fact, Term
+from squall.rdf import ALWAYS, FOREVER, Event, Fact
 from squall.rdf.row_tags import relation_tag_of
 
 SUPPORTED_OPERATORS = (
@@ -60,9 +61,6 @@ SUPPORTED_OPERATORS = (
     ops.Sink,
 )
 """The operators that can run over rows without times."""
-
-_CONSTANT_DISPATCHED = (ops.Match, ops.ConstantFilter)
-"""The operators that hash tables of constants feed."""
 
 
 def fits(plan: Plan) -> bool:
@@ -92,23 +90,25 @@ def _is_supported(node: Node, plan: Plan) -> bool:
 class SnapshotDataflow(Scheduler[KeyedRows]):
     """A plan at work, an instant at a time: `read`, `run`, `flush`."""
 
+    size_of = staticmethod(lambda batch: len(batch.rows))
+
     def __init__(self, plan: Plan, tuning: Tuning = DEFAULT_TUNING) -> None:
         super().__init__(plan)
         self.tuning = tuning
         self.key_column = {node.id: _key_column_of(node, plan) for node in plan.nodes}
         self.steps = {node.id: self._step(node) for node in plan.nodes if not is_stateful(node.op)}
         self.steps |= self.creation_limits.steps(self.steps.__getitem__)
+        self.layout = DataflowLayout.of(plan, apart=(ops.Construct,), by_port=(ops.Join, ops.Sink))
         self.alphas = {
-            node.id: AlphaNetwork(plan, node.id, stateless.match_step, tuning)
-            for node in plan.nodes
-            if self.feeds_matches(node)
+            id: AlphaNetwork(plan, id, stateless.match_step, tuning)
+            for id, route in self.layout.routes.items()
+            if route.matches
         }
-        self.targets = {node.id: self._targets(node.id) for node in plan.nodes}
-        self.constant_consumers = {node.id: self.consumers_by_constant(node.id) for node in plan.nodes}
+        self.targets = {id: tuple(map(self._target, route.targets)) for id, route in self.layout.routes.items()}
         self.operators = {node.id: self._operator(node) for node in plan.nodes if is_stateful(node.op)}
         self.reads = {node.id: node.op.source for node in plan.nodes if isinstance(node.op, ops.Scan)}
         careful = not all(map(_is_pure, plan.nodes))
-        self.read_facts = {id: ReadFacts(self._predicates_by_object(id), careful, tuning) for id in self.reads}
+        self.read_facts = {id: ReadFacts(_predicates_by_object(plan, id), careful, tuning) for id in self.reads}
         """The facts that were read."""
         self.incoming: defaultdict[str, list[Sequence[Fact]]] = defaultdict(list)
         """The facts that are still to be processed."""
@@ -176,27 +176,13 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
 
     # Routing
 
-    def _targets(self, id: str) -> tuple[_Target, ...]:
-        nodes = ((self.plan.by_id[consumer], port) for consumer, port in self.plan.consumers[id])
-        return tuple(self._target(node, port) for node, port in nodes if not isinstance(node.op, _CONSTANT_DISPATCHED))
-
-    def _target(self, node: Node, port: int) -> _Target:
-        """Returns the target behind stateless nodes, which are chained to one step as long as each feeds one node
-        alone."""
-        steps: list[Step] = []
-        while not is_stateful(node.op):
-            steps.append(self.steps[node.id])
-            consumers = self.plan.consumers[node.id]
-            following = self.plan.by_id[consumers[0][0]] if len(consumers) == 1 else None
-            if (
-                isinstance(node.op, ops.Construct)
-                or following is None
-                or isinstance(following.op, _CONSTANT_DISPATCHED)
-            ):
-                return _Target(stateless.chain_steps(steps), None, node.id, False)
-            node, port = following, consumers[0][1]
-        port = port if isinstance(node.op, ops.Join | ops.Sink) else 0
-        return _Target(stateless.chain_steps(steps), (node.id, port), node.id, self._is_lazy(node, port))
+    def _target(self, target: layout.Target) -> _Target:
+        """Returns a target with the steps on the way."""
+        step = stateless.chain_steps([self.steps[id] for id in target.steps])
+        if target.address is None:
+            return _Target(step, None, target.steps[-1], False)
+        id, port = target.address
+        return _Target(step, target.address, id, self._is_lazy(self.plan.by_id[id], port))
 
     def _is_lazy(self, node: Node, port: int) -> bool:
         """Returns whether an input of a join is joined on just the key column of its rows."""
@@ -210,7 +196,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
             return None
         nodes: list[Node] = []
         inner = self.plan.by_id[node.inputs[port].node]
-        while not is_stateful(inner.op) and not isinstance(inner.op, _CONSTANT_DISPATCHED):
+        while not is_stateful(inner.op) and not isinstance(inner.op, CONSTANT_DISPATCHED):
             if len(self.plan.consumers[inner.id]) > 1:
                 break  # several consumers take its rows
             nodes.insert(0, inner)
@@ -262,38 +248,6 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
                     for part in self.read_facts[id].apply(key, rows):
                         self.emit(id, part)
 
-    def _predicates_by_object(self, id: str) -> set[Hashable]:
-        """Returns the predicates whose facts a node should emit grouped by object.
-
-        A rule names these predicates and does something that does not depend on each subject.
-        """
-        keys: set[Hashable] = set()
-        for consumer, _ in self.plan.consumers[id]:
-            match self.plan.by_id[consumer].op:
-                case ops.Match(cells=(int() as column, str() as predicate, _)) if self._ignores_column(
-                    consumer, column
-                ):
-                    keys.add(predicate)
-        return keys
-
-    def _ignores_column(self, id: str, column: int) -> bool:
-        """Returns whether a consumer of a node does not depend on a column."""
-        return any(
-            self._consumer_ignores_column(self.plan.by_id[consumer], port, column)
-            for consumer, port in self.plan.consumers[id]
-        )
-
-    def _consumer_ignores_column(self, node: Node, port: int, column: int) -> bool:
-        match node.op:
-            case ops.Join(on=on):
-                return all(pair[port] != column for pair in on)
-            case ops.Project(columns=columns):
-                return column not in columns or self._ignores_column(node.id, columns.index(column))
-            case ops.Distinct() | ops.Filter() | ops.ConstantFilter() | ops.Union():
-                return self._ignores_column(node.id, column)
-            case op:
-                return isinstance(op, ops.Construct)
-
     def emit(self, id: str, part: KeyedRows) -> None:
         """Emits the rows of a node to its consumers."""
         if not part.rows:
@@ -312,13 +266,10 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
                 self._emit_stateless(inner, part_out)
             elif part_out.rows:
                 self.receive(address, part_out)
-        for column, table in self.constant_consumers[id].items():
-            self._emit_by_constant(column, table, part)
-
-    def _emit_by_constant(self, column: int, table: Mapping[Term, Sequence[str]], part: KeyedRows) -> None:
-        for term, rows in _by_constant(column, table, part.rows).items():
-            for consumer in table[term]:
-                self.emit(consumer, part._replace(rows=rows))
+        for column, table in self.layout.routes[id].by_constant.items():
+            for term, rows in by_constant(column, table, part.rows).items():
+                for consumer in table[term]:
+                    self.emit(consumer, part._replace(rows=rows))
 
     def _emit_stateless(self, id: str, part: KeyedRows) -> None:
         """Emits the rows of a stateless node; facts by their keys."""
@@ -342,36 +293,13 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
     def step(self, id: str) -> None:
         """Processes the inbox of one node; the right side of two first."""
         ports = self.inbox.pop(id, {})
+        limit = self.creation_limits.by_node.get(id)
         for port in sorted(ports, reverse=True):
-            limit = self.creation_limits.by_node.get(id)
-            if limit is not None:
-                self._step_limited(limit, id, port, ports[port])
-                continue
-            for part in self.operators[id].apply(port, ports[port]):
-                self.emit(id, part)
-
-    def _step_limited(self, limit: CreationLimit, id: str, port: int, batches: Sequence[KeyedRows]) -> None:
-        """Processes batches with a node of a limited recursion."""
-
-        def process(batch: KeyedRows, rows: Rows) -> int:
-            row_count = 0
-            for part in self.operators[id].apply(port, [batch._replace(rows=rows)]):
-                limit.add_rows(len(part.rows))
-                self.emit(id, part)
-                row_count += len(part.rows)
-            return row_count
-
-        for batch in batches:
-            if isinstance(batch.rows, FactoredRows):
-                process(batch, batch.rows)
-            else:
-                process_in_parts(batch.rows, partial(process, batch))
-
-    def pending_rows(self, id: str) -> int:
-        return sum(len(batch.rows) for batch in chain.from_iterable(self.inbox.get(id, {}).values()))
-
-    def live_rows(self, component: Iterable[str]) -> int:
-        return sum(self.operators[id].size() for id in component if id in self.operators)
+            for batches in (ports[port],) if limit is None else _in_parts(ports[port], limit):
+                for part in self.operators[id].apply(port, batches):
+                    if limit is not None:
+                        limit.add_rows(len(part.rows))
+                    self.emit(id, part)
 
     def flush(self, time: int) -> list[Output]:
         """Returns what entered the answer since the last call, as of a time (integer ms)."""
@@ -428,16 +356,13 @@ def _key_column_of(node: Node, plan: Plan) -> int | None:
             return None
 
 
-def _by_constant(column: int, terms: Container[Term], rows: Rows) -> Mapping[Term, Rows]:
-    """Returns the rows that have one of the terms in a column, by that term."""
-    if isinstance(rows, FactoredRows) and rows.place != column:
-        term = cast(Term, rows.row[column])
-        return {term: rows} if term in terms else {}
-    hits: dict[Term, list[Row]] = {}
-    for row in rows:
-        if (term := cast(Term, row[column])) in terms:
-            hits.setdefault(term, []).append(row)
-    return hits
+def _in_parts(batches: Sequence[KeyedRows], limit: CreationLimit) -> Iterator[Sequence[KeyedRows]]:
+    """Yields batches of a limited recursion part by part."""
+    for batch in batches:
+        if isinstance(batch.rows, FactoredRows):
+            yield [batch]
+        else:
+            yield from ([batch._replace(rows=rows)] for rows in limit.parts(batch.rows))
 
 
 def _is_pure(node: Node) -> bool:
@@ -449,6 +374,38 @@ def _is_pure(node: Node) -> bool:
             return functions.lookup(function).pure and all(map(stateless.is_pure, arguments))
         case _:
             return True
+
+
+def _predicates_by_object(plan: Plan, id: str) -> set[Hashable]:
+    """Returns the predicates whose facts a node should emit grouped by object.
+
+    A rule names these predicates and does something that does not depend on each subject.
+    """
+    keys: set[Hashable] = set()
+    for consumer, _ in plan.consumers[id]:
+        match plan.by_id[consumer].op:
+            case ops.Match(cells=(int() as column, str() as predicate, _)) if _ignores_column(plan, consumer, column):
+                keys.add(predicate)
+    return keys
+
+
+def _ignores_column(plan: Plan, id: str, column: int) -> bool:
+    """Returns whether a consumer of a node does not depend on a column."""
+    return any(
+        _consumer_ignores_column(plan, plan.by_id[consumer], port, column) for consumer, port in plan.consumers[id]
+    )
+
+
+def _consumer_ignores_column(plan: Plan, node: Node, port: int, column: int) -> bool:
+    match node.op:
+        case ops.Join(on=on):
+            return all(pair[port] != column for pair in on)
+        case ops.Project(columns=columns):
+            return column not in columns or _ignores_column(plan, node.id, columns.index(column))
+        case ops.Distinct() | ops.Filter() | ops.ConstantFilter() | ops.Union():
+            return _ignores_column(plan, node.id, column)
+        case op:
+            return isinstance(op, ops.Construct)
 
 
 def _distinguishes_facts(op: ops.Operator) -> bool:

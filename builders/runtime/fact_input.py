@@ -1,0 +1,109 @@
+"""The input side of a dataflow: facts that events bring, and facts that updates insert and remove."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from squall.builders.runtime.alpha import AlphaNetwork, Matched, by_kind
+from squall.builders.runtime.layout import DataflowLayout
+from squall.builders.runtime.operators import Operator
+from squall.builders.runtime.operators.derived_stream import DerivedStreamOperator
+from squall.builders.runtime.operators.scan import ScannedFacts, ScanOperator
+from squall.builders.runtime.operators.update import InsertedFacts, UpdateOperator
+from squall.builders.runtime.tuning import Tuning
+from squall.builders.runtime.zset import Delta, fact_row
+from squall.plan import Plan
+from squall.plan.operators import Scan
+from squall.rdf import FOREVER, NOTES, Columns, Event, Fact
+
+Change = tuple[str, Sequence[Delta]]
+"""The id of a `Scan` node or of another one, and deltas that it emits."""
+
+
+class FactInput:
+    """The scans of a dataflow, and the facts that updates have inserted.
+
+    Args:
+        plan: The plan.
+        layout: The layout of the dataflow.
+        operators: Its operators.
+        tuning: The tuning values of the runtime.
+
+    Attributes:
+        readers: The operators of the `Scan` nodes.
+        alphas: The alpha networks of the nodes whose rows are facts for `Match` nodes.
+        inserted: The facts that updates have inserted.
+    """
+
+    def __init__(self, plan: Plan, layout: DataflowLayout, operators: Mapping[str, Operator], tuning: Tuning) -> None:
+        self.updates = {id: op for id, op in operators.items() if isinstance(op, UpdateOperator)}
+        self.derived_streams = {id: op for id, op in operators.items() if isinstance(op, DerivedStreamOperator)}
+        self.inserted = InsertedFacts()
+        self.alphas = {id: AlphaNetwork(plan, id, tuning=tuning) for id in layout.scans if layout.routes[id].matches}
+        self.readers = {id: self._reader(plan, layout, id, tuning) for id in layout.scans}
+
+    def _reader(self, plan: Plan, layout: DataflowLayout, id: str, tuning: Tuning) -> ScanOperator:
+        op = plan.by_id[id].op
+        assert isinstance(op, Scan)
+        alpha, others = self.alphas.get(id), bool(layout.routes[id].targets or layout.routes[id].constructs)
+        return ScanOperator(
+            op.source,
+            alpha.predicates if alpha else (),
+            others or (alpha is not None and alpha.any_predicate is not None),
+            others or (alpha is not None and bool(alpha.atoms)),
+            op.source.removals or plan.deletes,
+            plan.deletes,
+            derived_streams=op.derived_streams,
+            tuning=tuning,
+        )
+
+    def read(self, events: Sequence[Event]) -> Iterator[tuple[str, ScannedFacts]]:
+        """Yields the facts of events, by `Scan` node."""
+        for id, reader in self.readers.items():
+            yield id, reader.read_columns(events) if isinstance(events, Columns) else reader.read(events)
+
+    def matched(self, id: str, facts: ScannedFacts) -> Iterator[Matched]:
+        """Yields the rows of facts of a `Scan` node, by match."""
+        alpha = self.alphas.get(id)
+        if alpha is not None:
+            yield from alpha.triples(facts.boxes, facts.triples)
+            for kind, deltas in by_kind(facts.atoms).items():
+                yield from alpha.atoms_rows(kind, deltas)
+
+    def facts(self, id: str, deltas: Iterable[Delta]) -> ScannedFacts:
+        """Returns deltas of facts in the form in which a `Scan` node reads them."""
+        facts, reader = ScannedFacts(), self.readers[id]
+        facts.put(deltas, reader.predicates, reader.reads_all_triples, reader.reads_atoms)
+        return facts
+
+    def remove(self, fact: Fact, time: int, stream: str | None = None) -> Iterator[Change]:
+        """Removes a fact from a stream, or from all of them (None): what was read or inserted of it before this time
+        ends now."""
+        for id, reader in self.readers.items():
+            yield id, reader.remove(fact, time, stream)
+        for id, feed in self.derived_streams.items():
+            yield id, feed.remove(fact, time, stream)
+        for source_stream, updates, arrival in self.inserted.remove(fact, stream):
+            yield from self._changes(updates, source_stream, fact, arrival, time, -1)
+
+    def insert(self, fact: Fact, time: int, stream: str, updates: Sequence[str]) -> Iterator[Change]:
+        """Inserts a fact into a stream from now on, unless it was inserted already.
+
+        Args:
+            fact: The fact.
+            time: Integer ms.
+            stream: The stream.
+            updates: The ids of the update nodes that insert it.
+        """
+        if self.inserted.insert(fact, time, stream, updates):
+            yield from self._changes(updates, stream, fact, time, time, 1)
+
+    def _changes(
+        self, updates: Sequence[str], stream: str, fact: Fact, arrival: int, time: int, weight: int
+    ) -> Iterator[Change]:
+        """Yields the begin or the end of a fact that updates inserted at the time `arrival`. Each update node also
+        outputs it."""
+        for id, reader in self.readers.items():
+            yield id, reader.insert(stream, fact, arrival, time, weight)
+        for update in updates if stream != NOTES else ():
+            yield update, [(*fact_row(fact, self.updates[update].rule), time, FOREVER, weight)]

@@ -1,0 +1,246 @@
+"""The layout of a dataflow: where the nodes of a plan run and where their rows go, as a value that can be printed.
+
+It is computed from a plan before anything runs. `squall.builders.runtime.dataflow` and
+`squall.builders.runtime.snapshot` execute it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+from squall.builders.runtime.multiway_join import FusedJoin
+from squall.builders.runtime.operators import stateless
+from squall.builders.runtime.scheduler import Address
+from squall.plan import Node, Plan
+from squall.plan.operators import (
+    AntiJoin,
+    ConstantFilter,
+    Construct,
+    DerivedStream,
+    Join,
+    LeftJoin,
+    Match,
+    Scan,
+    Unit,
+    is_stateful,
+)
+from squall.rdf import Term
+
+CONSTANT_DISPATCHED = (Match, ConstantFilter)
+"""The operators that hash tables of constants feed."""
+_BINARY = (Join, LeftJoin, AntiJoin)
+
+
+class Target(NamedTuple):
+    """Where the rows of a node go.
+
+    Attributes:
+        steps: The stateless nodes on the way, which run as one step.
+        address: The input of a stateful node; None if the last step has several consumers.
+    """
+
+    steps: tuple[str, ...]
+    address: Address | None
+
+    def __str__(self) -> str:
+        end = "" if self.address is None else f"{self.address[0]}.{self.address[1]}"
+        return " | ".join(filter(None, (*self.steps, end)))
+
+
+class ConstructTarget(NamedTuple):
+    """`Construct` nodes of one shape, each behind a `ConstantFilter` on the same column. One look-up replaces all these
+    filters.
+
+    Attributes:
+        column: The column.
+        address: Where the facts go.
+        constructs: The term that the column has to have, the filter, and the `Construct` node behind it.
+    """
+
+    column: int
+    address: Address
+    constructs: tuple[tuple[Term, str, str], ...]
+
+
+ConsumersByConstant = Mapping[int, Mapping[Term, Sequence[str]]]
+"""`ConstantFilter` nodes by column and term."""
+
+
+class Route(NamedTuple):
+    """Where the rows of one node go.
+
+    Attributes:
+        targets: The targets without the look-up of a constant.
+        constructs: Rules that differ in constants only.
+        by_constant: The other `ConstantFilter` nodes that read the node.
+        matches: The `Match` nodes that read the node: its rows are facts, which an alpha network distributes.
+    """
+
+    targets: tuple[Target, ...]
+    constructs: tuple[ConstructTarget, ...]
+    by_constant: ConsumersByConstant
+    matches: tuple[str, ...]
+
+    def lines(self) -> Iterator[str]:
+        """Yields a line for each way that rows take."""
+        if self.matches:
+            yield f"alpha network: {', '.join(self.matches)}"
+        yield from map(str, self.targets)
+        for column, (id, port), constructs in self.constructs:
+            yield f"column {column}: {len(constructs)} constants | construct | {id}.{port}"
+        for column, table in self.by_constant.items():
+            yield f"column {column}: {len(table)} constants"
+
+
+@dataclass(frozen=True)
+class DataflowLayout:
+    """The layout of a dataflow.
+
+    Attributes:
+        nodes: The nodes that run here, each as one operator.
+        fused: Joins that run as one, by the last of them.
+        addresses: The address of the fused join, by the address of each of its inputs in the plan.
+        scans: The `Scan` nodes that read the input.
+        routes: Where the rows of each node go.
+        units: The nodes whose row always holds.
+        stream_leaders: For each derived stream, the first of the nodes that read it through a window. That node reports
+            the events of the stream before any of the others emits them.
+        expires: Whether rows may expire.
+    """
+
+    nodes: tuple[str, ...]
+    fused: Mapping[str, FusedJoin]
+    addresses: Mapping[Address, Address]
+    scans: tuple[str, ...]
+    routes: Mapping[str, Route]
+    units: tuple[str, ...]
+    stream_leaders: frozenset[str]
+    expires: bool
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        hosted: Collection[str] | None = None,
+        fused: Mapping[str, FusedJoin] = MappingProxyType({}),
+        reading: Collection[str] | None = None,
+        *,
+        apart: tuple[type, ...] = (),
+        by_port: tuple[type, ...] = _BINARY,
+    ) -> DataflowLayout:
+        """Returns the layout of a dataflow.
+
+        Args:
+            plan: The plan.
+            hosted: The ids of the stateful nodes that run here; None for all. Stateless nodes run everywhere.
+            fused: Joins that run as one (`squall.builders.runtime.multiway_join`), by the last of them. All are hosted.
+            reading: The `Scan` nodes that read the input; None for all.
+            apart: The stateless operators whose rows go to the next node in a step of their own.
+            by_port: The operators to which it matters on which input a row comes.
+        """
+        addresses = {input.address: (id, port) for id, join in fused.items() for port, input in enumerate(join.inputs)}
+        stateful = (plan.by_id.keys() if hosted is None else set(hosted)) - _inner_joins(fused)
+        scans = tuple(node.id for node in plan.nodes if isinstance(node.op, Scan))
+        return cls(
+            tuple(node.id for node in plan.nodes if node.id in stateful or not is_stateful(node.op)),
+            fused,
+            addresses,
+            scans if reading is None else tuple(id for id in scans if id in reading),
+            _routes(plan, addresses, apart, by_port),
+            tuple(node.id for node in plan.nodes if isinstance(node.op, Unit)),
+            _stream_leaders(plan),
+            plan.has_expiring_windows or bool(plan.retractable),
+        )
+
+    def __str__(self) -> str:
+        """Describes the layout as text: the joins that run as one, and where rows go."""
+        chained = _inner_joins(self.fused)
+        for route in self.routes.values():
+            for target in route.targets:
+                chained.update(target.steps if target.address else target.steps[:-1])
+            for _, _, looked_up in route.constructs:
+                chained.update(id for _, filter, construct in looked_up for id in (filter, construct))
+        lines = [f"{id} = {' + '.join(sorted(join.joins))}" for id, join in self.fused.items()]
+        for id, route in self.routes.items():
+            lines += [f"{id} -> {line}" for line in route.lines()] if id not in chained else ()
+        return "\n".join(lines)
+
+
+def _inner_joins(fused: Mapping[str, FusedJoin]) -> set[str]:
+    """Returns the joins that run as part of others."""
+    return {id for join in fused.values() for id in join.joins[1:]}
+
+
+def _stream_leaders(plan: Plan) -> frozenset[str]:
+    feeds = [(node, node.op) for node in reversed(plan.nodes) if isinstance(node.op, DerivedStream)]
+    leaders = {(op.output_key, *(edge.node for edge in node.inputs)): node.id for node, op in feeds}
+    return frozenset(leaders.values())
+
+
+def _routes(
+    plan: Plan, addresses: Mapping[Address, Address], apart: tuple[type, ...], by_port: tuple[type, ...]
+) -> dict[str, Route]:
+    """Returns where the rows of each node go. addresses: those of fused joins, by the addresses in the plan."""
+
+    def target(node: Node, port: int) -> Target:
+        steps: list[str] = []
+        while not is_stateful(node.op):
+            steps.append(node.id)
+            consumers = plan.consumers[node.id]
+            following = plan.by_id[consumers[0][0]] if len(consumers) == 1 else None
+            if following is None or isinstance(following.op, CONSTANT_DISPATCHED) or isinstance(node.op, apart):
+                return Target(tuple(steps), None)
+            node, port = following, consumers[0][1]
+        address = (node.id, port if isinstance(node.op, by_port) else 0)
+        return Target(tuple(steps), addresses.get(address, address))
+
+    targets: dict[str, tuple[Target, ...]] = {}
+    filters: dict[str, dict[int, dict[Term, list[str]]]] = {}
+    matches: dict[str, tuple[str, ...]] = {}
+    for node in plan.nodes:
+        consumers = [(plan.by_id[id], port) for id, port in plan.consumers[node.id]]
+        others = [(consumer, port) for consumer, port in consumers if not isinstance(consumer.op, CONSTANT_DISPATCHED)]
+        targets[node.id] = tuple(target(consumer, port) for consumer, port in others)
+        for consumer, _ in consumers if len(others) < len(consumers) else ():
+            if isinstance(consumer.op, Match):
+                matches[node.id] = (*matches.get(node.id, ()), consumer.id)
+            elif isinstance(op := consumer.op, ConstantFilter):
+                by_term = filters.setdefault(node.id, {}).setdefault(op.column, {})
+                by_term.setdefault(op.term, []).append(consumer.id)
+    routes = {id: Route(targets_of_node, (), {}, matches.get(id, ())) for id, targets_of_node in targets.items()}
+    for id, by_column in filters.items():
+        constructs = tuple(_take_constructs(plan, by_column, targets))
+        by_constant = {column: table for column, table in by_column.items() if table}
+        routes[id] = routes[id]._replace(constructs=constructs, by_constant=by_constant)
+    return routes
+
+
+def _take_constructs(
+    plan: Plan, filters: dict[int, dict[Term, list[str]]], targets: Mapping[str, Sequence[Target]]
+) -> Iterator[ConstructTarget]:
+    """Takes rules that differ in constants only out of the filters, and yields their targets. There may be very many of
+    these rules."""
+    alike: dict[tuple[int, Address, stateless.TemplateShape], list[tuple[Term, str, str]]] = {}
+    for column, table in filters.items():
+        for term, consumers in list(table.items()):
+            ends = {id: _only_construct(plan, id, targets[id]) for id in consumers}
+            for id, (construct, op, address) in ((id, end) for id, end in ends.items() if end is not None):
+                key = (column, address, stateless.template_shape(op.template))
+                alike.setdefault(key, []).append((term, id, construct))
+            table[term] = [id for id in consumers if ends[id] is None]
+            if not table[term]:
+                del table[term]
+    for (column, address, _), constructs in alike.items():
+        yield ConstructTarget(column, address, tuple(constructs))
+
+
+def _only_construct(plan: Plan, id: str, targets: Sequence[Target]) -> tuple[str, Construct, Address] | None:
+    """Returns the `Construct` that is the only consumer of a node, with the address of its facts; otherwise None."""
+    consumers = plan.consumers[id]
+    op = plan.by_id[consumers[0][0]].op if len(consumers) == 1 else None
+    if not isinstance(op, Construct) or targets[0].address is None:
+        return None
+    return consumers[0][0], op, targets[0].address

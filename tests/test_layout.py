@@ -1,0 +1,98 @@
+"""The layout of a dataflow: where the nodes of a plan run, and where their rows go."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import squall
+from squall.builders.runtime.layout import DataflowLayout
+from squall.builders.runtime.multiway_join import fuse_joins
+from squall.plan import Plan
+from squall.plan.operators import Distinct, is_stateful
+
+CASES = {
+    "a join": (
+        "[r: (?x :parent ?y) (?y :parent ?z) -> (?x :grand ?z)]",
+        """\
+scan-0 -> alpha network: match-1
+match-1 -> distinct-2.0
+distinct-2 -> join-3.0
+distinct-2 -> join-3.1
+join-3 -> construct-4 | sink-5.0""",
+    ),
+    "joins that run as one": (
+        "[r: (?x :p ?a) (?x :q ?b) (?x :r ?c) -> (?x :s ?c)]",
+        """\
+join-0 = join-0 + join-1
+scan-2 -> alpha network: match-3, match-4, match-5
+match-3 -> distinct-6.0
+match-4 -> distinct-7.0
+match-5 -> distinct-8.0
+distinct-6 -> join-0.1
+distinct-7 -> join-0.0
+distinct-8 -> join-0.2
+join-0 -> construct-9 | sink-10.0""",
+    ),
+    "constants": (
+        "".join(f"[r{k}: (?x :p ?y) (?x :by :s{k}) -> (?x :reads{k} ?y)]" for k in range(9)),
+        """\
+scan-0 -> alpha network: match-1, match-2
+match-1 -> distinct-3.0
+match-2 -> distinct-4.0
+distinct-3 -> join-5.1
+distinct-4 -> join-5.0
+join-5 -> column 2: 9 constants | construct | sink-6.0""",
+    ),
+    "a recursion": (
+        "[r: (?x :is ?c) (?c :under ?d) -> (?x :is ?d)]",
+        """\
+scan-0 -> alpha network: match-1, match-2
+match-1 -> distinct-3.0
+match-2 -> distinct-4.0
+distinct-4 -> join-5.1
+distinct-3 -> join-5.0
+join-5 -> construct-6 | distinct-7.0
+distinct-7 -> alpha network: match-1
+distinct-7 -> sink-8.0""",
+    ),
+}
+
+
+def plan(text: str) -> Plan:
+    return squall.plan(squall.compile(f"@prefix : <urn:> .\n{text}", lexer="jena"), "rete")
+
+
+def shown(layout: DataflowLayout) -> str:
+    """Returns the text of a layout with the nodes numbered in the order in which they appear."""
+    numbers: dict[str, int] = {}
+
+    def numbered(match: re.Match[str]) -> str:
+        return f"{match[1]}-{numbers.setdefault(match[0], len(numbers))}"
+
+    return re.sub(r"([a-z]+)-[0-9a-f]{10}", numbered, str(layout))
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
+def test_the_layout_of_a_plan(text: str, expected: str) -> None:
+    query_plan = plan(text)
+    layout = DataflowLayout.of(query_plan, fused=fuse_joins(query_plan))
+    assert shown(layout) == expected
+    assert layout == DataflowLayout.of(query_plan, fused=fuse_joins(query_plan))
+
+
+def test_stateless_nodes_run_everywhere_and_others_where_they_are_hosted() -> None:
+    query_plan = plan(CASES["a join"][0])
+    (own,) = (node.id for node in query_plan.nodes if isinstance(node.op, Distinct))
+    layout = DataflowLayout.of(query_plan, hosted=[own], reading=())
+    assert [id for id in layout.nodes if is_stateful(query_plan.by_id[id].op)] == [own]
+    assert layout.scans == ()
+
+
+def test_joins_that_run_as_one_are_one_node() -> None:
+    query_plan = plan(CASES["joins that run as one"][0])
+    ((last, join),) = fuse_joins(query_plan).items()
+    layout = DataflowLayout.of(query_plan, fused={last: join})
+    assert [id for id in layout.nodes if id in join.joins] == [last]
+    assert {to for _, to in layout.addresses.items()} == {(last, 0), (last, 1), (last, 2)}
