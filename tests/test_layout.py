@@ -7,8 +7,10 @@ import re
 import pytest
 
 import squall
+from squall.builders.local.job import IteratorJob
 from squall.builders.runtime.layout import DataflowLayout
 from squall.builders.runtime.multiway_join import fuse_joins
+from squall.contracts import Options
 from squall.plan import Plan
 from squall.plan.operators import Distinct, is_stateful
 
@@ -96,3 +98,9 @@ def test_joins_that_run_as_one_are_one_node() -> None:
     layout = DataflowLayout.of(query_plan, fused={last: join})
     assert [id for id in layout.nodes if id in join.joins] == [last]
     assert {to for _, to in layout.addresses.items()} == {(last, 0), (last, 1), (last, 2)}
+
+
+def test_a_job_shows_its_layout() -> None:
+    query_plan = plan(CASES["joins that run as one"][0])
+    layout = DataflowLayout.of(query_plan, fused=fuse_joins(query_plan))
+    assert str(layout) in IteratorJob(query_plan, Options()).describe()

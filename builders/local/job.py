@@ -7,6 +7,8 @@ from pathlib import Path
 
 from squall.builders.local.event_loop import EventLoop
 from squall.builders.local.replay import ReplayedBatches
+from squall.builders.runtime.layout import DataflowLayout
+from squall.builders.runtime.multiway_join import fuse_joins
 from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.snapshot import SnapshotDataflow, fits
@@ -75,8 +77,9 @@ class IteratorJob(EventLoop):
         self.predicates = None if options.measure else predicates_to_read(plan)  # what is measured is all that is read
 
     def describe(self) -> str:
-        """Describes the job as text: one stage, with every node in this process."""
-        return f"1 stage of {len(self.plan.nodes)} nodes, run by the iterator runtime in this process"
+        """Describes the job as text: one stage, with every node in this process, and where the rows of each go."""
+        layout = DataflowLayout.of(self.plan, fused=fuse_joins(self.plan))
+        return f"1 stage of {len(self.plan.nodes)} nodes, run by the iterator runtime in this process\n{layout}"
 
     def node_metrics(self) -> dict[str, NodeMetric]:
         """Returns the metrics of each node: all if the options demand it, otherwise only the size of its state."""
