@@ -67,6 +67,8 @@ def compile(
     output: str | None = None,
     report: str | Report | None = None,
     prefixes: Prefixes = None,
+    entailment: str = "none",
+    schema: Iterable[str | Path | Triple] = (),
 ) -> System:
     """Compiles one or more programs to a Translated Production System.
 
@@ -90,19 +92,24 @@ def compile(
             (`squall.model.reports.parse_report`). None leaves it to the profile, and then to the programs.
         prefixes: Prefixes that all programs may use without declaring them, with their IRIs; or a file that declares
             them, as Turtle or SPARQL do. What a program declares itself wins.
+        entailment: The entailment regime of patterns: ``none``, ``rhodf`` or ``rdfs`` (docs/reasoning.md).
+        schema: What is known of classes and properties before the run, for an entailment regime: files, and triples.
+            Statements about individuals in them are left out; what static data say of classes has to be here, too.
 
     Raises:
-        UsageError: There is no such file, rule set, window, profile, R2S operator or report policy, or the extension is
-            unknown.
+        UsageError: There is no such file, rule set, regime, window, profile, R2S operator or report policy, or the
+            extension is unknown.
         LexerError: The text is not in the language.
         TranslatorError: The text means nothing that can be run.
         Errors: There are several errors in the programs.
     """
     arguments_by_name = {
         "lexer": lexer, "rules": rules, "window": window, "windows": windows, "documents": documents,
-        "profile": profile, "output": output, "report": report, "prefixes": prefixes,
+        "profile": profile, "output": output, "report": report, "prefixes": prefixes, "entailment": entailment,
+        "schema": schema,
     }  # fmt: skip
     arguments.check_compile(programs, arguments_by_name)
+    from squall import reasoning
     from squall.lexers.prefixes import as_prefixes
     from squall.model.deadlines import with_deadlines
     from squall.model.entailment import with_entailment_by_window
@@ -122,7 +129,15 @@ def compile(
     raise_all(errors)
     stratify(engine.system(system))
     windowed = apply_profile(system, profile, default, windows_by_stream, removals, policy, output)
-    return with_deadlines(with_entailment_by_window(windowed, len(rules)))
+    if entailment == reasoning.NONE:
+        if not isinstance(schema, tuple) or schema:
+            raise UsageError("a schema is given without an entailment regime", hint='name it: `entailment="rhodf"`')
+        return with_deadlines(with_entailment_by_window(windowed, len(rules)))
+    if rules:
+        raise UsageError("rule sets and an entailment regime exclude each other", hint="leave one of them out")
+    entailed = reasoning.with_entailment(windowed, reasoning.read_schema(schema, entailment))
+    stratify(entailed)
+    return with_deadlines(entailed)
 
 
 @no_collection()

@@ -44,6 +44,11 @@ def check_compile(programs: Sequence[Any], arguments: Mapping[str, Any]) -> None
     _check(arguments["profile"], str, "`profile`", "the name of a profile", "profiles: `squall list profiles`")
     _check(arguments["output"], str | None, "`output`", _TEXT, "one of istream, dstream and rstream")
     _check(arguments["report"], str | Report | None, "`report`", "a report policy", 'write `report="periodic:5s"`')
+    _check(arguments["entailment"], str, "`entailment`", "the name of a regime", "one of none, rhodf and rdfs")
+    schema, hint = arguments["schema"], 'write `schema=["zoo.ttl"]`'
+    if isinstance(schema, str | Path):
+        raise ArgumentError("`schema` is a sequence of files and triples", hint=f'write `schema=["{schema}"]`')
+    _check(schema, Iterable, "`schema`", "a sequence of files and triples", hint)
 
 
 def check_prefixes(prefixes: Any) -> None:

@@ -28,6 +28,7 @@ from squall.cli.no_outputs import warn_of_no_source, warn_of_unmatched, warn_of_
 from squall.cli.options import (
     BUILDER,
     CONTEXTS,
+    ENTAILMENT,
     FILE,
     GRAPH,
     LEXER,
@@ -40,6 +41,7 @@ from squall.cli.options import (
     QUIET,
     REPORT,
     RULES,
+    SCHEMA,
     STATISTICS,
     VERBOSE,
     WINDOW,
@@ -69,6 +71,8 @@ if TYPE_CHECKING:
     "Program",
     LEXER,
     RULES,
+    ENTAILMENT,
+    SCHEMA,
     PREFIX,
     PREFIXES,
     PROFILE,
@@ -201,6 +205,8 @@ if TYPE_CHECKING:
 def build(
     programs: tuple[str, ...],
     rules: tuple[str, ...],
+    entailment: str,
+    schemas: tuple[str, ...],
     lexer: str | None,
     prefixes: tuple[str, ...],
     prefix_files: tuple[str, ...],
@@ -273,7 +279,9 @@ def build(
     from squall.streams.sinks import ReportsDeadLetters, check_writable
 
     resume = checkpoint is not None and _has_begun(checkpoint)
-    semantics = Semantics(sources, window, output, report, profile, prefixes_of(prefixes, prefix_files))
+    places, namespaces = places_of(graphs, context_folders), prefixes_of(prefixes, prefix_files)
+    schema = (*schemas, *(statics if entailment != "none" else ()))
+    semantics = Semantics(sources, window, output, report, profile, namespaces, entailment, schema, places)
     system = compiled(programs, lexer, rules, graphs, semantics)
     make = planner_of(planner, planning_statistics(statistics, planner, builder, checkpoint))
     capabilities = capabilities_of(plugins.load(plugins.BUILDERS, builder))
@@ -307,6 +315,7 @@ def build(
         {
             "a source": (*sources, *statics),
             "a document": places_of(graphs, ()).values(),
+            "a schema": schemas,
             "a program": map(Path, programs),
             "a file of prefixes": map(Path, prefix_files),
         },
@@ -340,8 +349,9 @@ def build(
     with serving_metrics(metrics, job, inputs[0], ledger, tally):
         code = run(job, *inputs, target, ledger, checkpoint, resume, visible, columns_of(system, target), tally)
     write_measures(job, plan, sample, statistics_file, profiled)
-    if not (code or tally.outputs or tally.left_out or resume or opened or messages.is_quiet()):
-        warn_of_unmatched(programs, lexer, rules, statics, places_of(graphs, context_folders), semantics)
+    is_plain = entailment == "none"
+    if is_plain and not (code or tally.outputs or tally.left_out or resume or opened or messages.is_quiet()):
+        warn_of_unmatched(programs, lexer, rules, statics, places, semantics)
     sys.exit(code)
 
 

@@ -15,8 +15,10 @@ from click.core import ParameterSource
 
 from squall import plugins
 from squall.cli import completers
+from squall.cli.inputs import places_of
 from squall.cli.options import (
     BUILDER,
+    ENTAILMENT,
     FILE,
     GRAPH,
     LEXER,
@@ -29,6 +31,7 @@ from squall.cli.options import (
     QUIET,
     REPORT,
     RULES,
+    SCHEMA,
     STATISTICS,
     VERBOSE,
     WINDOW,
@@ -51,7 +54,7 @@ JOBS = {"job": "describe", "physical": "physical"}
 
 @cloup.command(cls=Command)
 @PROGRAMS
-@cloup.option_group("Program", LEXER, RULES, PREFIX, PREFIXES, PROFILE)
+@cloup.option_group("Program", LEXER, RULES, ENTAILMENT, SCHEMA, PREFIX, PREFIXES, PROFILE)
 @cloup.option_group(
     "Input",
     source_option("A stream. Its name, window and format count; it is not read."),
@@ -75,6 +78,8 @@ JOBS = {"job": "describe", "physical": "physical"}
 def explain(
     programs: tuple[str, ...],
     rules: tuple[str, ...],
+    entailment: str,
+    schemas: tuple[str, ...],
     lexer: str | None,
     prefixes: tuple[str, ...],
     prefix_files: tuple[str, ...],
@@ -116,7 +121,8 @@ def explain(
     else:
         from squall.model import with_windows
 
-        semantics = Semantics(sources, window, output, report, profile, namespaces)
+        places = places_of(graphs, ())
+        semantics = Semantics(sources, window, output, report, profile, namespaces, entailment, schemas, places)
         system = compiled(programs, lexer, rules, graphs, semantics)
         system = with_windows(system, removals=_removals(sources))
         texts = _explained(system, make, builder, stage, job_too, format, measured, statistics)

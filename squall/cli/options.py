@@ -55,6 +55,16 @@ RULES = cloup.option(
     help="A rule set (rhodf, rdfs, rdfs-axioms, datatypes, owl2rl) whose conclusions the programs read. Without a "
     "program the rule set itself is run.",
 )  # fmt: skip
+ENTAILMENT = cloup.option(
+    "--entailment", default="none", show_default=True, metavar="REGIME",
+    shell_complete=completers.names("none", "rhodf", "rdfs"),
+    help="What patterns have besides what they read: what follows from it with the schema, by rhodf (subclasses, "
+    "subproperties, domains, ranges, inverse, symmetric and equivalent terms) or rdfs.",
+)  # fmt: skip
+SCHEMA = cloup.option(
+    "--schema", "schemas", multiple=True, metavar="URI", shell_complete=completers.uris(plugins.SOURCES),
+    help="What is known of classes and properties, for --entailment. Individuals in it are left out.",
+)  # fmt: skip
 PREFIX = cloup.option(
     "--prefix", "prefixes", multiple=True, metavar="NAME=IRI",
     help="A prefix that the programs may use; one that a program declares itself wins.",

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from inspect import signature
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from squall.cli import messages
-from squall.cli.inputs import places_of
+from squall.cli.inputs import places_of, stream_names
 from squall.cli.options import check_files
+from squall.errors import UsageError
 from squall.wording import counted
 
 if TYPE_CHECKING:
@@ -21,10 +24,23 @@ if TYPE_CHECKING:
     from squall.model import System
     from squall.plan import Plan
     from squall.plan.cardinality import Statistics
+    from squall.rdf import Triple
 
 
 class Semantics(NamedTuple):
-    """The options that say what programs mean: windows, output, report policy and profile, as texts; prefixes."""
+    """The options that say what programs mean.
+
+    Attributes:
+        sources: The addresses of streams, with their windows.
+        window: The window of other streams.
+        output: The R2S operator.
+        report: The report policy.
+        profile: The name of the profile.
+        prefixes: The prefixes, with their IRIs.
+        entailment: The name of the entailment regime.
+        schemas: The addresses of static data that may describe classes and properties.
+        places: The files of documents and of contexts of JSON-LD, by IRI.
+    """
 
     sources: Sequence[str]
     window: str
@@ -32,6 +48,9 @@ class Semantics(NamedTuple):
     report: str | None
     profile: str
     prefixes: Mapping[str, str]
+    entailment: str = "none"
+    schemas: Sequence[str] = ()
+    places: Mapping[str, str] = MappingProxyType({})
 
 
 def compiled(
@@ -39,29 +58,34 @@ def compiled(
 ) -> System:
     """Compiles the programs to one system, and prints its warnings."""
     import squall
-    from squall import streams
+    from squall import reasoning, streams
     from squall.model import rules as rules_of
     from squall.model import warnings
     from squall.model.windows import parse_window
 
     check_given(programs, rules)
     start = perf_counter()
-    sources, window, output, report, profile, prefixes = semantics
-    system = squall.compile(
+    compile_with = partial(
+        squall.compile,
         *programs,
         lexer=lexer,
         rules=rules,
-        window=window,
-        windows=streams.windows(sources),
+        window=semantics.window,
+        windows=streams.windows(semantics.sources),
         documents=places_of(graphs, ()),
-        profile=profile,
-        output=output,
-        report=report,
-        prefixes=prefixes,
+        profile=semantics.profile,
+        output=semantics.output,
+        report=semantics.report,
+        prefixes=semantics.prefixes,
     )
+    system = compile_with()
+    if semantics.entailment != reasoning.NONE:
+        system = compile_with(entailment=semantics.entailment, schema=_schema(system, semantics))
+    elif semantics.schemas:
+        raise UsageError("`--schema` goes with `--entailment`", hint="say which: `--entailment rhodf`, or rdfs")
     for warning in warnings(system):
         messages.warning(warning)
-    for given_window in {*streams.windows(sources).values(), parse_window(window)}:
+    for given_window in {*streams.windows(semantics.sources).values(), parse_window(semantics.window)}:
         if given_window.leaves_gaps:
             text = f"the window `{given_window}` leaves gaps: its step is longer than its range"
             messages.warning(text, "source")
@@ -69,6 +93,22 @@ def compiled(
     count = counted(len(list(rules_of(system))), "rule")
     messages.detail(f"compiled {names}: {count}, {perf_counter() - start:.2f} s")
     return system
+
+
+def _schema(system: System, semantics: Semantics) -> Iterator[Triple]:
+    """Yields the triples of static data and of the documents that a system names.
+
+    The run reads them again, and its ledger gets what is malformed.
+    """
+    from squall.rdf import Triple
+    from squall.streams import DeadLetterFile, open_static
+    from squall.streams.sources import documents
+
+    statics = (open_static(uri, DeadLetterFile(), semantics.places) for uri in semantics.schemas)
+    streams = stream_names((*semantics.sources, *semantics.schemas))
+    opened = documents.load(system, semantics.places, streams, DeadLetterFile())
+    for event in chain(chain.from_iterable(statics), opened):
+        yield from (fact for fact in event.facts if isinstance(fact, Triple))
 
 
 def check_given(programs: Sequence[str], rules: Sequence[str]) -> None:

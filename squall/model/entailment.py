@@ -22,14 +22,13 @@ from squall.model.rewriting import map_parts
 from squall.model.sources import BACKGROUND, GRAPH, GRAPH_EXISTS, EntailedDataset, Source
 from squall.model.systems import System
 from squall.model.walk import Part, walk
-from squall.rdf import RDF, Term, iri, iri_text, literal
+from squall.rdf import Term, iri, iri_text, literal
 from squall.rdf.compounds import IS_RDF
-from squall.rdf.vocabulary import OF_INDIVIDUALS, SCHEMA_NAMESPACES, TYPE, is_of_schema
+from squall.rdf.vocabulary import LIST_CELLS, OF_INDIVIDUALS, SCHEMA_NAMESPACES, TYPE, is_of_schema
 
 Sources = tuple[Source, ...]
 _SUBJECT, _PREDICATE, _OBJECT = (Variable(f"entailed {part}") for part in ("subject", "predicate", "object"))
 _ANY_TRIPLE = Pattern(_SUBJECT, _PREDICATE, _OBJECT)
-_LISTS = (iri(RDF + "first"), iri(RDF + "rest"))
 
 
 def with_entailment_by_window(system: System, rule_set_count: int) -> System:
@@ -42,6 +41,7 @@ def with_entailment_by_window(system: System, rule_set_count: int) -> System:
         system: The system, with all windows. Its first subsystems are the rule sets.
         rule_set_count: The number of rule sets.
     """
+    # In one piece: the conditions of sharing one instance, and what happens without it.
     if not rule_set_count or len(system.subsystems) <= rule_set_count:
         return system
     rule_sets, programs = system.subsystems[:rule_set_count], system.subsystems[rule_set_count:]
@@ -261,12 +261,12 @@ def _schema(predicate: Slot) -> Iterator[tuple[Pattern, tuple[Filter, ...]]]:
     if isinstance(predicate, Variable):
         for namespace in SCHEMA_NAMESPACES:
             yield _ANY_TRIPLE, _is_schema_term(_PREDICATE, namespace)
-        for term in (TYPE, *_LISTS):
+        for term in (TYPE, *LIST_CELLS):
             yield from _schema(term)
     elif predicate == TYPE:
         for namespace in SCHEMA_NAMESPACES:
             yield Pattern(_SUBJECT, TYPE, _OBJECT), _is_schema_term(_OBJECT, namespace)
-    elif predicate in _LISTS or is_of_schema(predicate):
+    elif predicate in LIST_CELLS or is_of_schema(predicate):
         yield Pattern(_SUBJECT, predicate, _OBJECT), ()
 
 

@@ -1,0 +1,200 @@
+"""Entailment by rewriting: each pattern has the solutions that it has in the closure of what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+import squall
+from squall.errors import SquallError
+from squall.model import warnings
+from squall.rdf import ALWAYS, OWL, RDF, RDFS, XSD, Event, Triple, iri, is_iri, is_literal, literal
+from squall.reasoning.schema import REGIMES
+from tests.laws import examples, hold
+
+E = "http://example.org/"
+A, B = E + "a", E + "b"
+TYPE, PROPERTY = iri(RDF + "type"), iri(RDF + "Property")
+SUB_CLASS, SUB_PROPERTY, DOMAIN, RANGE, RESOURCE, CLASS, DATATYPE, LITERAL = (
+    iri(RDFS + name)
+    for name in ("subClassOf", "subPropertyOf", "domain", "range", "Resource", "Class", "Datatype", "Literal")
+)
+EQUIVALENT_CLASS, EQUIVALENT_PROPERTY, INVERSE, SYMMETRIC = (
+    iri(OWL + name) for name in ("equivalentClass", "equivalentProperty", "inverseOf", "SymmetricProperty")
+)
+CLASSES = [iri(E + name) for name in "CDFG"]
+PROPERTIES = [iri(E + name) for name in "pqrs"]
+INDIVIDUALS = [iri(E + name) for name in "xyz"]
+
+
+def closure(triples: Iterable[Triple], regime: str) -> set[Triple]:
+    """Returns the RDF triples of the closure of triples, by each rule over all pairs until nothing new comes."""
+    result = set(triples)
+    if regime == "rdfs":
+        result |= {Triple(iri(name), TYPE, DATATYPE) for name in (RDF + "langString", XSD + "string")}
+    new = result
+    while new:
+        derived = {one for triple in new for one in _from_one(triple, regime)}
+        derived |= {one for axiom in result for triple in new for one in _from_two(axiom, triple)}
+        derived |= {one for axiom in new for triple in result for one in _from_two(axiom, triple)}
+        new = derived - result
+        result |= new
+    return {triple for triple in result if not is_literal(triple.subject) and is_iri(triple.predicate)}
+
+
+def _from_one(triple: Triple, regime: str) -> Iterator[Triple]:
+    s, p, o = triple
+    if p == EQUIVALENT_CLASS:
+        yield from (Triple(s, SUB_CLASS, o), Triple(o, SUB_CLASS, s))
+    if p == EQUIVALENT_PROPERTY:
+        yield from (Triple(s, SUB_PROPERTY, o), Triple(o, SUB_PROPERTY, s))
+    if regime == "rdfs":
+        yield from (Triple(s, TYPE, RESOURCE), Triple(o, TYPE, RESOURCE), Triple(p, TYPE, PROPERTY))
+        if (p, o) == (TYPE, CLASS):
+            yield from (Triple(s, SUB_CLASS, s), Triple(s, SUB_CLASS, RESOURCE))
+        if (p, o) == (TYPE, PROPERTY):
+            yield Triple(s, SUB_PROPERTY, s)
+        if (p, o) == (TYPE, DATATYPE):
+            yield Triple(s, SUB_CLASS, LITERAL)
+
+
+def _from_two(axiom: Triple, triple: Triple) -> Iterator[Triple]:
+    a, kind, b = axiom
+    s, p, o = triple
+    if kind == p and p in (SUB_CLASS, SUB_PROPERTY) and b == s:
+        yield Triple(a, kind, o)
+    if kind == SUB_CLASS and p == TYPE and o == a:
+        yield Triple(s, TYPE, b)
+    if p == a:
+        if kind == SUB_PROPERTY:
+            yield Triple(s, b, o)
+        elif kind == DOMAIN:
+            yield Triple(s, TYPE, b)
+        elif kind == RANGE:
+            yield Triple(o, TYPE, b)
+        elif kind == INVERSE:
+            yield Triple(o, b, s)
+        elif kind == TYPE and b == SYMMETRIC:
+            yield Triple(o, p, s)
+    if p == b and kind == INVERSE:
+        yield Triple(o, a, s)
+
+
+def schemas() -> st.SearchStrategy[frozenset[Triple]]:
+    classes, properties = st.sampled_from(CLASSES), st.sampled_from(PROPERTIES)
+    axioms = (
+        st.builds(Triple, classes, st.sampled_from([SUB_CLASS, SUB_CLASS, EQUIVALENT_CLASS]), classes)
+        | st.builds(Triple, properties, st.sampled_from([SUB_PROPERTY, EQUIVALENT_PROPERTY, INVERSE]), properties)
+        | st.builds(Triple, properties, st.sampled_from([DOMAIN, RANGE]), classes)
+        | st.builds(Triple, properties, st.just(TYPE), st.sampled_from([SYMMETRIC, PROPERTY]))
+        | st.builds(Triple, classes, st.just(TYPE), st.just(CLASS))
+        | st.builds(Triple, properties, st.just(SUB_PROPERTY), st.just(TYPE))
+        | st.builds(Triple, st.sampled_from([RESOURCE, PROPERTY]), st.just(SUB_CLASS), classes)
+    )
+    return st.frozensets(axioms, max_size=6)
+
+
+def facts() -> st.SearchStrategy[Triple]:
+    individuals, classes = st.sampled_from(INDIVIDUALS), st.sampled_from([*CLASSES, iri(E + "Unknown")])
+    values = individuals | st.just(literal("v")) | classes
+    return st.builds(Triple, individuals, st.just(TYPE), classes) | st.builds(
+        Triple, individuals, st.sampled_from([*PROPERTIES, iri(E + "unknown")]), values
+    )
+
+
+def events() -> st.SearchStrategy[list[Event]]:
+    drawn_facts = st.lists(facts(), min_size=1, max_size=2).map(tuple)
+    event = st.tuples(st.integers(0, 12), drawn_facts, st.sampled_from([A, B])).map(lambda values: Event(*values))
+    return st.lists(event, max_size=4).map(lambda drawn: sorted(drawn, key=lambda each: each.time))
+
+
+PATTERNS = (
+    "?x a :C", "?x :p ?y", "?x a ?c", "?x ?p ?y", "?x ?p ?x", "?x :p ?x", ":x ?p ?y", "?x a ?x", "?p ?p ?y", "?x ?p ?p",
+    "?x :q :y", "?x ?p :C", "?x ?p :y", ":y a ?c", "?x rdfs:subClassOf ?y", "?x rdfs:subPropertyOf ?y",
+    ":p rdfs:subPropertyOf ?y", "?x rdfs:subPropertyOf ?x", "?x rdfs:subPropertyOf :p", "?x a rdfs:Resource",
+    "?x a rdf:Property", "?x a :F . ?x :q ?y", "?x :p \"v\"", "?x ?p \"v\"", "?x a :Unknown",
+    "?x :p ?y FILTER NOT EXISTS { ?y a :C }", "?x ?p ?y MINUS { ?x a :C }", "?x :p ?y OPTIONAL { ?y a ?c }",
+    "{ ?x a :C } UNION { ?y :q ?x }", "?x :p+ ?y", "?x (:p|^:q)* ?y",
+)  # fmt: skip
+SOURCES = {
+    "sparql": "SELECT * {{ {} }}",
+    "csparql": "SELECT * FROM STREAM <http://example.org/a> [RANGE 4ms STEP 2ms] {{ {} }}",
+    "cqels": "SELECT * {{ STREAM <http://example.org/b> [RANGE 3ms] {{ {} }} }}",
+    "rspql": """REGISTER RSTREAM <out> AS SELECT * FROM NAMED WINDOW :w ON <http://example.org/a>
+        [RANGE PT0.003S STEP PT0.002S] {{ WINDOW :w {{ {} }} }}""",
+}
+PREFIXES = f"PREFIX : <{E}> PREFIX rdf: <{RDF}> PREFIX rdfs: <{RDFS}>\n"
+
+
+def outputs(system: squall.System, stream: list[Event], static: Iterable[Triple]) -> list[tuple[int, str]]:
+    triples = tuple(static)
+    data = [Event(ALWAYS, triples, name) for name in ("", A, B)]
+    return sorted((out.time, str(out.fact)) for out in squall.run(squall.plan(system), stream, static=data))
+
+
+@examples(60)
+@pytest.mark.parametrize("language", SOURCES)
+@pytest.mark.parametrize("regime", REGIMES)
+def test_a_pattern_has_the_solutions_of_the_closure(regime: str, language: str, many: int) -> None:
+    def law(pattern: str, schema: frozenset[Triple], stream: list[Event]) -> None:
+        text = PREFIXES + SOURCES[language].format(pattern)
+        compile_query = partial(squall.compile, text, lexer=language, window="RANGE 5ms")
+        expected = outputs(
+            compile_query(),
+            [event._replace(facts=tuple(closure({*triples(event), *schema}, regime))) for event in stream],
+            closure(schema, regime),
+        )
+        assert outputs(compile_query(entailment=regime, schema=schema), stream, ()) == expected
+
+    hold(law, many, pattern=st.sampled_from(PATTERNS), schema=schemas(), stream=events())
+
+
+def triples(event: Event) -> list[Triple]:
+    return [fact for fact in event.facts if isinstance(fact, Triple)]
+
+
+CATS = [Triple(iri(E + "Cat"), SUB_CLASS, iri(E + "Animal"))]
+QUERY = f"PREFIX : <{E}> SELECT ?x {{ ?x a :Animal }}"
+
+
+def test_a_schema_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "zoo.nt"
+    file.write_text(f"{CATS[0]}\n<{E}tom> {TYPE} <{E}Cat> .\n")
+    system = squall.compile(QUERY, lexer="sparql", entailment="rhodf", schema=[file])
+    assert outputs(system, [], ()) == [], "individuals of a schema are left out"
+    kit = Event(1, (Triple(iri(E + "kit"), TYPE, iri(E + "Cat")),))
+    assert outputs(system, [kit], ()) == [(1, f"?x=<{E}kit>")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"entailment": "rdf"}, "no entailment regime `rdf`"),
+        ({"entailment": "rhodf", "rules": ["rdfs"]}, "exclude each other"),
+        ({"schema": CATS}, "without an entailment regime"),
+        ({"entailment": "rhodf", "schema": "zoo.ttl"}, "`schema` is a sequence"),
+        ({"entailment": "rhodf", "schema": [("a", "b", "c")]}, "neither a file nor a Triple"),
+        ({"entailment": "rhodf", "schema": [Triple(iri(E + "p"), SUB_PROPERTY, SUB_CLASS)]}, "would change the schema"),
+        ({"entailment": "rhodf", "schema": [Triple(TYPE, DOMAIN, CLASS)]}, "gives rdf:type"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(SquallError, match=message):
+        squall.compile(QUERY, lexer="sparql", **arguments)
+
+
+def test_a_rule_that_derives_the_schema_is_an_error() -> None:
+    rule = f"[r: (?x <{E}below> ?y) -> (?x <{RDFS}subClassOf> ?y)]"
+    with pytest.raises(SquallError, match="`r` derives what a schema says"):
+        squall.compile(rule, lexer="jena", entailment="rhodf", schema=CATS)
+
+
+def test_a_class_that_is_almost_in_the_schema_is_warned_of() -> None:
+    text = f"PREFIX : <{E}> SELECT ?x {{ ?x a :Animl }}"
+    system = squall.compile(text, lexer="sparql", entailment="rhodf", schema=CATS)
+    assert [str(warning.message) for warning in warnings(system)] == [f"the schema has no class <{E}Animl>"]
