@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -11,8 +11,7 @@ import pytest
 import squall
 from squall import functions
 from squall.builders.local import job
-from squall.builders.runtime import alpha, dataflow
-from squall.builders.runtime.dataflow import Dataflow
+from squall.builders.runtime import alpha, dataflow, layout
 from squall.builders.runtime.operators import Operator, make_operator, stateless
 from squall.builders.runtime.operators.count_window import CountWindowContent
 from squall.builders.runtime.operators.distinct import AppendOnlyDistinct, DRedDistinct, RetractableDistinct
@@ -578,12 +577,11 @@ def _forgotten_paths(patch: pytest.MonkeyPatch) -> None:
 
 
 def _anywhere(patch: pytest.MonkeyPatch) -> None:
-    def everything(self: Dataflow, column: int, table: dict[str, list[str]], deltas: Sequence[Delta]) -> None:
-        for id in (id for ids in table.values() for id in ids):
-            self.emit(id, deltas)
+    def everything(column: int, terms: Iterable[Term], rows: Sequence[Delta]) -> dict[Term, Sequence[Delta]]:
+        return dict.fromkeys(terms, rows)
 
-    patch.setattr(Dataflow, "_constant_targets", lambda self, id: iter(()))
-    patch.setattr(Dataflow, "_emit_by_constant", everything)
+    patch.setattr(layout, "_take_constructs", lambda plan, filters, targets: iter(()))
+    patch.setattr(dataflow, "by_constant", everything)
 
 
 def _whatever_it_is(patch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,7 @@ def update(
         check_writable(Path(output))
     programs = _programs(requests, prefixes_of(prefixes, prefix_files))
     named = [place(text) for text in graphs]
+    _check_names([name for name, _ in named])
     documents = places_of(graphs, context_folders)
     dataset = _dataset(data, named, documents)
     try:
@@ -128,7 +129,6 @@ def _dataset(data: Sequence[str], named: Sequence[tuple[str, str]], documents: M
     files = [*data, *(file for _, file in named)]
     if sum(address.parse(file, "stdin").path == "-" for file in files) > 1:
         raise UsageError("standard input (`-`) can be read once only")
-    _check_names([name for name, _ in named])
     dataset = Dataset()
     for file in data:
         dataset |= read(file, documents=documents)
