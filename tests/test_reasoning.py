@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import strategies as st
 
 import squall
+from squall.cli import command
 from squall.errors import SquallError
 from squall.model import warnings
 from squall.rdf import ALWAYS, OWL, RDF, RDFS, XSD, Event, Triple, iri, is_iri, is_literal, literal
@@ -39,9 +42,9 @@ def closure(triples: Iterable[Triple], regime: str) -> set[Triple]:
         result |= {Triple(iri(name), TYPE, DATATYPE) for name in (RDF + "langString", XSD + "string")}
     new = result
     while new:
-        derived = {one for triple in new for one in _from_one(triple, regime)}
-        derived |= {one for axiom in result for triple in new for one in _from_two(axiom, triple)}
-        derived |= {one for axiom in new for triple in result for one in _from_two(axiom, triple)}
+        derived = {conclusion for triple in new for conclusion in _from_one(triple, regime)}
+        derived |= {conclusion for axiom in result for triple in new for conclusion in _from_two(axiom, triple)}
+        derived |= {conclusion for axiom in new for triple in result for conclusion in _from_two(axiom, triple)}
         new = derived - result
         result |= new
     return {triple for triple in result if not is_literal(triple.subject) and is_iri(triple.predicate)}
@@ -137,21 +140,48 @@ def outputs(system: squall.System, stream: list[Event], static: Iterable[Triple]
     return sorted((out.time, str(out.fact)) for out in squall.run(squall.plan(system), stream, static=data))
 
 
+def check(pattern: str, language: str, regime: str, schema: frozenset[Triple], stream: list[Event]) -> None:
+    """Checks that a pattern under entailment has the solutions of the plain pattern over the closure."""
+    text = PREFIXES + SOURCES[language].format(pattern)
+    compile_query = partial(squall.compile, text, lexer=language, window="RANGE 5ms")
+    expected = outputs(
+        compile_query(),
+        [event._replace(facts=tuple(closure({*triples(event), *schema}, regime))) for event in stream],
+        closure(schema, regime),
+    )
+    assert outputs(compile_query(entailment=regime, schema=schema), stream, ()) == expected, pattern
+
+
 @examples(60)
 @pytest.mark.parametrize("language", SOURCES)
 @pytest.mark.parametrize("regime", REGIMES)
 def test_a_pattern_has_the_solutions_of_the_closure(regime: str, language: str, many: int) -> None:
-    def law(pattern: str, schema: frozenset[Triple], stream: list[Event]) -> None:
-        text = PREFIXES + SOURCES[language].format(pattern)
-        compile_query = partial(squall.compile, text, lexer=language, window="RANGE 5ms")
-        expected = outputs(
-            compile_query(),
-            [event._replace(facts=tuple(closure({*triples(event), *schema}, regime))) for event in stream],
-            closure(schema, regime),
-        )
-        assert outputs(compile_query(entailment=regime, schema=schema), stream, ()) == expected
-
+    law = partial(check, language=language, regime=regime)
     hold(law, many, pattern=st.sampled_from(PATTERNS), schema=schemas(), stream=events())
+
+
+@pytest.mark.parametrize("language", SOURCES)
+@pytest.mark.parametrize("regime", REGIMES)
+def test_every_pattern_over_a_schema_that_has_all(regime: str, language: str) -> None:
+    (c, d, f, g), (p, q, r, s), (x, y, z) = CLASSES, PROPERTIES, INDIVIDUALS
+    schema = frozenset(
+        Triple(*axiom)
+        for axiom in (
+            (d, SUB_CLASS, c), (c, SUB_CLASS, f), (f, EQUIVALENT_CLASS, g), (q, SUB_PROPERTY, p), (q, INVERSE, r),
+            (s, EQUIVALENT_PROPERTY, q), (p, TYPE, SYMMETRIC), (q, DOMAIN, d), (r, DOMAIN, c), (p, RANGE, c),
+        )
+    )  # fmt: skip
+    facts_by_time = {
+        1: ((x, TYPE, d), (x, TYPE, c)), 2: ((x, q, y), (x, s, y)), 4: ((z, r, y), (y, p, literal("v"))),
+        5: ((y, TYPE, g), (z, iri(E + "unknown"), z)), 9: ((x, p, x), (y, q, y)),
+    }  # fmt: skip
+    stream = [
+        Event(time, tuple(Triple(*fact) for fact in facts), name)
+        for time, facts in facts_by_time.items()
+        for name in (A, B)
+    ]
+    for pattern in PATTERNS:
+        check(pattern, language, regime, schema, stream)
 
 
 def triples(event: Event) -> list[Triple]:
@@ -198,3 +228,32 @@ def test_a_class_that_is_almost_in_the_schema_is_warned_of() -> None:
     text = f"PREFIX : <{E}> SELECT ?x {{ ?x a :Animl }}"
     system = squall.compile(text, lexer="sparql", entailment="rhodf", schema=CATS)
     assert [str(warning.message) for warning in warnings(system)] == [f"the schema has no class <{E}Animl>"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--entailment", "rhodf", "--static", "-?format=nt"], "static data from standard input cannot be the schema"),
+        (["--entailment", "rhodf", "--schema", "missing.nt"], "`missing.nt`"),
+        (["--entailment", "rhodf", "--schema", "malformed.nt"], "malformed.nt:1"),
+        (["--schema", "zoo.nt"], "`--schema` goes with `--entailment`"),
+    ],
+)
+def test_wrong_options(options: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("q.rq", QUERY), ("zoo.nt", f"{CATS[0]}\n"), ("malformed.nt", "<urn:a> <urn:b\n")):
+        Path(name).write_text(text)
+    with pytest.raises(SquallError, match=re.escape(message)):
+        command.main(["run", "q.rq", *options], prog_name="squall", standalone_mode=False)
+
+
+def test_malformed_static_data_are_dead_letters_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The schema is read from static data before the run, which reads them again: a dead letter counts once."""
+    monkeypatch.chdir(tmp_path)
+    Path("q.rq").write_text(QUERY)
+    Path("zoo.nt").write_text(f"{CATS[0]}\n<urn:a> <urn:b\n<{E}kit> {TYPE} <{E}Cat> .\n")
+    options = ["--entailment", "rhodf", "--static", "zoo.nt", "--dead-letters", "lost.ndjson", "--sink", "out.ndjson"]
+    with suppress(SystemExit):
+        command.main(["run", "q.rq", *options], prog_name="squall", standalone_mode=False)
+    assert len(Path("lost.ndjson").read_text().splitlines()) == 1
+    assert f"{E}kit" in Path("out.ndjson").read_text()

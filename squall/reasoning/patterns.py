@@ -11,7 +11,7 @@ Source: R. Rosati and others call this *query rewriting* (DL-Lite; Calvanese et 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from squall.errors import TranslatorError, TranslatorWarning, did_you_mean, raise_all
@@ -63,8 +63,7 @@ def with_entailment(system: System, schema: Schema) -> System:
     raise_all(list(_refusals(system)))
     rewriting = _Rewriting(schema)
     rewritten = replace(rewriting.system(system), warnings=(*system.warnings, *_misspelt_names(system, schema)))
-    facts = [rewriting.table(name) for name in rewriting.tables]
-    axioms = [_axioms(name, rows) for name, rows in zip(rewriting.tables, facts, strict=True) if rows]
+    axioms = [_axioms(relation, rows) for relation in rewriting.tables if (rows := rewriting.table(relation))]
     return System(subsystems=(*axioms, rewritten)) if axioms else rewritten
 
 
@@ -106,17 +105,11 @@ def _axioms(relation: Term, rows: Iterable[tuple[Term, ...]]) -> System:
     return System("schema", consequences=(Construct(template, internal=True),))
 
 
-@dataclass
 class _Rewriting:
-    """The rewriting of one program.
+    """The rewriting of one program, with a schema."""
 
-    Attributes:
-        schema: The schema.
-    """
-
-    schema: Schema
-
-    def __post_init__(self) -> None:
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
         self.tables: dict[Term, None] = {}
         """The relations that are read."""
         self.schema_triples: set[Triple] = set()
@@ -309,14 +302,11 @@ class _Rewriting:
 
     def _of_same_property(self, subject: Slot, object: Slot) -> Iterator[_Branch]:
         """Yields the triples that entail a property, which is a subproperty of itself (rdfs6)."""
-        property = object if isinstance(subject, Variable) else subject
-        for name in (subject, object):
-            if name != property and not isinstance(name, Variable):
-                return
-        for branch in self._of_used_property(property):
-            for name in (subject, object):
-                branch = branch if name == property else _bound(branch, name, property)
-            yield branch
+        property, equal = (object, subject) if isinstance(subject, Variable) else (subject, object)
+        if property == equal:
+            yield from self._of_used_property(property)
+        elif isinstance(equal, Variable):
+            yield from (_bound(branch, equal, property) for branch in self._of_used_property(property))
 
 
 def _read(subject: Slot, property: Slot, object: Slot, inverse: bool) -> _Branch:
@@ -331,8 +321,7 @@ def _no_literal(slot: Slot) -> tuple[Predicate, ...]:
     return (Filter(Call(IS_RDF, (slot, TYPE, RESOURCE))),) if isinstance(slot, Variable) else ()
 
 
-def _bound(branch: _Branch, variable: Slot, value: Slot) -> _Branch:
-    assert isinstance(variable, Variable)
+def _bound(branch: _Branch, variable: Variable, value: Slot) -> _Branch:
     return branch._replace(predicates=(*branch.predicates, Bind(variable, value)))
 
 

@@ -76,14 +76,8 @@ class Schema:
             self.triples |= new
             for triple in new:
                 self._add(*triple)
-            new = set(self._derived_schema()) - self.triples
+            new = self._derived_schema() - self.triples
         self._refuse_what_data_would_change()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schema) and (self.regime, self.triples) == (other.regime, other.triples)
-
-    def __hash__(self) -> int:
-        return hash((self.regime, len(self.triples)))
 
     def _add(self, subject: Term, predicate: Term, object: Term) -> None:
         if predicate in (SUBCLASS, _EQUIVALENT_CLASS):
@@ -102,14 +96,13 @@ class Schema:
         if predicate in (DOMAIN, RANGE):
             self._types[Reading(subject, inverse=predicate == RANGE)].add(object)
 
-    def _derived_schema(self) -> Iterator[Triple]:
-        """Yields schema triples that follow from one schema triple and the schema."""
-        for triple in self.triples:
-            for derived in self.consequences(triple):
-                if is_axiom(derived):
-                    yield derived
-                if self.regime == "rdfs" and derived.predicate == TYPE:
-                    yield from _consequences_of_type(derived.subject, derived.object)
+    def _derived_schema(self) -> set[Triple]:
+        """Returns the axioms that follow from the schema triples, except for those that are transitive only."""
+        closure = self._closure_of(self.triples)
+        derived = set(filter(is_axiom, closure))
+        if self.regime == "rdfs":
+            derived.update(*(_consequences_of_type(s, o) for s, predicate, o in closure if predicate == TYPE))
+        return derived
 
     def _refuse_what_data_would_change(self) -> None:
         """Raises UsageError if a triple about individuals can have consequences that are more than its own."""
@@ -127,7 +120,10 @@ class Schema:
 
     def superclasses(self, name: Term) -> frozenset[Term]:
         """Returns the classes that have all instances of a class, itself among them."""
-        return _reachable([name], lambda member: self._superclasses.get(member, ()))
+        return _reachable([name], self._direct_superclasses)
+
+    def _direct_superclasses(self, name: Term) -> Iterable[Term]:
+        return self._superclasses.get(name, ())
 
     def superproperties(self, name: Term) -> frozenset[Reading]:
         """Returns the readings of properties that hold where a property holds, itself among them."""
@@ -144,26 +140,28 @@ class Schema:
         """Returns the classes of the subjects of a property or, by the inverse reading, of its objects."""
         superproperties = _reachable([end], self._direct_superproperties)
         direct = {name for reading in superproperties for name in self._types.get(reading, ())}
-        return _reachable(direct, lambda member: self._superclasses.get(member, ()))
+        return _reachable(direct, self._direct_superclasses)
 
-    def consequences(self, triple: Triple) -> frozenset[Triple]:
-        """Returns the RDF triples that follow from a triple and the schema, itself among them."""
-        return _reachable([triple], self._direct_consequences)
-
-    def _direct_consequences(self, triple: Triple) -> Iterator[Triple]:
-        for property, inverted in self.superproperties(triple.predicate):
-            subject, object = (triple.object, triple.subject) if inverted else (triple.subject, triple.object)
-            if is_iri(property) and not is_literal(subject):
-                yield Triple(subject, property, object)
-        for individual, inverse in ((triple.subject, False), (triple.object, True)):
-            if not is_literal(individual):
-                for name in self.types(Reading(triple.predicate, inverse)):
-                    yield Triple(individual, TYPE, name)
-        if triple.predicate == TYPE:
-            for name in self._superclasses.get(triple.object, ()):
-                yield Triple(triple.subject, TYPE, name)
-        if self.regime == "rdfs":
-            yield from _resource_triples(triple)
+    def _consequences(self, triples: Iterable[Triple]) -> Iterator[Triple]:
+        """Yields triples, and the RDF triples that follow from one of them and the schema by the rules of rho-df."""
+        by_predicate: dict[Term, list[Triple]] = defaultdict(list)
+        for triple in triples:
+            by_predicate[triple.predicate].append(triple)
+        for predicate, of_predicate in by_predicate.items():
+            readings = [reading for reading in self.superproperties(predicate) if is_iri(reading.property)]
+            ends = [(inverse, self.types(Reading(predicate, inverse))) for inverse in (False, True)]
+            for triple in of_predicate:
+                for property, inverse in readings:
+                    subject, object = triple[::-2] if inverse else triple[::2]
+                    if is_literal(subject):
+                        continue
+                    yield Triple(subject, property, object)
+                    if property == TYPE:
+                        yield from (Triple(subject, TYPE, name) for name in self.superclasses(object))
+                for inverse, classes in ends:
+                    individual = triple.object if inverse else triple.subject
+                    if not is_literal(individual):
+                        yield from (Triple(individual, TYPE, name) for name in classes)
 
     # Downwards: from what a class or a property follows
 
@@ -193,7 +191,7 @@ class Schema:
 
     def subclasses(self, name: Term) -> frozenset[Term]:
         """Returns the classes whose instances a class has, itself among them."""
-        return _reachable([name], lambda member: self._subclasses.get(member, ()))
+        return _reachable([name], lambda below: self._subclasses.get(below, ()))
 
     def subproperties(self, *readings: Reading) -> frozenset[Reading]:
         """Returns the readings of properties where one of some readings holds, these among them."""
@@ -223,21 +221,24 @@ class Schema:
         """The schema triples, and all that follows from them."""
         triples = set(self.triples)
         for name, direct in self._superclasses.items():
-            above = _reachable(direct, lambda member: self._superclasses.get(member, ()))
-            triples |= {Triple(name, SUBCLASS, superclass) for superclass in above}
+            triples |= {Triple(name, SUBCLASS, above) for above in _reachable(direct, self._direct_superclasses)}
         for name in self._superproperties:
-            above = _reachable(self._named_superproperties(name), self._named_superproperties)
-            triples |= {Triple(name, SUBPROPERTY, property) for property in above}
-        return frozenset(consequence for triple in triples for consequence in self.consequences(triple))
+            superproperties = _reachable(self._named_superproperties(name), self._named_superproperties)
+            triples |= {Triple(name, SUBPROPERTY, above) for above in superproperties}
+        return frozenset(self._closure_of(triples))
 
-
-def _resource_triples(triple: Triple) -> Iterator[Triple]:
-    """Yields what RDFS says of the terms of a triple: rdfs4a, rdfs4b, rdfD2 and, of the predicate, rdfs6."""
-    for resource in triple:
-        if not is_literal(resource):
-            yield Triple(resource, TYPE, RESOURCE)
-    yield Triple(triple.predicate, TYPE, PROPERTY)
-    yield Triple(triple.predicate, SUBPROPERTY, triple.predicate)
+    def _closure_of(self, triples: Iterable[Triple]) -> set[Triple]:
+        """Returns triples, and what follows from one of them and the schema."""
+        closure = set(self._consequences(triples))
+        resources: frozenset[Term] = frozenset()
+        while self.regime == "rdfs" and resources != (new := frozenset(term for triple in closure for term in triple)):
+            resources = new
+            predicates = {triple.predicate for triple in closure}
+            closure |= {Triple(term, TYPE, RESOURCE) for term in resources if not is_literal(term)}
+            closure |= {Triple(term, TYPE, PROPERTY) for term in predicates}
+            closure |= {Triple(term, SUBPROPERTY, term) for term in predicates}
+            closure |= set(self._consequences(closure))
+        return closure
 
 
 def _consequences_of_type(name: Term, object: Term) -> Iterator[Triple]:
