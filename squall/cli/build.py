@@ -280,8 +280,7 @@ def build(
 
     resume = checkpoint is not None and _has_begun(checkpoint)
     places, namespaces = places_of(graphs, context_folders), prefixes_of(prefixes, prefix_files)
-    schema = (*schemas, *(statics if entailment != "none" else ()))
-    semantics = Semantics(sources, window, output, report, profile, namespaces, entailment, schema, places)
+    semantics = Semantics(sources, window, output, report, profile, namespaces, entailment, schemas, statics, places)
     system = compiled(programs, lexer, rules, graphs, semantics)
     make = planner_of(planner, planning_statistics(statistics, planner, builder, checkpoint))
     capabilities = capabilities_of(plugins.load(plugins.BUILDERS, builder))

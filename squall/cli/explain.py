@@ -122,7 +122,7 @@ def explain(
         from squall.model import with_windows
 
         places = places_of(graphs, ())
-        semantics = Semantics(sources, window, output, report, profile, namespaces, entailment, schemas, places)
+        semantics = Semantics(sources, window, output, report, profile, namespaces, entailment, schemas, (), places)
         system = compiled(programs, lexer, rules, graphs, semantics)
         system = with_windows(system, removals=_removals(sources))
         texts = _explained(system, make, builder, stage, job_too, format, measured, statistics)

@@ -38,7 +38,8 @@ class Semantics(NamedTuple):
         profile: The name of the profile.
         prefixes: The prefixes, with their IRIs.
         entailment: The name of the entailment regime.
-        schemas: The addresses of static data that may describe classes and properties.
+        schemas: The addresses of data that describe classes and properties, and are not read otherwise.
+        statics: The addresses of static data.
         places: The files of documents and of contexts of JSON-LD, by IRI.
     """
 
@@ -50,6 +51,7 @@ class Semantics(NamedTuple):
     prefixes: Mapping[str, str]
     entailment: str = "none"
     schemas: Sequence[str] = ()
+    statics: Sequence[str] = ()
     places: Mapping[str, str] = MappingProxyType({})
 
 
@@ -96,18 +98,26 @@ def compiled(
 
 
 def _schema(system: System, semantics: Semantics) -> Iterator[Triple]:
-    """Yields the triples of static data and of the documents that a system names.
+    """Yields the triples of schemas, of static data and of the documents that a system names.
 
-    The run reads them again, and its ledger gets what is malformed.
+    The run reads static data and documents again, and its ledger gets what is malformed in them.
+
+    Raises:
+        SourceError: A schema cannot be read, or has a malformed statement.
+        UsageError: Static data come from standard input, which can be read once only.
     """
     from squall.rdf import Triple
-    from squall.streams import DeadLetterFile, open_static
+    from squall.streams import DeadLetterFile, address, open_static
     from squall.streams.sources import documents
 
-    statics = (open_static(uri, DeadLetterFile(), semantics.places) for uri in semantics.schemas)
-    streams = stream_names((*semantics.sources, *semantics.schemas))
+    if any(address.source(uri).path == "-" for uri in semantics.statics):
+        hint = "save them in a file, or give what they say of classes by `--schema`"
+        raise UsageError("static data from standard input cannot be the schema of `--entailment` as well", hint=hint)
+    schemas = [open_static(uri, None, semantics.places) for uri in semantics.schemas]
+    statics = [open_static(uri, DeadLetterFile(), semantics.places) for uri in semantics.statics]
+    streams = stream_names((*semantics.sources, *semantics.statics))
     opened = documents.load(system, semantics.places, streams, DeadLetterFile())
-    for event in chain(chain.from_iterable(statics), opened):
+    for event in chain(chain.from_iterable((*schemas, *statics)), opened):
         yield from (fact for fact in event.facts if isinstance(fact, Triple))
 
 
