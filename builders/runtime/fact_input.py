@@ -45,12 +45,12 @@ class FactInput:
     def _reader(self, plan: Plan, layout: DataflowLayout, id: str, tuning: Tuning) -> ScanOperator:
         op = plan.by_id[id].op
         assert isinstance(op, Scan)
-        alpha, others = self.alphas.get(id), bool(layout.routes[id].targets or layout.routes[id].constructs)
+        alpha, has_targets = self.alphas.get(id), bool(layout.routes[id].targets or layout.routes[id].constructs)
         return ScanOperator(
             op.source,
             alpha.predicates if alpha else (),
-            others or (alpha is not None and alpha.any_predicate is not None),
-            others or (alpha is not None and bool(alpha.atoms)),
+            has_targets or (alpha is not None and alpha.any_predicate is not None),
+            has_targets or (alpha is not None and bool(alpha.atoms)),
             op.source.removals or plan.deletes,
             plan.deletes,
             derived_streams=op.derived_streams,

@@ -202,9 +202,9 @@ def _routes(
     matches: dict[str, tuple[str, ...]] = {}
     for node in plan.nodes:
         consumers = [(plan.by_id[id], port) for id, port in plan.consumers[node.id]]
-        others = [(consumer, port) for consumer, port in consumers if not isinstance(consumer.op, CONSTANT_DISPATCHED)]
-        targets[node.id] = tuple(target(consumer, port) for consumer, port in others)
-        for consumer, _ in consumers if len(others) < len(consumers) else ():
+        direct = [(consumer, port) for consumer, port in consumers if not isinstance(consumer.op, CONSTANT_DISPATCHED)]
+        targets[node.id] = tuple(target(consumer, port) for consumer, port in direct)
+        for consumer, _ in consumers if len(direct) < len(consumers) else ():
             if isinstance(consumer.op, Match):
                 matches[node.id] = (*matches.get(node.id, ()), consumer.id)
             elif isinstance(op := consumer.op, ConstantFilter):

@@ -132,11 +132,11 @@ class Sources:
         for number, tracked in enumerate(self._tracked):
             if tracked.source.live or self.clock.stamps:
                 continue
-            source_events, rest = tracked.static_events()
+            source_events, later_events = tracked.static_events()
             if source_events:
                 offset = tracked.current_offset()
                 tracked.forward(offset.dead_letters)
-                self._note(number, offset.position, offset.state, rest, ALWAYS)
+                self._note(number, offset.position, offset.state, later_events, ALWAYS)
                 events += source_events
         return events
 

@@ -55,10 +55,10 @@ class TrackedSource:
         the caller to buffer: they are part of the offset. Otherwise `batches` begins with them.
         """
         batches = iter(self.source.batches())
-        events, rest = static_prefix(batches)
+        events, later_events = static_prefix(batches)
         is_buffered = events and self.tracks_offset
-        self._batches_begun = batches if is_buffered else chain([rest] if rest else (), batches)
-        return events, rest
+        self._batches_begun = batches if is_buffered else chain([later_events] if later_events else (), batches)
+        return events, later_events
 
     def batches(self) -> Iterator[Sequence[Event]]:
         """Returns the batches that have not been read as static events."""
@@ -84,7 +84,7 @@ class TrackedSource:
 
 
 def static_prefix(batches: Iterable[Sequence[Event]]) -> tuple[list[Event], Sequence[Event]]:
-    """Reads the events at `ALWAYS` with which batches begin. Returns them, and the rest of the last batch."""
+    """Reads the events at `ALWAYS` with which batches begin. Returns them, and the later events of the last batch."""
     events: list[Event] = []
     for batch in batches:
         size = 0 if isinstance(batch, Columns) else sum(1 for _ in takewhile(attrgetter("is_static"), batch))
