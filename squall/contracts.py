@@ -412,9 +412,8 @@ class Job(Protocol):
     """A plan that one builder has prepared to run.
 
     A job may have more: ``describe() -> str`` (for ``squall explain --stage job``), ``as_data()`` (the same as JSON
-    data, for ``--format json``), ``physical() -> str`` (what the engine makes of it, for ``--stage physical``), the
-    method of `MeasuresNodes`, and an attribute `watermark`, the time (integer ms) up to which it has processed its
-    input.
+    data, for ``--format json``), the method of `MeasuresNodes`, and an attribute `watermark`, the time (integer ms) up
+    to which it has processed its input.
     """
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output[Any]]:

@@ -365,7 +365,6 @@ WRONG = {
     "conf": ("build", "family.jena", "--conf", "spark.x"),
     "draw-tps": ("explain", "family.jena", "--stage", "tps", "--format", "dot"),
     "json-job": ("explain", "family.jena", "--stage", "job", "--format", "json"),
-    "physical-of-no-engine": ("explain", "family.jena", "--stage", "physical"),
 }
 
 

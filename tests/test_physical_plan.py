@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import squall
+from squall.builders.distributed.io.records import WorkerStep
 from squall.builders.distributed.plan.broadcast import broadcast_candidates, closure_inputs
 from squall.builders.distributed.plan.physical_plan import Job, PhysicalPlan, physical_plan
 from squall.builders.distributed.plan.strategy import BatchLimits, BatchSizes, for_batch, strategy_of
@@ -19,6 +22,8 @@ from squall.model.reports import Report
 from squall.plan import Plan
 from squall.plan.operators import Update
 from squall.rdf import iri
+from squall.testing import stream
+from tests import in_memory
 from tests.conftest import Squall
 
 PREFIX = "@prefix : <http://example.org/>.\n"
@@ -74,7 +79,7 @@ def test_broadcast_inputs_are_in_every_task() -> None:
     assert sorted(exchanges) == ["broadcast", "hash"]
 
 
-@pytest.mark.parametrize(
+JOBS = pytest.mark.parametrize(
     ("rules", "changes", "jobs"),
     [
         (JOIN, {}, ["sources, stage 1, end"]),
@@ -84,11 +89,57 @@ def test_broadcast_inputs_are_in_every_task() -> None:
         (NEGATED, {}, ["sources", "stage 1", "stage 2, until no rows move", "end"]),
     ],
 )
+
+
+@JOBS
 def test_jobs_end_where_the_driver_needs_a_report(rules: str, changes: dict[str, Any], jobs: list[str]) -> None:
     physical = physical_plan(planned(rules, **changes))
     assert [str(job) for job in physical.jobs] == jobs
     assert physical.as_data()["jobs"] == jobs
     assert [number for job in physical.jobs for number in job.stages] == [stage.number for stage in physical.stages]
+
+
+SMALL = stream("1 :a :p :b\n1 :b :q :c\n1 :b :r :c\n1 :b :s :a\n2 :c :s :b\n3 :c :p :d\n3 :d :s :c\n4 :z :p :z")
+
+
+def executed(jobs: Sequence[Sequence[str]]) -> list[str]:
+    """Returns the jobs that an engine ran, each given as the names of its steps, in the words of the physical plan."""
+    names = [[re.sub(", an iteration.*", ", until no rows move", step) for step in steps] for steps in jobs]
+    texts = [", ".join(step.replace(" and the ", ", ") for step in steps if step != "identity_step") for steps in names]
+    return [text for text, _ in groupby(texts)]
+
+
+@JOBS
+def test_the_jobs_of_the_plan_are_those_that_an_engine_runs(
+    rules: str, changes: dict[str, Any], jobs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, ran = ["sources"], []
+    shuffle, run = in_memory.MemoryExchange.shuffle, in_memory.MemoryExchange.run
+
+    def noted_shuffle(self: Any, records: Any, step: WorkerStep, partitions: int) -> Any:
+        steps.append(step.__name__)
+        return shuffle(self, records, step, partitions)
+
+    def noted_run(self: Any, records: Any) -> Any:
+        ran.append([*steps])
+        steps.clear()
+        return run(self, records)
+
+    monkeypatch.setattr(in_memory.MemoryExchange, "shuffle", noted_shuffle)
+    monkeypatch.setattr(in_memory.MemoryExchange, "run", noted_run)
+    assert in_memory.run(planned(rules, **changes), [SMALL])
+    assert executed(ran) == jobs
+
+
+@pytest.mark.spark
+@pytest.mark.more
+@pytest.mark.usefixtures("always_by_levels", "in_tasks")
+@JOBS
+def test_the_jobs_of_the_plan_are_those_that_spark_runs(
+    rules: str, changes: dict[str, Any], jobs: list[str], spark_jobs: list[str]
+) -> None:
+    assert list(squall.build(planned(rules, **changes), "spark").run([SMALL]))
+    assert executed([re.findall(r"MapInArrow (.*?)\(", text)[::-1] for text in spark_jobs]) == jobs
 
 
 X, Y = map(Variable, "xy")
@@ -173,12 +224,3 @@ def test_explain_prints_it_as_json(builder: str, squall: Squall, tmp_path: Path)
     data = json.loads(out)
     assert [entry["exchange"] for entry in data["stages"][0]["inputs"]] == ["hash", "hash", "local", "local"]
     assert data["jobs"] == ["sources, stage 1, end"]
-
-
-def test_a_builder_without_data_says_so(squall: Squall, tmp_path: Path) -> None:
-    (tmp_path / "join.jena").write_text(PREFIX + JOIN)
-    code, _, err = squall(
-        "explain", f"{tmp_path}/join.jena", "--builder", "spark", "--stage", "physical", "--format", "json"
-    )
-    assert code == 2
-    assert "describes its jobs at the stage `physical` as text only" in err

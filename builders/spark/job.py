@@ -13,7 +13,6 @@ from squall.builders.distributed.plan.broadcast import closure_inputs
 from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.spark.folder import check as check_folder
-from squall.builders.spark.physical import physical
 from squall.builders.spark.run import Run
 from squall.builders.spark.session import session
 from squall.builders.spark.settings import settings, spark_settings
@@ -89,10 +88,6 @@ class SparkJob:
         if self.active_run is None:
             return physical_plan(self.plan, closure_inputs(self.plan))
         return self.active_run.batches.program.physical
-
-    def physical(self) -> str:
-        """Returns Spark's own physical plans of the job as text. Starts a session if none is active; runs no job."""
-        return physical(self.plan, self.options, session(spark_settings(self.options.conf)))
 
     def node_metrics(self) -> dict[str, NodeMetric]:
         """Returns the metrics of each node so far, summed over all tasks, if the options enable measuring."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import chain, islice
@@ -96,7 +96,6 @@ class Run:
         spark: SparkSession,
         folder: Path,
         begin: int,
-        exchange: Callable[[SparkSession, Store], SparkEngine] = SparkEngine,
         tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         self.options = options
@@ -106,7 +105,7 @@ class Run:
         self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(folder))
         self.plan = with_seed(plan, self.store.seed(FIXED_SEED if options.seed is None else options.seed))
         self.begin = self.store.belong(plan, begin)
-        self.exchange = exchange(spark, self.store)
+        self.exchange = SparkEngine(spark, self.store)
         self.batches = self._batches(self.store.spread(), self.store.hot())
         self.folder_writer = self._folder(plan, options.sink) if isinstance(options.sink, Folder) else None
         self.committer = SinkCommitter(options, self.store)

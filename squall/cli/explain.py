@@ -48,9 +48,6 @@ if TYPE_CHECKING:
     from squall.plan import Plan
     from squall.plan.node_metrics import PlanMetrics
 
-JOBS = {"job": "describe", "physical": "physical"}
-"""The stages of jobs, each with the method by which a job describes itself."""
-
 
 @cloup.command(cls=Command)
 @PROGRAMS
@@ -65,9 +62,9 @@ JOBS = {"job": "describe", "physical": "physical"}
 @cloup.option_group("Engine", PLANNER, BUILDER, STATISTICS)
 @cloup.option_group(
     "Observation",
-    cloup.option("--stage", type=click.Choice(["tree", "tps", "pps", *JOBS]), help="What to show: the result of the "
-                 "lexer (tree), translator (tps), planner (pps) or builder (job), or what the engine makes of the job "
-                 "(physical).  [default: pps; with --builder also job]"),
+    cloup.option("--stage", type=click.Choice(["tree", "tps", "pps", "job"]), help="What to show: the result of the "
+                 "lexer (tree), translator (tps), planner (pps) or builder (job).  [default: pps; with --builder also "
+                 "job]"),
     cloup.option("--format", "format", default="text", show_default=True, metavar="NAME",
                  shell_complete=completers.names("text", "json", "mermaid", "dot", "svg", "html"), help="text, json; "
                  "for the plan (pps) also mermaid, dot, svg or html; for the tree also a language, such as jena."),
@@ -103,7 +100,6 @@ def explain(
       squall explain family.jena                      the plan
       squall explain family.jena --stage tps          what the rules mean
       squall explain family.jena --builder spark      the plan, and where each node of it runs
-      squall explain family.jena --stage physical --builder spark   Spark's own plans
       squall explain family.jena --format dot | dot -Tsvg > plan.svg
       squall explain family.jena --format html > plan.html
       squall explain family.jena --window 'RANGE 10s STEP 5s' --profile csparql
@@ -169,10 +165,10 @@ def _explained(
     if stage == "pps":
         yield explain.FORMATS[format](plan, _metrics(plan, measured, statistics))
     else:
-        yield _described(job_of(plan, builder, Options()), stage, builder, format)
-    if job_too and hasattr(job := job_of(plan, builder, Options()), JOBS["job"]):
+        yield _described(job_of(plan, builder, Options()), builder, format)
+    if job_too and hasattr(job := job_of(plan, builder, Options()), "describe"):
         yield f"\njob for {builder}:\n"
-        yield _described(job, "job", builder, "text")
+        yield _described(job, builder, "text")
 
 
 def _metrics(plan: Plan, measured: Path | None, statistics: Path | None) -> PlanMetrics | None:
@@ -234,11 +230,11 @@ def _written(tree: Any, language: str, format: str) -> str:
     return str(lexer.written(tree)).removesuffix("\n")
 
 
-def _described(job: Job, stage: str, builder: str, format: str) -> str:
-    if not hasattr(job, JOBS[stage]):
-        raise UsageError(f"the builder `{builder}` does not describe its jobs at the stage `{stage}`")
+def _described(job: Job, builder: str, format: str) -> str:
+    if not hasattr(job, "describe"):
+        raise UsageError(f"the builder `{builder}` does not describe its jobs")
     if format == "text":
-        return str(getattr(job, JOBS[stage])())
-    if stage != "job" or not hasattr(job, "as_data"):
-        raise UsageError(f"the builder `{builder}` describes its jobs at the stage `{stage}` as text only")
+        return str(job.describe())
+    if not hasattr(job, "as_data"):
+        raise UsageError(f"the builder `{builder}` describes its jobs as text only")
     return json.dumps(job.as_data(), indent=2)
