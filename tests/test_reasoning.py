@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,11 @@ import pytest
 from hypothesis import strategies as st
 
 import squall
+from squall.builders.runtime.operators.scan import predicates_to_read
 from squall.cli import command
 from squall.errors import SquallError
 from squall.model import warnings
-from squall.rdf import ALWAYS, OWL, RDF, RDFS, XSD, Event, Triple, iri, is_iri, is_literal, literal
+from squall.rdf import ALWAYS, OWL, RDF, RDFS, XSD, Columns, Event, Triple, iri, is_iri, is_literal, literal
 from squall.reasoning.schema import REGIMES
 from tests.laws import examples, hold
 
@@ -259,3 +260,44 @@ def test_malformed_static_data_are_dead_letters_once(tmp_path: Path, monkeypatch
         command.main(["run", "q.rq", *options], prog_name="squall", standalone_mode=False)
     assert len(Path("lost.ndjson").read_text().splitlines()) == 1
     assert f"{E}kit" in Path("out.ndjson").read_text()
+
+
+DOGS = Triple(iri(E + "Dog"), SUB_CLASS, iri(E + "Animal"))
+RECENT_ANIMALS = f"REGISTER QUERY q AS PREFIX : <{E}> SELECT ?x FROM STREAM :a [RANGE 4ms STEP 2ms] {{ ?x a :Animal }}"
+COUNTED_ANIMALS = f"PREFIX : <{E}> SELECT ?x {{ STREAM :a [TRIPLES 3] {{ ?x a :Animal }} }}"
+ANY_ANIMALS = f"PREFIX : <{E}> SELECT ?x {{ GRAPH ?g {{ ?x a :Animal }} }}"
+FORMS: dict[str, Callable[[list[Event]], Iterable[Event]]] = {
+    "batch": list, "events": iter, "columns": Columns.of, "static": lambda events: events[:1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "lexer"),
+    [(QUERY, "sparql"), (RECENT_ANIMALS, "csparql"), (COUNTED_ANIMALS, "cqels"), (ANY_ANIMALS, "sparql")],
+)
+@pytest.mark.parametrize(
+    "axiom",
+    [DOGS, Triple(iri(E + "p"), TYPE, SYMMETRIC), Triple(iri(E + "p"), DOMAIN, iri(E + "Cat"))],
+    ids=["subclass", "symmetric", "domain"],
+)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_stream_must_not_change_the_schema(query: str, lexer: str, axiom: Triple, form: str) -> None:
+    plan = squall.plan(squall.compile(query, lexer=lexer, entailment="rhodf", schema=CATS))
+    kit = Triple(iri(E + "kit"), TYPE, iri(E + "Cat"))
+    assert list(squall.run(plan, [Event(1, (kit, *CATS), A)])), "what the schema says already changes nothing"
+    events = [Event(1, (kit,), A), Event(2, (axiom,), A)]
+    static = [Event(ALWAYS, (axiom,), A)] if form == "static" else []
+    with pytest.raises(SquallError, match=re.escape(f"not: {axiom}")):
+        list(squall.run(plan, FORMS[form](events), static=static))
+
+
+def test_readers_deliver_what_would_change_the_schema() -> None:
+    plan = squall.plan(squall.compile(QUERY, lexer="sparql", entailment="rhodf", schema=CATS))
+    predicates = predicates_to_read(plan)
+    assert predicates is not None
+    assert {SUB_CLASS, INVERSE, TYPE} <= predicates
+
+
+def test_a_stream_that_no_pattern_reads_may_say_anything() -> None:
+    plan = squall.plan(squall.compile(RECENT_ANIMALS, lexer="csparql", entailment="rhodf", schema=CATS))
+    assert list(squall.run(plan, [Event(1, (DOGS,), B)])) == []

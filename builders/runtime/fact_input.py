@@ -54,6 +54,7 @@ class FactInput:
             op.source.removals or plan.deletes,
             plan.deletes,
             derived_streams=op.derived_streams,
+            fixed_schema=op.fixed_schema,
             tuning=tuning,
         )
 

@@ -74,7 +74,7 @@ def assemble(draft: Draft, system: System, ends: Iterable[RuleOutput], planner: 
     last = last or [draft.add(_sink(_sink_spec_of(output_specs(system)[0], {}), [], False))]
     draft.keep([*last, *(id for id, _ in ends_of_rules if isinstance(draft.nodes[id].op, Update))])
     _add_evaluation_scans(draft, facts, set(sink_specs.values()))
-    _mark_derived_streams(draft, derived_streams(system))
+    _mark_scans(draft, system)
     nodes = inputs_first(draft.nodes.values())
     return sorted_plan(nodes, planner) if in_order else Plan(tuple(nodes), planner)
 
@@ -356,12 +356,15 @@ def _add_evaluation_streams(draft: Draft, derived_facts: Sequence[Facts], evalua
                 )
 
 
-def _mark_derived_streams(draft: Draft, streams: Sequence[str]) -> None:
-    """Marks in each scan which of its streams are derived streams."""
-    for id, node in draft.nodes.items() if streams else ():
+def _mark_scans(draft: Draft, system: System) -> None:
+    """Marks in each scan which of its streams are derived streams, and the schema that its facts must not change."""
+    streams = derived_streams(system)
+    for id, node in draft.nodes.items() if streams or system.fixed_schema else ():
         op = node.op
-        if isinstance(op, Scan) and (derived := tuple(stream for stream in streams if may_affect(op.source, stream))):
-            draft.nodes[id] = replace(node, op=replace(op, derived_streams=derived))
+        if isinstance(op, Scan):
+            derived = tuple(stream for stream in streams if may_affect(op.source, stream))
+            marked = replace(op, derived_streams=derived, fixed_schema=system.fixed_schema)
+            draft.nodes[id] = replace(node, op=marked)
 
 
 def _is_followed(source: Source, read: Sequence[Source]) -> bool:

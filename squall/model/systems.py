@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from squall.errors import Origin, SquallError
 from squall.model.consequences import Consequence
 from squall.model.expressions import Grouping, Predicate, Slice, Union
+from squall.model.fixed_schema import FixedSchema
 from squall.model.patterns import FactPattern
 from squall.model.reports import Report
 from squall.model.sources import Source
@@ -60,6 +61,7 @@ class System:
         streams: The streams that have to be given.
         is_named: Whether the program gives the name. Otherwise it may be changed, so that no other query has it
             (`squall.model.query_names`).
+        fixed_schema: Of a whole system: the schema that is compiled into it, if any.
         warnings: What its author may not have meant (`squall.errors.TranslatorWarning`).
     """
 
@@ -78,6 +80,7 @@ class System:
     stream: str = ""
     documents: tuple[Document, ...] = ()
     streams: tuple[Stream, ...] = ()
+    fixed_schema: FixedSchema | None = field(default=None, repr=False)
     is_named: bool = field(default=False, compare=False, repr=False)
     warnings: tuple[SquallError, ...] = field(default=(), compare=False, repr=False)
     origin: Origin | None = field(default=None, compare=False, repr=False)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from squall.model import CLOSE, Report, Source
+from squall.model.fixed_schema import FixedSchema
 from squall.model.windows import Window
 from squall.rdf import Term
 from squall.rdf.row_tags import ASK_TAG, solution_tag
@@ -128,10 +129,12 @@ class Scan(Traits):
         source: The source.
         derived_streams: The derived streams among the streams of the source. A `DerivedStream` reads what the program
             outputs to them. Others may also bring facts to them, except where triples are counted, and retract nothing.
+        fixed_schema: The schema that facts must not change: one that would is an error.
     """
 
     source: Source
     derived_streams: tuple[str, ...] = field(default=(), repr=False)
+    fixed_schema: FixedSchema | None = field(default=None, repr=False)
 
     arity = (0, 0)
 

@@ -64,7 +64,7 @@ def with_entailment(system: System, schema: Schema) -> System:
     rewriting = _Rewriting(schema)
     rewritten = replace(rewriting.system(system), warnings=(*system.warnings, *_misspelt_names(system, schema)))
     axioms = [_axioms(relation, rows) for relation in rewriting.tables if (rows := rewriting.table(relation))]
-    return System(subsystems=(*axioms, rewritten)) if axioms else rewritten
+    return System(subsystems=(*axioms, rewritten), fixed_schema=schema.fixed)
 
 
 def _refusals(system: System) -> Iterator[TranslatorError]:

@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, TypeVar, get_args
 
 from squall.errors import UsageError
+from squall.model.fixed_schema import FixedSchema
 from squall.rdf import OWL, RDF, RDFS, XSD_STRING, Term, Triple, iri, is_iri, is_literal
 from squall.rdf.vocabulary import TYPE, is_schema_triple
 
@@ -34,6 +35,13 @@ _AXIOMS_OF_RDFS = (Triple(iri(RDF + "langString"), TYPE, _DATATYPE), Triple(iri(
 _PREDICATES = frozenset((SUBCLASS, SUBPROPERTY, DOMAIN, RANGE, _EQUIVALENT_CLASS, _EQUIVALENT_PROPERTY, _INVERSE))
 
 N = TypeVar("N", bound=Hashable)
+
+
+_SCHEMA_CLASSES: Mapping[Regime, frozenset[Term]] = {
+    "rhodf": frozenset((_SYMMETRIC,)),
+    "rdfs": frozenset((_SYMMETRIC, _CLASS, _DATATYPE, PROPERTY, _MEMBERSHIP_PROPERTY)),
+}
+"""The classes whose instances have consequences for the schema."""
 
 
 def is_axiom(triple: Triple) -> bool:
@@ -78,6 +86,11 @@ class Schema:
                 self._add(*triple)
             new = self._derived_schema() - self.triples
         self._refuse_what_data_would_change()
+
+    @property
+    def fixed(self) -> FixedSchema:
+        """What no stream may change: its own triples, and what follows from them, change nothing."""
+        return FixedSchema(_PREDICATES, _SCHEMA_CLASSES[self.regime], self.closure)
 
     def _add(self, subject: Term, predicate: Term, object: Term) -> None:
         if predicate in (SUBCLASS, _EQUIVALENT_CLASS):

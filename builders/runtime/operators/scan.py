@@ -16,12 +16,14 @@ from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Boxes, Delta, fact_row, row_fact
 from squall.errors import SourceError
 from squall.model import Source
+from squall.model.fixed_schema import FixedSchema
 from squall.model.windows import CountWindow, Window
 from squall.plan import Plan
 from squall.plan.operators import DerivedStream, Match, Operator, Scan, Sink, Update
-from squall.rdf import ALWAYS, FOREVER, Columns, Event, Fact, Term, Triple, iri
+from squall.rdf import ALWAYS, DEFAULT_STREAM, FOREVER, Columns, Event, Fact, Term, Triple, iri
+from squall.rdf.vocabulary import TYPE
 
-_FIRST = itemgetter(0)
+_FIRST, _SECOND = itemgetter(0), itemgetter(1)
 
 
 @dataclass
@@ -90,6 +92,8 @@ def predicates_used(plan: Plan) -> frozenset[Term] | None:
         if isinstance(node.op, Update) or _counts(node.op):
             return None
         if isinstance(node.op, Scan):
+            if node.op.fixed_schema is not None:
+                predicates |= node.op.fixed_schema.read_predicates
             if node.op.source.removals or node.op.source.is_sequential:
                 return None
             for id, _ in plan.consumers[node.id]:
@@ -122,6 +126,23 @@ def unexpected_removal(event: Event) -> SourceError:
         f"the stream `{event.stream}` carries a removal at {event.time}",
         hint="declare that the source has removals (`removals`), so that the plan supports them",
     )
+
+
+def _describe_schema(boxes: Boxes, schema: FixedSchema) -> bool:
+    """Returns whether some triples, by predicate, are a part of schemas."""
+    return not (schema.predicates.isdisjoint(boxes) and schema.classes.isdisjoint(map(_SECOND, boxes.get(TYPE, ()))))
+
+
+def refuse_schema_change(schema: FixedSchema | None, source: Source, events: Iterable[Event]) -> None:
+    """Raises SourceError if an event that a source reads would change the schema that is compiled into the plan."""
+    for event in events if schema is not None else ():
+        triple = schema.change(chain(event.facts, event.removed))
+        if triple is not None and source.is_affected_by(event):
+            stream = f"the stream `{event.stream}`" if event.stream else DEFAULT_STREAM
+            origin = "static data say" if event.is_static else f"{stream} says at {event.time}"
+            message = f"{origin} what the schema of the entailment does not: {triple}"
+            hint = "give it as a part of the schema (`--schema`), or let a rule set derive what follows (`--rules`)"
+            raise SourceError(message, hint=hint)
 
 
 def foreign_event(event: Event) -> SourceError:
@@ -166,6 +187,7 @@ class ScanOperator(Stateful):
         is_derived: Whether the operator reads a derived stream, which has no static data.
         derived_streams: The derived streams of the program. Other events may not come in them through windows that
             follow a stream, and nobody else may remove their facts.
+        fixed_schema: The schema that facts must not change, if any.
         tuning: The tuning values of the runtime.
     """
 
@@ -179,17 +201,19 @@ class ScanOperator(Stateful):
         deletes_static: bool = False,
         is_derived: bool = False,
         derived_streams: Collection[str] = (),
+        fixed_schema: FixedSchema | None = None,
         tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         super().__init__()
         self.source = source
-        self.predicates = predicates
+        self.predicates = predicates if fixed_schema is None else fixed_schema.read_predicates.union(predicates)
         self.reads_all_triples = reads_all_triples
         self.reads_atoms = reads_atoms
         self.tracks_facts = tracks_facts
         self.deletes_static = deletes_static
         self.is_derived = is_derived
         self.derived_streams = derived_streams
+        self.fixed_schema = fixed_schema
         self.validity_by_stream: dict[str | tuple[str, str, bool], Validity] = {}
         """How the events of each stream are read; in a named graph, by (stream, graph, whether the event is static)."""
         self.count_windows: dict[str, CountWindowContent] = {}
@@ -200,7 +224,7 @@ class ScanOperator(Stateful):
         self.diff = SnapshotDiff()
         self.min_rows_to_sweep = self.sweep_rows = tuning.min_rows_to_sweep
 
-    def read(self, events: Iterable[Event]) -> ScannedFacts:
+    def read(self, events: Sequence[Event]) -> ScannedFacts:
         """Returns the facts of events, which come in the order of time.
 
         Every statement of every stream passes here. Most are of no interest and have to cost little.
@@ -231,6 +255,8 @@ class ScanOperator(Stateful):
                 self._add_facts(event_facts, start, end, facts)
         for count_window in self.count_windows.values():
             facts.put(count_window.drain_new(), predicates, self.reads_all_triples, self.reads_atoms)
+        if self.fixed_schema is not None and (not is_plain or _describe_schema(boxes, self.fixed_schema)):
+            refuse_schema_change(self.fixed_schema, self.source, events)
         return facts
 
     def read_columns(self, columns: Columns) -> ScannedFacts:
@@ -255,13 +281,14 @@ class ScanOperator(Stateful):
         else:
             since, until = (chain.from_iterable(map(repeat, side, columns.sizes)) for side in (starts, ends))
             _add_triples(columns, slice(None), since, until, deltas_by_predicate)
-        return ScannedFacts(
-            {
-                predicate: deltas_by_predicate[predicate]
-                for predicate in deltas_by_predicate
-                if predicate in self.predicates
-            }
-        )
+        boxes = {
+            predicate: deltas_by_predicate[predicate]
+            for predicate in deltas_by_predicate
+            if predicate in self.predicates
+        }
+        if self.fixed_schema is not None and _describe_schema(boxes, self.fixed_schema):
+            refuse_schema_change(self.fixed_schema, self.source, columns)
+        return ScannedFacts(boxes)
 
     def _add_periodic(
         self,

@@ -22,7 +22,7 @@ from squall.builders.runtime.operators import make_output_operator
 from squall.builders.runtime.operators import stateless as row_operators
 from squall.builders.runtime.operators.factored import FactoredRows
 from squall.builders.runtime.operators.output import AppendOnlyOutput
-from squall.builders.runtime.operators.scan import facts_read, unexpected_removal
+from squall.builders.runtime.operators.scan import facts_read, refuse_schema_change, unexpected_removal
 from squall.builders.runtime.scheduler import Address, Scheduler, by_constant
 from squall.builders.runtime.snapshot import stateless
 from squall.builders.runtime.snapshot.groups import KeyedRows, facts_by_key, read_facts_by_key
@@ -106,7 +106,7 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
         }
         self.targets = {id: tuple(map(self._target, route.targets)) for id, route in self.layout.routes.items()}
         self.operators = {node.id: self._operator(node) for node in plan.nodes if is_stateful(node.op)}
-        self.reads = {node.id: node.op.source for node in plan.nodes if isinstance(node.op, ops.Scan)}
+        self.reads = {node.id: node.op for node in plan.nodes if isinstance(node.op, ops.Scan)}
         careful = not all(map(_is_pure, plan.nodes))
         self.read_facts = {id: ReadFacts(_predicates_by_object(plan, id), careful, tuning) for id in self.reads}
         """The facts that were read."""
@@ -231,7 +231,9 @@ class SnapshotDataflow(Scheduler[KeyedRows]):
 
     def read(self, event: Event) -> None:
         """Adds the facts of an event to the nodes that read it. Raises SourceError for a removal."""
-        for id, source in self.reads.items():
+        for id, scan in self.reads.items():
+            source = scan.source
+            refuse_schema_change(scan.fixed_schema, source, (event,))
             if source.reads(event.stream, event.graph, event.is_static):
                 if event.removed:
                     raise unexpected_removal(event)

@@ -1,0 +1,40 @@
+"""The schema of an entailment regime that is compiled into a system: no stream may change it while the system runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from squall.rdf import Fact, Term, Triple
+from squall.rdf.vocabulary import TYPE
+
+
+@dataclass(frozen=True)
+class FixedSchema:
+    """What is fixed before the run.
+
+    Attributes:
+        predicates: The predicates by which schemas are described.
+        classes: The classes whose instances are a part of the schema, such as ``owl:SymmetricProperty``.
+        triples: The schema. Facts that repeat it change nothing.
+    """
+
+    predicates: frozenset[Term]
+    classes: frozenset[Term]
+    triples: frozenset[Triple]
+
+    @property
+    def read_predicates(self) -> frozenset[Term]:
+        """The predicates of all triples that might change the schema."""
+        return self.predicates | {TYPE}
+
+    def describes(self, predicate: object, object: object) -> bool:
+        """Returns whether triples with a predicate and an object are a part of schemas."""
+        return predicate in self.predicates or (predicate == TYPE and object in self.classes)
+
+    def change(self, facts: Iterable[Fact]) -> Triple | None:
+        """Returns the first triple that would change the schema, or None."""
+        for fact in facts:
+            if isinstance(fact, Triple) and self.describes(*fact[1:]) and fact not in self.triples:
+                return fact
+        return None
