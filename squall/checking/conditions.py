@@ -12,6 +12,7 @@ from squall.checking.program import Program, Rule, mentions, systems
 from squall.errors import Origin
 from squall.functions.deadlines import time_operands
 from squall.functions.sparql.names import SPARQL, test_iri
+from squall.functions.values import MAX_NUMBER_LENGTH
 from squall.model import (
     AtomPattern,
     Bind,
@@ -161,27 +162,32 @@ def _why_incomparable(test: Call, place: int, constant: Expression) -> str | Non
     return None if any(function.evaluate(*pair) for pair in pairs) else f"nothing comes before or after {constant} so"
 
 
+_FIRST_DAY, _LAST_DAY = "-999999999-01-01", "999999999-12-31"
+_FIRST_CLOCK, _LAST_CLOCK = "00:00:00+14:00", "23:59:59.999999999-14:00"
+_LONGEST = "9" * 90
 _EXTREMES = tuple(
     literal(text, XSD + kind)
     for kind, texts in {
         "double": ("-INF", "INF"),
+        "integer": (f"-{'9' * (MAX_NUMBER_LENGTH - 1)}", "9" * MAX_NUMBER_LENGTH),
         "string": ("", "\U0010ffff" * 9),
         "boolean": ("false", "true"),
-        "dateTime": ("-9999-01-01T00:00:00Z", "9999-12-31T23:59:59Z"),
-        "date": ("-9999-01-01Z", "9999-12-31Z"),
-        "time": ("00:00:00Z", "23:59:59.999Z"),
-        "duration": ("-P9999Y", "P9999Y"),
-        "yearMonthDuration": ("-P9999Y", "P9999Y"),
-        "dayTimeDuration": ("-P9999999D", "P9999999D"),
-        "gYear": ("-9999Z", "9999Z"),
-        "gYearMonth": ("-9999-01Z", "9999-12Z"),
-        "gMonth": ("--01Z", "--12Z"),
-        "gMonthDay": ("--01-01Z", "--12-31Z"),
-        "gDay": ("---01Z", "---31Z"),
+        "dateTime": (f"{_FIRST_DAY}T{_FIRST_CLOCK}", f"{_LAST_DAY}T{_LAST_CLOCK}"),
+        "date": (f"{_FIRST_DAY}+14:00", f"{_LAST_DAY}-14:00"),
+        "time": (_FIRST_CLOCK, _LAST_CLOCK),
+        "duration": (f"-P{_LONGEST}Y", f"P{_LONGEST}Y"),
+        "yearMonthDuration": (f"-P{_LONGEST}Y", f"P{_LONGEST}Y"),
+        "dayTimeDuration": (f"-P{_LONGEST}D", f"P{_LONGEST}D"),
+        "gYear": ("-999999999+14:00", "999999999-14:00"),
+        "gYearMonth": ("-999999999-01+14:00", "999999999-12-14:00"),
+        "gMonth": ("--01+14:00", "--12-14:00"),
+        "gMonthDay": ("--01-01+14:00", "--12-31-14:00"),
+        "gDay": ("---01+14:00", "---31-14:00"),
     }.items()
     for text in texts
 )
-"""For each kind of values that have an order, the two ends, near enough."""
+"""For each kind of values that have an order, the first and the last that a literal denotes (`squall.functions.values`), or
+nearly so."""
 
 
 def _is_plain(rule: Rule) -> bool:
