@@ -293,6 +293,17 @@ def test_a_document_that_is_cut_by_an_error_says_what_is_left_out(name: str) -> 
     assert place == line
 
 
+@pytest.mark.fault("D19")
+def test_the_summary_says_what_is_left_out_behind_another_error(squall: Squall) -> None:
+    """D19, its kind: the error that cuts the document is not the first one."""
+    Path("x.ttl").write_text(f'{TRIPLE}\n<{E}a> <{E}p> "x"@toolonglanguage .\nnonsense\n{OTHER}\n')
+    code, _, said = squall("run", "q.rq", "--source", "x.ttl")
+    assert code == 0
+    assert "2 malformed in x.ttl; the first: line 2: `toolonglanguage` is not a language tag" in said
+    assert "; the last: line 3: " in said
+    assert "; the rest of x.ttl is left out (1 statement read)" in said
+
+
 BAD_TERMS = {
     "ttl": f'<{E}a> <{E}p> "x"@toolonglanguage, <{E}o> .\n<{E}c> <{E}p> <{E}x y> .\n{OTHER}\n',
     "trig": f'<{E}g> {{ <{E}a> <{E}p> "x"@toolonglanguage, <{E}o> .\n<{E}c> <{E}p> <{E}x y> .\n{OTHER} }}\n',

@@ -27,6 +27,7 @@ class DeadLetterFile:
     Attributes:
         counts: The number of dead letters by cause and source.
         first: The line (or None) and the reason of the first dead letter, by cause and source.
+        last: The same of the last one, which may have cost the rest of a document.
         path: The file, or None: then dead letters are only counted.
     """
 
@@ -44,6 +45,7 @@ class DeadLetterFile:
         """
         self.counts: Counter[tuple[str, str]] = Counter()
         self.first: dict[tuple[str, str], tuple[int | None, str]] = {}
+        self.last: dict[tuple[str, str], tuple[int | None, str]] = {}
         self.path = None if path is None else Path(path)
         self._strict = strict
         self._lock = threading.Lock()
@@ -63,6 +65,7 @@ class DeadLetterFile:
         with self._lock:
             self.counts[cause, source] += 1
             self.first.setdefault((cause, source), (line, reason))
+            self.last[cause, source] = (line, reason)
             if self._file:
                 self._write(self._file, json.dumps(entry, ensure_ascii=False) + "\n")
 
@@ -113,13 +116,15 @@ class DeadLetterFile:
         """Returns the length of the file and the counts as a JSON value (`squall.contracts.CheckpointedSink`)."""
         length = self.position()
         counts = [[*key, count] for key, count in self.counts.items()]
-        return {"length": length, "counts": counts, "first": [[*key, *first] for key, first in self.first.items()]}
+        ends = {name: [[*key, *place] for key, place in getattr(self, name).items()] for name in ("first", "last")}
+        return {"length": length, "counts": counts, **ends}
 
     def restore(self, state: Any) -> None:
         """Truncates the file to the length of a snapshot, and restores its counts."""
         self.truncate(state["length"])
         self.counts = Counter({(cause, source): count for cause, source, count in state["counts"]})
-        self.first = {(cause, source): (line, reason) for cause, source, line, reason in state.get("first", ())}
+        self.first = _places(state.get("first", ()))
+        self.last = _places(state.get("last", ()))
 
     def close(self) -> None:
         if self._file:
@@ -210,6 +215,10 @@ def ledger_of(source: object, ledger: DeadLetterLedger | None) -> DeadLetterLedg
 def excerpt(data: bytes) -> str:
     """Returns the beginning of a text that may be long, for a dead letter."""
     return data[:MAX_TEXT_LENGTH].decode("utf-8", "replace")
+
+
+def _places(rows: Sequence[Sequence[Any]]) -> dict[tuple[str, str], tuple[int | None, str]]:
+    return {(cause, source): (line, reason) for cause, source, line, reason in rows}
 
 
 def _open_ledger(path: Path, append: bool) -> IO[str]:
