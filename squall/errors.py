@@ -63,7 +63,7 @@ class SquallError(Exception):
 
     Attributes:
         stage: The stage that raises it.
-        severity: ``error`` or ``warning``.
+        severity: ``error``, ``warning`` or ``info``.
         partial: For a lexer, the tree of what it could read, so that errors in that are reported as well; else None.
     """
 
@@ -125,6 +125,12 @@ class TranslatorWarning(SquallError):
 
     stage = "translation"
     severity = "warning"
+
+
+class TranslatorInfo(TranslatorWarning):
+    """A program does what its author meant, and could say it better. It is reported as warnings are."""
+
+    severity = "info"
 
 
 class PlannerError(SquallError):

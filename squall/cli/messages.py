@@ -64,7 +64,11 @@ def error(failure: SquallError) -> None:
 
 
 def warning(text: SquallError | str, kind: str = "") -> None:
-    """Prints a warning: a `SquallError` of that severity, or a text of some kind such as ``source``."""
+    """Prints a warning: a `SquallError` of that severity, or a text of some kind such as ``source``. An info is not
+    printed with ``--quiet``."""
+    if isinstance(text, SquallError) and text.severity == "info":
+        note(_styled(text, "cyan"))
+        return
     _say(_styled(text, "yellow") if isinstance(text, SquallError) else f"{_label(f'{kind} warning', 'yellow')}: {text}")
 
 

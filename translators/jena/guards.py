@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from squall.errors import TranslatorWarning
+from squall.errors import TranslatorInfo
 from squall.lexers.jena import Call, Pattern, Rule
 from squall.translators.jena.terms import variables_of
 
 _NODES_OF_TRIPLE = 3
 
 
-def without_guards(rule: Rule) -> tuple[Rule, list[TranslatorWarning]]:
-    """Returns a rule without guards for the one triple that it concludes, and a warning for each of them.
+def without_guards(rule: Rule) -> tuple[Rule, list[TranslatorInfo]]:
+    """Returns a rule without guards for the one triple that it concludes, and an info for each of them.
 
     A guard with a variable that no pattern of the body binds asks for any value, so it stays.
     """
@@ -33,10 +33,10 @@ def without_guards(rule: Rule) -> tuple[Rule, list[TranslatorWarning]]:
         and clause.nodes == head
         and bound.issuperset(variables_of(*clause.nodes))
     ]
-    warnings = [
-        TranslatorWarning(
+    infos = [
+        TranslatorInfo(
             f"`{guard}` is left out: the rule concludes just that triple", guard.origin, "facts are a set: delete it"
         )
         for guard in guards
     ]
-    return replace(rule, body=tuple(clause for clause in rule.body if clause not in guards)), warnings
+    return replace(rule, body=tuple(clause for clause in rule.body if clause not in guards)), infos
