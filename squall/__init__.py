@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from squall import arguments, plugins
-from squall.compiling import combine, parser, read_program
+from squall.compiling import combine, parser, read_program, with_streams
 from squall.contracts import Builder, Job, Options, Output, Planner, R, check_options
 from squall.errors import SquallError, UsageError, raise_all
 from squall.model import Report, System
@@ -75,7 +75,8 @@ def compile(
     Several programs become one system in which each reads what the rules of all derive.
 
     Args:
-        programs: The programs, each a path or (with `lexer`) a text.
+        programs: The programs, each a path or (with `lexer`) a text. ``rules.jena?stream=IRI&window=RANGE 10s`` reads
+            that stream only, through that window, and what rules derive; so does a rule set (``rhodf?stream=IRI``).
         lexer: The language. By default the file's extension decides.
         rules: The names of rule sets (`squall.rulesets`) whose conclusions the programs read. What follows from them
             alone is part of the answer only if there is no program.
@@ -132,7 +133,8 @@ def compile(
     if entailment == reasoning.NONE:
         if not isinstance(schema, tuple) or schema:
             raise UsageError("a schema is given without an entailment regime", hint='name it: `entailment="rhodf"`')
-        return with_deadlines(with_entailment_by_window(windowed, len(rules)))
+        unrestricted_rule_sets = [name for name in rules if not with_streams(name)[1]]
+        return with_deadlines(with_entailment_by_window(windowed, len(unrestricted_rule_sets)))
     if rules:
         raise UsageError("rule sets and an entailment regime exclude each other", hint="leave one of them out")
     entailed = reasoning.with_entailment(windowed, reasoning.read_schema(schema, entailment))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -12,17 +13,28 @@ from typing import Any, NamedTuple
 
 from squall import plugins
 from squall.errors import SquallError, UsageError, single_errors
-from squall.model import System
+from squall.model import Source, System
 from squall.model.query_names import with_unique_names
+from squall.model.systems import Stream
+from squall.model.windowing import over_streams, reads_all_streams
+from squall.model.windows import parse_window
 from squall.plugins import PluginWarning
 
 
 class Program(NamedTuple):
-    """A program's text, a name for it, and the name of its language."""
+    """A program.
+
+    Attributes:
+        text: Its text.
+        name: A name for the text, such as its path.
+        language: The name of its language.
+        streams: The only streams that it reads, if its address names one (`with_streams`).
+    """
 
     text: str
     name: str
     language: str
+    streams: tuple[Source, ...] = ()
 
 
 def combine(
@@ -37,9 +49,12 @@ def combine(
 
     The rule sets are part of the answer only if there is no program.
 
+    The rule sets that read all streams come first, so that there is an instance of them for each data set that the
+    others read (`squall.model.entailment`).
+
     Args:
         programs: The programs.
-        rules: The names of the rule sets.
+        rules: The rule sets (`rule_set`).
         errors: A list to which errors are added; see `translate_program`.
         documents: See `translate_program`.
         profile: See `translate_program`.
@@ -48,16 +63,50 @@ def combine(
     Raises:
         UsageError: There is no rule set of a name.
     """
-    systems = [_rule_set(name, bool(programs), errors) for name in rules]
+    sets = sorted(map(rule_set, rules), key=lambda item: bool(item.streams))
+    systems = [_rule_set(item, bool(programs), errors) for item in sets]
     own_systems = [translate_program(program, errors, documents, profile, prefixes) for program in programs]
     systems += with_unique_names(own_systems, errors)
     return systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
 
 
-def _rule_set(name: str, has_programs: bool, errors: list[SquallError]) -> System:
+def rule_set(address: str) -> Program:
+    """Returns the rule set of a name, which may be followed by the stream that it reads, as in `with_streams`.
+
+    Raises:
+        UsageError: There is no rule set of that name, or the stream is wrong.
+    """
     from squall import rulesets
 
-    return rulesets.prepared(translate_program(read_program(rulesets.path(name)), errors), has_programs)
+    name, streams = with_streams(address)
+    return read_program(rulesets.path(name))._replace(streams=streams)
+
+
+def _rule_set(program: Program, has_programs: bool, errors: list[SquallError]) -> System:
+    from squall import rulesets
+
+    return rulesets.prepared(translate_program(program, errors), has_programs)
+
+
+def with_streams(address: str) -> tuple[str, tuple[Source, ...]]:
+    """Splits the address of a program or a rule set into what is in front of the question mark, and its streams.
+
+    ``NAME?stream=IRI&window=RANGE 10s`` reads that stream only, and what rules derive. Without a window it is that
+    which the run gives to the stream.
+
+    Raises:
+        UsageError: The address has other options, or a window without a stream.
+    """
+    from squall.streams.address import parse
+
+    place, mark, _ = address.partition("?")
+    if not mark:
+        return address, ()
+    parsed = parse(address, "program")
+    parsed.only("stream", "window")
+    if not (stream := parsed.get("stream")):
+        raise UsageError(f"`{address}` has a window without a stream", hint="write `?stream=IRI&window=RANGE 10s`")
+    return place, (Source(stream, parse_window(parsed.get("window"))),)
 
 
 def translate_program(
@@ -87,15 +136,29 @@ def translate_program(
     if tree is None:
         return System()
     try:
-        return translate(tree, **keywords)
+        system = translate(tree, **keywords)
+        return _over_streams(system, program) if program.streams else system
     except SquallError as error:
         errors += single_errors(error)
         return System()
 
 
+def _over_streams(system: System, program: Program) -> System:
+    """Returns the system of a program that reads its streams only.
+
+    Raises:
+        UsageError: The program says itself what it reads.
+    """
+    if not reads_all_streams(system):
+        hint = "leave out `?stream=`; queries have `FROM STREAM` or the like, and Jena rules `@source`"
+        raise UsageError(f"the program `{program.name}` says itself which streams and graphs it reads", hint=hint)
+    streams = tuple(Stream(source.iri) for source in program.streams)
+    return replace(over_streams(system, program.streams), streams=(*system.streams, *streams))
+
+
 def parser(program: Program, prefixes: Mapping[str, str] | None = None) -> Callable[[], Any]:
     """Returns a function that parses a program. It warns of a language that takes no prefixes, if there are any."""
-    text, name, language = program
+    text, name, language, _ = program
     lex: Callable[..., Any] = plugins.load(plugins.LEXERS, language)
     keywords = _accepted(lex, {"prefixes": prefixes} if prefixes else {})
     if prefixes and not keywords:
@@ -110,20 +173,30 @@ def _accepted(stage: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[s
     return {name: value for name, value in arguments.items() if name in parameters}
 
 
+def is_file(program: str | Path) -> bool:
+    """Returns whether a program is the path of a file, which a stream may follow (`with_streams`)."""
+    return os.path.isfile(program) or os.path.isfile(str(program).partition("?")[0])
+
+
 def read_program(program: str | Path, lexer: str | None = None) -> Program:
     """Reads a program by its path, or (with `lexer`) takes its text.
+
+    A path may be followed by a stream (`with_streams`).
 
     Raises:
         UsageError: There is no such file, or no language for it.
     """
-    if lexer is not None and isinstance(program, str) and not os.path.isfile(program):
+    if lexer is not None and isinstance(program, str) and not is_file(program):
         return Program(program, "<text>", lexer)
+    streams: tuple[Source, ...] = ()
+    if not os.path.isfile(program):
+        program, streams = with_streams(str(program))
     path = Path(program)
     if not os.path.isfile(path):
         raise UsageError(f"the program `{program}` does not exist", hint="to compile a text, name its `lexer`")
     language = lexer or _language(path)
     try:
-        return Program(path.read_text(encoding="utf-8"), str(path), language)
+        return Program(path.read_text(encoding="utf-8"), str(path), language, streams)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the program `{path}` cannot be read: {error}") from error
 

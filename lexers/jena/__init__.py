@@ -20,6 +20,7 @@ from squall.lexers.jena.tree import (
     Program,
     Rule,
     RuleSetSubstitution,
+    StreamSource,
     rename_variables,
 )
 
@@ -34,6 +35,7 @@ __all__ = [
     "Program",
     "Rule",
     "RuleSetSubstitution",
+    "StreamSource",
     "lexer",
     "rename_variables",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from squall.errors import Origin
@@ -43,7 +44,9 @@ class Trees:
     def tree(self, part: Part, first: int) -> Rule:
         """Returns the tree of the rule that begins with this word."""
         self.first = first
-        return self.rule(part)
+        rule = self.rule(part)
+        sources = self.text.sources_of_line(self.words.line(first))
+        return replace(rule, sources=sources) if sources else rule
 
     def _text(self, part: Part) -> str:
         """Returns the text of a part's first word."""
@@ -56,7 +59,7 @@ class Trees:
         left, right = self._clauses(parts[:arrow]), self._clauses(parts[arrow + 1 :])
         backward = parts[arrow].parts[0].kind == "BACKWARD"
         head, body = (left, right) if backward else (right, left)
-        return Rule(name[:-1] or None, head, body, backward, self._origin(part))
+        return Rule(name[:-1] or None, head, body, backward, origin=self._origin(part))
 
     def _clauses(self, parts: Sequence[Part]) -> tuple[Clause, ...]:
         return tuple([self.clause(part) for part in parts])

@@ -14,7 +14,7 @@ from squall import rulesets
 from squall.errors import LexerError, Origin
 from squall.lexers.jena.reading import Reader
 from squall.lexers.jena.text import Text
-from squall.lexers.jena.tree import Rule, RuleSetSubstitution
+from squall.lexers.jena.tree import Rule, RuleSetSubstitution, StreamSource
 
 RULE_SETS = {"rdfs": "rdfs", "owl": "owl2rl", "owlmini": "owl2rl", "owlmicro": "owl2rl"}
 """The rule sets of squall by the names that Jena has for its own, in lower case."""
@@ -28,7 +28,8 @@ MAX_INCLUDE_DEPTH = 100
 class Includes:
     """Reads a text and all of its includes, each file once. A file that includes itself adds nothing.
 
-    Prefixes hold in the file that declares them, those from outside in all files except rule sets of squall.
+    Prefixes hold in the file that declares them, those from outside in all files except rule sets of squall. The
+    streams of a directive ``@source`` hold in the files that are included behind it, too.
 
     Attributes:
         rules: The rules, those of included files first.
@@ -41,17 +42,20 @@ class Includes:
         self.substitutions: list[RuleSetSubstitution] = []
         self.errors: list[LexerError] = []
         self.seen = {_canonical_path(Path(name))}
-        self._read(text, name, prefixes, 0)
+        self._read(text, name, prefixes, (), 0)
 
-    def _read(self, text: str, name: str, prefixes: Mapping[str, str], depth: int) -> None:
-        source = Text(text.removeprefix("\ufeff"), name, prefixes)
+    def _read(
+        self, text: str, name: str, prefixes: Mapping[str, str], sources: tuple[StreamSource, ...], depth: int
+    ) -> None:
+        source = Text(text.removeprefix("\ufeff"), name, prefixes, sources)
         for target, origin in source.includes:
             rule_set = RULE_SETS.get(target.lower())
             if rule_set is not None and target.lower() not in EQUIVALENT:
                 self.substitutions.append(RuleSetSubstitution(target, rule_set, origin))
             try:
                 path = rulesets.path(rule_set) if rule_set else _path(target, name, origin)
-                self._include(path, {} if rule_set else prefixes, origin, depth + 1)
+                included_sources = source.sources_of_line(origin.line)
+                self._include(path, {} if rule_set else prefixes, included_sources, origin, depth + 1)
             except LexerError as error:
                 self.errors.append(error)
         reader = Reader(source)
@@ -59,7 +63,14 @@ class Includes:
         self.rules += _rules_without_errors(rules, source.errors, reader) if source.errors else rules
         self.errors += source.errors
 
-    def _include(self, path: Path, prefixes: Mapping[str, str], origin: Origin, depth: int) -> None:
+    def _include(
+        self,
+        path: Path,
+        prefixes: Mapping[str, str],
+        sources: tuple[StreamSource, ...],
+        origin: Origin,
+        depth: int,
+    ) -> None:
         if depth > MAX_INCLUDE_DEPTH:
             raise LexerError(f"files include each other more than {MAX_INCLUDE_DEPTH} deep", origin)
         resolved = _canonical_path(path)
@@ -71,7 +82,7 @@ class Includes:
             raise LexerError(f"`{path}` cannot be read: {error}", origin) from error
         if resolved not in self.seen:
             self.seen.add(resolved)
-            self._read(text, str(path), prefixes, depth)
+            self._read(text, str(path), prefixes, sources, depth)
 
 
 def _canonical_path(path: Path) -> Path:

@@ -1,29 +1,44 @@
-"""The line-based part of the Jena rule language: comments, ``@prefix`` and ``@include``."""
+"""The line-based part of the Jena rule language: comments, ``@prefix``, ``@include`` and squall's ``@source``."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
+from dataclasses import replace
+from operator import itemgetter
 
 from squall.errors import LexerError, Origin
-from squall.lexers.jena.tree import PREFIXES
+from squall.lexers.jena.tree import PREFIXES, SCHEMES, StreamSource
+from squall.lexers.prefixes import declaration_hint
 
 IRI = re.compile(r'[^<>"{}|^`\\\x00-\x20]*')
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INCLUDED = re.compile(r"<([^<>]+)>\.?|([^<>]+?)\.?")
+_SOURCE_WORDS = re.compile(
+    r"<(?P<iri>[^<>]*)>|\[(?P<window>[^\[\]]*)\]|(?P<comment>#.*|//.*)|(?P<word>[^\s\[\],<>]+)|\S"
+)
+_SOURCE_HINT = "write `@source <http://example.org/stream> [RANGE 10s]`, or `@source *` for all streams"
 
 
 class Text:
-    """The text of a program. Its line-based part (comments, ``@prefix``, ``@include``) is processed and blanked out."""
+    """The text of a program. Its line-based part (comments and declarations) is processed and blanked out."""
 
-    def __init__(self, text: str, name: str, prefixes: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        name: str,
+        prefixes: Mapping[str, str] | None = None,
+        sources: tuple[StreamSource, ...] = (),
+    ) -> None:
         self.text = text
         self.name = name
         self.errors: list[LexerError] = []
         self.prefixes = {**PREFIXES, **(prefixes or {})}
         self.includes: list[tuple[str, Origin]] = []
         """The targets of includes as they are written, with their places."""
+        self.sources: list[tuple[int, tuple[StreamSource, ...]]] = [(0, sources)]
+        """The streams that rules read, each with the line from which on they do."""
         self.starts = [0, *(feed.end() for feed in re.finditer("\n", text))]
         """The begins of lines for origins. A line feed ends a line."""
         if match := _SURROGATE.search(text):
@@ -47,7 +62,7 @@ class Text:
         kept.
         """
         start = line.lstrip()
-        if not (line.startswith("#") or start.startswith(("//", "@prefix", "@include"))):
+        if not (line.startswith("#") or start.startswith(("//", "@prefix", "@include", "@source"))):
             return line
         origin = self.origin(number, len(line) - len(start) + 1, len(start.rstrip()))
         if not line.startswith("#") and start.startswith("@"):
@@ -58,6 +73,8 @@ class Text:
     def _declare(self, words: list[str], origin: Origin) -> None:
         if words[0].startswith("@include"):
             self._include(words, origin)
+        elif words[0].startswith("@source"):
+            self._source(origin)
         elif words[0] != "@prefix" or len(words) < 3:
             self.fail(f"`{' '.join(words)}` declares no prefix", origin, "write `@prefix ex: <http://example.org/>`")
         elif (namespace := _namespace(words[2])) is None:
@@ -71,6 +88,49 @@ class Text:
             self.fail(f"`{' '.join(words)}` includes nothing", origin, "write `@include <file.rules>`")
         elif self._ends(words, 2, "what is included", origin):
             self.includes.append((match[1] or match[2], origin))
+
+    def sources_of_line(self, line: int) -> tuple[StreamSource, ...]:
+        """Returns the streams that a rule, or an include, in this line reads."""
+        return self.sources[bisect_right(self.sources, line, key=itemgetter(0)) - 1][1]
+
+    def _source(self, origin: Origin) -> None:
+        """Reads a directive ``@source``: streams, each with a window in brackets or without; or ``*``."""
+        sources: list[StreamSource] = []
+        all_streams = False
+        words = list(_SOURCE_WORDS.finditer(origin.words, len("@source")))
+        for number, match in enumerate(words):
+            kind, text = match.lastgroup, match[match.lastgroup or 0]
+            place = self.origin(origin.line, origin.column + match.start(), len(match[0]))
+            if kind == "comment":
+                break
+            if kind == "word" and all(after.lastgroup == "comment" for after in words[number + 1 :]):
+                text = text.removesuffix(".")
+            if kind == "window" and sources and not sources[-1].window and text.strip():
+                sources[-1] = replace(sources[-1], window=text.strip())
+            elif kind == "word" and text == "*":
+                all_streams = True
+            elif kind == "iri" and text and IRI.fullmatch(text):
+                sources.append(StreamSource(text, origin=place))
+            elif kind == "word" and ":" in text:
+                sources.append(StreamSource(self._expanded(text, place), origin=place))
+            elif match[0] != "," and (text or kind != "word"):
+                self.fail(f"`{match[0]}` is no stream", place, _SOURCE_HINT)
+                return
+        if all_streams == bool(sources):
+            message = "`*` is all streams" if sources else "`@source` names no stream"
+            self.fail(message, origin, _SOURCE_HINT)
+            return
+        self.sources.append((origin.line, tuple(sources)))
+
+    def _expanded(self, name: str, origin: Origin) -> str:
+        prefix, _, local = name.partition(":")
+        if prefix in self.prefixes:
+            return self.prefixes[prefix] + local
+        if prefix not in SCHEMES:
+            declaration = f"@prefix {prefix}: <http://example.org/>"
+            hint = declaration_hint(prefix, self.prefixes, declaration, "http://example.org/")
+            self.fail(f"the prefix `{prefix}:` is not declared", origin, hint)
+        return name
 
     def _ends(self, words: list[str], place: int, what: str, origin: Origin) -> bool:
         """Returns whether a declaration ends at this word. A dot and a comment may follow."""

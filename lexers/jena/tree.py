@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from squall.errors import Origin
@@ -86,12 +86,14 @@ class Rule:
     Attributes:
         name: The name, or None.
         backward: Whether it was written ``head <- body``.
+        sources: The streams that its patterns read. Without any, they read all.
     """
 
     name: str | None
     head: tuple[Clause, ...]
     body: tuple[Clause, ...]
     backward: bool = False
+    sources: tuple[StreamSource, ...] = ()
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -119,6 +121,28 @@ Clause = Pattern | Call | Rule
 
 
 @dataclass(frozen=True)
+class StreamSource:
+    """A stream that the rules behind a directive ``@source`` read.
+
+    Attributes:
+        iri: The IRI of the stream, without brackets.
+        window: The text of its window, without brackets; ``""`` for the window that the run gives to the stream.
+    """
+
+    iri: str
+    window: str = ""
+    origin: Origin | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"<{self.iri}> [{self.window}]" if self.window else f"<{self.iri}>"
+
+
+def source_directive(sources: Sequence[StreamSource]) -> str:
+    """Returns the directive ``@source`` of some streams; without any, that of all streams."""
+    return f"@source {', '.join(map(str, sources)) or '*'} ."
+
+
+@dataclass(frozen=True)
 class RuleSetSubstitution:
     """A rule set of Jena that a program includes by name, and for which a different one of squall is read.
 
@@ -141,7 +165,14 @@ class Program:
     substitutions: tuple[RuleSetSubstitution, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
-        return "".join(f"{rule}\n" for rule in self.rules)
+        lines: list[str] = []
+        sources: tuple[StreamSource, ...] = ()
+        for rule in self.rules:
+            if rule.sources != sources:
+                sources = rule.sources
+                lines.append(source_directive(sources))
+            lines.append(str(rule))
+        return "".join(f"{line}\n" for line in lines)
 
 
 def rename_variables(rule: Rule, name: Callable[[Variable], Variable]) -> Rule:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from squall import arguments, plugins, rulesets
+from squall import arguments, plugins
 from squall.checking.findings import ERROR, INFO, SEVERITIES, WARNING, Finding, as_findings, sorted_findings
 from squall.checking.program import Check, Program
-from squall.compiling import combine, read_program
+from squall.compiling import combine, read_program, rule_set
 from squall.errors import SquallError, UsageError
 from squall.lexers.prefixes import Prefixes, as_prefixes
 from squall.model import warnings, with_windows
@@ -84,7 +84,7 @@ def lint(
         classes=None if sample is None else frozenset(_classes(sample)),
         windows=(as_window(window), *windows_by_stream.values()),
     )
-    sets = {str(rulesets.path(name)) for name in rules}
+    sets = {rule_set(name).name for name in rules}
     findings = (item for item in _findings(program) if item.origin is None or item.origin.name not in sets)
     return sorted_findings(_refused(program, profile) or findings, names)
 

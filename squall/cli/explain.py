@@ -209,11 +209,11 @@ def _trees(
     programs: Sequence[str], lexer: str | None, rules: Sequence[str], prefixes: Mapping[str, str], format: str
 ) -> Iterator[str]:
     import squall
-    from squall import rulesets
+    from squall.compiling import rule_set
 
     check_given(programs, rules)
     parsed = [
-        *(squall.parse(rulesets.path(name)) for name in rules),
+        *(squall.parse(rule_set(name).name) for name in rules),
         *(squall.parse(program, lexer, prefixes) for program in programs),
     ]
     for language, tree in parsed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -52,8 +51,8 @@ LEXER = cloup.option(
 )  # fmt: skip
 RULES = cloup.option(
     "--rules", multiple=True, metavar="NAME", shell_complete=completers.rule_sets,
-    help="A rule set (rhodf, rdfs, rdfs-axioms, datatypes, owl2rl) whose conclusions the programs read. Without a "
-    "program the rule set itself is run.",
+    help="A rule set (rhodf, rdfs, rdfs-axioms, datatypes, owl2rl) whose conclusions the programs read; "
+    "NAME?stream=IRI&window=RANGE 10s reads one stream. Without a program the rule set itself is run.",
 )  # fmt: skip
 ENTAILMENT = cloup.option(
     "--entailment", default="none", show_default=True, metavar="REGIME",
@@ -169,8 +168,10 @@ def _joined(option: str, pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def check_files(programs: Sequence[str]) -> None:
     """Raises UsageError if a program is no file. (With a lexer named, the Python interface also takes a text.)"""
+    from squall.compiling import is_file
+
     for program in programs:
-        if not os.path.isfile(program):
+        if not is_file(program):
             raise UsageError(f"the program `{program}` does not exist")
 
 

@@ -99,6 +99,8 @@ def operator_label(op: pps.Operator) -> str:
 
 def source_label(source: Source) -> str:
     """Describes what is read: each stream with its window."""
+    if type(source) is Source and not source.iri and source.window.is_empty and not source.windows:
+        return "derived facts and static data"
     first = _source_name(source) + _window(source.window)
     iris = [f"<{iri}>{_window(window) or ' [LANDMARK]'}" for iri, window in source.windows]
     columns = [label for kind, label in _EXTRA_COLUMNS.items() if isinstance(source, kind)]
@@ -200,6 +202,8 @@ def _cell(cell: pps.Cell) -> str:
             return f"${cell}"
         case pps.Value(term=term):
             return f"value({term})"
+        case pps.OneOf(terms=terms):
+            return f"one of ({' '.join(terms)})"
         case None:
             return "*"
         case str():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any
@@ -13,6 +13,7 @@ from squall.model.reading import rules
 from squall.model.rewriting import map_parts
 from squall.model.sources import Graph, Source
 from squall.model.systems import System
+from squall.model.walk import walk
 from squall.model.windows import EMPTY, LANDMARK, Window
 from squall.rdf import iri_text
 
@@ -63,6 +64,32 @@ def _apply_defaults(system: System, default: Source) -> System:
         predicates=tuple(map(part, system.predicates)),
         subsystems=tuple(map(part, system.subsystems)),
     )
+
+
+def reads_all_streams(system: System) -> bool:
+    """Returns whether all parts of a system read all streams and derived facts, as rules do that name none."""
+    parts = (part for rule in rules(system) for part in walk(rule))
+    return all(part.sources == (Source(),) for part in parts if isinstance(part, System))
+
+
+def over_streams(system: System, streams: Sequence[Source]) -> System:
+    """Returns the rules of a system such that they read some streams only, and what rules derive.
+
+    Static data that belong to no stream are read as well, as by ``FROM STREAM`` of C-SPARQL.
+
+    Args:
+        system: The system. Each of its parts reads all streams.
+        streams: The streams, each with its window (`LANDMARK`: that of the run).
+    """
+
+    def part(component: Any) -> Any:
+        if isinstance(component, System):
+            assert component.sources == (Source(),)
+            component = replace(component, sources=(*streams, Source("", EMPTY)))
+        return map_parts(component, part)
+
+    rewritten: System = part(system)
+    return rewritten
 
 
 def separate_inserted_graphs(system: System) -> System:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import PurePath
 
-from squall.errors import TranslatorWarning, raise_all
-from squall.lexers.jena import Program, Rule, RuleSetSubstitution
-from squall.model import Construct, Delete, Insert, Pattern, System
+from squall.errors import TranslatorWarning, UsageError, raise_all
+from squall.lexers.jena import Program, Rule, RuleSetSubstitution, StreamSource
+from squall.model import Construct, Delete, Insert, Pattern, Source, System
+from squall.model.systems import Stream
+from squall.model.windowing import over_streams
+from squall.model.windows import parse_window
 from squall.translators.common import Scope
 from squall.translators.jena import lists
 from squall.translators.jena.bodies import Body, Notes
@@ -36,17 +39,36 @@ def translator(program: Program) -> System:
         rule, guard_warnings = without_guards(source_rule)
         notes.warnings += guard_warnings
         name = rule.name or f"rule{place}"
-        body = Body(Scope(partial(_key, rule), name), notes)
-        rules += _systems(rule, body)
+        body = Body(Scope(partial(_key, rule), name), notes, rule.sources)
+        rules += (_with_sources(system, rule.sources, notes) for system in _systems(rule, body))
     raise_all(notes.errors)
     split_rules = [part for rule in rules for part in notes.hidden.split(rule)]
     if any(map(_removes, split_rules)):
         split_rules = [_as_initial_facts(rule) for rule in split_rules]
-    list_rules = lists.RULES if notes.has_lists else ()
+    list_rules = [
+        _with_sources(rule, sources, notes)
+        for relation, sources in notes.list_relations.items()
+        for rule in lists.rules(relation)
+    ]
+    streams = (Stream(source.iri, source.origin) for rule in program.rules for source in rule.sources)
     name = PurePath(program.name).stem
     return System(
-        name=name, subsystems=(*split_rules, *notes.hidden.answer_rules(), *list_rules), warnings=tuple(notes.warnings)
+        name=name,
+        subsystems=(*split_rules, *notes.hidden.answer_rules(), *list_rules),
+        streams=tuple(dict.fromkeys(streams)),
+        warnings=tuple(notes.warnings),
     )
+
+
+def _with_sources(system: System, sources: Sequence[StreamSource], notes: Notes) -> System:
+    """Returns a rule that reads some streams, if there are any."""
+    streams = list[Source]()
+    for source in sources:
+        try:
+            streams.append(Source(source.iri, parse_window(source.window)))
+        except UsageError as error:
+            notes.fail(error.message, source.origin, error.hint)
+    return over_streams(system, streams) if streams else system
 
 
 def _substitution_warning(substitution: RuleSetSubstitution) -> TranslatorWarning:
@@ -94,8 +116,10 @@ def _as_insert(construct: Construct) -> Construct | Insert:
 
 
 def _key(rule: Rule) -> str:
-    """Returns a digest of the rule without its name, the direction of its arrow and the names of its variables."""
-    text = str(replace(rule.canonical, name=None, backward=False))
+    """Returns a digest of the rule with its streams, but without its name, the direction of its arrow and the names of
+    its variables."""
+    sources = map(str, rule.sources)
+    text = " ".join((*sources, str(replace(rule.canonical, name=None, backward=False))))
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 

@@ -12,7 +12,7 @@ from squall.errors import Origin, SquallError, TranslatorError
 from squall.functions import SAME_VALUE
 from squall.lexers import jena as tree
 from squall.model import Bind, Call, Filter, Joinable, NotExists, Pattern, Predicate, Slot, System, Variable
-from squall.rdf import is_literal
+from squall.rdf import Term, is_literal
 from squall.translators.common import (
     CompoundTerm,
     Scope,
@@ -35,13 +35,13 @@ class Notes:
         errors: The errors.
         warnings: The warnings.
         hidden: The nodes that the answer leaves out.
-        has_lists: Whether a rule reads the members of lists.
+        list_relations: The relations of lists that rules read, each with the streams whose lists it has (none: all).
     """
 
     errors: list[TranslatorError] = field(default_factory=list)
     warnings: list[SquallError] = field(default_factory=list)
     hidden: HiddenNodes = field(default_factory=HiddenNodes)
-    has_lists: bool = False
+    list_relations: dict[Term, tuple[tree.StreamSource, ...]] = field(default_factory=dict)
 
     def fail(self, message: str, origin: Origin | None, hint: str | None = None) -> None:
         """Records an error."""
@@ -56,11 +56,13 @@ class Body:
         call_variables: The variables in calls.
         elements: The patterns as they match facts, by the positions of their clauses in the rule.
         hides: The nodes that are hidden where the body holds.
+        sources: The streams that its patterns read. Without any, they read all.
     """
 
-    def __init__(self, scope: Scope, notes: Notes) -> None:
+    def __init__(self, scope: Scope, notes: Notes, sources: tuple[tree.StreamSource, ...] = ()) -> None:
         self.scope = scope
         self.notes = notes
+        self.sources = sources
         self.joinables: tuple[Joinable, ...] = ()
         self.predicates: tuple[Predicate, ...] = ()
         self.elements: dict[int, Pattern] = {}
@@ -242,8 +244,9 @@ class Body:
         node = self._same_as(slot, tests) if isinstance(slot, Variable) and slot not in self.matched else slot
         members = self.fresh()
         self.scope.bind([members])
-        self.notes.has_lists = True
-        return lists.pattern(node, members), members
+        relation = lists.relation(" ".join(map(str, self.sources)))
+        self.notes.list_relations[relation] = self.sources
+        return lists.pattern(node, members, relation), members
 
     def _no_value(self, call: tree.Call) -> NotExists:
         """Returns a negation that holds if no triple matches. Variables that are unbound here are wildcards, even if

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from squall.functions.jena_lists import HAS_NOT, MEMBERS_OF, PAIRS_OF
 from squall.model import AtomPattern, Bind, Call, Construct, Filter, Pattern, Slot, System, TableFunction, Variable
-from squall.rdf import OWL, RDF, iri
+from squall.rdf import OWL, RDF, Term, iri
 from squall.rdf.compounds import JOIN, LIST, compound
 
-MEMBERS = iri("urn:x-squall:jena:members")
-"""The relation of a node, the members of its list, and the nodes of the list."""
+MEMBERS = "urn:x-squall:jena:members"
+"""The IRI (without brackets) of the relation of a node, the members of its list, and the nodes of the list."""
 
 PLACES = {
     "listContains": (0,),
@@ -63,9 +64,14 @@ HEADS = {
 """The built-ins of heads that state something of each member of a list, or of each pair of members."""
 
 
-def pattern(node: Slot, members: Variable) -> AtomPattern:
+def relation(sources: str) -> Term:
+    """Returns the relation of the lists in some sources, given as text; ``""`` for all streams."""
+    return iri(f"{MEMBERS}:{blake2b(sources.encode(), digest_size=8).hexdigest()}" if sources else MEMBERS)
+
+
+def pattern(node: Slot, members: Variable, relation: Term) -> AtomPattern:
     """Returns the pattern for the members of the list that begins at a node."""
-    return AtomPattern(MEMBERS, (node, members, Variable(f"{members.name} nodes")))
+    return AtomPattern(relation, (node, members, Variable(f"{members.name} nodes")))
 
 
 _NODE, _FIRST, _REST, _AFTER, _ALL, _NODES, _ALL_NODES = (
@@ -73,26 +79,24 @@ _NODE, _FIRST, _REST, _AFTER, _ALL, _NODES, _ALL_NODES = (
 )
 _NIL = iri(RDF + "nil")
 
-RULES = (
-    System(
-        "lists",
-        consequences=(
-            Construct((AtomPattern(MEMBERS, (_NIL, compound(LIST, ()), compound(LIST, (_NIL,)))),), internal=True),
-        ),
-    ),
-    System(
-        "lists",
-        joinables=(
-            Pattern(_NODE, iri(RDF + "first"), _FIRST),
-            Pattern(_NODE, iri(RDF + "rest"), _REST),
-            AtomPattern(MEMBERS, (_REST, _AFTER, _NODES)),
-        ),
-        predicates=(
-            Filter(Call(HAS_NOT, (_NODES, _NODE))),
-            Bind(_ALL, Call(JOIN, (_AFTER, _FIRST))),
-            Bind(_ALL_NODES, Call(JOIN, (_NODES, _NODE))),
-        ),
-        consequences=(Construct((AtomPattern(MEMBERS, (_NODE, _ALL, _ALL_NODES)),), internal=True),),
-    ),
-)
-"""The rules that derive the members of lists, from ``rdf:nil`` on."""
+
+def rules(relation: Term) -> tuple[System, ...]:
+    """Returns the rules that derive the members of lists, from ``rdf:nil`` on, as facts of a relation."""
+
+    def head(*slots: Slot) -> tuple[Construct]:
+        return (Construct((AtomPattern(relation, slots),), internal=True),)
+
+    cells = (
+        Pattern(_NODE, iri(RDF + "first"), _FIRST),
+        Pattern(_NODE, iri(RDF + "rest"), _REST),
+        AtomPattern(relation, (_REST, _AFTER, _NODES)),
+    )
+    predicates = (
+        Filter(Call(HAS_NOT, (_NODES, _NODE))),
+        Bind(_ALL, Call(JOIN, (_AFTER, _FIRST))),
+        Bind(_ALL_NODES, Call(JOIN, (_NODES, _NODE))),
+    )
+    return (
+        System("lists", consequences=head(_NIL, compound(LIST, ()), compound(LIST, (_NIL,)))),
+        System("lists", joinables=cells, predicates=predicates, consequences=head(_NODE, _ALL, _ALL_NODES)),
+    )
