@@ -99,7 +99,7 @@ class Moving:
 
     def outputs(self, batches: Sequence[Sequence[Event]], static: Sequence[Event]) -> Iterator[Output]:
         running = EventLoop(self.plan, Options())
-        running.enable_changelog()
+        running.states.enable_changelog()
         yield from self._taken(running, running.start(static, self.begin))
         for batch in batches:
             running = self._elsewhere()
@@ -111,7 +111,7 @@ class Moving:
         for outputs in parts:
             yield from outputs
         self.passed = running.watermark
-        self._write(running.drain_changelog())
+        self._write(running.states.drain_changelog())
 
     def _write(self, kept: Iterator[tuple[str, int, list[Delta]]]) -> None:
         for id, slot, result in kept:
@@ -126,7 +126,7 @@ class Moving:
             self.texts = []
             self._write((id, slot, result) for (id, slot), result in state.deltas.items())
         running.restore(self.passed, self.begin, state.deltas)
-        running.enable_changelog()
+        running.states.enable_changelog()
         return running
 
 

@@ -276,7 +276,7 @@ class RunningPlan:
         self.written = _Written()
         if next:
             self._go_on()
-        self.event_loop.enable_changelog()
+        self.event_loop.states.enable_changelog()
 
     def _go_on(self) -> None:
         """Restores the state from the changelogs of the earlier micro-batches."""
@@ -300,7 +300,7 @@ class RunningPlan:
             yield Answer(pack_output(output), output.time)
         is_whole = self.written.is_due(self.next, self.compaction_interval)
         changelog = self._state() if is_whole else StateChangelog()
-        changelog.add(self.event_loop.drain_changelog())
+        changelog.add(self.event_loop.states.drain_changelog())
         if is_whole:
             changelog.compact(self.event_loop.states, self.event_loop.watermark)
             self.written = _Written(self.next, changelog.size())

@@ -96,7 +96,7 @@ class DurableRun:
         ):
             if isinstance(sink, CheckpointedSink) and saved_state is not None:
                 sink.restore(saved_state)
-        event_loop.enable_changelog()
+        event_loop.states.enable_changelog()
         if progress is None:
             self._save(started=False)
         return progress is not None and progress.started
@@ -132,7 +132,7 @@ class DurableRun:
         )
         offsets = self.inputs.current_offsets()
         progress = Progress(event_loop.watermark, self.begin, started, offsets, sink, dead_letters)
-        self.checkpoint.save(progress, event_loop.drain_changelog(), event_loop.states)
+        self.checkpoint.save(progress, event_loop.states.drain_changelog(), event_loop.states)
         committed = isinstance(self.sink, TwoPhaseCommitSink) and self.sink.commit()
         self.inputs.acknowledge()
         self._saved_at, self._statement_count = time.monotonic(), 0

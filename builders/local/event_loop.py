@@ -17,9 +17,10 @@ from squall.builders.local.updates import UpdateSteps
 from squall.builders.runtime.dataflow import Dataflow
 from squall.builders.runtime.multiway_join import fuse_joins
 from squall.builders.runtime.operators.output import SinkOperator
-from squall.builders.runtime.operators.state import DiffedState, Stateful
+from squall.builders.runtime.operators.state import DiffedState
 from squall.builders.runtime.profiled import ProfiledDataflow
 from squall.builders.runtime.snapshot import SnapshotDataflow
+from squall.builders.runtime.state import StateRegistry
 from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
 from squall.contracts import Options, Output
@@ -69,11 +70,8 @@ class EventLoop:
     def dataflow(self) -> Dataflow:
         """The incremental dataflow. It takes over the state of the snapshot dataflow, if there is one."""
         plan = with_seed(self.plan, self.seed)
-        dataflow = (
-            ProfiledDataflow(plan, tuning=self.tuning)
-            if self.options.measure
-            else Dataflow(plan, fused={} if self.snapshot_dataflow else fuse_joins(plan), tuning=self.tuning)
-        )
+        kind = ProfiledDataflow if self.options.measure else Dataflow
+        dataflow = kind(plan, fused={} if self.snapshot_dataflow else fuse_joins(plan), tuning=self.tuning)
         if self.snapshot_dataflow:
             for id, slot, deltas in self.snapshot_dataflow.export_state():
                 dataflow.states[id].restore(slot, deltas)
@@ -227,23 +225,16 @@ class EventLoop:
     # State
 
     @cached_property
-    def states(self) -> Mapping[str, Stateful]:
-        """All state with which another process resumes, by key, except for the watermark."""
-        states = {**self.dataflow.states, BUFFERED_EVENTS: DiffedState(self.buffer)}
-        return states | {PENDING_UPDATES: DiffedState(self.update_steps)} if self.update_steps else states
+    def states(self) -> StateRegistry:
+        """All state with which another process resumes, by key, except for the watermark.
 
-    def enable_changelog(self) -> None:
-        """Starts recording changes of state for `drain_changelog`. It requires that there is no snapshot dataflow."""
-        for state in self.states.values():
-            state.enable_changelog()
-
-    def drain_changelog(self) -> Iterator[tuple[str, int, list[Delta]]]:
-        """Yields key, slot and deltas of all changes of state since the last call.
-
-        Call it between batches, when all outputs of the last one have been consumed.
+        It requires that there is no snapshot dataflow. Its changelog is drained between batches, when all outputs of
+        the last one have been consumed.
         """
-        for id, state in self.states.items():
-            yield from ((id, slot, deltas) for slot, deltas in state.drain_changelog())
+        states = StateRegistry({**self.dataflow.states, BUFFERED_EVENTS: DiffedState(self.buffer)})
+        if self.update_steps:
+            states[PENDING_UPDATES] = DiffedState(self.update_steps)
+        return states
 
     def restore(self, watermark: int, begin: int, state: Mapping[tuple[str, int], Sequence[Delta]]) -> None:
         """Restores the state of another process with this plan, instead of `start`.
@@ -254,10 +245,7 @@ class EventLoop:
             state: The deltas of its state, by key and slot.
         """
         self.dataflow.begin(begin)
-        for operator_state in self.states.values():
-            operator_state.resume_at(watermark)
-        for (id, slot), deltas in sorted(state.items()):
-            self.states[id].restore(slot, deltas)
+        self.states.restore(watermark, state)
         self.watermark = watermark
 
 

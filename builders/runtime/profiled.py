@@ -3,55 +3,46 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from time import perf_counter
-from types import MappingProxyType
 
 from squall.builders.runtime import layout
 from squall.builders.runtime.dataflow import Dataflow, Target
-from squall.builders.runtime.multiway_join import FusedJoin
 from squall.builders.runtime.operators.scan import ScannedFacts
 from squall.builders.runtime.operators.stateless import Step
-from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Delta
-from squall.plan import Plan
 from squall.plan.node_metrics import NodeMetric
 from squall.plan.operators import Match, Scan, Sink, Union
 
 
 class ProfiledDataflow(Dataflow):
-    """A dataflow that counts and times its nodes.
-
-    Attributes:
-        rows: The number of deltas that each node has emitted.
-        seconds: The time that each node took by itself.
-    """
+    """A dataflow that counts and times its nodes."""
 
     apart = (object,)
 
-    def __init__(
-        self,
-        plan: Plan,
-        hosted: Collection[str] | None = None,
-        fused: Mapping[str, FusedJoin] = MappingProxyType({}),
-        reading: Collection[str] | None = None,
-        tuning: Tuning = DEFAULT_TUNING,
-    ) -> None:
-        self.rows: Counter[str] = Counter()
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        super().__init__(plan, hosted, fused, reading, tuning)
+    @cached_property
+    def rows(self) -> Counter[str]:
+        """The number of deltas that each node has emitted."""
+        return Counter()
+
+    @cached_property
+    def seconds(self) -> defaultdict[str, float]:
+        """The time that each node took by itself."""
+        return defaultdict(float)
 
     def metrics(self, outputs: int) -> dict[str, NodeMetric]:
         """Returns the metrics of each node.
 
-        The time of a `Match` is not known: facts are looked up for all matches together.
+        Joins that run as one have the metrics of their work in the last of them, and the others have none. The time of
+        a `Match` is not known: facts are looked up for all matches together.
 
         Args:
             outputs: The number of outputs that were emitted.
         """
         state = self.state()
         metrics_by_node = {}
-        for node in self.plan.nodes:
+        for node in map(self.plan.by_id.__getitem__, self.layout.nodes):
             rows = outputs if isinstance(node.op, Sink) else self.rows[node.id]
             seconds = None if isinstance(node.op, Match | Scan | Union) else self.seconds[node.id]
             metrics_by_node[node.id] = NodeMetric(None, rows, state.get(node.id), seconds)

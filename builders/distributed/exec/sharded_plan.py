@@ -465,15 +465,15 @@ class ShardTask:
         if not self.first:
             event_loop.restore(self.progress.processed_until, self.program.static_time, state.deltas)
         if self.state.keep:
-            event_loop.enable_changelog()
+            event_loop.states.enable_changelog()
         return event_loop, state
 
     def _kept(self, event_loop: EventLoop, previous_state: StateChangelog) -> Iterator[tuple[str, int, list[Delta]]]:
         """Yields the state that is to be written."""
         if not self.whole:
-            yield from event_loop.drain_changelog()
+            yield from event_loop.states.drain_changelog()
             return
-        previous_state.add(event_loop.drain_changelog())
+        previous_state.add(event_loop.states.drain_changelog())
         previous_state.compact(event_loop.states, event_loop.watermark)
         yield from ((id, slot, deltas) for (id, slot), deltas in previous_state.deltas.items())
 
