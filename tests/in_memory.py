@@ -1,79 +1,35 @@
-"""Micro-batches of the Spark builder without Spark: records in lists, the same steps and the same workers.
+"""Micro-batches of a distributed engine without Spark: the toy engine, with workers that fail and limits of all sizes.
 
 It leaves out what Spark adds (sources, Parquet, processes), so that tests can try many programs in little time.
 """
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, islice, pairwise
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import islice, pairwise
 from random import Random
-from typing import Any
 
 import pyarrow
 
 from squall.builders.distributed.exec import state_cache
-from squall.builders.distributed.exec.micro_batch import MicroBatches
+from squall.builders.distributed.exec.logged_batches import LoggedBatches
+from squall.builders.distributed.exec.micro_batch import batches_of
 from squall.builders.distributed.exec.program import Program
-from squall.builders.distributed.exec.routing import wake_record
-from squall.builders.distributed.exec.sharded_plan import Shards
 from squall.builders.distributed.exec.state_cache import StateCache
-from squall.builders.distributed.io import task_output
-from squall.builders.distributed.io.engine import Folder, NodeMetrics, Read, TaskReport
-from squall.builders.distributed.io.ingest import drop_late_events, record_dead_letter
+from squall.builders.distributed.io.engine import Folder, NodeMetrics, Read
 from squall.builders.distributed.io.parsing import Parsed
-from squall.builders.distributed.io.records import STATE, Record, WorkerStep, from_arrow, to_arrow
-from squall.builders.distributed.plan.buckets import BROADCAST_BUCKET, BUCKET_COUNT
+from squall.builders.distributed.io.records import STATE, WorkerStep, from_arrow, to_arrow
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.distributed.plan.physical_plan import PhysicalPlan, physical_plan
 from squall.builders.distributed.plan.skew import SkewedKeys
 from squall.builders.distributed.plan.stages import NO_SKEWED_KEYS
 from squall.builders.distributed.plan.strategy import BatchLimits
-from squall.builders.local.replay import ReplayedBatches
 from squall.builders.runtime.tuning import DEFAULT_TUNING
 from squall.contracts import Options, Output
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
-
-Messages = list[Record]
-
-
-class MemoryFiles:
-    """Keeps the files of a job in a dictionary."""
-
-    def __init__(self) -> None:
-        self.values: dict[tuple[str, ...], Any] = {}
-
-    def _under(self, parts: Sequence[object]) -> list[tuple[str, ...]]:
-        path = tuple(map(str, parts))
-        return [existing for existing in self.values if existing[: len(path)] == path]
-
-    def exists(self, *parts: object) -> bool:
-        return bool(self._under(parts))
-
-    def names(self, *parts: object) -> list[str]:
-        return sorted({existing[len(parts)] for existing in self._under(parts)})
-
-    def numbers(self, *parts: object) -> list[int]:
-        return sorted(int(name) for name in (name.partition(".")[0] for name in self.names(*parts)) if name.isdigit())
-
-    def delete(self, *parts: object) -> None:
-        for existing in self._under(parts):
-            del self.values[existing]
-
-    def rename(self, old: Sequence[object], new: Sequence[object]) -> None:
-        self.delete(*new)
-        for existing in self._under(old):
-            self.values[(*map(str, new), *existing[len(old) :])] = self.values.pop(existing)
-
-    def write(self, value: object, *parts: object) -> None:
-        self.values[tuple(map(str, parts))] = value
-
-    def read(self, *parts: object) -> Any:
-        return self.values.get(tuple(map(str, parts)))
+from tests.toy_engine import Records, ToyEngine, ToyFiles
 
 
 class Workers:
@@ -86,7 +42,7 @@ class Workers:
             at any point, also after its last output, and is retried.
 
     Attributes:
-        reads: the state that workers have read: worker, folder, stage and first bucket.
+        reads: the state that workers have read: worker, file, stage and number of the task.
     """
 
     def __init__(self, draw: Random, max_cached_rows: int = 1_000_000, failure_rate: float = 0.15) -> None:
@@ -99,13 +55,13 @@ class Workers:
     def fails(self) -> bool:
         return self.draw.random() < self.failure_rate
 
-    def work(self, step: WorkerStep, batches: Sequence[pyarrow.RecordBatch]) -> Messages:
+    def work(self, step: WorkerStep, batches: Sequence[pyarrow.RecordBatch]) -> Records:
         """Runs a task on one of the workers, and retries it until it succeeds."""
         while self.fails():
             self._attempt(step, batches, self.draw.choice([0, 1, 1000]))
         return self._attempt(step, batches, None)
 
-    def _attempt(self, step: WorkerStep, batches: Sequence[pyarrow.RecordBatch], max_records: int | None) -> Messages:
+    def _attempt(self, step: WorkerStep, batches: Sequence[pyarrow.RecordBatch], max_records: int | None) -> Records:
         number = self.draw.randrange(len(self.caches))
         if self.fails():
             self.caches[number] = StateCache()
@@ -117,90 +73,35 @@ class Workers:
             state_cache.WORKER_STATE_CACHE = before
 
 
-class MemoryExchange:
-    """Keeps records in lists. Input and output of tasks go through Arrow, as between Spark and its workers."""
+class MemoryFiles(ToyFiles):
+    """The files of a job. workers: they note which state they read."""
 
-    def __init__(self, files: MemoryFiles, partitions: int = 3, workers: Workers | None = None) -> None:
-        self.files = files
-        self.partitions = partitions
+    def __init__(self, workers: Workers | None = None) -> None:
+        super().__init__()
         self.workers = workers
-        self.bucket_partitions = tuple(bucket * 7 % partitions for bucket in range(BUCKET_COUNT))
-
-    def stored_records(self, kind: str, level: int, folders: Iterable[Folder]) -> Messages | None:
-        events = [self.files.read(*part) for part in task_output.files_of(self.files, kind, level, folders)]
-        return [message for messages in events for message in messages] if events else None
+        self.task = 0
 
     def reader(self) -> Read:
         return self._read
 
-    def _read(self, file: Folder, buckets: Collection[int] | None) -> Iterable[pyarrow.RecordBatch]:
-        messages = [message for message in self.files.read(*file) if buckets is None or message.bucket in buckets]
-        if self.workers is not None and messages and buckets is not None:
-            number = self.workers.caches.index(state_cache.WORKER_STATE_CACHE)
-            self.workers.reads.append((number, file[:-2], messages[0].level, min(set(buckets) - {BROADCAST_BUCKET})))
-        return to_arrow(messages)
-
-    def wake_records(self, places: Sequence[tuple[int, int]]) -> Messages:
-        return [wake_record(*place) for place in places]
-
-    def with_record_type(self, kind: str, messages: Messages) -> Messages:
-        return [message._replace(kind=kind) for message in messages]
-
-    def union(self, frames: Iterable[Messages | None]) -> Messages | None:
-        results = [frame for frame in frames if frame is not None]
-        return [message for messages in results for message in messages] if results else None
-
-    def broadcast(self, messages: Messages, stages: Collection[int], buckets: Sequence[int]) -> Messages:
-        results = []
-        for message in messages:
-            goes = message.bucket == BROADCAST_BUCKET and message.level in stages
-            results += [message._replace(bucket=bucket) for bucket in (buckets if goes else [message.bucket])]
-        return results
-
-    def shuffle(self, messages: Messages, step: WorkerStep, partitions: int) -> Messages:
-        parts: list[Messages] = [[] for _ in range(partitions)]
-        for message in messages:
-            parts[self.bucket_partitions[message.bucket] if partitions > 1 else 0].append(message)
-        return [message for part in parts for message in self.map_partitions(part, step)]
-
-    def map_partitions(self, messages: Messages, step: WorkerStep) -> Messages:
-        work = self.workers.work if self.workers is not None else _in_a_new_worker
-        return work(step, list(to_arrow(messages)))
-
-    def generate(self, step: WorkerStep) -> Messages:
-        return self.map_partitions([], step)
-
-    def run_tasks(self, steps: Sequence[WorkerStep]) -> TaskReport:
-        return self.run([message for step in steps for message in self.generate(step)])
-
-    def run(self, messages: Messages) -> TaskReport:
-        return TaskReport.of(messages)
-
-    def _put(self, folder: Folder, messages: pyarrow.Table) -> str:
-        name = uuid.uuid4().hex
-        self.files.write(list(from_arrow(messages.to_batches())), *folder, name)
-        return name
-
-    def with_record_files(self, step: WorkerStep, folder: Folder) -> WorkerStep:
-        return task_output.with_record_files(step, lambda place, messages: self._put((*folder, place[0]), messages))
-
-    def stored_rows(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
-        return (message.row for message in self.stored_records(kind, level, folders) or ())
-
-    def with_output_files(self, step: WorkerStep, folder: Folder) -> WorkerStep:
-        return task_output.with_output_files(step, lambda _, answers: self._put(folder, answers))
-
-    def read_outputs(self, folder: Folder, names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-        result = self.output_frame(folder, names) or []
-        ordered = sorted(result, key=attrgetter(*task_output.OUTPUT_ORDER))
-        return ((item.start, item.node, item.row) for item in ordered)
-
-    def output_frame(self, folder: Folder, names: Sequence[str]) -> Messages | None:
-        return [message for name in names for message in self.files.read(*folder, name)] or None
+    def _read(self, file: Folder) -> Iterable[pyarrow.RecordBatch]:
+        records = self.read(*file)
+        if self.workers is not None and STATE in file:
+            worker = self.workers.caches.index(state_cache.WORKER_STATE_CACHE)
+            self.workers.reads.append((worker, file, records[0].level, self.task))
+        return to_arrow(records)
 
 
-def _in_a_new_worker(step: WorkerStep, batches: Sequence[pyarrow.RecordBatch]) -> Messages:
-    return list(from_arrow(step(iter(batches))))
+class MemoryEngine(ToyEngine):
+    """The toy engine, with workers that cache state and may fail."""
+
+    files: MemoryFiles
+
+    def task(self, step: WorkerStep, records: Records, number: int) -> Records:
+        if self.files.workers is None:
+            return super().task(step, records, number)
+        self.files.task = number
+        return self.files.workers.work(step, list(to_arrow(records)))
 
 
 def run(
@@ -237,7 +138,7 @@ def run(
         compaction_interval: after how many batches the whole state is written again.
         change: changes the physical plan, by leaving out a pass.
     """
-    files = MemoryFiles()
+    files = MemoryFiles(workers)
     program = Program(change(physical_plan(plan, broadcast_inputs, dict(skewed_keys))))
     outputs: list[Output] = []
     limits = BatchLimits(
@@ -246,17 +147,15 @@ def run(
         max_single_task_bytes,
         compaction_interval=compaction_interval,
     )
-    jobs: list[MicroBatches | Shards] = []
+    jobs: list[LoggedBatches] = []
 
-    def restarted_job() -> MicroBatches | Shards:
-        exchange = MemoryExchange(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3, workers)
-        if not program.physical.strategy.is_staged:
-            measured = replace(program, measure=node_metrics is not None)
-            return Shards(exchange, files, measured, max_update_steps, limits)
-        measured = replace(program, measure=node_metrics is not None or measures())
-        return MicroBatches(exchange, files, measured, limits)
+    def restarted_job() -> LoggedBatches:
+        engine = MemoryEngine(files, workers.draw.choice([2, 3, 5]) if workers is not None else 3)
+        is_staged = program.physical.strategy.is_staged
+        measured = replace(program, measure=node_metrics is not None or (is_staged and measures()))
+        return batches_of(engine, files, measured, limits, max_update_steps)
 
-    def current_job() -> MicroBatches | Shards:
+    def current_job() -> LoggedBatches:
         if workers is None or not jobs or workers.fails():
             jobs[:] = [restarted_job()]
         return jobs[0]
@@ -265,12 +164,12 @@ def run(
         job = current_job()
         job.log.node_metrics = node_metrics or job.log.node_metrics
         if job.is_unshuffled(sum(len(part.events) for part in parseds)):
-            job.process_in_single_task(lambda *_: iter(parseds), job.initial_records() if first else (), last, keep)
+            job.process_unshuffled(lambda *_: iter(parseds), job.initial_records() if first else (), last, keep)
         else:
-            messages = chain(start(job) if first else (), read(job, parseds))
-            job.process(messages if first or parseds else None, last, keep)
+            records = [*(start(job) if first else ()), *read(job, parseds)]
+            job.process(records if first or parseds else None, last, keep)
         outputs.extend(job.outputs())
-        if not keep and not any(level.recursive for level in program.stages):
+        if not keep and not any(stage.recursive for stage in program.stages):
             assert not any(STATE in path for path in files.values)
         assert not list(job.dead_letters())
         job.commit(None)
@@ -286,21 +185,6 @@ def run(
     if any(batches) and restarted_job().unfinished:
         work([], last=True)
     return outputs
-
-
-@dataclass(frozen=True)
-class MemoryJob:
-    """A job of the engine of this module, as a builder makes it."""
-
-    plan: Plan
-    options: Options
-
-    def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
-        """See `squall.contracts.Job.run`."""
-        inputs = ReplayedBatches(list(batches))
-        facts = [event._replace(time=ALWAYS) for event in (*static, *inputs.static_events())]
-        timely = drop_late_events(inputs, lambda letter: record_dead_letter(letter, self.options.ledger, ()))
-        yield from run(self.plan, timely, facts, max_update_steps=self.options.max_update_steps)
 
 
 def run_anyhow(
@@ -328,16 +212,19 @@ def run_anyhow(
     )
 
 
-def start(job: MicroBatches | Shards) -> Iterator[Record]:
-    """Yields the records that start the program, when the batch is processed."""
-    if first := job.initial_records():
-        yield from from_arrow(job.initial_step(first)(iter(())))
+def start(job: LoggedBatches) -> Records:
+    """Returns the records that start the program."""
+    result: Records = job.runner.engine.generate(job.initial_step(job.initial_records()))
+    return result
 
 
-def read(job: MicroBatches | Shards, files: Sequence[Parsed]) -> Iterator[Record]:
-    """Yields the records of files, each read by a task, when the batch is processed."""
-    for file in files:
-        yield from from_arrow(job.source_step(lambda *_, file=file: iter([file]))(iter(())))
+def read(job: LoggedBatches, files: Sequence[Parsed]) -> Records:
+    """Returns the records of files, each read by a task."""
+    engine = job.runner.engine
+    result: Records = engine.union(
+        [engine.generate(job.source_step(lambda *_, file=file: iter([file]))) for file in files]
+    )
+    return result
 
 
 def cut(events: list[Event], cuts: list[int]) -> list[list[Event]]:

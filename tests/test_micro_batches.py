@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -461,7 +460,7 @@ def test_the_single_task_caches_its_state(max_single_task_bytes: int) -> None:
         ),
         events,
     )
-    read = [(folder, share) for _, folder, share, _ in workers.reads]
+    read = [(file, shard) for _, file, shard, _ in workers.reads]
     assert read, "the state is written as a whole now and then"
     assert len(read) == len(set(read)) == 2 * 6, "and nothing is read but for that, by either task"
 
@@ -474,12 +473,12 @@ def work(rule: str, max_single_task_rows: int = 0, edges: str = EDGES, **options
     plan = squall.plan(squall.compile(f"@prefix : <http://example.org/>.\n{rule}", lexer="jena", **options))
     files = in_memory.MemoryFiles()
     job = micro_batch.MicroBatches(
-        in_memory.MemoryExchange(files),
+        in_memory.MemoryEngine(files),
         files,
         Program(physical_plan(plan)),
         BatchLimits(max_single_task_rows),
     )
-    job.process(chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(stream(edges)))))
+    job.process(in_memory.start(job) + in_memory.read(job, in_memory.in_files(stream(edges))))
     return job
 
 

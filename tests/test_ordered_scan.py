@@ -201,14 +201,14 @@ def test_the_watermark_passes_the_end_of_derived_streams_when_all_sources_have_e
     plan = squall.plan(with_windows(made("istream", window=SlidingWindow(50)), window=SlidingWindow(2)))
     files = in_memory.MemoryFiles()
     job = micro_batch.MicroBatches(
-        in_memory.MemoryExchange(files),
+        in_memory.MemoryEngine(files),
         files,
         Program(physical_plan(plan)),
         BatchLimits(max_single_task_bytes=max_single_task_bytes),
     )
     parts = in_memory.in_files(stream("1 :a :p :b\n3 :b :p :c"))
     if job.is_unshuffled(0):
-        job.process_in_single_task(lambda *_: iter(parts), job.initial_records(), last=True)
+        job.process_unshuffled(lambda *_: iter(parts), job.initial_records(), last=True)
     else:
         job.process([*in_memory.start(job), *in_memory.read(job, parts)], last=True)
     job.commit(None)
@@ -221,13 +221,13 @@ def test_the_watermark_passes_the_end_of_derived_streams_when_all_sources_have_e
 def placed(plan: Plan, events: Sequence[Event]) -> dict[str, set[int]]:
     """Returns the partitions that run ordered scans, by their streams."""
     files = in_memory.MemoryFiles()
-    exchange = in_memory.MemoryExchange(files)
-    job = micro_batch.MicroBatches(exchange, files, Program(physical_plan(plan)), BatchLimits())
+    engine = in_memory.MemoryEngine(files)
+    job = micro_batch.MicroBatches(engine, files, Program(physical_plan(plan)), BatchLimits())
     results: dict[str, set[int]] = {}
     for part in in_memory.in_files(events):
         for message in from_arrow(job.source_step(lambda *_, part=part: iter([part]))(iter(()))):
             if message.level == ORDERED_SCAN:
-                results.setdefault(message.row.split("\n")[1], set()).add(exchange.bucket_partitions[message.bucket])
+                results.setdefault(message.row.split("\n")[1], set()).add(message.bucket % engine.partitions)
     return results
 
 
@@ -252,7 +252,7 @@ def test_a_stream_with_a_count_window_is_scanned_by_one_task() -> None:
 def test_the_levels_behind_are_spread() -> None:
     plan = squall.plan(squall.compile(RULES, lexer="jena", window=CountWindow(40)))
     files = in_memory.MemoryFiles()
-    job = micro_batch.MicroBatches(in_memory.MemoryExchange(files), files, Program(physical_plan(plan)), BatchLimits())
+    job = micro_batch.MicroBatches(in_memory.MemoryEngine(files), files, Program(physical_plan(plan)), BatchLimits())
     events = [Event(time, (Triple(_node(time), P, _node(time + 1)),)) for time in range(60)]
     job.process([message for part in in_memory.in_files(events) for message in in_memory.read(job, [part])])
     tasks = {handle.name.split("/")[0] for handle in job.report.all(StateHandle)}

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from squall.builders.distributed.io.records import constant_step, identity_step
+from squall.builders.distributed.io.records import constant_step
 from squall.builders.spark.workers import by_own_workers
 from squall.errors import BuilderError
 
@@ -99,7 +99,7 @@ def test_the_environment_of_the_process_is_not_changed(local: bool, pools: list[
     context = SimpleNamespace(environment=names, seen=[], reading=iter(names))
     context.union = lambda result: result[0]
     nothing: Any = Rdd(context)
-    by_own_workers(nothing, [constant_step([]), identity_step], local)
+    by_own_workers(nothing, [constant_step([])] * 2, local)
     assert [item["SQUALL_WORKER"] for item in context.seen[:2]] == pools
     assert context.environment is names
     assert [*names] == ["PYTHONHASHSEED", "one", "two"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -105,7 +105,7 @@ SMALL = stream("1 :a :p :b\n1 :b :q :c\n1 :b :r :c\n1 :b :s :a\n2 :c :s :b\n3 :c
 def executed(jobs: Sequence[Sequence[str]]) -> list[str]:
     """Returns the jobs that an engine ran, each given as the names of its steps, in the words of the physical plan."""
     names = [[re.sub(", an iteration.*", ", until no rows move", step) for step in steps] for steps in jobs]
-    texts = [", ".join(step.replace(" and the ", ", ") for step in steps if step != "identity_step") for steps in names]
+    texts = [", ".join(step.replace(" and the ", ", ") for step in steps if step != "wake-up") for steps in names]
     return [text for text, _ in groupby(texts)]
 
 
@@ -114,19 +114,19 @@ def test_the_jobs_of_the_plan_are_those_that_an_engine_runs(
     rules: str, changes: dict[str, Any], jobs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps, ran = ["sources"], []
-    shuffle, run = in_memory.MemoryExchange.shuffle, in_memory.MemoryExchange.run
+    shuffle, run = in_memory.MemoryEngine.shuffle, in_memory.MemoryEngine.run
 
-    def noted_shuffle(self: Any, records: Any, step: WorkerStep, partitions: int) -> Any:
+    def noted_shuffle(self: Any, records: Any, step: WorkerStep, broadcast_stages: Collection[int] = ()) -> Any:
         steps.append(step.__name__)
-        return shuffle(self, records, step, partitions)
+        return shuffle(self, records, step, broadcast_stages)
 
     def noted_run(self: Any, records: Any) -> Any:
         ran.append([*steps])
         steps.clear()
         return run(self, records)
 
-    monkeypatch.setattr(in_memory.MemoryExchange, "shuffle", noted_shuffle)
-    monkeypatch.setattr(in_memory.MemoryExchange, "run", noted_run)
+    monkeypatch.setattr(in_memory.MemoryEngine, "shuffle", noted_shuffle)
+    monkeypatch.setattr(in_memory.MemoryEngine, "run", noted_run)
     assert in_memory.run(planned(rules, **changes), [SMALL])
     assert executed(ran) == jobs
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from itertools import chain, pairwise
+from collections.abc import Collection
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -162,7 +162,7 @@ def test_pre_aggregation_does_not_change_outputs(name: str, window: Window) -> N
         assert_as_oracle(outputs, result, actual)
 
 
-class Counting(in_memory.MemoryExchange):
+class Counting(in_memory.MemoryEngine):
     """Counts the deltas that reach a group or a slice, and those that it stores."""
 
     def __init__(self, plan: Plan) -> None:
@@ -170,14 +170,13 @@ class Counting(in_memory.MemoryExchange):
         self.group = next(number for number, node in enumerate(plan.nodes) if isinstance(node.op, Group | SliceNode))
         self.came = 0
 
-    def shuffle(self, messages: Iterable[Record], step: WorkerStep, partitions: int) -> list[Record]:
-        messages = list(messages)
+    def shuffle(self, messages: list[Record], step: WorkerStep, broadcast_stages: Collection[int] = ()) -> list[Record]:
         self.came += sum(
             message.many
             for message in messages
             if message.kind == ROW and message.node == self.group and message.port == 0
         )
-        return super().shuffle(messages, step, partitions)
+        return super().shuffle(messages, step, broadcast_stages)
 
     def kept(self) -> int:
         stored = [item for path, value in self.files.values.items() if STATE in path for item in value]
@@ -205,7 +204,7 @@ def test_few_rows_are_shuffled_and_few_stored(query: str, window: Window, came: 
     every = stream("".join(f"{time} :n{time} :p :c{time % 2}\n" for time in range(300)))
     outputs: list[Output] = []
     for batch in ([], every[:100], every[100:200], every[200:]):
-        job.process(chain(() if batch else in_memory.start(job), in_memory.read(job, in_memory.in_files(batch))))
+        job.process([*(() if batch else in_memory.start(job)), *in_memory.read(job, in_memory.in_files(batch))])
         outputs += job.outputs()
         job.commit(None)
     job.process(None, last=True)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import chain
-from typing import Any
 
+import pyarrow
 import pytest
 
 import squall
 from squall.builders.distributed.exec import micro_batch
 from squall.builders.distributed.exec.program import Program
-from squall.builders.distributed.io import task_output
-from squall.builders.distributed.io.engine import Folder
-from squall.builders.distributed.io.records import WorkerStep
+from squall.builders.distributed.io.engine import Folder, Write
 from squall.builders.distributed.plan.broadcast import broadcast_candidates
 from squall.builders.distributed.plan.physical_plan import physical_plan
 from squall.builders.distributed.plan.skew import SkewedKeys
@@ -198,31 +195,34 @@ def test_the_partitioning_is_given_for_each_input() -> None:
 # By whom
 
 
-class CountingExchange(in_memory.MemoryExchange):
+class CountingFiles(in_memory.MemoryFiles):
     """Counts the outputs of each task."""
 
     def __init__(self) -> None:
-        super().__init__(in_memory.MemoryFiles())
+        super().__init__()
         self.output_counts: list[int] = []
 
-    def with_output_files(self, step: WorkerStep, folder: Folder) -> WorkerStep:
-        def put(_: Any, answers: Any) -> str:
-            self.output_counts.append(len(answers))
-            return self._put(folder, answers)
+    def writer(self, folder: Folder) -> Write:
+        write = super().writer(folder)
 
-        return task_output.with_output_files(step, put)
+        def counted(records: pyarrow.Table) -> str:
+            if folder[0] == "outputs":
+                self.output_counts.append(len(records))
+            return write(records)
+
+        return counted
 
 
 def outputs_and_counts(
     plan: Plan, events: list[Event], skewed_keys: SkewedKeys | None = None
 ) -> tuple[list[Output], list[int]]:
     """Returns the outputs of a run of one batch, and how many of them each task has output."""
-    exchange = CountingExchange()
+    files = CountingFiles()
     program = Program(physical_plan(plan, skewed_keys=skewed_keys or {}))
-    job = micro_batch.MicroBatches(exchange, exchange.files, program, BatchLimits())
-    messages = chain(in_memory.start(job), in_memory.read(job, in_memory.in_files(events)))
-    job.process(messages, last=True, keep=False)
-    return list(job.outputs()), exchange.output_counts
+    job = micro_batch.MicroBatches(in_memory.MemoryEngine(files), files, program, BatchLimits())
+    records = in_memory.start(job) + in_memory.read(job, in_memory.in_files(events))
+    job.process(records, last=True, keep=False)
+    return list(job.outputs()), files.output_counts
 
 
 PEOPLE = "".join(f"{time} :n{time} :p :m{time % 25}\n{time} :m{time % 25} :q {time}\n" for time in range(50))
@@ -448,10 +448,10 @@ def test_what_goes_to_all_tasks_waits_once(tasks: tuple[int, int]) -> None:
     for number, time in zip(tasks, (1, 12), strict=True):
         program = Program(physical_plan(plan, broadcast_inputs))
         assert program.physical.fused_output_stages
-        exchange = in_memory.MemoryExchange(files, number)
+        exchange = in_memory.MemoryEngine(files, number)
         job = micro_batch.MicroBatches(exchange, files, program, BatchLimits())
         actual = in_memory.in_files([event for event in events if event.time == time])
-        job.process(chain(() if job.committed_count else in_memory.start(job), in_memory.read(job, actual)))
+        job.process([*(() if job.committed_count else in_memory.start(job)), *in_memory.read(job, actual)])
         outputs += job.outputs()
         job.commit(None)
     job.process(None, last=True)

@@ -334,12 +334,12 @@ def test_a_reading_task_has_records_for_its_shard_and_the_first_one_reports_the_
 def test_a_run_that_began_without_shards_resumes_in_one() -> None:
     files, plan = in_memory.MemoryFiles(), squall.plan(program(LAST))
     files.write({"passed": 3, "earliest": 4, "due": 4, "number": 0, "base": 0}, "commits", "0.json")
-    begun = Shards(in_memory.MemoryExchange(files, 3), files, Program(physical_plan(plan)), 10, BatchLimits())
+    begun = Shards(in_memory.MemoryEngine(files, 3), files, Program(physical_plan(plan)), 10, BatchLimits())
     assert begun.progress.shard_count == 1
     assert (begun.progress.processed_until, begun.progress.next_change_time) == (3, 4)
     assert begun.progress.as_commit()["passed"] == 3
     begun = Shards(
-        in_memory.MemoryExchange(files, 3), in_memory.MemoryFiles(), Program(physical_plan(plan)), 10, BatchLimits()
+        in_memory.MemoryEngine(files, 3), in_memory.MemoryFiles(), Program(physical_plan(plan)), 10, BatchLimits()
     )
     assert begun.progress.shard_count == 3
 

@@ -383,21 +383,20 @@ def test_workers_do_not_look_for_cycles_all_the_time() -> None:
 def test_buckets_are_dealt_out_evenly(tmp_path: Path, partitions: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.sql import functions as f
 
-    from squall.builders.distributed.plan.buckets import BUCKET_COUNT
-    from squall.builders.spark import session
-    from squall.builders.spark.engine import SparkEngine
+    from squall.builders.distributed.plan.buckets import BUCKET_COUNT, bucket_partitions
+    from squall.builders.spark import engine, session
     from squall.builders.spark.store import Store
 
     spark = session()
-    exchange = SparkEngine(spark, Store(spark._jvm, spark._jsc.hadoopConfiguration(), str(tmp_path)))
-    exchange.partitions = partitions
-    monkeypatch.setattr(exchange, "map_partitions", lambda messages, step: messages)
+    spark_engine = engine.SparkEngine(spark, Store(spark._jvm, spark._jsc.hadoopConfiguration(), str(tmp_path)))
+    spark_engine.partitions = partitions
+    monkeypatch.setattr(engine, "by_workers", lambda records, step: records)
     rows = spark.range(-1, BUCKET_COUNT).selectExpr("cast(id as int) as bucket")
-    shuffled = exchange.shuffle(rows, iter, partitions).withColumn("place", f.spark_partition_id())
+    shuffled = spark_engine.shuffle(rows, iter).withColumn("place", f.spark_partition_id())
     lies = {row.bucket: row.place for row in shuffled.collect()}
     assert lies.pop(-1) in range(partitions), "what is for all, but for a later step, is kept"
-    assert [lies[bucket] for bucket in range(BUCKET_COUNT)] == list(exchange.bucket_partitions)
-    many = Counter(exchange.bucket_partitions).values()
+    assert [lies[bucket] for bucket in range(BUCKET_COUNT)] == list(bucket_partitions(partitions))
+    many = Counter(bucket_partitions(partitions)).values()
     assert len(many) == min(partitions, BUCKET_COUNT)
     assert max(many) - min(many) <= 1
 

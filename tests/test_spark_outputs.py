@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from random import Random
@@ -10,10 +11,9 @@ from typing import Any
 
 import pyarrow
 import pytest
-from pyarrow import parquet
 
 from squall.builders.distributed.io import task_output
-from squall.builders.distributed.io.engine import TaskReport
+from squall.builders.distributed.io.engine import Folder, TaskReport
 from squall.builders.distributed.io.records import (
     OUTPUT_FILE,
     ROW,
@@ -39,7 +39,6 @@ from squall.builders.distributed.io.records import (
 )
 from squall.builders.distributed.plan.buckets import OUTPUT_STAGE
 from squall.builders.spark import output_files
-from squall.builders.spark.output_files import merged
 from squall.rdf import ALWAYS, FOREVER
 from tests.in_memory import MemoryFiles
 
@@ -62,10 +61,13 @@ def run_task(
     rows_per_group: int = output_files.ROWS_PER_GROUP,
 ) -> list[Record]:
     """Returns the records that a task without input outputs."""
-    answering = task_output.with_output_files(
-        step, lambda _, answers: output_files.write(folder, answers, rows_per_group), max_rows
-    )
+    write = partial(output_files.write, folder, rows_per_group=rows_per_group)
+    answering = task_output.with_output_files(step, write, max_rows)
     return list(from_arrow(answering(iter(()))))
+
+
+def merged(folder: Path, names: Sequence[str]) -> list[tuple[int, int, str]]:
+    return list(task_output.read_outputs(partial(output_files.read, folder), [(name,) for name in names]))
 
 
 def of(*messages: Record) -> WorkerStep:
@@ -82,7 +84,7 @@ def test_answers_of_several_tasks_come_in_order(count: int, tmp_path: Path) -> N
     tasks = [answers(50, seed) for seed in range(count)]
     names = [message.row for task in tasks for message in run_task(of(*task), tmp_path / "outputs")]
     ordered = sorted(chain(*tasks), key=lambda item: (item.start, item.node, item.spans, item.row))
-    results = list(merged(tmp_path / "outputs" / name for name in names))
+    results = merged(tmp_path / "outputs", names)
     assert results == [(item.start, item.node, item.row) for item in ordered]
 
 
@@ -90,9 +92,9 @@ def test_a_task_holds_no_more_than_so_many(tmp_path: Path) -> None:
     """The task then writes several files, each in order."""
     task = answers(50, seed=1)
     names = [message.row for message in run_task(of(*task), tmp_path, max_rows=20)]
-    assert [len(list(merged([tmp_path / name]))) for name in names] == [21, 21, 8]
+    assert [len(merged(tmp_path, [name])) for name in names] == [21, 21, 8]
     ordered = sorted(task, key=lambda item: (item.start, item.node, item.spans, item.row))
-    assert list(merged(tmp_path / name for name in names)) == [(item.start, item.node, item.row) for item in ordered]
+    assert merged(tmp_path, names) == [(item.start, item.node, item.row) for item in ordered]
 
 
 def test_other_records_pass_through(tmp_path: Path) -> None:
@@ -107,14 +109,13 @@ def test_other_records_pass_through(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_stored_records_are_in_files_by_type_and_stage(tmp_path: Path) -> None:
+def test_stored_records_are_in_files_by_type_and_stage() -> None:
     """The records that name the files say what is in them; all others are passed on."""
     rows = [Record(ROW, level, 1, 2, 0, "row", time, time + 5, 1, 3) for level in (1, 2) for time in (4, 7)]
     state = Record(STATE, 1, 1, 2, 0, "kept", 9, FOREVER, 1, 2)
     time = Record(WATERMARK, 0, 0, 0, 0, "", 8, ALWAYS, 0)
-    put = task_output.with_record_files(
-        of(*rows, time, state), lambda place, messages: output_files.write(tmp_path / place[0], messages)
-    )
+    store = MemoryFiles()
+    put = task_output.with_record_files(of(*rows, time, state), store, ("step",))
     first, *files = list(from_arrow(put(iter(()))))
     assert first == time
     outputs = TaskReport.of([first, *files])
@@ -125,10 +126,7 @@ def test_stored_records_are_in_files_by_type_and_stage(tmp_path: Path) -> None:
         12,
         2,
     )
-    stored = {
-        (file.type, file.stage): list(from_arrow(parquet.read_table(tmp_path / file.type / file.name).to_batches()))
-        for file in outputs.all(RecordFile)
-    }
+    stored = {(file.type, file.stage): store.read("step", file.type, file.name) for file in outputs.all(RecordFile)}
     assert stored == {(ROW, 1): rows[:2], (ROW, 2): rows[2:], (STATE, 1): [state]}
 
 
@@ -137,7 +135,7 @@ def test_unlisted_files_are_ignored() -> None:
     files = [RecordFile(f"{ROW} a", 1, 1), RecordFile(f"{STATE} b", 1, 1), RecordFile(f"{ROW} c", 2, 1)]
     task_output.write_file_list(store, ("runs", 0, "0000"), files)
     store.write([], "runs", 0, "0000", ROW, "of an attempt that failed")
-    assert task_output.files_of(store, ROW, 1, [("runs", 0, "0000"), ("runs", 1, "0000")]) == [
+    assert task_output.files_of(store, [("runs", 0, "0000"), ("runs", 1, "0000")], [ROW], [1]) == [
         ("runs", 0, "0000", ROW, "a")
     ]
 
@@ -146,26 +144,24 @@ def test_a_second_attempt_answers_under_another_name(tmp_path: Path) -> None:
     task = answers(10, seed=0)
     (first,), (second,) = (run_task(of(*task), tmp_path) for _ in range(2))
     assert first.row != second.row
-    assert len(list(merged([tmp_path / second.row]))) == 10
+    assert len(merged(tmp_path, [second.row])) == 10
 
 
-def test_the_driver_holds_a_few_answers_of_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_driver_holds_a_few_answers_of_each_file(tmp_path: Path) -> None:
     tasks = [of(*answers(100, seed)) for seed in range(3)]
     names = [message.row for task in tasks for message in run_task(task, tmp_path, rows_per_group=5)]
     before = pyarrow.total_allocated_bytes()
-    read = 0
-    result = output_files._read
+    rows_read = 0
 
-    def counted(path: Path, columns: Sequence[str], rows_per_batch: int) -> Iterator[tuple[Any, ...]]:
-        nonlocal read
-        for answer in result(path, columns, rows_per_batch):
-            read += 1
-            yield answer
+    def counted(file: Folder) -> Iterator[pyarrow.RecordBatch]:
+        nonlocal rows_read
+        for batch in output_files.read(tmp_path, file, rows_per_batch=5):
+            rows_read += len(batch)
+            yield batch
 
-    monkeypatch.setattr(output_files, "_read", counted)
-    value = merged((tmp_path / name for name in names), rows_per_batch=5)
+    value = task_output.read_outputs(counted, [(name,) for name in names])
     assert len(list(islice(value, 10))) == 10
-    assert read <= 10 + len(names), "no more than one of each file is ahead"
+    assert rows_read <= 10 + 5 * len(names), "no more than one batch of each file is ahead"
     assert pyarrow.total_allocated_bytes() - before < 100_000
     assert len(list(value)) == 290
 

@@ -140,22 +140,22 @@ def slowly(batches: Iterator[Any]) -> Iterator[Any]:
 
 def test_the_same_worker_runs_each_single_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So the worker has the state in its cache."""
-    from squall.builders.spark.engine import SparkEngine
+    from squall.builders.spark.store import Store
 
-    reader = SparkEngine.reader
+    reader = Store.reader
     request = tmp_path / "asked"
 
-    def noted(self: SparkEngine) -> Any:
+    def noted(self: Store) -> Any:
         read = reader(self)
 
-        def noting(file: Any, buckets: Any) -> Any:
+        def noting(file: Any) -> Any:
             with request.open("a") as log:
                 log.write(f"{file[-2]}\n")
-            return read(file, buckets)
+            return read(file)
 
         return noting
 
-    monkeypatch.setattr(SparkEngine, "reader", noted)
+    monkeypatch.setattr(Store, "reader", noted)
     system = squall.compile(PATHS, lexer="jena", window="RANGE 50ms")
     session().range(0, 2, 1, 2).mapInArrow(slowly, "id long").collect()  # so that there are two workers
     assert_as_oracle(system, run(squall.plan(system), written(tmp_path / "in", EVENTS, files=6)), EVENTS, ROOMS)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from squall import functions
-from squall.builders.distributed.exec.micro_batch import MicroBatches
+from squall.builders.distributed.exec.logged_batches import LoggedBatches
+from squall.builders.distributed.exec.micro_batch import batches_of
 from squall.builders.distributed.exec.program import Program
-from squall.builders.distributed.exec.sharded_plan import Shards
 from squall.builders.distributed.io.ingest import check_clock, is_live, record_dead_letter
 from squall.builders.distributed.io.parsing import Document, lines_parser, spool_lines
 from squall.builders.distributed.io.records import SourceCount
@@ -105,7 +105,7 @@ class Run:
         self.store = Store(spark._jvm, spark._jsc.hadoopConfiguration(), uri_of(folder))
         self.plan = with_seed(plan, self.store.seed(FIXED_SEED if options.seed is None else options.seed))
         self.begin = self.store.belong(plan, begin)
-        self.exchange = SparkEngine(spark, self.store)
+        self.engine = SparkEngine(spark, self.store)
         self.batches = self._batches(self.store.spread(), self.store.hot())
         self.folder_writer = self._folder(plan, options.sink) if isinstance(options.sink, Folder) else None
         self.committer = SinkCommitter(options, self.store)
@@ -135,7 +135,7 @@ class Run:
         self.closed = False
         """Whether no further micro-batch may start."""
 
-    def _batches(self, broadcast_inputs: frozenset[Address], skewed_keys: SkewedKeys) -> MicroBatches | Shards:
+    def _batches(self, broadcast_inputs: frozenset[Address], skewed_keys: SkewedKeys) -> LoggedBatches:
         """Makes the processor of micro-batches.
 
         Args:
@@ -153,9 +153,7 @@ class Run:
             max_cached_rows if local else 0,  # there is one worker for it, which holds what it has done
             self.tuning.compaction_interval,
         )
-        if not physical.strategy.is_staged:
-            return Shards(self.exchange, self.store, program, self.options.max_update_steps, limits)
-        return MicroBatches(self.exchange, self.store, program, limits)
+        return batches_of(self.engine, self.store, program, limits, self.options.max_update_steps)
 
     def _folder(self, plan: Plan, folder: Folder) -> FolderWriter:
         store = Store(self.spark._jvm, self.spark._jsc.hadoopConfiguration(), uri_of(folder.path))
@@ -276,17 +274,15 @@ class Run:
                 source.reading.statements += count
         if self.folder_writer is None:
             yield from self.batches.outputs()
-        elif (answers := self.batches.output_frame()) is not None:
-            self.folder_writer.write(answers, self.batches.committed_count)
+        elif files := self.batches.output_files():
+            self.folder_writer.write(self.engine.read(files), self.batches.committed_count)
 
     def _process(self, batch_input: BatchInput, last: bool, keep: bool) -> None:
         """Processes a batch, in a single task where its input is small."""
         parts = list(chain.from_iterable(batch_input.parts))
         is_work = batch_input.parts or batch_input.first or self.batches.unfinished
         if is_work and not batch_input.texts and self.batches.is_unshuffled(sum(map(split_bytes, parts))):
-            self.batches.process_in_single_task(
-                fixed_splits_parser(self.documents, parts), batch_input.first, last, keep
-            )
+            self.batches.process_unshuffled(fixed_splits_parser(self.documents, parts), batch_input.first, last, keep)
         else:
             self.batches.process(self._records(batch_input), last, keep)
 
@@ -324,7 +320,7 @@ class Run:
         """Chooses the broadcast inputs and the skewed keys. rows: the number of static rows of each input."""
         if not self.batches.program.physical.strategy.is_staged:
             return
-        hot_key_share = self.settings.hot_key_share(self.exchange.partitions)
+        hot_key_share = self.settings.hot_key_share(self.engine.partitions)
         max_broadcast_rows = self.settings.max_broadcast_rows if rows else 0
         candidates = splittable_inputs(self.plan, partitionings_of(self.plan)) if hot_key_share else {}
         if not max_broadcast_rows and not candidates:
@@ -359,14 +355,14 @@ class Run:
         """Returns the records of a batch's input; None: there are none."""
         frames: list[DataFrame] = []
         if batch_input.first:
-            frames.append(self.exchange.generate(self.batches.initial_step(batch_input.first)))
+            frames.append(self.engine.generate(self.batches.initial_step(batch_input.first)))
         if batch_input.parts:
             step = self.batches.source_step(splits_parser(self.documents, batch_input.parts))
             frames.append(by_workers(self.spark.range(0, len(batch_input.parts), 1, len(batch_input.parts)), step))
         if batch_input.texts:
             step = self.batches.source_step(lines_parser(self.documents))
             frames += (by_workers(text, step) for text in batch_input.texts)
-        return self.exchange.union(frames)
+        return self.engine.union(frames) if frames else None
 
     def _inputs(self, batches: Iterable[Sequence[Event]]) -> Inputs:
         """Describes the input. Spark reads what it can; the driver spools the rest: at once if it is bounded, else
@@ -476,7 +472,7 @@ class Run:
         if number <= self.batches.progress.number:  # done, but Spark was killed before it could write that down
             return
         try:
-            self.exchange.spark = frame.sparkSession
+            self.engine.spark = frame.sparkSession
             batch_input, spooled = micro_batch_input(frame, inputs, self.tuning)
             outputs = self._batch(batch_input, inputs.sources)
             while chunk := list(islice(outputs, _OUTPUTS_PER_ITEM)):

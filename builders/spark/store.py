@@ -24,9 +24,11 @@ import hashlib
 import json
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from squall.builders.distributed.io.engine import Folder, Read, Write
 from squall.builders.distributed.plan.buckets import BUCKET_COUNT
 from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.local.format_5 import converted_key
@@ -41,6 +43,7 @@ from squall.builders.local.identity import (
     statistics_data,
     unknown_format,
 )
+from squall.builders.spark import output_files
 from squall.builders.spark.disk_errors import disk_errors
 from squall.contracts import SavedPlanning
 from squall.errors import BuilderError
@@ -103,11 +106,6 @@ class Store:
             return []
         return sorted(str(status.getPath().getName()) for status in self.files.listStatus(self._path(*parts)))
 
-    def numbers(self, *parts: object) -> list[int]:
-        """Returns the numbers with which the names in a folder begin, in ascending order."""
-        stems = (name.partition(".")[0] for name in self.names(*parts))
-        return sorted(int(name) for name in stems if name.isdigit())
-
     def delete(self, *parts: object) -> None:
         self.files.delete(self._path(*parts), True)
 
@@ -129,6 +127,15 @@ class Store:
         """Returns the value of a JSON file, or None if it does not exist."""
         path = self.path(*parts)
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+    def reader(self) -> Read:
+        """Returns the function that reads a file of records. Workers do that by themselves, because Spark cannot know
+        what is in it."""
+        return partial(output_files.read, self.path())
+
+    def writer(self, folder: Folder) -> Write:
+        """Returns the function that writes files of records into a folder."""
+        return partial(output_files.write, self.path(*folder))
 
     def belong(self, plan: Plan, begin: int) -> int:
         """Makes the folder the plan's. Returns what functions of time return for what always holds (integer ms):

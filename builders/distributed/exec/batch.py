@@ -16,11 +16,10 @@ from squall.builders.distributed.exec.output_stage import (
     change_step,
     last_stages_step,
     output_step,
-    single_task_step,
 )
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.report_times import ReportTimes, add_evaluation_times
-from squall.builders.distributed.exec.single_task import SingleTask
+from squall.builders.distributed.exec.single_task import SingleTask, SourceInput
 from squall.builders.distributed.exec.state_cache import State
 from squall.builders.distributed.exec.worker import (
     DELETE,
@@ -38,7 +37,6 @@ from squall.builders.distributed.io.records import (
     StateHandle,
     WorkerRecord,
     WorkerStep,
-    identity_step,
 )
 from squall.builders.distributed.plan.buckets import ORDERED_SCAN, OUTPUT_STAGE, SINGLE_PARTITION, BucketPartitions
 from squall.builders.distributed.plan.physical_plan import Job
@@ -131,7 +129,6 @@ class Batch:
         self.source_folders: list[Folder] = []
         self.report_times = ReportTimes()
         self.cached_rows: int | None = None
-        runner.begin()
 
     def process(self, records: Frame | None, limits: BatchLimits) -> None:
         """Processes the records of the sources, or no records (None)."""
@@ -149,7 +146,7 @@ class Batch:
         add_evaluation_times(self.schedules, self.report.instants)
         sizes = BatchSizes(self.progress.row_count + self.report.row_count)
         is_collected = for_batch(self.program.physical.strategy, limits, sizes) == "collected"
-        self.report_times = self._process_in_one_task() if is_collected else self._process_by_jobs()
+        self.report_times = self._process_collected() if is_collected else self._process_by_jobs()
 
     def process_in_single_task(self, parse: Parse, earliest: int, first: Sequence[WorkerRecord]) -> None:
         """Processes the batch in one task, from its sources to its outputs.
@@ -159,19 +156,25 @@ class Batch:
             earliest: the time before which an event is late (integer ms).
             first: the records that start the program, if it starts.
         """
-        stages = [*(stage.number for stage in self.program.stages), OUTPUT_STAGE]
-        waited = [
-            file
-            for kind in _source_types(self.program)
-            for stage in stages
-            for file in task_output.files_of(self.runner.log.store, kind, stage, self.progress.folders)
-        ]
-        states = (
-            self._state(part, SINGLE_PARTITION, self.keep) for part in ([ORDERED_SCAN], stages[:-1], [OUTPUT_STAGE])
-        )
-        step = SingleTask(self.program, parse, earliest, first, waited, self._span_before_reading(), *states)
-        self._finish_single_job(self.runner.run_task(self.runner.with_outputs(step)))
+        sources = SourceInput(parse, earliest, first)
+        self._finish_single_job(self._run_single_task(sources, self._span_before_reading(), ReportTimes()))
         self.cached_rows = sum(handle.rows for handle in self.report.all(StateHandle)) if self.keep else None
+
+    def _process_collected(self) -> ReportTimes:
+        """Processes all stages and the output in one task, where shuffles would take longer. Returns the report times
+        of the outputs."""
+        report_times = self._report_times_of(self.program.physical.sinks)
+        if not self._source_files(self._all_stages) and not self._time_advances():
+            return report_times
+        return _reported(self.program, report_times, self._run_single_task(None, self.span, report_times))
+
+    def _run_single_task(self, sources: SourceInput | None, span: Span, report_times: ReportTimes) -> TaskReport:
+        """Runs all stages and the output in one task. sources: what it reads besides the rows of the sources that are
+        in files."""
+        *stages, _ = self._all_stages
+        states = (self._state(part, SINGLE_PARTITION, self.keep) for part in ([ORDERED_SCAN], stages, [OUTPUT_STAGE]))
+        step = SingleTask(self.program, sources, self._source_files(self._all_stages), span, report_times, *states)
+        return self.runner.run_tasks([self.runner.with_outputs(step)])
 
     def _finish_single_job(self, report: TaskReport) -> None:
         """Notes the report of the only job of the batch."""
@@ -238,40 +241,37 @@ class Batch:
     # Rows and state
 
     def _state(self, stages: Iterable[int], bucket_partitions: BucketPartitions, keep: bool) -> State:
-        return self.runner.state(stages, bucket_partitions, keep, self.progress.state_watermark(self.program))
+        watermark = self.progress.state_watermark(self.program)
+        return self.runner.versions.state(stages, bucket_partitions, keep, watermark)
+
+    def _task_state(self, stages: Iterable[int]) -> State:
+        return self._state(stages, self.runner.bucket_partitions, self.keep)
+
+    @property
+    def _all_stages(self) -> list[int]:
+        return [*(stage.number for stage in self.program.stages), OUTPUT_STAGE]
+
+    @property
+    def _source_types(self) -> Sequence[str]:
+        """The types under which rows of the sources are stored."""
+        return (BUFFERED,) if len(self.program.physical.jobs) == 1 else (ROW, BUFFERED)
+
+    def _source_files(self, stages: Collection[int]) -> list[Folder]:
+        """Returns the files with rows of the sources for some stages: buffered ones, and new ones."""
+        folders = [*self.progress.folders, *self.source_folders]
+        return task_output.files_of(self.runner.log.store, folders, self._source_types, stages)
 
     def _input_rows(self, stage: int) -> Frame | None:
         """Returns the rows on their way to a stage: buffered ones of the sources, new ones, and those that earlier
         stages have output."""
-        folders = [*self.progress.folders, *self.source_folders]
-        rows = self.runner.engine.union(
-            self.runner.engine.stored_records(kind, stage, folders) for kind in _source_types(self.program)
-        )
-        if rows is not None and (self.program.needs_complete_instants or self.progress.buffered):
-            rows = self.runner.engine.with_record_type(self.program.ready_type, rows)
-        return self.runner.engine.union([rows, self.runner.later_rows(stage, self.source_folders)])
+        files = self._source_files([stage])
+        rows = self.runner.engine.read(files, self.program.ready_type) if files else None
+        later_folders = [folder for folder in self.runner.log.steps if folder not in self.source_folders]
+        return self.runner.union([rows, self.runner.stored(later_folders, [ROW], [stage])])
 
     def _time_advances(self) -> bool:
         """Returns whether instants have to be processed even if no rows arrive."""
         return self.program.needs_complete_instants and self.span.before < self.span.now
-
-    # All in one task
-
-    def _process_in_one_task(self) -> ReportTimes:
-        """Processes all stages and the output in one task, where shuffles would take longer. Returns the report times
-        of the outputs."""
-        report_times = self._report_times_of(self.program.physical.sinks)
-        stages = [*(stage.number for stage in self.program.stages), OUTPUT_STAGE]
-        rows = self.runner.engine.union(self._input_rows(stage) for stage in stages)
-        if self._time_advances():
-            rows = self.runner.engine.union([rows, self.runner.wake_frame(stages, SINGLE_PARTITION)])
-        if rows is None:
-            return report_times
-        state, end = (self._state(part, SINGLE_PARTITION, self.keep) for part in (stages[:-1], [OUTPUT_STAGE]))
-        step = self.runner.with_outputs(single_task_step(self.program, self.span, report_times, state, end))
-        return _reported(
-            self.program, report_times, self.runner.run(self.runner.shuffled(rows, step, stages, SINGLE_PARTITION))
-        )
 
     # Job by job
 
@@ -301,25 +301,34 @@ class Batch:
             report_times: when snapshots are evaluated, if the job ends with the outputs.
         """
         fused = self.program.physical.fused_output_stages if job.outputs else ()
-        for number in job.stages[: len(job.stages) - len(fused)]:
-            flow = self._after_stage(self.program.physical.stage(number), flow)
-        if job.outputs:
-            return self._output_frame(flow, fused, report_times)
-        if flow is None:
-            return None
-        return self.runner.engine.map_partitions(flow, self.runner.with_records(identity_step))
+        stages = job.stages[: len(job.stages) - len(fused)]
+        for number in stages:
+            is_end = number == stages[-1] and not job.outputs
+            flow = self._after_stage(self.program.physical.stage(number), flow, is_end)
+        return self._output_frame(flow, fused, report_times) if job.outputs else flow
 
-    def _after_stage(self, stage: Stage, flow: Frame | None) -> Frame | None:
-        """Returns the records on their way after a stage. flow: those before it."""
-        rows = self.runner.engine.union([flow, self._input_rows(stage.number)])
-        if stage.has_event_time_nodes and self._time_advances():
-            rows = self.runner.engine.union(
-                [rows, self.runner.wake_frame([stage.number], self.runner.bucket_partitions)]
-            )
+    def _after_stage(self, stage: Stage, flow: Frame | None, is_end: bool) -> Frame | None:
+        """Returns the records on their way after a stage.
+
+        Args:
+            stage: the stage.
+            flow: the records before it.
+            is_end: whether the job ends here, so that its records are stored.
+        """
+        is_timely = stage.has_event_time_nodes and self._time_advances()
+        rows = self._with_wake(self.runner.union([flow, self._input_rows(stage.number)]), [stage.number], is_timely)
         if rows is None:
             return None
         step = self._stage_step(stage, FORWARD, self.span, self.keep)
-        return self.runner.shuffled(rows, step, [stage.number], self.runner.bucket_partitions)
+        return self._shuffled(rows, self.runner.with_records(step) if is_end else step, [stage.number])
+
+    def _with_wake(self, rows: Frame | None, stages: Iterable[int], condition: bool) -> Frame | None:
+        """Returns rows, and under a condition the records that make all partitions of some stages run."""
+        return self.runner.union([rows, self.runner.wake(stages)]) if condition else rows
+
+    def _shuffled(self, rows: Frame, step: WorkerStep, stages: Collection[int]) -> Frame:
+        """Returns what a step makes of the rows of some stages in the partitions of their buckets."""
+        return self.runner.engine.shuffle(rows, step, self.runner.broadcast_stages & {*stages})
 
     def _stage_step(self, stage: Stage, phase: str, span: Span, keep: bool) -> WorkerStep:
         """Returns the worker's function for one iteration of a stage. keep: whether a later iteration needs the
@@ -337,20 +346,15 @@ class Batch:
             return
         iterations = 0
         for phase in (DELETE, REDERIVE) if stage.has_deletions else (FORWARD,):
-            if timely or phase == REDERIVE:
-                rows = self.runner.engine.union(
-                    [rows, self.runner.wake_frame([stage.number], self.runner.bucket_partitions)]
-                )
+            rows = self._with_wake(rows, [stage.number], timely or phase == REDERIVE)
             while rows is not None:
                 step = self.runner.with_records(self._stage_step(stage, phase, span, keep=True))
-                report = self.runner.run(
-                    self.runner.shuffled(rows, step, [stage.number], self.runner.bucket_partitions)
-                )
+                report = self.runner.run(self._shuffled(rows, step, [stage.number]))
                 iterations += 1
                 check_iterations(self.program.plan, stage.nodes, iterations)
                 add_evaluation_times(self.schedules, report.instants)
                 span, timely = Span(span.now, span.now), False
-                rows = self.runner.engine.stored_records(ROW, stage.number, self.runner.log.steps[-1:])
+                rows = self.runner.stored(self.runner.log.steps[-1:], [ROW], [stage.number])
 
     # The end
 
@@ -360,14 +364,9 @@ class Batch:
         change_sinks = [number for number, op in self.program.physical.sinks.items() if reports_on_change(op)]
         if not any(report_times.instants.get(number) for number in change_sinks):
             return report_times
-        rows = self.runner.engine.union(
-            [self._input_rows(OUTPUT_STAGE), self.runner.wake_frame([OUTPUT_STAGE], self.runner.bucket_partitions)]
-        )
-        step = change_step(
-            self.program, self.span, report_times, self._state([OUTPUT_STAGE], self.runner.bucket_partitions, self.keep)
-        )
-        report = self.runner.run(self.runner.engine.shuffle(rows, step, self.runner.engine.partitions))
-        return _reported(self.program, report_times, report)
+        rows = self.runner.union([self._input_rows(OUTPUT_STAGE), self.runner.wake([OUTPUT_STAGE])])
+        step = change_step(self.program, self.span, report_times, self._task_state([OUTPUT_STAGE]))
+        return _reported(self.program, report_times, self.runner.run(self.runner.engine.shuffle(rows, step)))
 
     def _output_frame(self, flow: Frame | None, fused: Sequence[Stage], report_times: ReportTimes) -> Frame | None:
         """Returns the outputs, or None if there are none.
@@ -378,35 +377,18 @@ class Batch:
             report_times: when snapshots are evaluated.
         """
         numbers = [stage.number for stage in fused]
-        rows = self.runner.engine.union([flow, *map(self._input_rows, (*numbers, OUTPUT_STAGE))])
-        if self._time_advances():
-            timely = [stage.number for stage in fused if stage.has_event_time_nodes]
-            rows = self.runner.engine.union(
-                [rows, self.runner.wake_frame([*timely, OUTPUT_STAGE], self.runner.bucket_partitions)]
-            )
+        rows = self.runner.union([flow, *map(self._input_rows, (*numbers, OUTPUT_STAGE))])
+        timely = [stage.number for stage in fused if stage.has_event_time_nodes]
+        rows = self._with_wake(rows, [*timely, OUTPUT_STAGE], self._time_advances())
         if rows is None:
             return None
-        step = output_step(
-            self.program, self.span, report_times, self._state([OUTPUT_STAGE], self.runner.bucket_partitions, self.keep)
-        )
+        arguments = self.span, report_times, self._task_state([OUTPUT_STAGE])
+        step = output_step(self.program, *arguments)
         if fused:
-            state = self._state(numbers, self.runner.bucket_partitions, self.keep)
-            step = last_stages_step(
-                self.program,
-                fused,
-                self.span,
-                report_times,
-                state,
-                self._state([OUTPUT_STAGE], self.runner.bucket_partitions, self.keep),
-            )
-        return self.runner.shuffled(rows, self.runner.with_outputs(step), numbers, self.runner.bucket_partitions)
+            step = last_stages_step(self.program, fused, self._task_state(numbers), *arguments)
+        return self._shuffled(rows, self.runner.with_outputs(step), numbers)
 
 
 def _reported(program: Program, report_times: ReportTimes, report: TaskReport) -> ReportTimes:
     """Returns the report times at which something is output, as workers have reported."""
     return report_times.reported(program.plan, {(number, time) for _, number, time in report.instants})
-
-
-def _source_types(program: Program) -> Sequence[str]:
-    """Returns the types under which rows of the sources are stored."""
-    return (BUFFERED,) if len(program.physical.jobs) == 1 else (ROW, BUFFERED)

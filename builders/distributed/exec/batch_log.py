@@ -5,16 +5,14 @@ A micro-batch counts when its commit is written. A crash at any point leaves all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
-from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.state_cache import StateVersions
 from squall.builders.distributed.io import task_output
-from squall.builders.distributed.io.engine import Engine, Files, Folder, Frame, NodeMetrics, Read, TaskReport
+from squall.builders.distributed.io.engine import Files, Folder, NodeMetrics, TaskReport, numbers
 from squall.builders.distributed.io.records import BATCH_LOCAL, OutputFile, RecordFile
-from squall.builders.distributed.plan.strategy import BatchLimits, BatchSizes, for_batch
 from squall.plan import Plan
 from squall.rdf import ALWAYS
 
@@ -46,50 +44,6 @@ class Progress:
         return {self.STORED_NAMES.get(name, name): value for name, value in asdict(self).items()}
 
 
-class LoggedBatches:
-    """What the batches of a job have in common, stage by stage or in shards: an engine, and a log.
-
-    Attributes:
-        engine: stores, shuffles and processes records.
-        program: the program.
-        limits: what one task does, and what is kept.
-        log: what batches have stored and committed.
-    """
-
-    engine: Engine
-    program: Program
-    limits: BatchLimits
-    log: MicroBatchLog
-
-    @property
-    def row_count(self) -> int:
-        """The most rows that there are before the batch."""
-        raise NotImplementedError
-
-    def is_unshuffled(self, input_bytes: int) -> bool:
-        """Returns whether tasks process a batch of so many bytes from its sources to its outputs, without a shuffle."""
-        sizes = BatchSizes(self.row_count, input_bytes)
-        return for_batch(self.program.physical.strategy, self.limits, sizes) == "unshuffled"
-
-    @property
-    def committed_count(self) -> int:
-        """The number of committed batches."""
-        return self.log.committed_count
-
-    @property
-    def node_metrics(self) -> NodeMetrics:
-        """The metrics of the plan's nodes, over all batches of this process."""
-        return self.log.node_metrics
-
-    def output_frame(self) -> Frame | None:
-        """Returns the outputs of the batch as records: `start` is the time, `spans` the position."""
-        return self.engine.output_frame(self.log.output_folder(), self.log.output_files)
-
-    def stored_outputs(self) -> Iterator[tuple[int, int, str]]:
-        """Yields (time, number of the sink node, row) of the outputs of the batch, in order."""
-        return self.engine.read_outputs(self.log.output_folder(), self.log.output_files)
-
-
 class MicroBatchLog:
     """The log of a job's micro-batches.
 
@@ -111,30 +65,33 @@ class MicroBatchLog:
 
     def __init__(self, store: Files, plan: Plan) -> None:
         self.store = store
-        self.committed_count = len(store.numbers("commits"))
+        self.committed_count = len(numbers(store, "commits"))
         self.last_commit: dict[str, Any] | None = store.read("commits", f"{self.committed_count - 1}.json")
-        self.base_number = max(store.numbers("base"), default=-1)
-        self.steps: list[Folder] = []
-        self.output_files: tuple[str, ...] = ()
-        self.added_state_rows = 0
-        self.latest_end = ALWAYS
+        self.base_number = max(numbers(store, "base"), default=-1)
         self.node_metrics = NodeMetrics(plan)
+        self._begin()
 
-    def state_versions(self, read: Read, max_cached_rows: int, since: int | None = None) -> StateVersions:
-        """Returns the committed versions of the state. since: the first batch that counts, if the state is not in a
-        folder of its own."""
+    def state_versions(self, max_cached_rows: int, since: int | None = None) -> StateVersions:
+        """Returns the committed versions of the state.
+
+        Args:
+            max_cached_rows: the most rows that a worker caches.
+            since: the first batch that counts, if the state is not in a folder of its own.
+        """
         folders: list[Folder] = [("base", self.base_number)] if self.base_number >= 0 else []
         for batch in range(self.base_number + 1 if since is None else since, self.committed_count):
             folders += [("runs", batch, step) for step in self.store.names("runs", batch)]
-        return StateVersions(self.store, folders, read, max_cached_rows)
+        return StateVersions(self.store, folders, max_cached_rows)
 
     # A batch
 
-    def begin(self) -> None:
+    def _begin(self) -> None:
         """Starts a batch, for the first time or again."""
         self.store.delete("runs", self.committed_count)
         self.store.delete(*self.output_folder())
-        self.steps, self.output_files, self.added_state_rows, self.latest_end = [], (), 0, ALWAYS
+        self.steps: list[Folder] = []
+        self.output_files: tuple[str, ...] = ()
+        self.added_state_rows, self.latest_end = 0, ALWAYS
 
     def step_folder(self, name: str) -> Folder:
         """Returns the folder of a step of the batch."""
@@ -159,7 +116,7 @@ class MicroBatchLog:
         return report
 
     def commit(self, progress: Progress, finished: Iterable[Folder], needed: Collection[Folder] = ()) -> None:
-        """Commits the batch.
+        """Commits the batch, and starts the next one.
 
         Args:
             progress: what the commit says.
@@ -172,6 +129,7 @@ class MicroBatchLog:
                 self.store.delete(*folder, kind)
         self.store.delete(*self.output_folder())
         self.committed_count += 1
+        self._begin()
 
     def forget(self, until: int, needed: Collection[Folder] = ()) -> None:
         """Deletes what batches have stored whose state is elsewhere by now.
@@ -180,7 +138,7 @@ class MicroBatchLog:
             until: the last of these batches.
             needed: folders that a later batch reads; the batches of these stay.
         """
-        for batch in self.store.numbers("runs"):
+        for batch in numbers(self.store, "runs"):
             if batch <= until and not any(folder[1] == batch for folder in needed):
                 self.store.delete("runs", batch)
 
@@ -206,7 +164,7 @@ class MicroBatchLog:
         task_output.write_file_list(self.store, draft, report.all(RecordFile))
         self.store.rename(draft, ("base", number))
         self.forget(number, needed)
-        for base in self.store.numbers("base"):
+        for base in numbers(self.store, "base"):
             if base < number:
                 self.store.delete("base", base)
         self.base_number = number

@@ -20,14 +20,10 @@ def run_compaction(runner: JobRunner, step: WorkerStep, in_one_task: bool, folde
     Returns:
         The report, or None if there is no state.
     """
-    engine, versions = runner.engine, runner.versions
+    versions, step = runner.versions, runner.with_records(step, folder)
     if in_one_task:
         files = versions.files()
-        step = task_output.over_files(step, versions.read, files)
-        return engine.run_tasks([engine.with_record_files(step, folder)]) if files else None
+        return runner.engine.run_tasks([task_output.over_files(step, versions.read, files)]) if files else None
     stages = {stage for version in versions.versions for stage in version.files}
-    folders = [version.folder for version in versions.versions]
-    state = engine.union(engine.stored_records(STATE, stage, folders) for stage in stages)
-    if state is None:
-        return None
-    return engine.run(engine.shuffle(state, engine.with_record_files(step, folder), engine.partitions))
+    state = runner.stored([version.folder for version in versions.versions], [STATE], stages)
+    return None if state is None else runner.engine.run(runner.engine.shuffle(state, step))

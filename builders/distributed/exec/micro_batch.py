@@ -12,21 +12,22 @@ begin to hold. Then the nodes that look at complete instants process them in ord
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 
 from squall.builders.distributed.exec.batch import Batch, StagedProgress
-from squall.builders.distributed.exec.batch_log import LoggedBatches, MicroBatchLog
+from squall.builders.distributed.exec.batch_log import MicroBatchLog
 from squall.builders.distributed.exec.compaction import run_compaction
 from squall.builders.distributed.exec.job_runner import JobRunner
+from squall.builders.distributed.exec.logged_batches import LoggedBatches
 from squall.builders.distributed.exec.ordered_scan_tasks import ordered_scan_step
 from squall.builders.distributed.exec.output_stage import snapshot_outputs
 from squall.builders.distributed.exec.program import Program
+from squall.builders.distributed.exec.sharded_plan import Shards
 from squall.builders.distributed.exec.worker import compaction, initial_records, source_step
 from squall.builders.distributed.io.engine import Engine, Files, Frame, TaskReport
 from squall.builders.distributed.io.parsing import Parse
-from squall.builders.distributed.io.records import DEAD_LETTER, DeadLetter, WorkerRecord, WorkerStep, constant_step
+from squall.builders.distributed.io.records import WorkerRecord, WorkerStep, constant_step
 from squall.builders.distributed.plan.buckets import ORDERED_SCAN
 from squall.builders.distributed.plan.snapshot_nodes import rstream_nodes
 from squall.builders.distributed.plan.strategy import BatchLimits
@@ -34,40 +35,53 @@ from squall.builders.runtime.report_times import ReportSchedule
 from squall.contracts import Output
 
 
-class MicroBatches(LoggedBatches):
-    """The micro-batches of one job, one after the other. The state between them is in the store.
+def batches_of(
+    engine: Engine, store: Files, program: Program, limits: BatchLimits, max_update_steps: int
+) -> LoggedBatches:
+    """Returns what processes the micro-batches of a job.
 
     Args:
-        engine: stores, shuffles and processes records.
+        engine: shuffles and processes records.
+        store: the files of the job.
+        program: the program.
+        limits: what one task does, and what is kept.
+        max_update_steps: how often updates may act without an event in between.
+    """
+    if program.physical.strategy.is_staged:
+        return MicroBatches(engine, store, program, limits)
+    return Shards(engine, store, program, max_update_steps, limits)
+
+
+class MicroBatches(LoggedBatches):
+    """The micro-batches of a plan that tasks run stage by stage.
+
+    Args:
+        engine: shuffles and processes records.
         store: the files of the job.
         program: the program.
         limits: what one task does, and what is kept.
 
     Attributes:
-        log: what batches have stored and committed.
-        progress: how far the job has come.
         schedules: when snapshots are evaluated, by the number of the node: those of outputs, and of derived streams.
         batch: the current batch, which has been processed and not been committed, or the last one.
         rows_since_compaction: the number of rows that this process has added to the state since it was compacted.
     """
 
+    progress: StagedProgress
+
     def __init__(self, engine: Engine, store: Files, program: Program, limits: BatchLimits) -> None:
-        self.engine = engine
-        self.program = program
-        self.limits = limits
-        self.log = MicroBatchLog(store, program.plan)
-        self.progress = StagedProgress.of_commit(self.log.last_commit) or StagedProgress()
+        log = MicroBatchLog(store, program.plan)
+        super().__init__(program, limits, JobRunner(engine, program, log, limits.max_cached_rows))
+        self.progress = StagedProgress.of_commit(log.last_commit) or StagedProgress()
         self.schedules = {number: ReportSchedule(op) for number, op in rstream_nodes(program.plan).items()}
         for number, schedule in self.schedules.items():
             if str(number) in self.progress.instants:
                 schedule.load_rows(self.progress.instants[str(number)])
-        self.runner = JobRunner(engine, program, self.log, limits.max_cached_rows)
         self.batch: Batch | None = None
         self.rows_since_compaction = 0
 
     @property
     def report(self) -> TaskReport:
-        """What was reported of the sources of the batch."""
         return self._current.report
 
     @property
@@ -84,21 +98,17 @@ class MicroBatches(LoggedBatches):
 
     @property
     def unfinished(self) -> bool:
-        """Whether something is left to process when no more events follow."""
         return self.program.needs_complete_instants and self.progress.processed_until < self.progress.watermark
 
     # The sources
 
     def initial_records(self) -> Sequence[WorkerRecord]:
-        """Returns the records that start the program."""
         return list(initial_records(self.program))
 
     def initial_step(self, first: Sequence[WorkerRecord]) -> WorkerStep:
-        """Returns the worker's function that outputs these records."""
         return self._source_stage(constant_step(first))
 
     def source_step(self, parse: Parse) -> WorkerStep:
-        """Returns the worker's function from lines to records."""
         return self._source_stage(source_step(self.program, self.earliest, parse))
 
     def _source_stage(self, step: WorkerStep) -> WorkerStep:
@@ -111,54 +121,31 @@ class MicroBatches(LoggedBatches):
         if not self.program.ordered_scan.sources:
             return records
         watermark = self.progress.state_watermark(self.program)
-        state = self.runner.state([ORDERED_SCAN], self.engine.bucket_partitions, keep, watermark)
+        state = self.runner.versions.state([ORDERED_SCAN], self.runner.bucket_partitions, keep, watermark)
         step = self.runner.end_of_sources(ordered_scan_step(self.program, state))
-        return self.engine.shuffle(records, step, self.engine.partitions)
+        return self.runner.engine.shuffle(records, step)
 
     # A batch
 
     @property
     def row_count(self) -> int:
-        """The most rows that there are before the batch."""
         return self.progress.row_count
 
     def process(self, records: Frame | None, last: bool = False, keep: bool = True) -> None:
-        """Processes a batch. It counts only after `commit`.
-
-        Args:
-            records: the records of the sources, or None if there are none.
-            last: whether no more events follow, so that every instant is complete.
-            keep: whether more batches follow, which need the state.
-        """
         self.batch = Batch(self.runner, self.program, self.progress, self.schedules, last, keep)
         records = None if records is None else self._scanned_in_order(records, keep)
         self.batch.process(records, self.limits)
 
-    def process_in_single_task(
+    def process_unshuffled(
         self, parse: Parse, first: Sequence[WorkerRecord] = (), last: bool = False, keep: bool = True
     ) -> None:
-        """Processes a batch in one task, as `process` does.
-
-        Args:
-            parse: reads the sources.
-            first: the records that start the program, if it starts.
-            last: as for `process`.
-            keep: as for `process`.
-        """
         self.batch = Batch(self.runner, self.program, self.progress, self.schedules, last, keep)
         self.batch.process_in_single_task(parse, self.earliest, first)
 
     def outputs(self) -> Iterator[Output]:
-        """Yields the outputs of the batch in the order of time."""
         yield from snapshot_outputs(self.stored_outputs(), self.program.physical.sinks, self._current.report_times)
 
-    def dead_letters(self) -> Iterator[DeadLetter]:
-        """Yields the dead letters of the batch."""
-        for text in self.engine.stored_rows(DEAD_LETTER, 0, self._current.source_folders):
-            yield DeadLetter(*json.loads(text))
-
     def commit(self, number: int | None) -> None:
-        """Commits the batch, whose outputs are durable. number: Spark's number of the micro-batch."""
         previous, self.progress = self.progress, self._current.progress_after(number)
         self.rows_since_compaction += self.log.added_state_rows
         self.log.commit(self.progress, (*previous.folders, *self.log.steps), self.progress.folders)

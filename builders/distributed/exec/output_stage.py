@@ -53,23 +53,8 @@ def change_step(program: Program, span: Span, report_times: ReportTimes, state: 
     return program.step("what has changed", partial(_changes, program, span, report_times, state))
 
 
-def single_task_step(program: Program, span: Span, report_times: ReportTimes, state: State, end: State) -> WorkerStep:
-    """Returns the worker's function for a batch that one task processes: `stage_step` for all stages, then
-    `output_step`. Since it has all of each answer, it also does what `change_step` does.
-
-    Args:
-        program: the physical plan.
-        span: the time that passes.
-        report_times: when snapshots are evaluated.
-        state: the state of the stages.
-        end: the state of the sink nodes.
-    """
-    work = partial(processed_with_outputs, program, program.stages, span, report_times, state, end)
-    return program.step("all stages and the end", work)
-
-
 def last_stages_step(
-    program: Program, stages: Sequence[Stage], span: Span, report_times: ReportTimes, state: State, end: State
+    program: Program, stages: Sequence[Stage], state: State, span: Span, report_times: ReportTimes, end: State
 ) -> WorkerStep:
     """Returns the worker's function for stages whose rows need no shuffle for the output: `stage_step`, then
     `output_step`.
@@ -77,9 +62,9 @@ def last_stages_step(
     Args:
         program: the physical plan.
         stages: the stages.
+        state: the state of the stages.
         span: the time that passes.
         report_times: when snapshots are evaluated.
-        state: the state of the stages.
         end: the state of the sink nodes, none of which outputs only on change.
     """
     work = partial(processed_with_outputs, program, stages, span, report_times, state, end)

@@ -9,7 +9,6 @@ worker (`squall.builders.distributed.exec.state_cache`). The number of shards is
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,9 @@ from typing import ClassVar, NamedTuple
 import pyarrow
 
 from squall.builders.distributed.exec import state_cache
-from squall.builders.distributed.exec.batch_log import LoggedBatches, MicroBatchLog, Progress
+from squall.builders.distributed.exec.batch_log import FIRST_STEP, MicroBatchLog, Progress
+from squall.builders.distributed.exec.job_runner import JobRunner
+from squall.builders.distributed.exec.logged_batches import LoggedBatches
 from squall.builders.distributed.exec.ordered_records import OrderedRecords, changes_of, ordered_events
 from squall.builders.distributed.exec.program import Program
 from squall.builders.distributed.exec.worker import metric_records
@@ -27,13 +28,11 @@ from squall.builders.distributed.io import task_output
 from squall.builders.distributed.io.engine import Engine, Files, Folder, Frame, TaskReport
 from squall.builders.distributed.io.parsing import Parse, Parsed, late_dead_letter
 from squall.builders.distributed.io.records import (
-    DEAD_LETTER,
     ROW,
     ROWS_PER_BATCH,
     SOURCE_STEP,
     STATE,
     Answer,
-    DeadLetter,
     EventTimes,
     Instant,
     OrderedFact,
@@ -83,15 +82,21 @@ class ShardedProgress(Progress):
 
 
 class Shards(LoggedBatches):
-    """The batches of a sharded plan, one after the other. The state between them is in the store.
+    """The batches of a sharded plan.
 
     Args:
-        engine: stores and processes records.
+        engine: processes records.
         store: the files of the job.
-        program: the physical plan.
+        program: the program.
         max_update_steps: how often updates may act without an event in between.
         limits: up to which size the tasks read a batch themselves, and what is kept.
+
+    Attributes:
+        source_report: what was reported of the sources, where another job than that of the shards reads them.
+        task_report: what was reported by the tasks of the shards.
     """
+
+    progress: ShardedProgress
 
     def __init__(
         self,
@@ -101,39 +106,31 @@ class Shards(LoggedBatches):
         max_update_steps: int,
         limits: BatchLimits,
     ) -> None:
-        self.engine = engine
-        self.program = program
+        log = MicroBatchLog(store, program.plan)
+        shards = engine.partitions if program.physical.strategy.division == "shards" else 1
+        self.progress = ShardedProgress.of_commit(log.last_commit) or ShardedProgress(shard_count=shards)
+        runner = JobRunner(engine, program, log, limits.max_cached_rows, since=self.progress.base)
+        super().__init__(program, limits, runner)
         self.max_update_steps = max_update_steps
-        self.limits = limits
-        self.log = MicroBatchLog(store, program.plan)
-        progress = ShardedProgress.of_commit(self.log.last_commit)
-        self.progress = progress or ShardedProgress(shard_count=self._shard_count())
         self.next_progress = self.progress
-        self.state_versions = self.log.state_versions(engine.reader(), limits.max_cached_rows, since=self.progress.base)
-        self.report = TaskReport()
-        """What was reported of the sources,"""
+        self.source_report: TaskReport | None = None
         self.task_report = TaskReport()
-        """and by the tasks of the shards."""
 
-    def _shard_count(self) -> int:
-        """Returns the number of shards: as many as tasks can run at once, or one if the plan is not shardable."""
-        return self.engine.partitions if self.program.physical.strategy.division == "shards" else 1
+    @property
+    def report(self) -> TaskReport:
+        return self.task_report if self.source_report is None else self.source_report
 
     @property
     def unfinished(self) -> bool:
-        """Whether something is left to do when no more events follow."""
         return self.progress.next_change_time < FOREVER
 
     def initial_records(self) -> Sequence[WorkerRecord]:
-        """Returns the records that start the program."""
         return [start_record()]
 
     def initial_step(self, first: Sequence[WorkerRecord]) -> WorkerStep:
-        """Returns the worker's function that outputs these records."""
-        return self.engine.with_record_files(constant_step(first), self.log.step_folder("facts"))
+        return self._stored(constant_step(first))
 
     def source_step(self, parse: Parse) -> WorkerStep:
-        """Returns the worker's function from lines to records."""
         program, earliest, steps = self.program, self.progress.earliest, self.max_update_steps
         selection = ShardSelection(self.progress.shard_count)
 
@@ -142,90 +139,62 @@ class Shards(LoggedBatches):
             return to_arrow(shard_records(program.plan, earliest, parse(batches, None, earliest), steps, selection))
 
         step.__name__ = SOURCE_STEP
-        return self.engine.with_record_files(step, self.log.step_folder("facts"))
+        return self._stored(step)
+
+    def _stored(self, step: WorkerStep) -> WorkerStep:
+        """Returns the step, which stores its records in the first step of the batch."""
+        return self.runner.with_records(step, self.log.step_folder(FIRST_STEP))
 
     @property
     def row_count(self) -> int:
         """The number of rows does not matter."""
         return 0
 
-    def process_in_single_task(
+    def process_unshuffled(
         self, parse: Parse, first: Sequence[WorkerRecord] = (), last: bool = False, keep: bool = True
     ) -> None:
-        """Processes such a batch as `process` does.
-
-        Args:
-            parse: reads the sources.
-            first: the records that start the program, if it starts.
-            last: as for `process`.
-            keep: as for `process`.
-        """
-        self._reset()
         self._run_tasks([ShardInput(parse, tuple(first))] * self.progress.shard_count, last, keep)
-        self.report = self.task_report
 
     def process(self, records: Frame | None, last: bool = False, keep: bool = True) -> None:
-        """Processes a batch. It counts only after `commit`.
-
-        Args:
-            records: the records of the sources, or None if there are none.
-            last: whether no more events follow for the time being.
-            keep: whether more batches follow, which need the state.
-        """
-        self._reset()
-        folders = [self.log.step_folder("facts")]
         if records is not None:
-            self.report = self.log.add(folders[0], self.engine.run(records))
+            self.source_report = self.runner.run(records)
         files = [
-            task_output.files_of(self.log.store, ROW, shard, folders) for shard in range(self.progress.shard_count)
+            task_output.files_of(self.log.store, self.log.steps, [ROW], [shard])
+            for shard in range(self.progress.shard_count)
         ]
-        if any(files) or self.state_versions.files():
+        if any(files) or self.runner.versions.files():
             self._run_tasks([ShardInput(files=tuple(shard_files)) for shard_files in files], last, keep)
 
-    def _reset(self) -> None:
-        """Starts a batch, for the first time or again."""
-        self.log.begin()
-        self.state_versions.begin()
-        self.report, self.task_report, self.next_progress = TaskReport(), TaskReport(), self.progress
-
-    def _run_tasks(self, unread: Sequence[ShardInput], last: bool, keep: bool) -> None:
-        """Runs the tasks. unread: the input of each, by number of the shard."""
+    def _run_tasks(self, inputs: Sequence[ShardInput], last: bool, keep: bool) -> None:
+        """Runs the tasks. inputs: the input of each, by number of the shard."""
         base = (
             self.committed_count
             if self.committed_count - self.progress.base >= self.limits.compaction_interval
             else self.progress.base
         )
-        steps: list[WorkerStep] = []
-        for shard, unread_files in enumerate(unread):
-            task = ShardTask(
+        tasks = (
+            ShardTask(
                 self.program, self.progress, self.max_update_steps, first=self.committed_count == 0, last=last,
                 whole=base == self.committed_count,
-                sharing=ShardSelection(len(unread), shard), unread=unread_files,
-                state=self.state_versions.state([shard], SINGLE_PARTITION, keep, self.progress.processed_until),
-            )  # fmt: skip
-            step = self.engine.with_output_files(task, self.log.output_folder())
-            steps.append(self.engine.with_record_files(step, self.log.step_folder("work")))
-        self.task_report = self.log.add(self.log.step_folder("work"), self.engine.run_tasks(steps))
-        self.state_versions.add(self.log.step_folder("work"), self.task_report)
+                sharing=ShardSelection(len(inputs), shard), unread=shard_input,
+                state=self.runner.versions.state([shard], SINGLE_PARTITION, keep, self.progress.processed_until),
+            )
+            for shard, shard_input in enumerate(inputs)
+        )  # fmt: skip
+        self.task_report = self.runner.run_tasks([self.runner.with_outputs(task) for task in tasks])
         self.next_progress = replace(self.progress, **_progress_times(self.task_report), base=base)
 
     def outputs(self) -> Iterator[Output]:
-        """Yields the outputs of the batch in the order of time."""
         yield from unpack_outputs(self.stored_outputs())
 
     def commit(self, number: int | None) -> None:
-        """Commits the batch, whose outputs are durable. number: Spark's number of the micro-batch."""
         self.next_progress.number = self.progress.number if number is None else number
         self.progress = self.next_progress
+        self.source_report, self.task_report = None, TaskReport()
         is_full = self.progress.base == self.committed_count
         self.log.commit(self.progress, self.log.steps)
-        self.state_versions.commit(is_full)
+        self.runner.versions.commit(is_full)
         self.log.forget(self.progress.base - 1)
-
-    def dead_letters(self) -> Iterator[DeadLetter]:
-        """Yields the dead letters of the batch."""
-        for text in self.engine.stored_rows(DEAD_LETTER, 0, self.log.steps):
-            yield DeadLetter(*json.loads(text))
 
 
 def _progress_times(report: TaskReport) -> dict[str, int]:
@@ -448,7 +417,7 @@ class ShardTask:
             parsed = parse(iter(()), None, earliest)
             yield from shard_records(self.program.plan, earliest, parsed, self.steps, self.sharing)
         for file in files:
-            yield from _decoded(from_arrow(self.state.read(file, None)))
+            yield from _decoded(from_arrow(self.state.read(file)))
 
     def _running(self) -> tuple[EventLoop, StateChangelog]:
         """Returns the event loop as the batch before has left it, and the state if that had to be read."""

@@ -1,8 +1,8 @@
-"""A micro-batch so small that one task processes it, from lines to outputs, without a shuffle.
+"""A micro-batch so small that one task processes it without a shuffle: from lines to outputs, or behind its sources.
 
 The facts of the sources become rows of the operators in the same process, without records in between. So the engine
 only plans one job of one task. Rows whose time has not come are buffered as records, as everywhere, and the task reads
-them back itself.
+them back itself, as it reads the rows of sources that another job has read.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
+from typing import NamedTuple
 
 import pyarrow
 
@@ -42,34 +43,50 @@ from squall.rdf import ALWAYS, FOREVER
 _START, _END = itemgetter(-3), itemgetter(-2)
 
 
+class SourceInput(NamedTuple):
+    """What a task reads of the sources.
+
+    Attributes:
+        parse: reads the sources.
+        earliest: the time before which events are late (integer ms).
+        first: the records that start the program, in its first batch.
+    """
+
+    parse: Parse
+    earliest: int
+    first: Sequence[WorkerRecord]
+
+
 @dataclass(frozen=True)
 class SingleTask:
     """The step that processes a micro-batch in a single task. It needs no input.
 
+    Since it has all of each answer, it also does what `change_step` does.
+
     Attributes:
         program: the physical plan.
-        parse: reads the sources.
-        earliest: the time before which events are late (integer ms).
-        first: the records that start the program, in its first batch.
-        waited: the files of buffered rows.
+        sources: the sources; None: another job has read them.
+        files: the files with rows of the sources: buffered ones, and what the other job has read.
         span: the time up to which instants have been processed, and that up to which they are complete if the sources
             bring nothing later.
+        report_times: when snapshots are evaluated.
         ordered_scan_state: the state of ordered scans.
         state: the state of all stages.
         end: the state of the sink nodes.
     """
 
     program: Program
-    parse: Parse
-    earliest: int
-    first: Sequence[WorkerRecord]
-    waited: Sequence[Folder]
+    sources: SourceInput | None
+    files: Sequence[Folder]
     span: Span
+    report_times: ReportTimes
     ordered_scan_state: State
     state: State
     end: State
 
-    __name__ = "all in one task"
+    @property
+    def __name__(self) -> str:
+        return "all in one task" if self.sources else "all stages and the end"
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         self.program.prepare()
@@ -86,13 +103,13 @@ class SingleTask:
             else:
                 yield record
         yield Watermark(latest, _latest_time(rows) if self.program.needs_complete_instants else ALWAYS)
-        rows += self._waited()
+        rows += self._stored()
         if self.program.needs_complete_instants and latest > ALWAYS:
             rows.append(RowBatch(WATERMARK_BROADCAST, 0, LOCAL_BUCKET, 0, WAKE_PORT, [(latest - 1, FOREVER, 1)]))
         rows += (RowBatch(ROW, stage, LOCAL_BUCKET, 0, WAKE_PORT, [UNIT]) for stage in (0, OUTPUT_STAGE))
         router = self.program.router()
-        program, states = self.program, (self.state, self.end)
-        for output_record in processed_with_outputs(program, program.stages, self.span, ReportTimes(), *states, rows):
+        work = self.program, self.program.stages, self.span, self.report_times, self.state, self.end
+        for output_record in processed_with_outputs(*work, rows):
             yield from (
                 _buffered_records(output_record, router)
                 if isinstance(output_record, RowBatch) and output_record.type == BUFFERED
@@ -101,19 +118,22 @@ class SingleTask:
 
     def _coming(self) -> Iterator[WorkerRecord]:
         """Yields the initial records and those of the sources."""
-        yield from self.first
+        if self.sources is None:
+            return
+        parse, earliest, first = self.sources
+        yield from first
         facts: list[OrderedFact] = []
-        parsed = self.parse(iter(()), wanted_predicates(self.program), self.earliest)
-        for record in source_records(self.program, self.earliest, parsed, local_outbox):
+        parsed = parse(iter(()), wanted_predicates(self.program), earliest)
+        for record in source_records(self.program, earliest, parsed, local_outbox):
             if isinstance(record, OrderedFact):
                 facts.append(record)
             else:
                 yield record
         yield from scan_in_order(self.program, self.ordered_scan_state, facts, local_outbox)
 
-    def _waited(self) -> Iterable[RowBatch]:
-        """Yields the buffered rows."""
-        batches = chain.from_iterable(self.state.read(file, None) for file in self.waited)
+    def _stored(self) -> Iterable[RowBatch]:
+        """Yields the rows of the files."""
+        batches = chain.from_iterable(map(self.state.read, self.files))
         return (row_batch._replace(type=self.program.ready_type) for row_batch in as_row_batches(batches))
 
 

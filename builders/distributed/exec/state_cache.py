@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import uuid
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow
+from pyarrow import compute
 
 from squall.builders.distributed.io.engine import Files, Folder, Read, TaskReport
-from squall.builders.distributed.io.records import STATE, StateHandle, as_row_batches
+from squall.builders.distributed.io.records import STATE, StateHandle, as_row_batches, column
 from squall.builders.distributed.io.task_output import read_file_list
 from squall.builders.distributed.plan.buckets import BROADCAST_BUCKET, BucketPartitions
 from squall.builders.runtime.zset import Delta
@@ -41,22 +42,27 @@ class Version(NamedTuple):
     Attributes:
         folder: the folder of the step.
         files: the names of its files, by stage.
-        tokens: the handles of the operators that added it, by stage group and partition.
+        handles: the handles of the operators that added it, by stage group and partition.
     """
 
     folder: Folder
     files: Mapping[int, Sequence[str]]
-    tokens: Mapping[StageGroup, Mapping[int, str]]
+    handles: Mapping[StageGroup, Mapping[int, str]]
 
 
 class StateVersions:
-    """The versions that make up the state of a job, as the driver knows them. most: the most rows that a worker
-    caches."""
+    """The versions that make up the state of a job, as the driver knows them.
 
-    def __init__(self, store: Files, folders: Iterable[Folder], read: Read, max_rows: int) -> None:
+    Args:
+        store: the files of the job.
+        folders: the folders of the committed versions, in order.
+        max_cached_rows: the most rows that a worker caches.
+    """
+
+    def __init__(self, store: Files, folders: Iterable[Folder], max_cached_rows: int) -> None:
         self.store = store
-        self.read = read
-        self.most = max_rows
+        self.read = store.reader()
+        self.max_cached_rows = max_cached_rows
         self.job = uuid.uuid4().hex
         """The name by which workers know the job, so that they do not use the copies of another."""
         self.versions = [self._version(folder, {}) for folder in folders]
@@ -70,10 +76,6 @@ class StateVersions:
             if kind == STATE:
                 files.setdefault(stage, []).append(name)
         return Version(folder, files, handles)
-
-    def begin(self) -> None:
-        """Starts a batch, for the first time or again."""
-        self.fresh = []
 
     def add(self, folder: Folder, report: TaskReport) -> None:
         """Adds the version of a stored step of the batch."""
@@ -107,7 +109,9 @@ class StateVersions:
         """Returns the state of some stages, with that of the current batch. The other arguments are those of
         `State`."""
         versions = (*self.versions, *self.fresh)
-        return State(tuple(stages), bucket_partitions, keep, self.job, versions, self.read, watermark, self.most)
+        return State(
+            tuple(stages), bucket_partitions, keep, self.job, versions, self.read, watermark, self.max_cached_rows
+        )
 
 
 def _latest_handles(versions: Sequence[Version]) -> dict[StageGroup, dict[int, str]]:
@@ -115,10 +119,10 @@ def _latest_handles(versions: Sequence[Version]) -> dict[StageGroup, dict[int, s
     handles: dict[StageGroup, dict[int, str]] = {}
     for version in versions:
         for group in list(handles):
-            if group not in version.tokens and version.files.keys() & _stage_numbers(group):
-                del handles[group]  # others have worked on these levels
-        for group, tokens in version.tokens.items():
-            handles.setdefault(group, {}).update(tokens)
+            if group not in version.handles and version.files.keys() & _stage_numbers(group):
+                del handles[group]  # others have worked on these stages
+        for group, newer in version.handles.items():
+            handles.setdefault(group, {}).update(newer)
     return handles
 
 
@@ -126,7 +130,7 @@ def _stage_numbers(group: StageGroup) -> set[int]:
     return {int(stage) for stage in group.partition("/")[0].split(",") if stage}
 
 
-def _read_nothing(file: Folder, buckets: Collection[int] | None) -> Iterable[pyarrow.RecordBatch]:
+def _read_nothing(file: Folder) -> Iterable[pyarrow.RecordBatch]:
     return ()
 
 
@@ -142,7 +146,7 @@ class State:
         versions: all that it consists of, in order.
         read: reads the files of the versions.
         watermark: the time before which nothing begins that is still to come (integer ms).
-        most: the most rows that a worker caches.
+        max_cached_rows: the most rows that a worker caches.
     """
 
     stages: tuple[int, ...]
@@ -152,7 +156,7 @@ class State:
     versions: tuple[Version, ...] = ()
     read: Read = _read_nothing
     watermark: int = ALWAYS
-    most: int = 0
+    max_cached_rows: int = 0
 
     @property
     def group(self) -> StageGroup:
@@ -162,7 +166,7 @@ class State:
         """Returns the cached operators of a partition and the versions that they lack, or None and all versions."""
         handle, operators = WORKER_STATE_CACHE.take((self.job, self.group, partition))
         for place in range(len(self.versions), 0, -1):
-            if handle and self.versions[place - 1].tokens.get(self.group, {}).get(partition) == handle:
+            if handle and self.versions[place - 1].handles.get(self.group, {}).get(partition) == handle:
                 return operators, self.versions[place:]
         return None, self.versions
 
@@ -178,16 +182,18 @@ class State:
             BROADCAST_BUCKET,
             *(bucket for bucket, owner in enumerate(self.bucket_partitions) if owner == partition),
         ]
+        bucket_set = column(buckets, pyarrow.int32())
         for version in versions:
             for stage in self.stages:
                 for name in version.files.get(stage, ()):
-                    yield from self.read((*version.folder, STATE, name), buckets)
+                    for batch in self.read((*version.folder, STATE, name)):
+                        yield batch.filter(compute.is_in(batch["bucket"], bucket_set))
 
     def put(self, partition: int, operators: Any, size: int) -> StateHandle:
         """Caches operators that hold so many rows. Returns the record that reports their handle and size to the
         driver."""
         handle = uuid.uuid4().hex
-        WORKER_STATE_CACHE.put((self.job, self.group, partition), handle, operators, size, self.most)
+        WORKER_STATE_CACHE.put((self.job, self.group, partition), handle, operators, size, self.max_cached_rows)
         return StateHandle(partition, f"{self.group} {handle}", size)
 
 
@@ -195,7 +201,7 @@ CacheKey = tuple[str, StageGroup, int]
 
 
 class _CachedOperators(NamedTuple):
-    token: str
+    handle: str
     operators: Any
     size: int
 
@@ -208,24 +214,24 @@ class StateCache:
     """
 
     def __init__(self) -> None:
-        self.held: OrderedDict[CacheKey, _CachedOperators] = OrderedDict()
+        self.entries: OrderedDict[CacheKey, _CachedOperators] = OrderedDict()
         self.size = 0
 
     def take(self, key: CacheKey) -> tuple[str, Any]:
         """Removes and returns a handle and its operators; ("", None) if there are none."""
-        cached = self.held.pop(key, None)
+        cached = self.entries.pop(key, None)
         if cached is None:
             return "", None
         self.size -= cached.size
-        return cached.token, cached.operators
+        return cached.handle, cached.operators
 
     def put(self, key: CacheKey, handle: str, operators: Any, size: int, max_rows: int) -> None:
         """Caches operators that hold so many rows. max_rows: the most rows in the cache."""
         self.take(key)
-        self.held[key] = _CachedOperators(handle, operators, size)
+        self.entries[key] = _CachedOperators(handle, operators, size)
         self.size += size
         while self.size > max_rows:
-            self.take(next(iter(self.held)))
+            self.take(next(iter(self.entries)))
 
 
 WORKER_STATE_CACHE = StateCache()

@@ -1,9 +1,12 @@
-"""The engine interface: what a micro-batch needs of a distributed engine, to store, shuffle and process records."""
+"""The engine interface: what a micro-batch needs of a distributed engine, to store, shuffle and process records.
+
+`tests/toy_engine.py` is a whole engine in few lines.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -22,7 +25,6 @@ from squall.builders.distributed.io.records import (
     WorkerStep,
     reports_in,
 )
-from squall.builders.distributed.plan.buckets import BucketPartitions
 from squall.plan import Plan
 from squall.plan.node_metrics import NodeMetric
 from squall.rdf import ALWAYS, FOREVER
@@ -32,8 +34,10 @@ Frame = Any
 """Records somewhere: on Spark a DataFrame."""
 Folder = tuple[object, ...]
 """The parts of a path in the store."""
-Read = Callable[[Folder, Collection[int] | None], Iterable[pyarrow.RecordBatch]]
-"""Reads the records of a file in the store, by its path: those of some buckets, or all (None)."""
+Read = Callable[[Folder], Iterable[pyarrow.RecordBatch]]
+"""Reads the records of a file in the store, by its path."""
+Write = Callable[[pyarrow.Table], str]
+"""Writes records to a new file of a folder in the store, and returns its name."""
 
 
 @dataclass(frozen=True)
@@ -113,45 +117,35 @@ class NodeMetrics:
 
 
 class Engine(Protocol):
-    """Stores records, and moves them to the tasks that process them."""
+    """Moves records to the tasks that process them, and runs jobs.
+
+    A frame may be lazy: what it holds counts when a job runs.
+
+    Attributes:
+        partitions: the number of tasks behind a shuffle.
+    """
 
     partitions: int
 
-    @property
-    def bucket_partitions(self) -> BucketPartitions:
-        """The partition of each bucket."""
+    def read(self, files: Sequence[Folder], type: str | None = None) -> Frame:
+        """Returns the records in files of the store. type: the record type that they get (None: they keep theirs)."""
 
-    def stored_records(self, kind: str, level: int, folders: Iterable[Folder]) -> Frame | None:
-        """Returns the records of one type and stage in some folders, or None if there are none."""
-
-    def reader(self) -> Read:
-        """Returns the function by which a worker reads a file of records."""
-
-    def wake_records(self, places: Sequence[tuple[int, int]]) -> Frame:
-        """Returns the records that make each stage and bucket run
-        (`squall.builders.distributed.exec.routing.wake_record`)."""
-
-    def with_record_type(self, kind: str, messages: Frame) -> Frame:
-        """Returns the records with another type."""
-
-    def union(self, frames: Iterable[Frame | None]) -> Frame | None:
-        """Returns all records together, or None if there are none."""
-
-    def broadcast(self, messages: Frame, stages: Collection[int], buckets: Sequence[int]) -> Frame:
-        """Returns the records, with one copy for each of some buckets of those that are broadcast to some stages
-        (`squall.builders.distributed.exec.routing.BROADCAST_BUCKET`)."""
-
-    def shuffle(self, messages: Frame, step: WorkerStep, partitions: int) -> Frame:
-        """Shuffles records by bucket, and returns what a step makes of each partition."""
-
-    def with_record_files(self, step: WorkerStep, folder: Folder) -> WorkerStep:
-        """Returns the step, which stores its records in files of a folder and reports those."""
-
-    def map_partitions(self, messages: Frame, step: WorkerStep) -> Frame:
-        """Returns what a step makes of records where they are, without a shuffle."""
+    def union(self, frames: Sequence[Frame]) -> Frame:
+        """Returns the records of some frames together."""
 
     def generate(self, step: WorkerStep) -> Frame:
         """Returns what a step makes of no input, in one task."""
+
+    def shuffle(self, records: Frame, step: WorkerStep, broadcast_stages: Collection[int] = ()) -> Frame:
+        """Shuffles records by bucket (`squall.builders.distributed.plan.buckets.bucket_partitions`), and returns what a
+        step makes of each partition.
+
+        Of a record of `broadcast_stages` in the bucket `BROADCAST_BUCKET`, each partition that has buckets gets a copy
+        in the first of these. For other stages such a record may go to any partition.
+        """
+
+    def run(self, records: Frame) -> TaskReport:
+        """Runs the job that computes records, and returns what they report."""
 
     def run_tasks(self, steps: Sequence[WorkerStep]) -> TaskReport:
         """Runs a job with one task for each step, without input, and returns what they report.
@@ -159,29 +153,34 @@ class Engine(Protocol):
         Each task runs where its predecessor at the same position ran, if that is possible.
         """
 
-    def run(self, messages: Frame) -> TaskReport:
-        """Runs the job that computes records, and returns what they report."""
-
-    def stored_rows(self, kind: str, level: int, folders: Iterable[Folder]) -> Iterator[str]:
-        """Yields the rows of the records of one type and stage in some folders."""
-
-    def with_output_files(self, step: WorkerStep, folder: Folder) -> WorkerStep:
-        """Returns the step, which writes the outputs of `output_step` to files of a folder and reports their names."""
-
-    def read_outputs(self, folder: Folder, names: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-        """Yields (time, number of the sink node, row) of the outputs in files, in order."""
-
-    def output_frame(self, folder: Folder, names: Sequence[str]) -> Frame | None:
-        """Returns the outputs in files as records in no order, or None if there are none."""
-
 
 class Files(Protocol):
-    """Files by paths, as a `Store` offers them."""
+    """The files of a job: JSON values, and records that tasks write and read by themselves. Tasks get the functions
+    that `reader` and `writer` return."""
 
-    def exists(self, *parts: object) -> bool: ...
-    def names(self, *parts: object) -> list[str]: ...
-    def numbers(self, *parts: object) -> list[int]: ...
-    def delete(self, *parts: object) -> None: ...
-    def rename(self, old: Sequence[object], new: Sequence[object]) -> None: ...
-    def write(self, value: object, *parts: object) -> None: ...
-    def read(self, *parts: object) -> Any: ...
+    def names(self, *folder: object) -> list[str]:
+        """Returns the names in a folder, in order; none if it does not exist."""
+
+    def read(self, *path: object) -> Any:
+        """Returns the value of a JSON file, or None if it does not exist."""
+
+    def write(self, value: object, *path: object) -> None:
+        """Writes a value as JSON, atomically."""
+
+    def rename(self, old: Sequence[object], new: Sequence[object]) -> None:
+        """Gives a folder another name, atomically, and deletes what had that name before."""
+
+    def delete(self, *path: object) -> None:
+        """Deletes a file or folder, if it exists."""
+
+    def reader(self) -> Read:
+        """Returns the function that reads a file of records."""
+
+    def writer(self, folder: Folder) -> Write:
+        """Returns the function that writes files of records into a folder."""
+
+
+def numbers(files: Files, *folder: object) -> list[int]:
+    """Returns the numbers with which the names in a folder begin, in ascending order."""
+    stems = (name.partition(".")[0] for name in files.names(*folder))
+    return sorted(int(stem) for stem in stems if stem.isdigit())

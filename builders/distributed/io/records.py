@@ -340,19 +340,15 @@ def to_arrow(records: Iterable[WorkerOutput]) -> Iterator[pyarrow.RecordBatch]:
         yield _batch(chunk)
 
 
-def constant_step(records: Sequence[WorkerRecord]) -> WorkerStep:
-    """Returns the worker's function that outputs given records, whatever its input."""
+def constant_step(records: Sequence[WorkerRecord], name: str = SOURCE_STEP) -> WorkerStep:
+    """Returns the worker's function that outputs given records, whatever its input. name: what engines show."""
 
-    def made(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    def step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         deque(batches, maxlen=0)  # an engine ends the worker that leaves something, and with it what it holds
         yield from to_arrow(records)
 
-    return made
-
-
-def identity_step(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """Returns its input: a worker step that changes nothing."""
-    return batches
+    step.__name__ = name
+    return step
 
 
 _REFUSALS = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EROFS, errno.EDQUOT))
