@@ -16,7 +16,7 @@ from squall.plan import Node, Plan
 from squall.plan.operators import AntiJoin, Join, Match, Project, Sink
 from squall.rdf import ALWAYS, Event
 from squall.testing import BuilderSuite, LexerSuite, PlannerSuite
-from tests.in_memory import MemoryJob
+from tests.toy_engine import ToyJob
 
 
 class TestJenaLexer(LexerSuite):
@@ -45,10 +45,10 @@ class TestIterator(BuilderSuite):
     builder = "iterator"
 
 
-class TestEngineInMemory(BuilderSuite):
-    """A distributed engine needs the engine interface and nothing else: this one has lists of records."""
+class TestToyEngine(BuilderSuite):
+    """A distributed engine needs the engine interface and nothing else."""
 
-    builder = MemoryJob
+    builder = ToyJob
     max_examples = 2
 
 
