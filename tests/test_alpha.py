@@ -16,14 +16,14 @@ from squall.functions.values import value_key
 from squall.model import Source
 from squall.plan import Input, Node, Plan
 from squall.plan import operators as ops
-from squall.plan.operators import Cell, Value
+from squall.plan.operators import Cell, OneOf, Value
 from squall.rdf import FOREVER, Term, is_literal
 from tests.laws import examples_of
 from tests.snapshots import ALSO_ONE, ONE, REL, TWO, A, B, C
 
 OTHER = "@<urn:other>"
 TERMS = (A, B, ONE, ALSO_ONE, TWO)
-CELLS: tuple[Cell, ...] = (0, 1, 2, None, A, B, ONE, Value(ONE), Value(TWO))
+CELLS: tuple[Cell, ...] = (0, 1, 2, None, A, B, ONE, Value(ONE), Value(TWO), OneOf((A, B)), OneOf((B, ONE)))
 
 
 def fits(cell: Cell, term: str, bound: dict[int, str]) -> bool:
@@ -32,6 +32,8 @@ def fits(cell: Cell, term: str, bound: dict[int, str]) -> bool:
             return bound.setdefault(cell, term) == term
         case Value(term=other):
             return is_literal(term) and value_key(Term(term)) == value_key(other)
+        case OneOf(terms=terms):
+            return term in terms
         case None:
             return True
         case _:

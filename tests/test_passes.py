@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import example, given, settings
@@ -42,7 +43,7 @@ from squall.planners.passes.prune_columns import prune_columns
 from squall.planners.passes.push_filters import push_filters
 from squall.planners.passes.share_constants import MAX_SEPARATE_JOINS, share_constants
 from squall.planners.passes.transitive_closure import introduce_closures
-from squall.rdf import Event, Triple, iri
+from squall.rdf import ALWAYS, Event, Triple, iri
 from squall.rdf.vocabulary import TYPE
 from squall.testing import assert_as_oracle
 from squall.testing.check import assert_outputs
@@ -498,6 +499,39 @@ def test_facts_that_are_read_again_are_checked_where_they_are() -> None:
     query_plan = plan("[a: (?x :p ?y) -> (?x :s ?y)] [b: (?x :s ?y) -> (?x :t ?y)]", eliminate_distinct)
     assert found(query_plan, Distinct) == [Distinct(3), Distinct(3)]
     assert found(query_plan, Sink) == [Sink("istream", distinct=False)]
+
+
+def sparql(text: str, *passes: rete.Pass, window: Window = LANDMARK) -> Plan:
+    system = with_windows(squall.compile(f"PREFIX : <{E}> {text}", lexer="sparql"), window)
+    return squall.plan(system, partial(rete.plan, passes=passes))
+
+
+def test_the_patterns_of_a_set_of_classes_are_one() -> None:
+    """There is one set of the rows of the union, and none of those of a branch, in any window."""
+    united = sparql("SELECT DISTINCT ?x { { ?x a :A } UNION { ?x a :B } UNION { ?x :p :A } }", *rete.PASSES)
+    classes = ops.OneOf((iri(E + "A"), iri(E + "B")))
+    assert found(united, Match) == [Match((0, TYPE, classes)), Match((0, P, iri(E + "A")))]
+    assert kinds(united)["Union"] == kinds(united)["Distinct"] == 1
+    only_classes = sparql("SELECT DISTINCT ?x { { ?x a :A } UNION { ?x a :B } }", *rete.PASSES)
+    assert kinds(only_classes)["Union"] == 0
+    assert found(only_classes, Match) == [Match((0, TYPE, classes))]
+    facts = tuple(Triple(iri(E + "x"), TYPE, term) for term in classes.terms)
+    assert len(list(squall.run(only_classes, [Event(1, facts)]))) == 1
+    assert len(list(squall.run(only_classes, [], static=[Event(ALWAYS, facts)]))) == 1
+
+
+def test_a_pattern_is_a_part_of_one_match_and_a_pattern_of_its_own() -> None:
+    text = "SELECT ?x { { SELECT DISTINCT ?x { { ?x a :A } UNION { ?x a :B } } } ?y a :A ; :p ?x }"
+    matches = found(sparql(text, *rete.PASSES), Match)
+    assert Match((0, TYPE, ops.OneOf((iri(E + "A"), iri(E + "B"))))) in matches
+    assert Match((0, TYPE, iri(E + "A"))) in matches
+
+
+def test_branches_whose_solutions_count_are_not_merged() -> None:
+    """Two facts with one subject are one solution of each branch, and one fact that comes twice is one, too."""
+    query_plan = sparql("SELECT ?x { { ?x a :A } UNION { ?x a :B } }", *rete.PASSES)
+    assert not any(isinstance(cell, ops.OneOf) for op in found(query_plan, Match) for cell in cast(Match, op).cells)
+    assert kinds(query_plan)["Distinct"] == 2
 
 
 def test_solutions_are_counted() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from operator import itemgetter
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from squall.builders.runtime.tuning import DEFAULT_TUNING, Tuning
 from squall.builders.runtime.zset import Boxes, Delta
 from squall.functions.values import value_key
 from squall.plan import Node, Plan
-from squall.plan.operators import Cell, Construct, Distinct, Match, Value
+from squall.plan.operators import Cell, Construct, Distinct, Match, OneOf, Value
 from squall.rdf import Term
 from squall.rdf.row_tags import relation_tag_of
 
@@ -161,7 +162,7 @@ class _Tests:
         constants = tuple(
             (place, isinstance(cell, Value))
             for place, cell in enumerate(cells)
-            if isinstance(cell, str | Value) and place not in self.tested_columns
+            if isinstance(cell, str | Value | OneOf) and place not in self.tested_columns
         )
         if constants:
             if constants not in self.tables:
@@ -192,12 +193,11 @@ class _Table:
         """All matches, for any facts, if there is one key or there are few matches. Then a look-up does not pay."""
 
     def add(self, id: str, cells: Cells) -> None:
-        constants = [cells[place] for place, _ in self.places]
-        keys = [value_key(cell.term) if isinstance(cell, Value) else cell for cell in constants]
-        key = keys[0] if len(keys) == 1 else tuple(keys)
+        is_first = not self.matches
         step = self.match(cells, (*self.tested_columns, *(place for place, _ in self.places)))
-        self.matches.setdefault(key, []).append((id, step))
-        if len(self.matches) == 1 or 0 < len(self.unindexed) < self.min_patterns_to_index:
+        for keys in product(*(_keys(cells[place]) for place, _ in self.places)):
+            self.matches.setdefault(keys[0] if len(keys) == 1 else keys, []).append((id, step))
+        if is_first or len(self.matches) == 1 or 0 < len(self.unindexed) < self.min_patterns_to_index:
             self.unindexed.append((id, self.match(cells, self.tested_columns)))
         else:
             self.unindexed.clear()
@@ -222,6 +222,17 @@ class _Table:
             if (key := key_of(delta)) in matches:
                 hits.setdefault(key, []).append(delta)
         return hits
+
+
+def _keys(cell: Cell) -> Sequence[Hashable]:
+    """Returns the keys of facts that fit a cell with a constant."""
+    match cell:
+        case OneOf(terms=terms):
+            return terms
+        case Value(term=term):
+            return (value_key(term),)
+        case _:
+            return (cell,)
 
 
 def _key_of(places: Places) -> Callable[[Delta], Hashable]:

@@ -3,7 +3,8 @@
 1. The set of a match's rows is not needed if nobody counts them. A fact that arrives again derives the same again, and
 the `Distinct` of the derived facts drops that. This holds only for windows whose triples expire. In a landmark window
 the same triple, arriving again and again, would fill the state of the operators above.
-2. A set of facts that only the sink reads is not needed if the sink stores its output anyway.
+2. The set of some rows is not needed if they only reach other sets.
+3. A set of facts that only the sink reads is not needed if the sink stores its output anyway.
 """
 
 from __future__ import annotations
@@ -12,21 +13,44 @@ from dataclasses import replace
 
 from squall.plan import Node, Plan
 from squall.plan.cardinality import Statistics
-from squall.plan.operators import Distinct, Match, Sink, windows_of
+from squall.plan.operators import ConstantFilter, Distinct, Match, Project, Sink, Union, windows_of
 from squall.planners.passes.rewrite import Rewrite
 
 
 def eliminate_distinct(plan: Plan, statistics: Statistics | None = None) -> Plan:
     """Returns the plan without the `Distinct` nodes that make no difference."""
-    rewrite = Rewrite(plan)
+    rewrite, duplicates_allowed = Rewrite(plan), reaches_sets_only(plan)
     for node in plan.nodes:
-        if isinstance(node.op, Distinct) and node.id not in plan.multiplicity_sensitive and _is_bounded(plan, node):
+        if isinstance(node.op, Distinct) and (
+            (node.id not in plan.multiplicity_sensitive and _is_bounded(plan, node))
+            or (node.id in duplicates_allowed and _is_set_of_rows(plan, node))
+        ):
             rewrite.new_ids[node.id] = rewrite.inputs(node)[0]
         elif isinstance(node.op, Sink):
             _put_sink(rewrite, node)
         else:
             rewrite.keep(node)
     return rewrite.result()
+
+
+def reaches_sets_only(plan: Plan) -> frozenset[str]:
+    """Returns the nodes whose rows only reach a `Distinct`, as they are or projected."""
+    nodes: set[str] = set()
+    for node in reversed(plan.nodes):
+        consumers = [plan.by_id[id] for id, _ in plan.consumers[node.id]]
+        if consumers and all(
+            isinstance(consumer.op, Distinct)
+            or (isinstance(consumer.op, Union | Project | ConstantFilter) and consumer.id in nodes)
+            for consumer in consumers
+        ):
+            nodes.add(node.id)
+    return frozenset(nodes)
+
+
+def _is_set_of_rows(plan: Plan, node: Node) -> bool:
+    """Returns whether a node is the set of the rows of one node, which are no facts with the names of rules."""
+    op = node.op
+    return isinstance(op, Distinct) and len(node.inputs) == 1 and op.by == plan.widths[node.id]
 
 
 def _is_bounded(plan: Plan, node: Node) -> bool:

@@ -26,6 +26,8 @@ def _data(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         own = {field.name: _data(getattr(value, field.name)) for field in fields(value) if field.name != "origin"}
         return {"kind": type(value).__name__, **own}
-    if isinstance(value, tuple | list | frozenset):
+    if isinstance(value, frozenset):
+        value = sorted(value)
+    if isinstance(value, tuple | list):
         return [_data(item) for item in value]
     return value

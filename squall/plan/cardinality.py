@@ -421,15 +421,26 @@ def _prefixed_triples(cells: Sequence[ops.Cell], source: Source) -> Profile:
     """Estimates triples, and triples with their graph or arrival, that fit the cells."""
     prefix, (subject, predicate, value) = cells[:-3], cells[-3:]
     counts = source.counts(predicate if isinstance(predicate, str) else None)
-    constant = value.term if isinstance(value, ops.Value) else value
-    rows = counts.of_object(constant) if isinstance(constant, str) else counts.triples
+    constants = _constants(value)
+    rows = sum(map(counts.of_object, constants)) if constants else counts.triples
     predicates = 1.0 if isinstance(predicate, str) else max(source.predicate_groups.alone.count, 1.0)
     prefix_counts = (1.0, _ASSUMED_GRAPHS, counts.triples)[: len(prefix)]
     profile = Profile(rows, (*prefix_counts, counts.subjects, predicates, counts.objects, 1.0)).with_rows(rows)
-    fitting = _fitting_facts((*prefix, subject, predicate, None if isinstance(constant, str) else value), profile)
+    fitting = _fitting_facts((*prefix, subject, predicate, None if constants else value), profile)
     share = fitting.rows / max(counts.triples, 1.0)
     groups = ((columns, of_all * share) for columns, of_all in _triple_groups(cells, counts, source))
     return replace(fitting, groups=tuple(groups))
+
+
+def _constants(cell: ops.Cell) -> Sequence[Term]:
+    """Returns the terms of which one fits a cell; none if it varies."""
+    match cell:
+        case ops.OneOf(terms=terms):
+            return terms
+        case ops.Value(term=term) | (str() as term):
+            return (term,)
+        case _:
+            return ()
 
 
 def _triple_groups(
@@ -468,6 +479,8 @@ def _fitting_facts(cells: Sequence[ops.Cell], facts: Profile) -> Profile:
     for cell, distinct in zip(cells, facts.distinct, strict=False):
         if isinstance(cell, int) and cell not in columns:
             columns[cell] = distinct
+        elif isinstance(cell, ops.OneOf):
+            rows *= min(len(cell.terms) / max(distinct, 1.0), 1.0)
         elif cell is not None:
             rows /= max(distinct, columns.get(cell, 1.0) if isinstance(cell, int) else 1.0, 1.0)
     return Profile(rows, tuple(min(rows, columns[column]) for column in sorted(columns)))

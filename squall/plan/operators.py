@@ -25,9 +25,16 @@ class Value:
     term: Term
 
 
-Cell = int | Term | Value | None
-"""A cell of a `Match`: the number of a column to fill, a term to equal, a literal to equal by value, or None for
-anything.
+@dataclass(frozen=True)
+class OneOf:
+    """Some terms, of which one matches. They are sorted."""
+
+    terms: tuple[Term, ...]
+
+
+Cell = int | Term | Value | OneOf | None
+"""A cell of a `Match`: the number of a column to fill, a term to equal, a literal to equal by value, terms of which one
+is to equal, or None for anything.
 """
 
 

@@ -15,6 +15,7 @@ from squall.model.fact_shapes import Shapes
 from squall.model.graphs import components
 from squall.plan import Node, Plan
 from squall.plan.operators import (
+    Cell,
     Construct,
     Expression,
     Extend,
@@ -135,7 +136,7 @@ def _fact_edges(plan: Plan, component: Sequence[str]) -> Iterator[tuple[PlanColu
                     yield (maker.inputs[0].node, source), (node.id, target)
 
 
-def _constant(cell: int | Term | Value | None) -> Term | None:
+def _constant(cell: Cell) -> Term | None:
     return cell.term if isinstance(cell, Value) else cell if isinstance(cell, str) else None
 
 

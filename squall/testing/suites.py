@@ -41,6 +41,7 @@ from squall.plan.operators import (
     Invoke,
     Join,
     Match,
+    OneOf,
     Operator,
     Scan,
     Sink,
@@ -261,6 +262,11 @@ class BuilderSuite(_Suite):
         by_term = Node("m", Match((0, term(":p"), term("5"))), (Input("read"),))
         plan = _ending(_read(), by_term, _emit("m", 0, ":q", ":five"))
         self.expect(plan, '1 :a :p "05"^^xsd:int\n4 :d :p 5', "4 :d :q :five")
+
+    def test_match_of_several_terms(self) -> None:
+        several = Node("m", Match((0, term(":p"), OneOf((term(":a"), term(":b"))))), (Input("read"),))
+        plan = _ending(_read(), several, _emit("m", 0, ":q", 0))
+        self.expect(plan, "1 :x :p :a\n2 :y :p :b\n3 :z :p :c\n4 :z :r :a", "1 :x :q :x\n2 :y :q :y")
 
     def test_join(self) -> None:
         plan = _ending(

@@ -135,7 +135,9 @@ def _describe_schema(boxes: Boxes, schema: FixedSchema) -> bool:
 
 def refuse_schema_change(schema: FixedSchema | None, source: Source, events: Iterable[Event]) -> None:
     """Raises SourceError if an event that a source reads would change the schema that is compiled into the plan."""
-    for event in events if schema is not None else ():
+    if schema is None:
+        return
+    for event in events:
         triple = schema.change(chain(event.facts, event.removed))
         if triple is not None and source.is_affected_by(event):
             stream = f"the stream `{event.stream}`" if event.stream else DEFAULT_STREAM

@@ -19,7 +19,7 @@ from squall.builders.runtime.operators.event_time import sort_key
 from squall.builders.runtime.zset import Delta
 from squall.functions.values import value_key
 from squall.plan import operators as ops
-from squall.plan.operators import Value, select_tag
+from squall.plan.operators import OneOf, Value, select_tag
 from squall.rdf import Term
 from squall.rdf.row_tags import RANK_SEPARATOR
 
@@ -91,8 +91,11 @@ def match_step(
     )
 
 
-def _condition(name: str, cell: Term | Value, names: Names) -> str:
+def _condition(name: str, cell: Term | Value | OneOf, names: Names) -> str:
     constant = f"k{len(names)}"
+    if isinstance(cell, OneOf):
+        names[constant] = frozenset(cell.terms)
+        return f"{name} in {constant}"
     if isinstance(cell, Value):
         names.update({constant: value_key(cell.term), "value_key": value_key})
         return f"{name}[0] == '\"' and value_key({name}) == {constant}"

@@ -44,7 +44,8 @@ def match_step(cells: Sequence[ops.Cell], bound_columns: Collection[int] = ()) -
     step = row_by_row(stateless.match_step(cells, bound_columns, rule=False, timed=False))
     columns = [cell for cell in cells if isinstance(cell, int)]
     tests = [(place, cell) for place, cell in enumerate(cells) if isinstance(cell, str) and place not in bound_columns]
-    if len(set(columns)) < len(columns) or any(isinstance(cell, ops.Value) for cell in cells):
+    untested = (cell for place, cell in enumerate(cells) if place not in bound_columns)
+    if len(set(columns)) < len(columns) or any(isinstance(cell, ops.Value | ops.OneOf) for cell in untested):
         return step
     tested, shape = {place for place, _ in tests}, [cells.index(column) for column in sorted(columns)]
 
