@@ -28,6 +28,11 @@ def prefixed(language: str, text: str) -> str:
     return PROLOGUES.get(language, "") + text
 
 
+def compiled(case: cases.Case, language: str, text: str) -> squall.System:
+    regime = "rhodf" if case.schema else "none"
+    return squall.compile(prefixed(language, text), lexer=language, entailment=regime, schema=case.schema)
+
+
 RUNS = [
     ("greedy", "iterator", ()),
     ("rete", "iterator", ()),
@@ -53,11 +58,10 @@ GRID = [
 @pytest.mark.parametrize(("case", "language", "text", "planner", "builder"), GRID)
 def test_case(case: cases.Case, language: str, text: str, planner: str, builder: str) -> None:
     assert_outputs(
-        prefixed(language, text),
+        compiled(case, language, text),
         case.events,
         case.expected,
         case.static,
-        lexer=language,
         planner=planner,
         builder=builder,
         output=case.output,
@@ -66,8 +70,7 @@ def test_case(case: cases.Case, language: str, text: str, planner: str, builder:
 
 @pytest.mark.parametrize(("case", "language", "text"), PROGRAMS)
 def test_the_oracle_agrees_with_the_case(case: cases.Case, language: str, text: str) -> None:
-    program = prefixed(language, text)
-    system = replace(squall.compile(program, lexer=language), output=case.output)
+    system = replace(compiled(case, language, text), output=case.output)
     expected = [(time, fact) for time, fact, _ in oracle.outputs(system, case.events, case.static)]
     assert not difference(expected, case.expected)
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from squall.errors import LexerError, Origin, did_you_mean
-from squall.rdf import Event
+from squall.rdf import Event, Triple
 from squall.testing.streams import Timed, static, stream, timed
 
 OUTPUTS = ("istream", "dstream", "rstream")
-_DATA = ("static", "events", "expect", "output")
+_DATA = ("static", "events", "expect", "output", "schema")
 _HEADING = re.compile(r"--- +(?P<kind>\S+)(?: +(?P<argument>\S+))? *$")
 
 
@@ -28,6 +28,7 @@ class Case:
         events: The events.
         expected: The expected outputs with their times, as a set.
         output: The R2S operator (see `squall.model.System`).
+        schema: The schema of its entailment (``rhodf``). Without one there is none.
     """
 
     title: str
@@ -36,6 +37,7 @@ class Case:
     events: tuple[Event, ...] = ()
     expected: tuple[Timed, ...] = ()
     output: str = "istream"
+    schema: tuple[Triple, ...] = ()
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
@@ -59,8 +61,8 @@ def parse(text: str, name: str = "case") -> list[Case]:
     """Returns the cases of a text, in its order.
 
     A case begins with ``# title``. Sections follow, each with the heading ``--- kind``. ``static``, ``events`` and
-    ``expect`` have the form of `squall.testing.streams`. ``output KIND`` has no text. All other sections are programs,
-    and are named after the language. A program may be a file: ``--- jena ../rules.jena``, relative to the folder of
+    ``expect`` have the form of `squall.testing.streams`. ``schema`` has that of ``static``: the programs have entailment
+    with it. ``output KIND`` has no text. All other sections are programs, and are named after the language. A program may be a file: ``--- jena ../rules.jena``, relative to the folder of
     `name`.
 
     A title is a line that begins with ``# `` at the top or after a blank line. Elsewhere such a line belongs to its
@@ -126,6 +128,9 @@ def _with(case: Case, section: _Section) -> Case:
             return replace(case, events=tuple(stream(section.text, name)))
         case "expect":
             return replace(case, expected=tuple(timed(section.text, name)))
+        case "schema":
+            facts = (fact for event in static(section.text, name) for fact in event.facts)
+            return replace(case, schema=tuple(fact for fact in facts if isinstance(fact, Triple)))
         case "output":
             return replace(case, output=_output(section))
         case language:
