@@ -61,9 +61,9 @@ def parse(text: str, name: str = "case") -> list[Case]:
     """Returns the cases of a text, in its order.
 
     A case begins with ``# title``. Sections follow, each with the heading ``--- kind``. ``static``, ``events`` and
-    ``expect`` have the form of `squall.testing.streams`. ``schema`` has that of ``static``: the programs have entailment
-    with it. ``output KIND`` has no text. All other sections are programs, and are named after the language. A program may be a file: ``--- jena ../rules.jena``, relative to the folder of
-    `name`.
+    ``expect`` have the form of `squall.testing.streams`, and ``schema`` that of ``static``: with it the programs have
+    entailment. ``output KIND`` has no text. All other sections are programs, and are named after the language. A
+    program may be a file: ``--- jena ../rules.jena``, relative to the folder of `name`.
 
     A title is a line that begins with ``# `` at the top or after a blank line. Elsewhere such a line belongs to its
     section, as a comment does.
