@@ -16,11 +16,18 @@ from hashlib import blake2b, md5
 from typing import TYPE_CHECKING, Any
 
 from squall.functions import SAME_VALUE, Builtin, Function, Mode
+from squall.functions.datatypes import is_ill_typed
 from squall.functions.limits import REGEX_SECONDS, too_slow
+from squall.functions.texts import STRINGS
 from squall.functions.values import (
     ARITHMETIC,
+    DAY_TIME,
+    DECIMAL,
+    DURATION,
     INT,
+    INTEGERS,
     LONG,
+    YEAR_MONTH,
     Number,
     compare,
     date_time,
@@ -30,14 +37,13 @@ from squall.functions.values import (
     double,
     floating,
     integer_text,
-    is_of_type,
     is_well_formed,
     number,
     representable,
     same,
     text,
 )
-from squall.rdf import ALWAYS, RDFS, XSD, Term, iri, iri_text, is_blank, is_iri, is_literal, literal
+from squall.rdf import ALWAYS, RDFS, XSD, Term, iri, iri_text, is_blank, is_iri, is_literal, literal, parts
 from squall.rdf.compounds import derived_node, is_compound
 
 if TYPE_CHECKING:
@@ -257,14 +263,39 @@ def _not_blank(term: Maybe) -> bool:
     return term is None or term[0] != "_"
 
 
+_FAMILIES = (
+    frozenset((*INTEGERS, DECIMAL)),
+    frozenset(STRINGS),
+    frozenset((DURATION, DAY_TIME, YEAR_MONTH)),
+    frozenset((XSD + "dateTime", XSD + "dateTimeStamp")),
+)
+"""The datatypes that are derived from one another."""
+
+
+def _is_well_formed(term: Term) -> bool:
+    return is_literal(term) and is_well_formed(term) and not is_ill_typed(term)
+
+
+def _is_of_type(term: Term, datatype: str) -> bool:
+    """Returns whether a literal is one of a datatype (an IRI): well formed, and its form one of that type as well.
+
+    Any well-formed literal may be of any type of its family: ``"5"^^xsd:integer`` is an xsd:byte.
+    """
+    if not _is_well_formed(term):
+        return False
+    lexical, own, _ = parts(term)
+    is_related = any({own, datatype} <= family for family in _FAMILIES)
+    return own == datatype or (is_related and _is_well_formed(literal(lexical, datatype)))
+
+
 def _is_type(term: Maybe, datatype: Maybe) -> bool:
     if term is None or datatype is None or not is_iri(datatype):
         return False
     if is_blank(term):
         return True
     if iri_text(datatype) == RDFS + "Literal":
-        return is_literal(term) and is_well_formed(term)
-    return is_of_type(term, iri_text(datatype))
+        return _is_well_formed(term)
+    return _is_of_type(term, iri_text(datatype))
 
 
 def _not_type(term: Maybe, datatype: Maybe) -> bool:

@@ -319,7 +319,8 @@ def value_key(term: Term) -> Hashable:
     """Returns a key that two terms share if and only if they are the same value (Jena's ``sameValueAs``).
 
     xsd:decimal and all integer types are compared as exact numbers, xsd:float and xsd:double each apart, calendar types
-    by instant, language tags without regard to case. Ill-typed literals and everything else are themselves.
+    by instant, durations by their months and seconds, language tags without regard to case. Ill-typed literals and
+    everything else are themselves.
     """
     if not is_literal(term):
         return term
@@ -330,6 +331,8 @@ def value_key(term: Term) -> Hashable:
         return ("string", lexical, language.lower())
     if datatype in _CALENDAR:
         return instant(term) or term
+    if datatype in _NOT_SAID:
+        return duration(term) or term
     if datatype == BOOLEAN and lexical in _TRUTH:
         return ("boolean", _TRUTH[lexical])
     value = number(term)
@@ -506,6 +509,8 @@ def is_well_formed(term: Term) -> bool:
         return number(term) is not None
     if datatype in _CALENDAR:
         return instant(term) is not None
+    if datatype in _NOT_SAID:
+        return duration(term) is not None
     return datatype != BOOLEAN or lexical in _TRUTH
 
 
@@ -514,20 +519,6 @@ def is_value(term: Term) -> bool:
     _, datatype, _ = parts(term)
     is_supported = datatype in NUMERIC or datatype in _CALENDAR or datatype in (XSD_STRING, LANG_STRING, BOOLEAN)
     return is_supported and is_well_formed(term)
-
-
-def is_of_type(term: Term, datatype: str) -> bool:
-    """Returns whether a literal is one of a datatype (an IRI): well formed, and its form one of that type as well.
-
-    Any well-formed decimal or integer may be of any type of that family: ``"5"^^xsd:integer`` is an xsd:byte.
-    """
-    if not is_literal(term) or not is_well_formed(term):
-        return False
-    lexical, own, _ = parts(term)
-    exact = {*INTEGERS, DECIMAL}
-    if own in exact and datatype in exact:
-        return number(literal(lexical, datatype)) is not None
-    return own == datatype
 
 
 def divide_decimals(left: Decimal, right: Decimal) -> Decimal | None:
