@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from squall import arguments, plugins
-from squall.compiling import combine, parser, read_program, with_streams
+from squall.compiling import combine, parser, read_program
 from squall.contracts import Builder, Job, Options, Output, Planner, R, check_options
 from squall.errors import SquallError, UsageError, raise_all
 from squall.model import Report, System
@@ -69,6 +69,7 @@ def compile(
     prefixes: Prefixes = None,
     entailment: str = "none",
     schema: Iterable[str | Path | Triple] = (),
+    lenient: bool = False,
 ) -> System:
     """Compiles one or more programs to a Translated Production System.
 
@@ -96,6 +97,7 @@ def compile(
         entailment: The entailment regime of patterns: ``none``, ``rhodf`` or ``rdfs`` (docs/reasoning.md).
         schema: What is known of classes and properties before the run, for an entailment regime: files, and triples.
             Statements about individuals in them are left out; what static data say of classes has to be here, too.
+        lenient: What rules cannot express of an ontology is left out with a warning, and is no error.
 
     Raises:
         UsageError: There is no such file, rule set, regime, window, profile, R2S operator or report policy, or the
@@ -126,17 +128,17 @@ def compile(
     windows_by_stream = {stream: as_window(given_window) for stream, given_window in (windows or {}).items()}
     errors: list[SquallError] = []
     texts = [read_program(program, lexer) for program in programs]
-    system = combine(texts, rules, errors, documents, profile, as_prefixes(prefixes))
+    system = combine(texts, rules, errors, documents, profile, as_prefixes(prefixes), lenient)
     raise_all(errors)
     stratify(engine.system(system))
     windowed = apply_profile(system, profile, default, windows_by_stream, removals, policy, output)
     if entailment == reasoning.NONE:
         if not isinstance(schema, tuple) or schema:
             raise UsageError("a schema is given without an entailment regime", hint='name it: `entailment="rhodf"`')
-        unrestricted_rule_sets = [name for name in rules if not with_streams(name)[1]]
-        return with_deadlines(with_entailment_by_window(windowed, len(unrestricted_rule_sets)))
-    if rules:
-        raise UsageError("rule sets and an entailment regime exclude each other", hint="leave one of them out")
+        return with_deadlines(with_entailment_by_window(windowed))
+    if any(part.is_background for part in (system, *system.subsystems)):
+        message = "rule sets (and ontologies) and an entailment regime exclude each other"
+        raise UsageError(message, hint="leave one of them out")
     entailed = reasoning.with_entailment(windowed, reasoning.read_schema(schema, entailment))
     stratify(entailed)
     return with_deadlines(entailed)

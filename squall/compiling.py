@@ -44,13 +44,13 @@ def combine(
     documents: Mapping[str, str] | None = None,
     profile: str = "default",
     prefixes: Mapping[str, str] | None = None,
+    lenient: bool = False,
 ) -> System:
     """Returns one system of several programs and rule sets, in which each reads what the rules of all derive.
 
-    The rule sets are part of the answer only if there is no program.
-
-    The rule sets that read all streams come first, so that there is an instance of them for each data set that the
-    others read (`squall.model.entailment`).
+    The rule sets, and programs that are background knowledge (ontologies), are part of the answer only if there is no
+    other program. Those that read all streams are marked as such (`System.is_background`), so that there is an instance
+    of them for each data set that the others read (`squall.model.entailment`).
 
     Args:
         programs: The programs.
@@ -59,13 +59,19 @@ def combine(
         documents: See `translate_program`.
         profile: See `translate_program`.
         prefixes: See `translate_program`. Rule sets do not use them.
+        lenient: See `translate_program`.
 
     Raises:
         UsageError: There is no rule set of a name.
     """
-    sets = sorted(map(rule_set, rules), key=lambda item: bool(item.streams))
-    systems = [_rule_set(item, bool(programs), errors) for item in sets]
-    own_systems = [translate_program(program, errors, documents, profile, prefixes) for program in programs]
+    sets = [rule_set(item) for item in rules]
+    systems = [_background(translate_program(item, errors), item, bool(programs)) for item in sets]
+    own_systems = [translate_program(program, errors, documents, profile, prefixes, lenient) for program in programs]
+    has_others = not all(system.is_background for system in own_systems)
+    own_systems = [
+        _background(system, program, has_others) if system.is_background else system
+        for program, system in zip(programs, own_systems, strict=True)
+    ]
     systems += with_unique_names(own_systems, errors)
     return systems[0] if len(systems) == 1 else System(subsystems=tuple(systems))
 
@@ -82,10 +88,11 @@ def rule_set(address: str) -> Program:
     return read_program(rulesets.path(name))._replace(streams=streams)
 
 
-def _rule_set(program: Program, has_programs: bool, errors: list[SquallError]) -> System:
+def _background(system: System, program: Program, has_others: bool) -> System:
+    """Returns the system of a rule set or an ontology, beside other programs or without them."""
     from squall import rulesets
 
-    return rulesets.prepared(translate_program(program, errors), has_programs)
+    return replace(rulesets.prepared(system, has_others), is_background=not program.streams)
 
 
 def with_streams(address: str) -> tuple[str, tuple[Source, ...]]:
@@ -115,6 +122,7 @@ def translate_program(
     documents: Mapping[str, str] | None = None,
     profile: str = "default",
     prefixes: Mapping[str, str] | None = None,
+    lenient: bool = False,
 ) -> System:
     """Returns the system of one program.
 
@@ -124,10 +132,12 @@ def translate_program(
         documents: The files of documents that it imports, by IRI, for translators that take them.
         profile: The name of the profile (`squall.model.profiles`), for translators that take it.
         prefixes: Prefixes from outside, for lexers and translators that take them.
+        lenient: Whether what cannot be translated is left out with a warning, for translators that take it.
     """
     parse = parser(program, prefixes)
     translate: Callable[..., System] = plugins.load(plugins.TRANSLATORS, program.language)
-    keywords = _accepted(translate, {"documents": documents or {}, "profile": profile, "prefixes": prefixes or {}})
+    arguments = {"documents": documents or {}, "profile": profile, "prefixes": prefixes or {}, "lenient": lenient}
+    keywords = _accepted(translate, arguments)
     try:
         tree = parse()
     except SquallError as error:

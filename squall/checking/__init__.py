@@ -44,12 +44,13 @@ def lint(
     documents: Mapping[str, str] | None = None,
     profile: str = "default",
     prefixes: Prefixes = None,
+    lenient: bool = False,
 ) -> tuple[Finding, ...]:
     """Checks one or more programs that run together, without running them.
 
     Args:
-        programs: The programs. They, `lexer`, `rules`, `window`, `windows`, `documents`, `profile` and `prefixes` are
-            those of `squall.compile`. Rule sets have no findings.
+        programs: The programs. They, `lexer`, `rules`, `window`, `windows`, `documents`, `profile`, `prefixes` and
+            `lenient` are those of `squall.compile`. Rule sets have no findings.
         streams: The IRIs of the streams that will bring events. None means unknown.
         static: The IRIs of the streams with static data (``""`` is the default one).
         graphs: Whether these may bring named graphs.
@@ -70,7 +71,7 @@ def lint(
     texts = tuple(read_program(program, lexer) for program in programs)
     names = [text.name for text in texts]
     errors: list[SquallError] = []
-    system = combine(texts, rules, errors, documents, profile, as_prefixes(prefixes))
+    system = combine(texts, rules, errors, documents, profile, as_prefixes(prefixes), lenient)
     if errors:
         return sorted_findings((finding for error in errors for finding in as_findings(error)), names)
     windows_by_stream = {stream: as_window(item) for stream, item in (windows or {}).items()}

@@ -31,6 +31,7 @@ from squall.cli.options import (
     ENTAILMENT,
     FILE,
     GRAPH,
+    LENIENT,
     LEXER,
     OUTPUT,
     PLANNER,
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     RULES,
     ENTAILMENT,
     SCHEMA,
+    LENIENT,
     PREFIX,
     PREFIXES,
     PROFILE,
@@ -207,6 +209,7 @@ def build(
     rules: tuple[str, ...],
     entailment: str,
     schemas: tuple[str, ...],
+    lenient: bool,
     lexer: str | None,
     prefixes: tuple[str, ...],
     prefix_files: tuple[str, ...],
@@ -270,6 +273,7 @@ def build(
       zcat log.ntt.gz | squall run alarm.jena --source '-?format=ntt' --timed | head
       squall run rules.jena --source dirty.nt --dead-letters lost.ndjson
       squall run query.rq --rules owl2rl --source ontology.ttl --source data.ttl
+      squall run plant.owl query.csparql --source 'readings.ntt?window=RANGE 10s'
       sensors | squall run alarm.jena --source '-?format=nt' --clock wall --window 'RANGE 1m'
     """
     from squall.contracts import Options, capabilities_of
@@ -280,7 +284,9 @@ def build(
 
     resume = checkpoint is not None and _has_begun(checkpoint)
     places, namespaces = places_of(graphs, context_folders), prefixes_of(prefixes, prefix_files)
-    semantics = Semantics(sources, window, output, report, profile, namespaces, entailment, schemas, statics, places)
+    semantics = Semantics(
+        sources, window, output, report, profile, namespaces, entailment, schemas, statics, places, lenient
+    )
     system = compiled(programs, lexer, rules, graphs, semantics)
     make = planner_of(planner, planning_statistics(statistics, planner, builder, checkpoint))
     capabilities = capabilities_of(plugins.load(plugins.BUILDERS, builder))

@@ -15,6 +15,7 @@ from squall.cli.options import (
     FAILED,
     FILE,
     GRAPH,
+    LENIENT,
     LEXER,
     PREFIX,
     PREFIXES,
@@ -44,6 +45,7 @@ from squall.cli.options import (
         shell_complete=completers.rule_sets,
         help="A rule set (rdfs, owl2rl, ...) whose conclusions the programs read; its own rules are not checked.",
     ),
+    LENIENT,
     PREFIX,
     PREFIXES,
     PROFILE,
@@ -73,6 +75,7 @@ from squall.cli.options import (
 def check(
     programs: tuple[str, ...],
     rules: tuple[str, ...],
+    lenient: bool,
     lexer: str | None,
     prefixes: tuple[str, ...],
     prefix_files: tuple[str, ...],
@@ -123,6 +126,7 @@ def check(
         documents=named_documents,
         profile=profile,
         prefixes=prefixes_of(prefixes, prefix_files),
+        lenient=lenient,
     )
     visible_findings = [finding for finding in findings if finding.severity == ERROR or finding.code not in ignored]
     if visible_findings or format != "text":

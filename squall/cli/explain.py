@@ -21,6 +21,7 @@ from squall.cli.options import (
     ENTAILMENT,
     FILE,
     GRAPH,
+    LENIENT,
     LEXER,
     OUTPUT,
     PLANNER,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
 @cloup.command(cls=Command)
 @PROGRAMS
-@cloup.option_group("Program", LEXER, RULES, ENTAILMENT, SCHEMA, PREFIX, PREFIXES, PROFILE)
+@cloup.option_group("Program", LEXER, RULES, ENTAILMENT, SCHEMA, LENIENT, PREFIX, PREFIXES, PROFILE)
 @cloup.option_group(
     "Input",
     source_option("A stream. Its name, window and format count; it is not read."),
@@ -77,6 +78,7 @@ def explain(
     rules: tuple[str, ...],
     entailment: str,
     schemas: tuple[str, ...],
+    lenient: bool,
     lexer: str | None,
     prefixes: tuple[str, ...],
     prefix_files: tuple[str, ...],
@@ -118,7 +120,9 @@ def explain(
         from squall.model import with_windows
 
         places = places_of(graphs, ())
-        semantics = Semantics(sources, window, output, report, profile, namespaces, entailment, schemas, (), places)
+        semantics = Semantics(
+            sources, window, output, report, profile, namespaces, entailment, schemas, (), places, lenient
+        )
         system = compiled(programs, lexer, rules, graphs, semantics)
         system = with_windows(system, removals=_removals(sources))
         texts = _explained(system, make, builder, stage, job_too, format, measured, statistics)

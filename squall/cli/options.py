@@ -64,6 +64,10 @@ SCHEMA = cloup.option(
     "--schema", "schemas", multiple=True, metavar="URI", shell_complete=completers.uris(plugins.SOURCES),
     help="What is known of classes and properties, for --entailment. Individuals in it are left out.",
 )  # fmt: skip
+LENIENT = cloup.option(
+    "--lenient", is_flag=True,
+    help="Leave out with a warning what rules cannot express of an ontology; otherwise it is an error.",
+)  # fmt: skip
 PREFIX = cloup.option(
     "--prefix", "prefixes", multiple=True, metavar="NAME=IRI",
     help="A prefix that the programs may use; one that a program declares itself wins.",

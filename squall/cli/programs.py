@@ -41,6 +41,7 @@ class Semantics(NamedTuple):
         schemas: The addresses of data that describe classes and properties, and are not read otherwise.
         statics: The addresses of static data.
         places: The files of documents and of contexts of JSON-LD, by IRI.
+        lenient: Whether what cannot be translated is left out with a warning.
     """
 
     sources: Sequence[str]
@@ -53,6 +54,7 @@ class Semantics(NamedTuple):
     schemas: Sequence[str] = ()
     statics: Sequence[str] = ()
     places: Mapping[str, str] = MappingProxyType({})
+    lenient: bool = False
 
 
 def compiled(
@@ -79,6 +81,7 @@ def compiled(
         output=semantics.output,
         report=semantics.report,
         prefixes=semantics.prefixes,
+        lenient=semantics.lenient,
     )
     system = compile_with()
     if semantics.entailment != reasoning.NONE:

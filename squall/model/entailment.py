@@ -31,20 +31,20 @@ _SUBJECT, _PREDICATE, _OBJECT = (Variable(f"entailed {part}") for part in ("subj
 _ANY_TRIPLE = Pattern(_SUBJECT, _PREDICATE, _OBJECT)
 
 
-def with_entailment_by_window(system: System, rule_set_count: int) -> System:
+def with_entailment_by_window(system: System) -> System:
     """Returns the system with an instance of its rule sets for each data set that its programs read.
 
     If all programs read the streams that the rule sets read, there is one instance, which has the facts in place of
     atoms. In front of queries alone it reads the default graph, as they do: nothing of the named graphs of static data.
 
     Args:
-        system: The system, with all windows. Its first subsystems are the rule sets.
-        rule_set_count: The number of rule sets.
+        system: The system, with all windows. Its rule sets are the subsystems that are background knowledge.
     """
     # In one piece: the conditions of sharing one instance, and what happens without it.
-    if not rule_set_count or len(system.subsystems) <= rule_set_count:
+    rule_sets = tuple(part for part in system.subsystems if part.is_background)
+    programs = tuple(part for part in system.subsystems if not part.is_background)
+    if not rule_sets or not programs:
         return system
-    rule_sets, programs = system.subsystems[:rule_set_count], system.subsystems[rule_set_count:]
     programs = tuple(_with_warning(program) for program in programs)
     own_sources = {_plain(rule.sources) for rule_set in rule_sets for rule in rules(rule_set) if rule.joinables}
     read_sources = {

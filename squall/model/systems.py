@@ -61,6 +61,8 @@ class System:
         streams: The streams that have to be given.
         is_named: Whether the program gives the name. Otherwise it may be changed, so that no other query has it
             (`squall.model.query_names`).
+        is_background: Whether it is background knowledge, such as an ontology: a rule set in front of the programs that
+            it is compiled with, and part of the answer only without them.
         fixed_schema: Of a whole system: the schema that is compiled into it, if any.
         warnings: What its author may not have meant (`squall.errors.TranslatorWarning`).
     """
@@ -82,6 +84,7 @@ class System:
     streams: tuple[Stream, ...] = ()
     fixed_schema: FixedSchema | None = field(default=None, repr=False)
     is_named: bool = field(default=False, compare=False, repr=False)
+    is_background: bool = field(default=False, compare=False, repr=False)
     warnings: tuple[SquallError, ...] = field(default=(), compare=False, repr=False)
     origin: Origin | None = field(default=None, compare=False, repr=False)
 

@@ -1,0 +1,84 @@
+"""The lexer of OWL 2 ontologies: RDF (Turtle, N-Triples, RDF/XML, JSON-LD), or functional-style syntax."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from squall.errors import LexerError, Origin
+from squall.lexers.owl import tree
+from squall.rdf import Triple
+
+if TYPE_CHECKING:
+    from pyoxigraph import RdfFormat
+
+
+def lexer(text: str, name: str, prefixes: Mapping[str, str] | None = None) -> tree.Ontology:
+    """Parses an OWL 2 ontology, by what its text begins with, and by the ending of its name.
+
+    Args:
+        text: The text.
+        name: Its name, such as a path. Relative IRIs in RDF are resolved against it.
+        prefixes: Prefixes from outside, for functional-style syntax.
+
+    Raises:
+        LexerError: There is an error.
+        Errors: There are several errors.
+    """
+    text = text.removeprefix("\ufeff")
+    if _is_functional(text, name):
+        from squall.lexers.owl.functional import read
+
+        return read(text, name, prefixes or {})
+    from squall.lexers.owl.mapping import ontology
+
+    return ontology(triples(text, name), name)
+
+
+def triples(text: str, name: str) -> list[Triple]:
+    """Returns the triples of an ontology in a syntax of RDF.
+
+    Raises:
+        LexerError: The text is malformed.
+    """
+    import pyoxigraph
+
+    from squall.streams.formats import bounded, label_suffixer, reason_of, statements_of_quads, suffix
+
+    base = Path(name).absolute().as_uri()
+    try:
+        with bounded():
+            quads = list(pyoxigraph.parse(text.encode(), format=_syntax(text, name), base_iri=base))
+            statements = statements_of_quads(quads, label_suffixer(suffix(name)))
+    except SyntaxError as error:
+        origin = Origin(name, text, error.lineno, error.offset or 1) if error.lineno else None
+        raise LexerError(reason_of(error), origin) from error
+    return [Triple(*statement[:3]) for statement in statements]
+
+
+_BLANK = r"(?:\s|#[^\n]*\n)*"
+_FUNCTIONAL = re.compile(rf"{_BLANK}(?:Prefix|Ontology)\s*\(")
+
+
+def _is_functional(text: str, name: str) -> bool:
+    return name.lower().endswith(".ofn") or _FUNCTIONAL.match(text) is not None
+
+
+def _syntax(text: str, name: str) -> RdfFormat:
+    """Returns the syntax of RDF that a text is in, by the ending of its name, or else by its first characters."""
+    from squall.streams.formats import of_path
+
+    path_format = None if name.lower().endswith((".owl", ".rdf")) else of_path(name)
+    if path_format is not None:
+        return path_format[0].syntax
+    from pyoxigraph import RdfFormat
+
+    if _XML.match(text):
+        return RdfFormat.RDF_XML
+    return RdfFormat.JSON_LD if _JSON.match(text) else RdfFormat.TURTLE
+
+
+_XML = re.compile(r"\s*<(?:\?xml|!--|!DOCTYPE|[\w.-]+:RDF\b)")
+_JSON = re.compile(r'\s*(?:\{\s*["}]|\[\s*\{)')

@@ -1,0 +1,196 @@
+"""Ontologies as programs: the rules of each axiom of OWL 2 RL, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import squall
+from squall.errors import Errors, SquallError, TranslatorError, single_errors
+from squall.lexers.owl import lexer, triples
+from squall.model import System, warnings
+from squall.rdf import ALWAYS, Event, Triple
+from squall.translators.owl import translator
+from tests.owl_rdf import triples_of
+from tests.test_owl_laws import DECLARATIONS, canonical, closure, generic
+
+PREFIXES = "Prefix(:=<http://example.org/>)"
+DECLARED = "\n".join(map(str, DECLARATIONS))
+
+
+def facts(turtle: str) -> list[Triple]:
+    return triples(f"@prefix : <http://example.org/> . {turtle}", "data.ttl")
+
+
+def compiled(axioms: str, lenient: bool = False) -> System:
+    return translator(lexer(f"{PREFIXES} Ontology({DECLARED} {axioms})", "o.ofn"), lenient=lenient)
+
+
+def derived(system: System, data: str, planner: str = "rete") -> set[Triple]:
+    plan = squall.plan(system, planner)
+    given = facts(data)
+    return {out.fact for out in squall.run(plan, [], static=[Event(ALWAYS, tuple(given))], of=Triple)} - set(given)
+
+
+V = "<urn:x-squall:violatedBy>"
+CASES = [
+    ("SubClassOf(:A :B)", ":x a :A .", ":x a :B ."),
+    ("SubClassOf(:A owl:Nothing)", ":x a :A .", f"<urn:x-squall:cls-nothing2> {V} :x ."),
+    ("SubClassOf(ObjectIntersectionOf(:A :B) :C)", ":x a :A , :B . :y a :A .", ":x a :C ."),
+    ("SubClassOf(ObjectUnionOf(:A :B) :C)", ":x a :A . :y a :B .", ":x a :C . :y a :C ."),
+    ("SubClassOf(ObjectSomeValuesFrom(:p :A) :B)", ":x :p :y . :y a :A . :y :p :z .", ":x a :B ."),
+    ("SubClassOf(ObjectSomeValuesFrom(:p owl:Thing) :B)", ":x :p :y .", ":x a :B ."),
+    ("SubClassOf(ObjectSomeValuesFrom(ObjectInverseOf(:p) :A) :B)", ":y :p :x . :y a :A .", ":x a :B ."),
+    ("SubClassOf(DataSomeValuesFrom(:d xsd:integer) :B)", ":x :d 1 . :y :d 't' .", ":x a :B ."),
+    ("SubClassOf(ObjectHasValue(:p :z) :B)", ":x :p :z . :y :p :x .", ":x a :B ."),
+    ('SubClassOf(DataHasValue(:d "1"^^xsd:integer) :B)', ":x :d 1.0 . :y :d 2 .", ":x a :B ."),
+    ("SubClassOf(ObjectIntersectionOf(:A ObjectOneOf(:x :y)) :B)", ":x a :A . :z a :A .", ":x a :B ."),
+    ("SubClassOf(:A ObjectIntersectionOf(:B :C))", ":x a :A .", ":x a :B , :C ."),
+    ("SubClassOf(:A ObjectAllValuesFrom(:p :B))", ":x a :A ; :p :y . :z :p :x .", ":y a :B ."),
+    ("SubClassOf(:A DataAllValuesFrom(:d xsd:integer))", ":x a :A ; :d 't' . :y a :A ; :d 1 .",
+     f"<urn:x-squall:dt-not-type> {V} 't' ."),
+    ("SubClassOf(:A ObjectHasValue(:p :z))", ":x a :A .", ":x :p :z ."),
+    ("SubClassOf(:A ObjectComplementOf(:B))", ":x a :A , :B . :y a :A .", f"<urn:x-squall:cls-com> {V} :x ."),
+    ("SubClassOf(:A ObjectMaxCardinality(0 :p))", ":x a :A ; :p :y .", f"<urn:x-squall:cls-maxc1> {V} :x ."),
+    ("SubClassOf(:A ObjectMaxCardinality(0 :p :B))", ":x a :A ; :p :y . :y a :B . :z a :A ; :p :z .",
+     f"<urn:x-squall:cls-maxqc1> {V} :x ."),
+    ("SubClassOf(:A ObjectMaxCardinality(0 :p owl:Thing))", ":x a :A ; :p :y .", f"<urn:x-squall:cls-maxqc2> {V} :x ."),
+    ("SubClassOf(:A DataMaxCardinality(1 :d))", ":x a :A ; :d 1 , 1.0 . :y a :A ; :d 1 , 2 .",
+     f"<urn:x-squall:eq-diff1> {V} 1 , 2 ."),
+    ("EquivalentClasses(:A ObjectIntersectionOf(:B ObjectHasValue(:p :z)))", ":x a :A . :y a :B ; :p :z .",
+     ":x a :B ; :p :z . :y a :A ."),
+    ("EquivalentClasses(:A :B :C)", ":x a :B .", ":x a :A , :C ."),
+    ("DisjointClasses(:A :B)", ":x a :A , :B . :y a :A .", f"<urn:x-squall:cax-dw> {V} :x ."),
+    ("DisjointClasses(:A :B :C)", ":x a :C , :B . :y a :A .", f"<urn:x-squall:cax-adc> {V} :x ."),
+    ("SubObjectPropertyOf(:p :q)", ":x :p :y .", ":x :q :y ."),
+    ("SubObjectPropertyOf(ObjectInverseOf(:p) :q)", ":x :p :y .", ":y :q :x ."),
+    ("SubObjectPropertyOf(ObjectPropertyChain(:p :q ObjectInverseOf(:p)) :q)", ":x :p :y . :y :q :z . :x :p :z .",
+     ":x :q :x ."),
+    ("EquivalentObjectProperties(:p :q)", ":x :p :y . :y :q :z .", ":x :q :y . :y :p :z ."),
+    ("DisjointObjectProperties(:p :q)", ":x :p :y ; :q :y . :y :p :x .", f"<urn:x-squall:prp-pdw> {V} :x ."),
+    ("InverseObjectProperties(:p :q)", ":x :p :y . :y :q :z .", ":y :q :x . :z :p :y ."),
+    ("ObjectPropertyDomain(:p :A)", ":x :p :y .", ":x a :A ."),
+    ("ObjectPropertyRange(:p ObjectIntersectionOf(:A :B))", ":x :p :y .", ":y a :A , :B ."),
+    ("DataPropertyRange(:d xsd:integer)", ":x :d 't' , 1 .", f"<urn:x-squall:dt-not-type> {V} 't' ."),
+    ("DataPropertyRange(:d :count) DatatypeDefinition(:count xsd:integer)", ":x :d 't' , 1 .",
+     f"<urn:x-squall:dt-not-type> {V} 't' ."),
+    ("IrreflexiveObjectProperty(:p)", ":x :p :x , :y .", f"<urn:x-squall:prp-irp> {V} :x ."),
+    ("SymmetricObjectProperty(:p)", ":x :p :y .", ":y :p :x ."),
+    ("AsymmetricObjectProperty(:p)", ":x :p :y . :y :p :x . :z :p :x .", f"<urn:x-squall:prp-asyp> {V} :x , :y ."),
+    ("TransitiveObjectProperty(:p)", ":x :p :y . :y :p :z .", ":x :p :z ."),
+    ("FunctionalDataProperty(:d)", ":x :d 1 , 2 . :y :d 1 , 1.0 .", f"<urn:x-squall:eq-diff1> {V} 1 , 2 ."),
+    ("NegativeObjectPropertyAssertion(:p :x :y)", ":x :p :y , :z .", f"<urn:x-squall:prp-npa1> {V} :x ."),
+    ('NegativeDataPropertyAssertion(:d :x "1"^^xsd:integer)', ":x :d 1 .", f"<urn:x-squall:prp-npa2> {V} :x ."),
+    ("SubClassOf(:A :B) ClassAssertion(:A :x) ObjectPropertyAssertion(:p :x :y)", "", ":x a :B ."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("axioms", "data", "expected"), CASES)
+def test_each_axiom_has_the_rules_of_owl_2_rl(axioms: str, data: str, expected: str) -> None:
+    system = compiled(axioms)
+    assert derived(system, data) == set(facts(expected))
+    tree = lexer(f"{PREFIXES} Ontology({DECLARED} {axioms})", "o.ofn")
+    if "DatatypeDefinition" in axioms or "EquivalentClasses(:A :B :C)" in axioms:
+        return  # the writer of triples has no such axioms
+    by_rule_set, violation = closure(generic("rete"), [*triples_of(tree.axioms), *facts(data)])
+    assert canonical([*facts(expected), *facts(data)]) <= canonical(by_rule_set)
+    assert violation == (V in expected)
+
+
+SAME = [
+    ("FunctionalObjectProperty(:p)", ":x :p :y , :z ."),
+    ("InverseFunctionalObjectProperty(:p)", ":y :p :x . :z :p :x ."),
+    ("SubClassOf(:A ObjectMaxCardinality(1 :p))", ":x a :A ; :p :y , :z ."),
+    ("SubClassOf(:A ObjectMaxCardinality(1 :p :B))", ":x a :A ; :p :y , :z . :y a :B . :z a :B ."),
+    ("HasKey(:A (:p) (:d))", ":y a :A ; :p :x ; :d 1 . :z a :A ; :p :x ; :d 1.0 ."),
+    ("SameIndividual(:y :z)", ""),
+]
+
+
+@pytest.mark.parametrize(("axioms", "data"), SAME)
+def test_individuals_that_are_the_same_share_what_is_known_of_them(axioms: str, data: str) -> None:
+    system = compiled(axioms)
+    assert set(facts(":z :q :w .")) <= derived(system, f"{data} :y :q :w .")
+    different = compiled(f"{axioms} DifferentIndividuals(:y :z)")
+    assert set(facts(f"<urn:x-squall:eq-diff1> {V} :y , :z .")) <= derived(different, data)
+    all_different = compiled(f"{axioms} DifferentIndividuals(:x :y :z)")
+    assert set(facts(f"<urn:x-squall:eq-diff2> {V} :y , :z .")) <= derived(all_different, data)
+
+
+def test_individuals_that_differ_in_a_key_are_not_the_same() -> None:
+    system = compiled("HasKey(:A (:p) (:d))")
+    assert derived(system, ":y a :A ; :p :x ; :d 1 . :z a :A ; :p :x ; :d 2 . :w :p :x ; :d 1 .") == set()
+
+
+OUTSIDE = [
+    ("SubClassOf(:A ObjectUnionOf(:B :C))", "`ObjectUnionOf(:B :C)` cannot be a superclass"),
+    ("SubClassOf(:A ObjectSomeValuesFrom(:p :B))", "`ObjectSomeValuesFrom(:p :B)` cannot be a superclass"),
+    ("SubClassOf(:A ObjectMinCardinality(1 :p))", "`ObjectMinCardinality(1 :p)` cannot be a superclass"),
+    ("SubClassOf(:A ObjectExactCardinality(1 :p :B))", "`ObjectExactCardinality(1 :p :B)` cannot be a superclass"),
+    ("SubClassOf(:A ObjectMaxCardinality(2 :p))", "`ObjectMaxCardinality(2 :p)` cannot be a superclass"),
+    ("SubClassOf(:A ObjectOneOf(:x))", "`ObjectOneOf(:x)` cannot be a superclass"),
+    ("SubClassOf(:A ObjectHasSelf(:p))", "`ObjectHasSelf(:p)` cannot be a superclass"),
+    ("SubClassOf(:A ObjectComplementOf(ObjectComplementOf(:B)))", "`ObjectComplementOf(:B)` cannot be a subclass"),
+    ("SubClassOf(ObjectComplementOf(:A) :B)", "`ObjectComplementOf(:A)` cannot be a subclass"),
+    ("SubClassOf(ObjectAllValuesFrom(:p :A) :B)", "`ObjectAllValuesFrom(:p :A)` cannot be a subclass"),
+    ("SubClassOf(owl:Thing :B)", "`:Thing` cannot be a subclass"),
+    ("EquivalentClasses(:A ObjectOneOf(:x))", "`ObjectOneOf(:x)` cannot be a superclass"),
+    ("EquivalentClasses(:A ObjectSomeValuesFrom(:p :B))", "`ObjectSomeValuesFrom(:p :B)` cannot be a superclass"),
+    ("DisjointUnion(:A :B :C)", "`DisjointUnion` is no rule"),
+    ("DisjointClasses(:A ObjectComplementOf(:B))", "`ObjectComplementOf(:B)` cannot be a subclass"),
+    ("ReflexiveObjectProperty(:p)", "`ReflexiveObjectProperty` relates all things"),
+    ("SubObjectPropertyOf(:p owl:topObjectProperty)", "`:topObjectProperty` cannot be a property"),
+    ('DataPropertyRange(:d DataOneOf("a"))', '`DataOneOf("a")` cannot be a superclass'),
+    ("DataPropertyRange(:d DataComplementOf(xsd:string))", "`DataComplementOf(:string)` cannot be a superclass"),
+    ('DataPropertyRange(:d DatatypeRestriction(xsd:int xsd:minInclusive "1"^^xsd:int))', "`DatatypeRestriction("),
+    ("SubClassOf(DataSomeValuesFrom(:d DataUnionOf(xsd:int xsd:string)) :A)", "`DataUnionOf(:int :string)` cannot be"),
+    ("DatatypeDefinition(:t :u) DatatypeDefinition(:u :t) DataPropertyRange(:d :t)", "it is defined by itself"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("axioms", "message"), OUTSIDE)
+def test_what_is_outside_of_owl_2_rl_is_refused_at_its_place(axioms: str, message: str) -> None:
+    with pytest.raises(SquallError) as caught:
+        compiled(axioms)
+    for error in single_errors(caught.value):
+        assert isinstance(error, TranslatorError)
+        assert "is not in OWL 2 RL: " in error.message
+        assert error.origin is not None
+        assert error.origin.text[error.origin.column - 1 :] or error.origin.line > 1
+        assert "--lenient" in str(error.hint)
+    assert message in str(caught.value)
+
+
+def test_what_is_outside_of_owl_2_rl_may_be_left_out_with_a_warning() -> None:
+    axioms = (
+        "EquivalentClasses(:A ObjectIntersectionOf(:B ObjectSomeValuesFrom(:p :C))) SubClassOf(:B ObjectUnionOf(:A :C))"
+    )
+    system = compiled(axioms, lenient=True)
+    assert [warning.message.rpartition(": ")[2] for warning in warnings(system)] == [
+        "`ObjectSomeValuesFrom(:p :C)` cannot be a superclass; it is left out",
+        "`ObjectUnionOf(:A :C)` cannot be a superclass; it is left out",
+    ]
+    assert derived(system, ":x a :A . :y a :B ; :p :z . :z a :C .") == set(facts(":x a :B . :y a :A ."))
+
+
+def test_all_errors_are_given_at_once() -> None:
+    with pytest.raises(Errors) as caught:
+        compiled("SubClassOf(:A ObjectOneOf(:x)) ReflexiveObjectProperty(:p)")
+    assert len(caught.value.errors) == 2
+
+
+def test_imports_are_read_once_from_their_files(tmp_path: Path) -> None:
+    (tmp_path / "part.ttl").write_text(
+        "@prefix : <http://example.org/> . @prefix owl: <http://www.w3.org/2002/07/owl#> . "
+        "<urn:part> a owl:Ontology ; owl:imports <main.ofn> . "
+        ":A <http://www.w3.org/2000/01/rdf-schema#subClassOf> :B ."
+    )
+    main = tmp_path / "main.ofn"
+    main.write_text(f"{PREFIXES} Ontology(<urn:main> Import(<urn:part>) SubClassOf(:B :C))")
+    system = squall.compile(main, documents={"urn:part": str(tmp_path / "part.ttl")})
+    assert derived(system, ":x a :A .") == set(facts(":x a :B , :C ."))
+    with pytest.raises(TranslatorError, match="the ontology <urn:part> is not loaded from there") as caught:
+        squall.compile(main)
+    assert caught.value.origin is not None
+    assert "--graph urn:part=FILE" in str(caught.value.hint)

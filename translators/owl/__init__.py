@@ -1,0 +1,55 @@
+"""The translator of OWL 2 ontologies: rules of OWL 2 RL for each axiom.
+
+A rule set such as `owl2rl` reads axioms as triples and joins them with the data. Here the axioms are known, so that
+each gives rules that name its classes and properties.
+
+Source: OWL 2 Profiles (second edition), section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from squall.errors import SquallError, TranslatorError, TranslatorWarning, raise_all
+from squall.lexers.owl import tree
+from squall.model import System
+from squall.translators.owl.axioms import AxiomIssue, Axioms
+from squall.translators.owl.imports import closure
+
+
+def translator(ontology: tree.Ontology, documents: Mapping[str, str] | None = None, lenient: bool = False) -> System:
+    """Translates an ontology and its imports to a system with the rules of each axiom.
+
+    Args:
+        ontology: The ontology.
+        documents: The files of imported ontologies by their IRIs, if these are not relative.
+        lenient: Parts of axioms that are not in OWL 2 RL are left out with a warning, and are no errors.
+
+    Raises:
+        TranslatorError: The ontology is not in OWL 2 RL, or an imported one cannot be read.
+        Errors: There are several errors.
+    """
+    errors: list[SquallError] = []
+    ontologies = closure([ontology], documents or {}, errors)
+    axioms = Axioms([axiom for part in ontologies for axiom in part.axioms])
+    systems = axioms.systems()
+    if not lenient:
+        errors += (issue_error(issue, ontology.name) for issue in axioms.issues)
+    raise_all(errors)
+    warnings = tuple(_warning(issue, ontology.name) for issue in axioms.issues)
+    return System(PurePath(ontology.name).stem, subsystems=tuple(systems), warnings=warnings, is_background=True)
+
+
+def issue_error(issue: AxiomIssue, name: str) -> TranslatorError:
+    """Returns the error of what is not in OWL 2 RL, in a text of this name."""
+    hint = f"{issue.issue.remedy}; correct it, or leave it out by `--lenient`"
+    return TranslatorError(_message(issue, name), issue.origin, hint)
+
+
+def _warning(issue: AxiomIssue, name: str) -> TranslatorWarning:
+    return TranslatorWarning(f"{_message(issue, name)}; it is left out", issue.origin, issue.issue.remedy)
+
+
+def _message(issue: AxiomIssue, name: str) -> str:
+    return str(issue) if issue.origin else f"{issue} (in `{name}`)"
