@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 import squall
+from squall.builders.distributed.io.ingest import drop_late_events
+from squall.builders.distributed.io.records import DeadLetter
 from squall.contracts import Options, Output
 from squall.errors import BuilderError
 from squall.plan import Plan
 from squall.rdf import ALWAYS, Event
-from squall.streams import Sources, open_source
+from squall.streams import DeadLetterFile, Sources, open_source
 from squall.testing.check import Losses
 from tests.conftest import Squall
 from tests.test_time import Fixed, Scripted, t
@@ -99,7 +101,33 @@ def test_what_always_holds_is_late_when_events_come_one_by_one(builder: str) -> 
     losses = Losses()
     outputs = squall.build(plan(), builder, Options(ledger=losses)).run(iter([[event("a")], [event("b", 5)]]))
     assert subjects(outputs) == [("b", 5)]
-    assert [cause for cause, _ in losses.found] == ["late"]
+    assert losses.found == [("late", f"-infinity {t('a')}")]
+
+
+def test_the_dead_letter_says_where_such_facts_belong(tmp_path: Path) -> None:
+    ledger = DeadLetterFile()
+    assert subjects(squall.build(plan(), options=Options(ledger=ledger)).run(iter([[event("a")]]))) == []
+    reason = "what always holds is late when the run has begun: give it as static data"
+    assert list(ledger.first.values()) == [(None, reason)]
+    dead_letters: list[DeadLetter] = []
+    assert list(drop_late_events([[event("a")]], dead_letters.append, ALWAYS + 1)) == [[]]
+    assert [(letter.reason, letter.text) for letter in dead_letters] == [(reason, f"-infinity {t('a')}")]
+
+
+@pytest.mark.spark
+@pytest.mark.more
+def test_on_spark_it_is_read_before_live_sources_without_a_checkpoint_and_late_with_one(tmp_path: Path) -> None:
+    for checkpoint, expected in (
+        (None, [("a", ALWAYS), ("b", 5), ("e", 6)]),
+        (tmp_path / "kept", [("b", 5), ("e", 6)]),
+    ):
+        live = Scripted()
+        live.say(6)
+        live.end()
+        losses = Losses()
+        job = squall.build(plan(), "spark", Options(ledger=losses, checkpoint=checkpoint))
+        assert subjects(job.run(Sources([Fixed([event("a"), event("b", 5)]), live]))) == expected
+        assert losses.found == ([("late", f"-infinity {t('a')}")] if checkpoint else [])
 
 
 def test_the_error_without_a_ledger_says_so() -> None:

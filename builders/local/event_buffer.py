@@ -11,6 +11,7 @@ from squall.builders.runtime.zset import Row, fact_row, row_fact
 from squall.contracts import DeadLetterLedger
 from squall.errors import BuilderError
 from squall.rdf import DEFAULT_STREAM, Event, Fact
+from squall.streams.dead_letters import late_texts
 
 _TIME = attrgetter("time")
 
@@ -60,9 +61,8 @@ class EventBuffer:
                 else f"an event at {event.time} comes after a later one",
                 hint="give events in the order of time, or a `ledger` in the options to keep what is late",
             )
-        reason = "what always holds is too late" if event.is_static else f"its time {event.time} has passed"
         for fact in (*event.facts, *event.removed):
-            self._ledger.record("late", event.stream or DEFAULT_STREAM, None, reason, f"{event.time} {fact}")
+            self._ledger.record("late", event.stream or DEFAULT_STREAM, None, *late_texts(event.time, fact))
 
     def complete(self, events: Sequence[Event]) -> Sequence[Event]:
         """Returns the events whose instant is complete, and buffers the others."""

@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple, NoReturn
 
 from squall.contracts import DeadLetterLedger
 from squall.errors import SourceError, UsageError
+from squall.rdf import ALWAYS, Fact
 
 MAX_TEXT_LENGTH = 500
 """The number of characters of a long text that a dead letter keeps."""
@@ -210,6 +211,13 @@ def ledger_of(source: object, ledger: DeadLetterLedger | None) -> DeadLetterLedg
     while isinstance(own, DeferredLedger):
         own = own.ledger
     return ledger if own is None else own
+
+
+def late_texts(time: int, fact: Fact) -> tuple[str, str]:
+    """Returns the reason and the text of the dead letter of a fact whose time (integer ms) has passed."""
+    if time == ALWAYS:
+        return "what always holds is late when the run has begun: give it as static data", f"-infinity {fact}"
+    return f"its time {time} has passed", f"{time} {fact}"
 
 
 def excerpt(data: bytes) -> str:

@@ -16,6 +16,7 @@ from squall.builders.distributed.io.records import DeadLetter
 from squall.builders.runtime.zset import fact_row, row_fact
 from squall.errors import UsageError
 from squall.rdf import DEFAULT_STREAM, Event, Fact, Term
+from squall.streams.dead_letters import late_texts
 from squall.streams.formats import Malformed, format_named, infer_format, joined, parse_lines, suffix
 from squall.streams.formats.fast_ntriples import PredicateFilter, events
 from squall.streams.formats.reading import ReadProgress, Settings, grouped
@@ -245,4 +246,4 @@ def event_from_rows(time: int, stream: str, graph: str, kind: str, rows: Iterabl
 
 def late_dead_letter(stream: str, time: int, fact: Fact) -> DeadLetter:
     """Returns the dead letter of a fact whose time has passed."""
-    return DeadLetter("late", stream or DEFAULT_STREAM, 0, 0, f"its time {time} has passed", f"{time} {fact}")
+    return DeadLetter("late", stream or DEFAULT_STREAM, 0, 0, *late_texts(time, fact))
