@@ -155,7 +155,7 @@ class Schema:
         direct = {name for reading in superproperties for name in self._types.get(reading, ())}
         return _reachable(direct, self._direct_superclasses)
 
-    def _consequences(self, triples: Iterable[Triple]) -> Iterator[Triple]:
+    def consequences(self, triples: Iterable[Triple]) -> Iterator[Triple]:
         """Yields triples, and the RDF triples that follow from one of them and the schema by the rules of rho-df."""
         by_predicate: dict[Term, list[Triple]] = defaultdict(list)
         for triple in triples:
@@ -242,7 +242,7 @@ class Schema:
 
     def _closure_of(self, triples: Iterable[Triple]) -> set[Triple]:
         """Returns triples, and what follows from one of them and the schema."""
-        closure = set(self._consequences(triples))
+        closure = set(self.consequences(triples))
         resources: frozenset[Term] = frozenset()
         while self.regime == "rdfs" and resources != (new := frozenset(term for triple in closure for term in triple)):
             resources = new
@@ -250,7 +250,7 @@ class Schema:
             closure |= {Triple(term, TYPE, RESOURCE) for term in resources if not is_literal(term)}
             closure |= {Triple(term, TYPE, PROPERTY) for term in predicates}
             closure |= {Triple(term, SUBPROPERTY, term) for term in predicates}
-            closure |= set(self._consequences(closure))
+            closure |= set(self.consequences(closure))
         return closure
 
 
