@@ -65,6 +65,51 @@ def test_a_table_has_one_header(format: str, programs: tuple[str, str], squall: 
     assert squall("run", "select.rq", "copy.jena", "--source", "data.nt", "--format", format)[0] == 0
 
 
+GRAPHS = "CONSTRUCT { GRAPH ?s { ?s <urn:k> ?o } } { ?s ?p ?o }"
+BOTH = "CONSTRUCT { ?s <urn:k> ?o . GRAPH ?s { ?s <urn:k> ?o } } { ?s ?p ?o }"
+
+
+@pytest.mark.parametrize(
+    ("programs", "sink", "message"),
+    [
+        (("select.rq", "other.rq"), "{time}.csv", "`other` and `select` have different columns"),
+        (("select.rq", "ask.rq"), "{time}?format=tsv-values", "`ask` and `select` have different columns"),
+        (("copy.jena", "graphs.rq"), "out.csv", "`graphs` and `r` have different columns"),
+        (("copy.jena", "graphs.rq"), "{time}.csv", "`graphs` and `r` have different columns"),
+        (("both.rq",), "{time}-{query}.csv", "`both` makes triples and quads"),
+        (("select.rq", "other.rq"), "{time}.srj", "`other` and `select` need a document of `srj` each"),
+        (("select.rq", "ask.rq"), "-?format=srx", "`ask` and `select` need a document of `srx` each"),
+        (("select.rq",), "{time}.nt", "the answers of `select` are no triples"),
+        (("graphs.rq",), "{time}.nt", "`graphs` makes triples in graphs"),
+    ],
+)
+def test_a_document_that_cannot_hold_the_outputs_is_refused_before_the_run(
+    programs: tuple[str, ...], sink: str, message: str, squall: Squall
+) -> None:
+    Path("graphs.rq").write_text(GRAPHS)
+    Path("both.rq").write_text(BOTH)
+    code, out, messages = squall("run", *programs, "--source", "data.nt", "--sink", sink)
+    assert (code, out) == (2, "")
+    assert message in messages
+
+
+@pytest.mark.parametrize(
+    ("programs", "sink"),
+    [
+        (("select.rq", "other.rq", "copy.jena", "graphs.rq"), "{time}-{query}.csv"),
+        (("select.rq", "both.rq"), "{time}.csv"),
+        (("select.rq", "ask.rq"), "{time}-{query}.srj"),
+        (("graphs.rq",), "out.csv"),
+    ],
+)
+def test_a_document_that_can_hold_the_outputs_is_written(programs: tuple[str, ...], sink: str, squall: Squall) -> None:
+    Path("graphs.rq").write_text(GRAPHS)
+    Path("both.rq").write_text(BOTH)
+    code, _, messages = squall("run", *programs, "--source", "data.nt", "--sink", sink)
+    assert code == 0, messages
+    assert ("left out" in messages) == ("both.rq" in programs)
+
+
 @pytest.mark.parametrize("command", ["run", "explain", "check"])
 @pytest.mark.parametrize("graph", ["http://example.org/x=nosuch", "http://example.org/x=nosuch?format=nt"])
 def test_the_file_of_a_graph_has_to_be_there(command: str, graph: str, squall: Squall) -> None:

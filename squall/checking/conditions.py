@@ -186,8 +186,8 @@ _EXTREMES = tuple(
     }.items()
     for text in texts
 )
-"""For each kind of values that have an order, the first and the last that a literal denotes (`squall.functions.values`), or
-nearly so."""
+"""For each kind of values that have an order, the first and the last that a literal denotes, or nearly so
+(`squall.functions.values`)."""
 
 
 def _is_plain(rule: Rule) -> bool:

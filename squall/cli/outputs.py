@@ -48,11 +48,12 @@ def checkpointed(sink: Sink) -> Sink:
 
 
 def columns_of(system: System, sink: Sink) -> Collection[str]:
-    """Returns the queries with solutions if the sink is a table: derived facts have other columns."""
+    """Returns the queries with solutions if the sink is a table: derived facts have other columns, and are left out
+    unless they have files of their own."""
     from squall.model import Ask, Select, rules
     from squall.streams.formats.output_formats import SOLUTIONS
 
-    if getattr(sink, "format", "") not in SOLUTIONS:
+    if getattr(sink, "format", "") not in SOLUTIONS or _is_by_query(sink):
         return ()
     return {rule.name for rule in rules(system) if any(isinstance(end, Select | Ask) for end in rule.consequences)}
 
@@ -96,27 +97,68 @@ def _check_format(sink: Sink, system: System) -> None:
     if queries and format in NO_SOLUTIONS:
         hint = "write them as a table, ndjson, csv or tsv: `--format table`, or `--sink` with such an extension"
         raise UsageError(f"the answers of `{queries[0].name}` are no triples, as `{format}` has them", hint=hint)
-    _check_columns(sink, queries)
+    _check_columns(sink, system)
     if graph_rules and format in NO_GRAPHS:
         hint = "write quads: `--format nq`, `nqt` or `trig`"
         raise UsageError(f"`{graph_rules[0].name}` makes triples in graphs, which `{format}` has not", hint=hint)
 
 
-def _check_columns(sink: Sink, queries: Sequence[System]) -> None:
-    """Raises UsageError if a table with one header is to hold the solutions of queries with other columns."""
-    from squall.model import Ask, Select
+def _check_columns(sink: Sink, system: System) -> None:
+    """Raises UsageError if a document with one header is to hold outputs with other columns, or several queries."""
     from squall.streams.formats.output_formats import TABLES
+    from squall.streams.formats.results import DOCUMENTS
 
-    columns = {
-        end.variables if isinstance(end, Select) else (): rule.name
-        for rule in queries
-        for end in rule.consequences
-        if isinstance(end, Select | Ask)
-    }
-    if len(columns) > 1 and getattr(sink, "format", "") in TABLES:
-        first, second, *_ = sorted(columns.values())
-        hint = "write them as `ndjson`, or each to a file of its own: `--sink 'out-{time}-{query}.csv'`"
+    format = getattr(sink, "format", "")
+    names = columns_of(system, sink)
+    if _is_by_query(sink):
+        columns = _columns(system)
+    else:
+        columns = {name: own for name, own in _columns(system).items() if not names or name in names}
+    ends = f"`--sink 'out-{{time}}-{{query}}.{format}'`"
+    if format in DOCUMENTS and len(names) > 1 and not _is_by_query(sink):
+        first, second, *_ = sorted(names)
+        hint = f"write each to a file of its own: {ends}; or all as `ndjson-evaluations`"
+        raise UsageError(f"`{first}` and `{second}` need a document of `{format}` each", hint=hint)
+    if format not in TABLES:
+        return
+    for name, own in columns.items():
+        if len(own) > 1:
+            hint = "write them as `ndjson`, or as quads: `nq`, `nqt`, `trig`"
+            raise UsageError(f"`{name}` makes triples and quads, and a table has one header", hint=hint)
+    if not _is_by_query(sink) and len(frozenset[tuple[str, ...]]().union(*columns.values())) > 1:
+        first = min(columns)
+        second = min(name for name in columns if columns[name] != columns[first])
+        hint = f"write them as `ndjson`, or each to a file of its own: {ends}"
         raise UsageError(f"`{first}` and `{second}` have different columns, and a table has one header", hint=hint)
+
+
+def _is_by_query(sink: Sink) -> bool:
+    from squall.streams.sinks.patterns import PatternSink
+
+    return isinstance(sink, PatternSink) and sink.is_by_query
+
+
+def _columns(system: System) -> dict[str, set[tuple[str, ...]]]:
+    """Returns the columns that the outputs of each rule and query have in a table, by name."""
+    from squall.model import Ask, AtomPattern, Construct, Insert, Select, rules
+    from squall.rdf import QUAD
+    from squall.streams.formats.encoders import FACT_COLUMNS
+
+    columns: dict[str, set[tuple[str, ...]]] = {}
+    for rule in rules(system):
+        own = columns.setdefault(rule.name, set())
+        for end in rule.consequences:
+            match end:
+                case Select(variables=variables):
+                    own.add(tuple(map(str, variables)))
+                case Ask():
+                    own.add(("boolean",))
+                case Construct(template=template, internal=False):
+                    in_graphs = (isinstance(part, AtomPattern) and part.relation == QUAD for part in template)
+                    own |= {(*FACT_COLUMNS, "graph") if in_graph else FACT_COLUMNS for in_graph in in_graphs}
+                case Insert():
+                    own.add(FACT_COLUMNS)
+    return {name: own for name, own in columns.items() if own}
 
 
 def _declare_retractions(sink: Sink, system: System) -> None:

@@ -109,12 +109,13 @@ def dead_letter_lines(ledger: DeadLetterFile) -> list[str]:
 def _dead_letters(cause: str, source: str, ledger: DeadLetterFile) -> str:
     """Returns the number of dead letters with one cause, and the first and the last reason, unless the cause says it
     all. The last dead letter of a document may have cost the rest of it."""
-    count, first, last = (table.get((cause, source)) for table in (ledger.counts, ledger.first, ledger.last))
+    count = ledger.counts[cause, source]
+    first, last = (reasons.get((cause, source)) for reasons in (ledger.first, ledger.last))
     text = f"  {count:,} {cause} in {source}"
     if cause == "late" or first is None:
         return text
     text += f"; {'the first: ' if count > 1 else ''}{_place(*first)}"
-    return text if last in (first, None) else f"{text}; the last: {_place(*last)}"
+    return text if last is None or last == first else f"{text}; the last: {_place(*last)}"
 
 
 def _place(line: int | None, reason: str) -> str:

@@ -59,7 +59,7 @@ class LineEncoder:
         pass
 
 
-_FACT = ("subject", "predicate", "object")
+FACT_COLUMNS = ("subject", "predicate", "object")
 
 
 class TableEncoder:
@@ -122,10 +122,10 @@ def _row_cells(answer: Answer, value: Callable[[Term], str] | None) -> tuple[tup
     text = value or str
     columns: tuple[str, ...]
     if isinstance(answer, Triple | Quad):
-        columns = _FACT if isinstance(answer, Triple) else (*_FACT, "graph")
+        columns = FACT_COLUMNS if isinstance(answer, Triple) else (*FACT_COLUMNS, "graph")
         return columns, answer if value is None else map(text, answer)
     if isinstance(answer, Atom):
-        return _FACT, ("", text(answer.relation), " ".join(map(text, answer.arguments)))
+        return FACT_COLUMNS, ("", text(answer.relation), " ".join(map(text, answer.arguments)))
     columns, values = cells(answer)
     return columns, ("" if term is None else text(term) for term in values)
 

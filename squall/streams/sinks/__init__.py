@@ -313,7 +313,8 @@ def open_path(address: Address) -> Sink:
         check_writable(Path(address.path))
         return _file_sink(address.text, Path(address.path), plain, compressed)
     check_writable(expanded(address.path, 0, ""))
-    return PatternSink(address.text, address.path, partial(_write_file, format=plain, compressed=compressed))
+    write_file = partial(_write_file, format=plain, compressed=compressed)
+    return PatternSink(address.text, address.path, plain, write_file)
 
 
 def _folder(address: Address) -> FolderSink:

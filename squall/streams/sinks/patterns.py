@@ -37,12 +37,23 @@ class PatternSink:
     It replaces existing files. A file appears when it is complete: it is written under a name that ends in ``.tmp``,
     and renamed. The function `write_file` writes outputs to a path; its first argument is the final path, for messages,
     its last one what `set_retracting` declares.
+
+    Attributes:
+        uri: The address.
+        format: The name of the format.
+        is_by_query: Whether each query has files of its own.
     """
 
     def __init__(
-        self, uri: str, path: str, write_file: Callable[[str, Path, Sequence[Output], Collection[str]], None]
+        self,
+        uri: str,
+        path: str,
+        format: str,
+        write_file: Callable[[str, Path, Sequence[Output], Collection[str]], None],
     ) -> None:
         self.uri = uri
+        self.format = format
+        self.is_by_query = _QUERY in path
         self._path = path
         self._write_file = write_file
         self._retracting: Collection[str] = ()
@@ -67,7 +78,7 @@ class PatternSink:
             self._time = output.time
         path = expanded(self._path, output.time, output.rule)
         self._outputs.setdefault(path, []).append(output)
-        if isinstance(answer_of(output), Evaluated) and _QUERY in self._path:
+        if isinstance(answer_of(output), Evaluated) and self.is_by_query:
             self._write(path, self._outputs.pop(path))
 
     def snapshot(self, last: bool = False) -> Any:
