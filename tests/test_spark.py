@@ -144,16 +144,16 @@ def test_many_batches_give_what_one_gives(tmp_path: Path) -> None:
 @pytest.fixture
 def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[DataFrame]:
     """Collects the micro-batches whose lines Spark passes to the driver."""
-    from squall.builders.spark.run import Run
+    from squall.builders.spark.batch_processor import BatchProcessor
 
     data_frames: list[DataFrame] = []
-    take_in = Run._process
+    process = BatchProcessor.process
 
-    def noted(self: Run, coming: BatchInput, last: bool, keep: bool) -> None:
-        data_frames.extend(coming.texts)
-        take_in(self, coming, last, keep)
+    def noted(self: BatchProcessor, batch_input: BatchInput, last: bool = False, keep: bool = True) -> None:
+        data_frames.extend(batch_input.texts)
+        process(self, batch_input, last, keep)
 
-    monkeypatch.setattr(Run, "_process", noted)
+    monkeypatch.setattr(BatchProcessor, "process", noted)
     return data_frames
 
 
@@ -641,11 +641,11 @@ def test_a_live_stream_ends_when_it_ends() -> None:
 
 @pytest.mark.usefixtures("one_file_per_batch")
 def test_run_as_one_batch_starts_no_streaming_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from squall.builders.spark.run import Run
+    from squall.builders.spark.query import QueryRun
 
     facts = edges(30, seed=1)
     write(tmp_path / "in", facts, files=3)
-    monkeypatch.setattr(Run, "_stream", lambda *_: pytest.fail("it streams"))
+    monkeypatch.setattr(QueryRun, "outputs", lambda *_: pytest.fail("it streams"))
     assert plain(run_folder(REACH, tmp_path / "in", Options(run_as_one_batch=True))) == reference(REACH, facts)
 
 

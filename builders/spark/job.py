@@ -87,11 +87,11 @@ class SparkJob:
         """Returns what the engine will do: once a run has begun, with its broadcast inputs and skewed keys."""
         if self.active_run is None:
             return physical_plan(self.plan, closure_inputs(self.plan))
-        return self.active_run.batches.program.physical
+        return self.active_run.processor.batches.program.physical
 
     def node_metrics(self) -> dict[str, NodeMetric]:
         """Returns the metrics of each node so far, summed over all tasks, if the options enable measuring."""
-        return self.active_run.batches.node_metrics.by_node() if self.active_run is not None else {}
+        return {} if self.active_run is None else self.active_run.processor.batches.node_metrics.by_node()
 
     def run(self, batches: Iterable[Sequence[Event]], static: Iterable[Event] = ()) -> Iterator[Output]:
         """See `squall.contracts.Job.run`.
@@ -111,9 +111,9 @@ class SparkJob:
         spark = session(spark_settings(self.options.conf))
         begin = beginning(batches) if self.options.now is None else self.options.now
         if self.options.checkpoint is not None:
-            self.active_run = Run(self.plan, self.options, spark, self.options.checkpoint, begin, tuning=self.tuning)
+            self.active_run = Run(self.plan, self.options, spark, self.options.checkpoint, begin, self.tuning)
             yield from self.active_run.outputs(batches, static)
             return
         with tempfile.TemporaryDirectory(prefix="squall-", ignore_cleanup_errors=True) as folder:
-            self.active_run = Run(self.plan, self.options, spark, Path(folder), begin, tuning=self.tuning)
+            self.active_run = Run(self.plan, self.options, spark, Path(folder), begin, self.tuning)
             yield from self.active_run.outputs(batches, static)

@@ -30,7 +30,6 @@ from typing import Any
 
 from squall.builders.distributed.io.engine import Folder, Read, Write
 from squall.builders.distributed.plan.buckets import BUCKET_COUNT
-from squall.builders.distributed.plan.partitioning import Address
 from squall.builders.local.format_5 import converted_key
 from squall.builders.local.identity import (
     NEW_CHECKPOINT,
@@ -45,6 +44,7 @@ from squall.builders.local.identity import (
 )
 from squall.builders.spark import output_files
 from squall.builders.spark.disk_errors import disk_errors
+from squall.builders.spark.join_strategies import JoinStrategies
 from squall.contracts import SavedPlanning
 from squall.errors import BuilderError
 from squall.plan import Plan
@@ -175,13 +175,18 @@ class Store:
         if self.exists(*previous_offsets):
             self.path(*previous_offsets).replace(self.path(*present_offsets))
 
-    def spread(self) -> frozenset[Address]:
-        """Returns the broadcast inputs that were chosen when the run began."""
-        return frozenset((id, port) for id, port in self.read(BROADCAST) or ())
+    def join_strategies(self) -> JoinStrategies:
+        """Returns how joins are executed, as it was chosen when the run began."""
+        broadcast_inputs = frozenset((id, port) for id, port in self.read(BROADCAST) or ())
+        skewed_keys = {(id, port): tuple(keys) for id, port, keys in self.read(SKEWED_KEYS) or ()}
+        return JoinStrategies(broadcast_inputs, skewed_keys)
 
-    def hot(self) -> dict[Address, tuple[str, ...]]:
-        """Returns the skewed keys, by input, that were chosen when the run began."""
-        return {(id, port): tuple(keys) for id, port, keys in self.read(SKEWED_KEYS) or ()}
+    def save_join_strategies(self, joins: JoinStrategies) -> None:
+        """Saves how joins are executed."""
+        if joins.broadcast_inputs:
+            self.write(sorted(joins.broadcast_inputs), BROADCAST)
+        if joins.skewed_keys:
+            self.write([[*address, keys] for address, keys in joins.skewed_keys.items()], SKEWED_KEYS)
 
     def run(self) -> str:
         """Returns the name of the run, which is the same after each restart."""
