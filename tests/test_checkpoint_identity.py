@@ -101,6 +101,13 @@ def test_a_run_that_resumes_is_planned_with_the_statistics_of_its_checkpoint(
         builder,
     ]
     assert squall(*command, "--statistics", "rare_s.json")[0] == 0
+    explain = ("explain", "star.jena", "--builder", builder, "--stage", "pps")
+    resumed = squall(*explain, "--checkpoint", "kept")
+    assert resumed[:2] == squall(*explain, "--statistics", "rare_s.json")[:2]
+    assert "planned with the statistics of its checkpoint" in resumed[2]
+    plain = squall(*explain)
+    assert plain[1] != resumed[1]
+    assert squall(*explain, "--checkpoint", "nosuch") == plain
     Path("in/2.ntt").write_text("2 <urn:a> <urn:s> <urn:d> .\n")
     code, _, messages = squall(*command)
     assert code == 0

@@ -40,7 +40,7 @@ from squall.cli.options import (
     prefixes_of,
     source_option,
 )
-from squall.cli.programs import Semantics, check_given, compiled, job_of, planner_of
+from squall.cli.programs import Semantics, check_given, compiled, job_of, planner_of, planning_statistics
 from squall.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -60,7 +60,18 @@ if TYPE_CHECKING:
 )
 @cloup.option_group("Time", WINDOW)
 @cloup.option_group("Output", OUTPUT, REPORT)
-@cloup.option_group("Engine", PLANNER, BUILDER, STATISTICS)
+@cloup.option_group(
+    "Engine",
+    PLANNER,
+    BUILDER,
+    STATISTICS,
+    cloup.option(
+        "--checkpoint",
+        type=FILE,
+        metavar="DIR",
+        help="Show the plan of a run that resumes from there: it has the statistics of its checkpoint.",
+    ),
+)
 @cloup.option_group(
     "Observation",
     cloup.option("--stage", type=click.Choice(["tree", "tps", "pps", "job"]), help="What to show: the result of the "
@@ -90,6 +101,7 @@ def explain(
     format: str,
     measured: Path | None,
     statistics: Path | None,
+    checkpoint: Path | None,
     profile: str,
     window: str,
     output: str | None,
@@ -112,7 +124,7 @@ def explain(
     _check_format(stage, format)
     if stage != "pps" and measured:
         raise UsageError("node metrics are those of a plan: `--node-metrics` goes with `--stage pps`")
-    make = planner_of(planner, statistics)
+    make = planner_of(planner, planning_statistics(statistics, planner, builder, checkpoint))
     namespaces = prefixes_of(prefixes, prefix_files)
     if stage == "tree":
         texts = _trees(programs, lexer, rules, namespaces, format)
@@ -125,7 +137,7 @@ def explain(
         )
         system = compiled(programs, lexer, rules, graphs, semantics)
         system = with_windows(system, removals=_removals(sources))
-        texts = _explained(system, make, builder, stage, job_too, format, measured, statistics)
+        texts = _explained(system, make, builder, stage, job_too, format, measured)
         if format == "text" and profile != "default":
             texts = chain([_profile(profile)], texts)
     for text in texts:
@@ -157,7 +169,6 @@ def _explained(
     job_too: bool,
     format: str,
     measured: Path | None,
-    statistics: Path | None,
 ) -> Iterator[str]:
     from squall import explain
     from squall.contracts import Options
@@ -167,7 +178,7 @@ def _explained(
         return
     plan = make(system)
     if stage == "pps":
-        yield explain.FORMATS[format](plan, _metrics(plan, measured, statistics))
+        yield explain.FORMATS[format](plan, _metrics(plan, measured))
     else:
         yield _described(job_of(plan, builder, Options()), builder, format)
     if job_too and hasattr(job := job_of(plan, builder, Options()), "describe"):
@@ -175,13 +186,13 @@ def _explained(
         yield _described(job, builder, "text")
 
 
-def _metrics(plan: Plan, measured: Path | None, statistics: Path | None) -> PlanMetrics | None:
-    """Returns what a run measured, and what to expect of data like those of the statistics."""
-    from squall.plan.cardinality import Statistics, estimates
+def _metrics(plan: Plan, measured: Path | None) -> PlanMetrics | None:
+    """Returns what a run measured, and what to expect of data like those of the plan's statistics."""
+    from squall.plan.cardinality import estimates
     from squall.plan.node_metrics import NodeMetric, load
 
     metrics = load(measured, plan) if measured else {}
-    expected = estimates(plan, Statistics.load(statistics)) if statistics else {}
+    expected = estimates(plan, plan.statistics) if plan.statistics else {}
     for id, rows in expected.items():
         metrics[id] = replace(metrics.get(id, NodeMetric()), estimated=rows)
     return metrics or None
